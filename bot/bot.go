@@ -13,6 +13,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
+	"ductor/bot/files"
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/tgapi"
@@ -31,6 +32,7 @@ type Options struct {
 
 	Journal    orchestrator.Journal
 	UploadsDir string // where files that people send are kept; made with mode 0700
+	SpoolDir   string // where files are kept until they are sent; made with mode 0700
 	MaxUpload  int64  // bytes of a file that is fetched; 20 MB, which is also the most Telegram gives
 
 	Allow      updates.Allow
@@ -47,6 +49,9 @@ type Options struct {
 
 	Jobs     orchestrator.Jobs     // behind /cron; nil: none are kept
 	Sessions orchestrator.Sessions // behind /sessions
+	Files    orchestrator.Files    // of projects; nil: none are sent
+
+	FileMarks bool // answers name files that are to be sent
 
 	Lang lang.Printer // of everything that users read
 
@@ -68,6 +73,8 @@ type Bot struct {
 	messages *message.Messages
 	chat     *Chat
 	uploads  *updates.Uploads
+	spool    *message.Spool
+	files    *files.Sender // nil: none
 
 	endMessages context.CancelFunc
 	running     sync.WaitGroup
@@ -110,12 +117,31 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		return nil, err
 	}
 	b.messages = message.New(b.outbox, client, o.Journal, o.Lang, b.log)
+	if err := b.openFiles(ctx); err != nil {
+		return nil, err
+	}
 	cards := o.Cards
+	cards.FileMarks = b.files != nil && o.FileMarks
 	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
 	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = turnButtons{o.Lang}, client.Scrubber(), o.Lang, b.log
-	b.chat = &Chat{cards: card.New(cards), queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang,
+	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang,
 		approvals: approval.New(approval.Options{Messages: b.messages, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now})}
 	return b, nil
+}
+
+// openFiles makes what sends files of projects.
+func (b *Bot) openFiles(ctx context.Context) (err error) {
+	o := b.opts
+	if o.Files == nil {
+		return nil
+	}
+	if b.spool, err = message.OpenSpool(ctx, o.SpoolDir, o.Journal); err != nil {
+		return err
+	}
+	b.files = files.NewSender(files.Options{
+		Files: o.Files, Messages: b.messages.WithSpool(b.spool), Spool: b.spool, Store: o.Journal, Marks: o.FileMarks, Lang: o.Lang, Log: b.log,
+	})
+	return nil
 }
 
 func (o Options) withDefaults() Options {
@@ -218,6 +244,9 @@ func (b *Bot) Close(ctx context.Context) error {
 	err := b.outbox.Drain(ctx)
 	if t, ok := b.opts.Transport.(*http.Transport); ok {
 		t.CloseIdleConnections()
+	}
+	if b.spool != nil {
+		err = errors.Join(err, b.spool.Close())
 	}
 	return errors.Join(err, b.uploads.Close())
 }

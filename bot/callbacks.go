@@ -240,7 +240,7 @@ func (c *callbacks) session(ctx context.Context, p updates.Press, data string) (
 	if a.File.Name == "" {
 		return a.Text, nil, nil
 	}
-	file := message.Content{Text: render.Plain(a.File.Caption), Document: &message.Document{Name: a.File.Name, Content: a.File.Content}}
+	file := message.Content{Text: render.Plain(a.File.Caption), Files: []message.File{{Name: a.File.Name, Content: a.File.Content}}}
 	return a.Text, []orchestrator.Message{message.Compose(p.By.Conversation, file)}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"ductor/bot/approval"
 	"ductor/bot/card"
 	"ductor/bot/cron"
+	"ductor/bot/files"
 	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/lang"
@@ -18,6 +19,7 @@ type Chat struct {
 	cards     *card.Cards
 	queue     *queueCards
 	messages  *message.Messages
+	files     *files.Sender // nil: no files of projects are sent
 	approvals *approval.Screen
 	lang      lang.Printer
 }
@@ -25,6 +27,7 @@ type Chat struct {
 var (
 	_ orchestrator.Chat           = (*Chat)(nil)
 	_ orchestrator.ApprovalScreen = (*Chat)(nil)
+	_ orchestrator.FileSender     = (*Chat)(nil)
 )
 
 // ShowApproval shows an approval or a question, or its new state. The bot sends what is shown before Run then.
@@ -36,11 +39,11 @@ func (c *Chat) ShowApproval(a orchestrator.Approval) {
 }
 
 // Card opens the message that grows for a turn. Nothing is sent yet.
-func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card { return c.cards.Open(t) }
+func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card { return c.files.After(t, c.cards.Open(t)) }
 
 // Reopen opens the card of a turn that the previous process was showing; see orchestrator.Chat.
 func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
-	return c.cards.Reopen(ctx, t)
+	return c.files.After(t, c.cards.Reopen(ctx, t))
 }
 
 // Queued shows that a turn waits.
@@ -53,7 +56,15 @@ func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 
 // Redeliver shows the outcome of a turn that ended before the chat showed it whole.
 func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
-	return c.cards.Redeliver(ctx, t)
+	if err := c.cards.Redeliver(ctx, t); err != nil {
+		return err
+	}
+	return c.files.Deliver(ctx, t, t.Outcome)
+}
+
+// SendFiles sends files of projects; see orchestrator.FileSender.
+func (c *Chat) SendFiles(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string, files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
+	return c.files.SendFiles(ctx, to, at, key, files)
 }
 
 // ShowAgain sends the outcome of an ended turn as new messages.

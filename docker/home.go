@@ -207,11 +207,33 @@ func (p *place) order(ctx context.Context, in *bytes.Buffer, dir string, args ..
 
 // hand has our program in the container do something that is answered by a line of JSON.
 func (p *place) hand(ctx context.Context, in *bytes.Buffer, env []string, args ...string) (answer homes.Answer, err error) {
+	err = p.converse(ctx, in, env, args, func(out io.Reader) error {
+		raw, err := io.ReadAll(io.LimitReader(out, maxAnswer))
+		if err != nil {
+			return err
+		}
+		return asVersion(json.Unmarshal(raw, &answer))
+	})
+	return answer, err
+}
+
+// errVersion says that our program in the container answered what this one does not understand.
+var errVersion = errors.New("an answer of another version")
+
+func asVersion(err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w", errVersion, err)
+	}
+	return nil
+}
+
+// converse has our program in the container do something, gives it what in holds, and has read take what it says.
+func (p *place) converse(ctx context.Context, in *bytes.Buffer, env, args []string, read func(io.Reader) error) error {
 	ctx, cancel := p.engine.work(ctx)
 	defer cancel()
 	conn, err := p.exec(ctx, env, args...)
 	if err != nil {
-		return answer, p.why(ctx, err)
+		return p.why(ctx, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -219,22 +241,20 @@ func (p *place) hand(ctx context.Context, in *bytes.Buffer, env []string, args .
 	if in != nil {
 		sending.Go(func() { _, _ = in.WriteTo(conn) }) // what does not arrive is missed there, and said
 	}
-	raw, err := io.ReadAll(io.LimitReader(conn, maxAnswer))
+	err = read(conn)
 	_ = conn.Close() // all that was asked for was read
 	sending.Wait()
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return answer, p.engine.failed("see to files in the sandbox", err)
-	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return answer, &Error{
-			Reason: "the sandbox's container holds another version of ductor-runner", Fix: "it is replaced as soon as nothing runs in it",
-			Err: fmt.Errorf("%w: %q", err, raw[:min(len(raw), 300)]),
+	switch {
+	case ctx.Err() != nil:
+		return p.engine.failed("see to files in the sandbox", context.Cause(ctx))
+	case errors.Is(err, errVersion):
+		return &Error{
+			Reason: "the sandbox's container holds another version of ductor-runner", Fix: "it is replaced as soon as nothing runs in it", Err: err,
 		}
+	case err != nil:
+		return p.engine.failed("see to files in the sandbox", err)
 	}
-	return answer, nil
+	return nil
 }
 
 // why puts into words that no program can be started in the container.

@@ -1,6 +1,7 @@
 package bottest
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -148,16 +149,25 @@ func (w *Chat) Send(_ context.Context, m tgapi.Message) (int, error) {
 	return w.next, nil
 }
 
-func (w *Chat) SendDocument(_ context.Context, d tgapi.Document) (int, error) {
+// SendFiles records what files hold.
+func (w *Chat) SendFiles(_ context.Context, d tgapi.Files) (int, error) {
 	w.under(1)
 	defer w.under(-1)
-	f := w.Begin("document")
+	method := "document"
+	if d.Files[0].Picture {
+		method = "picture"
+	}
+	f := w.Begin(method)
 	if err := f.Fails(); err != nil {
 		return 0, err
 	}
-	text, err := io.ReadAll(d.Content)
-	if err != nil {
-		return 0, err
+	var texts []string
+	for _, file := range d.Files {
+		text, err := io.ReadAll(cmp.Or[io.Reader](file.Content, strings.NewReader(file.Plain)))
+		if err != nil {
+			return 0, err
+		}
+		texts = append(texts, string(text))
 	}
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
@@ -165,7 +175,7 @@ func (w *Chat) SendDocument(_ context.Context, d tgapi.Document) (int, error) {
 		return 0, fault(tgapi.ChatGone)
 	}
 	w.next++
-	w.files = append(w.files, string(text))
+	w.files = append(w.files, texts...)
 	if f == LostAfter {
 		return 0, fault(tgapi.UnknownFault)
 	}

@@ -47,6 +47,7 @@ type Options struct {
 	IntervalGroup   time.Duration // 3 s
 	StatusAfter     time.Duration // silence after which the card says what is waited for; 2 s
 	ShowThinking    bool
+	FileMarks       bool          // names of files stand for the marks in an answer; see render.FileMark
 	Footer          []FooterField // nil for none
 	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
 	// the end, and a file has all of it.
@@ -126,7 +127,7 @@ func (c *card) startLocked() {
 // secret of which two messages have a half each.
 func (c *Cards) document(thinking bool) *document {
 	d := newDocument(thinking)
-	d.scrub, d.lang = c.opts.Scrub, c.opts.Lang
+	d.scrub, d.lang, d.shows.fileMarks = c.opts.Scrub, c.opts.Lang, c.opts.FileMarks
 	return d
 }
 

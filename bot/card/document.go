@@ -21,10 +21,16 @@ type document struct {
 	wait     waitLine
 	now      time.Time // when what is added happens, unless it says so itself
 	limited  bool      // the rate limit was mentioned
-	thinking bool      // reasoning is shown
+	shows    shows
 	cut      cutDocument
 	scrub    *tgapi.Scrubber
 	turn     turnFacts
+}
+
+// shows says what the owner wants to see.
+type shows struct {
+	thinking  bool // reasoning
+	fileMarks bool // names of files in their place
 }
 
 // turnFacts is what a card says about its turn besides the events.
@@ -57,7 +63,7 @@ type segment struct {
 const maxThinking = 800
 
 func newDocument(showThinking bool) *document {
-	return &document{tools: make(map[cli.ToolID]toolRef), thinking: showThinking}
+	return &document{tools: make(map[cli.ToolID]toolRef), shows: shows{thinking: showThinking}}
 }
 
 // change says what an event did to a document.
@@ -136,7 +142,7 @@ func (d *document) push(s *segment) *segment {
 func (d *document) appendText(text string) {
 	s := d.last()
 	if s == nil || s.kind != textSegment {
-		s = d.push(&segment{kind: textSegment})
+		s = d.push(&segment{kind: textSegment, stream: render.Stream{FileMarks: d.shows.fileMarks}})
 	}
 	s.stream.Append(text)
 	d.answer += len(text)
@@ -182,7 +188,7 @@ func (d *document) settleText(text string) {
 }
 
 func (d *document) addThinking(text string) bool {
-	if !d.thinking {
+	if !d.shows.thinking {
 		return false
 	}
 	s := d.last()

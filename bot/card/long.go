@@ -78,6 +78,6 @@ func (c *Cards) deliverFile(ctx context.Context, s *messages, content contents) 
 	if !wanted {
 		return nil
 	}
-	file := message.Content{File: content.file, Life: message.Stays}
+	file := message.Content{Files: []message.File{{Name: "answer.md", Content: content.file}}, Life: message.Stays}
 	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.file.Do(ctx, s.file.Begin(file), file) })
 }

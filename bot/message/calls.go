@@ -1,8 +1,10 @@
 package message
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"ductor/bot/outbox"
@@ -37,6 +39,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	}
 	id, err := m.call(ctx, want)
 	keep := context.WithoutCancel(ctx)
+	defer func() { m.forgetFiles(keep, want, m.State()) }()
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault:
 		m.showed(want)
@@ -47,7 +50,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		m.settle(want)
 		return m.save(keep, orchestrator.Unknown, 0)
 	case tgapi.TopicGone, tgapi.BadRequest, tgapi.TooLong, tgapi.ChatGone, tgapi.MessageGone:
-		if m.refused(f, err) {
+		if len(want.Files) > 0 && m.refusedFiles(want, f, err) || m.refused(f, err) {
 			return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 		}
 		return m.save(keep, orchestrator.Failed, 0)
@@ -56,15 +59,11 @@ func (m *Message) send(ctx context.Context, want Content) error {
 }
 
 func (m *Message) call(ctx context.Context, want Content) (int, error) {
-	to := m.To()
-	if d := want.Document; d != nil {
-		return m.all.client.SendDocument(ctx, tgapi.Document{To: to, Name: d.Name, Caption: want.Text, Plain: d.Content, ReplyTo: want.ReplyTo})
-	}
-	if want.File != "" {
-		return m.all.client.SendDocument(ctx, tgapi.Document{To: to, Name: "answer.md", Content: strings.NewReader(want.File)})
+	if len(want.Files) > 0 && !m.has(asText) {
+		return m.sendFiles(ctx, want)
 	}
 	return m.all.client.Send(ctx, tgapi.Message{
-		To: to, Text: m.dressed(want.Text), Keyboard: want.Keyboard, ReplyTo: want.ReplyTo, Silent: want.Silent,
+		To: m.To(), Text: m.dressed(want.Text), Keyboard: want.Keyboard, ReplyTo: want.ReplyTo, Silent: want.Silent,
 	})
 }
 
@@ -94,7 +93,7 @@ func (m *Message) refused(f tgapi.Fault, err error) bool {
 		m.tried |= withoutFormatting
 	default:
 		m.log.Error("Telegram refused a message for good", "err", err)
-		m.refusal = f.Kind
+		m.trouble.refusal = f.Kind
 		return false
 	}
 	return true
@@ -156,10 +155,85 @@ func (m *Message) dressed(t render.Text) render.Text {
 	if m.tried&withoutFormatting != 0 {
 		t.Entities = nil
 	}
+	if m.trouble.said != "" {
+		t = render.Plain(m.trouble.said)
+	}
 	if m.tried&inMainTopic != 0 {
 		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Text("common.moved")+"\n\n"), t); render.Fits(noted, render.MessageLimit) {
 			return noted
 		}
 	}
 	return t
+}
+
+// sendFiles makes the call that sends the files of a message, as pictures or as documents.
+func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
+	out := tgapi.Files{To: m.To(), Caption: render.Shorten(m.dressed(want.Text), render.CaptionLimit), ReplyTo: want.ReplyTo, Silent: want.Silent}
+	for _, f := range want.Files {
+		file := tgapi.File{Name: f.Name, Plain: f.Content, Caption: f.Caption, Picture: f.Picture && !m.has(asDocuments)}
+		if f.Spooled != "" {
+			content, err := m.all.spool.root.Open(f.Spooled)
+			if err != nil {
+				return 0, tgapi.NewCallError("file", tgapi.Fault{Kind: tgapi.BadRequest}, fmt.Errorf("open a file to be sent: %w", err), nil)
+			}
+			defer content.Close()
+			if info, err := content.Stat(); err == nil {
+				file.Size = info.Size()
+			}
+			file.Content = content
+		}
+		out.Files = append(out.Files, file)
+	}
+	return m.all.client.SendFiles(ctx, out)
+}
+
+// refusedFiles picks another way to show files that Telegram refused: pictures as documents, at last a text that says what
+// Telegram said.
+func (m *Message) refusedFiles(want Content, f tgapi.Fault, err error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f.Kind != tgapi.BadRequest && f.Kind != tgapi.TooLong || m.tried&asText != 0 {
+		return false
+	}
+	m.log.Warn("Telegram refused files; they go out in another way", "err", err)
+	if want.Files[0].Picture && m.tried&asDocuments == 0 {
+		m.tried |= asDocuments | withoutFormatting
+		return true
+	}
+	m.tried |= asText
+	m.trouble.said = m.all.lang.Text("files.not-taken", namesOf(want.Files), cmp.Or(f.Description, string(f.Kind)))
+	return true
+}
+
+func (m *Message) has(f fallbacks) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tried&f != 0
+}
+
+// forgetFiles removes what the spool has of a message that is not sent any more. Of an owed one that may be missing in the
+// chat it says so.
+func (m *Message) forgetFiles(ctx context.Context, c Content, now orchestrator.SendState) {
+	if len(c.Files) == 0 || m.all.spool == nil || now == orchestrator.Pending || now == orchestrator.Sending {
+		return
+	}
+	m.all.spool.Forget(c.Files...)
+	if now != orchestrator.Unknown || m.landed == nil {
+		return
+	}
+	notice := Compose(m.To(), Content{Text: render.Plain(m.all.lang.Text("files.may-be-missing", namesOf(c.Files)))})
+	notice.Key = m.spec.Key + "/unknown"
+	if err := m.all.store.SaveMessage(ctx, notice); err != nil {
+		m.log.Warn("say that files may be missing", "err", err)
+		return
+	}
+	m.all.Wake()
+}
+
+func namesOf(files []File) string {
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, ", ")
 }

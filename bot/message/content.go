@@ -14,16 +14,18 @@ type Content struct {
 	Keyboard tgapi.Keyboard `json:"keyboard,omitempty"`
 	ReplyTo  int            `json:"reply_to,omitempty"` // 0 for none
 	Silent   bool           `json:"silent,omitempty"`
-	File     string         `json:"-"`                  // the message is a document with this text
-	Document *Document      `json:"document,omitempty"` // the message is this document, with Text below it; nil for none
-	Mark     int64          `json:"-"`                  // is stored with a message that is sent
+	Files    []File         `json:"files,omitempty"` // the message is these, several as an album; Text is below the first
+	Mark     int64          `json:"-"`               // is stored with a message that is sent
 	Life     Life           `json:"-"`
 }
 
-// Document is a file of text that the store keeps until it is sent.
-type Document struct {
+// File is a file that a message brings. A text is kept in the store until it is sent, any other content in the spool.
+type File struct {
 	Name    string `json:"name"`
-	Content string `json:"content"`
+	Content string `json:"content,omitempty"`
+	Spooled string `json:"spooled,omitempty"` // its name in the spool
+	Picture bool   `json:"picture,omitempty"` // shown as a picture, unless Telegram refuses that
+	Caption string `json:"caption,omitempty"` // below a file of an album
 }
 
 // Life says what else becomes of a message.
@@ -45,8 +47,15 @@ func (c Content) Encode() []byte {
 }
 
 func decode(data []byte) (c Content, err error) {
-	if err := json.Unmarshal(data, &c); err != nil {
+	old := struct {
+		*Content
+		Document *File `json:"document"` // of a version that knew one file
+	}{Content: &c}
+	if err := json.Unmarshal(data, &old); err != nil {
 		return Content{}, fmt.Errorf("decode the content of a message: %w", err)
+	}
+	if old.Document != nil {
+		c.Files = []File{*old.Document}
 	}
 	return c, nil
 }

@@ -30,7 +30,14 @@ type Message struct {
 	storage storage
 	shown   string // the fingerprint of what the chat shows; empty if unknown
 	tried   fallbacks
+	trouble trouble
+}
+
+// trouble is what went wrong with a message.
+type trouble struct {
 	refusal tgapi.FaultKind // why Telegram refused what it was to show last
+	said    string          // what stands in the place of files that Telegram refused
+	lost    []byte          // content that may have arrived before ductor ended
 }
 
 // storage says what the store has of a message.
@@ -53,6 +60,8 @@ const (
 	withoutFormatting                       // Telegram refused the formatting
 	sentTwice                               // a user deleted the message
 	undeletable                             // Telegram does not delete it
+	asDocuments                             // Telegram refused the pictures
+	asText                                  // Telegram refused the files, and the message says so
 )
 
 // Step is a call for a message.
@@ -99,7 +108,7 @@ func (m *Message) To() orchestrator.ConversationID {
 func (m *Message) Refusal() tgapi.FaultKind {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.refusal
+	return m.trouble.refusal
 }
 
 // Shown is the fingerprint of what the chat shows; empty if that is unknown. Believe undoes it.
@@ -152,7 +161,7 @@ func (m *Message) takeUp(row orchestrator.Message) {
 	case orchestrator.Sending, orchestrator.Unknown:
 		if row.Content != nil {
 			m.log.Warn("a message was being sent when ductor ended; it is not sent again, since it may have arrived")
-			m.storage = behind
+			m.storage, m.trouble.lost = behind, row.Content
 		}
 		row.State, row.Content = orchestrator.Unknown, nil
 	}
@@ -203,9 +212,9 @@ func (m *Message) Begin(want Content) Step {
 	step := m.nextLocked(want)
 	switch step {
 	case Send:
-		m.row.State, m.row.Mark, m.refusal = orchestrator.Sending, want.Mark, tgapi.NoFault
+		m.row.State, m.row.Mark, m.trouble.refusal = orchestrator.Sending, want.Mark, tgapi.NoFault
 	case Edit, Delete:
-		m.shown, m.refusal = "", tgapi.NoFault
+		m.shown, m.trouble.refusal = "", tgapi.NoFault
 	}
 	return step
 }

@@ -20,7 +20,7 @@ import (
 // Client makes the calls that show messages.
 type Client interface {
 	Send(ctx context.Context, m tgapi.Message) (int, error)
-	SendDocument(ctx context.Context, d tgapi.Document) (int, error)
+	SendFiles(ctx context.Context, f tgapi.Files) (int, error)
 	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
 	Delete(ctx context.Context, chat int64, message int) error
 }
@@ -42,11 +42,18 @@ type Messages struct {
 	lang   lang.Printer
 	log    *slog.Logger
 	owed   owed
+	spool  *Spool // nil where no message has a file in it
 }
 
 // New makes Messages. Run sends those that the store says are owed.
 func New(out *outbox.Outbox, client Client, store Store, p lang.Printer, log *slog.Logger) *Messages {
 	return &Messages{out: out, client: client, store: store, lang: p, log: log, owed: newOwed()}
+}
+
+// WithSpool has messages send files of a spool. Call it before Run.
+func (s *Messages) WithSpool(spool *Spool) *Messages {
+	s.spool = spool
+	return s
 }
 
 // Spec is what a message is made of.
@@ -59,6 +66,7 @@ type Spec struct {
 	Content func(ctx context.Context) (Content, error)
 	Order   string         // messages with an order are sent one after the other, as Update was called for them
 	Delay   time.Duration  // of the first call
+	Uploads bool           // its calls may take minutes, and are made beside the others of the chat
 	Called  func(*Message) // is told when a call is decided, unless it failed and is made again; may be nil
 }
 
@@ -121,6 +129,7 @@ func (m *Message) Update(p outbox.Priority) {
 	m.mu.Unlock()
 	m.all.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(m.spec.To.Chat), Priority: p, Key: fmt.Sprint("message/", m.spec.Order, "/", p), Delay: delay,
+		Beside:     m.spec.Uploads,
 		Idempotent: true, Run: m.advance, // a send of which the outcome is unknown is no error
 	}, func(err error) { m.called(p, err) })
 }

@@ -132,7 +132,11 @@ func (s *Messages) collect(ctx context.Context) error {
 		if !s.hold(row.Key) {
 			continue
 		}
-		m := s.Open(Spec{Key: row.Key, Turn: row.Turn, To: row.Conversation, Order: "of/" + string(row.Conversation.Key())})
+		spec := Spec{Key: row.Key, Turn: row.Turn, To: row.Conversation, Order: "of/" + string(row.Conversation.Key())}
+		if strings.HasPrefix(row.Key, filesPrefix) {
+			spec.Order, spec.Uploads = "files/"+spec.Order, true
+		}
+		m := s.Open(spec)
 		m.spec.Content = m.ownContent
 		m.landed = func(err error) {
 			s.drop(row.Key)
@@ -170,7 +174,11 @@ func (m *Message) ownContent(ctx context.Context) (Content, error) {
 	data := m.row.Content
 	m.mu.Unlock()
 	if data == nil {
-		return Content{}, m.record(ctx)
+		err := m.record(ctx)
+		if lost, unreadable := decode(m.trouble.lost); m.trouble.lost != nil && unreadable == nil {
+			m.forgetFiles(ctx, lost, orchestrator.Unknown)
+		}
+		return Content{}, err
 	}
 	c, err := decode(data)
 	if err != nil {

@@ -61,6 +61,8 @@ type Call struct {
 	// Delay keeps a call back, so that it may turn out not to be needed. An Optional one is dropped then by any other
 	// call of the chat. Not for Newest.
 	Delay time.Duration
+	// Beside makes an Ensured call while others of the chat are made: it may take minutes. Those of one key stay in order.
+	Beside bool
 	// Run makes the call. It may run several times, never twice at once, and must end with its ctx.
 	Run func(ctx context.Context) error
 }

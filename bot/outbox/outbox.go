@@ -158,11 +158,7 @@ func (o *Outbox) post(e *entry) {
 		e.unwatch = context.AfterFunc(e.ctx, func() { o.withdraw(e) })
 	}
 	ended, err := q.put(e, now)
-	if !q.runs && len(q.waiting) > 0 {
-		q.runs = true
-		o.wg.Add(1)
-		go q.run()
-	}
+	q.wakeLocked()
 	o.mu.Unlock()
 	q.signal()
 	if ended != nil {

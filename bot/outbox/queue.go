@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 )
@@ -40,9 +41,10 @@ type queue struct {
 	out     *Outbox
 	chat    Chat
 	pace    *pace
-	edit    time.Time // no streaming edit before it
-	waiting []*entry  // in the order they came
-	flying  *entry    // being made; not in waiting
+	edit    time.Time       // no streaming edit before it
+	waiting []*entry        // in the order they came
+	flying  *entry          // being made; not in waiting
+	beside  map[string]bool // keys of calls that are being made beside it
 	runs    bool
 	wake    chan struct{} // capacity 1: something changed
 }
@@ -54,7 +56,7 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	}
 	if len(o.queues) >= maxQueues {
 		for id, q := range o.queues {
-			if !q.runs && q.pace.usual(now) {
+			if !q.runs && len(q.beside) == 0 && q.pace.usual(now) {
 				delete(o.queues, id)
 			}
 		}
@@ -63,9 +65,27 @@ func (o *Outbox) queueOf(chat Chat, now time.Time) *queue {
 	if chat.Group {
 		normal = o.opts.Group
 	}
-	q := &queue{out: o, chat: chat, pace: newPace(normal, chatDebt, now), wake: make(chan struct{}, 1)}
+	q := &queue{out: o, chat: chat, beside: map[string]bool{}, pace: newPace(normal, chatDebt, now), wake: make(chan struct{}, 1)}
 	o.queues[chat.ID] = q
 	return q
+}
+
+// wakeLocked has the queue make its calls.
+func (q *queue) wakeLocked() {
+	if !q.runs && len(q.waiting) > 0 {
+		q.runs = true
+		q.out.wg.Add(1)
+		go q.run()
+	}
+}
+
+// landLocked records that a call was made.
+func (q *queue) landLocked(e *entry) {
+	if e.Beside {
+		delete(q.beside, e.Key)
+		return
+	}
+	q.flying = nil
 }
 
 func (q *queue) signal() {
@@ -151,7 +171,7 @@ func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 // heads are the first calls of each priority that may be made, nil for none. An Ensured call that waits holds up those
 // of its key. wait is the time until the first of the others may be made, 0 for none.
 func (q *queue) heads(now time.Time) (first [Sign - Urgent + 1]*entry, wait time.Duration) {
-	held := make(map[string]bool)
+	held := maps.Clone(q.beside)
 	for _, e := range q.waiting {
 		if e.Delivery == Ensured {
 			if held[e.Key] {

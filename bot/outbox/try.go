@@ -21,10 +21,16 @@ func (q *queue) run() {
 		o.mu.Lock()
 		e, wait, dropped := q.next(time.Now())
 		q.flying, q.runs = e, e != nil || wait > 0
+		if e != nil && e.Beside {
+			q.flying, q.beside[e.Key] = nil, true
+		}
 		runs := q.runs
 		o.mu.Unlock()
 		end(dropped, ErrDropped)
 		switch {
+		case e != nil && e.Beside:
+			o.wg.Go(func() { q.makeBeside(e) })
+			continue
 		case e != nil:
 			q.make(e)
 			continue
@@ -63,6 +69,15 @@ func (o *Outbox) pause(tries int) time.Duration {
 	return time.Duration(float64(min(d, lastPause)) * (0.75 + o.opts.Jitter()/4))
 }
 
+// makeBeside makes a call while the queue makes others, and has the queue go on with what waited for it.
+func (q *queue) makeBeside(e *entry) {
+	q.make(e)
+	q.out.mu.Lock()
+	q.wakeLocked()
+	q.out.mu.Unlock()
+	q.signal()
+}
+
 // make tries e once and does what the outcome asks for.
 func (q *queue) make(e *entry) {
 	o := q.out
@@ -76,7 +91,7 @@ func (q *queue) make(e *entry) {
 	v := judge(e.Call, err, trouble)
 	learned := o.learn(q, trouble, now)
 	o.mu.Lock()
-	q.flying = nil
+	q.landLocked(e)
 	switch {
 	case v != decided && o.life.Err() != nil:
 		v, err = decided, ErrClosed
@@ -103,7 +118,7 @@ func (q *queue) make(e *entry) {
 // settle ends a call that turned out not to be needed, and returns its tokens.
 func (o *Outbox) settle(e *entry, now time.Time) {
 	o.mu.Lock()
-	e.queue.flying = nil
+	e.queue.landLocked(e)
 	e.queue.pace.giveBack(now)
 	o.pace.giveBack(now)
 	o.mu.Unlock()

@@ -38,6 +38,8 @@ func (r *renderer) inline(n ast.Node) {
 		r.out.write(string(n.Label(r.source)))
 	case *ast.RawHTML:
 		r.html(n)
+	case *fileMark:
+		r.out.write(n.shown())
 	case *taskBox:
 		if n.done {
 			r.out.write("☑")

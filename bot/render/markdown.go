@@ -20,14 +20,20 @@ var sharedParser = sync.OnceValue(newParser)
 func Markdown(src string) Text {
 	clean := []byte(cleanSource(src))
 	r := &renderer{source: clean, out: newBuilder()}
-	for n := parse(clean).FirstChild(); n != nil; n = n.NextSibling() {
+	for n := parse(clean, false).FirstChild(); n != nil; n = n.NextSibling() {
 		r.topLevel(n)
 	}
 	return r.out.text()
 }
 
-func parse(source []byte) ast.Node {
-	return sharedParser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext()))
+// parse reads a source, with the marks of files in it or with those as text.
+func parse(source []byte, marks bool) ast.Node {
+	shared := sharedParser() // first: it makes keys that a context has room for
+	pc := parser.NewContext()
+	if marks {
+		pc.Set(marksWanted, marks)
+	}
+	return shared.Parse(text.NewReader(source), parser.WithContext(pc))
 }
 
 // renderer writes the blocks of one source into a builder.

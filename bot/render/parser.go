@@ -35,6 +35,7 @@ func newParser() parser.Parser {
 			util.Prioritized(parser.NewParagraphParser(), 1000),
 		),
 		parser.WithInlineParsers(
+			util.Prioritized(fileMarks{}, 40),
 			util.Prioritized(taskBoxes{}, 50),
 			util.Prioritized(parser.NewCodeSpanParser(), 100),
 			util.Prioritized(newBounded(parser.NewLinkParser(), maxBrackets), 200),

@@ -11,6 +11,7 @@ import (
 // Bounds of a message in UTF-16 units.
 const (
 	MessageLimit = 4096 // Telegram's
+	CaptionLimit = 1024 // likewise, of the text below a file
 	FullMessage  = 4000 // where a message ends that is followed by another
 )
 

@@ -12,6 +12,9 @@ import (
 // proportion to its length, as long as its single blocks are short. The zero Stream is empty and ready.
 // A Stream is for one goroutine.
 type Stream struct {
+	// FileMarks has the name of a file stand for each FileMark. One that is not there whole, at the end, is not shown.
+	FileMarks bool
+
 	source []byte
 	done   []byte // the rendered blocks that are final
 	units  int    // UTF-16 length of done
@@ -81,7 +84,7 @@ func (s *Stream) render() Text {
 	from := s.last().source
 	raw := s.source[from:]
 	clean := []byte(cleanSource(string(raw)))
-	doc := parse(clean)
+	doc := parse(clean, s.FileMarks)
 	final := s.finalBlock(doc, clean)
 	r := &renderer{source: clean, out: newBuilder()}
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {

@@ -3,7 +3,6 @@ package tgapi
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -87,10 +86,7 @@ func (c *Client) Send(ctx context.Context, m Message) (int, error) {
 	p := &telegram.SendMessageParams{
 		ChatID: m.To.Chat, MessageThreadID: thread(m.To.Topic),
 		Text: text.Text, Entities: entities(text.Entities), LinkPreviewOptions: noPreview(),
-		DisableNotification: m.Silent,
-	}
-	if m.ReplyTo != 0 {
-		p.ReplyParameters = &models.ReplyParameters{MessageID: m.ReplyTo, AllowSendingWithoutReply: true}
+		DisableNotification: m.Silent, ReplyParameters: replyTo(m.ReplyTo),
 	}
 	if len(m.Keyboard) > 0 {
 		p.ReplyMarkup = markup(m.Keyboard)
@@ -176,36 +172,6 @@ func (c *Client) AnswerCallback(ctx context.Context, query, text string) error {
 	})
 }
 
-// Document is a file to send, at most 50 MB. Content is read whole into memory.
-type Document struct {
-	To      orchestrator.ConversationID
-	Name    string
-	Content io.Reader
-	Plain   string      // instead of Content: a text, out of which secrets are taken
-	Caption render.Text // at most 1024 UTF-16 units
-	ReplyTo int
-}
-
-// SendDocument sends d and returns the id of the new message. It is not idempotent.
-func (c *Client) SendDocument(ctx context.Context, d Document) (int, error) {
-	caption := c.scrub.Text(d.Caption)
-	if d.Content == nil {
-		d.Content = strings.NewReader(c.scrub.String(d.Plain))
-	}
-	p := &telegram.SendDocumentParams{
-		ChatID: d.To.Chat, MessageThreadID: thread(d.To.Topic),
-		Document: &models.InputFileUpload{Filename: d.Name, Data: d.Content},
-		Caption:  caption.Text, CaptionEntities: entities(caption.Entities),
-	}
-	if d.ReplyTo != 0 {
-		p.ReplyParameters = &models.ReplyParameters{MessageID: d.ReplyTo, AllowSendingWithoutReply: true}
-	}
-	return c.send(ctx, "sendDocument", func(ctx context.Context) error {
-		_, err := c.api.SendDocument(ctx, p)
-		return err
-	})
-}
-
 // call makes one request within the client's timeout and classifies how it went.
 func (c *Client) call(ctx context.Context, method string, do func(context.Context) error) error {
 	_, err := c.send(ctx, method, do)
@@ -214,8 +180,12 @@ func (c *Client) call(ctx context.Context, method string, do func(context.Contex
 
 // send is call for methods whose answer is a message; it returns its id.
 func (c *Client) send(ctx context.Context, method string, do func(context.Context) error) (message int, err error) {
+	return c.sendWithin(ctx, c.timeout, method, do)
+}
+
+func (c *Client) sendWithin(ctx context.Context, limit time.Duration, method string, do func(context.Context) error) (message int, err error) {
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	ctx, t := withTrace(ctx)
 	if err := do(ctx); err != nil {
@@ -244,6 +214,14 @@ func unchanged(err error) error {
 		return nil
 	}
 	return err
+}
+
+// replyTo says what a message answers to; nil for 0. It is sent all the same when that one is gone.
+func replyTo(message int) *models.ReplyParameters {
+	if message == 0 {
+		return nil
+	}
+	return &models.ReplyParameters{MessageID: message, AllowSendingWithoutReply: true}
 }
 
 // thread is the topic as sends want it: the General topic of a forum is not named.

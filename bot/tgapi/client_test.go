@@ -133,14 +133,14 @@ func TestClientShowsWhatItIsGiven(t *testing.T) {
 
 func TestClientSendsDocuments(t *testing.T) {
 	l := connect(t)
-	id, err := l.client.SendDocument(t.Context(), Document{To: l.to, Name: "a.txt", Content: strings.NewReader("hello"), Caption: render.Markdown("**A**")})
+	id, err := l.client.SendFiles(t.Context(), Files{To: l.to, Files: []File{{Name: "a.txt", Content: strings.NewReader("hello")}}, Caption: render.Markdown("**A**")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if m := l.message(t, id); m.Media == nil || m.Text != "A" || len(m.Entities) != 1 {
 		t.Errorf("the chat shows %+v", m)
 	}
-	_, err = l.client.SendDocument(t.Context(), Document{To: l.to, Name: "b", Content: brokenReader{}})
+	_, err = l.client.SendFiles(t.Context(), Files{To: l.to, Files: []File{{Name: "b", Content: brokenReader{}}}})
 	if k := FaultOf(err).Kind; k != BadRequest {
 		t.Errorf("a file that cannot be read is %q, want %q, or it would be tried for ever", k, BadRequest)
 	}

@@ -153,11 +153,14 @@ func sentID(body []byte) (id int, ok bool) {
 	return id, err == nil
 }
 
-// sentMessage is the id of the message in an answer, 0 where the answer is something else.
+// sentMessage is the id of the message in an answer, or of the first of an album; 0 where the answer is something else.
 type sentMessage int
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (m *sentMessage) UnmarshalJSON(raw []byte) error {
+	if list := []json.RawMessage(nil); len(raw) > 0 && raw[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		raw = list[0]
+	}
 	if len(raw) == 0 || raw[0] != '{' {
 		return nil
 	}

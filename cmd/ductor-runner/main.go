@@ -1,4 +1,4 @@
-// Command ductor-runner owns the agents inside containers, and keeps the homes of sessions and the files of agents there.
+// Command ductor-runner owns the agents inside containers, and keeps the homes of sessions and the files of agents and projects there.
 // ductor copies it into each container. Build it with CGO_ENABLED=0, so that it runs in any. It is not a command for users.
 package main
 
@@ -9,6 +9,7 @@ import (
 	"ductor/cli/gemini/guard"
 	"ductor/cli/stored/files"
 	"ductor/docker/homes"
+	"ductor/internal/rooted"
 	"ductor/internal/runner"
 )
 
@@ -22,6 +23,8 @@ func main() {
 		os.Exit(homes.Main(args[1:], os.Stdin, os.Stdout))
 	case files.Verb:
 		os.Exit(files.Main(args[1:], os.Stdout))
+	case rooted.Verb:
+		os.Exit(rooted.Main(args[1:], os.Stdin, os.Stdout))
 	case guard.Verb:
 		os.Exit(guard.Main(args[1:], os.Stdout))
 	default:

@@ -30,6 +30,7 @@ import (
 // The names inside the storage directory.
 const (
 	DatabaseFile = "ductor.db" // and files whose names begin so
+	spoolDir     = "outgoing"  // files until they are sent
 	runsDir      = "runner"    // what agents print, until their turns are stored
 	oldRunsDir   = "runs"      // the same, of a ductor that had a supervisor for each agent
 )
@@ -102,6 +103,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	}
 	served := botOptions(cfg, a.db, a.Log, a.Scrub, transport)
 	served.Jobs = a.jobs()
+	served.Files = a.files()
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID})
 	served.Sessions = book
 	if a.bot, err = bot.New(ctx, served); err != nil {

@@ -20,11 +20,11 @@ import (
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/roles"
-	"ductor/internal/secrets"
 	"ductor/internal/store"
 	"ductor/orchestrator"
 	"ductor/orchestrator/consult"
 	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/files"
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
 )
@@ -40,7 +40,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 		Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: updates.NoReceipts,
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
 		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg.Stream), Log: log,
-		Aliases: map[string]string{},
+		Aliases: map[string]string{}, SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 	}
 	for name, a := range cfg.Models {
 		o.Aliases[name] = a.Use
@@ -165,15 +165,13 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		Now: time.Now, NewID: newID, Logger: a.Log,
 	}
+	if cfg.Files.Marker {
+		o.Instruction = files.Instruction
+	}
 	if model := summaryModel(cfg); model.Agent != "" {
 		o.Summarizer = &handoff.Summarizer{Store: a.db, Side: a.side(), Model: model, Wait: summaryWait}
 	}
 	return o
-}
-
-// secretsOf are what agents that work in a directory must not have shown or stored.
-func (a *App) secretsOf(dir string) *secrets.Set {
-	return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
 }
 
 func (a *App) side() side.Client {

@@ -18,6 +18,7 @@ type Config struct {
 	Agents      Agents           `toml:"agents"`
 	Permissions Permissions      `toml:"permissions"`
 	Projects    Projects         `toml:"projects"`
+	Files       Files            `toml:"files"`
 	Sandbox     Sandbox          `toml:"sandbox"`
 	Roles       map[string]Role  `toml:"roles"`  // by name; nil for none
 	Models      map[string]Alias `toml:"models"` // by name; nil for none
@@ -154,6 +155,11 @@ type Projects struct {
 	DefaultDir string   `toml:"default_dir"` // after Load never empty
 }
 
+// Files is how files of projects reach a chat.
+type Files struct {
+	Marker bool `toml:"marker"` // agents may name a file in an answer, and are told how
+}
+
 // Role is a system prompt by name.
 type Role struct {
 	Prompt string `toml:"prompt"`
@@ -265,6 +271,7 @@ func defaults() Config {
 		},
 		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "sender"},
 		Projects:    Projects{Roots: []string{"~/ductor"}},
+		Files:       Files{Marker: true},
 		Sandbox:     Sandbox{SandboxSetting: defaultSandboxSetting()},
 		Heartbeat:   defaultHeartbeat(),
 		Webhooks:    Webhooks{Listen: "127.0.0.1:8787"},

@@ -34,6 +34,7 @@ type Options struct {
 	Roots        []string // directories /cwd may enter, with all below them; absolute
 	Roles        Roles    // nil: there are none
 	DefaultRole  string
+	Instruction  string // is added to the system prompt of every turn; empty for nothing
 	UploadsDir   string // has a folder for each conversation, which its agent may read; empty for none
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
 	// touches one of them: a user decides.

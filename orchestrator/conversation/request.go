@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -85,6 +86,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	} else {
 		req.AppendPrompt = role.Prompt
 	}
+	req.AppendPrompt = strings.TrimSpace(req.AppendPrompt + "\n\n" + e.opts.Instruction)
 	req.Prompt, req.Images = wording(t.Prompt)
 	return req, nil
 }

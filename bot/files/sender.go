@@ -1,0 +1,184 @@
+// Package files sends files of projects into chats: those that an answer names, and those that users ask for with /get and
+// /files. It takes files in with /put.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// mostAlbum is how many pictures an album has, by Telegram.
+const mostAlbum = 10
+
+// Store keeps messages that are to be sent; see orchestrator.Journal.
+type Store interface {
+	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
+}
+
+// Options are what a Sender is made of. All but Marks are required.
+type Options struct {
+	Files    orchestrator.Files
+	Messages *message.Messages
+	Spool    *message.Spool
+	Store    Store
+	Marks    bool // answers name files; see render.FileMark
+	Lang     lang.Printer
+	Log      *slog.Logger
+}
+
+// Sender sends files of projects. Safe for concurrent use.
+type Sender struct{ Options }
+
+var _ orchestrator.FileSender = (*Sender)(nil)
+
+// NewSender makes a Sender.
+func NewSender(o Options) *Sender { return &Sender{o} }
+
+// SendFiles implements orchestrator.FileSender.
+func (s *Sender) SendFiles(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string, files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
+	return s.send(ctx, to, at, key, files, nil)
+}
+
+// send is SendFiles with what answer makes of the refusals, which is stored with the files.
+func (s *Sender) send(ctx context.Context, to orchestrator.ConversationID, at orchestrator.FilePlace, key string, files []orchestrator.OutFile, answer func([]*orchestrator.FileError) string) ([]*orchestrator.FileError, error) {
+	if known, err := s.Messages.Composed(ctx, key); err != nil || known {
+		return nil, err
+	}
+	contents, refused, err := s.read(ctx, at, files)
+	if err != nil {
+		return nil, err
+	}
+	if answer != nil && len(refused) > 0 {
+		contents = append(contents, message.Content{Text: render.Plain(answer(refused))})
+	}
+	if len(contents) == 0 {
+		return refused, nil
+	}
+	var rows []orchestrator.Message
+	for n, c := range contents {
+		rows = append(rows, message.ComposeFiles(to, key, n, c))
+	}
+	if err := s.Store.FinishUpdates(ctx, nil, rows...); err != nil {
+		s.forget(contents)
+		return nil, fmt.Errorf("store files to be sent: %w", err)
+	}
+	s.Messages.Wake()
+	return refused, nil
+}
+
+// read reads files into the spool and gives the messages that bring them. refused are those that it does not send.
+func (s *Sender) read(ctx context.Context, at orchestrator.FilePlace, files []orchestrator.OutFile) (contents []message.Content, refused []*orchestrator.FileError, err error) {
+	seen := map[string]bool{}
+	for _, f := range files {
+		if seen[f.Path] {
+			continue
+		}
+		seen[f.Path] = true
+		if len(seen) > orchestrator.MostFiles {
+			refused = append(refused, &orchestrator.FileError{Path: f.Path, Why: orchestrator.FileTooMany})
+			break
+		}
+		file, err := s.readOne(ctx, at, f)
+		if why := (*orchestrator.FileError)(nil); errors.As(err, &why) {
+			refused = append(refused, why)
+			continue
+		}
+		if err != nil {
+			s.forget(contents)
+			return nil, nil, err
+		}
+		contents = appendFile(contents, file)
+	}
+	return contents, refused, nil
+}
+
+func (s *Sender) readOne(ctx context.Context, at orchestrator.FilePlace, f orchestrator.OutFile) (message.File, error) {
+	read, err := s.Files.Read(ctx, at, f.Path)
+	if err != nil {
+		return message.File{}, err
+	}
+	spooled, err := s.Spool.Put(read.Content)
+	if err != nil {
+		return message.File{}, err
+	}
+	return message.File{Name: read.Name, Spooled: spooled, Picture: read.Picture, Caption: render.ShortenPlain(f.Caption, render.CaptionLimit)}, nil
+}
+
+// appendFile adds a file to the album that a picture makes with those before it, or as a message of its own.
+func appendFile(contents []message.Content, f message.File) []message.Content {
+	if last := len(contents) - 1; last >= 0 && f.Picture && contents[last].Files[0].Picture && len(contents[last].Files) < mostAlbum {
+		contents[last].Files = append(contents[last].Files, f)
+		return contents
+	}
+	return append(contents, message.Content{Text: render.Plain(f.Caption), Files: []message.File{f}})
+}
+
+// forget removes what was read for messages that are not stored.
+func (s *Sender) forget(contents []message.Content) {
+	for _, c := range contents {
+		s.Spool.Forget(c.Files...)
+	}
+}
+
+// After has the files that an answer names sent once the card of its turn shows the outcome.
+func (s *Sender) After(t orchestrator.Turn, card orchestrator.Card) orchestrator.Card {
+	if s == nil || !s.Marks {
+		return card
+	}
+	return following{card, s, t}
+}
+
+type following struct {
+	orchestrator.Card
+	sender *Sender
+	turn   orchestrator.Turn
+}
+
+// Finish implements orchestrator.Card.
+func (f following) Finish(ctx context.Context, o orchestrator.Outcome) error {
+	if err := f.Card.Finish(ctx, o); err != nil {
+		return err
+	}
+	return f.sender.Deliver(ctx, f.turn, o)
+}
+
+// Deliver sends the files that the answer of a turn names, once for a turn. What it cannot send it says in the chat.
+func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) error {
+	if s == nil || !s.Marks || o.State != orchestrator.TurnDone {
+		return nil
+	}
+	var files []orchestrator.OutFile
+	for _, m := range render.FileMarks(o.Text) {
+		files = append(files, orchestrator.OutFile(m))
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	at, err := s.Files.OfTurn(ctx, t)
+	if err != nil {
+		return err
+	}
+	_, err = s.send(ctx, t.Prompt.Conversation, at, keyOf(t.ID), files, s.sentences)
+	return err
+}
+
+func keyOf(turn cli.TurnID) string { return "turn/" + string(turn) }
+
+// sentences says to users why files are not sent.
+func (s *Sender) sentences(refused []*orchestrator.FileError) string {
+	text := ""
+	for _, e := range refused {
+		s.Log.Info("a file is not sent", "path", e.Path, "why", e.Why, "err", e.Err)
+		text += "📎 " + e.Sentence(s.Lang) + "\n"
+	}
+	return strings.TrimSpace(text)
+}

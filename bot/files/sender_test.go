@@ -1,0 +1,293 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/bottest"
+	"ductor/bot/message"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// project has files by their paths. Those whose names end in .png are pictures.
+type project struct {
+	orchestrator.Files
+	files map[string]string
+	reads int
+}
+
+func (p *project) OfTurn(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
+	return orchestrator.FilePlace{Dir: "/project"}, nil
+}
+
+func (p *project) Read(_ context.Context, _ orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error) {
+	p.reads++
+	content, ok := p.files[path]
+	if !ok {
+		return orchestrator.ProjectFile{}, &orchestrator.FileError{Path: path, Why: orchestrator.FileNotThere}
+	}
+	return orchestrator.ProjectFile{Name: path, Content: []byte(content), Picture: strings.HasSuffix(path, ".png")}, nil
+}
+
+// journal is a store in which messages are kept all or none.
+type journal struct{ *bottest.Journal }
+
+func (j journal) FinishUpdates(ctx context.Context, _ []int64, notices ...orchestrator.Message) error {
+	j.Mu.Lock()
+	if j.DiesAt > 0 && j.Writes+len(notices) >= j.DiesAt {
+		j.Writes = j.DiesAt
+		j.Mu.Unlock()
+		return fmt.Errorf("ductor is dead")
+	}
+	j.Mu.Unlock()
+	for _, m := range notices {
+		if err := j.SaveMessage(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// house is a Sender and all it stands on, over several lives of ductor.
+type house struct {
+	*testing.T
+	wall    *bottest.Chat
+	store   journal
+	project *project
+	dir     string
+	sender  *Sender
+	end     func()
+}
+
+func inHouse(t *testing.T, work func(h *house)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{T: t, wall: bottest.NewChat(t), store: journal{bottest.NewJournal()}, dir: dir, project: &project{files: map[string]string{
+			"a.txt": "a", "b.png": "b", "c.png": "c", "d.pdf": "d",
+		}}}
+		h.open()
+		work(h)
+		h.end()
+	})
+}
+
+// open begins a life of ductor.
+func (h *house) open() {
+	out := bottest.NewOutbox()
+	h.store.Mu.Lock()
+	h.store.DiesAt = 0
+	h.store.Mu.Unlock()
+	spool, err := message.OpenSpool(context.Background(), h.dir, h.store)
+	if err != nil {
+		h.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	messages := message.New(out, h.wall, h.store, lang.Printer{}, log).WithSpool(spool)
+	h.sender = NewSender(Options{Files: h.project, Messages: messages, Spool: spool, Store: h.store, Marks: true, Log: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { messages.Run(ctx); close(ended) }()
+	h.end = func() {
+		cancel()
+		<-ended
+		dead, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = out.Drain(dead) // as a kill would
+		synctest.Wait()
+		_ = spool.Close()
+	}
+}
+
+// deliver has an answer shown.
+func (h *house) deliver(text string) error {
+	t := orchestrator.Turn{ID: "T1", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1}}}
+	return h.sender.Deliver(context.Background(), t, orchestrator.Outcome{State: orchestrator.TurnDone, Text: text})
+}
+
+func (h *house) wantCalls(want ...string) {
+	h.Helper()
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	h.wall.Mu.Lock()
+	defer h.wall.Mu.Unlock()
+	if !slices.Equal(h.wall.Calls, want) {
+		h.Errorf("calls %q, want %q", h.wall.Calls, want)
+	}
+}
+
+// wantSpool checks how many files wait to be sent.
+func (h *house) wantSpool(want int) {
+	h.Helper()
+	entries, err := os.ReadDir(h.dir)
+	if err != nil || len(entries) != want {
+		h.Errorf("%d files wait, %v; want %d", len(entries), err, want)
+	}
+}
+
+const answer = "Done.\n\n[[file: a.txt]]\n\n[[file: b.png | The plan]] [[file: c.png]] [[file: b.png]]\n\n[[file: gone.txt]]\n"
+
+func TestFilesOfAnAnswerAreSent(t *testing.T) {
+	inHouse(t, func(h *house) {
+		if err := h.deliver(answer); err != nil {
+			h.Fatal(err)
+		}
+		h.wantCalls("document", "picture", "send")
+		if got := h.wall.Sent(); !slices.Equal(got, []string{"a", "b", "c"}) {
+			h.Errorf("sent %q", got)
+		}
+		if got := h.wall.Text(); got != "📎 gone.txt: there is no such file." {
+			h.Errorf("the chat shows %q", got)
+		}
+		h.wantSpool(0)
+		if err := h.deliver(answer); err != nil { // as after a restart
+			h.Error(err)
+		}
+		h.wantCalls("document", "picture", "send")
+		if h.project.reads != 4 {
+			h.Errorf("files were read %d times", h.project.reads)
+		}
+	})
+}
+
+func TestAnAnswerThatFailedSendsNothing(t *testing.T) {
+	inHouse(t, func(h *house) {
+		for _, state := range []orchestrator.TurnState{orchestrator.TurnFailed, orchestrator.TurnAborted, orchestrator.TurnInterrupted} {
+			if err := h.sender.Deliver(context.Background(), orchestrator.Turn{ID: "T"}, orchestrator.Outcome{State: state, Text: answer}); err != nil {
+				h.Error(err)
+			}
+		}
+		h.wantCalls()
+	})
+}
+
+// However Telegram answers, a file is in the chat once, or the chat says that it may be missing.
+func TestFilesUnderMishaps(t *testing.T) {
+	for mishap, want := range map[bottest.Mishap][]string{
+		bottest.RateLimited: {"picture", "picture"}, bottest.NotSent: {"picture", "picture"}, bottest.ServerBroken: {"picture", "picture"},
+		bottest.LostAfter: {"picture", "send"}, bottest.LostBefore: {"picture", "send"}, bottest.RefusedOnce: {"picture", "document"},
+	} {
+		t.Run(string(mishap), func(t *testing.T) {
+			inHouse(t, func(h *house) {
+				h.wall.Mishaps = bottest.AtFirst(mishap)
+				if err := h.deliver("[[file: b.png]]"); err != nil {
+					h.Fatal(err)
+				}
+				h.wantCalls(want...)
+				if said := h.wall.Text(); strings.Contains(said, "b.png may have arrived") != (want[1] == "send") {
+					h.Errorf("the chat says %q", said)
+				}
+				h.wantSpool(0)
+			})
+		})
+	}
+}
+
+// A bot that may not send files says what Telegram said.
+func TestABotThatMaySendNoFiles(t *testing.T) {
+	inHouse(t, func(h *house) {
+		h.wall.Mishaps = func(method string) bottest.Mishap {
+			if method == "send" {
+				return bottest.GoesWell
+			}
+			return bottest.RefusedOnce
+		}
+		if err := h.deliver("[[file: b.png]][[file: d.pdf]]"); err != nil {
+			h.Fatal(err)
+		}
+		h.wantCalls("picture", "document", "send", "document", "send")
+		if got := h.wall.Text(); strings.Count(got, "Telegram did not take") != 2 {
+			h.Errorf("the chat shows %q", got)
+		}
+		h.wantSpool(0)
+	})
+}
+
+// Wherever ductor dies, the next one sends what was not sent, nothing twice, and leaves no file behind.
+func TestNoDeathLosesOrDoublesAFile(t *testing.T) {
+	const lives = 12
+	for diesAt := 1; diesAt <= lives; diesAt++ {
+		t.Run(fmt.Sprint("at write ", diesAt), func(t *testing.T) {
+			inHouse(t, func(h *house) {
+				h.store.DiesAt = diesAt
+				err := h.deliver("[[file: a.txt]][[file: b.png]]")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				h.end()
+				h.open()
+				if err != nil { // the outcome is not delivered yet
+					if err := h.deliver("[[file: a.txt]][[file: b.png]]"); err != nil {
+						h.Error(err)
+					}
+				}
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				sent := h.wall.Sent()
+				for _, file := range []string{"a", "b"} {
+					n := 0
+					for _, s := range sent {
+						if s == file {
+							n++
+						}
+					}
+					if n > 1 || n == 0 && !strings.Contains(h.wall.Text(), "may have arrived") {
+						h.Errorf("%s is in the chat %d times: %q\n%s", file, n, sent, h.wall.Text())
+					}
+				}
+				h.wantSpool(0)
+			})
+		})
+	}
+}
+
+// An upload that takes minutes holds up nothing else of the chat.
+func TestAnUploadHoldsUpNothing(t *testing.T) {
+	inHouse(t, func(h *house) {
+		h.wall.Delay = 10 * time.Minute
+		if err := h.deliver("[[file: d.pdf]]"); err != nil {
+			h.Fatal(err)
+		}
+		synctest.Wait()
+		h.wall.Mu.Lock()
+		h.wall.Delay = 0
+		h.wall.Mu.Unlock()
+		if err := h.sender.Messages.Post(context.Background(), orchestrator.ConversationID{Chat: 1}, "quick"); err != nil {
+			h.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := h.wall.Text(); got != "quick" || len(h.wall.Sent()) > 0 {
+			h.Errorf("after a minute the chat shows %q and %q", got, h.wall.Sent())
+		}
+		time.Sleep(10 * time.Minute)
+		if len(h.wall.Sent()) != 1 {
+			h.Error("the file did not arrive")
+		}
+	})
+}
+
+func TestAnAnswerWithManyFiles(t *testing.T) {
+	inHouse(t, func(h *house) {
+		text := ""
+		for i := range 25 {
+			name := fmt.Sprintf("%02d.png", i)
+			h.project.files[name] = name
+			text += "[[file: " + name + "]]\n"
+		}
+		if err := h.deliver(text); err != nil {
+			h.Fatal(err)
+		}
+		h.wantCalls("picture", "picture", "send")
+		if got := h.wall.Text(); !strings.Contains(got, "20.png and what follows") || len(h.wall.Sent()) != 20 {
+			h.Errorf("%d were sent, and the chat shows %q", len(h.wall.Sent()), got)
+		}
+	})
+}

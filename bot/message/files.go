@@ -1,0 +1,110 @@
+package message
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"ductor/orchestrator"
+)
+
+// filesPrefix begins the keys of owed messages that bring files of the spool.
+const filesPrefix = "files/"
+
+// ComposeFiles makes a message that brings files, to be stored with what caused it; see Compose. It is the nth of a request
+// that key names.
+func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) orchestrator.Message {
+	m := Compose(to, c)
+	m.Key = fmt.Sprint(filesPrefix, key, "/", n)
+	return m
+}
+
+// Composed says whether messages of a request were stored before.
+func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
+	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
+	if err != nil {
+		return false, fmt.Errorf("find a message: %w", err)
+	}
+	return row.State != "", nil
+}
+
+// Spool keeps the content of files until they are sent: it is read once, and sent as it was then.
+type Spool struct{ root *os.Root }
+
+// OpenSpool makes the directory if it is missing, and removes from it what no message owes.
+func OpenSpool(ctx context.Context, dir string, store Store) (*Spool, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of files to be sent: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the directory of files to be sent: %w", err)
+	}
+	s := &Spool{root}
+	if err := s.tidy(ctx, store); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return s, nil
+}
+
+func (s *Spool) tidy(ctx context.Context, store Store) error {
+	rows, err := store.OwedMessages(ctx)
+	if err != nil {
+		return fmt.Errorf("list messages: %w", err)
+	}
+	owed := map[string]bool{}
+	for _, row := range rows {
+		c, _ := decode(row.Content) // what cannot be read is never sent
+		for _, f := range c.Files {
+			owed[f.Spooled] = true
+		}
+	}
+	entries, err := fs.ReadDir(s.root.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("list files to be sent: %w", err)
+	}
+	for _, e := range entries {
+		if !owed[e.Name()] {
+			err = errors.Join(err, s.root.Remove(e.Name()))
+		}
+	}
+	return err
+}
+
+// Put keeps content and gives the name for File.Spooled. When it returns, the content outlives a power failure.
+func (s *Spool) Put(content []byte) (name string, err error) {
+	name = rand.Text()
+	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("keep a file to be sent: %w", err)
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close(), s.sync()); err != nil {
+		return "", errors.Join(fmt.Errorf("keep a file to be sent: %w", err), s.root.Remove(name))
+	}
+	return name, nil
+}
+
+// sync makes the names of files outlive a power failure.
+func (s *Spool) sync() error {
+	dir, err := s.root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Forget removes what was put, for a message that is not to be sent.
+func (s *Spool) Forget(files ...File) {
+	for _, f := range files {
+		if f.Spooled != "" {
+			_ = s.root.Remove(f.Spooled) // the next start removes it
+		}
+	}
+}
+
+// Close closes the directory.
+func (s *Spool) Close() error { return s.root.Close() }

@@ -1,0 +1,88 @@
+package render
+
+import (
+	"bytes"
+	"path"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// FileMark is a place in an answer where an agent asks for a file to be sent: [[file: out/report.pdf]], or with a caption
+// [[file: out/plan.png | The plan]]. In code it is text.
+type FileMark struct {
+	Path    string
+	Caption string
+}
+
+// FileMarks lists the marks in src, in order.
+func FileMarks(src string) (all []FileMark) {
+	_ = ast.Walk(parse([]byte(cleanSource(src)), true), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if m, ok := n.(*fileMark); ok && entering && m.Path != "" {
+			all = append(all, m.FileMark)
+		}
+		return ast.WalkContinue, nil
+	}) // the function gives no error
+	return all
+}
+
+const (
+	markBegin = "[[file:"
+	markEnd   = "]]"
+)
+
+// marksWanted is set in the context of a source in which marks are read.
+var marksWanted = parser.NewContextKey()
+
+// fileMarks reads marks.
+type fileMarks struct{}
+
+func (fileMarks) Trigger() []byte { return []byte{'['} }
+
+func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	if pc.Get(marksWanted) == nil {
+		return nil
+	}
+	line, segment := block.PeekLine()
+	begun := min(len(line), len(markBegin))
+	if begun < 2 || string(line[:begun]) != markBegin[:begun] {
+		return nil
+	}
+	m := &fileMark{}
+	end := bytes.Index(line, []byte(markEnd))
+	switch {
+	case end >= 0:
+		at, caption, _ := strings.Cut(string(line[len(markBegin):end]), "|")
+		m.Path, m.Caption = strings.TrimSpace(at), strings.TrimSpace(caption)
+		end += len(markEnd)
+	case len(bytes.Trim(block.Source()[segment.Stop:], " \t")) == 0: // it may still come
+		end = len(line)
+	}
+	if end < 0 || m.Path == "" && end != len(line) {
+		return nil
+	}
+	block.Advance(end)
+	return m
+}
+
+// fileMark is a mark in a tree. It has no path while it is not there whole.
+type fileMark struct {
+	ast.BaseInline
+	FileMark
+}
+
+var kindFileMark = ast.NewNodeKind("FileMark")
+
+func (*fileMark) Kind() ast.NodeKind { return kindFileMark }
+
+func (m *fileMark) Dump(source []byte, level int) { ast.DumpHelper(m, source, level, nil, nil) }
+
+// shown is what stands in the place of a mark: the name of the file.
+func (m *fileMark) shown() string {
+	if m.Path == "" {
+		return ""
+	}
+	return "📎 " + path.Base(m.Path)
+}

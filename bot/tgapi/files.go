@@ -1,0 +1,111 @@
+package tgapi
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	telegram "github.com/go-telegram/bot"
+	"github.com/go-telegram/bot/models"
+
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// Files is a message of one file, or an album of 2 to 10 files that are all pictures or all none.
+type Files struct {
+	To      orchestrator.ConversationID
+	Files   []File
+	Caption render.Text // below the first, at most 1024 UTF-16 units
+	ReplyTo int
+	Silent  bool
+}
+
+// File is a file to send: at most 50 MB, and 10 MB for a picture. Content is read whole into memory.
+type File struct {
+	Name    string
+	Content io.Reader
+	Plain   string // instead of Content: a text, out of which secrets are taken
+	Size    int64  // of Content, in bytes
+	Picture bool   // shown as a picture
+	Caption string // below a file of an album that is not the first
+}
+
+// slowest is the line that an upload is waited for, in bytes a second.
+const slowest = 64 << 10
+
+// SendFiles sends f and returns the id of the new message, of an album that of the first. It is not idempotent.
+func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
+	var size int64
+	for i := range f.Files {
+		if f.Files[i].Content == nil {
+			f.Files[i].Content = strings.NewReader(c.scrub.String(f.Files[i].Plain))
+		}
+		size += f.Files[i].Size
+	}
+	f.Caption = c.scrub.Text(f.Caption)
+	method, do := c.sendAlbum(f)
+	if len(f.Files) == 1 {
+		method, do = c.sendDocument(f)
+		if f.Files[0].Picture {
+			method, do = c.sendPicture(f)
+		}
+	}
+	return c.sendWithin(ctx, c.timeout+time.Duration(size/slowest)*time.Second, method, do)
+}
+
+func (c *Client) sendPicture(f Files) (method string, do func(context.Context) error) {
+	p := &telegram.SendPhotoParams{
+		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), Photo: f.Files[0].upload(),
+		Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
+	}
+	return "sendPhoto", func(ctx context.Context) error {
+		_, err := c.api.SendPhoto(ctx, p)
+		return err
+	}
+}
+
+func (c *Client) sendDocument(f Files) (method string, do func(context.Context) error) {
+	p := &telegram.SendDocumentParams{
+		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), Document: f.Files[0].upload(),
+		Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
+	}
+	return "sendDocument", func(ctx context.Context) error {
+		_, err := c.api.SendDocument(ctx, p)
+		return err
+	}
+}
+
+// sendAlbum names the parts of the request as the files: Telegram takes that for the name of a document.
+func (c *Client) sendAlbum(f Files) (method string, do func(context.Context) error) {
+	p := &telegram.SendMediaGroupParams{
+		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
+	}
+	names := map[string]bool{}
+	for i, file := range f.Files {
+		caption := render.Plain(c.scrub.String(file.Caption))
+		if i == 0 {
+			caption = f.Caption
+		}
+		for names[file.Name] {
+			file.Name = strconv.Itoa(i+1) + "-" + file.Name
+		}
+		names[file.Name] = true
+		at := "attach://" + file.Name
+		if file.Picture {
+			p.Media = append(p.Media, &models.InputMediaPhoto{Media: at, MediaAttachment: file.Content, Caption: caption.Text, CaptionEntities: entities(caption.Entities)})
+		} else {
+			p.Media = append(p.Media, &models.InputMediaDocument{Media: at, MediaAttachment: file.Content, Caption: caption.Text, CaptionEntities: entities(caption.Entities)})
+		}
+	}
+	return "sendMediaGroup", func(ctx context.Context) error {
+		_, err := c.api.SendMediaGroup(ctx, p)
+		return err
+	}
+}
+
+func (f File) upload() *models.InputFileUpload {
+	return &models.InputFileUpload{Filename: f.Name, Data: f.Content}
+}

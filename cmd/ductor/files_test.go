@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// picture is a small PNG file.
+func picture(t testing.TB) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 30))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// awaitFile waits for a message of the bot with a file of this kind and name, and gives what the file holds.
+func (town *town) awaitFile(kind, name string) (telegram.Message, []byte) {
+	town.t.Helper()
+	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
+		return m.From.Bot && m.Media != nil && m.Media.Kind == kind && (name == "" || m.Media.Name == name)
+	})
+	if err != nil {
+		town.fatal(err)
+	}
+	data, _ := town.srv.FileData(m.Media.FileID)
+	return m, data
+}
+
+func (town *town) makeFile(name string, content []byte) {
+	town.t.Helper()
+	at := filepath.Join(town.cfg.Projects.DefaultDir, name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		town.t.Fatal(err)
+	}
+	if err := os.WriteFile(at, content, 0o600); err != nil {
+		town.t.Fatal(err)
+	}
+}
+
+func TestAnAnswerBringsFiles(t *testing.T) {
+	town := newTown(t, nil)
+	chart := picture(t)
+	town.makeFile("out/chart.png", chart)
+	town.makeFile("out/plan.png", chart)
+	town.makeFile("out/report.txt", []byte("The token is "+town.srv.Token()+"."))
+	town.say(`[[text "Here:\n\n[[file: out/report.txt]]\n\n[[file: out/chart.png | The chart]]\n\n[[file: out/plan.png]]\n\n[[file: .env]]\n\nDone."]]`)
+	m := town.awaitDone(1)
+	if want := "Here:\n\n📎 report.txt\n\n📎 chart.png\n\n📎 plan.png\n\n📎 .env\n\nDone."; !strings.Contains(m.Text, want) {
+		t.Errorf("the answer is shown as %q", m.Text)
+	}
+	if _, text := town.awaitFile("document", "report.txt"); strings.Contains(string(text), town.srv.Token()) || !strings.HasPrefix(string(text), "The token is ") {
+		t.Errorf("the report is %q", text)
+	}
+	town.awaitFile("photo", "")
+	var album []telegram.Message
+	for _, m := range town.chat.View().FromBot() {
+		if m.Album != "" {
+			album = append(album, m)
+		}
+	}
+	if len(album) != 2 || album[0].Text != "The chart" || album[1].Text != "" || album[0].Album != album[1].Album {
+		t.Fatalf("the pictures arrive as %+v", album)
+	}
+	if data, _ := town.srv.FileData(album[0].Media.FileID); !bytes.Equal(data, chart) {
+		t.Error("the chart is another one")
+	}
+	town.await(".env: hidden files and directories stay where they are")
+	if left, err := os.ReadDir(filepath.Join(town.cfg.Storage.Dir, "outgoing")); err != nil || len(left) > 0 {
+		t.Errorf("%d files are kept, %v", len(left), err)
+	}
+}
+
+func TestMarkersOfFilesCanBeSwitchedOff(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Files.Marker = false })
+	town.makeFile("a.txt", []byte("a"))
+	town.say(`[[text "See [[file: a.txt]]."]]`)
+	if m := town.awaitDone(1); !strings.Contains(m.Text, "See [[file: a.txt]].") {
+		t.Errorf("the answer is shown as %q", m.Text)
+	}
+	town.say(`[[text "second"]]`)
+	town.awaitDone(2)
+	for _, m := range town.chat.View().FromBot() {
+		if m.Media != nil {
+			t.Errorf("a file was sent: %+v", m.Media)
+		}
+	}
+}

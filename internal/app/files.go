@@ -1,0 +1,44 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+	"ductor/orchestrator/files"
+)
+
+// files gives access to the files of projects, here and in sandboxes.
+func (a *App) files() *files.Service {
+	return files.New(files.Options{
+		Roots: a.cfg.Projects.Roots, Protected: ownFiles(a.cfg), Secrets: a.secretsOf, Session: a.db.Session,
+		Dir: func(ctx context.Context, id orchestrator.ConversationID) (string, error) {
+			c, err := a.db.Conversation(ctx, id)
+			return cmp.Or(c.Dir, a.cfg.Projects.DefaultDir), err
+		},
+		Sandbox: a.envs.Sandboxes.Policy().Of, Environment: a.filesOf,
+	})
+}
+
+// filesOf gives access to the files of an environment.
+func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
+	if in == "" {
+		return files.Host{}, nil
+	}
+	b := a.envs.Sandboxes.Find(in)
+	switch {
+	case b == nil:
+		return nil, fmt.Errorf("there is no sandbox %s", in.Name())
+	case b.Launcher == nil:
+		return nil, b.Err
+	}
+	return b.Launcher, nil
+}
+
+// secretsOf are the secrets that must not be shown of a directory.
+func (a *App) secretsOf(dir string) *secrets.Set {
+	return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
+}

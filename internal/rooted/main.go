@@ -1,0 +1,100 @@
+package rooted
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// Verb is the first argument of a program that is to run this package in another environment. One of the actions, a
+// directory and a path below it follow, and for GetAction and PutAction a number of bytes.
+const Verb = "files"
+
+// The actions. GetAction gives at most so many bytes, PutAction takes exactly so many from its standard input.
+const (
+	GetAction  = "get"
+	ListAction = "list"
+	PutAction  = "put"
+)
+
+// Answer is the first line that is printed, in JSON. A zero byte and Size bytes of a file follow it: the zero tells the
+// whole from a text of a container's engine.
+type Answer struct {
+	Error   *Error  `json:"error,omitempty"`
+	Entries []Entry `json:"entries,omitempty"`
+	Size    int     `json:"size"`
+}
+
+// Main does what args say, prints an Answer and the content of a file, and returns an exit code.
+func Main(args []string, in io.Reader, out io.Writer) int {
+	answer, content, err := do(args, in)
+	if err != nil {
+		answer.Error = refused(err)
+	}
+	answer.Size = len(content)
+	to := bufio.NewWriter(out)
+	if json.NewEncoder(to).Encode(answer) != nil {
+		return 1
+	}
+	_ = to.WriteByte(0) // Flush gives its error
+	_, _ = to.Write(content)
+	if to.Flush() != nil || err != nil {
+		return 1
+	}
+	return 0
+}
+
+func do(args []string, in io.Reader) (a Answer, content []byte, err error) {
+	if len(args) == 3 && args[0] == ListAction {
+		a.Entries, err = List(args[1], args[2])
+		return a, nil, err
+	}
+	if len(args) != 4 {
+		return a, nil, errors.New("no action, directory, path and size were given")
+	}
+	size, err := strconv.ParseInt(args[3], 10, 64)
+	if err != nil {
+		return a, nil, fmt.Errorf("read a size: %w", err)
+	}
+	switch args[0] {
+	case GetAction:
+		content, err = Read(args[1], args[2], size)
+		return a, content, err
+	case PutAction:
+		taken, err := io.ReadAll(io.LimitReader(in, size))
+		if err == nil && int64(len(taken)) != size {
+			err = io.ErrUnexpectedEOF
+		}
+		if err == nil {
+			err = Write(args[1], args[2], taken)
+		}
+		return a, nil, err
+	}
+	return a, nil, fmt.Errorf("there is no action %q", args[0])
+}
+
+// ErrAnswer says that what was read is nothing that Main prints.
+var ErrAnswer = errors.New("no answer about files")
+
+// ReadAnswer reads what Main prints: ErrAnswer if it is something else.
+func ReadAnswer(from io.Reader, most int64) (a Answer, content []byte, err error) {
+	r := bufio.NewReader(io.LimitReader(from, most+mostAnswer))
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return a, nil, fmt.Errorf("read an answer: %w", err)
+	}
+	if err := json.Unmarshal(line, &a); err != nil || a.Size < 0 || int64(a.Size) > most {
+		return a, nil, fmt.Errorf("%w: %q", ErrAnswer, line[:min(len(line), 300)])
+	}
+	content = make([]byte, 1+a.Size)
+	if _, err := io.ReadFull(r, content); err != nil {
+		return a, nil, fmt.Errorf("read a file: %w", err)
+	}
+	return a, content[1:], nil
+}
+
+// mostAnswer is how long the line of an Answer may be, in bytes.
+const mostAnswer = 1 << 20

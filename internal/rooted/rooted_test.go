@@ -1,0 +1,192 @@
+package rooted
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tree makes a directory with every kind of file.
+func tree(t *testing.T) string {
+	t.Helper()
+	top := t.TempDir()
+	dir := filepath.Join(top, "project")
+	for _, d := range []string{"out", ".git", "out/.cache", "empty"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		"project/out/report.txt": "42", "project/none.txt": "", "project/.env": "KEY=1", "project/.git/config": "x",
+		"project/large": "0123456789", "outside.txt": "secret",
+	} {
+		if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Symlink("out", filepath.Join(dir, "linked")))
+	must(os.Symlink("out/report.txt", filepath.Join(dir, "link.txt")))
+	must(os.Symlink("../outside.txt", filepath.Join(dir, "escape.txt")))
+	must(os.Symlink("/etc", filepath.Join(dir, "etc")))
+	must(syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	must(err)
+	t.Cleanup(func() { _ = l.Close() })
+	return dir
+}
+
+func refusalOf(err error) Refusal {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Refusal
+	}
+	return ""
+}
+
+func TestRead(t *testing.T) {
+	dir := tree(t)
+	for below, want := range map[string]Refusal{
+		"out/report.txt": "", "out/../out/report.txt": "", "none.txt": Empty, "large": TooLarge, "out": Directory, "missing": NotThere,
+		"missing/x": NotThere, "large/x": NoFolder, ".env": Hidden, ".git/config": Hidden, "out/.cache/x": Hidden, "link.txt": Link,
+		"linked/report.txt": Link, "escape.txt": Link, "etc/hostname": Link, "pipe": Special, "socket": Special, "../outside.txt": NotThere,
+		"/etc/hostname": NotThere, "": Directory,
+	} {
+		content, err := Read(dir, below, 9)
+		if refusalOf(err) != want || want == "" && string(content) != "42" {
+			t.Errorf("%q: %q, %v; want %q", below, content, err, want)
+		}
+	}
+	if _, err := Read(dir, "large", 9); err.(*Error).Size != 10 {
+		t.Errorf("the size of a large file is %d", err.(*Error).Size)
+	}
+	if _, err := Read("/dev", "null", 9); refusalOf(err) != Special {
+		t.Errorf("a device: %v", err)
+	}
+	if content, err := Read(dir, "large", 10); err != nil || string(content) != "0123456789" {
+		t.Errorf("a file of the size that is allowed: %q, %v", content, err)
+	}
+}
+
+// A file that is replaced while it is looked at is refused or read whole; nothing else of the machine is ever read, and a
+// pipe keeps nobody waiting.
+func TestReadWhileAnotherReplaces(t *testing.T) {
+	dir := tree(t)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			at := filepath.Join(dir, "swap")
+			_ = os.Remove(at)
+			switch i % 3 {
+			case 0:
+				_ = os.WriteFile(at, []byte("42"), 0o600)
+			case 1:
+				_ = os.Symlink("../outside.txt", at)
+			case 2:
+				_ = syscall.Mkfifo(at, 0o600)
+			}
+		}
+	}()
+	until := time.Now().Add(200 * time.Millisecond)
+	for time.Now().Before(until) {
+		if content, err := Read(dir, "swap", 100); err == nil && string(content) != "42" {
+			t.Errorf("read %q", content)
+		}
+	}
+	close(stop)
+	<-done
+}
+
+func TestList(t *testing.T) {
+	dir := tree(t)
+	all, err := List(dir, ".")
+	var names []string
+	for _, e := range all {
+		names = append(names, e.Name)
+	}
+	if got := strings.Join(names, " "); err != nil || got != "empty out large none.txt" {
+		t.Errorf("%s, %v", got, err)
+	}
+	for below, want := range map[string]Refusal{"out": "", "empty": "", "linked": Link, "etc": Link, ".git": Hidden, "missing": NotThere, "large": NoFolder, "..": NotThere} {
+		if _, err := List(dir, below); refusalOf(err) != want {
+			t.Errorf("%s: %v, want %q", below, err, want)
+		}
+	}
+}
+
+func TestWrite(t *testing.T) {
+	dir := tree(t)
+	for below, want := range map[string]Refusal{
+		"out/new.txt": "", "new.txt": "", "large": Exists, "link.txt": Exists, "escape.txt": Exists, "out": Directory, ".env": Hidden,
+		"linked/new.txt": Link, "etc/new.txt": Link, "missing/new.txt": NotThere, "../new.txt": NotThere, "pipe": Exists,
+	} {
+		if err := Write(dir, below, []byte("new")); refusalOf(err) != want {
+			t.Errorf("%s: %v, want %q", below, err, want)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "out", "new.txt")); err != nil || string(text) != "new" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*part*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// What Main does in a container is what the functions do here.
+func TestMainAnswers(t *testing.T) {
+	dir := tree(t)
+	ask := func(in string, args ...string) (Answer, string) {
+		t.Helper()
+		var out bytes.Buffer
+		Main(args, strings.NewReader(in), &out)
+		a, content, err := ReadAnswer(&out, 100)
+		if err != nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		return a, string(content)
+	}
+	if a, content := ask("", GetAction, dir, "out/report.txt", "100"); a.Error != nil || content != "42" {
+		t.Errorf("get: %+v %q", a, content)
+	}
+	if a, _ := ask("", GetAction, dir, "large", "9"); a.Error == nil || a.Error.Refusal != TooLarge || a.Error.Size != 10 {
+		t.Errorf("a large file: %+v", a)
+	}
+	if a, _ := ask("", ListAction, dir, "out"); a.Error != nil || len(a.Entries) != 1 || a.Entries[0] != (Entry{Name: "report.txt", Size: 2}) {
+		t.Errorf("list: %+v", a)
+	}
+	if a, _ := ask("newer", PutAction, dir, "put.txt", "5"); a.Error != nil {
+		t.Errorf("put: %+v", a.Error)
+	}
+	if a, _ := ask("new", PutAction, dir, "torn.txt", "5"); a.Error == nil || a.Error.Refusal != Failed {
+		t.Errorf("a file that did not come whole: %+v", a)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "torn.txt")); err == nil {
+		t.Error("a torn file was made")
+	}
+	for _, args := range [][]string{{}, {"take", dir, "x", "1"}, {GetAction, dir, "x", "many"}} {
+		if a, _ := ask("", args...); a.Error == nil {
+			t.Errorf("%q was done", args)
+		}
+	}
+	if _, _, err := ReadAnswer(strings.NewReader("usage: ductor-runner\n"), 100); err == nil {
+		t.Error("anything is taken for an answer")
+	}
+}

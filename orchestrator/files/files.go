@@ -1,0 +1,247 @@
+// Package files gives agents and users access to the files of projects, within the roots and without secrets.
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/jpeg" // what Telegram shows as a picture
+	_ "image/png"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"ductor/cli"
+	"ductor/internal/rooted"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+)
+
+// Environment reads and writes files where agents run. Errors about a file are a *rooted.Error.
+type Environment interface {
+	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
+	ListFiles(ctx context.Context, dir, below string) ([]rooted.Entry, error)
+	WriteFile(ctx context.Context, dir, below string, content []byte) error
+}
+
+// Options are what a Service is made of. All are required.
+type Options struct {
+	Roots       []string                                                                    // absolute
+	Protected   []string                                                                    // ductor's own files and directories, absolute, with links resolved too
+	Secrets     func(dir string) *secrets.Set                                               // that must not be shown of a directory
+	Session     func(context.Context, orchestrator.SessionID) (orchestrator.Session, error) // where a turn ran
+	Dir         func(context.Context, orchestrator.ConversationID) (string, error)          // where the next turn of a chat would run
+	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox                // where the agents of a directory run
+	Environment func(cli.Sandbox) (Environment, error)
+}
+
+// Service implements orchestrator.Files.
+type Service struct{ opts Options }
+
+var _ orchestrator.Files = (*Service)(nil)
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{o} }
+
+// OfTurn implements orchestrator.Files.
+func (s *Service) OfTurn(ctx context.Context, t orchestrator.Turn) (orchestrator.FilePlace, error) {
+	session, err := s.opts.Session(ctx, t.Session)
+	if err != nil {
+		return orchestrator.FilePlace{}, fmt.Errorf("find where a turn ran: %w", err)
+	}
+	at := orchestrator.FilePlace{Sandbox: t.Sandbox, Dir: session.Dir, Roots: []string{session.Dir}}
+	if t.Prompt.Rights.OfChat() {
+		at.Roots = s.opts.Roots
+	}
+	return at, nil
+}
+
+// OfChat implements orchestrator.Files.
+func (s *Service) OfChat(ctx context.Context, id orchestrator.ConversationID, path string) (orchestrator.FilePlace, error) {
+	dir, err := s.opts.Dir(ctx, id)
+	if err != nil {
+		return orchestrator.FilePlace{}, fmt.Errorf("find where a chat works: %w", err)
+	}
+	return orchestrator.FilePlace{Sandbox: s.opts.Sandbox(full(dir, path), id), Dir: dir, Roots: s.opts.Roots}, nil
+}
+
+// full is a path as an absolute one.
+func full(dir, path string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, rest)
+		}
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return filepath.Clean(path)
+}
+
+// Read implements orchestrator.Files.
+func (s *Service) Read(ctx context.Context, at orchestrator.FilePlace, path string) (orchestrator.ProjectFile, error) {
+	root, below, err := s.find(at, path)
+	if err != nil {
+		return orchestrator.ProjectFile{}, err
+	}
+	env, err := s.opts.Environment(at.Sandbox)
+	if err != nil {
+		return orchestrator.ProjectFile{}, refused(path, err)
+	}
+	content, err := env.ReadFile(ctx, root, below, orchestrator.MostFileBytes)
+	if err != nil {
+		return orchestrator.ProjectFile{}, refused(path, err)
+	}
+	full := filepath.Join(root, below)
+	content, err = s.clean(path, filepath.Dir(full), content)
+	if err != nil {
+		return orchestrator.ProjectFile{}, err
+	}
+	return orchestrator.ProjectFile{Name: filepath.Base(full), Content: content, Picture: isPicture(content)}, nil
+}
+
+// privateKey is in files that hold the secret half of a key pair.
+var privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----`)
+
+// clean takes the secrets that are known for a directory out of a text. It refuses other files that hold one.
+func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
+	set := s.opts.Secrets(dir)
+	has := privateKey.Match(content)
+	if !has && utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 {
+		return []byte(set.String(string(content))), nil
+	}
+	for _, word := range set.Words() {
+		has = has || bytes.Contains(content, []byte(word))
+	}
+	if has {
+		return nil, &orchestrator.FileError{Path: path, Why: orchestrator.FileHasSecret}
+	}
+	return content, nil
+}
+
+// Bounds of what Telegram takes as a picture.
+const (
+	mostSides = 10_000 // pixels of width and height together
+	mostRatio = 20     // of width to height, or height to width
+)
+
+// isPicture says whether Telegram shows a file as a picture. It looks at the head alone: whatever unpacks to more is a
+// document.
+func isPicture(content []byte) bool {
+	c, _, err := image.DecodeConfig(bytes.NewReader(content))
+	return err == nil && len(content) <= orchestrator.MostPictureBytes && c.Width > 0 && c.Height > 0 &&
+		c.Width+c.Height <= mostSides && c.Width <= mostRatio*c.Height && c.Height <= mostRatio*c.Width
+}
+
+// List implements orchestrator.Files.
+func (s *Service) List(ctx context.Context, at orchestrator.FilePlace, dir string) ([]orchestrator.FileEntry, error) {
+	root, below, err := s.find(at, dir)
+	if err != nil {
+		return nil, err
+	}
+	env, err := s.opts.Environment(at.Sandbox)
+	if err != nil {
+		return nil, refused(dir, err)
+	}
+	found, err := env.ListFiles(ctx, root, below)
+	if err != nil {
+		return nil, refused(dir, err)
+	}
+	var all []orchestrator.FileEntry
+	for _, e := range found {
+		if !s.isSecret(filepath.Join(root, below, e.Name)) {
+			all = append(all, orchestrator.FileEntry(e))
+		}
+	}
+	return all, nil
+}
+
+// Write implements orchestrator.Files.
+func (s *Service) Write(ctx context.Context, at orchestrator.FilePlace, path, name string, content []byte) (string, error) {
+	env, err := s.opts.Environment(at.Sandbox)
+	if err != nil {
+		return "", refused(path, err)
+	}
+	if path == "" || strings.HasSuffix(path, "/") {
+		path = filepath.Join(path, name)
+	}
+	for range 2 {
+		root, below, err := s.find(at, path)
+		if err != nil {
+			return "", err
+		}
+		err = env.WriteFile(ctx, root, below, content)
+		if own := (*rooted.Error)(nil); errors.As(err, &own) && own.Refusal == rooted.Directory {
+			path = filepath.Join(path, name)
+			continue
+		}
+		if err != nil {
+			return "", refused(path, err)
+		}
+		return filepath.Join(root, below), nil
+	}
+	return "", &orchestrator.FileError{Path: path, Why: orchestrator.FileDirectory}
+}
+
+// find gives the root that a path is in, and the path below it.
+func (s *Service) find(at orchestrator.FilePlace, path string) (root, below string, err error) {
+	full := full(at.Dir, path)
+	for _, named := range at.Roots {
+		for _, dir := range []string{named, cli.RealPath(named)} {
+			if rel, err := filepath.Rel(dir, full); err == nil && filepath.IsLocal(rel) && len(dir) > len(root) {
+				root, below = dir, rel
+			}
+		}
+	}
+	switch {
+	case root == "":
+		return "", "", &orchestrator.FileError{Path: path, Why: orchestrator.FileOutside}
+	case s.isSecret(full) || s.isSecret(filepath.Join(cli.RealPath(root), below)):
+		return "", "", &orchestrator.FileError{Path: path, Why: orchestrator.FileSecret}
+	}
+	return root, below, nil
+}
+
+// secretName matches the names of files of passwords and keys.
+var secretName = regexp.MustCompile(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_sk)?|credentials(\.(json|ya?ml|toml|db))?|secrets?\.(json|ya?ml|toml|env|txt)|.+\.(env|p12|pfx|ppk|jks|keystore|kdbx|gpg)|htpasswd|auth\.json|service[-_]account.*\.json)$`)
+
+// isSecret says whether a path is one of a file of secrets, by its name, or ductor's own.
+func (s *Service) isSecret(full string) bool {
+	for _, own := range s.opts.Protected {
+		if cli.Lies(full, own) {
+			return true
+		}
+	}
+	return secretName.MatchString(filepath.Base(full))
+}
+
+// refused translates an error of an environment.
+func refused(path string, err error) error {
+	var own *rooted.Error
+	if !errors.As(err, &own) || own.Refusal == rooted.Failed {
+		return &orchestrator.FileError{Path: path, Why: orchestrator.FileUnreachable, Err: err}
+	}
+	return &orchestrator.FileError{Path: path, Why: orchestrator.FileRefusal(own.Refusal), Size: own.Size}
+}
+
+// Host is the Environment of this machine.
+type Host struct{}
+
+// ReadFile implements Environment.
+func (Host) ReadFile(_ context.Context, dir, below string, most int64) ([]byte, error) {
+	return rooted.Read(dir, below, most)
+}
+
+// ListFiles implements Environment.
+func (Host) ListFiles(_ context.Context, dir, below string) ([]rooted.Entry, error) {
+	return rooted.List(dir, below)
+}
+
+// WriteFile implements Environment.
+func (Host) WriteFile(_ context.Context, dir, below string, content []byte) error {
+	return rooted.Write(dir, below, content)
+}

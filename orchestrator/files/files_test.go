@@ -1,0 +1,183 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+)
+
+// service serves a directory with files, by their names below it.
+func service(t *testing.T, files map[string]string) (*Service, orchestrator.FilePlace) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := New(Options{
+		Roots: []string{dir}, Protected: []string{filepath.Join(dir, "state")},
+		Secrets: func(string) *secrets.Set { return secrets.NewSet("hunter2-hunter2") },
+		Session: func(_ context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
+			return orchestrator.Session{ID: id, Dir: filepath.Join(dir, "work")}, nil
+		},
+		Dir: func(context.Context, orchestrator.ConversationID) (string, error) {
+			return filepath.Join(dir, "work"), nil
+		},
+		Sandbox: func(string, orchestrator.ConversationID) cli.Sandbox { return "" },
+		Environment: func(in cli.Sandbox) (Environment, error) {
+			if in != "" {
+				return nil, errors.New("the engine is away")
+			}
+			return Host{}, nil
+		},
+	})
+	return s, orchestrator.FilePlace{Dir: filepath.Join(dir, "work"), Roots: []string{dir}}
+}
+
+func why(err error) orchestrator.FileRefusal {
+	var e *orchestrator.FileError
+	if errors.As(err, &e) {
+		return e.Why
+	}
+	return ""
+}
+
+func TestWhatIsRead(t *testing.T) {
+	s, at := service(t, map[string]string{
+		"work/a.txt": "key hunter2-hunter2!", "b.txt": "b", "work/sub/c.txt": "c", "state/ductor.db": "x", "work/.env": "x", "work/id_rsa": "x",
+		"work/credentials.json": "x", "work/prod.env": "x", "work/bin": "\x00hunter2-hunter2", "work/clean": "\x00bin",
+		"work/mine.pem": "text\n-----BEGIN RSA PRIVATE KEY-----\n", "work/notes.key": "a talk", "work/empty": "",
+		"work/latin": "hunter2-hunter2 \xe9",
+	})
+	for path, want := range map[string]struct {
+		why  orchestrator.FileRefusal
+		text string
+	}{
+		"a.txt": {"", "key " + secrets.Removed + "!"}, "../b.txt": {"", "b"}, "sub/c.txt": {"", "c"}, filepath.Join(at.Roots[0], "b.txt"): {"", "b"},
+		"../../x": {orchestrator.FileOutside, ""}, "/etc/hostname": {orchestrator.FileOutside, ""}, "../state/ductor.db": {orchestrator.FileSecret, ""},
+		".env": {orchestrator.FileHidden, ""}, "id_rsa": {orchestrator.FileSecret, ""}, "credentials.json": {orchestrator.FileSecret, ""},
+		"prod.env": {orchestrator.FileSecret, ""}, "bin": {orchestrator.FileHasSecret, ""}, "latin": {orchestrator.FileHasSecret, ""},
+		"clean": {"", "\x00bin"}, "mine.pem": {orchestrator.FileHasSecret, ""}, "notes.key": {"", "a talk"}, "empty": {orchestrator.FileEmpty, ""},
+		"none": {orchestrator.FileNotThere, ""}, "sub": {orchestrator.FileDirectory, ""}, "": {orchestrator.FileDirectory, ""},
+		"~/.ssh/id_rsa": {orchestrator.FileOutside, ""},
+	} {
+		f, err := s.Read(t.Context(), at, path)
+		if why(err) != want.why || string(f.Content) != want.text {
+			t.Errorf("%q: %q, %v; want %q, %q", path, f.Content, err, want.text, want.why)
+		}
+	}
+	away := at
+	away.Sandbox = "web"
+	if _, err := s.Read(t.Context(), away, "a.txt"); why(err) != orchestrator.FileUnreachable {
+		t.Errorf("in a sandbox that cannot be had: %v", err)
+	}
+}
+
+// A root that is named by a link serves paths by both names.
+func TestARootThatIsALink(t *testing.T) {
+	s, at := service(t, map[string]string{"work/a.txt": "a"})
+	link := filepath.Join(t.TempDir(), "root")
+	if err := os.Symlink(at.Roots[0], link); err != nil {
+		t.Fatal(err)
+	}
+	at.Roots = []string{link}
+	for _, path := range []string{"a.txt", filepath.Join(link, "work/a.txt")} {
+		if f, err := s.Read(t.Context(), at, path); err != nil || string(f.Content) != "a" {
+			t.Errorf("%s: %q, %v", path, f.Content, err)
+		}
+	}
+}
+
+// pngOf makes the beginning of a PNG file that says that it has these sides.
+func pngOf(width, height uint32) string {
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("IHDR"), width), height)
+	head = append(head, 8, 6, 0, 0, 0)
+	b := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), head...)
+	return string(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(head)))
+}
+
+func TestWhatIsAPicture(t *testing.T) {
+	var small, photo bytes.Buffer
+	img := image.NewGray(image.Rect(0, 0, 30, 20))
+	img.Set(1, 1, color.White)
+	if err := errors.Join(png.Encode(&small, img), jpeg.Encode(&photo, img, nil)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		content string
+		want    bool
+	}{
+		"a PNG": {small.String(), true}, "a JPEG": {photo.String(), true}, "of any name": {small.String(), true},
+		"that unpacks to gigabytes": {pngOf(50_000, 50_000), false}, "very wide": {pngOf(2100, 100), false}, "very high": {pngOf(10, 300), false},
+		"just not too wide": {pngOf(2000, 100), true}, "more than 10 MB": {small.String() + strings.Repeat("x", 10<<20), false},
+		"a GIF": {"GIF89a\x01\x00\x01\x00\x00\x00\x00", false}, "text": {"picture", false}, "torn": {"\x89PNG\r\n\x1a\n\x00", false}, "nothing high": {pngOf(10, 0), false},
+	} {
+		s, at := service(t, map[string]string{"work/x": c.content})
+		if f, err := s.Read(t.Context(), at, "x"); err != nil || f.Picture != c.want {
+			t.Errorf("%s: %v, %v", name, f.Picture, err)
+		}
+	}
+}
+
+func TestListAndWrite(t *testing.T) {
+	s, at := service(t, map[string]string{"work/a.txt": "a", "work/sub/x": "", "work/id_rsa": "", "work/.env": "", "state/db": ""})
+	all, err := s.List(t.Context(), at, ".")
+	if err != nil || len(all) != 2 || all[0].Name != "sub" || all[1] != (orchestrator.FileEntry{Name: "a.txt", Size: 1}) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if all, err := s.List(t.Context(), at, ".."); err != nil || len(all) != 1 {
+		t.Errorf("ductor's own directory is listed: %+v, %v", all, err)
+	}
+	for _, c := range []struct{ path, want string }{
+		{"", "new.txt"}, {"", "exists"}, {"sub", "sub/new.txt"}, {"sub/", "exists"}, {"sub/other.md", "sub/other.md"}, {"a.txt", "exists"},
+		{"none/", "not-there"}, {"../../x", "outside"}, {".env", "hidden"}, {"id_rsa", "secret"}, {"../state", "secret"},
+	} {
+		got, err := s.Write(t.Context(), at, c.path, "new.txt", []byte("new"))
+		if err == nil {
+			got, _ = filepath.Rel(at.Dir, got)
+		} else {
+			got = string(why(err))
+		}
+		if got != c.want {
+			t.Errorf("%q: %s (%v), want %s", c.path, got, err, c.want)
+		}
+	}
+}
+
+// An agent whose turn has not the rights of its chat sends files of the directory it works in, and no other.
+func TestWhereAgentsSendFilesFrom(t *testing.T) {
+	s, _ := service(t, map[string]string{"work/a.txt": "a", "b.txt": "b"})
+	for of, want := range map[orchestrator.RightsOf]orchestrator.FileRefusal{
+		orchestrator.RightsOfChat: "", orchestrator.RightsOfMember: orchestrator.FileOutside, orchestrator.RightsOfJob: orchestrator.FileOutside,
+	} {
+		at, err := s.OfTurn(t.Context(), orchestrator.Turn{Prompt: orchestrator.Prompt{Rights: orchestrator.Rights{Of: of}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Read(t.Context(), at, "../b.txt"); why(err) != want {
+			t.Errorf("rights of %q: %v", of, err)
+		}
+		if _, err := s.Read(t.Context(), at, "a.txt"); err != nil {
+			t.Errorf("rights of %q: %v", of, err)
+		}
+	}
+}
