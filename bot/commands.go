@@ -83,7 +83,7 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 	case "status":
 		return c.status, true
 	case "sessions":
-		return c.page(c.sessions.Command), true
+		return c.listSessions, true
 	case "rename":
 		return c.page(c.sessions.Rename), true
 	case "terminal":
@@ -144,6 +144,22 @@ func (c *commands) page(command func(ctx context.Context, by orchestrator.Press,
 		}
 		c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
 	}
+}
+
+func (c *commands) listSessions(ctx context.Context, r updates.Request) {
+	if r.Args != "import" {
+		c.page(c.sessions.Command)(ctx, r)
+		return
+	}
+	file, err := r.File(ctx)
+	if err != nil && !errors.Is(err, updates.ErrNoFile) {
+		c.log.Error("a file could not be fetched", "update", r.In.Update, "err", err)
+		c.answer(ctx, r, c.lang.Text("bot.not-fetched"))
+		return
+	}
+	c.page(func(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
+		return c.sessions.Import(ctx, by, file)
+	})(ctx, r)
 }
 
 func (c *commands) terminal(ctx context.Context, r updates.Request) {

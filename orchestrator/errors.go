@@ -6,6 +6,7 @@ import "errors"
 var (
 	ErrNoSession         = errors.New("no such session")
 	ErrSessionInUse      = errors.New("this session is in use")
+	ErrNoExport          = errors.New("that is no exported session")
 	ErrNoTurn            = errors.New("no such turn")
 	ErrRepeated          = errors.New("this turn was already run again")
 	ErrElsewhere         = errors.New("that belongs to another conversation")

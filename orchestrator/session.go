@@ -67,6 +67,8 @@ type SessionStore interface {
 	// ForkSession stores s as a session that has what was said in another one up to a turn of it. ErrNoTurn for a turn that has not
 	// ended or has no session.
 	ForkSession(ctx context.Context, s Session, turn cli.TurnID) error
+	// ImportSession stores a session with turns that have ended.
+	ImportSession(ctx context.Context, s Session, turns []Turn) error
 	// History lists the last ended turns of a session, oldest first, those that it was forked with included.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 	// Turn returns ErrNoTurn for an id that is not there.
@@ -120,4 +122,6 @@ type Sessions interface {
 	Terminal(ctx context.Context, by Press) (agent cli.Agent, line string, err error)
 	// Export writes all that was said in a session.
 	Export(ctx context.Context, in ConversationID, id SessionID, as ExportFormat) (string, error)
+	// Import begins a session that has what an export as JSON says, and makes it the current one. ErrNoExport for any other file.
+	Import(ctx context.Context, by Press, file []byte) (Session, error)
 }

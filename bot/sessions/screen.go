@@ -63,6 +63,23 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 	return tgapi.Page{Text: s.lang.Text("sessions.renamed", changed.Title)}, err
 }
 
+// Import answers "/sessions import" with a file; nil for none.
+func (s *Screen) Import(ctx context.Context, by orchestrator.Press, file []byte) (tgapi.Page, error) {
+	if file == nil {
+		return tgapi.Page{Text: s.lang.Text("sessions.how-to-import")}, nil
+	}
+	now, err := s.sessions.Import(ctx, by, file)
+	if errors.Is(err, orchestrator.ErrNoExport) {
+		return tgapi.Page{Text: s.lang.Text("sessions.no-export", render.Cut(err.Error(), 200))}, nil
+	}
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	page, err := s.page(ctx, now)
+	page.Text = s.lang.Text("sessions.imported") + "\n\n" + page.Text
+	return page, err
+}
+
 // Answer is what comes of a pressed button.
 type Answer struct {
 	Text string     // the short answer to the press

@@ -51,6 +51,13 @@ func (e engine) Status(ctx context.Context, in orchestrator.ConversationID) (st 
 	return st, err
 }
 
+func (engine) Directory(path string) (string, error) {
+	if path != "/src" {
+		return "", orchestrator.ErrOutsideRoot
+	}
+	return path, nil
+}
+
 func (e engine) Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
 	c, err := e.db.Conversation(ctx, in)
 	if err != nil {

@@ -69,8 +69,12 @@ type Press struct {
 // Request is a command and the message it came in.
 type Request struct {
 	Command
-	In *Message
+	In   *Message
+	File FileFunc
 }
+
+// FileFunc reads the file that a command comes with, or else that of the message that it answers to. ErrNoFile if there is none.
+type FileFunc func(ctx context.Context) ([]byte, error)
 
 // CommandFunc does a command and finishes its update.
 type CommandFunc func(ctx context.Context, r Request)

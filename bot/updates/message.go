@@ -33,6 +33,7 @@ type part struct {
 	units     int    // UTF-16 units of the text as it was sent
 	album     string // media group; empty outside albums
 	file      *fileRef
+	replied   *fileRef // of the message that it answers to
 }
 
 // Updates lists the one update of in, to be finished.
@@ -79,8 +80,10 @@ func readMessage(update int64, m *wireMessage, me Identity) *Message {
 			date: m.Date, forwarded: originOf(m) != "", units: render.Len(text), album: m.MediaGroup, file: fileOf(m),
 		},
 	}
-	if r := m.ReplyTo; me.wrote(r) && !isTopicStart(m, r) {
-		in.ReplyTo = r.ID
+	if r := m.ReplyTo; r != nil {
+		if in.replied = fileOf(r); me.wrote(r) && !isTopicStart(m, r) {
+			in.ReplyTo = r.ID
+		}
 	}
 	switch {
 	case in.forwarded:

@@ -53,6 +53,7 @@ type Router struct {
 	handler  Handler
 	gate     *gate
 	follower *follower
+	uploads  *Uploads
 	lang     lang.Printer
 	log      *slog.Logger
 }
@@ -74,7 +75,7 @@ func NewRouter(o RouterOptions) *Router {
 	return &Router{
 		me: o.Me, trigger: o.Trigger, abortWords: o.AbortWords,
 		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
-		gate: newGate(o.Allow, o.Now, o.Log), follower: newFollower(), lang: o.Lang, log: o.Log,
+		gate: newGate(o.Allow, o.Now, o.Log), follower: newFollower(), uploads: o.Uploads, lang: o.Lang, log: o.Log,
 	}
 }
 
@@ -171,7 +172,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if words, _ := m.words(); words == "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
-	if c, ok := parseCommand(m.Text); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.belongs(in)) {
+	if c, ok := commandOf(m); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.belongs(in)) {
 		return r.command(ctx, in, c)
 	}
 	if !r.meant(m, in) {
@@ -210,7 +211,9 @@ func (r *Router) command(ctx context.Context, in *Message, c Command) fate {
 	}
 	return r.put(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates(),
-		do: func(ctx context.Context, _ *queue, _ *task) { do(ctx, Request{In: in, Command: c}) },
+		do: func(ctx context.Context, _ *queue, _ *task) {
+			do(ctx, Request{In: in, Command: c, File: r.uploads.reader(in)})
+		},
 	}, in)
 }
 

@@ -1,6 +1,7 @@
 package updates
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,6 +148,40 @@ func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 		return nil, errTooLarge
 	}
 	return u.api.Fetch(ctx, file.Path)
+}
+
+// ErrNoFile says that a message has no file and answers to none.
+var ErrNoFile = errors.New("there is no file")
+
+// readPatience bounds the reading of a file that is not kept.
+const readPatience = time.Minute
+
+// reader reads the file of a message, or of the one that it answers to, without keeping it.
+func (u *Uploads) reader(in *Message) FileFunc {
+	return func(ctx context.Context) ([]byte, error) {
+		f := cmp.Or(in.file, in.replied)
+		switch {
+		case f == nil:
+			return nil, ErrNoFile
+		case f.size > u.most:
+			return nil, errTooLarge
+		}
+		ctx, cancel := context.WithTimeout(ctx, readPatience)
+		defer cancel()
+		body, err := u.open(ctx, f.id)
+		if err != nil {
+			return nil, err
+		}
+		defer body.Close()
+		raw, err := io.ReadAll(io.LimitReader(body, u.most+1))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read a file: %w", tgapi.WithoutURL(err))
+		case int64(len(raw)) > u.most:
+			return nil, errTooLarge
+		}
+		return raw, nil
+	}
 }
 
 // folder opens a conversation's folder, made if it is missing. A link is not followed, also not one that leads to the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,5 +148,41 @@ func TestForkSession(t *testing.T) {
 	}
 	if err := db.ForkSession(ctx, orchestrator.Session{ID: "d", Conversation: chatA}, "none"); !errors.Is(err, orchestrator.ErrNoTurn) {
 		t.Errorf("a fork at no turn: %v", err)
+	}
+}
+
+// BenchmarkFindSessions searches a hundred thousand turns. "of 50 ms" is how much of the time a search takes that users wait for gladly.
+func BenchmarkFindSessions(b *testing.B) {
+	db := newDB(b)
+	ctx := b.Context()
+	const perSession = 1000
+	for s := range 100 {
+		id := orchestrator.SessionID(fmt.Sprint("s", s))
+		var turns []orchestrator.Turn
+		for i := range perSession {
+			text := fmt.Sprintf("please look at the parser of module %d, which reads line %d wrongly since yesterday", s, i)
+			if i%97 == 0 {
+				text += " zebra"
+			}
+			turns = append(turns, orchestrator.Turn{
+				ID: cli.TurnID(fmt.Sprint(id, "-", i)), Session: id, State: orchestrator.TurnDone, Queued: noon, Ended: noon, Delivered: true, Agent: "claude",
+				Prompt:  orchestrator.Prompt{Conversation: chatA, Text: text},
+				Outcome: orchestrator.Outcome{Text: strings.Repeat("It reads runes now, and the tests pass. ", 10)},
+			})
+		}
+		err := db.ImportSession(ctx, orchestrator.Session{ID: id, Conversation: chatA, Title: "parser", Dir: "/src", Created: noon, Used: noon}, turns)
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, words := range []string{"zebra", "parser runes", "nothing"} {
+		b.Run(words, func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: words, Limit: 8}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/0.05, "of-50ms")
+		})
 	}
 }

@@ -227,6 +227,39 @@ func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.
 	return wrap(fmt.Sprintf("fork at turn %s", turn), err)
 }
 
+// ImportSession stores a session with turns that have ended.
+func (db *DB) ImportSession(ctx context.Context, s orchestrator.Session, turns []orchestrator.Turn) error {
+	err := db.write(ctx, func(t tx) error {
+		if err := t.insertSession(s); err != nil {
+			return err
+		}
+		for _, turn := range turns {
+			if err := t.insertEndedTurn(turn); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return wrap(fmt.Sprintf("import session %s", s.ID), err)
+}
+
+func (t tx) insertEndedTurn(turn orchestrator.Turn) error {
+	if err := t.insertTurn(turn); err != nil {
+		return err
+	}
+	outcome, err := encodeOutcome(turn.Outcome)
+	if err != nil {
+		return err
+	}
+	state := turn.State
+	if state == orchestrator.TurnSteered {
+		state = orchestrator.TurnCancelled
+	}
+	_, err = t.Exec(`UPDATE turns SET state = ?, steered_into = ?, ended = ?, answer = ?, outcome = ?, delivered = 1 WHERE id = ?`,
+		string(state), string(turn.Into), millis(turn.Ended), turn.Outcome.Text, outcome, string(turn.ID))
+	return err
+}
+
 // mostHits limits the turns that a search looks at. They are the newest.
 const mostHits = 1000
 
@@ -240,10 +273,10 @@ func (db *DB) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (fo
 			q.Conversation.Chat, q.Conversation.Topic, q.Archived, q.Limit+1, q.Offset)
 	} else {
 		found, err = sqlite.Many(ctx, db.file, scanListed, `WITH hits AS (
-				SELECT docid, snippet(turns_text, '', '', '…', -1, 16) AS excerpt FROM turns_text WHERE turns_text MATCH ?1 LIMIT ?2
+				SELECT docid FROM turns_text WHERE turns_text MATCH ?1 LIMIT ?2
 			), newest AS (SELECT t.session, max(t.seq) AS seq FROM hits JOIN turns t ON t.seq = hits.docid WHERE t.chat = ?3 AND t.topic = ?4 GROUP BY t.session)
 			SELECT `+sessionColumns+`, coalesce((SELECT id FROM turns WHERE seq = newest.seq), ''),
-				coalesce((SELECT excerpt FROM hits WHERE docid = newest.seq), '')
+				coalesce((SELECT snippet(turns_text, '', '', '…', -1, 16) FROM turns_text WHERE turns_text MATCH ?1 AND docid = newest.seq), '')
 			FROM sessions LEFT JOIN newest ON newest.session = sessions.id
 			WHERE chat = ?3 AND topic = ?4 AND archived = ?5 AND (newest.session IS NOT NULL OR title LIKE ?6 ESCAPE '\')
 			ORDER BY pinned DESC, max(used, created) DESC, sessions.seq DESC LIMIT ?7 OFFSET ?8`,

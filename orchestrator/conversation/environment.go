@@ -79,7 +79,7 @@ func (e *Engine) Beside(ctx context.Context, id orchestrator.ConversationID) (cl
 	}, err
 }
 
-// Directory says whether a job may work in a directory, and gives it as an absolute path; ErrOutsideRoot, ErrNotADir.
+// Directory says whether a job or a session may work in a directory, and gives it as an absolute path; ErrOutsideRoot, ErrNotADir.
 func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
 
 // resolveDir follows every link before it compares, so that no link leads out of the roots.

@@ -1,5 +1,5 @@
-// Package sessions is what users do with sessions besides running turns in them: find, rename, pin, put aside, fork, export and
-// delete them, and move them from and to a terminal.
+// Package sessions is what users do with sessions besides running turns in them: find, rename, pin, put aside, fork, export, import
+// and delete them, and move them from and to a terminal.
 //
 // The package does NOT run turns, and knows no chat messages.
 package sessions
@@ -22,6 +22,8 @@ type Engine interface {
 	// Begin stores a session and makes it the current one of its conversation, which agent answers from now on.
 	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
+	// Directory says whether sessions may work in a directory, and gives it as an absolute path.
+	Directory(path string) (string, error)
 }
 
 // Agents run in environments. *service.Service implements it.
@@ -191,8 +193,12 @@ func exportMarkdown(s orchestrator.Session, turns []orchestrator.Turn) string {
 	return b.String()
 }
 
+// exportVersion marks a file of JSON as an exported session, and says how it is written.
+const exportVersion = 1
+
 // exported is a session as a file of JSON has it.
 type exported struct {
+	Version int            `json:"ductor_session"`
 	Title   string         `json:"title"`
 	Dir     string         `json:"dir"`
 	Created time.Time      `json:"created"`
@@ -213,7 +219,7 @@ type exportedTurn struct {
 }
 
 func exportJSON(s orchestrator.Session, turns []orchestrator.Turn) (string, error) {
-	out := exported{Title: s.Title, Dir: s.Dir, Created: s.Created.UTC(), Turns: []exportedTurn{}}
+	out := exported{Version: exportVersion, Title: s.Title, Dir: s.Dir, Created: s.Created.UTC(), Turns: []exportedTurn{}}
 	for _, t := range turns {
 		e := exportedTurn{
 			Asked: t.Queued.UTC(), Ended: t.Ended.UTC(), State: t.State, Prompt: t.Prompt.Text, Agent: t.Agent, Model: t.Outcome.Model,
