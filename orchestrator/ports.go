@@ -27,6 +27,8 @@ type Store interface {
 	CreateSession(ctx context.Context, s Session) error
 	// Session returns ErrNoSession for an id that is not there.
 	Session(ctx context.Context, id SessionID) (Session, error)
+	// MoveSession moves a session to another conversation; see SessionStore.
+	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
 	// TouchSession records that a session was used; ErrNoSession for one that is not there.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
 	// SetAgentSession records the own id of an agent in an environment for a session; an empty id forgets it.

@@ -13,18 +13,24 @@ type SessionID string
 // Session is a line of work with a history.
 type Session struct {
 	ID           SessionID
-	Conversation ConversationID
-	Title        string // first words of the first prompt, until the user renames it
-	Dir          string // where it was begun: agents key their sessions by it
+	Conversation ConversationID // that it runs in, one at a time
+	Person       PersonID       // the user it belongs to, who may take it to another conversation; 0 for none
+	Title        string         // first words of the first prompt, until the user renames it
+	Dir          string         // where it was begun: agents key their sessions by it
 	Created      time.Time
 	Used         time.Time // end of the last turn
-	Messages     int
-	CostUSD      float64
-	Tokens       int64
-	Pinned       bool // listed before others
-	Archived     bool // listed only where the user asks for it
+	Totals
+	Pinned   bool // listed before others
+	Archived bool // listed only where the user asks for it
 	// AgentSessions has the own id of each agent for it in each environment: it means nothing in another one.
 	AgentSessions map[AgentEnv]cli.AgentSessionID
+}
+
+// Totals are what the turns of a session sum up to.
+type Totals struct {
+	Messages int
+	CostUSD  float64
+	Tokens   int64
 }
 
 // AgentEnv is an agent in the environment of its runs.
@@ -46,8 +52,9 @@ type FoundSession struct {
 // SessionQuery asks for sessions of a conversation.
 type SessionQuery struct {
 	Conversation  ConversationID
-	Words         string // that the title has, or that were said in it; empty for all sessions
-	Archived      bool   // those put aside, instead of the others
+	Elsewhere     PersonID // asks for those of this user in all other conversations instead; 0 for none
+	Words         string   // that the title has, or that were said in it; empty for all sessions
+	Archived      bool     // those put aside, instead of the others
 	Offset, Limit int
 }
 
@@ -67,6 +74,9 @@ type SessionStore interface {
 	// ForkSession stores s as a session that has what was said in another one up to a turn of it. ErrNoTurn for a turn that has not
 	// ended or has no session.
 	ForkSession(ctx context.Context, s Session, turn cli.TurnID) error
+	// MoveSession moves a session to another conversation; the one that it was current in has none then. ErrSessionInUse for a
+	// session of a job, or with turns that are not delivered; ErrNoSession.
+	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
 	// ImportSession stores a session with turns that have ended.
 	ImportSession(ctx context.Context, s Session, turns []Turn) error
 	// History lists the last ended turns of a session, oldest first, those that it was forked with included.
@@ -100,6 +110,11 @@ type Sessions interface {
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
 	// Resume makes a session the current one.
 	Resume(ctx context.Context, in ConversationID, id SessionID) (Session, error)
+	// Own finds a session of a user, in whatever conversation. ErrNoSession, ErrElsewhere for one of another user.
+	Own(ctx context.Context, by Press, id SessionID) (Session, error)
+	// TakeOver makes a session of a user the current one, and ends that where it was. ErrSessionInUse while it runs there, or for one
+	// of a job; ErrNoSession, ErrElsewhere for one of another user.
+	TakeOver(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Rename gives a session another title; ErrBadChoice for an empty one.
 	Rename(ctx context.Context, by Press, id SessionID, title string) (Session, error)
 	// Pin has a session listed before others, or no longer so where it was.

@@ -28,6 +28,10 @@ const (
 	opDelete  op = "d" // asks first
 	opDeleted op = "D"
 
+	opElsewhere op = "e" // lists the user's sessions of other chats
+	opMoving    op = "x" // asks first
+	opMove      op = "X"
+
 	opTerminal op = "T" // lists the sessions that agents keep
 	opStored   op = "R" // continues one of them; the key is the agent, the argument its id
 )

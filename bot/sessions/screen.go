@@ -125,6 +125,16 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a A
 		return s.export(ctx, in, id, orchestrator.ExportJSON)
 	case opRename:
 		return Answer{Text: s.lang.Text("sessions.how-to-rename")}, nil
+	case opElsewhere:
+		page, _ := tgapi.ButtonNumber(p.key)
+		a.Edit, err = s.elsewhere(ctx, by, page, shown(p.arg))
+		return a, err
+	case opMoving:
+		a.Edit, err = s.movePage(ctx, by, id)
+		return a, err
+	case opMove:
+		now, err := s.sessions.TakeOver(ctx, by, id)
+		return s.resumed(ctx, now, s.lang.Text("sessions.resumed", s.title(now)), err)
 	case opTerminal:
 		a.Edit, err = s.stored(ctx, in, shown(p.arg))
 		return a, err

@@ -51,6 +51,10 @@ func (e engine) Status(ctx context.Context, in orchestrator.ConversationID) (st 
 	return st, err
 }
 
+func (e engine) Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error {
+	return e.db.MoveSession(ctx, s.ID, to)
+}
+
 func (engine) Directory(path string) (string, error) {
 	if path != "/src" {
 		return "", orchestrator.ErrOutsideRoot
@@ -136,7 +140,7 @@ func (r *rig) must(err error) {
 func (r *rig) session(in orchestrator.ConversationID, id orchestrator.SessionID, title string, turns ...[2]string) {
 	r.t.Helper()
 	ctx := r.t.Context()
-	r.must(r.db.CreateSession(ctx, orchestrator.Session{ID: id, Conversation: in, Title: title, Dir: "/src", Created: noon, Used: noon}))
+	r.must(r.db.CreateSession(ctx, orchestrator.Session{ID: id, Conversation: in, Person: 1, Title: title, Dir: "/src", Created: noon, Used: noon}))
 	for i, said := range turns {
 		turn := orchestrator.Turn{
 			ID: cli.TurnID(string(id) + "-" + string(rune('1'+i))), Session: id, State: orchestrator.TurnQueued, Queued: noon, Agent: "claude",

@@ -16,8 +16,7 @@ import (
 func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, shown shown) (tgapi.Page, error) {
 	back, _ := newButton(s.lang.Text("common.back"), opList, "", listed{}.arg())
 	if in.Group() && shown != toAll {
-		yes, _ := newButton(s.lang.Text("sessions.show-terminal"), opTerminal, "", string(toAll))
-		return tgapi.Page{Text: s.lang.Text("sessions.terminal-in-group"), Keyboard: tgapi.Keyboard{{yes}, {back}}}, nil
+		return s.askToShow(opTerminal, "", s.lang.Text("sessions.terminal-in-group")), nil
 	}
 	all, err := s.sessions.Stored(ctx, in)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -41,6 +40,13 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 		}
 	}
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, []tgapi.Button{back})}, nil
+}
+
+// askToShow asks the user whether all in a group may read a list.
+func (s *Screen) askToShow(list op, key, question string) tgapi.Page {
+	yes, _ := newButton(s.lang.Text("sessions.show-all"), list, key, string(toAll))
+	back, _ := newButton(s.lang.Text("common.back"), opList, "", listed{}.arg())
+	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {back}}}
 }
 
 // shown says whom a list may be shown to.

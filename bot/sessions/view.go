@@ -67,28 +67,39 @@ func (s *Screen) head(l listed, some bool) string {
 	return s.lang.Text("sessions.none")
 }
 
-// around leads to other pages and to the other list.
-func (s *Screen) around(l listed, more bool) (k tgapi.Keyboard) {
+// arrows lead to the pages beside one.
+func arrows(page int, more bool, button func(sign string, to int) (tgapi.Button, bool)) tgapi.Keyboard {
 	var row []tgapi.Button
 	for _, to := range []struct {
 		sign string
 		page int
 		is   bool
-	}{{"‹", l.page - 1, l.page > 0}, {"›", l.page + 1, more}} {
-		next := l
-		next.page = to.page
-		if b, ok := newButton(to.sign, opList, "", next.arg()); ok && to.is {
+	}{{"‹", page - 1, page > 0}, {"›", page + 1, more}} {
+		if b, ok := button(to.sign, to.page); ok && to.is {
 			row = append(row, b)
 		}
 	}
-	if len(row) > 0 {
-		k = append(k, row)
+	if len(row) == 0 {
+		return nil
 	}
+	return tgapi.Keyboard{row}
+}
+
+// around leads to other pages and to the other lists.
+func (s *Screen) around(l listed, more bool) tgapi.Keyboard {
+	k := arrows(l.page, more, func(sign string, to int) (tgapi.Button, bool) {
+		next := l
+		next.page = to
+		return newButton(sign, opList, "", next.arg())
+	})
 	other, text := listed{archived: !l.archived}, s.lang.Text("sessions.archived-button")
 	if l.archived {
 		text = s.lang.Text("sessions.others-button")
 	}
 	if b, ok := newButton(text, opList, "", other.arg()); ok && l.words == "" {
+		k = append(k, []tgapi.Button{b})
+	}
+	if b, ok := newButton(s.lang.Text("sessions.elsewhere-button"), opElsewhere, "0", ""); ok && l.words == "" && !l.archived {
 		k = append(k, []tgapi.Button{b})
 	}
 	if b, ok := newButton(s.lang.Text("sessions.terminal-button"), opTerminal, "", ""); ok && l.words == "" && !l.archived {

@@ -16,7 +16,7 @@ import (
 )
 
 // The agents' own ids ride along as JSON, so that a session is read in one statement and thus one snapshot.
-const sessionColumns = `id, chat, topic, title, dir, created, used, messages, cost_usd, tokens, pinned, archived,
+const sessionColumns = `id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens, pinned, archived,
 	(SELECT json_group_array(json_array(agent, sandbox, id)) FROM agent_sessions WHERE session = sessions.id)`
 
 // CreateSession stores s and makes it the current one of its conversation. It is lazy: the start of the turn
@@ -35,9 +35,9 @@ func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
 }
 
 func (t tx) insertSession(s orchestrator.Session) error {
-	_, err := t.Exec(`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		string(s.ID), s.Conversation.Chat, s.Conversation.Topic, s.Title, s.Dir,
+	_, err := t.Exec(`INSERT INTO sessions (id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		string(s.ID), s.Conversation.Chat, s.Conversation.Topic, int64(s.Person), s.Title, s.Dir,
 		millis(s.Created), millis(s.Used), s.Messages, s.CostUSD, s.Tokens)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 	s := orchestrator.Session{AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{}}
 	var created, used int64
 	var own string
-	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Title, &s.Dir,
+	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Title, &s.Dir,
 		&created, &used, &s.Messages, &s.CostUSD, &s.Tokens, &s.Pinned, &s.Archived, &own}, more...)...)
 	if err != nil {
 		return orchestrator.Session{}, err
@@ -227,6 +227,30 @@ func (db *DB) ForkSession(ctx context.Context, s orchestrator.Session, turn cli.
 	return wrap(fmt.Sprintf("fork at turn %s", turn), err)
 }
 
+// MoveSession moves a session to another conversation; the one that it was current in has none then. ErrSessionInUse for a session of a
+// job, or with turns that are not delivered; ErrNoSession.
+func (db *DB) MoveSession(ctx context.Context, id orchestrator.SessionID, to orchestrator.ConversationID) error {
+	err := db.write(ctx, func(t tx) error {
+		used, err := t.Exists(`SELECT 1 FROM own_sessions WHERE session = ?1
+			UNION ALL SELECT 1 FROM turns WHERE session = ?1 AND delivered = 0`, string(id))
+		if err == nil && used {
+			err = orchestrator.ErrSessionInUse
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := t.Exec(`UPDATE conversations SET session = NULL WHERE session = ?`, string(id)); err != nil {
+			return err
+		}
+		n, err := t.Exec(`UPDATE sessions SET chat = ?, topic = ? WHERE id = ?`, to.Chat, to.Topic, string(id))
+		if err == nil && n == 0 {
+			err = orchestrator.ErrNoSession
+		}
+		return err
+	})
+	return wrap(fmt.Sprintf("move session %s", id), err)
+}
+
 // ImportSession stores a session with turns that have ended.
 func (db *DB) ImportSession(ctx context.Context, s orchestrator.Session, turns []orchestrator.Turn) error {
 	err := db.write(ctx, func(t tx) error {
@@ -263,24 +287,28 @@ func (t tx) insertEndedTurn(turn orchestrator.Turn) error {
 // mostHits limits the turns that a search looks at. They are the newest.
 const mostHits = 1000
 
-// FindSessions lists sessions of a conversation, pinned ones first, then last used first.
+// FindSessions lists sessions of a conversation, or of a user in all others, pinned ones first, then last used first.
 func (db *DB) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (found []orchestrator.FoundSession, more bool, err error) {
-	const order = ` ORDER BY pinned DESC, max(used, created) DESC, seq DESC LIMIT ? OFFSET ?`
-	const of = ` FROM sessions WHERE chat = ? AND topic = ? AND archived = ?`
+	const order = ` ORDER BY pinned DESC, max(used, created) DESC, sessions.seq DESC LIMIT ?1 OFFSET ?2`
+	of := ` WHERE chat = ?3 AND topic = ?4 AND archived = ?5`
+	args := []any{q.Limit + 1, q.Offset, q.Conversation.Chat, q.Conversation.Topic, q.Archived}
+	if q.Elsewhere != 0 {
+		of = ` WHERE NOT (chat = ?3 AND topic = ?4) AND archived = ?5 AND person = ?6 AND id NOT IN (SELECT session FROM own_sessions)`
+		args = append(args, int64(q.Elsewhere))
+	}
 	words := ftsQuery(q.Words)
 	if words == "" {
-		found, err = sqlite.Many(ctx, db.file, scanListed, `SELECT `+sessionColumns+`, '', ''`+of+order,
-			q.Conversation.Chat, q.Conversation.Topic, q.Archived, q.Limit+1, q.Offset)
+		found, err = sqlite.Many(ctx, db.file, scanListed, `SELECT `+sessionColumns+`, '', '' FROM sessions`+of+order, args...)
 	} else {
-		found, err = sqlite.Many(ctx, db.file, scanListed, `WITH hits AS (
-				SELECT docid FROM turns_text WHERE turns_text MATCH ?1 LIMIT ?2
-			), newest AS (SELECT t.session, max(t.seq) AS seq FROM hits JOIN turns t ON t.seq = hits.docid WHERE t.chat = ?3 AND t.topic = ?4 GROUP BY t.session)
+		n := len(args)
+		args = append(args, words, mostHits, likePattern(q.Words))
+		found, err = sqlite.Many(ctx, db.file, scanListed, fmt.Sprintf(`WITH hits AS (
+				SELECT docid FROM turns_text WHERE turns_text MATCH ?%d LIMIT ?%d
+			), newest AS (SELECT t.session, max(t.seq) AS seq FROM hits JOIN turns t ON t.seq = hits.docid GROUP BY t.session)
 			SELECT `+sessionColumns+`, coalesce((SELECT id FROM turns WHERE seq = newest.seq), ''),
-				coalesce((SELECT snippet(turns_text, '', '', '…', -1, 16) FROM turns_text WHERE turns_text MATCH ?1 AND docid = newest.seq), '')
-			FROM sessions LEFT JOIN newest ON newest.session = sessions.id
-			WHERE chat = ?3 AND topic = ?4 AND archived = ?5 AND (newest.session IS NOT NULL OR title LIKE ?6 ESCAPE '\')
-			ORDER BY pinned DESC, max(used, created) DESC, sessions.seq DESC LIMIT ?7 OFFSET ?8`,
-			words, mostHits, q.Conversation.Chat, q.Conversation.Topic, q.Archived, likePattern(q.Words), q.Limit+1, q.Offset)
+				coalesce((SELECT snippet(turns_text, '', '', '…', -1, 16) FROM turns_text WHERE turns_text MATCH ?%d AND docid = newest.seq), '')
+			FROM sessions LEFT JOIN newest ON newest.session = sessions.id`+of+
+			` AND (newest.session IS NOT NULL OR title LIKE ?%d ESCAPE '\')`+order, n+1, n+2, n+1, n+3), args...)
 	}
 	if more = len(found) > q.Limit; more {
 		found = found[:q.Limit]

@@ -42,8 +42,7 @@ func TestSession(t *testing.T) {
 	if _, err := db.Session(ctx, "s1"); !errors.Is(err, orchestrator.ErrNoSession) {
 		t.Errorf("a session that is not there: %v", err)
 	}
-	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon, Messages: 3,
-		CostUSD: 1.5, Tokens: 7, AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{agentEnv("claude", ""): "abc", agentEnv("claude", "app"): "def"}}
+	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon, Totals: orchestrator.Totals{Messages: 3, CostUSD: 1.5, Tokens: 7}, AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{agentEnv("claude", ""): "abc", agentEnv("claude", "app"): "def"}}
 	must(t, db.CreateSession(ctx, s))
 	same(t, "the session", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 	if err := db.CreateSession(ctx, s); err == nil {

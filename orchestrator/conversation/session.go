@@ -24,7 +24,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	if id != "" {
 		s, err := e.opts.Store.Session(ctx, id)
 		switch {
-		case err == nil && !e.expired(s):
+		case err == nil && !e.expired(s) && s.Conversation == conv.ID: // else it was taken to another
 			return s, nil
 		case err != nil && !errors.Is(err, orchestrator.ErrNoSession):
 			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
@@ -43,8 +43,13 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 }
 
 func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn) orchestrator.Session {
+	var owner orchestrator.PersonID
+	if t.Prompt.Rights.OfChat() {
+		owner = t.Prompt.Person
+	}
 	return orchestrator.Session{
-		ID: orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
+		Person: owner,
+		ID:     orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
 		Dir: e.dirOf(conv), Created: e.now(), Used: e.now(),
 		AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{},
 	}
@@ -118,6 +123,32 @@ func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Ag
 		e.warm(ctx, s.Conversation)
 	}
 	return err
+}
+
+// Move takes a session to another conversation and says so where it was. ErrSessionInUse while that one has a turn.
+func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error {
+	from, err := e.conversation(s.Conversation)
+	if err != nil {
+		return err
+	}
+	var was orchestrator.Conversation
+	from.do(func() {
+		if from.running.Load() != nil || len(from.queue) > 0 {
+			err = orchestrator.ErrSessionInUse
+			return
+		}
+		if was, err = e.opts.Store.Conversation(ctx, s.Conversation); err == nil {
+			err = e.opts.Store.MoveSession(ctx, s.ID, to) // a turn that comes later finds that the session is gone
+		}
+	})
+	if err != nil || was.Session != s.ID {
+		return err
+	}
+	e.opts.Gateway.Release(s.Conversation.Key())
+	if err := e.opts.Chat.Notice(ctx, s.Conversation, e.opts.Lang.Text("turn.session-moved")); err != nil {
+		e.log.Warn("a chat is not told that its session continues elsewhere", "chat", s.Conversation.Chat, "err", err)
+	}
+	return nil
 }
 
 // Resume makes an earlier session of the conversation the current one.

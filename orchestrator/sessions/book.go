@@ -21,6 +21,8 @@ type Engine interface {
 	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
 	// Begin stores a session and makes it the current one of its conversation, which agent answers from now on.
 	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
+	// Move takes a session to another conversation, where nothing of it runs. ErrSessionInUse.
+	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 	// Directory says whether sessions may work in a directory, and gives it as an absolute path.
 	Directory(path string) (string, error)
@@ -98,6 +100,29 @@ func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID, id or
 	return b.engine.Resume(ctx, in, id)
 }
 
+// Own finds a session of a user, in whatever conversation.
+func (b *Book) Own(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
+	s, err := b.opts.Store.Session(ctx, id)
+	if err == nil && (s.Person == 0 || s.Person != by.Person || by.Of == orchestrator.RightsOfMember) {
+		err = orchestrator.ErrElsewhere
+	}
+	return s, err
+}
+
+// TakeOver makes a session of a user the current one, and ends that where it was.
+func (b *Book) TakeOver(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
+	s, err := b.Own(ctx, by, id)
+	if err != nil {
+		return s, err
+	}
+	if s.Conversation != by.Conversation {
+		if err := b.engine.Move(ctx, s, by.Conversation); err != nil {
+			return s, err
+		}
+	}
+	return b.Resume(ctx, by.Conversation, id)
+}
+
 // Rename gives a session another title. ErrBadChoice for an empty one.
 func (b *Book) Rename(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID, title string) (orchestrator.Session, error) {
 	title = cli.Shorten(strings.Join(strings.Fields(title), " "), titleMax)
@@ -153,7 +178,7 @@ func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cl
 	}
 	now := b.opts.Now()
 	fork := orchestrator.Session{
-		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: in, Title: cli.Shorten("⑂ "+from.Title, titleMax), Dir: from.Dir,
+		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: in, Person: from.Person, Title: cli.Shorten("⑂ "+from.Title, titleMax), Dir: from.Dir,
 		Created: now, Used: now, AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{},
 	}
 	if err := b.opts.Store.ForkSession(ctx, fork, turn); err != nil {

@@ -37,8 +37,8 @@ func (b *Book) Import(ctx context.Context, by orchestrator.Press, file []byte) (
 		dir = st.Dir
 	}
 	s := orchestrator.Session{
-		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: by.Conversation, Title: in.Title, Dir: dir,
-		Created: in.Created, Used: b.opts.Now(), Messages: len(in.Turns),
+		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: by.Conversation, Person: by.Person, Title: in.Title, Dir: dir,
+		Created: in.Created, Used: b.opts.Now(), Totals: orchestrator.Totals{Messages: len(in.Turns)},
 	}
 	var turns []orchestrator.Turn
 	for _, e := range in.Turns {

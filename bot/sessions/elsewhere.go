@@ -1,0 +1,58 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// elsewhere lists the user's sessions of other chats. In a group it asks first whether all there may read their titles.
+func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int, shown shown) (tgapi.Page, error) {
+	if by.Conversation.Group() && shown != toAll {
+		return s.askToShow(opElsewhere, "0", s.lang.Text("sessions.elsewhere-in-group")), nil
+	}
+	found, more, err := s.sessions.FindSessions(ctx, orchestrator.SessionQuery{
+		Conversation: by.Conversation, Elsewhere: by.Person, Offset: page * perPage, Limit: perPage,
+	})
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	text := []string{s.lang.Text("sessions.elsewhere-none")}
+	if len(found) > 0 {
+		text[0] = s.lang.Text("sessions.elsewhere-list")
+	}
+	var k tgapi.Keyboard
+	for i, f := range found {
+		name := fmt.Sprintf("%d. %s%s", page*perPage+i+1, pin(f.Session), render.Cut(s.title(f.Session), titleShown))
+		text = append(text, "", name, "    "+s.about(f.Session))
+		if b, ok := newButton(name, opMoving, string(f.ID), ""); ok {
+			k = append(k, []tgapi.Button{b})
+		}
+	}
+	k = append(k, arrows(page, more, func(sign string, to int) (tgapi.Button, bool) {
+		return newButton(sign, opElsewhere, strconv.Itoa(to), string(shown))
+	})...)
+	back, _ := newButton(s.lang.Text("common.back"), opList, "", listed{}.arg())
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, []tgapi.Button{back})}, nil
+}
+
+// movePage asks before a session leaves another chat.
+func (s *Screen) movePage(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (tgapi.Page, error) {
+	of, err := s.sessions.Own(ctx, by, id)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	title := render.Cut(s.title(of), titleShown)
+	question := s.lang.Text("sessions.really-move", title)
+	if by.Conversation.Group() {
+		question = s.lang.Text("sessions.really-move-group", title)
+	}
+	yes, _ := newButton(s.lang.Text("sessions.move"), opMove, string(id), "")
+	back, _ := newButton(s.lang.Text("common.back"), opElsewhere, "0", string(toAll))
+	return tgapi.Page{Text: question + "\n\n" + s.about(of), Keyboard: tgapi.Keyboard{{yes}, {back}}}, nil
+}
