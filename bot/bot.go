@@ -212,7 +212,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
-		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, sessions: b.opts.Sessions, random: b.opts.Random, aliases: b.opts.Aliases,
+		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, random: b.opts.Random, aliases: b.opts.Aliases,
 		lang: b.opts.Lang,
 	}, o).router(o)
 	defer func() {

@@ -9,6 +9,7 @@ import (
 	"ductor/bot/approval"
 	"ductor/bot/card"
 	"ductor/bot/cron"
+	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
 	"ductor/bot/render"
@@ -82,6 +83,7 @@ type callbacks struct {
 	queue     *queueCards
 	jobs      *cron.Screen
 	sessions  *sessions.Screen
+	files     *files.Screen // nil: there are none
 }
 
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
@@ -113,6 +115,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, notices, err = c.cron(ctx, p, what)
 	case sessions.Action:
 		text, notices, err = c.session(ctx, p, what)
+	case files.Action:
+		text, notices, err = c.file(ctx, p, what)
 	case actSteer:
 		text, err = c.steer(ctx, p, cli.TurnID(what))
 	case actInterrupt:
@@ -242,6 +246,18 @@ func (c *callbacks) session(ctx context.Context, p updates.Press, data string) (
 	}
 	file := message.Content{Text: render.Plain(a.File.Caption), Files: []message.File{{Name: a.File.Name, Content: a.File.Content}}}
 	return a.Text, []orchestrator.Message{message.Compose(p.By.Conversation, file)}, nil
+}
+
+func (c *callbacks) file(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Message, error) {
+	if c.files == nil {
+		return c.lang.Text("common.stale-button"), nil, nil
+	}
+	a, err := c.files.Press(ctx, p.By, data)
+	if err != nil {
+		return "", nil, err
+	}
+	c.edit(p, a.Page)
+	return render.Cut(a.Text, 190), a.Messages, nil
 }
 
 // edit shows a page in the message of a press; a page without text leaves it as it is.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/bot/cron"
+	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
 	"ductor/bot/render"
@@ -34,6 +35,8 @@ type commands struct {
 	menus    *menu.Menus
 	jobs     *cron.Screen
 	sessions *sessions.Screen
+	files    *files.Screen // nil: there are none
+	uploads  *updates.Uploads
 }
 
 // menuItem is one line of the command menu.
@@ -56,6 +59,9 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"sessions", p.Text("bot.menu-sessions")},
 		{"rename", p.Text("bot.menu-rename")},
 		{"terminal", p.Text("bot.menu-terminal")},
+		{"files", p.Text("bot.menu-files")},
+		{"get", p.Text("bot.menu-get")},
+		{"put", p.Text("bot.menu-put")},
 		{"cwd", p.Text("bot.menu-cwd")},
 		{"help", p.Text("bot.menu-help")},
 	}
@@ -90,6 +96,8 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.terminal, true
 	case "cwd":
 		return c.cwd, true
+	case "files", "get", "put":
+		return c.file, c.files != nil
 	}
 	return c.unknown, false
 }
@@ -151,7 +159,7 @@ func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 		c.page(c.sessions.Command)(ctx, r)
 		return
 	}
-	file, err := r.File(ctx)
+	_, file, err := r.File(ctx)
 	if err != nil && !errors.Is(err, updates.ErrNoFile) {
 		c.log.Error("a file could not be fetched", "update", r.In.Update, "err", err)
 		c.answer(ctx, r, c.lang.Text("bot.not-fetched"))
@@ -205,4 +213,37 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	default:
 		c.answer(ctx, r, c.lang.Text("bot.cwd-set", dir))
 	}
+}
+
+// file does /files, /get and /put.
+func (c *commands) file(ctx context.Context, r updates.Request) {
+	a, err := c.onFiles(ctx, r)
+	switch {
+	case err != nil:
+		c.fail(ctx, r, "bot.not-done", err)
+	case len(a.Messages) > 0:
+		c.closer.Finish(ctx, r.In.Updates(), a.Messages...)
+	case a.Page.Text != "":
+		c.closer.Answer(ctx, r.In, a.Page.Text, a.Page.Keyboard)
+	default:
+		c.answer(ctx, r, a.Text)
+	}
+}
+
+func (c *commands) onFiles(ctx context.Context, r updates.Request) (files.Answer, error) {
+	switch r.Name {
+	case "get":
+		return c.files.Get(ctx, r.In.By(), r.Args)
+	case "files":
+		return c.files.Browse(ctx, r.In.By(), r.Args)
+	}
+	name, content, err := r.File(ctx)
+	switch {
+	case errors.Is(err, updates.ErrNoFile):
+		return files.Answer{Text: c.lang.Text("files.how-to-put")}, nil
+	case err != nil:
+		c.log.Warn("fetch a file", "update", r.In.Update, "err", err)
+		return files.Answer{Text: c.uploads.Sentence(c.lang, err)}, nil
+	}
+	return c.files.Put(ctx, r.In.By(), r.Args, name, content)
 }

@@ -7,6 +7,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/cron"
+	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
 	"ductor/bot/sessions"
@@ -26,6 +27,7 @@ type parts struct {
 	queue     *queueCards
 	jobs      orchestrator.Jobs // nil: none are kept
 	sessions  orchestrator.Sessions
+	files     *files.Sender     // nil: there are none
 	random    io.Reader         // of nonces
 	aliases   map[string]string // of models
 	lang      lang.Printer
@@ -62,13 +64,14 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			return st.Session.ID, err
 		},
 	})
+	browser := files.NewScreen(p.files)
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: p.lang, log: o.Log,
-		menus: menus, jobs: h.jobs, sessions: book,
+		menus: menus, jobs: h.jobs, sessions: book, files: browser, uploads: o.Uploads,
 	}
 	h.callbacks = &callbacks{
 		desk: p.desk, closer: f, voice: p.voice, menus: menus, lang: p.lang, log: o.Log,
-		approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs, sessions: book,
+		approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs, sessions: book, files: browser,
 	}
 	return h
 }

@@ -48,6 +48,17 @@ func (p Printer) Span(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
+// Size is how much a file holds: "12 B", "3.5 kB" or "20.0 MB".
+func (p Printer) Size(bytes int64) string {
+	switch {
+	case bytes < 1<<10:
+		return p.Text("quantity.bytes", bytes)
+	case bytes < 1<<20:
+		return p.Text("quantity.kilobytes", float64(bytes)/(1<<10))
+	}
+	return p.Text("quantity.megabytes", float64(bytes)/(1<<20))
+}
+
 // Moment is a day and a time: "Mon 2 Jan 15:04".
 func (p Printer) Moment(t time.Time) string { return t.Format(p.Text("quantity.moment")) }
 

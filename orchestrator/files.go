@@ -104,7 +104,7 @@ func (e *FileError) Sentence(p lang.Printer) string {
 	path := cli.Shorten(strings.Join(strings.Fields(e.Path), " "), 200)
 	switch e.Why {
 	case FileTooLarge:
-		return p.Text("files.too-large", path, float64(e.Size)/(1<<20), MostFileBytes>>20)
+		return p.Text("files.too-large", path, p.Size(e.Size), p.Size(MostFileBytes))
 	case FileTooMany:
 		return p.Text("files.too-many", path, MostFiles)
 	case FileUnreachable:

@@ -32,14 +32,16 @@ func parseCommand(text string) (Command, bool) {
 // commandOf reads the command of a message. In the caption of a file it is one only if it takes a file.
 func commandOf(m *wireMessage) (Command, bool) {
 	c, ok := parseCommand(m.Text)
-	if caption, is := parseCommand(m.Caption); !ok && is && m.Document != nil && caption.takesFile() {
+	if caption, is := parseCommand(m.Caption); !ok && is && fileOf(m) != nil && caption.takesFile() {
 		return caption, true
 	}
 	return c, ok
 }
 
 // takesFile says whether a command is about a file that it comes with or answers to.
-func (c Command) takesFile() bool { return c.Name == "sessions" && c.Args == "import" }
+func (c Command) takesFile() bool {
+	return c.Name == "put" || c.Name == "sessions" && c.Args == "import"
+}
 
 // unescaped is the prompt that a text stands for: "//compact" is "/compact".
 func unescaped(text string) string {

@@ -73,8 +73,9 @@ type Request struct {
 	File FileFunc
 }
 
-// FileFunc reads the file that a command comes with, or else that of the message that it answers to. ErrNoFile if there is none.
-type FileFunc func(ctx context.Context) ([]byte, error)
+// FileFunc reads the file that a command comes with, or else that of the message that it answers to, and gives it a name of
+// one path element. ErrNoFile if there is none.
+type FileFunc func(ctx context.Context) (name string, content []byte, err error)
 
 // CommandFunc does a command and finishes its update.
 type CommandFunc func(ctx context.Context, r Request)

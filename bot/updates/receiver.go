@@ -64,7 +64,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.finisher.answerMerged(ctx, parts[0], t.updates, r.uploads.sentence(r.lang, err), nil)
+		r.finisher.answerMerged(ctx, parts[0], t.updates, r.uploads.Sentence(r.lang, err), nil)
 		return
 	}
 	r.submit(ctx, t, parts, files)

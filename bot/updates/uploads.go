@@ -92,8 +92,8 @@ func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachme
 	}
 }
 
-// sentence says to the user what an error of fetch means.
-func (u *Uploads) sentence(p lang.Printer, err error) string {
+// Sentence says to the user what an error of fetch means.
+func (u *Uploads) Sentence(p lang.Printer, err error) string {
 	if errors.Is(err, errTooLarge) {
 		return p.Text("updates.file-too-large", u.most>>20)
 	}
@@ -158,29 +158,29 @@ const readPatience = time.Minute
 
 // reader reads the file of a message, or of the one that it answers to, without keeping it.
 func (u *Uploads) reader(in *Message) FileFunc {
-	return func(ctx context.Context) ([]byte, error) {
+	return func(ctx context.Context) (name string, content []byte, err error) {
 		f := cmp.Or(in.file, in.replied)
 		switch {
 		case f == nil:
-			return nil, ErrNoFile
+			return "", nil, ErrNoFile
 		case f.size > u.most:
-			return nil, errTooLarge
+			return "", nil, errTooLarge
 		}
 		ctx, cancel := context.WithTimeout(ctx, readPatience)
 		defer cancel()
 		body, err := u.open(ctx, f.id)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		defer body.Close()
 		raw, err := io.ReadAll(io.LimitReader(body, u.most+1))
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("read a file: %w", tgapi.WithoutURL(err))
+			return "", nil, fmt.Errorf("read a file: %w", tgapi.WithoutURL(err))
 		case int64(len(raw)) > u.most:
-			return nil, errTooLarge
+			return "", nil, errTooLarge
 		}
-		return raw, nil
+		return cleanName(f.name), raw, nil
 	}
 }
 

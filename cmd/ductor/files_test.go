@@ -95,3 +95,78 @@ func TestMarkersOfFilesCanBeSwitchedOff(t *testing.T) {
 		}
 	}
 }
+
+func TestUsersGetAndPutFiles(t *testing.T) {
+	town := newTown(t, nil)
+	dir := town.cfg.Projects.DefaultDir
+	town.makeFile("out/report.txt", []byte("42"))
+	town.makeFile("id_rsa", []byte("x"))
+	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	town.say("/get out/report.txt")
+	if _, data := town.awaitFile("document", "report.txt"); string(data) != "42" {
+		t.Errorf("it arrives as %q", data)
+	}
+	for path, want := range map[string]string{
+		"none": "no such file", "/etc/hostname": "outside", "link": "symbolic link", "id_rsa": "passwords and keys", "../x": "outside",
+		filepath.Join(town.cfg.Storage.Dir, "ductor.db"): "outside",
+	} {
+		town.awaitAfter(town.say("/get %s", path), want)
+	}
+
+	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "data.csv", Data: []byte("1,2")}, telegram.WithCaption("/put"))
+	town.awaitAfter(file, "I made "+filepath.Join(dir, "data.csv"))
+	town.chat.Person().Send(town.chat, "/put out/other.csv", telegram.ReplyTo(file.ID))
+	town.await("I made " + filepath.Join(dir, "out/other.csv"))
+	town.awaitAfter(town.chat.Person().Send(town.chat, "/put", telegram.ReplyTo(file.ID)), "is there already")
+	town.awaitAfter(town.chat.Person().Send(town.chat, "/put link/x", telegram.ReplyTo(file.ID)), "symbolic link")
+	town.awaitAfter(town.say("/put"), "Reply with /put")
+	for name, want := range map[string]string{"data.csv": "1,2", "out/other.csv": "1,2"} {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+
+	m := town.awaitKeyboard(town.say("/files"), "📁 out")
+	town.pressOn(m, "📁 out")
+	m = town.awaitKeyboard(m, "📄 report.txt")
+	town.pressOn(m, "📄 report.txt · 2 B")
+	if _, err := town.chat.Await(town.soon(), func(v telegram.View) bool {
+		n := 0
+		for _, m := range v.FromBot() {
+			if m.Media != nil && m.Media.Name == "report.txt" {
+				n++
+			}
+		}
+		return n == 2
+	}); err != nil {
+		town.fatal(err)
+	}
+}
+
+// awaitKeyboard waits for a message of the bot at or after one with a button, and no link or file of keys among them.
+func (town *town) awaitKeyboard(after telegram.Message, button string) telegram.Message {
+	town.t.Helper()
+	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
+		for _, row := range m.Keyboard {
+			for _, b := range row {
+				if m.ID >= after.ID && strings.HasPrefix(b.Text, button) {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	if err != nil {
+		town.fatal(err)
+	}
+	for _, row := range m.Keyboard {
+		for _, b := range row {
+			if strings.Contains(b.Text, "id_rsa") || strings.Contains(b.Text, "link") {
+				town.t.Errorf("there is a button %q", b.Text)
+			}
+		}
+	}
+	return m
+}

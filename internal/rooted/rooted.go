@@ -129,8 +129,8 @@ func regular(info fs.FileInfo) error {
 	return &Error{Refusal: Special}
 }
 
-// MostEntries is how many entries List gives of a directory.
-const MostEntries = 2000
+// MostEntries is how many entries List looks at in a directory; of more it is not said which.
+const MostEntries = 900
 
 // List gives the files and directories in a directory below another, directories first. Links, special files and what is
 // hidden are left out. The error is an *Error.

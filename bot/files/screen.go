@@ -1,0 +1,234 @@
+package files
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// Action is the action of the buttons of a Screen.
+const Action = "F"
+
+// Screen answers /get, /put and /files. What its buttons choose from is kept here: a button carries a nonce, so that one of
+// an earlier page, of another chat or of before a restart changes nothing. Safe for concurrent use.
+type Screen struct {
+	*Sender
+
+	mu    sync.Mutex
+	views map[string]view // by their nonces
+}
+
+// NewScreen makes a Screen; nil where no files are sent.
+func NewScreen(s *Sender) *Screen {
+	if s == nil {
+		return nil
+	}
+	return &Screen{Sender: s, views: map[string]view{}}
+}
+
+// mostViews is how many pages are remembered, of all chats.
+const mostViews = 256
+
+// view is a page that a message shows.
+type view struct {
+	conversation orchestrator.ConversationID
+	dir          string // absolute; empty for the list of the roots
+	roots        []string
+	entries      []orchestrator.FileEntry
+	page         int
+}
+
+// manyEntries is how many entries of a directory say that there may be more: few are passed over.
+const manyEntries = 800
+
+// The ops of the buttons.
+const (
+	opEntry = "e"
+	opPage  = "p"
+	opUp    = "u"
+	opClose = "x"
+)
+
+// Answer is what comes of a command or a pressed button.
+type Answer struct {
+	Text     string                 // the short answer to a press, or the answer to a command
+	Page     tgapi.Page             // what the message is to show; without text there is none
+	Messages []orchestrator.Message // bring files
+}
+
+// Get answers "/get PATH": it sends the file, or lists the directory.
+func (s *Screen) Get(ctx context.Context, by orchestrator.Press, path string) (Answer, error) {
+	if path == "" {
+		return Answer{Text: s.Lang.Text("files.how-to-get")}, nil
+	}
+	a, err := s.get(ctx, by, path)
+	if why := (*orchestrator.FileError)(nil); errors.As(err, &why) && why.Why == orchestrator.FileDirectory {
+		return s.Browse(ctx, by, path)
+	}
+	return s.refused(a, err)
+}
+
+func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (Answer, error) {
+	at, err := s.Files.OfChat(ctx, by.Conversation, path)
+	if err != nil {
+		return Answer{}, err
+	}
+	f, err := s.readOne(ctx, at, orchestrator.OutFile{Path: path})
+	if err != nil {
+		return Answer{}, err
+	}
+	row := message.ComposeFiles(by.Conversation, "get/"+rand.Text(), 0, message.Content{Files: []message.File{f}})
+	return Answer{Text: s.Lang.Text("files.comes", f.Name), Messages: []orchestrator.Message{row}}, nil
+}
+
+// refused says to the user why a file is refused; any other error stays one.
+func (s *Screen) refused(a Answer, err error) (Answer, error) {
+	if why := (*orchestrator.FileError)(nil); errors.As(err, &why) {
+		return Answer{Text: why.Sentence(s.Lang)}, nil
+	}
+	return a, err
+}
+
+// Put answers "/put [PATH]": it makes a file of the project. name is what its sender calls it.
+func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string, content []byte) (Answer, error) {
+	at, err := s.Files.OfChat(ctx, by.Conversation, path)
+	if err != nil {
+		return Answer{}, err
+	}
+	made, err := s.Files.Write(ctx, at, path, name, content)
+	return s.refused(Answer{Text: s.Lang.Text("files.put", made)}, err)
+}
+
+// Browse answers "/files [DIR]": it lists a directory, by default that in which the next message works.
+func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) (Answer, error) {
+	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
+	if err != nil {
+		return Answer{}, err
+	}
+	if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~") {
+		dir = filepath.Join(at.Dir, dir)
+	}
+	return s.refused(s.list(ctx, by, filepath.Clean(dir)))
+}
+
+// list shows a directory, or the roots for none.
+func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (Answer, error) {
+	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
+	if err != nil {
+		return Answer{}, err
+	}
+	v := view{conversation: by.Conversation, dir: dir, roots: at.Roots}
+	if dir == "" {
+		for _, root := range at.Roots {
+			v.entries = append(v.entries, orchestrator.FileEntry{Name: root, Dir: true})
+		}
+	} else if v.entries, err = s.Files.List(ctx, at, dir); err != nil {
+		return Answer{}, err
+	}
+	return Answer{Page: s.show(v)}, nil
+}
+
+// show remembers a view and makes its page.
+func (s *Screen) show(v view) tgapi.Page {
+	nonce := rand.Text()[:12]
+	s.mu.Lock()
+	for other := range s.views {
+		if len(s.views) < mostViews {
+			break
+		}
+		delete(s.views, other)
+	}
+	s.views[nonce] = v
+	s.mu.Unlock()
+	data := func(op string, arg int) string {
+		data, _ := tgapi.ButtonData(Action, nonce+":"+op+strconv.Itoa(arg))
+		return data
+	}
+	page := tgapi.Page{Text: s.Lang.Text("files.roots")}
+	if v.dir != "" {
+		page.Text = s.Lang.Text("files.directory-of", render.Cut(v.dir, 500))
+		if len(v.entries) == 0 {
+			page.Text += "\n" + s.Lang.Text("files.nothing")
+		}
+		if len(v.entries) > manyEntries {
+			page.Text += "\n" + s.Lang.Text("files.many")
+		}
+	}
+	from, to := tgapi.PageBounds(v.page, len(v.entries))
+	for i := from; i < to; i++ {
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: s.label(v.entries[i]), Data: data(opEntry, i)}})
+	}
+	page.Keyboard = append(page.Keyboard, tgapi.Pager(s.Lang, v.page, tgapi.Pages(len(v.entries)), func(p int) string { return data(opPage, p) })...)
+	last := []tgapi.Button{{Text: s.Lang.Text("common.close"), Data: data(opClose, 0)}}
+	if v.dir != "" {
+		last = append([]tgapi.Button{{Text: s.Lang.Text("files.up"), Data: data(opUp, 0)}}, last...)
+	}
+	page.Keyboard = append(page.Keyboard, last)
+	return page
+}
+
+// label is what a button says about an entry.
+func (s *Screen) label(e orchestrator.FileEntry) string {
+	name := render.Cut(render.OneLine(e.Name), 40)
+	if e.Dir {
+		return "📁 " + name
+	}
+	return "📄 " + name + " · " + s.Lang.Size(e.Size)
+}
+
+// Press acts on a button of a message. data is the button's data without Action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+	nonce, what, _ := strings.Cut(data, ":")
+	s.mu.Lock()
+	v, known := s.views[nonce]
+	s.mu.Unlock()
+	if !known || v.conversation != by.Conversation || len(what) < 2 {
+		return Answer{Text: s.Lang.Text("files.stale")}, nil
+	}
+	i, ok := tgapi.ButtonNumber(what[1:])
+	switch op := what[:1]; {
+	case op == opEntry && ok && i < len(v.entries) && !v.entries[i].Dir:
+		return s.refused(s.get(ctx, by, filepath.Join(v.dir, v.entries[i].Name)))
+	case op == opEntry && ok && i < len(v.entries):
+		return s.moved(nonce)(s.list(ctx, by, filepath.Join(v.dir, v.entries[i].Name)))
+	case op == opPage && ok && i < tgapi.Pages(len(v.entries)):
+		v.page = i
+		return s.moved(nonce)(Answer{Page: s.show(v)}, nil)
+	case op == opUp:
+		return s.moved(nonce)(s.list(ctx, by, v.above()))
+	case op == opClose:
+		return s.moved(nonce)(Answer{Page: tgapi.Page{Text: s.Lang.Text("files.closed")}}, nil)
+	}
+	return Answer{Text: s.Lang.Text("files.stale")}, nil
+}
+
+// moved forgets the page that a message no longer shows.
+func (s *Screen) moved(nonce string) func(Answer, error) (Answer, error) {
+	return func(a Answer, err error) (Answer, error) {
+		if err == nil {
+			s.mu.Lock()
+			delete(s.views, nonce)
+			s.mu.Unlock()
+		}
+		return s.refused(a, err)
+	}
+}
+
+// above is the directory above that of a view; empty, for the list of the roots, above a root.
+func (v view) above() string {
+	for _, root := range v.roots {
+		if rel, err := filepath.Rel(root, v.dir); err == nil && filepath.IsLocal(rel) && rel != "." {
+			return filepath.Dir(v.dir)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,139 @@
+package files
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+func (p *project) OfChat(context.Context, orchestrator.ConversationID, string) (orchestrator.FilePlace, error) {
+	return orchestrator.FilePlace{Dir: "/root/work", Roots: []string{"/root", "/other"}}, nil
+}
+
+func (p *project) List(_ context.Context, _ orchestrator.FilePlace, dir string) (all []orchestrator.FileEntry, err error) {
+	switch dir {
+	case "/root":
+		return []orchestrator.FileEntry{{Name: "work", Dir: true}}, nil
+	case "/root/work":
+		return []orchestrator.FileEntry{{Name: "sub", Dir: true}, {Name: "gone.txt", Size: 2048}}, nil
+	case "/root/work/sub":
+		for i := range 20 {
+			all = append(all, orchestrator.FileEntry{Name: strings.Repeat("x", i+1), Size: 3 << 20})
+		}
+		return all, nil
+	}
+	return nil, &orchestrator.FileError{Path: dir, Why: orchestrator.FileOutside}
+}
+
+func names(k tgapi.Keyboard) (all []string) {
+	for _, row := range k {
+		for _, b := range row {
+			all = append(all, b.Text)
+		}
+	}
+	return all
+}
+
+func TestBrowsing(t *testing.T) {
+	inHouse(t, func(h *house) {
+		s := NewScreen(h.sender)
+		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}}
+		a, err := s.Browse(t.Context(), by, "")
+		press := func(button string) Answer {
+			h.Helper()
+			for _, row := range a.Page.Keyboard {
+				for _, b := range row {
+					if len(b.Data) > tgapi.DataLimit {
+						h.Errorf("the data of %q has %d bytes", b.Text, len(b.Data))
+					}
+					if strings.HasPrefix(b.Text, button) {
+						got, err := s.Press(t.Context(), by, strings.TrimPrefix(b.Data, Action+":"))
+						if err != nil {
+							h.Error(err)
+						}
+						if got.Page.Text != "" {
+							a = got
+						}
+						return got
+					}
+				}
+			}
+			h.Fatalf("there is no button %q: %q", button, names(a.Page.Keyboard))
+			return Answer{}
+		}
+		if want := []string{"📁 sub", "📄 gone.txt · 2.0 kB", "⬆ Up", "Close"}; err != nil || !slices.Equal(names(a.Page.Keyboard), want) || a.Page.Text != "📁 /root/work" {
+			h.Fatalf("%+v, %v", a.Page, err)
+		}
+		if got := press("📄 gone"); !strings.Contains(got.Text, "no such file") || len(got.Messages) > 0 {
+			h.Errorf("a file that is gone: %+v", got)
+		}
+		old := a.Page.Keyboard[0][0].Data
+		press("📁 sub")
+		if got := names(a.Page.Keyboard); len(got) != 8+2+2 || got[9] != "›" || !strings.HasSuffix(got[0], "x · 3.0 MB") {
+			h.Errorf("the first page: %q", got)
+		}
+		press("›")
+		press("›")
+		if got := names(a.Page.Keyboard); len(got) != 4+2+2 {
+			h.Errorf("the last page: %q", got)
+		}
+		press("⬆")
+		press("⬆")
+		if a.Page.Text != "📁 /root" {
+			h.Errorf("above: %q", a.Page.Text)
+		}
+		press("⬆")
+		if got := names(a.Page.Keyboard); !slices.Equal(got, []string{"📁 /root", "📁 /other", "Close"}) {
+			h.Errorf("the roots: %q", got)
+		}
+		// A foreign press, one of a page that is no longer shown, and what nobody sent change nothing.
+		stranger := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 2}}
+		fresh := strings.TrimPrefix(a.Page.Keyboard[0][0].Data, Action+":")
+		for _, c := range []struct {
+			by   orchestrator.Press
+			data string
+		}{{stranger, fresh}, {by, strings.TrimPrefix(old, Action+":")}, {by, ""}, {by, "x:e0"}, {by, fresh[:12] + ":e9"}, {by, fresh[:12] + ":e-1"}, {by, fresh[:12] + ":q0"}, {by, fresh[:12] + ":"}} {
+			if got, err := s.Press(t.Context(), c.by, c.data); err != nil || !strings.Contains(got.Text, "old one") || got.Page.Text != "" || len(got.Messages) > 0 {
+				h.Errorf("%q in chat %d: %+v, %v", c.data, c.by.Conversation.Chat, got, err)
+			}
+		}
+		press("Close")
+		if a.Page.Text != "Closed." || a.Page.Keyboard != nil {
+			h.Errorf("closed: %+v", a.Page)
+		}
+		if n := len(s.views); n != 0 {
+			h.Errorf("%d views are remembered", n)
+		}
+	})
+}
+
+func TestViewsAreForgotten(t *testing.T) {
+	inHouse(t, func(h *house) {
+		s := NewScreen(h.sender)
+		for range 2 * mostViews {
+			if _, err := s.Browse(t.Context(), orchestrator.Press{}, ""); err != nil {
+				h.Fatal(err)
+			}
+		}
+		if len(s.views) != mostViews {
+			h.Errorf("%d views are remembered", len(s.views))
+		}
+	})
+}
+
+func TestGet(t *testing.T) {
+	inHouse(t, func(h *house) {
+		s := NewScreen(h.sender)
+		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}}
+		for path, want := range map[string]string{"": "/get followed by", "none": "no such file", "a.txt": "a.txt comes."} {
+			a, err := s.Get(t.Context(), by, path)
+			if err != nil || !strings.Contains(a.Text, want) || (len(a.Messages) == 1) != (path == "a.txt") {
+				h.Errorf("%q: %+v, %v", path, a, err)
+			}
+		}
+	})
+}
