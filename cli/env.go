@@ -35,14 +35,14 @@ func neverPassed() []string {
 	}
 }
 
-// ChatIDVar tells an agent and its tools which chat they work for. It is the one variable of ductor's an
-// agent may see, and only when ChildEnv is given it in extra.
+// ChatIDVar tells an agent and its tools which chat they work for. It and those that begin with ToolVars are the variables of
+// ductor's that an agent may see, and only when ChildEnv is given them in extra.
 const ChatIDVar = "DUCTOR_CHAT_ID"
 
 // ChildEnv makes the environment of an agent: the variables of parent ("NAME=value") that allow names,
 // and all of extra, which wins. A name in allow that ends in * stands for every name that begins so.
 // Marks of an agent run around us and ductor's own variables never pass, whatever allow and extra say,
-// except ChatIDVar in extra. The result is sorted and has each name once; the caller passes BaseEnv in allow.
+// except ChatIDVar and ToolVars in extra. The result is sorted and has each name once; the caller passes BaseEnv in allow.
 func ChildEnv(parent []string, allow []string, extra map[string]string) []string {
 	never := neverPassed()
 	chosen := map[string]string{}
@@ -54,7 +54,7 @@ func ChildEnv(parent []string, allow []string, extra map[string]string) []string
 	}
 	for name, value := range extra {
 		valid := name != "" && !strings.ContainsAny(name, "=\x00") && !strings.Contains(value, "\x00")
-		if valid && (name == ChatIDVar || !named(never, name)) {
+		if valid && (name == ChatIDVar || strings.HasPrefix(name, ToolVars) || !named(never, name)) {
 			chosen[name] = value
 		}
 	}

@@ -60,12 +60,15 @@ func (o ProviderOptions) Allowing(names ...string) ProviderOptions {
 }
 
 // ChildEnv is what a process started for req sees, and nothing else: the variables of Env that any agent may see and
-// those that allow and AllowEnv name; own, which is what the dialect says itself; above that what req says; and the
-// chat it works for. See the function of this name.
+// those that allow and AllowEnv name; own, which is what the dialect says itself; above that what req says; those of its tool
+// servers; and the chat it works for. See the function of this name.
 func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]string) []string {
 	extra := map[string]string{}
 	maps.Copy(extra, own)
 	maps.Copy(extra, req.Env)
+	for _, s := range req.Servers {
+		maps.Copy(extra, s.Env)
+	}
 	if req.ChatID != 0 {
 		extra[ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}

@@ -80,7 +80,7 @@ type Request struct {
 	Tools        []string // the only tools there are, when set
 	AllowedTools []string // go through without asking
 	DeniedTools  []string // never go through
-	MCPConfig    string   // a file or JSON in the agent's own format
+	Servers      []ToolServer
 
 	MaxTurns     int           // model calls at most; 0 is no limit
 	MaxBudgetUSD float64       // money at most; 0 is no limit

@@ -19,6 +19,7 @@ const (
 	AuditRuled     AuditKind = "ruled"     // a rule allowed it, no user was asked
 	AuditAccepted  AuditKind = "accepted"  // the permission mode allowed an edit, no user was asked
 	AuditRan       AuditKind = "ran"       // a tool ran that its agent did not ask for
+	AuditCalled    AuditKind = "called"    // an agent called a tool of ductor
 	AuditRule      AuditKind = "rule"      // a user made a rule
 	AuditRevoked   AuditKind = "revoked"   // a user took a rule back
 	AuditMode      AuditKind = "mode"      // the permission mode of a conversation changed

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"time"
 
 	"ductor/cli"
@@ -81,4 +82,23 @@ type Outcome struct {
 	Fallback bool
 	Failure  string     // one sentence for the chat; empty when it went well
 	Offer    cli.Action // what to offer after a failure; empty for nothing
+}
+
+// ActiveTurn is a turn that runs, for what its agent does through tools of ductor.
+type ActiveTurn struct {
+	Turn
+	Request cli.Request
+	// Life is over when the turn is to end.
+	Life context.Context
+	// Hide takes secrets out of a text.
+	Hide func(text string) string
+}
+
+// ActiveTurns is what the tools of ductor need of the turns that run. *conversation.Engine implements it.
+type ActiveTurns interface {
+	// ActiveTurn is the turn that an agent runs in a conversation; ErrNoTurn if it runs none there.
+	ActiveTurn(in ConversationID, agent cli.Agent) (ActiveTurn, error)
+	// AskUser has a user decide or answer for a running turn, and waits for that; ErrNoTurn if the turn does not run. asked is a
+	// cli.ApprovalAsked or a cli.QuestionAsked without an id. The end of ctx withdraws it.
+	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
 }

@@ -6,10 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"ductor/cli"
@@ -113,7 +111,7 @@ func (o *Options) key(req cli.Request) string {
 
 // settings is a digest of what binds a session: a request with another needs another session.
 func (o *Options) settings(req cli.Request) string {
-	return digest(o.key(req), req.AddDirs, req.MCPConfig)
+	return digest(o.key(req), req.AddDirs, req.Servers)
 }
 
 func digest(parts ...any) string {
@@ -134,20 +132,15 @@ func checkDirs(req cli.Request) error {
 	return nil
 }
 
-// mcpServers reads a list of MCP servers as the protocol has it: JSON, or the path of a file with it.
-func mcpServers(config string) ([]json.RawMessage, error) {
-	servers, raw := []json.RawMessage{}, []byte(config)
-	if strings.TrimSpace(config) == "" {
-		return servers, nil
-	}
-	if filepath.IsAbs(config) {
-		var err error
-		if raw, err = os.ReadFile(config); err != nil {
-			return nil, fmt.Errorf("read the MCP configuration: %w", err)
+// mcpServers are the servers as the protocol has them.
+func mcpServers(servers []cli.ToolServer) []mcpServer {
+	list := []mcpServer{}
+	for _, s := range servers {
+		one := mcpServer{Name: s.Name, Command: s.Path, Args: append([]string{}, s.Args...), Env: []mcpVariable{}}
+		for _, name := range s.VarNames() {
+			one.Env = append(one.Env, mcpVariable{Name: name, Value: s.Env[name]})
 		}
+		list = append(list, one)
 	}
-	if err := json.Unmarshal(raw, &servers); err != nil {
-		return nil, fmt.Errorf("read the MCP configuration: %w", err)
-	}
-	return servers, nil
+	return list
 }

@@ -126,7 +126,7 @@ func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why stri
 		return verdictAllow, ""
 	case req.Permission == cli.Plan && slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.ToolKind):
 		return verdictDeny, "the conversation is in plan mode"
-	case named(req.AllowedTools) && !t.names(protected, req.Dir):
+	case (named(req.AllowedTools) || cli.Trusts(req.Servers, t.name)) && !t.names(protected, req.Dir):
 		return verdictAllow, ""
 	case !req.Attended:
 		return verdictDeny, "no user is there to allow it"

@@ -84,22 +84,16 @@ func newSession(proc *agentProcess, req cli.Request) *session {
 
 // openSession makes or loads a session. Errors are *cli.Failure.
 func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*session, error) {
-	agent := proc.opts.Agent
-	servers, err := mcpServers(req.MCPConfig)
-	if err != nil {
-		return nil, cli.Failf(cli.Refused, agent, "%v", err)
-	}
 	s := newSession(proc, req)
-	params := sessionParams{Dir: req.Dir, MCP: servers}
+	params := sessionParams{Dir: req.Dir, MCP: mcpServers(req.Servers)}
 	if proc.hello.Capabilities.Session.Dirs != nil {
 		params.Dirs = req.AddDirs
 	}
+	begin := s.make
 	if req.Resume != "" {
-		err = s.load(ctx, params, req)
-	} else {
-		err = s.make(ctx, params, req)
+		begin = s.load
 	}
-	if err != nil {
+	if err := begin(ctx, params, req); err != nil {
 		proc.sessions.Remove(s.id, s)
 		_ = s.workspace.close() // why it did not open is the better error
 		return nil, err

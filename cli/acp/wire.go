@@ -61,14 +61,27 @@ type initialized struct {
 
 // sessionParams are the parameters of each request that names a session, has one made or logs in.
 type sessionParams struct {
-	SessionID string            `json:"sessionId,omitempty"`
-	Dir       string            `json:"cwd,omitempty"` // this and what follows: of new, load and resume
-	Dirs      []string          `json:"additionalDirectories,omitempty"`
-	MCP       []json.RawMessage `json:"mcpServers,omitzero"` // nil where no session is made
-	ModeID    string            `json:"modeId,omitempty"`
-	ModelID   string            `json:"modelId,omitempty"`
-	MethodID  string            `json:"methodId,omitempty"` // of authenticate
-	Prompt    []block           `json:"prompt,omitempty"`
+	SessionID string      `json:"sessionId,omitempty"`
+	Dir       string      `json:"cwd,omitempty"` // this and what follows: of new, load and resume
+	Dirs      []string    `json:"additionalDirectories,omitempty"`
+	MCP       []mcpServer `json:"mcpServers,omitzero"` // nil where no session is made
+	ModeID    string      `json:"modeId,omitempty"`
+	ModelID   string      `json:"modelId,omitempty"`
+	MethodID  string      `json:"methodId,omitempty"` // of authenticate
+	Prompt    []block     `json:"prompt,omitempty"`
+}
+
+// mcpServer is a program that the agent starts and takes tools from.
+type mcpServer struct {
+	Name    string        `json:"name"`
+	Command string        `json:"command"`
+	Args    []string      `json:"args"`
+	Env     []mcpVariable `json:"env"`
+}
+
+type mcpVariable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 type gotSession struct {

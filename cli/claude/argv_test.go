@@ -48,7 +48,12 @@ func TestArguments(t *testing.T) {
 			Tools: []string{"Bash", "Read"}, AllowedTools: []string{"Bash(git *)", "Edit"}, DeniedTools: []string{"WebFetch"},
 		}, stream + asking + "|--tools|Bash,Read|--allowedTools|Bash(git *),Edit|--disallowedTools|WebFetch"},
 		{"directories", formatStream, cli.Request{AddDirs: []string{"/a", "/b c"}}, stream + asking + "|--add-dir|/a|--add-dir|/b c"},
-		{"mcp", formatStream, cli.Request{MCPConfig: `{"mcpServers":{}}`}, stream + asking + `|--mcp-config|{"mcpServers":{}}`},
+		{"tool servers", formatStream, cli.Request{
+			AllowedTools: []string{"Edit"},
+			Servers:      []cli.ToolServer{{Name: "own", Path: "/bin/own", Args: []string{"mcp"}, Env: map[string]string{"TOKEN": "secret"}, Trusted: true}, {Name: "other", Path: "/other"}},
+		}, stream + asking + "|--allowedTools|Edit,mcp__own|--mcp-config|" +
+			`{"mcpServers":{"other":{"args":[],"command":"/other","env":{},"type":"stdio"},` +
+			`"own":{"args":["mcp"],"command":"/bin/own","env":{"TOKEN":"${TOKEN}"},"type":"stdio"}}}`},
 		{"limits", formatStream, cli.Request{MaxTurns: 3, MaxBudgetUSD: 0.25}, stream + asking + "|--max-turns|3|--max-budget-usd|0.25"},
 		{"extra arguments come last, as they are", formatStream, cli.Request{MaxTurns: 1, ExtraArgs: []string{"--fallback-model", "sonnet"}}, stream + asking + "|--max-turns|1|--fallback-model|sonnet"},
 	}

@@ -2,6 +2,7 @@ package claude
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,12 +38,12 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args = add(args, "--system-prompt-file", files.replace)
 	args = add(args, "--append-system-prompt-file", files.add)
 	args = add(args, "--tools", strings.Join(req.Tools, ","))
-	args = add(args, "--allowedTools", strings.Join(req.AllowedTools, ","))
+	args = add(args, "--allowedTools", strings.Join(allowedTools(req), ","))
 	args = add(args, "--disallowedTools", strings.Join(req.DeniedTools, ","))
 	for _, dir := range req.AddDirs {
 		args = add(args, "--add-dir", dir)
 	}
-	args = add(args, "--mcp-config", req.MCPConfig)
+	args = add(args, "--mcp-config", serverConfig(req.Servers))
 	if req.MaxTurns > 0 {
 		args = add(args, "--max-turns", strconv.Itoa(req.MaxTurns))
 	}
@@ -50,6 +51,33 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 		args = add(args, "--max-budget-usd", strconv.FormatFloat(req.MaxBudgetUSD, 'f', -1, 64))
 	}
 	return append(args, req.ExtraArgs...), nil
+}
+
+// allowedTools are the rules of a request, and one for each server whose tools go through.
+func allowedTools(req cli.Request) []string {
+	rules := slices.Clone(req.AllowedTools)
+	for _, s := range req.Servers {
+		if s.Trusted {
+			rules = append(rules, "mcp__"+s.Name)
+		}
+	}
+	return rules
+}
+
+// serverConfig is what --mcp-config takes. Claude puts in the values of variables, which it has itself.
+func serverConfig(servers []cli.ToolServer) string {
+	if len(servers) == 0 {
+		return ""
+	}
+	config := map[string]any{}
+	for _, s := range servers {
+		env := map[string]string{}
+		for _, name := range s.VarNames() {
+			env[name] = "${" + name + "}"
+		}
+		config[s.Name] = map[string]any{"type": "stdio", "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
+	}
+	return strings.TrimSpace(string(jsonLine(map[string]any{"mcpServers": config})))
 }
 
 func (f format) flags() []string {

@@ -329,7 +329,7 @@ func TestFits(t *testing.T) {
 		"directories":   func(r *cli.Request) { r.AddDirs = []string{"/tmp"} },
 		"system prompt": func(r *cli.Request) { r.SystemPrompt = "be brief" },
 		"tools":         func(r *cli.Request) { r.AllowedTools = []string{"Edit"} },
-		"mcp":           func(r *cli.Request) { r.MCPConfig = "{}" },
+		"mcp":           func(r *cli.Request) { r.Servers = []cli.ToolServer{{Name: "own", Path: "/own"}} },
 		"budget":        func(r *cli.Request) { r.MaxBudgetUSD = 1 },
 		"chat":          func(r *cli.Request) { r.ChatID = 8 },
 		"environment":   func(r *cli.Request) { r.Env = map[string]string{"A": "b"} },

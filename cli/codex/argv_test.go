@@ -3,6 +3,7 @@ package codex
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/cli"
 )
@@ -25,6 +26,9 @@ func TestCommandLine(t *testing.T) {
 		{"edits", cli.Request{Permission: cli.AcceptEdits}, head + "-s workspace-write -- -"},
 		{"auto", cli.Request{Permission: cli.Auto}, head + "-s workspace-write -- -"},
 		{"bypass", cli.Request{Permission: cli.Bypass}, head + "--dangerously-bypass-approvals-and-sandbox -- -"},
+		{"tool servers, without values of variables", cli.Request{Servers: []cli.ToolServer{{Name: "own", Path: "/own", Args: []string{"mcp"}, Env: map[string]string{"TOKEN": "secret"}, Trusted: true, Timeout: time.Minute}}},
+			head + `-s read-only -c mcp_servers.own.args=["mcp"] -c mcp_servers.own.command="/own" -c mcp_servers.own.default_tools_approval_mode="approve"` +
+				` -c mcp_servers.own.env_vars=["TOKEN"] -c mcp_servers.own.tool_timeout_sec=60 -- -`},
 		{"extra arguments", cli.Request{ExtraArgs: []string{"--profile", "p"}, Resume: "T"}, head + "-s read-only --profile p resume -- T -"},
 	}
 	for _, c := range cases {

@@ -2,6 +2,8 @@ package codex
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,7 +18,7 @@ import (
 // live is a thread in an app server that it may share with other conversations.
 type live struct {
 	server *server
-	chat   int64
+	bound  binding
 	marker string // the value of threadVar in the environment of all that the thread's tools start
 	thread cli.AgentSessionID
 	model  string // that answers when a request names none; empty if not known
@@ -57,7 +59,7 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error)
 	if err != nil {
 		return nil, cli.AsFailure(Agent, err)
 	}
-	s := &live{server: h, phase: liveOpen, chat: req.ChatID, marker: string(h.Program().Run()) + "-" + h.Peer().NextID()}
+	s := &live{server: h, phase: liveOpen, bound: bindingOf(req), marker: string(h.Program().Run()) + "-" + h.Peer().NextID()}
 	if err := s.begin(ctx, req); err != nil {
 		return nil, s.unusable(ctx, err)
 	}
@@ -121,17 +123,50 @@ func (s *live) config(req cli.Request) map[string]any {
 	if req.ChatID != 0 {
 		config["shell_environment_policy.set."+cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
+	for _, s := range req.Servers {
+		config["mcp_servers."+s.Name] = serverTable(s)
+		for name, value := range s.Env {
+			config["shell_environment_policy.set."+name] = value
+		}
+	}
 	return config
 }
 
-// Fits is true for the same thread, chat and process. Model, effort, permissions, directories and instructions
+// binding is what a thread was begun with and cannot change.
+type binding struct {
+	Chat    int64  `json:"chat,omitempty"`
+	Servers string `json:"servers,omitempty"` // a digest
+}
+
+func bindingOf(req cli.Request) binding {
+	b := binding{Chat: req.ChatID}
+	if len(req.Servers) > 0 {
+		sum := sha256.Sum256(jsonOf(req.Servers))
+		b.Servers = hex.EncodeToString(sum[:8])
+	}
+	return b
+}
+
+// serverTable is a tool server as Codex is configured for it.
+func serverTable(s cli.ToolServer) map[string]any {
+	table := map[string]any{"command": s.Path, "args": append([]string{}, s.Args...), "env": s.Env}
+	if s.Trusted {
+		table["default_tools_approval_mode"] = "approve"
+	}
+	if s.Timeout > 0 {
+		table["tool_timeout_sec"] = int(s.Timeout.Seconds())
+	}
+	return table
+}
+
+// Fits is true for the same thread, chat, tool servers and process. Model, effort, permissions, directories and instructions
 // are said anew with each turn.
 func (s *live) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	thread, usable := s.thread, s.phase == liveOpen
 	s.mu.Unlock()
 	setting, _ := s.server.provider.settingOf(req)
-	return usable && req.Resume == thread && req.ChatID == s.chat && setting == s.server.Key() && s.server.Alive()
+	return usable && req.Resume == thread && bindingOf(req) == s.bound && setting == s.server.Key() && s.server.Alive()
 }
 
 // Info names the thread and the process, which others may share.

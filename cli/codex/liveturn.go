@@ -325,12 +325,12 @@ func (t *liveTurn) end(end turn.End) {
 type note struct {
 	Thread cli.AgentSessionID `json:"thread"`
 	Marker string             `json:"marker"`
-	Chat   int64              `json:"chat,omitempty"`
-	Model  string             `json:"model,omitempty"`
+	binding
+	Model string `json:"model,omitempty"`
 }
 
 func (s *live) note() string {
-	raw, err := json.Marshal(note{s.thread, s.marker, s.chat, s.model})
+	raw, err := json.Marshal(note{s.thread, s.marker, s.bound, s.model})
 	if err != nil { // strings always can be written
 		return ""
 	}

@@ -207,7 +207,7 @@ func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Requ
 	}
 	w := h.awaited[req.Turn]
 	return &live{
-		server: h, phase: liveOpen, chat: w.note.Chat, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
+		server: h, phase: liveOpen, bound: w.note.binding, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
 	}, nil
 }
 

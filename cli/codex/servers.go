@@ -14,10 +14,10 @@ import (
 	"ductor/cli/shared"
 )
 
-// settingOf is a digest of what binds a process: two requests of the same share one. The chat is not in it, which
-// each thread gets as a parameter.
+// settingOf is a digest of what binds a process: two requests of the same share one. The chat and the tool
+// servers are not in it, which each thread gets as parameters.
 func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Command) {
-	req.ChatID = 0
+	req.ChatID, req.Servers = 0, nil
 	command = cli.Command{
 		Path: p.opts.Path,
 		Args: append([]string{"app-server", "-c", "analytics.enabled=false"}, req.ExtraArgs...),

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -140,6 +142,7 @@ func argv(req cli.Request, sandbox string) []string {
 	for _, dir := range req.AddDirs {
 		args = append(args, "--add-dir", dir)
 	}
+	args = append(args, serverArgs(req.Servers)...)
 	args = append(args, req.ExtraArgs...)
 	if req.Resume != "" {
 		args = append(args, "resume")
@@ -206,4 +209,18 @@ func (p *Provider) used(thread cli.AgentSessionID, before total, now cli.Usage) 
 		return cli.Usage{}
 	}
 	return now.Sub(before.Usage)
+}
+
+// serverArgs are tool servers as a command line configures them. Codex passes on the variables that it has itself.
+func serverArgs(servers []cli.ToolServer) []string {
+	var args []string
+	for _, s := range servers {
+		table := serverTable(s)
+		delete(table, "env")
+		table["env_vars"] = s.VarNames()
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			args = append(args, "-c", "mcp_servers."+s.Name+"."+key+"="+string(jsonOf(table[key])))
+		}
+	}
+	return args
 }

@@ -42,12 +42,12 @@ func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 	for _, image := range req.Images {
 		args = value(args, "--attachment", image.Path)
 	}
-	if config := strings.TrimSpace(req.MCPConfig); config != "" {
-		if !strings.HasPrefix(config, "{") {
-			config = "@" + config
+	for _, s := range req.Servers {
+		if s.Trusted {
+			args = value(args, "--allow-tool", s.Name)
 		}
-		args = value(args, "--additional-mcp-config", config)
 	}
+	args = value(args, "--additional-mcp-config", serverConfig(req.Servers, named))
 	return append(args, req.ExtraArgs...), nil
 }
 

@@ -22,8 +22,9 @@ func TestCommandLine(t *testing.T) {
 		{"tools", cli.Request{Tools: []string{"bash", "view"}, AllowedTools: []string{"shell(git:*)"}, DeniedTools: []string{"write"}},
 			" --session-id=ID --available-tools=bash,view --allow-tool=shell(git:*) --deny-tool=write"},
 		{"directories and pictures", cli.Request{AddDirs: []string{"/b"}, Images: []cli.Image{{Path: "/x.png"}}}, " --session-id=ID --add-dir=/b --attachment=/x.png"},
-		{"an MCP file", cli.Request{MCPConfig: "/m.json"}, " --session-id=ID --additional-mcp-config=@/m.json"},
-		{"an MCP text", cli.Request{MCPConfig: "{}"}, " --session-id=ID --additional-mcp-config={}"},
+		{"a tool server", cli.Request{Servers: []cli.ToolServer{{Name: "own", Path: "/own", Env: map[string]string{"TOKEN": "secret"}, Trusted: true}}},
+			" --session-id=ID --allow-tool=own --additional-mcp-config=" +
+				`{"mcpServers":{"own":{"args":[],"command":"/own","env":{"TOKEN":"${TOKEN}"},"tools":["*"],"type":"local"}}}`},
 		{"extra arguments", cli.Request{ExtraArgs: []string{"--agent", "a"}}, " --session-id=ID --agent a"},
 		{"plan", cli.Request{Permission: cli.Plan}, " --mode plan --session-id=ID"},
 		{"edits", cli.Request{Permission: cli.AcceptEdits}, " --allow-tool=write --session-id=ID"},

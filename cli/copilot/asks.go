@@ -50,7 +50,8 @@ func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *ask
 // policy says what is answered without a user.
 type policy struct {
 	attended  bool
-	judged    bool     // what Copilot's judge approves is allowed
+	judged    bool // what Copilot's judge approves is allowed
+	servers   []cli.ToolServer
 	protected []string // ductor's own files: a request that names one is for the user, whatever the judge says
 }
 
@@ -74,6 +75,8 @@ func (a *asks) permission(p *parser, f fields) {
 	o := &ask{id: cli.ApprovalID("permission/" + f.RequestID), request: f.RequestID}
 	switch {
 	case asked.Managed: // no rule answers it
+	case asked.Kind == "mcp" && cli.Trusts(a.policy.servers, asked.Server+"."+asked.Tool) && !cli.Names(a.policy.protected, p.dir, f.Permission):
+		o.auto = allowance(a.session, f.RequestID)
 	case a.policy.judged && asked.Judge.Recommendation == "approve" && !cli.Names(a.policy.protected, p.dir, f.Permission):
 		o.auto = allowance(a.session, f.RequestID)
 	}

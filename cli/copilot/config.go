@@ -15,7 +15,7 @@ type setting struct {
 	dir     string
 	project cli.ProjectSettings
 	lists   [4][]string // further directories; tools; allowed; denied
-	texts   [3]string   // system prompts, MCP configuration
+	texts   [3]string   // system prompts, tool servers
 	begin   [2]string   // how it began, while it has had no turn
 }
 
@@ -23,7 +23,7 @@ func (p *Provider) settingOf(req cli.Request) setting {
 	return setting{
 		process: serverKey(p.opts.Path, serverArgs(req), p.environment(req)), dir: req.Dir, project: req.Project,
 		lists: [4][]string{req.AddDirs, req.Tools, req.AllowedTools, req.DeniedTools},
-		texts: [3]string{req.SystemPrompt, req.AppendPrompt, req.MCPConfig},
+		texts: [3]string{req.SystemPrompt, req.AppendPrompt, serverConfig(req.Servers, direct)},
 		begin: [2]string{string(req.Resume), string(req.NewSessionID)},
 	}
 }
@@ -42,7 +42,7 @@ func (s setting) fits(other setting) bool {
 
 // sessionParams are those of session.create and session.resume for req. Its type is SessionConfig of the SDK that
 // ships with the CLI.
-func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) (map[string]any, error) {
+func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[string]any {
 	env := p.environment(req)
 	params := map[string]any{
 		"sessionId": id, "clientName": "ductor", "streaming": true, "includeSubAgentStreamingEvents": false,
@@ -76,33 +76,50 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) (map[st
 	if req.Project == cli.WithoutProject {
 		params["enableFileHooks"], params["enableConfigDiscovery"] = false, false
 	}
-	servers, err := p.mcpServers(req.MCPConfig)
-	if len(servers) > 0 {
-		params["mcpServers"] = servers
+	if len(req.Servers) > 0 {
+		params["mcpServers"] = mcpServers(req.Servers, direct)
 	}
-	return params, err
+	return params
 }
 
-// mcpServers reads an MCP configuration, which is JSON or a file of it.
-func (p *Provider) mcpServers(config string) (map[string]json.RawMessage, error) {
-	config = strings.TrimSpace(config)
-	if config == "" {
-		return nil, nil
-	}
-	raw := []byte(config)
-	if !strings.HasPrefix(config, "{") {
-		var err error
-		if raw, err = p.opts.ReadFile(config); err != nil {
-			return nil, cli.Failf(cli.Refused, Agent, "the MCP configuration cannot be read: %v", err)
+// values says how a configuration of servers gives the values of variables.
+type values string
+
+const (
+	direct values = "direct" // as they are
+	named  values = "named"  // by the names of variables that Copilot has itself
+)
+
+// mcpServers are servers as Copilot takes them.
+func mcpServers(servers []cli.ToolServer, by values) map[string]any {
+	config := map[string]any{}
+	for _, s := range servers {
+		env := map[string]string{}
+		for _, name := range s.VarNames() {
+			env[name] = s.Env[name]
+			if by == named {
+				env[name] = "${" + name + "}"
+			}
 		}
+		one := map[string]any{"type": "local", "command": s.Path, "args": append([]string{}, s.Args...), "env": env, "tools": []string{"*"}}
+		if s.Timeout > 0 {
+			one["timeout"] = s.Timeout.Milliseconds()
+		}
+		config[s.Name] = one
 	}
-	var file struct {
-		Servers map[string]json.RawMessage `json:"mcpServers"`
+	return config
+}
+
+// serverConfig is a configuration of servers as text; empty for none.
+func serverConfig(servers []cli.ToolServer, by values) string {
+	if len(servers) == 0 {
+		return ""
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return nil, cli.Failf(cli.Refused, Agent, "the MCP configuration is no JSON: %v", err)
+	raw, err := json.Marshal(map[string]any{"mcpServers": mcpServers(servers, by)})
+	if err != nil { // texts can always be encoded
+		return ""
 	}
-	return file.Servers, nil
+	return string(raw)
 }
 
 // attachments are the pictures of a prompt.

@@ -202,10 +202,7 @@ func (s *live) enter(ctx context.Context, h *server, req cli.Request) (opened, e
 	if id == "" {
 		id = cli.AgentSessionID(uuid.NewString())
 	}
-	params, err := s.provider.sessionParams(req, id)
-	if err != nil {
-		return opened{}, err
-	}
+	params := s.provider.sessionParams(req, id)
 	o := opened{id: id}
 	var reply struct {
 		State struct {

@@ -93,7 +93,7 @@ func (t *liveTurn) bind(req cli.Request, adopted *adopted) bool {
 		t.server.turns.Set(s.id, t.in)
 	}
 	t.p.session = cli.SessionStarted{AgentSessionID: s.id, Model: cmp.Or(s.model, t.p.session.Model)}
-	t.p.asks = newAsks(t.p.out, t.server, s.id, policy{attended: req.Attended, judged: p.judged, protected: s.provider.opts.Protected})
+	t.p.asks = newAsks(t.p.out, t.server, s.id, policy{attended: req.Attended, judged: p.judged, protected: s.provider.opts.Protected, servers: req.Servers})
 	if adopted != nil && adopted.asked {
 		t.p.asks.Hold()
 	}

@@ -21,6 +21,7 @@ import (
 	"ductor/internal/proctree"
 	"ductor/internal/runner"
 	"ductor/internal/store"
+	"ductor/mcp"
 	"ductor/orchestrator"
 	"ductor/orchestrator/consult"
 	"ductor/orchestrator/conversation"
@@ -61,8 +62,14 @@ type App struct {
 	consults     *consult.Engine
 	bot          *bot.Bot
 	timers       *timers
-	stop         context.CancelFunc
-	ticks        sync.WaitGroup
+	tools        *mcp.Server // nil: agents get none
+	ticks        ticks
+}
+
+// ticks are what goes on as long as the app does.
+type ticks struct {
+	sync.WaitGroup
+	stop context.CancelFunc
 }
 
 // Options configure an App. Log and Scrub are required.
@@ -115,6 +122,9 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))
 	a.consults = consult.New(consultOptions(cfg, a))
 	book.Attach(a.orchestrator, a.service)
+	if err = a.openTools(book); err != nil {
+		return nil, err
+	}
 	if err = buildTimers(ctx, a); err != nil {
 		return nil, err
 	}
@@ -137,12 +147,15 @@ func (a *App) tryDisk(ctx context.Context) error {
 // Run serves until ctx ends, and then stops the jobs.
 func (a *App) Run(ctx context.Context) error {
 	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
-	a.stop = stop
+	a.ticks.stop = stop
 	a.ticks.Go(func() { a.timers.sweep.Run(ticking) })
 	a.ticks.Go(func() { a.timers.retention.Run(ticking) })
 	a.ticks.Go(func() { a.prune(ticking) })
 	a.ticks.Go(func() { a.envs.Sandboxes.Run(ticking) })
 	a.ticks.Go(func() { a.forgetCrashes(ticking) })
+	if a.tools != nil {
+		a.ticks.Go(func() { a.serveTools(ticking) })
+	}
 	a.service.Refresh()
 	a.ticks.Go(func() { a.logAgents(ticking); a.checkModels(ticking) })
 	if err := a.orchestrator.Recover(ctx); err != nil {
@@ -189,8 +202,8 @@ func (a *App) closeRest() {
 	if a.bot != nil {
 		a.stage(drainNotices, "messages", a.bot.Close)
 	}
-	if a.stop != nil {
-		a.stop()
+	if a.ticks.stop != nil {
+		a.ticks.stop()
 	}
 	a.ticks.Wait()
 	if a.timers != nil {

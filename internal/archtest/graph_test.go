@@ -13,7 +13,7 @@ import (
 var imports = map[string][]string{
 	"cmd/ductor": {
 		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
-		"internal/store", "internal/store/sqlite", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/sim/telegram",
+		"internal/store", "internal/store/sqlite", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/sim/telegram", "mcp/relay",
 	},
 	"cmd/ductor-runner": {"internal/runner", "internal/rooted", "docker/homes", "cli/gemini/guard", "cli/stored/files"},
 	// The bench starts ductor as a process, and imports nothing of it.
@@ -27,6 +27,8 @@ var imports = map[string][]string{
 		"internal/config", "internal/runner",
 	},
 
+	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "mcp/relay"},
+	"mcp/relay":         {},
 	"docker":            {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
 	"docker/dockertest": {},
 	"docker/homes":      {},
@@ -95,24 +97,25 @@ var imports = map[string][]string{
 
 // modules says which packages may import an outside module, tests excepted. "" allows every package.
 var modules = map[string][]string{
-	"github.com/go-telegram/bot":       {"bot/tgapi"},
-	"github.com/mattn/go-sqlite3":      {"internal/store/sqlite", "cmd/ductor-bench"},
-	"github.com/pelletier/go-toml":     {"internal/config", "cli/codex", "lang"},
-	"github.com/yuin/goldmark":         {"bot/render"},
-	"github.com/robfig/cron":           {"heartbeat/schedule"},
-	"github.com/spf13/cobra":           {"cmd/ductor"},
-	"go.yaml.in/yaml":                  {"internal/roles"},
-	"golang.org/x/text":                {"lang"},
-	"golang.org/x/time":                {"bot/outbox", "heartbeat/webhook"},
-	"golang.org/x/term":                {"cmd/ductor"},
-	"golang.org/x/sys":                 {"docker", "internal/proctree", "internal/runner", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
-	"github.com/docker/docker":         {"docker"},
-	"github.com/aymanbagabas/go-udiff": {"cli/acp"},
-	"github.com/containerd/errdefs":    {"docker"}, // the kinds of errors of the Docker client
-	"github.com/google/uuid":           {""},
-	"pgregory.net/rapid":               {"cli/clitest"},
-	"go.uber.org/goleak":               {"cli/clitest"},
-	"github.com/google/go-cmp":         {"cli/clitest"},
+	"github.com/go-telegram/bot":             {"bot/tgapi"},
+	"github.com/mattn/go-sqlite3":            {"internal/store/sqlite", "cmd/ductor-bench"},
+	"github.com/pelletier/go-toml":           {"internal/config", "cli/codex", "lang"},
+	"github.com/yuin/goldmark":               {"bot/render"},
+	"github.com/robfig/cron":                 {"heartbeat/schedule"},
+	"github.com/spf13/cobra":                 {"cmd/ductor"},
+	"go.yaml.in/yaml":                        {"internal/roles"},
+	"golang.org/x/text":                      {"lang"},
+	"golang.org/x/time":                      {"bot/outbox", "heartbeat/webhook"},
+	"golang.org/x/term":                      {"cmd/ductor"},
+	"golang.org/x/sys":                       {"docker", "internal/proctree", "internal/runner", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
+	"github.com/docker/docker":               {"docker"},
+	"github.com/aymanbagabas/go-udiff":       {"cli/acp"},
+	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client
+	"github.com/google/uuid":                 {""},
+	"github.com/modelcontextprotocol/go-sdk": {"mcp"},
+	"pgregory.net/rapid":                     {"cli/clitest"},
+	"go.uber.org/goleak":                     {"cli/clitest"},
+	"github.com/google/go-cmp":               {"cli/clitest"},
 }
 
 // goPackage is a package of this module and what its files import, tests excepted.

@@ -17,6 +17,7 @@ type Config struct {
 	Sessions    Sessions         `toml:"sessions"`
 	Agents      Agents           `toml:"agents"`
 	Permissions Permissions      `toml:"permissions"`
+	MCP         MCP              `toml:"mcp"`
 	Projects    Projects         `toml:"projects"`
 	Files       Files            `toml:"files"`
 	Sandbox     Sandbox          `toml:"sandbox"`
@@ -149,6 +150,11 @@ type Permissions struct {
 	Approvers    string        `toml:"approvers"` // "sender" or "members"
 }
 
+// MCP is the server of ductor's tools.
+type MCP struct {
+	Enabled bool `toml:"enabled"` // agents of conversations get the tools
+}
+
 // Projects is where agents work.
 type Projects struct {
 	Roots      []string `toml:"roots"`
@@ -270,6 +276,7 @@ func defaults() Config {
 			Gemini: Gemini{Agent: agent("live")}, Copilot: Copilot{Agent: agent("live")},
 		},
 		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "sender"},
+		MCP:         MCP{Enabled: true},
 		Projects:    Projects{Roots: []string{"~/ductor"}},
 		Files:       Files{Marker: true},
 		Sandbox:     Sandbox{SandboxSetting: defaultSandboxSetting()},

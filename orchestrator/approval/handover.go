@@ -41,13 +41,10 @@ func (r *Requests) tell(approval orchestrator.Approval) (gone bool, err error) {
 }
 
 func (r *Requests) hand(request cli.ApprovalID, d cli.Decision) error {
-	if ofProject(request) {
-		select {
-		case r.project <- d:
-			return nil
-		default:
-			return cli.ErrNotAsked
-		}
+	if own, is := r.own[request]; is {
+		own <- d // it has room for the one decision
+		delete(r.own, request)
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(r.keep(), tellWait)
 	defer cancel()

@@ -7,14 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
 )
-
-// projectPrefix begins the id of the one approval that ductor makes in the agent's place.
-const projectPrefix = "project-"
 
 // Project says whether a turn of the conversation may use the settings of the project it works in: there are
 // none, or a rule of the chat allows them as they are.
@@ -81,12 +77,13 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	if !there || !t.Prompt.Rights.OfChat() || opts.Screen == nil {
 		return cli.WithoutProject
 	}
-	id, err := r.s.random(5)
+	id, decided, err := r.expect("project")
 	if err != nil {
 		r.log.Error("ask about the settings of a project", "err", err)
 		return cli.WithoutProject
 	}
-	asked.ID = cli.ApprovalID(projectPrefix + id)
+	defer r.giveUp(id)
+	asked.ID = id
 	probe := orchestrator.ApprovalRequest{Agent: t.Agent, Dir: r.turn.Dir, Request: &asked}
 	before, err := opts.Store.FindSameApproval(r.keep(), t.Session, digestOf(probe))
 	switch {
@@ -97,7 +94,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	}
 	show(asked)
 	select {
-	case d := <-r.project:
+	case d := <-decided:
 		if d.Allow {
 			return cli.WithProject
 		}
@@ -105,5 +102,3 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	}
 	return cli.WithoutProject
 }
-
-func ofProject(id cli.ApprovalID) bool { return strings.HasPrefix(string(id), projectPrefix) }

@@ -49,26 +49,26 @@ type Secrets interface {
 // in a queue for a goroutine of their own: the agent's stream does not wait for the disk, and no decision is handed over from
 // within the stream.
 type Requests struct {
-	s       *Service
-	turn    Running
-	life    context.Context // of the turn
-	log     *slog.Logger
-	events  chan cli.Event
-	done    chan struct{}
-	project chan cli.Decision // the one on the project's settings
+	s      *Service
+	turn   Running
+	life   context.Context // of the turn
+	log    *slog.Logger
+	events chan cli.Event
+	done   chan struct{}
 
 	mu     sync.Mutex                              // held for one event or decision
 	told   map[cli.ApprovalID]bool                 // requests of this process; whether the agent has the decision
 	timers map[orchestrator.ApprovalID]func() bool // nil once the requests are closed
 	held   []cli.Event                             // asked before CaughtUp: perhaps withdrawn since
+	own    map[cli.ApprovalID]chan cli.Decision    // what ductor asks in the agent's place; nil once drained
 }
 
 // Open begins to handle the requests of a turn. Drain and Close end it. life is that of the turn.
 func (s *Service) Open(life context.Context, turn Running) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, log: s.log.With("turn", turn.Turn.ID),
-		events: make(chan cli.Event, mostEvents), done: make(chan struct{}), project: make(chan cli.Decision, 1),
-		told: map[cli.ApprovalID]bool{}, timers: map[orchestrator.ApprovalID]func() bool{},
+		events: make(chan cli.Event, mostEvents), done: make(chan struct{}),
+		told: map[cli.ApprovalID]bool{}, own: map[cli.ApprovalID]chan cli.Decision{}, timers: map[orchestrator.ApprovalID]func() bool{},
 	}
 	s.mu.Lock()
 	s.turns[turn.Turn.ID] = r
@@ -99,10 +99,13 @@ func (r *Requests) Take(ev cli.Event) {
 	}
 }
 
-// Drain returns when all that was asked is recorded. No event comes any more.
+// Drain returns when all that was asked is recorded. No event comes any more, and ductor asks nothing in the agent's place.
 func (r *Requests) Drain() {
 	close(r.events)
 	<-r.done
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.own = nil
 }
 
 // Close ends the requests. Until then a decision that came too late for the agent is found to be late.
@@ -131,6 +134,10 @@ func (r *Requests) work() {
 func (r *Requests) handle(ev cli.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.handleLocked(ev)
+}
+
+func (r *Requests) handleLocked(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.CaughtUp:
 		r.turn.Resumed = false

@@ -52,8 +52,9 @@ type waiting struct {
 type running struct {
 	turn    orchestrator.Turn
 	started time.Time
-	req     *cli.Request // what its agent was asked; nil before
-	begun   *atomic.Bool // the store has where it begins, right before its agent has it; nil as long as req is
+	req     *cli.Request    // what its agent was asked; nil before
+	begun   *atomic.Bool    // the store has where it begins, right before its agent has it; nil as long as req is
+	ctx     context.Context // over when the turn is to end
 	cancel  context.CancelCauseFunc
 	over    chan struct{} // closed once all it started is dead and the delivery of its outcome was tried
 }
@@ -81,7 +82,7 @@ func (c *conversation) startNext() {
 	if w.turn.Aborting {
 		cancel(cli.ErrAborted)
 	}
-	c.running.Store(&running{turn: w.turn, started: c.e.now(), cancel: cancel, over: make(chan struct{})})
+	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, over: make(chan struct{})})
 	go func() {
 		defer c.e.wg.Done()
 		defer cancel(nil)

@@ -39,6 +39,8 @@ type Options struct {
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
 	// touches one of them: a user decides.
 	Protected []string
+	// Servers are what an agent of a conversation gets tools from, in an environment; nil for none.
+	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
 	// Secrets are what agents that work in a directory must not have shown or stored; nil for nothing.
 	Secrets func(dir string) *secrets.Set
 

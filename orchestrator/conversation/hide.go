@@ -17,13 +17,19 @@ type hider struct {
 	text, thought secrets.Stream
 }
 
-// newHider knows the secrets of ductor and those of the project that a directory is in now.
-func (e *Engine) newHider(dir string) *hider {
-	h := &hider{}
+// newHider knows the secrets of a request.
+func (e *Engine) newHider(req cli.Request) *hider { return &hider{set: e.secretsOf(req)} }
+
+// secretsOf are the secrets of ductor, those of the project that a request works in now, and those of its tool servers.
+func (e *Engine) secretsOf(req cli.Request) *secrets.Set {
+	var set *secrets.Set
 	if e.opts.Secrets != nil {
-		h.set = e.opts.Secrets(dir)
+		set = e.opts.Secrets(req.Dir)
 	}
-	return h
+	for _, s := range req.Servers {
+		set = set.With(secrets.OfEnvironment(s.Environ())...)
+	}
+	return set
 }
 
 func (h *hider) Known() *secrets.Set {

@@ -77,6 +77,9 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 		Resume: s.AgentSessions[t.AgentEnv()], Timeout: t.Wants.Timeout,
 	}
 	e.grant(&req, conv, t.Prompt.Rights)
+	if e.opts.Servers != nil && len(req.Tools) == 0 { // a list of tools names all there are
+		req.Servers = e.opts.Servers(conv.ID, t.AgentEnv())
+	}
 	var err error
 	if req.Project, err = e.approvals.Project(ctx, conv.ID, t, s.Dir); err != nil {
 		return cli.Request{}, err

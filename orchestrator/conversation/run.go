@@ -120,7 +120,7 @@ func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.T
 func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.Turn, a asking, card orchestrator.Card, left cli.Remains) cli.Result {
 	req := a.req
 	agentSessions := &agentSessionKeeper{store: e.opts.Store, session: t.Session, env: t.AgentEnv(), known: req.Resume}
-	hide := e.newHider(req.Dir)
+	hide := e.newHider(req)
 	requests := e.approvals.Open(ctx, approval.Running{
 		Turn: t, Dir: req.Dir, Mode: req.Permission, Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
 	})

@@ -123,3 +123,25 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 	}
 	return e.opts.Gateway.Menu(asking, in), nil
 }
+
+var _ orchestrator.ActiveTurns = (*Engine)(nil)
+
+// ActiveTurn is the turn that an agent runs in a conversation; ErrNoTurn if it runs none there, or was not asked yet.
+func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
+	e.mu.Lock()
+	c := e.conversations[in]
+	e.mu.Unlock()
+	if c == nil {
+		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
+	}
+	now := c.running.Load()
+	if now == nil || now.req == nil || now.turn.Agent != agent || now.ctx.Err() != nil {
+		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
+	}
+	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx, Hide: e.secretsOf(*now.req).String}, nil
+}
+
+// AskUser has a user decide or answer for a running turn; see orchestrator.ActiveTurns.
+func (e *Engine) AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
+	return e.approvals.Ask(ctx, turn, asked)
+}

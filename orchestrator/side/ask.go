@@ -84,7 +84,7 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 func withoutRights(at cli.Request, q Question) cli.Request {
 	at.Model, at.Effort, at.Resume, at.Prompt = q.Model.Model, q.Model.Effort, q.Resume, q.Prompt
 	at.Permission, at.Attended, at.AllowedTools, at.Project = cli.Plan, false, nil, cli.WithoutProject
-	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs = "", q.Instructions, nil, nil, nil
+	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs, at.Servers = "", q.Instructions, nil, nil, nil, nil
 	at.Timeout, at.Started = q.Wait, func(context.Context, cli.Start) error { return nil }
 	return at
 }

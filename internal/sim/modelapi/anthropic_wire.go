@@ -124,6 +124,8 @@ func (w *messageWire) write(path, body string) error {
 	return w.tool(name, map[string]any{"file_path": path, "content": body})
 }
 
+func (w *messageWire) use(tool string, input map[string]any) error { return w.tool(tool, input) }
+
 func (w *messageWire) tool(name string, input map[string]any) error {
 	content := map[string]any{"type": "tool_use", "id": newID("toolu_"), "name": name, "input": input}
 	if err := w.begin("tool_use", content); err != nil {

@@ -17,6 +17,8 @@ type conversation struct {
 	position int // tool results since the prompt
 	items    int // messages in all: tells repeated prompts apart
 	tools    []string
+	spaces   map[string]string // of OpenAI's tools: the namespace, where there is one
+	searched []string          // for tools that the CLI holds back: the arguments of the searches
 	stream   bool
 }
 

@@ -80,6 +80,8 @@ func (w *geminiWire) write(path, body string) error {
 	return w.call(name, map[string]any{"file_path": path, "content": body})
 }
 
+func (w *geminiWire) use(tool string, input map[string]any) error { return w.call(tool, input) }
+
 func (w *geminiWire) call(name string, args map[string]any) error {
 	return w.part(map[string]any{"functionCall": map[string]any{"id": newID("fc_"), "name": name, "args": args}})
 }

@@ -35,7 +35,8 @@ type inputItem struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	CallID  string          `json:"call_id"`
-	Tools   []offer         `json:"tools"` // of additional_tools
+	Tools   []offer         `json:"tools"` // of additional_tools, and of what a search found
+	Search  json.RawMessage `json:"arguments"`
 }
 
 // responses is POST /v1/responses.
@@ -105,6 +106,9 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 
 // offer notes the names of tools.
 func (c *conversation) offer(tools []offer) error {
+	if c.spaces == nil {
+		c.spaces = map[string]string{}
+	}
 	for i, t := range tools {
 		switch {
 		case t.Type == "":
@@ -114,6 +118,9 @@ func (c *conversation) offer(tools []offer) error {
 		case t.Type == "namespace":
 			if err := c.offer(t.Tools); err != nil {
 				return err
+			}
+			for _, inner := range t.Tools {
+				c.spaces[inner.Name] = t.Name
 			}
 		case t.Name == "":
 			c.tools = append(c.tools, t.Type)
@@ -156,10 +163,12 @@ func walkInput(raw json.RawMessage, c *conversation) (images []Image, system str
 			default:
 				return nil, "", bad("Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", it.Role)
 			}
-		case "additional_tools":
+		case "additional_tools", "tool_search_output":
 			if err := c.offer(it.Tools); err != nil {
 				return nil, "", err
 			}
+		case "tool_search_call":
+			c.searched = append(c.searched, string(it.Search))
 		case "function_call", "custom_tool_call", "local_shell_call":
 			open[it.CallID] = true
 		case "function_call_output", "custom_tool_call_output", "local_shell_call_output":

@@ -189,6 +189,14 @@ func (w *responseWire) write(path, body string) error {
 	return w.text("script: the request offers no file tool")
 }
 
+func (w *responseWire) use(tool string, input map[string]any) error { return w.function(tool, input) }
+
+// search asks for tools that the CLI holds back, which offers them in the next request.
+func (w *responseWire) search(query string) error {
+	return w.add("tool_search_call", map[string]any{"id": newID("tsc_"), "type": "tool_search_call", "status": "completed",
+		"call_id": newID("call_"), "execution": "client", "arguments": map[string]any{"query": query}})
+}
+
 // jsString is s as a literal of JavaScript.
 func jsString(s string) string {
 	b, err := json.Marshal(s)
@@ -205,6 +213,9 @@ func (w *responseWire) function(name string, input map[string]any) error {
 	}
 	item := map[string]any{"id": newID("fc_"), "type": "function_call", "status": "in_progress",
 		"call_id": newID("call_"), "name": name, "arguments": ""}
+	if space := w.c.spaces[name]; space != "" {
+		item["namespace"] = space
+	}
 	if err := w.add("function_call", item); err != nil {
 		return err
 	}

@@ -2,7 +2,9 @@ package modelapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ type wire interface {
 	think(chunk string) error
 	shell(st script.Tool) error
 	write(path, body string) error
+	use(tool string, input map[string]any) error // one that a server serves
 	usage(script.Usage)
 	fail(script.APIError) error
 	finish() error
@@ -45,6 +48,8 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 			err = w.shell(st)
 		case script.Write:
 			err = w.write(st.Path, st.Body)
+		case script.Call:
+			err = call(c, st, w)
 		case script.LongLine:
 			err = w.text(strings.Repeat("x", st.Bytes))
 		case script.Sleep:
@@ -70,6 +75,23 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 		}
 	}
 	return w.finish()
+}
+
+// call calls a tool of a server by the name under which the CLI offers it, which ends with the tool's own.
+func call(c conversation, st script.Call, w wire) error {
+	var input map[string]any
+	if err := json.Unmarshal([]byte(st.Args), &input); err != nil {
+		return w.text(fmt.Sprintf("script: the arguments of %s are no object: %v", st.Tool, err))
+	}
+	for _, name := range c.tools {
+		if name == st.Tool || strings.HasSuffix(name, "_"+st.Tool) || strings.HasSuffix(name, "-"+st.Tool) {
+			return w.use(name, input)
+		}
+	}
+	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" && !strings.Contains(strings.Join(c.searched, " "), st.Tool) {
+		return s.search(st.Tool)
+	}
+	return w.text("script: the request offers no tool " + st.Tool)
 }
 
 // drop breaks the connection after some text. An answer that is no stream comes whole instead: that is

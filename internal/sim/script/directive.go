@@ -46,6 +46,8 @@ func kindOf(name string) (kind, bool) {
 		}}, true
 	case "write":
 		return kind{"path", func(d *directive) Step { return Write{Path: d.must("path"), Body: d.text("text", "")} }}, true
+	case "call":
+		return kind{"tool", func(d *directive) Step { return Call{Tool: d.must("tool"), Args: d.text("args", "{}")} }}, true
 	case "error":
 		return kind{"status", errorStep}, true
 	case "sleep":

@@ -30,6 +30,9 @@ type Request struct{ Kind, Params string }
 // Write writes Body to Path with the agent's file tool.
 type Write struct{ Path, Body string }
 
+// Call calls a tool that a server serves to the agent, with a JSON object. The real agents alone have such tools.
+type Call struct{ Tool, Args string }
+
 // Question asks the client something in words of its own. The agent says how long the answer is, and with Echo the
 // answer itself, in small pieces.
 type Question struct {
@@ -104,6 +107,7 @@ func (Think) step()       {}
 func (Tool) step()        {}
 func (Request) step()     {}
 func (Write) step()       {}
+func (Call) step()        {}
 func (Question) step()    {}
 func (APIError) step()    {}
 func (Sleep) step()       {}

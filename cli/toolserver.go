@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ToolServer is a program that serves tools to an agent, by the Model Context Protocol on its standard input and output. It starts
+// where the agent runs.
+type ToolServer struct {
+	Name string // letters and digits
+	Path string
+	Args []string
+	// Env is what the program sees besides what the agent passes on, and what the agent sees too, so that what it starts can use
+	// the server. It may hold secrets: no dialect puts a value on a command line.
+	Env map[string]string
+	// Trusted has its tools go through without asking: they ask the user themselves where that is needed.
+	Trusted bool
+	Timeout time.Duration // a call may take so long, where the agent can be told
+}
+
+// ToolVars begins the names of the variables by which an agent reaches the tools of ductor.
+const ToolVars = "DUCTOR_MCP_"
+
+// Trusts says whether a tool is one of a trusted server. name is the agent's own, such as mcp__SERVER__TOOL.
+func Trusts(servers []ToolServer, name string) bool {
+	return slices.ContainsFunc(servers, func(s ToolServer) bool {
+		return s.Trusted && slices.ContainsFunc([]string{"mcp__" + s.Name + "__", "mcp_" + s.Name + "_", s.Name + "."}, func(prefix string) bool {
+			return strings.HasPrefix(name, prefix)
+		})
+	})
+}
+
+// VarNames lists the names of the server's variables, sorted.
+func (s ToolServer) VarNames() []string { return slices.Sorted(maps.Keys(s.Env)) }
+
+// Environ lists the server's variables as an environment does.
+func (s ToolServer) Environ() []string {
+	var env []string
+	for _, name := range s.VarNames() {
+		env = append(env, name+"="+s.Env[name])
+	}
+	return env
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+)
+
+// The real agents call tools of ductor during a turn, without an approval card for it.
+func TestRealAgentsCallTools(t *testing.T) {
+	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
+			ask := cmp.Or(map[string]string{"gemini": "ask_the_user", "copilot": "ductor-ask_user"}[agent], "ask_user")
+			town.say(`[[start]] [[call send_message args="{\"text\":\"a **word** in between\"}"]] [[call %s args="{\"question\":\"Which color?\",\"options\":[\"Red\",\"Blue\"]}"]] [[text "that was all"]]`, ask)
+			if m := town.await("a word in between"); !hasEntity(m, "bold", "word") {
+				t.Errorf("nothing bold: %+v", m.Entities)
+			}
+			town.pressOn(town.awaitButton("Blue"), "Blue")
+			if m := town.awaitDone(1); !strings.Contains(m.Text, "that was all") {
+				t.Errorf("it answers %q", m.Text)
+			}
+		})
+	}
+}

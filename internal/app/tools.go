@@ -1,0 +1,54 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/config"
+	"ductor/mcp"
+	"ductor/mcp/relay"
+	"ductor/orchestrator"
+)
+
+// openTools makes the server of the tools that agents of conversations get, if the configuration wants it.
+func (a *App) openTools(book orchestrator.Sessions) (err error) {
+	if !a.cfg.MCP.Enabled {
+		return nil
+	}
+	a.tools, err = mcp.Open(mcp.Options{
+		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db, Sessions: book, Jobs: a.jobs(),
+		Patience: toolPatience(a.cfg.Agents), Now: time.Now, NewID: newID, Log: a.Log,
+	})
+	return err
+}
+
+// toolPatience is how long a call may take: a turn whose tool takes longer than ToolStall is ended.
+func toolPatience(agents config.Agents) time.Duration {
+	return agents.ToolStall - min(agents.ToolStall/10, time.Minute)
+}
+
+// serveTools serves agents until ctx ends. Where it cannot, all else goes on.
+func (a *App) serveTools(ctx context.Context) {
+	if err := a.tools.Serve(ctx); err != nil {
+		a.Log.Error("agents get no tools of ductor", "err", err)
+	}
+}
+
+// toolServers are what an agent of a conversation gets tools from.
+func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.AgentEnv) []cli.ToolServer {
+	if a.tools == nil || env.Sandbox != "" {
+		return nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		a.Log.Warn("agents get no tools of ductor", "err", fmt.Errorf("find this program: %w", err))
+		return nil
+	}
+	return []cli.ToolServer{{
+		Name: mcp.Name, Path: program, Args: []string{"mcp"}, Trusted: true, Timeout: toolPatience(a.cfg.Agents),
+		Env: map[string]string{relay.TokenVar: a.tools.Token(in, env.Agent), relay.DirVar: a.cfg.Storage.Dir},
+	}}
+}

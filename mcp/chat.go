@@ -1,0 +1,97 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ductor/cli"
+)
+
+// register adds all tools.
+func (t *toolset) register() {
+	t.addChat()
+	t.addSessions()
+	t.addProject()
+	t.addSchedule()
+}
+
+// Limits of what is said in a chat.
+const (
+	mostMessage  = 32 << 10 // bytes of a message
+	mostQuestion = 3000     // bytes of a question
+	mostOptions  = 10
+	mostOption   = 60 // bytes of an option, which is a button
+)
+
+type sendMessage struct {
+	Text string `json:"text" jsonschema:"the message, in Markdown"`
+}
+
+type askUser struct {
+	Question string   `json:"question" jsonschema:"what the user is asked"`
+	Options  []string `json:"options,omitempty" jsonschema:"answers that the user can choose by a button, 60 characters each at most; none: the user writes an answer"`
+	Multiple bool     `json:"multiple,omitempty" jsonschema:"several options can be chosen"`
+	Only     bool     `json:"only_options,omitempty" jsonschema:"the user cannot answer in own words"`
+}
+
+func (t *toolset) addChat() {
+	add(t, "send_message", "Send a message to the user's chat now, while you work on. Your answer is shown there anyway: do not repeat it.",
+		func(in sendMessage) string { return in.Text }, t.sendMessage)
+	t.addAskUser("ask_user")
+}
+
+func (t *toolset) addAskUser(name string) {
+	add(t, name, "Ask the user a question in the chat and wait for the answer. Options become buttons.",
+		func(in askUser) string { return in.Question }, t.askUser)
+}
+
+// adapt adds what a client needs besides. Gemini passes over every tool called ask_user: it has one itself, which it does not use
+// here.
+func (t *toolset) adapt(client *sdk.InitializeParams) {
+	if client != nil && client.ClientInfo != nil && strings.Contains(client.ClientInfo.Name, "gemini") {
+		t.addAskUser("ask_the_user")
+	}
+}
+
+func (t *toolset) sendMessage(ctx context.Context, c call, in sendMessage) (string, error) {
+	switch n := len(in.Text); {
+	case strings.TrimSpace(in.Text) == "":
+		return "", errors.New("the text is empty")
+	case n > mostMessage:
+		return "", fmt.Errorf("the text has %d bytes, and %d are the limit of a message; send a file instead", n, mostMessage)
+	}
+	if err := t.s.opts.Chat.Notice(ctx, c.Prompt.Conversation, c.Hide(in.Text)); err != nil {
+		return "", fmt.Errorf("send a message: %w", err)
+	}
+	return "It is on its way to the chat.", nil
+}
+
+func (t *toolset) askUser(ctx context.Context, c call, in askUser) (string, error) {
+	switch {
+	case strings.TrimSpace(in.Question) == "":
+		return "", errors.New("the question is empty")
+	case len(in.Question) > mostQuestion:
+		return "", fmt.Errorf("the question has %d bytes, and %d are the limit", len(in.Question), mostQuestion)
+	case len(in.Options) > mostOptions:
+		return "", fmt.Errorf("there are %d options, and %d are the limit", len(in.Options), mostOptions)
+	}
+	q := cli.Question{Text: in.Question, Multi: in.Multiple, Free: !in.Only || len(in.Options) == 0}
+	for _, o := range in.Options {
+		if strings.TrimSpace(o) == "" || len(o) > mostOption {
+			return "", fmt.Errorf("the option %q does not fit a button: it has 1 to %d bytes", cli.Shorten(o, mostOption), mostOption)
+		}
+		q.Options = append(q.Options, cli.Option{Label: o})
+	}
+	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, cli.QuestionAsked{Questions: []cli.Question{q}})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("ask the user: %w", err)
+	case !d.Allow:
+		return strings.TrimSpace("The user did not answer. " + d.Reason), nil
+	}
+	return strings.Join(d.Answers[0], "\n"), nil
+}

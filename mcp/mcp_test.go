@@ -1,0 +1,392 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ductor/cli"
+	"ductor/mcp"
+	"ductor/mcp/relay"
+	"ductor/orchestrator"
+)
+
+var home = orchestrator.ConversationID{Chat: 1}
+
+// world is what the tools act on.
+type world struct {
+	orchestrator.Sessions
+	mu      sync.Mutex
+	turn    *orchestrator.ActiveTurn // nil while none runs
+	notices []string
+	audit   []orchestrator.AuditEntry
+	asked   []cli.Event
+	answer  func(ctx context.Context) (cli.Decision, error)
+	jobs    []orchestrator.Job
+}
+
+func (w *world) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.turn == nil || in != home || agent != "claude" {
+		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
+	}
+	return *w.turn, nil
+}
+
+func (w *world) AskUser(ctx context.Context, _ cli.TurnID, asked cli.Event) (cli.Decision, error) {
+	w.mu.Lock()
+	w.asked = append(w.asked, asked)
+	w.mu.Unlock()
+	return w.answer(ctx)
+}
+
+func (w *world) Notice(_ context.Context, _ orchestrator.ConversationID, text string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notices = append(w.notices, text)
+	return nil
+}
+
+func (w *world) RecordAudit(_ context.Context, entries ...orchestrator.AuditEntry) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.audit = append(w.audit, entries...)
+	return nil
+}
+
+func (w *world) FindSessions(_ context.Context, q orchestrator.SessionQuery) ([]orchestrator.FoundSession, bool, error) {
+	all := []orchestrator.FoundSession{
+		{Session: orchestrator.Session{ID: "S1", Title: "here", Dir: w.turn.Request.Dir}, Excerpt: "the words"},
+		{Session: orchestrator.Session{ID: "S2", Title: "elsewhere", Dir: "/elsewhere"}, Excerpt: "the words"},
+	}
+	return all[min(q.Offset, 2):], false, nil
+}
+
+func (w *world) Session(context.Context, orchestrator.ConversationID, orchestrator.SessionID) (orchestrator.Session, error) {
+	return orchestrator.Session{}, orchestrator.ErrElsewhere
+}
+
+// jobs are those that agents scheduled.
+type jobs struct {
+	anyJobs
+	w *world
+}
+
+// anyJobs is Jobs, of which a method has the name too.
+type anyJobs interface{ orchestrator.Jobs }
+
+func (jobs) ReadSchedule(text, _ string) (string, string, error) {
+	if text == "sometime" {
+		return "", "", &orchestrator.BadJob{Why: "that is no time"}
+	}
+	return "0 9 * * *", "UTC", nil
+}
+
+func (jobs) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error) {
+	j.When = "every day at 9:00"
+	return orchestrator.JobStatus{Job: j}, nil
+}
+
+func (s jobs) AddJob(_ context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
+	s.w.jobs = append(s.w.jobs, j)
+	return orchestrator.JobStatus{Job: j}, nil
+}
+
+// rig is a server, and the world around it.
+type rig struct {
+	*world
+	t    *testing.T
+	dir  string
+	stop func()
+	srv  *mcp.Server
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	for len(dir) < 120 { // longer than the name of a socket may be
+		dir = filepath.Join(dir, "a-long-name-of-a-directory")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, dir: dir, world: &world{turn: &orchestrator.ActiveTurn{
+		Turn:    orchestrator.Turn{ID: "T1", Agent: "claude", Prompt: orchestrator.Prompt{Conversation: home, Person: 1}},
+		Request: cli.Request{Dir: t.TempDir()}, Life: t.Context(), Hide: func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
+	}}}
+	r.start()
+	t.Cleanup(func() { r.stop() })
+	return r
+}
+
+func (r *rig) start() {
+	r.t.Helper()
+	srv, err := mcp.Open(mcp.Options{
+		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world, Jobs: jobs{w: r.world},
+		Patience: time.Minute, Now: time.Now, NewID: func() string { return "J1" }, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var served sync.WaitGroup
+	served.Go(func() {
+		if err := srv.Serve(ctx); err != nil {
+			r.t.Errorf("serve: %v", err)
+		}
+	})
+	r.srv, r.stop = srv, func() { cancel(); served.Wait() }
+}
+
+// client connects by a relay, as an agent does.
+func (r *rig) client(token string) (*sdk.ClientSession, error) {
+	r.t.Helper()
+	toRelay, fromClient := io.Pipe()
+	toClient, fromRelay := io.Pipe()
+	way := &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) { return relay.Dial(ctx, r.dir) }}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := way.Run(context.Background(), toRelay, fromRelay); err != nil {
+			r.t.Errorf("relay: %v", err)
+		}
+		_ = fromRelay.Close()
+	}()
+	r.t.Cleanup(func() { _ = fromClient.Close(); <-ended })
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	return c.Connect(r.t.Context(), &sdk.IOTransport{Reader: toClient, Writer: fromClient}, nil)
+}
+
+func (r *rig) connected() *sdk.ClientSession {
+	r.t.Helper()
+	s, err := r.client(r.srv.Token(home, "claude"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+// call calls a tool and gives its text, and whether the tool says that it failed.
+func call(t *testing.T, s *sdk.ClientSession, tool string, args map[string]any) (text string, failed bool) {
+	t.Helper()
+	got, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("call %s: %v", tool, err)
+	}
+	for _, c := range got.Content {
+		text += c.(*sdk.TextContent).Text
+	}
+	return text, got.IsError
+}
+
+func TestTokens(t *testing.T) {
+	r := newRig(t)
+	good := r.srv.Token(home, "claude")
+	named, signature, _ := strings.Cut(good, ".")
+	otherNamed, _, _ := strings.Cut(r.srv.Token(orchestrator.ConversationID{Chat: 2}, "claude"), ".")
+	for name, token := range map[string]string{
+		"none": "", "no signature": named, "another signature": named + "." + signature[:len(signature)-4] + "AAAA",
+		"another conversation": otherNamed + "." + signature, "garbage": "a.b.c",
+	} {
+		if _, err := r.client(token); err == nil || !strings.Contains(err.Error(), "not valid") {
+			t.Errorf("%s: a forged token gives %v", name, err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(r.dir, "mcp.sock")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket is %v, %v", info, err)
+	}
+	if info, err := os.Stat(filepath.Join(r.dir, "mcp.key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key is %v, %v", info, err)
+	}
+}
+
+func TestACallCountsOnlyInATurnOfItsAgent(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	if text, failed := call(t, s, "send_message", map[string]any{"text": "my password is hunter2"}); failed {
+		t.Fatalf("in a turn: %s", text)
+	}
+	other, err := r.client(r.srv.Token(home, "codex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, failed := call(t, other, "send_message", map[string]any{"text": "x"}); !failed || !strings.Contains(text, "only while a turn") {
+		t.Errorf("another agent: %s", text)
+	}
+	r.mu.Lock()
+	r.turn = nil
+	r.mu.Unlock()
+	if text, failed := call(t, s, "send_message", map[string]any{"text": "x"}); !failed || !strings.Contains(text, "only while a turn") {
+		t.Errorf("after the turn: %s", text)
+	}
+	if len(r.notices) != 1 || r.notices[0] != "my password is ***" {
+		t.Errorf("the chat was told %q", r.notices)
+	}
+	if len(r.audit) != 1 || r.audit[0].What != orchestrator.AuditCalled || r.audit[0].Tool != "ductor.send_message" || r.audit[0].Title != "my password is ***" {
+		t.Errorf("the audit has %+v", r.audit)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	for name, c := range map[string]struct {
+		tool string
+		args map[string]any
+		want string
+	}{
+		"a megabyte of text": {"send_message", map[string]any{"text": strings.Repeat("x", 1<<20)}, "the arguments have"},
+		"a long message":     {"send_message", map[string]any{"text": strings.Repeat("x", 64<<10)}, "send a file instead"},
+		"no text":            {"send_message", map[string]any{"text": " "}, "empty"},
+		"a long option":      {"ask_user", map[string]any{"question": "?", "options": []string{strings.Repeat("x", 100)}}, "does not fit a button"},
+		"a path above":       {"count_project_tokens", map[string]any{"path": "../.."}, "not a path below"},
+		"an absolute path":   {"count_project_tokens", map[string]any{"path": "/etc"}, "not a path below"},
+		"a foreign session":  {"describe_session", map[string]any{"session_id": "S9"}, "no such session in this chat"},
+		"no words":           {"search_project_history", map[string]any{"words": ""}, "no words"},
+		"no schedule":        {"schedule", map[string]any{"when": "sometime", "prompt": "x"}, "that is no time"},
+		"a wrong type":       {"send_message", map[string]any{"text": 1}, "type"},
+	} {
+		if text, failed := call(t, s, c.tool, c.args); !failed || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %.200s", name, text)
+		}
+	}
+	for range 200 {
+		if text, failed := call(t, s, "list_sessions", nil); failed {
+			if !strings.Contains(text, "the limit") {
+				t.Errorf("too many calls: %s", text)
+			}
+			return
+		}
+	}
+	t.Error("a turn may call without end")
+}
+
+func TestAQuestionIsWithdrawnWithItsCall(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	r.answer = func(context.Context) (cli.Decision, error) {
+		return cli.Decision{Allow: true, Answers: [][]string{{"Red", "Blue"}}}, nil
+	}
+	if text, failed := call(t, s, "ask_user", map[string]any{"question": "Which?", "options": []string{"Red", "Blue"}, "multiple": true}); failed || text != "Red\nBlue" {
+		t.Errorf("answered: %q", text)
+	}
+	r.answer = func(context.Context) (cli.Decision, error) {
+		return cli.Decision{Reason: "No user answered in time."}, nil
+	}
+	if text, failed := call(t, s, "ask_user", map[string]any{"question": "Which?"}); failed || !strings.Contains(text, "No user answered in time.") {
+		t.Errorf("not answered: %q", text)
+	}
+	asking, withdrawn := make(chan struct{}), make(chan error, 1)
+	r.answer = func(ctx context.Context) (cli.Decision, error) {
+		close(asking)
+		<-ctx.Done()
+		withdrawn <- ctx.Err()
+		return cli.Decision{}, ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asking; cancel() }()
+	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "ask_user", Arguments: map[string]any{"question": "Which?"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled call gives %v", err)
+	}
+	if err := <-withdrawn; err == nil {
+		t.Error("the question stays")
+	}
+}
+
+func TestSchedulingAsksTheUser(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	args := map[string]any{"when": "every day at 9", "prompt": "Look at the\nnews"}
+	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Reason: "not now"}, nil }
+	if text, _ := call(t, s, "schedule", args); !strings.Contains(text, "not now") || len(r.jobs) != 0 {
+		t.Errorf("denied: %q, %v", text, r.jobs)
+	}
+	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
+	if text, failed := call(t, s, "schedule", args); failed || len(r.jobs) != 1 || r.jobs[0].Conversation != home || r.jobs[0].Person != 1 {
+		t.Errorf("allowed: %q, %v", text, r.jobs)
+	}
+	asked := r.asked[0].(cli.ApprovalAsked)
+	var shown []string
+	for _, f := range asked.Fields {
+		shown = append(shown, f.Value)
+	}
+	if all := strings.Join(shown, "|"); !strings.Contains(all, "Look at the\nnews") || !strings.Contains(all, "0 9 * * *") || !asked.Allowable() {
+		t.Errorf("the approval shows %q", all)
+	}
+	r.turn.Prompt.Rights.Of = orchestrator.RightsOfJob
+	if text, failed := call(t, s, "schedule", args); !failed || len(r.jobs) != 1 {
+		t.Errorf("a job schedules: %q", text)
+	}
+}
+
+func TestCountingTokens(t *testing.T) {
+	r := newRig(t)
+	for name, text := range map[string]string{"a.txt": "one two three", "d/b.txt": "four five", ".hidden/c": "no", "node_modules/x": "no", "bin": "\x00\x01"} {
+		path := filepath.Join(r.turn.Request.Dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/etc", filepath.Join(r.turn.Request.Dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	s := r.connected()
+	text, failed := call(t, s, "count_project_tokens", nil)
+	if failed || !strings.Contains(text, "in 2 files") || !strings.Contains(text, "d/") || strings.Contains(text, "link") {
+		t.Errorf("counted: %s", text)
+	}
+	if text, failed := call(t, s, "count_project_tokens", map[string]any{"path": "link"}); !failed {
+		t.Errorf("a link leads out: %s", text)
+	}
+}
+
+func TestSearchStaysInTheProject(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	if text, _ := call(t, s, "search_project_history", map[string]any{"words": "words"}); !strings.Contains(text, "S1") || strings.Contains(text, "S2") {
+		t.Errorf("in the project: %s", text)
+	}
+	if text, _ := call(t, s, "search_project_history", map[string]any{"words": "words", "everywhere": true}); !strings.Contains(text, "S2") {
+		t.Errorf("everywhere: %s", text)
+	}
+}
+
+// An agent outlives ductor with its relay: the next process serves it, and says what it does not know.
+func TestTheRelayOutlivesARestart(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	asking := make(chan struct{})
+	r.answer = func(ctx context.Context) (cli.Decision, error) {
+		close(asking)
+		<-ctx.Done()
+		return cli.Decision{}, ctx.Err()
+	}
+	lost := make(chan error, 1)
+	go func() {
+		_, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: "ask_user", Arguments: map[string]any{"question": "Which?"}})
+		lost <- err
+	}()
+	<-asking
+	r.stop()
+	if err := <-lost; err == nil || !strings.Contains(err.Error(), "restarted") {
+		t.Errorf("the call that was running gives %v", err)
+	}
+	r.start()
+	if text, failed := call(t, s, "send_message", map[string]any{"text": "still here"}); failed {
+		t.Errorf("after the restart: %s", text)
+	}
+	if len(r.notices) != 1 {
+		t.Errorf("the chat was told %q", r.notices)
+	}
+}

@@ -1,0 +1,123 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"ductor/orchestrator/handoff"
+)
+
+// Limits of counting.
+const (
+	mostCounted    = 20_000  // files
+	mostFile       = 2 << 20 // bytes of a file that is read
+	mostRead       = 256 << 20
+	binaryLook     = 8 << 10 // bytes in which a NUL makes a file no text
+	mostTopEntries = 40
+)
+
+type countTokens struct {
+	Path string `json:"path,omitempty" jsonschema:"a directory or file below the project; the whole project by default"`
+}
+
+func (t *toolset) addProject() {
+	add(t, "count_project_tokens", "Estimate how many tokens the texts of the current project have. Hidden files, links, node_modules and files that are no text are not counted.",
+		func(in countTokens) string { return in.Path }, countProject)
+}
+
+// count is what was counted.
+type count struct {
+	files, tokens, passed int
+	read                  int64
+	top                   map[string]int // tokens by the first part of the path
+	cut                   bool
+}
+
+func countProject(ctx context.Context, c call, in countTokens) (string, error) {
+	root, err := os.OpenRoot(c.Request.Dir)
+	if err != nil {
+		return "", errors.New("the directory of the project cannot be read here")
+	}
+	defer root.Close()
+	at := path.Clean(strings.TrimPrefix(in.Path, "./"))
+	if in.Path == "" {
+		at = "."
+	}
+	if !fs.ValidPath(at) {
+		return "", fmt.Errorf("%q is not a path below the project", in.Path)
+	}
+	sum := count{top: map[string]int{}}
+	err = fs.WalkDir(root.FS(), at, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && name == at:
+			return fmt.Errorf("%q cannot be read", at)
+		case err != nil:
+			sum.passed++
+			return nil
+		case d.IsDir() && name != at && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case d.IsDir(), strings.HasPrefix(d.Name(), "."), !d.Type().IsRegular():
+			return nil
+		case sum.files >= mostCounted || sum.read >= mostRead:
+			sum.cut = true
+			return fs.SkipAll
+		}
+		sum.add(root.FS(), at, name, d)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return sum.String(), nil
+}
+
+// add counts a file, or passes over one that is long or no text.
+func (c *count) add(files fs.FS, at, name string, d fs.DirEntry) {
+	info, err := d.Info()
+	if err != nil || info.Size() > mostFile {
+		c.passed++
+		return
+	}
+	raw, err := fs.ReadFile(files, name)
+	if err != nil || bytes.IndexByte(raw[:min(len(raw), binaryLook)], 0) >= 0 {
+		c.passed++
+		return
+	}
+	n := handoff.Tokens(string(raw))
+	c.files, c.tokens, c.read = c.files+1, c.tokens+n, c.read+info.Size()
+	below := strings.TrimPrefix(strings.TrimPrefix(name, at), "/")
+	first, rest, _ := strings.Cut(below, "/")
+	if rest != "" {
+		first += "/"
+	}
+	c.top[first] += n
+}
+
+func (c *count) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "About %d tokens in %d files.", c.tokens, c.files)
+	if c.passed > 0 {
+		fmt.Fprintf(&b, " %d files were passed over: they are no text, are too long or cannot be read.", c.passed)
+	}
+	if c.cut {
+		b.WriteString(" There are more files, which were not counted.")
+	}
+	b.WriteString("\n")
+	names := slices.SortedFunc(maps.Keys(c.top), func(a, b string) int { return c.top[b] - c.top[a] })
+	for _, name := range names[:min(len(names), mostTopEntries)] {
+		if name != "" {
+			fmt.Fprintf(&b, "%8d  %s\n", c.top[name], name)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,92 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// mostPrompt limits the prompt of a job, in bytes: an approval shows all of it.
+const mostPrompt = 4000
+
+type schedule struct {
+	When   string `json:"when" jsonschema:"the schedule: a cron line, or words such as 'every weekday at 9:00', 'tomorrow at 14:00', 'in 2 hours'"`
+	Prompt string `json:"prompt" jsonschema:"what the agent of the job is asked"`
+	Name   string `json:"name,omitempty" jsonschema:"a short name of the job"`
+}
+
+func (t *toolset) addSchedule() {
+	if t.s.opts.Jobs == nil {
+		return
+	}
+	add(t, "schedule", "Have a prompt run at a time, or again and again. The user is asked first.",
+		func(in schedule) string { return in.When + ": " + in.Prompt }, t.schedule)
+}
+
+func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, error) {
+	if !c.Prompt.Rights.OfChat() {
+		return "", errors.New("only a turn that a listed user asked for in the chat can schedule something")
+	}
+	if len(in.Prompt) > mostPrompt {
+		return "", fmt.Errorf("the prompt has %d bytes, and %d are the limit", len(in.Prompt), mostPrompt)
+	}
+	st, err := t.job(c, in)
+	if err != nil {
+		return "", badJob(err)
+	}
+	asked := approval(c, "schedule", st.Job.When+": "+in.Prompt, struct {
+		When   string `json:"when"`
+		Line   string `json:"schedule"`
+		Prompt string `json:"prompt"`
+		Name   string `json:"name"`
+	}{st.Job.When, st.Job.Schedule, in.Prompt, st.Job.Name})
+	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, asked)
+	if err != nil {
+		return "", fmt.Errorf("ask the user: %w", err)
+	}
+	if !d.Allow {
+		return strings.TrimSpace("The user did not allow it. " + d.Reason), nil
+	}
+	st, err = t.s.opts.Jobs.AddJob(ctx, st.Job)
+	if err != nil {
+		return "", badJob(err)
+	}
+	return fmt.Sprintf("The job %q runs %s; next at %s.", st.Job.Name, st.Job.When, st.Next), nil
+}
+
+// job is the job that a call asks for, checked.
+func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
+	line, zone, err := t.s.opts.Jobs.ReadSchedule(in.When, "")
+	if err != nil {
+		return orchestrator.JobStatus{}, err
+	}
+	return t.s.opts.Jobs.CheckJob(orchestrator.Job{
+		ID: orchestrator.JobID(t.s.opts.NewID()), Conversation: c.Prompt.Conversation, Person: c.Prompt.Person,
+		Name: cli.OneLine(in.Name, mostOption), Prompt: in.Prompt, JobTiming: orchestrator.JobTiming{Schedule: line, Zone: zone},
+	})
+}
+
+// badJob is an error of Jobs as an agent reads it.
+func badJob(err error) error {
+	if bad := (*orchestrator.BadJob)(nil); errors.As(err, &bad) {
+		return bad
+	}
+	return fmt.Errorf("schedule: %w", err)
+}
+
+// approval is what the user decides on, with every field of input.
+func approval(c call, tool, title string, input any) cli.ApprovalAsked {
+	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(title, titleBytes)}
+	raw, err := json.Marshal(input)
+	if err != nil { // texts can always be encoded
+		asked.Missing = "what it would do"
+	}
+	asked.Input = raw
+	asked.Fields = cli.Reading{Dir: c.Request.Dir}.Fields(raw)
+	return asked
+}

@@ -1,0 +1,142 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/handoff"
+)
+
+// Limits of what agents read of sessions.
+const (
+	mostSessions  = 50
+	usualSessions = 20
+	mostTurns     = 50
+	usualTurns    = 10
+	turnTokens    = 600 // of a question or an answer
+)
+
+type listSessions struct {
+	Archived bool `json:"archived,omitempty" jsonschema:"those that were put aside, instead of the others"`
+	Offset   int  `json:"offset,omitempty" jsonschema:"how many to skip"`
+	Limit    int  `json:"limit,omitempty" jsonschema:"how many to list, 20 by default, 50 at most"`
+}
+
+type describeSession struct {
+	ID    string `json:"session_id" jsonschema:"the id of the session, as list_sessions and search_project_history give it"`
+	Turns int    `json:"turns,omitempty" jsonschema:"how many of its last turns to show, 10 by default, 50 at most"`
+}
+
+type searchHistory struct {
+	Words      string `json:"words" jsonschema:"words that were said, all of them; a * at the end of a word stands for any ending"`
+	Everywhere bool   `json:"everywhere,omitempty" jsonschema:"search sessions of other projects of this chat too"`
+	Limit      int    `json:"limit,omitempty" jsonschema:"how many sessions to give, 20 by default, 50 at most"`
+}
+
+func (t *toolset) addSessions() {
+	add(t, "list_sessions", "List the sessions of this chat, the last used first.",
+		func(listSessions) string { return "" }, t.listSessions)
+	add(t, "describe_session", "Show what was said in a session of this chat: its last turns, with questions and answers.",
+		func(in describeSession) string { return in.ID }, t.describeSession)
+	add(t, "search_project_history", "Search what was said in the sessions of this chat about the current project.",
+		func(in searchHistory) string { return in.Words }, t.searchHistory)
+}
+
+// within gives a number that the agent chose, or the usual one.
+func within(n, usual, most int) int {
+	if n <= 0 {
+		return usual
+	}
+	return min(n, most)
+}
+
+func (t *toolset) listSessions(ctx context.Context, c call, in listSessions) (string, error) {
+	found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
+		Conversation: c.Prompt.Conversation, Archived: in.Archived, Offset: max(in.Offset, 0), Limit: within(in.Limit, usualSessions, mostSessions),
+	})
+	if err != nil {
+		return "", fmt.Errorf("list sessions: %w", err)
+	}
+	return described(found, more, c), nil
+}
+
+// described lists sessions, one a line.
+func described(found []orchestrator.FoundSession, more bool, c call) string {
+	var b strings.Builder
+	for _, s := range found {
+		current := ""
+		if s.ID == c.Session {
+			current = ", this session"
+		}
+		fmt.Fprintf(&b, "%s  %q in %s, %d turns, used %s%s\n", s.ID, s.Title, s.Dir, s.Messages, s.Used.UTC().Format(time.RFC3339), current)
+		if s.Excerpt != "" {
+			fmt.Fprintf(&b, "    %s\n", s.Excerpt)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return "There are none."
+	case more:
+		b.WriteString("There are more.\n")
+	}
+	return b.String()
+}
+
+func (t *toolset) describeSession(ctx context.Context, c call, in describeSession) (string, error) {
+	s, err := t.s.opts.Sessions.Session(ctx, c.Prompt.Conversation, orchestrator.SessionID(in.ID))
+	if err != nil {
+		return "", noSession(err)
+	}
+	turns, err := t.s.opts.Sessions.Turns(ctx, c.Prompt.Conversation, s.ID, within(in.Turns, usualTurns, mostTurns))
+	if err != nil {
+		return "", noSession(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q in %s, begun %s, %d turns, %d tokens\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339), s.Messages, s.Tokens)
+	for _, turn := range turns {
+		fmt.Fprintf(&b, "\n## %s, %s\n\n%s\n\n### %s\n\n%s\n", turn.Queued.UTC().Format(time.RFC3339), turn.State,
+			handoff.Middle(turn.Prompt.Text, turnTokens), strings.TrimSpace(string(turn.Agent)+" "+string(turn.Outcome.Model)),
+			handoff.Middle(turn.Outcome.Text+turn.Outcome.Failure, turnTokens))
+	}
+	return b.String(), nil
+}
+
+// noSession says the same of a session that is not there and of one of another chat.
+func noSession(err error) error {
+	if errors.Is(err, orchestrator.ErrElsewhere) || errors.Is(err, orchestrator.ErrNoSession) {
+		return errors.New("there is no such session in this chat; list_sessions lists them")
+	}
+	return fmt.Errorf("load the session: %w", err)
+}
+
+func (t *toolset) searchHistory(ctx context.Context, c call, in searchHistory) (string, error) {
+	if strings.TrimSpace(in.Words) == "" {
+		return "", errors.New("there are no words to search for")
+	}
+	limit := within(in.Limit, usualSessions, mostSessions)
+	var all []orchestrator.FoundSession
+	for offset := 0; ; offset += mostSessions {
+		found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
+			Conversation: c.Prompt.Conversation, Words: cli.Shorten(in.Words, mostQuestion), Offset: offset, Limit: mostSessions,
+		})
+		if err != nil {
+			return "", fmt.Errorf("search: %w", err)
+		}
+		for _, s := range found {
+			if in.Everywhere || s.Dir == c.Request.Dir {
+				all = append(all, s)
+			}
+		}
+		if len(all) > limit {
+			return described(all[:limit], true, c), nil
+		}
+		if !more {
+			return described(all, false, c), nil
+		}
+	}
+}

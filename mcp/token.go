@@ -1,0 +1,93 @@
+package mcp
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// caller is whom a token names.
+type caller struct {
+	Conversation orchestrator.ConversationID `json:"conversation"`
+	Agent        cli.Agent                   `json:"agent"`
+}
+
+// ErrToken says that ductor did not make a token.
+var ErrToken = errors.New("the token is not valid")
+
+// keys makes and checks tokens. An agent outlives ductor with its token, so the key is in a file.
+type keys struct{ key []byte }
+
+const (
+	keyFile  = "mcp.key"
+	keyBytes = 32
+)
+
+// openKeys reads the key in dir, or makes one.
+func openKeys(dir string) (keys, error) {
+	path := filepath.Join(dir, keyFile)
+	key, err := os.ReadFile(path)
+	if err == nil && len(key) == keyBytes {
+		return keys{key}, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return keys{}, fmt.Errorf("read the key of tokens: %w", err)
+	}
+	key = make([]byte, keyBytes)
+	if _, err := rand.Read(key); err != nil {
+		return keys{}, fmt.Errorf("make the key of tokens: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return keys{}, fmt.Errorf("store the key of tokens: %w", err)
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, key, 0o600); err != nil {
+		return keys{}, fmt.Errorf("store the key of tokens: %w", err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return keys{}, fmt.Errorf("store the key of tokens: %w", err)
+	}
+	return keys{key}, nil
+}
+
+// token names a caller. The same caller has the same token, so that an agent that runs fits its next turn.
+func (k keys) token(c caller) string {
+	raw, err := json.Marshal(c)
+	if err != nil { // numbers and texts can always be encoded
+		return ""
+	}
+	named := base64.RawURLEncoding.EncodeToString(raw)
+	return named + "." + base64.RawURLEncoding.EncodeToString(k.sign(named))
+}
+
+func (k keys) sign(text string) []byte {
+	mac := hmac.New(sha256.New, k.key)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+// caller says whom a token names; ErrToken for one that ductor did not make.
+func (k keys) caller(token string) (caller, error) {
+	named, signature, found := strings.Cut(token, ".")
+	signed, err := base64.RawURLEncoding.DecodeString(signature)
+	if !found || err != nil || !hmac.Equal(signed, k.sign(named)) {
+		return caller{}, ErrToken
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(named)
+	var c caller
+	if err != nil || json.Unmarshal(raw, &c) != nil {
+		return caller{}, ErrToken
+	}
+	return c, nil
+}

@@ -1,0 +1,84 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+)
+
+// Ask has users decide what a tool of ductor wants to do for the agent of a running turn, or answer what it asks. It waits for the
+// decision, for its expiry or for the end of ctx, which withdraws the request. asked is a cli.ApprovalAsked or a cli.QuestionAsked;
+// its id is chosen here. ErrNoTurn if the turn does not run.
+func (s *Service) Ask(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
+	r := s.of(turn)
+	if r == nil {
+		return cli.Decision{}, orchestrator.ErrNoTurn
+	}
+	id, decided, err := r.expect("tool")
+	if err != nil {
+		return cli.Decision{}, err
+	}
+	defer r.giveUp(id)
+	switch ev := asked.(type) {
+	case cli.ApprovalAsked:
+		ev.ID = id
+		asked = ev
+	case cli.QuestionAsked:
+		ev.ID = id
+		asked = ev
+	default:
+		return cli.Decision{}, fmt.Errorf("ask the user: %T asks nothing", asked)
+	}
+	shown, _ := secrets.Clean(r.turn.Secrets.Known(), asked)
+	if !r.takeOwn(asked, shown) {
+		return cli.Decision{}, orchestrator.ErrNoTurn
+	}
+	select {
+	case d := <-decided:
+		return d, nil
+	case <-ctx.Done():
+	case <-r.life.Done():
+	}
+	r.takeOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
+	if r.life.Err() != nil {
+		return cli.Decision{}, context.Cause(r.life)
+	}
+	return cli.Decision{}, context.Cause(ctx)
+}
+
+// expect gives the id of something that ductor asks in the agent's place, and where its decision comes. The caller gives it up.
+func (r *Requests) expect(kind string) (cli.ApprovalID, <-chan cli.Decision, error) {
+	word, err := r.s.random(5)
+	if err != nil {
+		return "", nil, err
+	}
+	id, decided := cli.ApprovalID(kind+"-"+word), make(chan cli.Decision, 1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.own == nil {
+		return "", nil, orchestrator.ErrNoTurn
+	}
+	r.own[id] = decided
+	return id, decided, nil
+}
+
+func (r *Requests) giveUp(id cli.ApprovalID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.own, id)
+}
+
+// takeOwn shows and handles an event of ductor's own; false once the agent has ended the turn.
+func (r *Requests) takeOwn(ev, shown cli.Event) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.own == nil || r.life.Err() != nil {
+		return false
+	}
+	r.turn.Show(shown)
+	r.handleLocked(ev)
+	return true
+}
