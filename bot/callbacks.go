@@ -107,7 +107,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.cancel(ctx, p, cli.TurnID(what))
 	case actStop:
 		text, err = c.stop(ctx, p, cli.TurnID(what))
-	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.JobModelAction:
+	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.NotifyAction, menu.ThinkAction, menu.JobModelAction:
 		text, err = c.menu(ctx, p, act, what)
 	case approval.Action:
 		text, notices, err = c.decide(ctx, p, what)

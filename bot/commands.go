@@ -53,6 +53,8 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"permissions", p.Text("bot.menu-permissions")},
 		{"role", p.Text("bot.menu-role")},
 		{"queue", p.Text("bot.menu-queue")},
+		{"notify", p.Text("bot.menu-notify")},
+		{"think", p.Text("bot.menu-think")},
 		{"cron", p.Text("bot.menu-cron")},
 		{"abort", p.Text("bot.menu-abort")},
 		{"status", p.Text("bot.menu-status")},
@@ -84,6 +86,10 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.menus.Role), true
 	case "queue":
 		return c.page(c.menus.Busy), true
+	case "notify":
+		return c.page(c.menus.Notify), true
+	case "think":
+		return c.page(c.menus.Think), true
 	case "cron":
 		return c.page(c.jobs.Command), true
 	case "status":

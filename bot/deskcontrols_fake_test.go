@@ -46,6 +46,16 @@ func (d *deskFake) SetBusy(_ context.Context, id orchestrator.ConversationID, mo
 	return d.fail
 }
 
+func (d *deskFake) SetNotify(_ context.Context, id orchestrator.ConversationID, mode orchestrator.NotifyMode) error {
+	d.note("notify %s %s", id.Key(), mode)
+	return d.fail
+}
+
+func (d *deskFake) SetThink(_ context.Context, id orchestrator.ConversationID, mode orchestrator.ThinkMode) error {
+	d.note("think %s %s", id.Key(), mode)
+	return d.fail
+}
+
 func (d *deskFake) Steer(_ context.Context, turn cli.TurnID, by orchestrator.Press) error {
 	d.note("steer %s by %d", turn, by.Person)
 	return d.fail

@@ -49,10 +49,42 @@ type Conversation struct {
 	Permission cli.PermissionMode // empty means the configured default
 	// BypassUntil is when a Permission of cli.Bypass ends.
 	BypassUntil time.Time
-	Dir         string   // empty means the configured default
-	Busy        BusyMode // what becomes of a prompt that comes while a turn runs; empty means BusyQueue
-	Role        string   // name of a role, or NoRole; empty means the configured default
+	Dir         string // empty means the configured default
+	Role        string // name of a role, or NoRole; empty means the configured default
+	Settings
 }
+
+// Settings are how a chat wants its turns. Empty values mean the configured defaults.
+type Settings struct {
+	Busy   BusyMode // what becomes of a prompt that comes while a turn runs; empty means BusyQueue
+	Notify NotifyMode
+	Think  ThinkMode
+}
+
+// NotifyMode says which turns end with a message that notifies.
+type NotifyMode string
+
+// The notify modes.
+const (
+	NotifyAlways NotifyMode = "always"
+	NotifyLong   NotifyMode = "long" // those that took long
+	NotifyNever  NotifyMode = "never"
+)
+
+// NotifyModes lists every mode.
+func NotifyModes() []NotifyMode { return []NotifyMode{NotifyAlways, NotifyLong, NotifyNever} }
+
+// ThinkMode says whether reasoning is shown.
+type ThinkMode string
+
+// The think modes.
+const (
+	ThinkOn  ThinkMode = "on"
+	ThinkOff ThinkMode = "off"
+)
+
+// ThinkModes lists every mode.
+func ThinkModes() []ThinkMode { return []ThinkMode{ThinkOn, ThinkOff} }
 
 // NoRole stands in Conversation.Role for a conversation that is to play none, whatever the configured default.
 const NoRole = "(none)"

@@ -66,12 +66,12 @@ type Status struct {
 	BypassUntil  time.Time // when a bypass ends that was chosen here; zero for none
 	Dir          string
 	Sandbox      cli.Sandbox // where the next turn runs; empty for this host
-	Busy         BusyMode
 	Role         string
-	Session      Session // zero when none was begun
-	Running      *RunningTurn
-	Queue        int        // turns waiting
-	Live         cli.Living // which agents run, in all conversations
+	Settings
+	Session Session // zero when none was begun
+	Running *RunningTurn
+	Queue   int        // turns waiting
+	Live    cli.Living // which agents run, in all conversations
 }
 
 // Role is a system prompt with a name, and who is to play it unless the conversation chose somebody.

@@ -42,8 +42,14 @@ type Wants struct {
 	// the chat is not told of the turn either.
 	Known string
 	Title string // the first line of its card; empty for none
-	Quote bool   // its card replies to its prompt, since other prompts waited with it
+	Card  CardStyle
 	Then  string // is said below a failure: what comes of it; empty for nothing
+}
+
+// CardStyle is how the card of a turn looks.
+type CardStyle struct {
+	Quote bool      // it replies to the prompt, since other prompts waited with it
+	Think ThinkMode // whether it shows reasoning; empty means the configured default
 }
 
 // OrderStore keeps the sessions of orders. internal/store implements it; Store.EnqueueTurn keeps Turn.Wants.

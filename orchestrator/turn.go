@@ -82,6 +82,7 @@ type Outcome struct {
 	Fallback bool
 	Failure  string     // one sentence for the chat; empty when it went well
 	Offer    cli.Action // what to offer after a failure; empty for nothing
+	Announce Announcement
 }
 
 // ActiveTurn is a turn that runs, for what its agent does through tools of ductor.
@@ -102,3 +103,13 @@ type ActiveTurns interface {
 	// cli.ApprovalAsked or a cli.QuestionAsked without an id. The end of ctx withdraws it.
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
 }
+
+// Announcement is the message that a turn ends with, besides its card.
+type Announcement string
+
+// The announcements.
+const (
+	NotAnnounced Announcement = ""
+	Announced    Announcement = "sound"
+	Muted        Announcement = "silent" // in quiet hours
+)

@@ -61,6 +61,7 @@ type Post struct {
 	Buttons tgapi.Keyboard
 	Topic   int
 	ReplyTo int
+	Silent  bool
 	Edits   int
 	deleted bool
 }
@@ -142,7 +143,7 @@ func (w *Chat) Send(_ context.Context, m tgapi.Message) (int, error) {
 		w.Seen(m.Text)
 	}
 	w.next++
-	w.posts[w.next] = &Post{Text: m.Text, Buttons: m.Keyboard, Topic: m.To.Topic, ReplyTo: m.ReplyTo}
+	w.posts[w.next] = &Post{Text: m.Text, Buttons: m.Keyboard, Topic: m.To.Topic, ReplyTo: m.ReplyTo, Silent: m.Silent}
 	if f == LostAfter {
 		return 0, fault(tgapi.UnknownFault)
 	}

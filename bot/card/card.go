@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -43,12 +44,12 @@ type Options struct {
 	Lang     lang.Printer
 	Log      *slog.Logger
 
-	IntervalPrivate time.Duration // least time between two edits; 1 s
-	IntervalGroup   time.Duration // 3 s
-	StatusAfter     time.Duration // silence after which the card says what is waited for; 2 s
-	ShowThinking    bool
-	FileMarks       bool          // names of files stand for the marks in an answer; see render.FileMark
-	Footer          []FooterField // nil for none
+	IntervalPrivate time.Duration          // least time between two edits; 1 s
+	IntervalGroup   time.Duration          // 3 s
+	StatusAfter     time.Duration          // silence after which the card says what is waited for; 2 s
+	Think           orchestrator.ThinkMode // of turns that say nothing of it; ThinkOff
+	FileMarks       bool                   // names of files stand for the marks in an answer; see render.FileMark
+	Footer          []FooterField          // nil for none
 	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
 	// the end, and a file has all of it.
 	MaxMessages int
@@ -110,7 +111,7 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now := time.Now()
 	k := &card{
-		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, c.opts.ShowThinking),
+		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, cmp.Or(t.Wants.Card.Think, c.opts.Think) == orchestrator.ThinkOn),
 		pace: pace{pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate, moved: now, saved: now, typing: now.Add(firstTyping)},
 	}
 	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group {
@@ -153,8 +154,9 @@ func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 	s := &messages{
 		record: record{journal: c.opts.Journal}, turn: t.ID, all: c.opts.Messages, log: c.opts.Log, conv: t.Prompt.Conversation,
 	}
-	s.notice, s.file = s.open(noticeName), s.open(fileName)
-	if outbox.ChatOf(s.conv.Chat).Group || t.Wants.Quote || t.Again != "" {
+	s.notice, s.file, s.end = s.open(noticeName), s.open(fileName), s.open(endName)
+	s.prompt = t.Prompt.Message
+	if outbox.ChatOf(s.conv.Chat).Group || t.Wants.Card.Quote || t.Again != "" {
 		s.replyTo = t.Prompt.Message // in a group several users ask at once
 	}
 	return s
@@ -227,6 +229,9 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 		c.doc.finish(o, c.cards.opts.Footer)
 		texts, cut := c.layoutLocked(render.MessageLimit)
 		c.ending = &contents{texts: texts, buttons: c.cards.offer(c.turn.ID, o), file: c.cards.fileOf(o, cut)}
+		if !c.pace.rang(time.Now()) {
+			c.ending.end = c.cards.endOf(c.messages, o)
+		}
 	}
 	return *c.ending
 }

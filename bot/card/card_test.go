@@ -649,7 +649,7 @@ func TestCardAnswersToThePromptInGroups(t *testing.T) {
 
 func TestCardThinkingIsShownWhenAsked(t *testing.T) {
 	onStage(t, func(s *stage) {
-		s.cards.opts.ShowThinking = true
+		s.turn.Wants.Card.Think = orchestrator.ThinkOn
 		c := s.cards.Open(s.turn)
 		c.Show(cli.ThinkingDelta{Text: "Let me see. "})
 		c.Show(cli.ThinkingDelta{Text: strings.Repeat("Hm. ", 1000)})

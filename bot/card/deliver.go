@@ -23,6 +23,7 @@ type savedCard struct {
 	Topic   int            `json:"topic"`
 	Remark  string         `json:"remark,omitempty"` // below it all, added later
 	File    bool           `json:"file,omitempty"`   // a file with the whole answer follows
+	End     *ending        `json:"end,omitempty"`    // a message announces the end; nil for none
 
 	// While the turn runs: where its messages begin in the document, as segment and offset, and the
 	// fingerprints of what those before First show; empty for one that is not known.
@@ -36,6 +37,7 @@ type contents struct {
 	texts   []render.Text
 	buttons tgapi.Keyboard
 	remark  string // below the last message, if it has room
+	end     *ending
 	file    string // the whole answer where the messages leave out a part of it; else empty
 }
 
@@ -58,7 +60,7 @@ func (s contents) wants() []message.Content {
 
 func (s contents) encode(topic int) ([]byte, error) {
 	return savedCard{
-		Final: true, First: s.first, Texts: s.texts, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != "",
+		Final: true, First: s.first, Texts: s.texts, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != "", End: s.end,
 	}.encode()
 }
 
@@ -72,7 +74,7 @@ func (c savedCard) encode() ([]byte, error) {
 
 // contents is the stored final content of a card.
 func (c savedCard) contents(file string) contents {
-	s := contents{first: c.First, texts: c.Texts, buttons: c.Buttons, remark: c.Remark}
+	s := contents{first: c.First, texts: c.Texts, buttons: c.Buttons, remark: c.Remark, end: c.End}
 	if c.File {
 		s.file = file
 	}
@@ -108,6 +110,9 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	}
 	if err := c.deliverFile(ctx, s, content); err != nil {
 		return fmt.Errorf("send an answer as a file: %w", err)
+	}
+	if err := c.announce(ctx, s, content); err != nil {
+		return fmt.Errorf("announce the end of a turn: %w", err)
 	}
 	return c.tell(ctx, s)
 }
@@ -181,7 +186,9 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 		return saved.contents(c.opts.Scrub.String(t.Outcome.Text))
 	}
 	if !interrupted(t) {
-		return c.contentsOf(t) // the answer is complete, only its card is not: it continues in the same messages
+		done := c.contentsOf(t)
+		done.end = c.endOf(s, t.Outcome)
+		return done // the answer is complete, only its card is not: it continues in the same messages
 	}
 	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.
 	o := t.Outcome
@@ -192,19 +199,19 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	}
 	d.finish(o, nil)
 	mark := d.slices([]position{{}}, position{})[0]
-	alone := contents{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o)}
+	alone := contents{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o), end: c.endOf(s, o)}
 	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].State() != orchestrator.Sent {
 		return alone
 	}
 	shown := saved.Texts[len(saved.Texts)-1]
 	if shown.Text == "" {
-		return contents{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons}
+		return contents{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons, end: alone.end}
 	}
 	both := render.Concat(shown, render.Plain("\n\n"), mark)
 	if !render.Fits(both, render.MessageLimit) {
 		return alone
 	}
-	return contents{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons}
+	return contents{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end}
 }
 
 // contentsOf is the final content of a card that has only the outcome of its turn.

@@ -109,23 +109,23 @@ func (d *document) extend(starts []position, limit, most int) (all []position, c
 	}
 }
 
-// ending is the document from a position on, as far as the next cut needs it.
-type ending struct {
+// tailText is the document from a position on, as far as the next cut needs it.
+type tailText struct {
 	text  render.Text
 	more  bool // there is text behind it
-	marks []endingMark
+	marks []tailMark
 }
 
-// endingMark says where in the ending's text a segment begins.
-type endingMark struct {
+// tailMark says where in the tailText's text a segment begins.
+type tailMark struct {
 	unit   int
 	at     position // of what stands at unit
 	whole  bool     // the segment is not to be cut
 	growth int      // units that the segment may still grow by
 }
 
-func (d *document) tail(from position) *ending {
-	e := &ending{}
+func (d *document) tail(from position) *tailText {
+	e := &tailText{}
 	var p piece
 	units := 0
 	for i := from.segment; i < len(d.segments); i++ {
@@ -150,7 +150,7 @@ func (d *document) tail(from position) *ending {
 		for _, added := range p.texts[before : len(p.texts)-1] {
 			units += render.Len(added.Text)
 		}
-		e.marks = append(e.marks, endingMark{
+		e.marks = append(e.marks, tailMark{
 			unit: units, at: position{i, begin.units}, whole: s.kind != textSegment, growth: s.growth(d.segments, i),
 		})
 		units += render.Len(t.Text)
@@ -173,7 +173,7 @@ func (s *segment) growth(all []*segment, i int) int {
 }
 
 // growthUpTo is how much what stands before unit may still grow.
-func (e *ending) growthUpTo(unit int) int {
+func (e *tailText) growthUpTo(unit int) int {
 	sum := 0
 	for _, m := range e.marks {
 		if m.unit < unit {
@@ -183,13 +183,13 @@ func (e *ending) growthUpTo(unit int) int {
 	return sum
 }
 
-func (e *ending) fits(limit int) bool {
+func (e *tailText) fits(limit int) bool {
 	n := render.Len(e.text.Text)
 	return !e.more && n+e.growthUpTo(n) <= limit
 }
 
 // cut is where the message after the next one begins.
-func (e *ending) cut() position {
+func (e *tailText) cut() position {
 	parts := render.Split(e.text, render.FullMessage)
 	at := render.Len(e.text.Text)
 	for _, p := range slices.Backward(parts[min(1, len(parts)):]) {
@@ -211,7 +211,7 @@ func (e *ending) cut() position {
 }
 
 // markAt is the last mark at or before unit.
-func (e *ending) markAt(unit int) int {
+func (e *tailText) markAt(unit int) int {
 	i := len(e.marks) - 1
 	for i > 0 && e.marks[i].unit > unit {
 		i--

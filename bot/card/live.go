@@ -153,6 +153,9 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 		c.mu.Unlock()
 		return outbox.ErrNotNeeded
 	}
+	if c.pace.calls == 0 {
+		c.pace.first = now
+	}
 	c.pace.last = now
 	c.pace.calls++
 	if act.step == message.Send {

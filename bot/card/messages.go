@@ -33,9 +33,16 @@ type messages struct {
 	conv    orchestrator.ConversationID
 	replyTo int
 	parts   []*part
-	notice  *message.Message // says that something may be missing
-	file    *message.Message // the whole answer
-	lost    loss
+	beside
+	lost loss
+}
+
+// beside are the messages of a card besides its parts.
+type beside struct {
+	notice *message.Message // says that something may be missing
+	file   *message.Message // the whole answer
+	end    *message.Message // announces the end of the turn
+	prompt int              // the message that end replies to; 0 for none
 }
 
 // record is what the journal has of the content.
@@ -256,6 +263,8 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 			s.notice = m
 		case name == fileName:
 			s.file = m
+		case name == endName:
+			s.end = m
 		case err == nil && i >= 0 && i <= maxParts:
 			s.growLocked(i)
 			s.parts[i].Message = m
@@ -273,6 +282,7 @@ func (s *messages) recall(ctx context.Context) (savedCard, error) {
 const (
 	noticeName = "notice"
 	fileName   = "file"
+	endName    = "end"
 )
 
 // settled has a live card go on after a call: one that is made in another way next did not fail.

@@ -10,6 +10,7 @@ const (
 	typingQuiet   = 2 * time.Second // text that just moved says as much as typing does
 	snapshotEvery = 2 * time.Second
 	slowestRetry  = time.Minute
+	ringLasts     = 10 * time.Second
 )
 
 // news is what the chat does not show yet.
@@ -27,9 +28,10 @@ type pace struct {
 	interval time.Duration // between two calls
 
 	news   news
-	queued bool // a call waits in the outbox or is being made
-	calls  int  // made so far
-	fails  int  // since the last call that succeeded
+	queued bool      // a call waits in the outbox or is being made
+	calls  int       // made so far
+	first  time.Time // when the first of them was
+	fails  int       // since the last call that succeeded
 	last   time.Time
 	moved  time.Time // the last event that users can see
 	typing time.Time // when to show typing next
@@ -90,6 +92,9 @@ func (p *pace) showTyping(now time.Time) bool {
 	p.typing = now.Add(typingEvery)
 	return now.Sub(p.last) >= typingQuiet
 }
+
+// rang says that the first message came a moment ago: it made the sound.
+func (p *pace) rang(now time.Time) bool { return p.calls > 0 && now.Sub(p.first) < ringLasts }
 
 // snapshot says whether to store what a message shows, so that after a crash it can be marked as interrupted without
 // losing its text. The last snapshot may miss what changed in the last seconds.

@@ -13,6 +13,8 @@ const (
 	PermissionAction = "p"
 	RoleAction       = "o"
 	BusyAction       = "b"
+	NotifyAction     = "n"
+	ThinkAction      = "th"
 	JobModelAction   = "u"
 )
 
@@ -27,6 +29,10 @@ func commandOf(action string) string {
 		return "role"
 	case BusyAction:
 		return "queue"
+	case NotifyAction:
+		return "notify"
+	case ThinkAction:
+		return "think"
 	}
 	return "cron"
 }

@@ -71,6 +71,14 @@ func (f *serviceFake) SetBusy(_ context.Context, id orchestrator.ConversationID,
 	return f.change("busy %s %s", id.Key(), mode)
 }
 
+func (f *serviceFake) SetNotify(_ context.Context, id orchestrator.ConversationID, mode orchestrator.NotifyMode) error {
+	return f.change("notify %s %s", id.Key(), mode)
+}
+
+func (f *serviceFake) SetThink(_ context.Context, id orchestrator.ConversationID, mode orchestrator.ThinkMode) error {
+	return f.change("think %s %s", id.Key(), mode)
+}
+
 const (
 	owner = 7
 	group = -100
@@ -128,6 +136,10 @@ func (r *rig) command(text string) {
 		r.page, r.err = r.Role(ctx, by(owner), args)
 	case "/queue":
 		r.page, r.err = r.Busy(ctx, by(owner), args)
+	case "/notify":
+		r.page, r.err = r.Notify(ctx, by(owner), args)
+	case "/think":
+		r.page, r.err = r.Think(ctx, by(owner), args)
 	}
 }
 

@@ -37,4 +37,8 @@ type Service interface {
 
 	// SetBusy chooses what becomes of a prompt that comes while a turn runs. ErrBadChoice for no BusyMode.
 	SetBusy(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.BusyMode) error
+	// SetNotify chooses which turns end with a message that notifies. ErrBadChoice for no NotifyMode.
+	SetNotify(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.NotifyMode) error
+	// SetThink chooses whether the agent's reasoning is shown. ErrBadChoice for no ThinkMode.
+	SetThink(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.ThinkMode) error
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
@@ -44,5 +46,28 @@ func TestTheStopButtonEndsOneTurn(t *testing.T) {
 	a, err := town.chat.Person().TapData(card, data).Answer(town.soon())
 	if err != nil || a.Text != "Too late: it has ended." {
 		t.Errorf("a press on an old card is answered with %q: %v", a.Text, err)
+	}
+}
+
+// A turn that takes longer than notify.long ends with a message that replies to the prompt. /notify never does without.
+func TestALongTurnAnnouncesItsEnd(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass"; c.Notify.Mode = "always" })
+	prompt := town.say(`[[start]] [[text "working"]] [[tool cmd="sleep 11"]] [[text "the work is over"]]`)
+	end := town.await("✅ Done · ")
+	if end.ReplyTo != prompt.ID {
+		t.Errorf("%q replies to %d, not %d", end.Text, end.ReplyTo, prompt.ID)
+	}
+	town.say("/notify never")
+	town.await("Set. A message that announces the end: no turn")
+	town.say("/status")
+	town.await("Nothing is running")
+	town.say(`[[start]] [[text "again"]] [[tool cmd="sleep 11"]] [[text "the work is over twice"]]`)
+	town.await("the work is over twice")
+	town.say("/status")
+	time.Sleep(time.Second)
+	for _, m := range town.chat.View().FromBot() {
+		if m.ID > end.ID && strings.Contains(m.Text, "✅ Done") {
+			t.Errorf("the end is announced: %q", m.Text)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"ductor/cli/host"
 	"ductor/cli/service"
 	"ductor/cli/turn"
+	"ductor/heartbeat/schedule"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/roles"
@@ -39,7 +40,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 		},
 		Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: updates.NoReceipts,
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
-		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg.Stream), Log: log,
+		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg), Log: log,
 		Aliases: map[string]string{}, SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 	}
 	for name, a := range cfg.Models {
@@ -103,11 +104,12 @@ func every(unit time.Duration, count float64) time.Duration {
 	return time.Duration(float64(unit) / count)
 }
 
-func cardsOptions(s config.Stream) card.Options {
+func cardsOptions(cfg config.Config) card.Options {
+	s := cfg.Stream
 	o := card.Options{
+		Think:           settingsOf(cfg).Think,
 		IntervalPrivate: s.IntervalPrivate, IntervalGroup: s.IntervalGroup, StatusAfter: s.StatusAfter,
-		MaxMessages:  s.MaxMessages,
-		ShowThinking: s.ShowThinking,
+		MaxMessages: s.MaxMessages,
 		Pacer: func() card.Pacer {
 			return turn.NewCoalescer(turn.CoalescerOptions{
 				MinChars: s.MinChars, MaxChars: s.MaxChars, Idle: s.Idle, Sentences: s.SentenceEnds, Paragraphs: s.ParagraphEnds,
@@ -159,8 +161,14 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
 		Roles: rolesOf(cfg, a.Log), DefaultRole: cfg.Sessions.DefaultRole,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
-		Secrets:  a.secretsOf,
-		Servers:  a.toolServers,
+		Secrets: a.secretsOf,
+		Servers: a.toolServers,
+
+		Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long,
+		QuietHour: func(at time.Time) bool {
+			_, quiet := schedule.QuietUntil(cfg.Notify.QuietFrom, cfg.Notify.QuietTo, at, time.Local)
+			return quiet
+		},
 		QueueMax: cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
@@ -190,6 +198,15 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 		Side: a.side(), Store: a.db, Beside: a.orchestrator.Beside, Now: time.Now, Logger: a.Log,
 		Shorten: consult.Shortener{Side: a.side(), Model: summaryModel(cfg), Wait: summaryWait, Logger: a.Log},
 	}
+}
+
+// settingsOf is how chats have their turns that chose nothing.
+func settingsOf(cfg config.Config) orchestrator.Settings {
+	d := orchestrator.Settings{Notify: orchestrator.NotifyMode(cfg.Notify.Mode), Think: orchestrator.ThinkOff}
+	if cfg.Stream.ShowThinking {
+		d.Think = orchestrator.ThinkOn
+	}
+	return d
 }
 
 // summaryWait is how long is waited for a summary, of what was said before or of a long result.

@@ -294,10 +294,15 @@ func checkQuiet(p *problems, key string, q Quiet, policies ...string) {
 	if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
 		p.add(key+".zone", "%q is no time zone such as Europe/Paris", q.Zone)
 	}
-	for name, at := range map[string]string{"quiet_from": q.QuietFrom, "quiet_to": q.QuietTo} {
+	checkHours(p, key, q.QuietFrom, q.QuietTo)
+}
+
+// checkHours refuses quiet hours that are not two times of day.
+func checkHours(p *problems, key, from, to string) {
+	for name, at := range map[string]string{"quiet_from": from, "quiet_to": to} {
 		_, err := time.Parse("15:04", at)
 		switch {
-		case at == "" && q.QuietFrom+q.QuietTo != "":
+		case at == "" && from+to != "":
 			p.add(key+"."+name, "quiet hours need quiet_from and quiet_to")
 		case at != "" && err != nil:
 			p.add(key+"."+name, `%q should be a time of day such as "22:00"`, at)

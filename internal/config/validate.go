@@ -55,6 +55,7 @@ func (c *Config) check() problems {
 	c.checkWords(&p)
 	c.checkNumbers(&p)
 	c.checkDurations(&p)
+	checkHours(&p, "notify", c.Notify.QuietFrom, c.Notify.QuietTo)
 	c.checkAgents(&p)
 	c.checkDenied(&p)
 	c.checkRoles(&p)

@@ -14,7 +14,7 @@ import (
 
 // Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
-	c, err := sqlite.One(ctx, db.file, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until
+	c, err := sqlite.One(ctx, db.file, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until, notify, think
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -26,13 +26,14 @@ func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) 
 // SaveConversation stores all of c and audits the change. ErrNoSession when c names a session that is not there.
 func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation, audit ...orchestrator.AuditEntry) error {
 	err := db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until)
-			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?)
+		_, err := t.Exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until, notify, think)
+			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
-				dir = excluded.dir, role = excluded.role, busy = excluded.busy, bypass_until = excluded.bypass_until`,
+				dir = excluded.dir, role = excluded.role, busy = excluded.busy, bypass_until = excluded.bypass_until,
+				notify = excluded.notify, think = excluded.think`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
-			string(c.Permission), c.Dir, c.Role, string(c.Busy), millis(c.BypassUntil))
+			string(c.Permission), c.Dir, c.Role, string(c.Busy), millis(c.BypassUntil), string(c.Notify), string(c.Think))
 		if err != nil {
 			return namedSession(err)
 		}
@@ -71,7 +72,7 @@ func scanConversationID(row sqlite.Row) (id orchestrator.ConversationID, err err
 
 func scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
 	var until int64
-	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, &until)
+	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, &until, &c.Notify, &c.Think)
 	c.BypassUntil = instant(until)
 	return c, err
 }

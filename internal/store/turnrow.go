@@ -27,6 +27,7 @@ type outcomeRow struct {
 	Fallback bool        `json:"fallback,omitempty"`
 	Failure  string      `json:"failure,omitempty"`
 	Offer    string      `json:"offer,omitempty"`
+	Announce string      `json:"announce,omitempty"`
 }
 
 type usageRow struct {
@@ -88,6 +89,7 @@ func encodeOutcome(o orchestrator.Outcome) (string, error) {
 	row := outcomeRow{
 		Agent: string(o.Agent), Model: string(o.Model), Usage: usageRow(o.Usage), CostUSD: o.CostUSD,
 		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Offer: string(o.Offer),
+		Announce: string(o.Announce),
 	}
 	for _, d := range o.Denials {
 		row.Denials = append(row.Denials, denialRow(d))
@@ -107,6 +109,7 @@ func decodeOutcome(text string) (orchestrator.Outcome, error) {
 	o := orchestrator.Outcome{
 		Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model), Usage: cli.Usage(row.Usage), CostUSD: row.CostUSD,
 		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Offer: cli.Action(row.Offer),
+		Announce: orchestrator.Announcement(row.Announce),
 	}
 	for _, d := range row.Denials {
 		o.Denials = append(o.Denials, cli.Denial(d))
@@ -176,6 +179,7 @@ type wantsRow struct {
 	Title   string `json:"title,omitempty"`
 	Then    string `json:"then,omitempty"`
 	Quote   bool   `json:"quote,omitempty"`
+	Think   string `json:"think,omitempty"`
 }
 
 // encodeWants gives JSON, and nothing for a turn that wants nothing.
@@ -185,7 +189,7 @@ func encodeWants(w orchestrator.Wants) (string, error) {
 	}
 	text, err := json.Marshal(wantsRow{Own: w.Own, Agent: string(w.Agent), Model: string(w.Model), Effort: string(w.Effort),
 		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence, Sandbox: w.Sandbox,
-		Known: w.Known, Title: w.Title, Then: w.Then, Quote: w.Quote})
+		Known: w.Known, Title: w.Title, Then: w.Then, Quote: w.Card.Quote, Think: string(w.Card.Think)})
 	if err != nil {
 		return "", fmt.Errorf("encode what a turn wants: %w", err)
 	}
@@ -199,5 +203,5 @@ func decodeWants(text string) (orchestrator.Wants, error) {
 	}
 	return orchestrator.Wants{Own: row.Own, Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model),
 		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence, Sandbox: row.Sandbox,
-		Known: row.Known, Title: row.Title, Then: row.Then, Quote: row.Quote}, nil
+		Known: row.Known, Title: row.Title, Then: row.Then, Card: orchestrator.CardStyle{Quote: row.Quote, Think: orchestrator.ThinkMode(row.Think)}}, nil
 }

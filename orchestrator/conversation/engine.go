@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"io"
@@ -43,6 +44,10 @@ type Options struct {
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
 	// Secrets are what agents that work in a directory must not have shown or stored; nil for nothing.
 	Secrets func(dir string) *secrets.Set
+
+	Settings  orchestrator.Settings   // for conversations that chose none
+	LongTurn  time.Duration           // a turn that takes longer ends with a message that notifies; a minute when 0
+	QuietHour func(at time.Time) bool // then that message makes no sound; nil: there are none
 
 	QueueMax      int                 // turns waiting per conversation
 	HandoffTokens int                 // of history for an agent that joins a session, at most; 0 is none
@@ -109,6 +114,10 @@ func New(opts Options) *Engine {
 	if opts.Random == nil {
 		opts.Random = rand.Reader
 	}
+	if opts.LongTurn <= 0 {
+		opts.LongTurn = time.Minute
+	}
+	opts.Settings.Notify, opts.Settings.Think = cmp.Or(opts.Settings.Notify, orchestrator.NotifyLong), cmp.Or(opts.Settings.Think, orchestrator.ThinkOff)
 	opts.Chat = quietChat{opts.Chat}
 	life, end := context.WithCancelCause(context.Background())
 	e := &Engine{

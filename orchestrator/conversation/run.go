@@ -106,6 +106,7 @@ func (e *Engine) leave(ctx context.Context, card orchestrator.Card) {
 
 // conclude records an outcome and shows it.
 func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.Turn, outcome orchestrator.Outcome, begun bool, card orchestrator.Card, log *slog.Logger) {
+	outcome.Announce = e.announcement(ctx, t, outcome)
 	t.Outcome = outcome
 	stored, err := e.record(ctx, log, e.ending(t, begun))
 	if err != nil {
@@ -237,6 +238,25 @@ func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result)
 			"detail", r.Err.Detail)
 	}
 	return out
+}
+
+// announcement says whether the end of a turn is told in a message of its own. Whoever aborted a turn knows that it ended.
+func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) orchestrator.Announcement {
+	if o.State == orchestrator.TurnAborted || t.Started.IsZero() {
+		return orchestrator.NotAnnounced
+	}
+	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	if err != nil {
+		e.log.Warn("look up whether the end of a turn notifies", "turn", t.ID, "err", err)
+	}
+	now := e.now()
+	switch mode := e.settingsOf(conv).Notify; {
+	case mode == orchestrator.NotifyNever, mode == orchestrator.NotifyLong && now.Sub(t.Started) <= e.opts.LongTurn:
+		return orchestrator.NotAnnounced
+	case e.opts.QuietHour != nil && e.opts.QuietHour(now):
+		return orchestrator.Muted
+	}
+	return orchestrator.Announced
 }
 
 // fail ends a turn that could not even be started.

@@ -69,6 +69,27 @@ func (e *Engine) SetBusy(ctx context.Context, id orchestrator.ConversationID, mo
 	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Busy = mode })
 }
 
+// SetNotify chooses which turns end with a message that notifies. ErrBadChoice for no NotifyMode.
+func (e *Engine) SetNotify(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.NotifyMode) error {
+	if !slices.Contains(orchestrator.NotifyModes(), mode) {
+		return orchestrator.ErrBadChoice
+	}
+	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Notify = mode })
+}
+
+// SetThink chooses whether reasoning is shown, from the next turn to start on. ErrBadChoice for no ThinkMode.
+func (e *Engine) SetThink(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.ThinkMode) error {
+	if !slices.Contains(orchestrator.ThinkModes(), mode) {
+		return orchestrator.ErrBadChoice
+	}
+	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Think = mode })
+}
+
+// settingsOf are how a conversation has its turns.
+func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
+	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.opts.Settings.Notify), Think: cmp.Or(c.Think, e.opts.Settings.Think)}
+}
+
 func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
 	if !slices.Contains(orchestrator.BusyModes(), c.Busy) {
 		return orchestrator.BusyQueue

@@ -24,7 +24,7 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.agent, Model: who.model, Effort: who.effort,
 		Permission: e.permissionOf(conv), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
-		Busy: e.busyOf(conv), Live: e.opts.Gateway.Live(ctx),
+		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
 	if e.bypassed(conv) {
 		st.BypassUntil = conv.BypassUntil

@@ -88,7 +88,7 @@ func (c *conversation) append(ctx context.Context, t orchestrator.Turn, forget .
 		if receipt.Full = len(c.queue) >= c.e.opts.QueueMax; receipt.Full {
 			return
 		}
-		t.Wants.Quote = receipt.Ahead > 0
+		t.Wants.Card.Quote = receipt.Ahead > 0
 		if err = c.e.store(ctx, &t, forget...); err == nil {
 			receipt.Turn = t.ID
 			c.queue = append(c.queue, waiting{turn: t})
@@ -110,6 +110,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	if t.ID == "" {
 		t.ID = cli.TurnID(e.opts.NewID())
 	}
+	t.Wants.Card.Think = conv.Think
 	if t.Session == "" && t.Wants.Own == "" {
 		t.Session = conv.Session
 	}

@@ -1,0 +1,56 @@
+package card
+
+import (
+	"context"
+	"slices"
+
+	"ductor/bot/message"
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// An edit makes no sound. So a turn that took long ends with a short message of its own.
+
+// ending is the message that announces the end of a turn.
+type ending struct {
+	Text   render.Text `json:"text"`
+	Silent bool        `json:"silent,omitempty"`
+}
+
+// endOf announces an outcome; nil where nothing is announced, or where no message of the card was in the chat before: the
+// first one makes a sound.
+func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
+	if o.Announce == orchestrator.NotAnnounced || s.opened() == 0 {
+		return nil
+	}
+	line := c.opts.Lang.Text("card.done")
+	switch {
+	case o.Failure != "":
+		line = "⚠️ " + render.ShortenPlain(render.OneLine(o.Failure), 300)
+	case o.State == orchestrator.TurnInterrupted:
+		line = c.opts.Lang.Text("card.interrupted")
+	}
+	fields := c.opts.Footer
+	if !slices.Contains(fields, FooterTime) {
+		fields = append(slices.Clone(fields), FooterTime)
+	}
+	text := joinFooter(line, footerLine(c.opts.Lang, o, fields))
+	return &ending{Text: c.opts.Scrub.Text(render.Plain(text)), Silent: o.Announce == orchestrator.Muted}
+}
+
+// announce sends the message that announces the end, once.
+func (c *Cards) announce(ctx context.Context, s *messages, content contents) error {
+	s.mu.Lock()
+	wanted := content.end != nil && s.lost != chatGone && s.end.State() == orchestrator.Pending
+	n := message.Content{Keyboard: content.buttons, ReplyTo: s.prompt}
+	if n.ReplyTo == 0 && len(s.parts) > 0 { // no user wrote the prompt
+		n.ReplyTo = s.parts[0].ID()
+	}
+	s.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	n.Text, n.Silent = content.end.Text, content.end.Silent
+	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.end.Do(ctx, s.end.Begin(n), n) })
+}

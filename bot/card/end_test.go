@@ -1,0 +1,76 @@
+package card
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// ends are the messages that announce an end, as the chat has them.
+func (s *stage) ends() (n int) {
+	for _, p := range s.wall.Visible() {
+		if strings.Contains(p.Text.Text, "✅ Done · ") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestALongTurnEndsWithAMessage that replies to the prompt, once, also where ductor dies at any write.
+func TestALongTurnEndsWithAMessage(t *testing.T) {
+	for at := 0; ; at++ {
+		died := false
+		onStage(t, func(s *stage) {
+			s.turn.Prompt.Message = 5
+			c := s.cards.Open(s.turn)
+			c.Show(cli.TextDelta{Text: "look"})
+			time.Sleep(2 * time.Minute)
+			if at > 0 {
+				s.diesAfter(at)
+			}
+			o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: "looked", Model: "opus", Duration: 2 * time.Minute, Announce: orchestrator.Announced}
+			err := c.Finish(s.Context(), o)
+			if died = s.shelf.Dead(); died || err != nil {
+				s.bury()
+				s.turn.State, s.turn.Outcome = o.State, o
+				if err := s.cards.Redeliver(s.Context(), s.turn); err != nil {
+					s.Error(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			all := s.wall.Visible()
+			if n := s.ends(); n != 1 && (n > 1 || s.wall.Count("send") < 2) {
+				t.Errorf("death at write %d: the end is announced %d times:\n%s", at, n, s.wall.Text())
+			}
+			if last := all[len(all)-1]; at == 0 && (last.ReplyTo != 5 || last.Silent || last.Text.Text != "✅ Done · opus · 2 min 0 s") {
+				t.Errorf("the last message is %+v", last)
+			}
+		})
+		if t.Failed() || at > 0 && !died {
+			return
+		}
+	}
+}
+
+// TestWhatNeedsNoAnnouncement: a turn of which nothing was in the chat before its end, and one in quiet hours makes no sound.
+func TestWhatNeedsNoAnnouncement(t *testing.T) {
+	onStage(t, func(s *stage) {
+		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "looked", Duration: time.Hour, Announce: orchestrator.Announced})
+		if n := len(s.wall.Visible()); n != 1 {
+			t.Errorf("%d messages", n)
+		}
+	})
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		c.Show(cli.TextDelta{Text: "look"})
+		time.Sleep(time.Minute)
+		s.finish(c, orchestrator.Outcome{Text: "looked", Failure: "It broke.", Duration: time.Hour, Announce: orchestrator.Muted})
+		all := s.wall.Visible()
+		if last := all[len(all)-1]; len(all) != 2 || !last.Silent || !strings.HasPrefix(last.Text.Text, "⚠️ It broke. · ") {
+			t.Errorf("%d messages, the last is %+v", len(all), last)
+		}
+	})
+}

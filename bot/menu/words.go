@@ -1,0 +1,141 @@
+package menu
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// setting is what a conversation chooses by one of a few words.
+type setting struct {
+	action  string // of its buttons
+	which   lang.Key
+	unknown lang.Key // there is no such word
+	set     func(p lang.Printer, meaning string) string
+	short   func(p lang.Printer, word string) string
+	words   []string
+	meaning map[string]lang.Key
+	current func(orchestrator.Status) string
+	store   func(ctx context.Context, in orchestrator.ConversationID, word string) error
+}
+
+// wordMenu is one open menu of a setting.
+type wordMenu struct {
+	frame
+	setting
+	now, chosen string
+}
+
+// Busy answers "/queue": what becomes of a message that comes while a turn runs.
+func (k *Menus) Busy(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	return k.choose(ctx, by, args, setting{
+		action: BusyAction, which: "menu.which-busy", unknown: "menu.no-such-busy",
+		set:   func(p lang.Printer, meaning string) string { return p.Text("menu.busy-set", meaning) },
+		short: func(p lang.Printer, word string) string { return p.Text("menu.busy-short", word) },
+		words: wordsOf(orchestrator.BusyModes()),
+		meaning: map[string]lang.Key{
+			string(orchestrator.BusyQueue): "menu.busy-queue", string(orchestrator.BusySteer): "menu.busy-steer",
+			string(orchestrator.BusyInterrupt): "menu.busy-interrupt",
+		},
+		current: func(st orchestrator.Status) string { return string(st.Busy) },
+		store: func(ctx context.Context, in orchestrator.ConversationID, word string) error {
+			return k.service.SetBusy(ctx, in, orchestrator.BusyMode(word))
+		},
+	})
+}
+
+// Notify answers "/notify": which turns end with a message that notifies.
+func (k *Menus) Notify(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	return k.choose(ctx, by, args, setting{
+		action: NotifyAction, which: "menu.which-notify", unknown: "menu.no-such-notify",
+		set:   func(p lang.Printer, meaning string) string { return p.Text("menu.notify-set", meaning) },
+		short: func(p lang.Printer, word string) string { return p.Text("menu.notify-short", word) },
+		words: wordsOf(orchestrator.NotifyModes()),
+		meaning: map[string]lang.Key{
+			string(orchestrator.NotifyAlways): "menu.notify-always", string(orchestrator.NotifyLong): "menu.notify-long",
+			string(orchestrator.NotifyNever): "menu.notify-never",
+		},
+		current: func(st orchestrator.Status) string { return string(st.Notify) },
+		store: func(ctx context.Context, in orchestrator.ConversationID, word string) error {
+			return k.service.SetNotify(ctx, in, orchestrator.NotifyMode(word))
+		},
+	})
+}
+
+// Think answers "/think": whether the agent's reasoning is shown.
+func (k *Menus) Think(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	return k.choose(ctx, by, args, setting{
+		action: ThinkAction, which: "menu.which-think", unknown: "menu.no-such-think",
+		set:     func(p lang.Printer, meaning string) string { return p.Text("menu.think-set", meaning) },
+		short:   func(p lang.Printer, word string) string { return p.Text("menu.think-short", word) },
+		words:   wordsOf(orchestrator.ThinkModes()),
+		meaning: map[string]lang.Key{string(orchestrator.ThinkOn): "menu.think-on", string(orchestrator.ThinkOff): "menu.think-off"},
+		current: func(st orchestrator.Status) string { return string(st.Think) },
+		store: func(ctx context.Context, in orchestrator.ConversationID, word string) error {
+			return k.service.SetThink(ctx, in, orchestrator.ThinkMode(word))
+		},
+	})
+}
+
+func wordsOf[T ~string](modes []T) (words []string) {
+	for _, m := range modes {
+		words = append(words, string(m))
+	}
+	return words
+}
+
+// choose answers the command of a setting: with a word it sets it at once, without one it opens the menu.
+func (k *Menus) choose(ctx context.Context, by orchestrator.Press, args string, s setting) (tgapi.Page, error) {
+	if args == "" {
+		st, err := k.service.Status(ctx, by.Conversation)
+		if err != nil {
+			return tgapi.Page{}, err
+		}
+		return k.open(by.Conversation, &wordMenu{frame: frame{action: s.action}, setting: s, now: s.current(st)})
+	}
+	word := strings.ToLower(args)
+	if !slices.Contains(s.words, word) {
+		return tgapi.Page{Text: k.lang.Text(s.unknown)}, nil
+	}
+	return tgapi.Page{Text: s.saidSet(k.lang, word)}, s.store(ctx, by.Conversation, word)
+}
+
+func (s setting) saidSet(p lang.Printer, word string) string {
+	return s.set(p, p.Text(s.meaning[word]))
+}
+
+func (m *wordMenu) press(o op) state {
+	switch kind := string(o.kind); {
+	case kind == opClose:
+		return stateClosed
+	case kind == opPick && o.arg >= 0 && o.arg < len(m.words):
+		m.chosen = m.words[o.arg]
+		return stateDone
+	}
+	return stateOpen
+}
+
+func (m *wordMenu) view() tgapi.Page {
+	var b strings.Builder
+	b.WriteString(m.lang.Text("menu.now", m.now) + "\n\n" + m.lang.Text(m.which))
+	var keyboard tgapi.Keyboard
+	for i, word := range m.words {
+		b.WriteString("\n" + word + ": " + m.lang.Text(m.meaning[word]))
+		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(word, word == m.now), Data: m.data(opPick, i)}})
+	}
+	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
+}
+
+func (m *wordMenu) unchanged() string { return m.now + ": " + m.lang.Text(m.meaning[m.now]) }
+
+func (m *wordMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
+	if err := m.setting.store(ctx, m.conv, m.chosen); err != nil {
+		return "", "", err
+	}
+	return m.saidSet(m.lang, m.chosen), m.short(m.lang, m.chosen), nil
+}
