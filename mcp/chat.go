@@ -9,6 +9,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
 )
 
 // register adds all tools.
@@ -17,6 +19,7 @@ func (t *toolset) register() {
 	t.addSessions()
 	t.addProject()
 	t.addSchedule()
+	t.addConsult()
 }
 
 // Limits of what is said in a chat.
@@ -25,6 +28,7 @@ const (
 	mostQuestion = 3000     // bytes of a question
 	mostOptions  = 10
 	mostOption   = 60 // bytes of an option, which is a button
+	mostCaption  = 1000
 )
 
 type sendMessage struct {
@@ -41,6 +45,8 @@ type askUser struct {
 func (t *toolset) addChat() {
 	add(t, "send_message", "Send a message to the user's chat now, while you work on. Your answer is shown there anyway: do not repeat it.",
 		func(in sendMessage) string { return in.Text }, t.sendMessage)
+	add(t, "send_file", "Send a file of the project into the chat; a picture is shown as one.",
+		func(in sendFile) string { return in.Path }, t.sendFile)
 	t.addAskUser("ask_user")
 }
 
@@ -94,4 +100,26 @@ func (t *toolset) askUser(ctx context.Context, c call, in askUser) (string, erro
 		return strings.TrimSpace("The user did not answer. " + d.Reason), nil
 	}
 	return strings.Join(d.Answers[0], "\n"), nil
+}
+
+type sendFile struct {
+	Path    string `json:"path" jsonschema:"the file, absolute or below the project"`
+	Caption string `json:"caption,omitempty" jsonschema:"a text below the file"`
+}
+
+// sendFile sends a file of the project into the chat. Each call sends once.
+func (t *toolset) sendFile(ctx context.Context, c call, in sendFile) (string, error) {
+	place, err := t.s.opts.Place(ctx, c.Turn)
+	if err != nil {
+		return "", fmt.Errorf("find the project: %w", err)
+	}
+	file := orchestrator.OutFile{Path: in.Path, Caption: c.Hide(cli.Shorten(in.Caption, mostCaption))}
+	refused, err := t.s.opts.Files.SendFiles(ctx, c.Prompt.Conversation, place, "mcp/"+t.s.opts.NewID(), []orchestrator.OutFile{file})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("send a file: %w", err)
+	case len(refused) > 0:
+		return "", errors.New(refused[0].Sentence(lang.Printer{}))
+	}
+	return "It is on its way to the chat.", nil
 }

@@ -103,6 +103,31 @@ func (s jobs) AddJob(_ context.Context, j orchestrator.Job) (orchestrator.JobSta
 	return orchestrator.JobStatus{Job: j}, nil
 }
 
+func (w *world) SendFiles(_ context.Context, _ orchestrator.ConversationID, _ orchestrator.FilePlace, key string, files []orchestrator.OutFile) ([]*orchestrator.FileError, error) {
+	if files[0].Path == "/etc/shadow" {
+		return []*orchestrator.FileError{{Path: files[0].Path, Why: orchestrator.FileOutside}}, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notices = append(w.notices, key+" "+files[0].Path+" "+files[0].Caption)
+	return nil, nil
+}
+
+// Ask answers with what was asked, but for a model that is silent.
+func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error) {
+	if q.Model.Agent == "silent" {
+		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
+	}
+	return orchestrator.ConsultAnswer{Consult: "C1", Model: q.Model, Text: "on " + string(q.Follows) + ": " + q.Text}, nil
+}
+
+func findModel(_ context.Context, _ cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
+	if name == "nothing" {
+		return orchestrator.ModelChoice{}, errors.New("no such model")
+	}
+	return orchestrator.ModelChoice{Agent: cli.Agent(name)}, nil
+}
+
 // rig is a server, and the world around it.
 type rig struct {
 	*world
@@ -133,7 +158,10 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 	srv, err := mcp.Open(mcp.Options{
-		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world, Jobs: jobs{w: r.world},
+		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel,
+		Place: func(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
+			return orchestrator.FilePlace{}, nil
+		},
 		Patience: time.Minute, Now: time.Now, NewID: func() string { return "J1" }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -348,6 +376,39 @@ func TestCountingTokens(t *testing.T) {
 	}
 	if text, failed := call(t, s, "count_project_tokens", map[string]any{"path": "link"}); !failed {
 		t.Errorf("a link leads out: %s", text)
+	}
+}
+
+func TestSendingFiles(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	if text, failed := call(t, s, "send_file", map[string]any{"path": "/etc/shadow"}); !failed || !strings.Contains(text, "/etc/shadow") || len(r.notices) != 0 {
+		t.Errorf("a file outside: %s", text)
+	}
+	if text, failed := call(t, s, "send_file", map[string]any{"path": "a.png", "caption": "hunter2"}); failed || r.notices[0] != "mcp/J1 a.png ***" {
+		t.Errorf("a file: %s, %q", text, r.notices)
+	}
+}
+
+func TestConsulting(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	text, failed := call(t, s, "consult_with", map[string]any{"model": "codex", "question": "Why?", "context": "It rains.", "output_format": "one word"})
+	if failed || !strings.Contains(text, "It rains.") || !strings.Contains(text, "one word") || !strings.Contains(text, "(codex answered; session_id C1)") {
+		t.Errorf("asked: %s", text)
+	}
+	if text, failed := call(t, s, "consult_with", map[string]any{"question": "And?", "session_id": "C1"}); failed || !strings.Contains(text, "on C1: And?") {
+		t.Errorf("asked on: %s", text)
+	}
+	if text, failed := call(t, s, "consult_with", map[string]any{"model": "nothing", "question": "Why?"}); !failed || !strings.Contains(text, "no such model") {
+		t.Errorf("an unknown model: %s", text)
+	}
+	text, failed = call(t, s, "group_think", map[string]any{"models": []string{"codex", "silent", "gemini"}, "question": "Which?"})
+	if failed || !strings.Contains(text, "silent did not answer") || !strings.Contains(text, "## gemini") || !strings.Contains(text, "## Conclusion") {
+		t.Errorf("a group: %s", text)
+	}
+	if text, failed := call(t, s, "group_think", map[string]any{"models": []string{"codex", "gemini"}, "question": "Which?"}); !failed || !strings.Contains(text, "the limit") {
+		t.Errorf("questions without end: %s", text)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // Name is the server's name among the tool servers of an agent.
 const Name = "ductor"
 
-// Options configure a Server. All are required but Jobs.
+// Options configure a Server. All are required but Jobs and Consults.
 type Options struct {
 	Dir      string // the state directory: it has the socket and the key of tokens
 	Version  string // shown to agents
@@ -31,10 +31,15 @@ type Options struct {
 	Audit    Audit
 	Sessions orchestrator.Sessions
 	Jobs     orchestrator.Jobs // nil: nothing can be scheduled
-	Patience time.Duration     // a call that takes longer is ended
-	Now      func() time.Time
-	NewID    func() string
-	Log      *slog.Logger
+	Files    orchestrator.FileSender
+	// Place is where a turn finds its files.
+	Place     func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
+	Consults  Consults // nil: no model can be asked
+	FindModel FindModel
+	Patience  time.Duration // a call that takes longer is ended
+	Now       func() time.Time
+	NewID     func() string
+	Log       *slog.Logger
 }
 
 // Chat is where messages go.
@@ -60,8 +65,8 @@ type Server struct {
 
 // counted is how many calls a turn has made.
 type counted struct {
-	turn  cli.TurnID
-	calls int
+	turn            cli.TurnID
+	calls, consults int
 }
 
 // Open makes a Server. Serve takes the connections of agents.

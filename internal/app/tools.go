@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/naming"
 	"ductor/internal/config"
 	"ductor/mcp"
 	"ductor/mcp/relay"
@@ -20,6 +22,7 @@ func (a *App) openTools(book orchestrator.Sessions) (err error) {
 	}
 	a.tools, err = mcp.Open(mcp.Options{
 		Dir: a.cfg.Storage.Dir, Version: a.Version, Turns: a.orchestrator, Chat: a.bot.Chat(), Audit: a.db, Sessions: book, Jobs: a.jobs(),
+		Files: a.bot.Chat(), Place: a.files().OfTurn, Consults: a.consults, FindModel: a.findModel,
 		Patience: toolPatience(a.cfg.Agents), Now: time.Now, NewID: newID, Log: a.Log,
 	})
 	return err
@@ -51,4 +54,28 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 		Name: mcp.Name, Path: program, Args: []string{"mcp"}, Trusted: true, Timeout: toolPatience(a.cfg.Agents),
 		Env: map[string]string{relay.TokenVar: a.tools.Token(in, env.Agent), relay.DirVar: a.cfg.Storage.Dir},
 	}}
+}
+
+// findModel finds the model that an agent means by a name.
+func (a *App) findModel(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
+	aliases := map[string]string{}
+	for alias, m := range a.cfg.Models {
+		aliases[alias] = m.Use
+	}
+	entries := a.service.Menu(ctx, in)
+	choice, problem := naming.Names{Entries: entries, Aliases: aliases}.Find(name)
+	if problem == nil || problem.Kind == naming.NoEfforts { // the model is what counts
+		return orchestrator.ModelChoice(choice), nil
+	}
+	var there []string
+	for _, e := range entries {
+		if e.Auth.State == cli.Authenticated {
+			there = append(there, string(e.Agent))
+		}
+	}
+	near := ""
+	if problem.Near != "" {
+		near = fmt.Sprintf("; %q may be meant", problem.Near)
+	}
+	return orchestrator.ModelChoice{}, fmt.Errorf("no model that can be asked here is called %q%s; agents here: %s", name, near, strings.Join(there, ", "))
 }

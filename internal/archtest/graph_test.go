@@ -27,7 +27,7 @@ var imports = map[string][]string{
 		"internal/config", "internal/runner",
 	},
 
-	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "mcp/relay"},
+	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "lang", "mcp/relay"},
 	"mcp/relay":         {},
 	"docker":            {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
 	"docker/dockertest": {},

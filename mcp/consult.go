@@ -1,0 +1,163 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Limits of consulting.
+const (
+	mostConsults = 8 // questions to models in one turn
+	mostPanel    = 4 // models of a group
+)
+
+// Consults asks models beside the turns of conversations. *consult.Engine implements it.
+type Consults interface {
+	Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error)
+}
+
+// FindModel finds the model that a name means, among those of an environment. The error says what can be chosen instead.
+type FindModel func(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error)
+
+type consultWith struct {
+	Model    string `json:"model,omitempty" jsonschema:"a model or an agent, such as 'codex', 'opus' or 'gemini high'; not needed with session_id"`
+	Question string `json:"question" jsonschema:"what the model is asked; it can read the files of the project and change nothing"`
+	Session  string `json:"session_id,omitempty" jsonschema:"the id that an earlier answer came with, to ask on"`
+	Context  string `json:"context,omitempty" jsonschema:"what the model must know besides"`
+	Format   string `json:"output_format,omitempty" jsonschema:"how the answer is to be written"`
+}
+
+type groupThink struct {
+	Models   []string `json:"models" jsonschema:"2 to 4 models or agents that answer side by side; the first of them concludes"`
+	Question string   `json:"question" jsonschema:"what the models are asked"`
+	Context  string   `json:"context,omitempty" jsonschema:"what the models must know besides"`
+}
+
+func (t *toolset) addConsult() {
+	if t.s.opts.Consults == nil {
+		return
+	}
+	add(t, "consult_with", "Ask another model a question and wait for its answer. It reads the project and changes nothing.",
+		func(in consultWith) string { return in.Model + ": " + in.Question }, t.consultWith)
+	add(t, "group_think", "Ask several models the same question side by side. Then the first of them weighs the answers and concludes.",
+		func(in groupThink) string { return strings.Join(in.Models, ", ") + ": " + in.Question }, t.groupThink)
+}
+
+// put is a question with what belongs to it.
+func put(question, background, format string) string {
+	if background != "" {
+		question = "<context>\n" + background + "\n</context>\n\n" + question
+	}
+	if format != "" {
+		question += "\n\nWrite the answer like this: " + format
+	}
+	return question
+}
+
+func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (string, error) {
+	if strings.TrimSpace(in.Question) == "" {
+		return "", errors.New("the question is empty")
+	}
+	if err := t.s.consults(c, 1); err != nil {
+		return "", err
+	}
+	q := orchestrator.ConsultQuestion{
+		Conversation: c.Prompt.Conversation, Follows: orchestrator.ConsultID(in.Session), Text: put(in.Question, in.Context, in.Format), Wait: t.s.opts.Patience,
+	}
+	if in.Session == "" {
+		var err error
+		if q.Model, err = t.s.opts.FindModel(ctx, c.Sandbox, in.Model); err != nil {
+			return "", err
+		}
+	}
+	answer, err := t.s.opts.Consults.Ask(ctx, q)
+	if err != nil {
+		return "", notAnswered(err)
+	}
+	return fmt.Sprintf("%s\n\n(%s answered; session_id %s)", answer.Text, named(answer.Model), answer.Consult), nil
+}
+
+// groupThink asks the models side by side. One that fails is left out, as long as two answer.
+func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string, error) {
+	if len(in.Models) < 2 || len(in.Models) > mostPanel {
+		return "", fmt.Errorf("a group has 2 to %d models", mostPanel)
+	}
+	if err := t.s.consults(c, len(in.Models)+1); err != nil {
+		return "", err
+	}
+	var panel []orchestrator.ModelChoice
+	for _, name := range in.Models {
+		m, err := t.s.opts.FindModel(ctx, c.Sandbox, name)
+		if err != nil {
+			return "", err
+		}
+		panel = append(panel, m)
+	}
+	answers := make([]orchestrator.ConsultAnswer, len(panel))
+	errs := make([]error, len(panel))
+	var asked sync.WaitGroup
+	for i, m := range panel {
+		asked.Go(func() {
+			answers[i], errs[i] = t.s.opts.Consults.Ask(ctx, orchestrator.ConsultQuestion{
+				Conversation: c.Prompt.Conversation, Model: m, Text: put(in.Question, in.Context, ""), Wait: t.s.opts.Patience,
+			})
+		})
+	}
+	asked.Wait()
+	var b strings.Builder
+	there := 0
+	for i, m := range panel {
+		if errs[i] != nil {
+			fmt.Fprintf(&b, "## %s did not answer\n\n%v\n\n", named(m), notAnswered(errs[i]))
+			continue
+		}
+		there++
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n", named(answers[i].Model), answers[i].Text)
+	}
+	if there < 2 {
+		return "", errors.New("fewer than two models answered\n\n" + b.String())
+	}
+	last, err := t.s.opts.Consults.Ask(ctx, orchestrator.ConsultQuestion{
+		Conversation: c.Prompt.Conversation, Model: panel[0], Wait: t.s.opts.Patience,
+		Text: put("Several models answered a question. Weigh their answers, say where they disagree, and conclude.\n\nThe question:\n"+in.Question+
+			"\n\nThe answers:\n"+b.String(), in.Context, ""),
+	})
+	if err != nil {
+		return b.String() + "No conclusion: " + notAnswered(err).Error(), nil
+	}
+	return b.String() + "## Conclusion\n\n" + last.Text, nil
+}
+
+// consults counts questions to models in a turn.
+func (s *Server) consults(c call, n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made := s.calls[c.Prompt.Conversation]
+	if made.consults+n > mostConsults {
+		return fmt.Errorf("this turn has asked models %d times, and %d are the limit; go on without", made.consults, mostConsults)
+	}
+	made.consults += n
+	s.calls[c.Prompt.Conversation] = made
+	return nil
+}
+
+// notAnswered is why a model did not answer, as an agent reads it.
+func notAnswered(err error) error {
+	switch failure := (*cli.Failure)(nil); {
+	case errors.As(err, &failure):
+		return fmt.Errorf("%s did not answer: %s", failure.Agent, failure.Kind)
+	case errors.Is(err, orchestrator.ErrNoConsult), errors.Is(err, orchestrator.ErrElsewhere):
+		return errors.New("there is no such session_id in this chat")
+	}
+	return err
+}
+
+func named(m orchestrator.ModelChoice) string {
+	return strings.Trim(string(m.Agent)+"/"+string(m.Model), "/")
+}
