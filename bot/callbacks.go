@@ -24,8 +24,6 @@ import (
 // The actions of buttons. All but those of menus name what they act on, so they work after a restart too;
 // the domain says whether it can still be done. Those of menus carry a nonce.
 const (
-	actAgain     = "r"
-	actFresh     = "f"
 	actShow      = "v"
 	actCancel    = "c"
 	actStop      = "h"
@@ -37,16 +35,6 @@ const (
 
 // turnButtons makes the buttons of cards and notices.
 type turnButtons struct{ lang lang.Printer }
-
-// RunAgain asks for the turn's prompt once more.
-func (b turnButtons) RunAgain(turn cli.TurnID) tgapi.Button {
-	return turnButton(b.lang.Text("bot.run-again"), actAgain, turn)
-}
-
-// Fresh asks for the turn's prompt once more, in a new session of the agent that is told the history.
-func (b turnButtons) Fresh(turn cli.TurnID) tgapi.Button {
-	return turnButton(b.lang.Text("bot.start-fresh"), actFresh, turn)
-}
 
 // ShowAgain asks for the turn's outcome as new messages.
 func (b turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
@@ -61,11 +49,6 @@ func (b turnButtons) Stop(turn cli.TurnID) tgapi.Button {
 // Cancel takes the turn out of the queue.
 func (b turnButtons) Cancel(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("common.cancel"), actCancel, turn)
-}
-
-func turnButton(text, act string, turn cli.TurnID) tgapi.Button {
-	data, _ := tgapi.ButtonData(act, string(turn))
-	return tgapi.Button{Text: text, Data: data}
 }
 
 // callbacks answers pressed buttons. Every press gets an answer, and one that comes too late or from
@@ -97,10 +80,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		return
 	}
 	switch act {
-	case actAgain:
-		text, err = c.again(ctx, p, c.desk.RunAgain, cli.TurnID(what))
-	case actFresh:
-		text, err = c.again(ctx, p, c.desk.RunFresh, cli.TurnID(what))
+	case actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop:
+		text, err = c.choose(ctx, p, chosen(act), cli.TurnID(what))
 	case actShow:
 		text, err = c.show(ctx, p, cli.TurnID(what))
 	case actCancel:
@@ -144,7 +125,9 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 	case errors.Is(err, orchestrator.ErrRepeated):
 		c.voice.Unbutton(p.By.Conversation, p.Message)
 		return c.lang.Text("bot.again-already")
-	case errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
+	case errors.Is(err, orchestrator.ErrJobsFull):
+		return c.lang.Text("bot.jobs-full")
+	case errors.Is(err, orchestrator.ErrBadChoice), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
 		return c.lang.Text("common.stale-button")
 	case errors.Is(err, orchestrator.ErrNotListed):
 		return c.lang.Text("common.not-for-members")
@@ -165,23 +148,6 @@ func (c *callbacks) decide(ctx context.Context, p updates.Press, what string) (s
 		notices = append(notices, message.Compose(p.By.Conversation, message.Content{Text: part, ReplyTo: p.Message}))
 	}
 	return text, notices, err
-}
-
-type repeatFunc func(context.Context, cli.TurnID, orchestrator.Press) (orchestrator.Receipt, error)
-
-func (c *callbacks) again(ctx context.Context, p updates.Press, repeat repeatFunc, turn cli.TurnID) (string, error) {
-	receipt, err := repeat(ctx, turn, p.By)
-	if err != nil {
-		return "", err
-	}
-	if receipt.Full {
-		return c.lang.Text("bot.queue-full"), nil
-	}
-	c.voice.Unbutton(p.By.Conversation, p.Message)
-	if receipt.Ahead > 0 {
-		return c.lang.Text("bot.again-queued", receipt.Ahead), nil
-	}
-	return c.lang.Text("bot.again-runs"), nil
 }
 
 func (c *callbacks) show(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {

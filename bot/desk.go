@@ -49,10 +49,9 @@ type Desk interface {
 	// New ends the current session: the next prompt begins another.
 	New(ctx context.Context, id orchestrator.ConversationID) error
 
-	// RunAgain queues the prompt of an ended turn once more. ErrRepeated when that was done before.
-	RunAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error)
-	// RunFresh is RunAgain in a new session, with the history put before the prompt.
-	RunFresh(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error)
+	// Choose does what a user chose after a turn that did not go well. ErrRepeated if its prompt ran or is to run once more
+	// already, ErrBadChoice for what was not offered.
+	Choose(ctx context.Context, turn cli.TurnID, what orchestrator.Action, by orchestrator.Press) (orchestrator.Receipt, error)
 	// ShowAgain sends the outcome of an ended turn as new messages.
 	ShowAgain(ctx context.Context, turn cli.TurnID, by orchestrator.Press) error
 

@@ -153,12 +153,8 @@ func (d *deskFake) New(_ context.Context, id orchestrator.ConversationID) error 
 	return d.fail
 }
 
-func (d *deskFake) RunAgain(_ context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
-	return d.repeat("again", turn, by)
-}
-
-func (d *deskFake) RunFresh(_ context.Context, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
-	return d.repeat("fresh", turn, by)
+func (d *deskFake) Choose(_ context.Context, turn cli.TurnID, what orchestrator.Action, by orchestrator.Press) (orchestrator.Receipt, error) {
+	return d.repeat(string(what), turn, by)
 }
 
 func (d *deskFake) repeat(how string, turn cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {

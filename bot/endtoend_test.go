@@ -136,7 +136,10 @@ func (echo) Menu(context.Context, cli.Sandbox) []cli.MenuEntry        { return n
 func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string { return "" }
 
 func (echo) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) { return nil, "" }
-func (echo) Default(context.Context, cli.Sandbox) (cli.Agent, error)            { return "claude", nil }
+func (echo) Default(context.Context, cli.Sandbox) (cli.Agent, *cli.Failure, error) {
+	return "claude", nil, nil
+}
+func (echo) Substitute(context.Context, cli.Sandbox, cli.Agent) (cli.Agent, bool) { return "", false }
 
 func (m *mortal) isDead() bool {
 	m.mu.Lock()

@@ -84,6 +84,7 @@ const (
 	StatusRetrying   StatusKind = "retrying"   // the model's API failed and is asked again
 	StatusIdle       StatusKind = "idle"       // the former status is over
 	StatusWarning    StatusKind = "warning"    // the agent has something to say that is no answer
+	StatusPaused     StatusKind = "paused"     // the turn runs once more after a pause, which the user can end
 )
 
 // Status is what the agent is busy with. Detail is one line for people and may be empty.
@@ -105,6 +106,12 @@ type HandedOver struct {
 	Tokens int // an estimate
 }
 
+// Substituted says that By runs the turn in place of another agent.
+type Substituted struct {
+	By  Agent
+	Why *Failure // of the other
+}
+
 // RateLimited is a warning that a limit is near or reached. ResetAt is zero where the agent does not say.
 type RateLimited struct{ ResetAt time.Time }
 
@@ -123,6 +130,7 @@ func (FileChanged) event()     {}
 func (Status) event()          {}
 func (CompactBoundary) event() {}
 func (HandedOver) event()      {}
+func (Substituted) event()     {}
 func (RateLimited) event()     {}
 func (Result) event()          {}
 

@@ -12,7 +12,7 @@ import (
 // FailureKind sorts failures by what a user can do about them.
 type FailureKind string
 
-// The kinds of failure. Each has one sentence and one Action.
+// The kinds of failure. Each has one sentence.
 const (
 	NotInstalled   FailureKind = "not-installed"
 	NotLoggedIn    FailureKind = "not-logged-in"
@@ -23,6 +23,7 @@ const (
 	BadOutput      FailureKind = "bad-output"
 	DeniedTools    FailureKind = "denied"
 	ResumeFailed   FailureKind = "resume-failed"
+	ContextFull    FailureKind = "context-full" // the conversation is longer than the model reads
 	NetworkDown    FailureKind = "network"
 	UnknownModel   FailureKind = "unknown-model"
 	LimitOfTurn    FailureKind = "turn-limit" // max turns or budget reached
@@ -30,18 +31,6 @@ const (
 	NoSandbox      FailureKind = "sandbox"    // the sandbox cannot be had or was lost; Reason says what helps
 	NoDirectory    FailureKind = "directory"  // the working directory is gone, or leads outside of the roots
 	UnknownFailure FailureKind = "unknown"
-)
-
-// Action is what to offer after a failure. Nothing is repeated without being asked.
-type Action string
-
-// The actions. One per failure.
-const (
-	ActionRetry      Action = "retry"
-	ActionWait       Action = "wait"
-	ActionFresh      Action = "fresh" // a new session with the history injected
-	ActionOtherAgent Action = "other-agent"
-	ActionStop       Action = "stop"
 )
 
 // Failure is an error that a user can act on. Its text is for users; Detail is for operators and may hold
@@ -144,6 +133,8 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 		return p.Text("failure.denied", agent)
 	case ResumeFailed:
 		return p.Text("failure.resume-failed", agent)
+	case ContextFull:
+		return p.Text("failure.context-full", agent)
 	case NetworkDown:
 		return p.Text("failure.network", agent)
 	case UnknownModel:
@@ -158,7 +149,7 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	return p.Text("failure.unknown", agent)
 }
 
-// help says what helps; empty where nothing is known to.
+// help says what helps besides the buttons that follow a failure; empty for nothing.
 func (f *Failure) help() lang.Key {
 	switch there := f.Sandbox.Name() != ""; f.Kind {
 	case NotInstalled:
@@ -171,10 +162,6 @@ func (f *Failure) help() lang.Key {
 			return "failure.not-logged-in-there-help"
 		}
 		return "failure.not-logged-in-help"
-	case LimitReached:
-		return "failure.limit-help"
-	case Overloaded:
-		return "failure.overloaded-help"
 	case TimedOut:
 		return "failure.timeout-help"
 	case UnknownModel:
@@ -185,21 +172,6 @@ func (f *Failure) help() lang.Key {
 		return "failure.no-directory-help"
 	}
 	return ""
-}
-
-// Action is what to offer.
-func (f *Failure) Action() Action {
-	switch f.Kind {
-	case NotInstalled, UnknownModel:
-		return ActionOtherAgent
-	case LimitReached:
-		return ActionWait
-	case ResumeFailed:
-		return ActionFresh
-	case DeniedTools, LimitOfTurn, Refused, NoDirectory:
-		return ActionStop
-	}
-	return ActionRetry
 }
 
 // CodeUnknown is the exit code of a program whose end its runner did not see.

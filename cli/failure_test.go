@@ -18,33 +18,30 @@ import (
 func TestFailureSentences(t *testing.T) {
 	noon := time.Date(2026, 1, 5, 12, 0, 0, 0, time.Local)
 	for _, tc := range []struct {
-		f      Failure
-		want   string
-		action Action
+		f    Failure
+		want string
 	}{
-		{Failure{Kind: NotInstalled}, "Claude is not installed on this machine. Install its CLI, then check with `ductor doctor`.", ActionOtherAgent},
-		{Failure{Kind: NotLoggedIn}, "Claude is not logged in. Log in on the machine, then send the message again.", ActionRetry},
-		{Failure{Kind: LimitReached}, "Claude has reached its usage limit. Wait, or choose another agent with /model.", ActionWait},
-		{Failure{Kind: LimitReached, ResetAt: noon}, "Claude has reached its usage limit until Mon 12:00. Wait, or choose another agent with /model.", ActionWait},
-		{Failure{Kind: Overloaded}, "The model behind claude is overloaded. Try again in a moment.", ActionRetry},
-		{Failure{Kind: TimedOut}, "Claude took too long and was stopped. What it wrote so far is kept.", ActionRetry},
-		{Failure{Kind: Crashed, Code: 3, Reason: "panic.\nmore"}, "Claude ended unexpectedly (exit code 3): panic.", ActionRetry},
-		{Failure{Kind: Crashed, Code: -9}, "Claude ended unexpectedly (signal 9).", ActionRetry},
-		{Failure{Kind: BadOutput}, "Claude wrote something ductor cannot read.", ActionRetry},
-		{Failure{Kind: DeniedTools}, "Claude was not allowed to continue.", ActionStop},
-		{Failure{Kind: ResumeFailed}, "Claude no longer knows this session.", ActionFresh},
-		{Failure{Kind: NetworkDown}, "Claude cannot reach its model over the network.", ActionRetry},
-		{Failure{Kind: UnknownModel}, "Claude does not know this model. Choose another with /model.", ActionOtherAgent},
-		{Failure{Kind: LimitOfTurn}, "Claude stopped at the limit set for one turn.", ActionStop},
-		{Failure{Kind: Refused}, "Claude refused this request.", ActionStop},
-		{Failure{Kind: UnknownFailure}, "Claude failed.", ActionRetry},
+		{Failure{Kind: NotInstalled}, "Claude is not installed on this machine. Install its CLI, then check with `ductor doctor`."},
+		{Failure{Kind: NotLoggedIn}, "Claude is not logged in. Log in on the machine."},
+		{Failure{Kind: LimitReached}, "Claude has reached its usage limit."},
+		{Failure{Kind: LimitReached, ResetAt: noon}, "Claude has reached its usage limit until Mon 12:00."},
+		{Failure{Kind: Overloaded}, "The model behind claude is overloaded."},
+		{Failure{Kind: TimedOut}, "Claude took too long and was stopped. What it wrote so far is kept."},
+		{Failure{Kind: Crashed, Code: 3, Reason: "panic.\nmore"}, "Claude ended unexpectedly (exit code 3): panic."},
+		{Failure{Kind: Crashed, Code: -9}, "Claude ended unexpectedly (signal 9)."},
+		{Failure{Kind: BadOutput}, "Claude wrote something ductor cannot read."},
+		{Failure{Kind: DeniedTools}, "Claude was not allowed to continue."},
+		{Failure{Kind: ResumeFailed}, "Claude no longer knows this session."},
+		{Failure{Kind: ContextFull}, "This session is longer than the model of claude can read."},
+		{Failure{Kind: NetworkDown}, "Claude cannot reach its model over the network."},
+		{Failure{Kind: UnknownModel}, "Claude does not know this model. Choose another with /model."},
+		{Failure{Kind: LimitOfTurn}, "Claude stopped at the limit set for one turn."},
+		{Failure{Kind: Refused}, "Claude refused this request."},
+		{Failure{Kind: UnknownFailure}, "Claude failed."},
 	} {
 		tc.f.Agent = "claude"
 		if got := tc.f.Error(); got != tc.want || tc.f.Sentence(lang.Printer{}) != got {
 			t.Errorf("%s: %q, want %q", tc.f.Kind, got, tc.want)
-		}
-		if got := tc.f.Action(); got != tc.action {
-			t.Errorf("%s: offers %q, want %q", tc.f.Kind, got, tc.action)
 		}
 	}
 	if got := (&Failure{}).Error(); got != "The agent failed." {

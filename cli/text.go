@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // OneLine folds all white space of s into single blanks and cuts the result to at most limit bytes.
@@ -41,4 +42,84 @@ func Shorten(s string, limit int) string {
 		cut--
 	}
 	return s[:max(cut, 0)] + "…"
+}
+
+// How agents say when a usage limit ends.
+var (
+	resetUnix  = regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`)
+	resetIn    = regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? in ((?:about )?\d[\w., ]*)`)
+	resetAt    = regexp.MustCompile(`(?i)(?:try again|resets?|available again|until)(?: at| on)? ((?:[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?\d{1,2}(?::\d\d)? ?[ap]m)`)
+	resetUnit  = regexp.MustCompile(`(\d+(?:\.\d+)?) ?(d|h|ms|m|s)[a-z]*`)
+	ordinal    = regexp.MustCompile(`(\d)(?:st|nd|rd|th)\b`)
+	resetForms = []string{"Jan 2 2006 3:04PM", "Jan 2 2006 3PM", "January 2 2006 3:04PM", "Jan 2 3:04PM", "Jan 2 3PM", "3:04PM", "3PM"}
+)
+
+// farthestReset is more than any usage limit lasts.
+const farthestReset = 31 * 24 * time.Hour
+
+// ResetAt finds in the words of an agent when a usage limit ends; zero where it does not say. Times are the machine's own.
+func ResetAt(text string, now time.Time) time.Time {
+	at := resetMoment(text, now)
+	if at.Before(now) || at.Sub(now) > farthestReset {
+		return time.Time{}
+	}
+	return at
+}
+
+func resetMoment(text string, now time.Time) time.Time {
+	if m := resetUnix.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.ParseInt(m[1], 10, 64)
+		return time.Unix(n, 0)
+	}
+	if m := resetIn.FindStringSubmatch(text); m != nil {
+		if d := resetSpan(m[1]); d > 0 {
+			return now.Add(d)
+		}
+	}
+	if m := resetAt.FindStringSubmatch(text); m != nil {
+		return resetClock(m[1], now)
+	}
+	return time.Time{}
+}
+
+// resetSpan reads "2 hours 5 minutes", "1h2m" or "12.5s".
+func resetSpan(s string) (d time.Duration) {
+	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second, "ms": time.Millisecond}
+	for _, m := range resetUnit.FindAllStringSubmatch(strings.ToLower(s), -1) {
+		n, _ := strconv.ParseFloat(m[1], 64)
+		d += time.Duration(n * float64(units[m[2]]))
+	}
+	return d
+}
+
+// resetClock reads "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM": the next such moment where it has no day or year.
+func resetClock(s string, now time.Time) time.Time {
+	s = strings.NewReplacer(",", "", " at ", " ").Replace(ordinal.ReplaceAllString(s, "$1"))
+	for _, suffix := range []string{"am", "pm"} {
+		if rest, ok := strings.CutSuffix(strings.ToLower(s), suffix); ok {
+			s = strings.TrimSpace(s[:len(rest)]) + strings.ToUpper(suffix)
+		}
+	}
+	local := now.Local()
+	for _, form := range resetForms {
+		t, err := time.ParseInLocation(form, s, time.Local)
+		switch {
+		case err != nil:
+			continue
+		case t.Year() > 0:
+			return t
+		case strings.Contains(form, "Jan"):
+			t = t.AddDate(local.Year(), 0, 0)
+			if t.Before(now) {
+				t = t.AddDate(1, 0, 0)
+			}
+			return t
+		}
+		t = time.Date(local.Year(), local.Month(), local.Day(), t.Hour(), t.Minute(), 0, 0, time.Local)
+		if t.Before(now) {
+			t = t.AddDate(0, 0, 1)
+		}
+		return t
+	}
+	return time.Time{}
 }

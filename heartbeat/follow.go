@@ -140,7 +140,7 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 		o.Wants.Silence = "" // a user waits for the answer
 	}
 	if r.Attempt <= j.Retries {
-		o.Wants.Then = s.opts.Lang.Text("job.tries-again", s.opts.Lang.Span(backoff(j, r)), r.Attempt+1, j.Retries+1)
+		o.Wants.Card.Then = s.opts.Lang.Text("job.tries-again", s.opts.Lang.Span(backoff(j, r)), r.Attempt+1, j.Retries+1)
 	}
 	return o
 }

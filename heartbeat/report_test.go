@@ -168,7 +168,7 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 		green := orchestrator.Digest("green")
 		var got []string
 		for _, o := range h.runner.asked {
-			got = append(got, fmt.Sprintf("%s known=%v word=%q then=%q", o.Wants.Title, o.Wants.Known == green, o.Wants.Silence, o.Wants.Then))
+			got = append(got, fmt.Sprintf("%s known=%v word=%q then=%q", o.Wants.Title, o.Wants.Known == green, o.Wants.Silence, o.Wants.Card.Then))
 		}
 		const then = "It is tried again in 1 min: try 2 of 2."
 		want := []string{

@@ -65,6 +65,14 @@ func (p Printer) Moment(t time.Time) string { return t.Format(p.Text("quantity.m
 // Weekday is a time within a week: "Mon 15:04".
 func (p Printer) Weekday(t time.Time) string { return t.Format(p.Text("quantity.weekday")) }
 
+// Clock is a time within a week: "15:04" where that is at most half a day from now, else as Weekday writes it.
+func (p Printer) Clock(t, now time.Time) string {
+	if t.Sub(now).Abs() > 12*time.Hour {
+		return p.Weekday(t)
+	}
+	return t.Format(p.Text("quantity.clock"))
+}
+
 // Cost is an amount of money: "$0.42", or "$0.0042" of less than a cent.
 func (p Printer) Cost(usd float64) string {
 	if usd < 0.01 {

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"ductor/cli"
@@ -98,4 +99,32 @@ type Message struct {
 	ID           int    // Telegram's number; 0 before it is known
 	Mark         int64  // what its sender notes with it
 	Content      []byte // what it must end up showing, as package bot encodes it; nil once it does, or if its sender knows
+}
+
+// DiskState says whether what is stored reaches the disk.
+type DiskState string
+
+// The states of a disk. While it is full nothing is stored; RetryDisk finds out whether it still is. Of one that
+// failed only a restart tells what is on it, so nothing is stored any more.
+const (
+	DiskWorks  DiskState = "works"
+	DiskFull   DiskState = "full"
+	DiskFailed DiskState = "failed"
+)
+
+// What a write says while the disk does not take it. Each text says what to do.
+var (
+	ErrDiskFull   = errors.New("the disk is full: free some space; nothing of this step was stored")
+	ErrDiskFailed = errors.New("the disk under the database reports an error")
+)
+
+// Disk watches the disk under a Journal.
+type Disk interface {
+	// Disk returns the state of the disk, and a context that is done once that has changed.
+	Disk() (DiskState, context.Context)
+	// RetryDisk looks whether a disk that was full takes something again, and brings to it what did not get
+	// there. The error says what is in the way.
+	RetryDisk(ctx context.Context) error
+	// WaitingConversations lists the conversations in which a turn waits, runs, or ended and is not shown.
+	WaitingConversations(ctx context.Context) ([]ConversationID, error)
 }

@@ -43,12 +43,14 @@ type Wants struct {
 	Known string
 	Title string // the first line of its card; empty for none
 	Card  CardStyle
-	Then  string // is said below a failure: what comes of it; empty for nothing
+	// Compact has the agent shorten its context before the prompt.
+	Compact bool
 }
 
 // CardStyle is how the card of a turn looks.
 type CardStyle struct {
 	Quote bool      // it replies to the prompt, since other prompts waited with it
+	Then  string    // is said below a failure: what comes of it; empty for nothing
 	Think ThinkMode // whether it shows reasoning; empty means the configured default
 }
 

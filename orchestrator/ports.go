@@ -38,6 +38,8 @@ type Store interface {
 	// the own ids of some agents for its session. ErrRepeated when it repeats a turn that was repeated before: nothing is
 	// stored then.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
+	// Unrepeated gives ErrRepeated if a turn repeats this one.
+	Unrepeated(ctx context.Context, id cli.TurnID) error
 	// UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error)
 	// StartTurn moves a queued turn to running and stores where it begins, or again where a running one does; false for any
@@ -99,8 +101,12 @@ type Gateway interface {
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// Menu says for each agent of a place whether it can be used, and which models it has.
 	Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry
-	// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used.
-	Default(ctx context.Context, in cli.Sandbox) (cli.Agent, error)
+	// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used. Otherwise
+	// instead says why it cannot.
+	Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error)
+	// Substitute is an agent of a place that can be used in place of another; configured says that the configuration names it
+	// for that. Empty if there is none.
+	Substitute(ctx context.Context, in cli.Sandbox, of cli.Agent) (agent cli.Agent, configured bool)
 }
 
 // Chat shows turns to people. Package bot implements it.

@@ -80,8 +80,8 @@ type Outcome struct {
 	Duration time.Duration // from when the prompt came: the time that the user waited
 	Denials  []cli.Denial
 	Fallback bool
-	Failure  string     // one sentence for the chat; empty when it went well
-	Offer    cli.Action // what to offer after a failure; empty for nothing
+	Failure  string // what went wrong, for the chat; empty when it went well
+	Recovery Recovery
 	Announce Announcement
 }
 

@@ -288,11 +288,22 @@ func (w *Chat) Count(method string) int {
 // Buttons are buttons that can be read.
 type Buttons struct{}
 
-func (Buttons) RunAgain(t cli.TurnID) tgapi.Button {
-	return tgapi.Button{Text: "Run again", Data: "again:" + string(t)}
+// Offer names a button as its action.
+func (Buttons) Offer(t cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
+	var row []tgapi.Button
+	for _, what := range r.Offer {
+		text := map[orchestrator.Action]string{orchestrator.ActionAgain: "Run again", orchestrator.ActionFresh: "Start fresh"}[what]
+		row = append(row, tgapi.Button{Text: cmp.Or(text, string(what)), Data: string(what) + ":" + string(t)})
+	}
+	if row == nil {
+		return nil
+	}
+	return tgapi.Keyboard{row}
 }
-func (Buttons) Fresh(t cli.TurnID) tgapi.Button {
-	return tgapi.Button{Text: "Start fresh", Data: "fresh:" + string(t)}
+
+// EndRetries ends a pause before a retry.
+func (Buttons) EndRetries(t cli.TurnID) tgapi.Button {
+	return tgapi.Button{Text: "Cancel", Data: "drop:" + string(t)}
 }
 func (Buttons) Stop(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: stop, Data: "stop:" + string(t)}

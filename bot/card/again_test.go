@@ -19,7 +19,7 @@ import (
 // jobTurn is a turn of a job that has ended.
 func (s *stage) jobTurn(answer string) orchestrator.Turn {
 	t := s.turn
-	t.Wants = orchestrator.Wants{Title: "⏰ CI report", Then: "It is tried again in 2m: try 2 of 3."}
+	t.Wants = orchestrator.Wants{Title: "⏰ CI report", Card: orchestrator.CardStyle{Then: "It is tried again in 2m: try 2 of 3."}}
 	t.State, t.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer, Model: "opus"}
 	return t
 }

@@ -21,8 +21,9 @@ import (
 
 // Buttons makes the buttons below a card. What they do when pressed is not the card's business.
 type Buttons interface {
-	RunAgain(turn cli.TurnID) tgapi.Button
-	Fresh(turn cli.TurnID) tgapi.Button // run again in a new session
+	// Offer is what a user can choose after a turn.
+	Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard
+	EndRetries(turn cli.TurnID) tgapi.Button // ends a pause before a retry
 	ShowAgain(turn cli.TurnID) tgapi.Button
 	Stop(turn cli.TurnID) tgapi.Button // end the turn, which runs
 }
@@ -138,7 +139,7 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	if t.Wants.Title != "" {
 		d.addNote(TitleLine(t))
 	}
-	d.turn = turnFacts{agent: t.Agent, then: t.Wants.Then, bypass: t.Bypass}
+	d.turn = turnFacts{agent: t.Agent, then: t.Wants.Card.Then, bypass: t.Bypass}
 	return d
 }
 

@@ -240,18 +240,11 @@ func (c *Cards) release(turn cli.TurnID) {
 
 // offer is the buttons below an outcome.
 func (c *Cards) offer(turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
-	b := c.opts.Buttons
-	switch {
-	case o.State == orchestrator.TurnInterrupted:
-		return tgapi.Keyboard{{b.RunAgain(turn)}}
-	case o.State == orchestrator.TurnAborted:
+	switch o.State {
+	case orchestrator.TurnAborted:
 		return nil
+	case orchestrator.TurnInterrupted:
+		o.Recovery = orchestrator.Repeatable()
 	}
-	switch o.Offer {
-	case cli.ActionRetry, cli.ActionWait, cli.ActionOtherAgent:
-		return tgapi.Keyboard{{b.RunAgain(turn)}}
-	case cli.ActionFresh:
-		return tgapi.Keyboard{{b.Fresh(turn), b.RunAgain(turn)}}
-	}
-	return nil
+	return c.opts.Buttons.Offer(turn, o.Recovery)
 }

@@ -116,6 +116,10 @@ func (d *document) add(ev cli.Event) change {
 	case cli.HandedOver:
 		d.addNote(handedOverLine(d.lang, ev))
 		return change{urgent: true}
+	case cli.Substituted:
+		d.turn.agent = ev.By
+		d.addNote(substitutedLine(d.lang, ev))
+		return change{urgent: true}
 	case cli.RateLimited:
 		if d.limited {
 			return change{}

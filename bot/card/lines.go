@@ -35,6 +35,11 @@ func handedOverLine(p lang.Printer, ev cli.HandedOver) render.Text {
 	return render.Styled(render.Italic, p.Text("card.handed-over", ev.Turns, to, p.Tokens(int64(ev.Tokens))))
 }
 
+func substitutedLine(p lang.Printer, ev cli.Substituted) render.Text {
+	why := render.ShortenPlain(render.OneLine(ev.Why.Sentence(p)), 300)
+	return render.Styled(render.Italic, p.Text("card.substituted", render.AgentName(p, ev.By), why))
+}
+
 func limitLine(p lang.Printer, ev cli.RateLimited) render.Text {
 	line := p.Text("card.limit")
 	if !ev.ResetAt.IsZero() {
@@ -58,6 +63,9 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 		d.addNote(render.Plain(d.lang.Text("card.aborted")))
 	case o.Failure != "":
 		d.addNote(render.Plain("⚠️ " + render.ShortenPlain(render.OneLine(o.Failure), 900)))
+		if raw := strings.TrimSpace(o.Recovery.Raw); raw != "" {
+			d.addNote(render.Styled(render.Pre, render.ShortenPlain(raw, 600)))
+		}
 		if d.turn.then != "" && o.State == orchestrator.TurnFailed {
 			d.addNote(render.Plain("🔁 " + render.ShortenPlain(render.OneLine(d.turn.then), 200)))
 		}

@@ -64,7 +64,7 @@ func (c *card) dueLocked() (time.Time, bool) {
 	if at, ok := c.doc.nextElapse(c.newestLocked()); ok {
 		return c.pace.notBefore(at), true
 	}
-	if c.doc.running > 0 || c.doc.wait.state == waitAsked {
+	if c.doc.running > 0 || c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused {
 		return time.Time{}, false
 	}
 	silence := c.cards.opts.StatusAfter
@@ -143,7 +143,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	last := len(texts) - 1
 	newest := texts[last]
 	texts[last] = withLive(newest, c.doc.liveLines(now))
-	wants := contents{texts: texts, buttons: c.stopLocked()}.wants()
+	wants := contents{texts: texts, buttons: c.liveButtonsLocked()}.wants()
 	act, more := c.messages.next(0, wants, false)
 	c.pace.news = noNews
 	if more {
@@ -189,10 +189,13 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	return nil
 }
 
-// stopLocked is the keyboard of a running card. An answer has none when it first leaves: it may be whole then.
-func (c *card) stopLocked() tgapi.Keyboard {
-	if c.pace.calls == 0 && c.doc.answer > 0 {
+// liveButtonsLocked is the keyboard of a running card. An answer has none when it first leaves: it may be whole then.
+func (c *card) liveButtonsLocked() tgapi.Keyboard {
+	switch {
+	case c.pace.calls == 0 && c.doc.answer > 0:
 		return nil
+	case c.doc.wait.state == waitPaused:
+		return tgapi.Keyboard{{c.cards.opts.Buttons.EndRetries(c.turn.ID), c.cards.opts.Buttons.Stop(c.turn.ID)}}
 	}
 	return tgapi.Keyboard{{c.cards.opts.Buttons.Stop(c.turn.ID)}}
 }

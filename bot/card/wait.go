@@ -19,7 +19,8 @@ const (
 	waitFor                       // detail says what the turn waits for
 	waitCompacting
 	waitRetrying
-	waitAsked // nothing: a message of its own asks the user
+	waitPaused // a pause before a retry, which detail tells
+	waitAsked  // nothing: a message of its own asks the user
 )
 
 // waitLine is the last line of a running card.
@@ -46,6 +47,8 @@ func (d *document) takeStatus(s cli.Status) bool {
 		return d.setWait(waitCompacting, "")
 	case s.Kind == cli.StatusRetrying:
 		return d.setWait(waitRetrying, s.Detail)
+	case s.Kind == cli.StatusPaused:
+		return d.setWait(waitPaused, s.Detail)
 	case s.Kind == cli.StatusWaiting && s.Detail != "":
 		return d.setWait(waitFor, s.Detail)
 	case s.Kind == cli.StatusStarting:
@@ -92,7 +95,7 @@ func (d *document) silence(lasts, step time.Duration) {
 // has none.
 func (w waitLine) nextClock(step time.Duration) (time.Duration, bool) {
 	switch w.state {
-	case waitQuiet, waitOpening, waitAsked:
+	case waitQuiet, waitOpening, waitAsked, waitPaused:
 		return 0, false
 	}
 	switch {
@@ -122,6 +125,8 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 		line = p.Text("card.starting", render.AgentName(p, agent))
 	case waitFor:
 		line = "⏳ " + render.ShortenPlain(render.OneLine(w.detail), 120) + "…"
+	case waitPaused:
+		line = "⏳ " + w.detail
 	case waitCompacting:
 		line = p.Text("card.compacting")
 	case waitRetrying:

@@ -122,7 +122,7 @@ func (r *Recorder) result(res cli.Result) {
 		r.Add("  denied %s %q: %s", d.Tool, d.Title, d.Reason)
 	}
 	if res.Err != nil {
-		r.Add("  failed (%s, then %s): %s", res.Err.Kind, res.Err.Action(), res.Err.Error())
+		r.Add("  failed (%s): %s", res.Err.Kind, res.Err.Error())
 	}
 }
 

@@ -115,37 +115,57 @@ const (
 )
 
 // Default is the agent to use in a place when a conversation chose none: the configured one if it can be used, else
-// the first fallback that can. If none can, the error is the *Failure of the configured one. In a sandbox that
+// the first fallback that can, and instead is the *Failure of the configured one. If none can, that is the error. In a sandbox that
 // does not say so soon, or cannot be had, it is the configured one: its turn waits for the place, and says what is
 // wrong with it. Where ctx is AtOnce an agent of which nothing is known yet counts as one that can be used.
-func (s *Service) Default(ctx context.Context, in cli.Sandbox) (cli.Agent, error) {
+func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error) {
 	at := s.runEnvs.get(in)
 	if at == nil {
-		return s.opts.Default, nil
+		return s.opts.Default, nil, nil
 	}
 	asked, cancel := s.patience(ctx, at)
 	defer cancel()
 	order := s.order(at)
-	var first error
+	var first *cli.Failure
 	for _, agent := range order {
 		answer, err := at.agents[agent].auth.get(asked)
 		switch {
 		case err != nil && ctx.Err() == nil && asked.Err() != nil:
 			s.heardNothing(asked, at)
-			return order[0], nil
+			return order[0], nil, nil
 		case errors.Is(err, cli.ErrLoading):
-			return agent, nil
+			return agent, first, nil
 		case err != nil:
-			return "", err
+			return "", nil, err
 		case answer.err != nil:
-			return order[0], nil
+			return order[0], nil, nil
 		case answer.auth.State == cli.Authenticated:
-			return agent, nil
+			return agent, first, nil
 		case first == nil:
 			first = at.named(unusable(agent, answer.auth))
 		}
 	}
-	return "", first
+	return "", nil, first
+}
+
+// Substitute is the first agent of a place that can be used in place of another; configured says that it is the default or one
+// of the fallbacks. Empty if there is none. It does not wait for a sandbox that says nothing.
+func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Agent) (substitute cli.Agent, configured bool) {
+	at := s.runEnvs.get(in)
+	if at == nil {
+		return "", false
+	}
+	asked, cancel := s.patience(ctx, at)
+	defer cancel()
+	for _, agent := range s.order(at) {
+		if agent == of {
+			continue
+		}
+		if answer, err := at.agents[agent].auth.get(asked); err == nil && answer.err == nil && answer.auth.State == cli.Authenticated {
+			return agent, agent == s.opts.Default || slices.Contains(s.opts.Fallbacks, agent)
+		}
+	}
+	return "", false
 }
 
 // patience bounds how long a sandbox is waited for to say which of its agents can be used.

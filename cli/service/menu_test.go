@@ -70,7 +70,7 @@ func TestWhatIsKnownIsSaidAtOnce(t *testing.T) {
 		if e := s.Menu(cli.AtOnce(t.Context()), "")[0]; !errors.Is(e.Err, cli.ErrLoading) || e.Agent != "slow" {
 			t.Errorf("the cold menu has %+v", e)
 		}
-		if got, err := s.Default(cli.AtOnce(t.Context()), ""); got != "slow" || err != nil {
+		if got, _, err := s.Default(cli.AtOnce(t.Context()), ""); got != "slow" || err != nil {
 			t.Errorf("the default of which nothing is known is %q, %v", got, err)
 		}
 		if took := time.Since(began); took != 0 {
@@ -180,7 +180,7 @@ func TestDefault(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newTestService(t, Options{Fallbacks: tc.fallbacks}, inState("a", tc.a), inState("b", tc.b), inState("c", tc.c))
-			got, err := s.Default(t.Context(), "")
+			got, _, err := s.Default(t.Context(), "")
 			var kind cli.FailureKind
 			if f := cli.AsFailure("", err); f != nil {
 				kind = f.Kind

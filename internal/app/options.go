@@ -172,6 +172,10 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		QueueMax: cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
+		OnFailure: conversation.OnFailure{
+			Limits:  orchestrator.LimitPolicy(cfg.Recovery.RateLimited),
+			Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter, Jobs: a.jobs(),
+		},
 		Now: time.Now, NewID: newID, Logger: a.Log,
 	}
 	if cfg.Files.Marker {

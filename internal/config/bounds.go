@@ -16,6 +16,7 @@ func modes() []string           { return []string{"live", "one-shot"} }
 func approvers() []string       { return []string{"sender", "members"} }
 func sandboxes() []string       { return []string{"read-only", "workspace-write", "danger-full-access"} }
 func permissionModes() []string { return []string{"plan", "ask", "accept-edits", "auto", "bypass"} }
+func limitPolicies() []string   { return []string{"ask", "wait", "handoff"} }
 func logLevels() []string       { return []string{"debug", "info", "warn", "error"} }
 func logFormats() []string      { return []string{"text", "json"} }
 func ownAgents() []string       { return []string{agentClaude, agentCodex, agentGemini, agentCopilot} }
@@ -35,6 +36,7 @@ func (c *Config) checkWords(p *problems) {
 		{"notify.mode", c.Notify.Mode, []string{"always", "long", "never"}},
 		{"permissions.approvers", c.Permissions.Approvers, approvers()},
 		{"agents.codex.sandbox", c.Agents.Codex.Sandbox, sandboxes()},
+		{"recovery.rate_limited", c.Recovery.RateLimited, limitPolicies()},
 		{"log.level", c.Log.Level, logLevels()},
 		{"log.format", c.Log.Format, logFormats()},
 	} {
@@ -68,6 +70,7 @@ func (c *Config) checkNumbers(p *problems) {
 		{"stream.max_messages", c.Stream.MaxMessages, 0, 100},
 		{"queue.max", c.Queue.Max, 1, 1000},
 		{"sessions.handoff_tokens", c.Sessions.HandoffTokens, 0, 1_000_000},
+		{"recovery.retries", c.Recovery.Retries, 0, 10},
 		{"agents.max_live", c.Agents.MaxLive, 0, 256},
 		{"agents.max_memory_mb", c.Agents.MaxMemoryMB, 0, 1 << 20},
 		{"storage.uploads_max_mb", c.Storage.UploadsMaxMB, 1, 20},
@@ -114,6 +117,7 @@ func (c *Config) checkDurations(p *problems) {
 		{"queue.merge_window", c.Queue.MergeWindow, 0, 10 * time.Second},
 		{"queue.album_window", c.Queue.AlbumWindow, 0, 10 * time.Second},
 		{"sessions.idle_reset", c.Sessions.IdleReset, 0, 3650 * day},
+		{"recovery.retry_after", c.Recovery.RetryAfter, time.Second, 10 * time.Minute},
 		{"agents.idle_limit", c.Agents.IdleLimit, time.Second, 30 * day},
 		{"agents.turn_timeout", c.Agents.TurnTimeout, time.Second, 7 * day},
 		{"agents.stall", c.Agents.Stall, time.Second, day},

@@ -16,6 +16,7 @@ type Config struct {
 	Notify      Notify           `toml:"notify"`
 	Queue       Queue            `toml:"queue"`
 	Sessions    Sessions         `toml:"sessions"`
+	Recovery    Recovery         `toml:"recovery"`
 	Agents      Agents           `toml:"agents"`
 	Permissions Permissions      `toml:"permissions"`
 	MCP         MCP              `toml:"mcp"`
@@ -93,6 +94,13 @@ type Sessions struct {
 	HandoffTokens int           `toml:"handoff_tokens"`
 	SummaryModel  string        `toml:"summary_model"` // "claude/haiku", or a name in Models; empty is none
 	DefaultRole   string        `toml:"default_role"`  // a name in Roles; empty is none
+}
+
+// Recovery says what follows when an agent fails and nothing of the turn ran.
+type Recovery struct {
+	RateLimited string        `toml:"rate_limited"` // "ask", "wait" or "handoff"
+	Retries     int           `toml:"retries"`      // of a turn whose model is overloaded
+	RetryAfter  time.Duration `toml:"retry_after"`  // the pause before the first; it doubles
 }
 
 // Agents is which agents there are and how long they may take.
@@ -280,6 +288,7 @@ func defaults() Config {
 		Sessions: Sessions{
 			HandoffTokens: 8000,
 		},
+		Recovery: Recovery{RateLimited: "ask", Retries: 3, RetryAfter: 15 * time.Second},
 		Agents: Agents{
 			Default: agentClaude, Fallback: []string{agentCodex, agentGemini, agentCopilot},
 			IdleLimit: 30 * time.Minute, TurnTimeout: 2 * time.Hour,

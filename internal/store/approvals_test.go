@@ -332,7 +332,7 @@ func TestASteeredTurn(t *testing.T) {
 		t.Error("an outcome though it arrived")
 	}
 	get[bool](t)(db.SteerTurn(ctx, "a", "running", noon))
-	lost := orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "unknown", Offer: cli.ActionRetry}
+	lost := orchestrator.Outcome{State: orchestrator.TurnInterrupted, Failure: "unknown", Recovery: orchestrator.Repeatable()}
 	must(t, db.FinishTurn(ctx, "a", noon, lost))
 	same(t, "lost", get[orchestrator.Turn](t)(db.Turn(ctx, "a")).Outcome, lost)
 	must(t, db.EnqueueTurn(ctx, newTurn("c")))

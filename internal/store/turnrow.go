@@ -26,8 +26,13 @@ type outcomeRow struct {
 	Denials  []denialRow `json:"denials,omitempty"`
 	Fallback bool        `json:"fallback,omitempty"`
 	Failure  string      `json:"failure,omitempty"`
-	Offer    string      `json:"offer,omitempty"`
+	Raw      string      `json:"raw,omitempty"`
 	Announce string      `json:"announce,omitempty"`
+	Kind     string      `json:"kind,omitempty"`
+	Offers   []string    `json:"offers,omitempty"`
+	Offer    string      `json:"offer,omitempty"` // of outcomes that were stored before Offers
+	At       int64       `json:"at,omitempty"`
+	Other    string      `json:"other,omitempty"`
 }
 
 type usageRow struct {
@@ -88,8 +93,11 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 func encodeOutcome(o orchestrator.Outcome) (string, error) {
 	row := outcomeRow{
 		Agent: string(o.Agent), Model: string(o.Model), Usage: usageRow(o.Usage), CostUSD: o.CostUSD,
-		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Offer: string(o.Offer),
-		Announce: string(o.Announce),
+		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Announce: string(o.Announce), Raw: o.Recovery.Raw,
+		Kind: string(o.Recovery.Kind), At: millis(o.Recovery.At), Other: string(o.Recovery.Other),
+	}
+	for _, a := range o.Recovery.Offer {
+		row.Offers = append(row.Offers, string(a))
 	}
 	for _, d := range o.Denials {
 		row.Denials = append(row.Denials, denialRow(d))
@@ -108,13 +116,27 @@ func decodeOutcome(text string) (orchestrator.Outcome, error) {
 	}
 	o := orchestrator.Outcome{
 		Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model), Usage: cli.Usage(row.Usage), CostUSD: row.CostUSD,
-		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Offer: cli.Action(row.Offer),
-		Announce: orchestrator.Announcement(row.Announce),
+		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Announce: orchestrator.Announcement(row.Announce),
+		Recovery: orchestrator.Recovery{Kind: cli.FailureKind(row.Kind), Offer: formerOffer(row.Offer), At: instant(row.At), Other: cli.Agent(row.Other), Raw: row.Raw},
+	}
+	for _, a := range row.Offers {
+		o.Recovery.Offer = append(o.Recovery.Offer, orchestrator.Action(a))
 	}
 	for _, d := range row.Denials {
 		o.Denials = append(o.Denials, cli.Denial(d))
 	}
 	return o, nil
+}
+
+// formerOffer is what an outcome offered that named its offer in one word.
+func formerOffer(word string) []orchestrator.Action {
+	switch word {
+	case "retry", "wait", "other-agent":
+		return []orchestrator.Action{orchestrator.ActionAgain}
+	case "fresh":
+		return []orchestrator.Action{orchestrator.ActionFresh, orchestrator.ActionAgain}
+	}
+	return nil
 }
 
 func encodeAttachments(list []orchestrator.Attachment) (string, error) {
@@ -180,6 +202,7 @@ type wantsRow struct {
 	Then    string `json:"then,omitempty"`
 	Quote   bool   `json:"quote,omitempty"`
 	Think   string `json:"think,omitempty"`
+	Compact bool   `json:"compact,omitempty"`
 }
 
 // encodeWants gives JSON, and nothing for a turn that wants nothing.
@@ -189,7 +212,7 @@ func encodeWants(w orchestrator.Wants) (string, error) {
 	}
 	text, err := json.Marshal(wantsRow{Own: w.Own, Agent: string(w.Agent), Model: string(w.Model), Effort: string(w.Effort),
 		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence, Sandbox: w.Sandbox,
-		Known: w.Known, Title: w.Title, Then: w.Then, Quote: w.Card.Quote, Think: string(w.Card.Think)})
+		Known: w.Known, Title: w.Title, Then: w.Card.Then, Quote: w.Card.Quote, Think: string(w.Card.Think), Compact: w.Compact})
 	if err != nil {
 		return "", fmt.Errorf("encode what a turn wants: %w", err)
 	}
@@ -203,5 +226,5 @@ func decodeWants(text string) (orchestrator.Wants, error) {
 	}
 	return orchestrator.Wants{Own: row.Own, Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model),
 		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence, Sandbox: row.Sandbox,
-		Known: row.Known, Title: row.Title, Then: row.Then, Card: orchestrator.CardStyle{Quote: row.Quote, Think: orchestrator.ThinkMode(row.Think)}}, nil
+		Known: row.Known, Title: row.Title, Card: orchestrator.CardStyle{Then: row.Then, Quote: row.Quote, Think: orchestrator.ThinkMode(row.Think)}, Compact: row.Compact}, nil
 }

@@ -56,6 +56,16 @@ func (t tx) notRepeated(id cli.TurnID) error {
 	return err
 }
 
+// Unrepeated gives ErrRepeated if a turn repeats this one.
+func (db *DB) Unrepeated(ctx context.Context, id cli.TurnID) error {
+	n, err := sqlite.One(ctx, db.file, func(row sqlite.Row) (n int, err error) { return n, row.Scan(&n) },
+		`SELECT count(*) FROM turns WHERE again = ?`, string(id))
+	if err == nil && n > 0 {
+		err = orchestrator.ErrRepeated
+	}
+	return wrap(fmt.Sprintf("look whether turn %s was repeated", id), err)
+}
+
 func (t tx) insertTurn(turn orchestrator.Turn) error {
 	p := turn.Prompt
 	attachments, err := encodeAttachments(p.Attachments)

@@ -41,7 +41,7 @@ func TestTurnLife(t *testing.T) {
 		State: orchestrator.TurnFailed, Text: "half an answer \x00 with \xff bytes", Agent: "claude", Model: "opus-5",
 		Usage: cli.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}, CostUSD: 0.25,
 		Duration: 59*time.Second + 7, Denials: []cli.Denial{{Tool: "Bash", Title: "rm -rf /", Reason: "not allowed"}},
-		Fallback: true, Failure: "It failed.", Offer: cli.ActionRetry,
+		Fallback: true, Failure: "It failed.", Recovery: orchestrator.Repeatable(),
 	}
 	must(t, db.FinishTurn(ctx, "t1", turn.Ended, turn.Outcome))
 	same(t, "the ended turn", get[orchestrator.Turn](t)(db.Turn(ctx, "t1")), turn)

@@ -1,8 +1,13 @@
+// Package conversation runs conversations: their queues, turns and sessions, with history, steering, delivery and recovery.
+//
+// It is not Telegram (package bot shows what happens here), not an agent (package cli runs the turns) and not SQLite
+// (internal/store keeps what happens here). What it needs of them is stated in package orchestrator.
 package conversation
 
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,13 +55,15 @@ type waiting struct {
 
 // running is a turn that runs. It never changes.
 type running struct {
-	turn    orchestrator.Turn
-	started time.Time
-	req     *cli.Request    // what its agent was asked; nil before
-	begun   *atomic.Bool    // the store has where it begins, right before its agent has it; nil as long as req is
-	ctx     context.Context // over when the turn is to end
-	cancel  context.CancelCauseFunc
-	over    chan struct{} // closed once all it started is dead and the delivery of its outcome was tried
+	turn      orchestrator.Turn
+	started   time.Time
+	req       *cli.Request    // what its agent was asked; nil before
+	begun     *atomic.Bool    // the store has where it begins, right before its agent has it; nil as long as req is
+	ctx       context.Context // over when the turn is to end
+	cancel    context.CancelCauseFunc
+	retries   context.Context // ends when no retry is to follow: with the turn, or when a user wants none
+	noRetries context.CancelFunc
+	over      chan struct{} // closed once all it started is dead and the delivery of its outcome was tried
 }
 
 // is reports whether r is a turn that has not ended.
@@ -82,7 +89,8 @@ func (c *conversation) startNext() {
 	if w.turn.Aborting {
 		cancel(cli.ErrAborted)
 	}
-	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, over: make(chan struct{})})
+	retries, noRetries := context.WithCancel(ctx)
+	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries, noRetries: noRetries, over: make(chan struct{})})
 	go func() {
 		defer c.e.wg.Done()
 		defer cancel(nil)
@@ -134,4 +142,53 @@ func (c *conversation) remove(i int) waiting {
 	w := c.queue[i]
 	c.queue = slices.Delete(c.queue, i, i+1)
 	return w
+}
+
+// inbox handles messages one after the other, in the order they came, on one goroutine. The goroutine exists while
+// messages wait; whoever sends one waits for it, so it never outlives its senders. The state that messages change belongs to it.
+type inbox struct {
+	mu       sync.Mutex // of messages alone: no message is handled under it
+	messages []message  // the first is being handled
+}
+
+// message is a function to call on the goroutine of an inbox.
+type message struct {
+	handle  func()
+	handled chan struct{}
+}
+
+// post adds a message. The channel is closed once the message is handled.
+func (in *inbox) post(handle func()) <-chan struct{} {
+	m := message{handle, make(chan struct{})}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.messages = append(in.messages, m)
+	if len(in.messages) == 1 {
+		go in.serve()
+	}
+	return m.handled
+}
+
+func (in *inbox) serve() {
+	for m, ok := in.first(); ok; m, ok = in.next() {
+		m.handle()
+		close(m.handled)
+	}
+}
+
+func (in *inbox) first() (message, bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.messages[0], true
+}
+
+// next gives the message after the one that was handled; false if none waits, which ends the goroutine.
+func (in *inbox) next() (message, bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.messages = slices.Delete(in.messages, 0, 1)
+	if len(in.messages) == 0 {
+		return message{}, false
+	}
+	return in.messages[0], true
 }

@@ -57,6 +57,7 @@ type Options struct {
 	// DeliveryWait is how long the next turn waits for the chat to show the one before, and the first pause before
 	// an outcome that could not be shown or stored is tried again.
 	DeliveryWait time.Duration
+	OnFailure
 
 	// Screen shows what agents ask. Nil: no user is asked, and what they would ask for is denied.
 	Screen orchestrator.ApprovalScreen
@@ -73,6 +74,14 @@ type Options struct {
 	Random io.Reader // of what must not be guessed; crypto/rand when nil
 	NewID  func() string
 	Logger *slog.Logger
+}
+
+// OnFailure says what follows failures of which nothing ran.
+type OnFailure struct {
+	Limits     orchestrator.LimitPolicy
+	Retries    int               // of a turn whose model is overloaded
+	RetryAfter time.Duration     // the pause before the first; it doubles
+	Jobs       orchestrator.Jobs // of LimitWait and ActionLater; nil: neither
 }
 
 // Roles are the roles that conversations can play. They may change at any time. internal/roles implements it.

@@ -40,6 +40,8 @@ type agent struct {
 
 	openings []opening // ahead of a turn
 	living   cli.Living
+
+	substitute cli.Agent // for all agents; empty for none
 }
 
 // opening is what was asked of Warm.
@@ -223,8 +225,12 @@ func (a *agent) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, stri
 	defer a.mu.Unlock()
 	return a.fields, ""
 }
-func (a *agent) Default(_ context.Context, in cli.Sandbox) (cli.Agent, error) {
-	return defaultIn(in), nil
+func (a *agent) Default(_ context.Context, in cli.Sandbox) (cli.Agent, *cli.Failure, error) {
+	return defaultIn(in), nil, nil
+}
+
+func (a *agent) Substitute(context.Context, cli.Sandbox, cli.Agent) (cli.Agent, bool) {
+	return a.substitute, true
 }
 
 // defaultIn is who answers in a place when nobody was chosen.

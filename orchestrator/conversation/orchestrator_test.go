@@ -322,7 +322,7 @@ func TestAFailureIsToldAndOffersWhatHelps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := turn.Outcome; o.Text != "half" || o.Offer != cli.ActionRetry || !strings.Contains(o.Failure, "exit code 3") {
+	if o := turn.Outcome; o.Text != "half" || !o.Recovery.Offers(orchestrator.ActionAgain) || !strings.Contains(o.Failure, "exit code 3") {
 		t.Errorf("outcome %+v", o)
 	}
 	if len(h.agent.requests()) != 1 {
@@ -474,22 +474,22 @@ func TestRunAgainRunsOnce(t *testing.T) {
 	r := h.submit(t, here, "hello")
 	h.await(t, "done hello")
 	press := orchestrator.Press{Conversation: here, Person: 1, Updates: []int64{1 << 40}}
-	if _, err := h.RunAgain(t.Context(), r.Turn, orchestrator.Press{Conversation: there}); !errors.Is(err, orchestrator.ErrElsewhere) {
+	if _, err := h.Choose(t.Context(), r.Turn, orchestrator.ActionAgain, orchestrator.Press{Conversation: there}); !errors.Is(err, orchestrator.ErrElsewhere) {
 		t.Errorf("another conversation: %v", err)
 	}
 	h.awaitEnded(t, r.Turn)
-	if _, err := h.RunAgain(t.Context(), r.Turn, press); err != nil {
+	if _, err := h.Choose(t.Context(), r.Turn, orchestrator.ActionAgain, press); err != nil {
 		t.Fatal(err)
 	}
 	press.Updates = []int64{1<<40 + 1}
-	if _, err := h.RunAgain(t.Context(), r.Turn, press); !errors.Is(err, orchestrator.ErrRepeated) {
+	if _, err := h.Choose(t.Context(), r.Turn, orchestrator.ActionAgain, press); !errors.Is(err, orchestrator.ErrRepeated) {
 		t.Errorf("second press: %v", err)
 	}
 	h.awaitAsked(t, 2)
 	if diff := cmp.Diff([]string{"hello", "hello"}, h.agent.prompts()); diff != "" {
 		t.Errorf("what ran: %s", diff)
 	}
-	if _, err := h.RunAgain(t.Context(), "no such turn", press); !errors.Is(err, orchestrator.ErrNoTurn) {
+	if _, err := h.Choose(t.Context(), "no such turn", orchestrator.ActionAgain, press); !errors.Is(err, orchestrator.ErrNoTurn) {
 		t.Errorf("unknown turn: %v", err)
 	}
 }

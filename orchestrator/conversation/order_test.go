@@ -190,11 +190,11 @@ func TestASilentAnswerIsShownToNobody(t *testing.T) {
 // TestAnAnswerThatTheChatHasIsNotShownOnceMore, also after a restart; another is, and so is one that a person asks for.
 func TestAnAnswerThatTheChatHasIsNotShownOnceMore(t *testing.T) {
 	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), t.TempDir())
-	known := orchestrator.Wants{Known: orchestrator.Digest(" echo:  same\n"), Title: "⏰ job", Then: "nothing"}
+	known := orchestrator.Wants{Known: orchestrator.Digest(" echo:  same\n"), Title: "⏰ job", Card: orchestrator.CardStyle{Then: "nothing"}}
 	h.order(t, order("o1", "same", known))
 	h.order(t, order("o2", "other", known))
 	h.await(t, "redelivered other: done")
-	if _, err := h.RunAgain(t.Context(), "o1", orchestrator.Press{Conversation: here, Person: 1}); err != nil {
+	if _, err := h.Choose(t.Context(), "o1", orchestrator.ActionAgain, orchestrator.Press{Conversation: here, Person: 1}); err != nil {
 		t.Fatal(err)
 	}
 	h.await(t, "done same")

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"time"
 
-	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -81,65 +79,4 @@ func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
 	}
 	return s, nil
-}
-
-// again is what a person wants who has a turn run once more: to see what comes.
-func again(w orchestrator.Wants) orchestrator.Wants {
-	w.Silence, w.Known, w.Then = "", "", ""
-	return w
-}
-
-// RunAgain queues the prompt of an ended turn once more, in the same session. A turn is run again once:
-// a second press gives ErrRepeated.
-func (e *Engine) RunAgain(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
-	t, err := e.ended(ctx, id, by)
-	if err != nil {
-		return orchestrator.Receipt{}, err
-	}
-	return e.repeat(ctx, t, t.Session, by)
-}
-
-// RunFresh is RunAgain in a new session of the agent, which is told the history.
-func (e *Engine) RunFresh(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
-	t, err := e.ended(ctx, id, by)
-	if err != nil {
-		return orchestrator.Receipt{}, err
-	}
-	if t.Session == "" || t.Agent == "" {
-		return e.repeat(ctx, t, t.Session, by)
-	}
-	e.opts.Gateway.Release(by.Conversation.Key())
-	// With the turn: a second press must not take away what the turn of the first has begun.
-	return e.repeat(ctx, t, t.Session, by, t.AgentEnv())
-}
-
-// ShowAgain sends the outcome of an ended turn once more, as new messages.
-func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
-	t, err := e.ended(ctx, id, by)
-	if err != nil {
-		return err
-	}
-	t.Bypass = time.Time{} // its card is no longer of a turn that runs
-	return e.opts.Chat.ShowAgain(ctx, t)
-}
-
-// ended loads a turn that a button names, and checks that the button's conversation may touch it.
-func (e *Engine) ended(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
-	t, err := e.opts.Store.Turn(ctx, id)
-	if err != nil {
-		return orchestrator.Turn{}, err
-	}
-	if t.Prompt.Conversation != by.Conversation {
-		return orchestrator.Turn{}, orchestrator.ErrElsewhere
-	}
-	if t.State == orchestrator.TurnQueued || t.State == orchestrator.TurnRunning {
-		return orchestrator.Turn{}, orchestrator.ErrStillOpen
-	}
-	return t, nil
-}
-
-func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, session orchestrator.SessionID, by orchestrator.Press, forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
-	p := t.Prompt
-	p.Person, p.Updates = by.Person, by.Updates
-	return e.enqueue(ctx, orchestrator.Turn{Again: t.ID, Session: session, Prompt: p, Wants: again(t.Wants)}, forget...)
 }

@@ -113,7 +113,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		}
 		t.State = orchestrator.TurnInterrupted
 		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
-			Failure: c.e.opts.Lang.Text(why), Offer: cli.ActionRetry}
+			Failure: c.e.opts.Lang.Text(why), Recovery: orchestrator.Repeatable()}
 		t.Outcome.Announce = c.e.announcement(ctx, t, t.Outcome)
 		if err := c.e.opts.Store.FinishTurn(ctx, t.ID, c.e.now(), t.Outcome); err != nil {
 			c.e.log.Error("record interrupted turn", "turn", t.ID, "err", err)

@@ -102,7 +102,7 @@ func TestRightsOfATurnOutliveARestartAndARepetition(t *testing.T) {
 		}
 	}
 	check("after a restart")
-	if _, err := h.RunAgain(t.Context(), "o1", by(owner, here)); err != nil {
+	if _, err := h.Choose(t.Context(), "o1", orchestrator.ActionAgain, by(owner, here)); err != nil {
 		t.Fatal(err)
 	}
 	h.eventually(t, "the repetition", func() bool { return len(h.agent.requests()) == 2 })

@@ -31,22 +31,21 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 		e.fail(keep, c, w, t, err)
 		return
 	}
-	begun := &atomic.Bool{}
-	begun.Store(w.left == cli.RemainsRun)
-	asking.req.Started = e.beginning(ctx, t, begun)
-	c.asked(t, asking.req, begun)
-	card := c.card(keep, t, w)
-	result := e.ask(ctx, keep, c, t, asking, card, w.left)
+	card := &witness{Card: c.card(keep, t, w)}
+	if asking.instead != nil {
+		card.Show(cli.Substituted{By: t.Agent, Why: asking.instead})
+	}
+	result, begun := e.attempt(ctx, keep, c, &t, asking, card, w.left)
 	if result.Detached {
 		log.Info("turn goes on without ductor", "agent", t.Agent)
 		e.leave(keep, card)
 		return
 	}
-	outcome := e.outcome(ctx, t, result)
+	outcome := e.outcome(ctx, t, result, card)
 	if outcome.State == orchestrator.TurnAborted && !apart(t) { // its process is gone
 		e.warm(keep, t.Prompt.Conversation)
 	}
-	e.conclude(keep, c, t, outcome, begun.Load(), card, log)
+	e.conclude(keep, c, t, outcome, begun, card, log)
 }
 
 // start settles what a turn needs. It waits while the disk is full.
@@ -115,6 +114,16 @@ func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.T
 	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
 		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
 	c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
+}
+
+// askOnce asks the agent of a turn, and says whether the turn has begun.
+func (e *Engine) askOnce(ctx, keep context.Context, c *conversation, t orchestrator.Turn, a asking, card orchestrator.Card, left cli.Remains) (cli.Result, bool) {
+	begun := &atomic.Bool{}
+	begun.Store(left == cli.RemainsRun)
+	a.req.Started = e.beginning(ctx, t, begun)
+	c.asked(t, a.req, begun)
+	result := e.ask(ctx, keep, c, t, a, card, left)
+	return result, begun.Load()
 }
 
 // ask runs or resumes the turn, and returns its result.
@@ -220,20 +229,21 @@ func (k *agentSessionKeeper) wait() error {
 }
 
 // outcome says how the turn ended for the person who asked.
-func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result) orchestrator.Outcome {
+func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result, card *witness) orchestrator.Outcome {
 	out := orchestrator.Outcome{
 		State: orchestrator.TurnDone, Text: r.Text, Agent: t.Agent, Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD,
 		Duration: max(e.now().Sub(t.Queued), 0), Denials: r.Denials, Fallback: r.Fallback,
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), orchestrator.ErrShutdown):
-		out.State, out.Failure, out.Offer = orchestrator.TurnInterrupted, e.opts.Lang.Text("turn.interrupted"), cli.ActionRetry
+		out.State, out.Failure, out.Recovery = orchestrator.TurnInterrupted, e.opts.Lang.Text("turn.interrupted"), orchestrator.Repeatable()
 	case r.Err != nil && errors.Is(context.Cause(ctx), errBypassOver):
-		out.State, out.Failure, out.Offer = orchestrator.TurnFailed, e.opts.Lang.Text("turn.bypass-stopped"), cli.ActionRetry
+		out.State, out.Failure, out.Recovery = orchestrator.TurnFailed, e.opts.Lang.Text("turn.bypass-stopped"), orchestrator.Repeatable()
 	case r.Aborted:
 		out.State = orchestrator.TurnAborted
 	case r.Err != nil:
-		out.State, out.Failure, out.Offer = orchestrator.TurnFailed, r.Err.Sentence(e.opts.Lang), r.Err.Action()
+		failed := e.failed(context.WithoutCancel(ctx), t, r.Err, card)
+		out.State, out.Failure, out.Recovery = failed.State, failed.Failure, failed.Recovery
 		e.log.Warn("turn failed", "turn", t.ID, "kind", r.Err.Kind, "reason", r.Err.Reason, "code", r.Err.Code,
 			"detail", r.Err.Detail)
 	}
@@ -261,8 +271,7 @@ func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn, o orches
 
 // fail ends a turn that could not even be started.
 func (e *Engine) fail(ctx context.Context, c *conversation, w waiting, t orchestrator.Turn, err error) {
-	f := cli.AsFailure(t.Agent, err)
-	outcome := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(e.opts.Lang), Offer: f.Action()}
+	outcome := e.failed(ctx, t, cli.AsFailure(t.Agent, err), nil)
 	t.State = orchestrator.TurnFailed
 	e.conclude(ctx, c, t, outcome, w.left != "", c.card(ctx, t, w), e.log.With("turn", t.ID))
 }

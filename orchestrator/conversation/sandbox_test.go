@@ -200,14 +200,14 @@ func TestATurnWithoutItsSandboxCanBeRunAgain(t *testing.T) {
 	failed := h.submit(t, here, "go")
 	h.await(t, "failed go")
 	turn, err := h.db.Turn(t.Context(), failed.Turn)
-	if err != nil || turn.Outcome.Offer != cli.ActionRetry ||
+	if err != nil || !turn.Outcome.Recovery.Offers(orchestrator.ActionAgain) ||
 		turn.Outcome.Failure != "The sandbox web of claude is not there: Docker cannot be reached; start it. Nothing runs outside of it." {
 		t.Errorf("%+v, %v", turn.Outcome, err)
 	}
 	h.agent.mu.Lock()
 	h.agent.reply = placed
 	h.agent.mu.Unlock()
-	if _, err := h.RunAgain(t.Context(), failed.Turn, orchestrator.Press{Conversation: here, Person: 1, Updates: []int64{1 << 41}}); err != nil {
+	if _, err := h.Choose(t.Context(), failed.Turn, orchestrator.ActionAgain, orchestrator.Press{Conversation: here, Person: 1, Updates: []int64{1 << 41}}); err != nil {
 		t.Fatal(err)
 	}
 	h.await(t, "done go")

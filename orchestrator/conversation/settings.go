@@ -183,6 +183,8 @@ type choice struct {
 	agent  cli.Agent
 	model  cli.ModelID
 	effort cli.Effort
+	// instead says why the configured default is not asked; nil if it is, or if an agent was chosen.
+	instead *cli.Failure
 }
 
 // choice settles who answers in a place: what the conversation chose, else its role, else the configured default. A
@@ -194,11 +196,11 @@ func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in 
 		who = choice{agent: role.Agent, model: role.Model}
 	}
 	if who.agent == "" {
-		agent, err := e.opts.Gateway.Default(ctx, in)
+		agent, instead, err := e.opts.Gateway.Default(ctx, in)
 		if err != nil {
 			return choice{}, err
 		}
-		who.agent = agent
+		who.agent, who.instead = agent, instead
 	}
 	own := e.opts.Agents[who.agent]
 	who.model, who.effort = cmp.Or(who.model, own.Model), cmp.Or(who.effort, own.Effort)

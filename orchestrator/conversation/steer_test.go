@@ -127,7 +127,7 @@ func TestDuctorDiesWhileItSteers(t *testing.T) {
 		t.Errorf("asked %q", h.agent.prompts())
 	}
 	h.shut()
-	if turn, err := h.db.Turn(t.Context(), waiting.Turn); err != nil || turn.State != orchestrator.TurnInterrupted || turn.Outcome.Offer != cli.ActionRetry {
+	if turn, err := h.db.Turn(t.Context(), waiting.Turn); err != nil || turn.State != orchestrator.TurnInterrupted || !turn.Outcome.Recovery.Offers(orchestrator.ActionAgain) {
 		t.Errorf("stored as %+v, %v", turn, err)
 	}
 }
@@ -246,7 +246,7 @@ type slowStart struct {
 	begin chan struct{}
 }
 
-func (s slowStart) Default(ctx context.Context, in cli.Sandbox) (cli.Agent, error) {
+func (s slowStart) Default(ctx context.Context, in cli.Sandbox) (cli.Agent, *cli.Failure, error) {
 	<-s.begin
 	return s.agent.Default(ctx, in)
 }

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,11 @@ func (c *conversation) append(ctx context.Context, t orchestrator.Turn, forget .
 
 // store completes a new turn and stores it as queued.
 func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orchestrator.AgentEnv) error {
+	if t.Again != "" {
+		if _, err := e.waitingJob(ctx, t.Again, t.Prompt.Conversation); !errors.Is(err, orchestrator.ErrNoJob) {
+			return cmp.Or(err, orchestrator.ErrRepeated)
+		}
+	}
 	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)

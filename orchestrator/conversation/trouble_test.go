@@ -291,7 +291,7 @@ func TestASecondPressOfStartFreshTakesNothingAway(t *testing.T) {
 	h := open(t)
 	first := h.submit(t, here, "first")
 	h.awaitEnded(t, first.Turn)
-	again, err := h.RunFresh(t.Context(), first.Turn, by(1, here))
+	again, err := h.Choose(t.Context(), first.Turn, orchestrator.ActionFresh, by(1, here))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestASecondPressOfStartFreshTakesNothingAway(t *testing.T) {
 	if asked := h.agent.requests(); len(asked) != 2 || asked[1].Resume != "" {
 		t.Fatalf("asked %+v", asked)
 	}
-	if _, err := h.RunFresh(t.Context(), first.Turn, by(1, here)); !errors.Is(err, orchestrator.ErrRepeated) {
+	if _, err := h.Choose(t.Context(), first.Turn, orchestrator.ActionFresh, by(1, here)); !errors.Is(err, orchestrator.ErrRepeated) {
 		t.Errorf("a second press: %v", err)
 	}
 	turn, err := h.db.Turn(t.Context(), again.Turn)

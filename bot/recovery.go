@@ -1,0 +1,97 @@
+package bot
+
+import (
+	"context"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/bot/updates"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// The actions of the buttons that follow a turn which did not go well.
+const (
+	actAgain   = "r"
+	actFresh   = "f"
+	actSummary = "y"
+	actCompact = "m"
+	actLater   = "l"
+	actHandOff = "g"
+	actDrop    = "d"
+)
+
+// perRow is how many buttons of an offer share a row.
+const perRow = 2
+
+// Offer makes the buttons of what a user can choose after a turn.
+func (b turnButtons) Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard {
+	var k tgapi.Keyboard
+	for i, what := range r.Offer {
+		if i%perRow == 0 {
+			k = append(k, nil)
+		}
+		k[len(k)-1] = append(k[len(k)-1], b.choice(turn, what, r))
+	}
+	return k
+}
+
+func (b turnButtons) choice(turn cli.TurnID, what orchestrator.Action, r orchestrator.Recovery) tgapi.Button {
+	p := b.lang
+	switch what {
+	case orchestrator.ActionFresh:
+		return turnButton(p.Text("bot.start-fresh"), actFresh, turn)
+	case orchestrator.ActionSummary:
+		return turnButton(p.Text("bot.start-summary"), actSummary, turn)
+	case orchestrator.ActionCompact:
+		return turnButton(p.Text("bot.compact"), actCompact, turn)
+	case orchestrator.ActionLater:
+		return turnButton(p.Text("bot.run-at", p.Clock(r.At.Local(), time.Now())), actLater, turn)
+	case orchestrator.ActionHandOff:
+		return turnButton(p.Text("bot.hand-off", render.AgentName(p, r.Other)), actHandOff, turn)
+	case orchestrator.ActionDrop:
+		return turnButton(p.Text("common.cancel"), actDrop, turn)
+	}
+	return turnButton(p.Text("bot.run-again"), actAgain, turn)
+}
+
+// EndRetries ends a pause before a retry.
+func (b turnButtons) EndRetries(turn cli.TurnID) tgapi.Button {
+	return turnButton(b.lang.Text("common.cancel"), actDrop, turn)
+}
+
+// choose does what a user chose after a turn.
+func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrator.Action, turn cli.TurnID) (string, error) {
+	receipt, err := c.desk.Choose(ctx, turn, what, p.By)
+	if err != nil {
+		return "", err
+	}
+	if receipt.Full {
+		return c.lang.Text("bot.queue-full"), nil
+	}
+	c.voice.Unbutton(p.By.Conversation, p.Message)
+	switch {
+	case what == orchestrator.ActionDrop:
+		return c.lang.Text("bot.nothing-more"), nil
+	case !receipt.At.IsZero():
+		return c.lang.Text("bot.runs-at", c.lang.Clock(receipt.At.Local(), time.Now())), nil
+	case receipt.Ahead > 0:
+		return c.lang.Text("bot.again-queued", receipt.Ahead), nil
+	}
+	return c.lang.Text("bot.again-runs"), nil
+}
+
+// chosen is what a button of these actions chooses.
+func chosen(act string) orchestrator.Action {
+	return map[string]orchestrator.Action{
+		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,
+		actCompact: orchestrator.ActionCompact, actLater: orchestrator.ActionLater, actHandOff: orchestrator.ActionHandOff,
+		actDrop: orchestrator.ActionDrop,
+	}[act]
+}
+
+func turnButton(text, act string, turn cli.TurnID) tgapi.Button {
+	data, _ := tgapi.ButtonData(act, string(turn))
+	return tgapi.Button{Text: text, Data: data}
+}

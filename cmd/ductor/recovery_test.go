@@ -1,0 +1,113 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// awaitButtons waits for a message that has exactly these buttons.
+func (town *town) awaitButtons(names ...string) telegram.Message {
+	town.t.Helper()
+	return town.awaitMessage(func(m telegram.Message) bool {
+		var has []string
+		for _, row := range m.Keyboard {
+			for _, b := range row {
+				has = append(has, b.Text)
+			}
+		}
+		return slices.Equal(has, names)
+	})
+}
+
+// runAtButton is the button that runs a prompt later.
+func runAtButton(m telegram.Message) (name string) {
+	for _, row := range m.Keyboard {
+		for _, b := range row {
+			if strings.HasPrefix(b.Text, "⏰ Run at ") {
+				return b.Text
+			}
+		}
+	}
+	return ""
+}
+
+// A reached limit offers to run the prompt when it ends, by a job, once: not again by another button.
+func TestALimitedPromptRunsWhenTheLimitEnds(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	town.say(`[[error 429 delay=1ms message="Try again in 3 seconds."]]`)
+	card := town.awaitMessage(func(m telegram.Message) bool { return runAtButton(m) != "" })
+	for _, part := range []string{"Claude has reached its usage limit until ", "Try again in 3 seconds"} {
+		if !strings.Contains(card.Text, part) {
+			t.Errorf("the card lacks %q: %s", part, card.Text)
+		}
+	}
+	if !card.HasButton("🤝 Go on with Codex") || !card.HasButton("✖ Cancel") || card.HasButton("🔁 Run again") {
+		t.Errorf("the buttons are %+v", card.Keyboard)
+	}
+	name, other := runAtButton(card), town.buttonData(card, "🤝 Go on with Codex")
+	if a := town.pressOn(card, name); !strings.HasPrefix(a.Text, "It runs at ") {
+		t.Errorf("the press is answered with %q", a.Text)
+	}
+	a, err := town.chat.Person().TapData(card, other).Answer(town.soon())
+	if err != nil || !strings.Contains(a.Text, "already") {
+		t.Errorf("another press is answered with %q: %v", a.Text, err)
+	}
+	town.say("/cron")
+	town.await("once, on")
+	// The job asks the same: it reaches the limit too, and is offered no other job.
+	town.awaitMessage(func(m telegram.Message) bool {
+		return strings.Contains(m.Text, "⏰") && strings.Contains(m.Text, "usage limit") && !m.HasButton("⏹ Stop")
+	})
+}
+
+// Going on with another agent runs the prompt there, and the conversation's next ones.
+func TestALimitedPromptGoesOnWithAnotherAgent(t *testing.T) {
+	town := newTown(t, nil)
+	town.say(`[[text "first"]]`)
+	town.awaitDone(1)
+	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
+	card := town.awaitButton("🤝 Go on with Codex")
+	data := town.buttonData(card, "🤝 Go on with Codex")
+	town.press("🤝 Go on with Codex")
+	town.await("Codex has reached its usage limit")
+	if a, err := town.chat.Person().TapData(card, data).Answer(town.soon()); err != nil || !strings.Contains(a.Text, "already") {
+		t.Errorf("a second press is answered with %q: %v", a.Text, err)
+	}
+	town.say("/status")
+	town.await("codex · ")
+}
+
+// Cancel takes the buttons away, and nothing runs.
+func TestALimitedPromptIsCancelled(t *testing.T) {
+	town := newTown(t, nil)
+	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
+	town.awaitButton("✖ Cancel")
+	if a := town.press("✖ Cancel"); a.Text != "Nothing more happens to it." {
+		t.Errorf("the press is answered with %q", a.Text)
+	}
+	town.awaitNoButton("✖ Cancel")
+}
+
+// As configured, a job runs the prompt without a press; its button takes that back. Or another agent runs it at once.
+func TestALimitIsWaitedForOrAvoidedAsConfigured(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Recovery.RateLimited = "wait" })
+	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
+	if m := town.awaitButtons("✖ Cancel"); !strings.Contains(m.Text, "It runs at ") {
+		t.Errorf("the card says %q", m.Text)
+	}
+	town.say("/cron")
+	town.await("once, on")
+	town.press("✖ Cancel")
+	town.say("/cron")
+	town.await("There are no jobs")
+
+	town = newTown(t, func(c *config.Config) { c.Recovery.RateLimited = "handoff" })
+	town.say(`[[error 429 times=11 delay=1ms]] [[text "the substitute answers"]]`)
+	if m := town.await("usage limit"); !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude has reached its usage limit") {
+		t.Errorf("the card says %q", m.Text)
+	}
+}

@@ -1,0 +1,202 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/handoff"
+)
+
+// Choose does what a user chose after a turn that did not go well. Of what runs its prompt once more one is done, once: after
+// that it gives ErrRepeated. ErrElsewhere, ErrStillOpen, and ErrBadChoice for what was not offered. ActionDrop ends the
+// pause before a retry of a turn that runs, and takes back what ActionLater made.
+func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Action, by orchestrator.Press) (orchestrator.Receipt, error) {
+	if what == orchestrator.ActionDrop {
+		return orchestrator.Receipt{}, e.forgo(ctx, id, by)
+	}
+	t, err := e.ended(ctx, id, by)
+	if err != nil {
+		return orchestrator.Receipt{}, err
+	}
+	if !t.Outcome.Recovery.Offers(what) && what != orchestrator.ActionAgain && what != orchestrator.ActionFresh {
+		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
+	}
+	wants := again(t.Wants)
+	switch what {
+	case orchestrator.ActionAgain:
+		return e.repeat(ctx, t, wants, by)
+	case orchestrator.ActionFresh, orchestrator.ActionSummary:
+		if t.Session == "" || t.Agent == "" {
+			return e.repeat(ctx, t, wants, by)
+		}
+		e.opts.Gateway.Release(by.Conversation.Key())
+		// With the turn: a second press must not take away what the turn of the first has begun.
+		return e.repeat(ctx, t, wants, by, t.AgentEnv())
+	case orchestrator.ActionCompact:
+		wants.Compact = true
+		return e.repeat(ctx, t, wants, by)
+	case orchestrator.ActionHandOff:
+		return e.goOnWith(ctx, t, wants, by)
+	case orchestrator.ActionLater:
+		return e.runLater(ctx, t, by)
+	}
+	return orchestrator.Receipt{}, orchestrator.ErrBadChoice
+}
+
+// repeat queues the prompt of an ended turn once more, in the same session.
+func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press, forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
+	p := t.Prompt
+	p.Person, p.Updates = by.Person, by.Updates
+	return e.enqueue(ctx, orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: wants}, forget...)
+}
+
+// goOnWith has another agent run the turn, and the conversation's next ones unless the turn had an agent of its own.
+func (e *Engine) goOnWith(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) (orchestrator.Receipt, error) {
+	other := t.Outcome.Recovery.Other
+	if other == "" {
+		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
+	}
+	own := wants.Agent != ""
+	wants.Agent, wants.Model, wants.Effort = other, "", ""
+	receipt, err := e.repeat(ctx, t, wants, by)
+	if err != nil || receipt.Full || own || !t.Prompt.Rights.OfChat() {
+		return receipt, err
+	}
+	return receipt, e.SetModel(ctx, by.Conversation, other, "", "")
+}
+
+// laterJob begins the ids of the jobs that run prompts when a usage limit ends.
+const laterJob = "later-"
+
+// waitingJob is the job that runs the prompt of a turn later; ErrNoJob if there is none.
+func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+	if e.opts.Jobs == nil {
+		return orchestrator.JobStatus{}, orchestrator.ErrNoJob
+	}
+	return e.opts.Jobs.Job(ctx, orchestrator.JobID(laterJob+string(id)), in)
+}
+
+// runLater has a job run the prompt of a turn when the limit of its agent ends; at once if it has ended.
+func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn, by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
+	at := t.Outcome.Recovery.At
+	switch {
+	case at.IsZero() || e.opts.Jobs == nil:
+		return receipt, orchestrator.ErrBadChoice
+	case !at.After(e.now()):
+		return e.repeat(ctx, t, again(t.Wants), by)
+	}
+	c, err := e.conversation(by.Conversation)
+	if err != nil {
+		return receipt, err
+	}
+	c.do(func() { // no other press is between the check and the job
+		if err = e.opts.Store.Unrepeated(ctx, t.ID); err == nil {
+			receipt.At, err = e.later(ctx, t, at)
+		}
+	})
+	return receipt, err
+}
+
+// later adds the job that runs the prompt of a turn at a moment; ErrRepeated if there is one.
+func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time) (time.Time, error) {
+	in := t.Prompt.Conversation
+	if _, err := e.waitingJob(ctx, t.ID, in); !errors.Is(err, orchestrator.ErrNoJob) {
+		return at, cmp.Or(err, orchestrator.ErrRepeated)
+	}
+	if err := e.forgetLater(ctx, in, t.Prompt.Person); err != nil {
+		return at, err
+	}
+	prompt := t.Prompt.Text
+	for _, a := range t.Prompt.Attachments {
+		prompt += handoff.Attached(a)
+	}
+	at = at.Truncate(time.Second).Add(time.Second)
+	j := orchestrator.Job{
+		ID: orchestrator.JobID(laterJob + string(t.ID)), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
+		JobTiming: orchestrator.JobTiming{Schedule: "at " + at.UTC().Format(time.DateTime), Zone: "UTC"},
+		JobTurn:   orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout},
+	}
+	if _, err := e.opts.Jobs.AddJob(ctx, j); err != nil {
+		return at, fmt.Errorf("add a job: %w", err)
+	}
+	return at, nil
+}
+
+// forgetLater deletes the jobs of former limits, which ran.
+func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID, person orchestrator.PersonID) error {
+	all, err := e.opts.Jobs.Jobs(ctx, in)
+	if err != nil {
+		return err
+	}
+	for _, st := range all {
+		if strings.HasPrefix(string(st.Job.ID), laterJob) && st.Next.IsZero() && st.Open == 0 {
+			if err := e.opts.Jobs.DeleteJob(ctx, st.Job.ID, orchestrator.Press{Conversation: in, Person: person}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forgo does nothing more about a turn: no retry follows while it runs, and no job runs it later.
+func (e *Engine) forgo(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
+	t, err := e.ended(ctx, id, by)
+	if errors.Is(err, orchestrator.ErrStillOpen) {
+		c, err := e.conversation(by.Conversation)
+		if err != nil {
+			return err
+		}
+		if r := c.running.Load(); r.is(id) {
+			r.noRetries()
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	st, err := e.waitingJob(ctx, t.ID, by.Conversation)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoJob):
+		return nil
+	case err != nil:
+		return err
+	}
+	return e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
+}
+
+// again is what a person wants who has a turn run once more: to see what comes.
+func again(w orchestrator.Wants) orchestrator.Wants {
+	w.Silence, w.Known, w.Card.Then = "", "", ""
+	return w
+}
+
+// ShowAgain sends the outcome of an ended turn once more, as new messages.
+func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
+	t, err := e.ended(ctx, id, by)
+	if err != nil {
+		return err
+	}
+	t.Bypass = time.Time{} // its card is no longer of a turn that runs
+	return e.opts.Chat.ShowAgain(ctx, t)
+}
+
+// ended loads a turn that a button names, and checks that the button's conversation may touch it.
+func (e *Engine) ended(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
+	t, err := e.opts.Store.Turn(ctx, id)
+	if err != nil {
+		return orchestrator.Turn{}, err
+	}
+	if t.Prompt.Conversation != by.Conversation {
+		return orchestrator.Turn{}, orchestrator.ErrElsewhere
+	}
+	if t.State == orchestrator.TurnQueued || t.State == orchestrator.TurnRunning {
+		return orchestrator.Turn{}, orchestrator.ErrStillOpen
+	}
+	return t, nil
+}

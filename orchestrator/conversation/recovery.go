@@ -1,0 +1,225 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// witness is a card that knows whether anything ran in its turn.
+type witness struct {
+	orchestrator.Card
+
+	mu     sync.Mutex
+	ran    bool // text, a tool or a request was shown
+	tools  int  // that began
+	handed cli.HandedOver
+}
+
+// Show implements orchestrator.Card.
+func (w *witness) Show(ev cli.Event) {
+	w.mu.Lock()
+	switch ev := ev.(type) {
+	case cli.TextDelta:
+		w.ran = w.ran || ev.Text != ""
+	case cli.ToolStarted:
+		w.ran, w.tools = true, w.tools+1
+	case cli.FileChanged, cli.ApprovalAsked, cli.QuestionAsked:
+		w.ran = true
+	case cli.HandedOver:
+		if ev == w.handed { // the turn runs once more
+			w.mu.Unlock()
+			return
+		}
+		w.handed = ev
+	}
+	w.mu.Unlock()
+	w.Card.Show(ev)
+}
+
+func (w *witness) seen() (ran bool, tools int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ran, w.tools
+}
+
+// attempts counts what followed failures of a turn without asking.
+type attempts struct {
+	repeated    bool // it ran once more
+	substituted bool // by another agent
+	retries     int  // after pauses
+}
+
+// attempt runs the turn, and runs it once more as long as that follows from its failure without asking: nothing of it ran.
+func (e *Engine) attempt(ctx, keep context.Context, c *conversation, t *orchestrator.Turn, a asking, card *witness, left cli.Remains) (result cli.Result, begun bool) {
+	var so attempts
+	for {
+		started := left == cli.RemainsRun
+		begun = begun || started
+		result, started = e.askOnce(ctx, keep, c, *t, a, card, left)
+		begun = begun || started
+		who, ok := e.follows(ctx, c, *t, &result, card, &so)
+		if !ok {
+			break
+		}
+		next, err := e.prepareAgain(keep, t, who)
+		if err != nil {
+			e.log.Error("run a turn once more", "turn", t.ID, "err", err)
+			break
+		}
+		a, left = next, ""
+	}
+	result.Fallback = result.Fallback || so.repeated
+	return result, begun
+}
+
+// prepareAgain is prepare for a turn that runs once more, by who.
+func (e *Engine) prepareAgain(ctx context.Context, t *orchestrator.Turn, who choice) (asking, error) {
+	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+	if err != nil {
+		return asking{}, err
+	}
+	session, err := e.opts.Store.Session(ctx, t.Session)
+	if err != nil {
+		return asking{}, err
+	}
+	t.Agent, t.Model = who.agent, who.model
+	req, err := e.request(ctx, wanting(conv, t.Wants), session, *t, who)
+	if err == nil && !t.Bypass.IsZero() {
+		req.Permission = cli.Bypass
+	}
+	return asking{req: req, session: session}, err
+}
+
+// follows says who runs a turn once more without being asked for, if that follows from its failure; it waits for the moment.
+func (e *Engine) follows(ctx context.Context, c *conversation, t orchestrator.Turn, result *cli.Result, card *witness, so *attempts) (who choice, ok bool) {
+	f := result.Err
+	ran, _ := card.seen()
+	if f == nil || ran || result.Text != "" || ctx.Err() != nil || result.Aborted || result.Detached {
+		return choice{}, false
+	}
+	same := choice{agent: t.Agent, model: t.Model}
+	if conv, err := e.opts.Store.Conversation(context.WithoutCancel(ctx), t.Prompt.Conversation); err == nil {
+		same.effort = wanting(conv, t.Wants).Effort
+	}
+	switch e.automatic(f.Kind) {
+	case orchestrator.AutomaticOnce:
+		if so.repeated || result.Fallback || errors.Is(f, cli.ErrStale) {
+			return choice{}, false
+		}
+		so.repeated = true
+		return same, true
+	case orchestrator.AutomaticRetries:
+		if so.retries >= e.opts.Retries {
+			return choice{}, false
+		}
+		so.retries++
+		return same, e.pause(ctx, c, t, result, card, so.retries)
+	case orchestrator.AutomaticSubstitute:
+		other, configured := e.opts.Gateway.Substitute(ctx, t.Sandbox, t.Agent)
+		if so.substituted || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
+			return choice{}, false
+		}
+		so.substituted = true
+		card.Show(cli.Substituted{By: other, Why: f})
+		own := e.opts.Agents[other]
+		return choice{agent: other, model: own.Model, effort: own.Effort}, true
+	}
+	return choice{}, false
+}
+
+// automatic says what follows a kind of failure without asking, as it is configured.
+func (e *Engine) automatic(kind cli.FailureKind) orchestrator.Automatic {
+	what := orchestrator.RemedyOf(kind).Automatic
+	if what != orchestrator.AutomaticConfigured {
+		return what
+	}
+	if e.opts.Limits == orchestrator.LimitHandOff {
+		return orchestrator.AutomaticSubstitute
+	}
+	return orchestrator.AutomaticNothing
+}
+
+// pauseStep is how often a card says how long a pause still lasts.
+const pauseStep = 5 * time.Second
+
+// pause waits before a retry, and shows for how long. False if the turn ends instead: it was aborted, which result then says,
+// or a user wants no more retries.
+func (e *Engine) pause(ctx context.Context, c *conversation, t orchestrator.Turn, result *cli.Result, card *witness, retry int) bool {
+	wanted := c.running.Load().retries
+	end := e.now().Add(e.opts.RetryAfter << (retry - 1))
+	for left := end.Sub(e.now()); left > 0; left = end.Sub(e.now()) {
+		card.Show(cli.Status{Kind: cli.StatusPaused, Detail: e.opts.Lang.Text("turn.retry-in", e.opts.Lang.Span(left.Round(time.Second)), retry, e.opts.Retries)})
+		step := time.NewTimer(min(left, pauseStep))
+		select {
+		case <-step.C:
+		case <-wanted.Done():
+			step.Stop()
+			if cause := context.Cause(ctx); errors.Is(cause, cli.ErrAborted) {
+				*result = cli.Cut(ctx, t.Agent)
+			}
+			return false
+		}
+	}
+	card.Show(cli.Status{Kind: cli.StatusIdle})
+	return ctx.Err() == nil
+}
+
+// failed is the outcome of a turn with a failure, and what a user can do about it.
+func (e *Engine) failed(ctx context.Context, t orchestrator.Turn, f *cli.Failure, card *witness) orchestrator.Outcome {
+	p := e.opts.Lang
+	out := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(p), Recovery: e.recovery(ctx, t, f)}
+	if f.Kind == cli.BadOutput {
+		out.Recovery.Raw = f.Detail
+	}
+	ran := false
+	if card != nil {
+		var tools int
+		if ran, tools = card.seen(); tools > 0 {
+			out.Failure += " " + p.Text("turn.ran", tools)
+		}
+	}
+	if f.Kind != cli.LimitReached || e.opts.Limits != orchestrator.LimitWait || ran || !out.Recovery.Offers(orchestrator.ActionLater) || !t.Prompt.Rights.OfChat() {
+		return out
+	}
+	if _, err := e.later(ctx, t, out.Recovery.At); err != nil {
+		e.log.Error("have a turn run when the limit of its agent ends", "turn", t.ID, "err", err)
+		return out
+	}
+	out.Failure += " " + p.Text("turn.runs-at", p.Clock(out.Recovery.At.Local(), e.now()))
+	out.Recovery.Offer = []orchestrator.Action{orchestrator.ActionDrop}
+	return out
+}
+
+// recovery is what a user can do about a failure of a turn: of what its kind has, what can be done of this turn.
+func (e *Engine) recovery(ctx context.Context, t orchestrator.Turn, f *cli.Failure) orchestrator.Recovery {
+	r := orchestrator.Recovery{Kind: f.Kind}
+	later := e.opts.Jobs != nil && f.ResetAt.After(e.now()) && !orchestrator.IsJobTurn(t.ID)
+	for _, a := range orchestrator.RemedyOf(f.Kind).Offer {
+		switch a {
+		case orchestrator.ActionLater:
+			if !later {
+				continue
+			}
+			r.At = f.ResetAt
+		case orchestrator.ActionDrop:
+			if !later {
+				continue
+			}
+		case orchestrator.ActionAgain:
+			if later { // it would fail
+				continue
+			}
+		case orchestrator.ActionHandOff:
+			if r.Other, _ = e.opts.Gateway.Substitute(ctx, t.Sandbox, f.Agent); r.Other == "" {
+				continue
+			}
+		}
+		r.Offer = append(r.Offer, a)
+	}
+	return r
+}
