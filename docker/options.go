@@ -26,6 +26,11 @@ const (
 	programFile = programDir + "/ductor-runner"
 )
 
+// ToolProgram is the command by which an agent in a container reaches tools that ServeTools serves.
+func ToolProgram(verb string) (path string, args []string) {
+	return programFile, []string{verb, runsDir}
+}
+
 // Network is what a container may reach.
 type Network string
 

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 
 	"ductor/cli/gemini/guard"
@@ -11,6 +13,7 @@ import (
 	"ductor/docker/homes"
 	"ductor/internal/rooted"
 	"ductor/internal/runner"
+	"ductor/mcp/relay"
 )
 
 func main() {
@@ -27,7 +30,23 @@ func main() {
 		os.Exit(rooted.Main(args[1:], os.Stdin, os.Stdout))
 	case guard.Verb:
 		os.Exit(guard.Main(args[1:], os.Stdout))
+	case relay.Verb:
+		os.Exit(relayTools(args[1:]))
 	default:
 		os.Exit(runner.Inside(args, os.Stdin, os.Stdout, os.Stderr))
 	}
+}
+
+// relayTools carries what an agent says to the tools of ductor. args are the directory of the runner.
+func relayTools(args []string) int {
+	if len(args) != 1 {
+		fmt.Fprintln(os.Stderr, "usage: ductor-runner "+relay.Verb+" DIR; agents start it")
+		return 2
+	}
+	r := relay.Relay{Token: os.Getenv(relay.TokenVar), Dial: func(ctx context.Context) (net.Conn, error) { return runner.DialTools(ctx, args[0]) }}
+	if err := r.Run(context.Background(), os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, relay.Verb+":", err)
+		return 1
+	}
+	return 0
 }

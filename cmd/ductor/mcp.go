@@ -14,7 +14,7 @@ import (
 // mcpCommand is the program that agents start to get the tools of ductor.
 func mcpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "mcp",
+		Use:   relay.Verb,
 		Short: "Give an agent that ductor runs the tools of ductor, by the Model Context Protocol",
 		Long: "An agent that ductor runs starts this command, and speaks the Model Context Protocol with it on standard input and output. " +
 			"The environment of the agent says for which chat.",

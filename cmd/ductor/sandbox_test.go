@@ -187,6 +187,12 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(real.Work, "asked.txt")); err != nil || string(b) != "asked\n" {
 		t.Errorf("what was allowed made %q, %v", b, err)
 	}
+	town.say(`[[start]] [[call send_message args="{\"text\":\"out of the box\"}"]] [[call ask_user args="{\"question\":\"Which?\",\"options\":[\"Blue\"]}"]] [[text "it was told"]]`)
+	town.await("out of the box")
+	town.pressOn(town.awaitButton("Blue"), "Blue")
+	if m := town.awaitDone(5); !strings.Contains(m.Text, "it was told") {
+		t.Errorf("after calls of tools it says %q", m.Text)
+	}
 	town.say("/model")
 	if m := town.await("model of codex"); len(m.Keyboard) < 3 {
 		t.Errorf("the menu has no models of the Codex inside: %q %+v", m.Text, m.Keyboard)

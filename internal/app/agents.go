@@ -66,6 +66,7 @@ func (a agents) runEnvOf(b *environment.Sandbox) service.RunEnv {
 // runEnvs lists all open sandboxes.
 func (a *App) runEnvs() (all []service.RunEnv) {
 	for _, b := range a.envs.Sandboxes.All() {
+		a.serveSandbox(b)
 		all = append(all, a.agents().runEnvOf(b))
 	}
 	return all
@@ -77,6 +78,7 @@ func (a *App) openRunEnv(in cli.Sandbox) (service.RunEnv, bool) {
 	if b == nil {
 		return service.RunEnv{}, false
 	}
+	a.serveSandbox(b)
 	return a.agents().runEnvOf(b), true
 }
 

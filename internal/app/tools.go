@@ -3,12 +3,15 @@ package app
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
 
 	"ductor/cli"
 	"ductor/cli/naming"
+	"ductor/docker"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/mcp"
 	"ductor/mcp/relay"
@@ -42,18 +45,30 @@ func (a *App) serveTools(ctx context.Context) {
 
 // toolServers are what an agent of a conversation gets tools from.
 func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.AgentEnv) []cli.ToolServer {
-	if a.tools == nil || env.Sandbox != "" {
+	if a.tools == nil {
 		return nil
 	}
-	program, err := os.Executable()
-	if err != nil {
+	server := cli.ToolServer{
+		Name: mcp.Name, Trusted: true, Timeout: toolPatience(a.cfg.Agents), Env: map[string]string{relay.TokenVar: a.tools.Token(in, env.Agent)},
+	}
+	if env.Sandbox != "" {
+		server.Path, server.Args = docker.ToolProgram(relay.Verb)
+		return []cli.ToolServer{server}
+	}
+	var err error
+	if server.Path, err = os.Executable(); err != nil {
 		a.Log.Warn("agents get no tools of ductor", "err", fmt.Errorf("find this program: %w", err))
 		return nil
 	}
-	return []cli.ToolServer{{
-		Name: mcp.Name, Path: program, Args: []string{"mcp"}, Trusted: true, Timeout: toolPatience(a.cfg.Agents),
-		Env: map[string]string{relay.TokenVar: a.tools.Token(in, env.Agent), relay.DirVar: a.cfg.Storage.Dir},
-	}}
+	server.Args, server.Env[relay.DirVar] = []string{relay.Verb}, a.cfg.Storage.Dir
+	return []cli.ToolServer{server}
+}
+
+// serveSandbox gives the agents in a sandbox the tools, by the connection to its runner.
+func (a *App) serveSandbox(b *environment.Sandbox) {
+	if b.Launcher != nil && a.cfg.MCP.Enabled {
+		b.Launcher.Runs().ServeTools(func(conn net.Conn) { a.tools.ServeConn(context.Background(), conn) }) // it ends with the connection
+	}
 }
 
 // findModel finds the model that an agent means by a name.

@@ -15,7 +15,7 @@ var imports = map[string][]string{
 		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
 		"internal/store", "internal/store/sqlite", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/sim/telegram", "mcp/relay",
 	},
-	"cmd/ductor-runner": {"internal/runner", "internal/rooted", "docker/homes", "cli/gemini/guard", "cli/stored/files"},
+	"cmd/ductor-runner": {"mcp/relay", "internal/runner", "internal/rooted", "docker/homes", "cli/gemini/guard", "cli/stored/files"},
 	// The bench starts ductor as a process, and imports nothing of it.
 	"cmd/ductor-bench":       {"cmd/ductor-bench/floor", "internal/sim/agent", "internal/sim/script", "internal/sim/telegram"},
 	"cmd/ductor-bench/floor": {},

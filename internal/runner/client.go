@@ -49,6 +49,7 @@ func (e *VersionError) Error() string {
 type Client struct {
 	local         // on this machine
 	remote Remote // elsewhere; nil on this machine
+	tools  toolRelays
 	lifetime
 
 	linking sync.Mutex // held while a connection is made

@@ -57,7 +57,7 @@ func (c *Client) connect(ctx context.Context, effort Effort) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.takeBack(ctx, l); err != nil {
+	if err := errors.Join(c.takeBack(ctx, l), c.offerTools(ctx, l)); err != nil {
 		_ = l.conn.Close() // the next connection takes the runs back
 		return nil, err
 	}
@@ -228,8 +228,12 @@ func (c *Client) receive(l *link) {
 			break
 		}
 		r.body = body
-		if r.Seq == 0 && r.Status != nil {
+		switch {
+		case r.Seq == 0 && r.Status != nil:
 			c.ended(r)
+			continue
+		case r.Seq == 0 && r.Relay != "":
+			c.tools.take(c, l, r)
 			continue
 		}
 		l.mu.Lock()
@@ -242,6 +246,7 @@ func (c *Client) receive(l *link) {
 	}
 	_ = l.conn.Close()
 	close(l.lost)
+	c.tools.lose(l)
 	for broke := time.Now(); c.uses(l) && c.life.Err() == nil && slices.ContainsFunc(c.held(), func(r *Run) bool { return r.at() < runEnded }); {
 		_, err := c.connect(c.life, c.least())
 		switch {

@@ -138,3 +138,15 @@ func (i *input) release() {
 	_ = i.end.SetWriteDeadline(time.Unix(1, 0))
 	_ = i.end.Close()
 }
+
+// take writes to the agent's input. The log says before and after what is written.
+func (a *agent) take(seq uint64, p []byte) (position int64, err error) {
+	if a.in == nil {
+		return 0, os.ErrProcessDone
+	}
+	return a.in.write(p, func() { a.note(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
+		if n == int64(len(p)) {
+			a.note(lineEnd, n)
+		}
+	})
+}

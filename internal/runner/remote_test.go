@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -162,6 +163,55 @@ func TestARunElsewhere(t *testing.T) {
 	}
 	if runs, err := c.List(t.Context()); err != nil || len(runs) > 0 {
 		t.Errorf("%+v, %v", runs, err)
+	}
+}
+
+// Programs elsewhere talk to tools of the client, each over a relay of its own, and again after the connection broke.
+func TestToolsForProgramsElsewhere(t *testing.T) {
+	c, e := openElsewhere(t)
+	c.ServeTools(func(conn net.Conn) {
+		defer conn.Close()
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			if _, err := fmt.Fprintf(conn, "you say %s\n", lines.Text()); err != nil {
+				return
+			}
+		}
+	})
+	r := start(t, c, sh("sleep 60"))
+	talk := func(name string) (net.Conn, *bufio.Reader) {
+		t.Helper()
+		conn, err := DialTools(t.Context(), e.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReader(conn)
+		for i := range 3 {
+			fmt.Fprintf(conn, "%s %d\n", name, i)
+			if got, err := in.ReadString('\n'); err != nil || got != fmt.Sprintf("you say %s %d\n", name, i) {
+				t.Fatalf("%s hears %q, %v", name, got, err)
+			}
+		}
+		return conn, in
+	}
+	one, hears := talk("one")
+	two, _ := talk("two")
+	if err := two.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(one, "still there")
+	if got, err := hears.ReadString('\n'); err != nil || got != "you say still there\n" {
+		t.Errorf("after another one left: %q, %v", got, err)
+	}
+	e.cut()
+	if got, err := hears.ReadString('\n'); err == nil {
+		t.Errorf("after the connection broke it hears %q", got)
+	}
+	if _, err := c.List(t.Context()); err != nil { // connects again
+		t.Fatal(err)
+	}
+	three, _ := talk("three")
+	if err := errors.Join(three.Close(), r.Stop(t.Context(), 0)); err != nil {
+		t.Error(err)
 	}
 }
 

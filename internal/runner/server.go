@@ -63,6 +63,7 @@ type conn struct {
 	frames
 	pid  int
 	gone chan struct{} // closed when it broke
+	relaying
 }
 
 // tellWait is how long a client may take no bytes before its connection is cut: agents that end must not wait for it.
@@ -167,8 +168,8 @@ func peer(c *net.UnixConn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// serve handles the requests of a connection and returns when all are done. What says who owns a run is done in its order;
-// the rest is done each on a goroutine of its own.
+// serve handles the requests of a connection and returns when all are done. What says who owns a run, and what is relayed, is done in
+// its order; the rest is done each on a goroutine of its own.
 func (s *server) serve(c *conn) {
 	s.mu.Lock()
 	s.conns[c] = true
@@ -189,7 +190,7 @@ func (s *server) serve(c *conn) {
 			}
 			c.tell(r.of(q, err))
 		}
-		if q.Op == opAttach || q.Op == opDetach {
+		if q.Op == opAttach || q.Op == opDetach || q.Op == opRelay {
 			handle()
 		} else {
 			busy.Go(handle)
@@ -202,6 +203,7 @@ func (s *server) serve(c *conn) {
 	for _, a := range s.all() {
 		a.setOwner(c, nil)
 	}
+	s.endRelays(c)
 	busy.Wait()
 	_ = c.conn.Close()
 }
@@ -257,6 +259,8 @@ func (s *server) do(c *conn, q request, body []byte) (reply, error) {
 			r.List = append(r.List, a.info(true))
 		}
 		return r, nil
+	case opRelay:
+		return reply{}, s.relay(c, q.Run, body)
 	case opLookPath:
 		path, err := LookPath(q.Path)
 		return reply{Path: path}, err
@@ -373,18 +377,6 @@ func (a *agent) do(c *conn, q request, body []byte) (reply, error) {
 		return reply{}, a.collect()
 	}
 	return reply{}, fmt.Errorf("the runner cannot do %q", q.Op)
-}
-
-// take writes to the agent's input. The log says before and after what is written.
-func (a *agent) take(seq uint64, p []byte) (position int64, err error) {
-	if a.in == nil {
-		return 0, os.ErrProcessDone
-	}
-	return a.in.write(p, func() { a.note(lineBegin, int64(seq), int64(len(p))) }, func(n int64) {
-		if n == int64(len(p)) {
-			a.note(lineEnd, n)
-		}
-	})
 }
 
 // closeConns ends all connections.

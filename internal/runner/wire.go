@@ -36,6 +36,7 @@ const (
 	opPull       op = "pull"        // the output from Offset on, up to Length bytes; the reply waits for some, or for the end
 	opStderr     op = "stderr"      // the tail of standard error
 	opLookPath   op = "look path"   // where the program Path is
+	opRelay      op = "relay"       // the body, a line, between a program here and the client that serves tools; see Client.ServeTools
 )
 
 // request is something a client wants done; the reply of the same number answers it.
@@ -72,6 +73,7 @@ type reply struct {
 	Stderr string     `json:"stderr,omitempty"` // its tail; also beside Status
 	Lost   *LostError `json:"lost,omitempty"`   // in place of output
 	Path   string     `json:"path,omitempty"`
+	Relay  string     `json:"relay,omitempty"` // with Seq zero: the body is a line of this relay; none is its end
 
 	body []byte // output
 }

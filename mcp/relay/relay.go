@@ -15,7 +15,10 @@ import (
 )
 
 // TokenVar has the token by which ductor knows the agent that calls a tool. DirVar names the directory of ductor's socket.
+//
+// Verb is the first argument of a program that an agent starts for a Relay.
 const (
+	Verb     = "mcp"
 	TokenVar = "DUCTOR_MCP_TOKEN"
 	DirVar   = "DUCTOR_MCP_DIR"
 )
