@@ -53,6 +53,9 @@ type Options struct {
 
 	FileMarks bool // answers name files that are to be sent
 
+	Listener updates.Listener // turns speech into text; nil: users are told how to get one
+	Confirm  bool             // users confirm what was heard
+
 	Lang lang.Printer // of everything that users read
 
 	Outbox outbox.Options
@@ -208,12 +211,11 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	o := updates.RouterOptions{
 		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
 		Allow: b.opts.Allow, Trigger: b.opts.Trigger, AbortWords: b.opts.AbortWords, Receipts: b.opts.Receipts,
-		AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: b.opts.Now,
+		Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: b.opts.Now,
 	}
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
-		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, random: b.opts.Random, aliases: b.opts.Aliases,
-		lang: b.opts.Lang,
+		approvals: b.chat.approvals, queue: b.chat.queue, jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases,
 	}, o).router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)

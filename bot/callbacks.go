@@ -15,6 +15,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/sessions"
 	"ductor/bot/tgapi"
+	"ductor/bot/transcript"
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/lang"
@@ -60,13 +61,18 @@ type callbacks struct {
 	menus  *menu.Menus
 	lang   lang.Printer
 	log    *slog.Logger
+	screens
+}
 
+// screens act on their own buttons.
+type screens struct {
 	approvals *approval.Screen
 	restarts  *restarts
 	queue     *queueCards
 	jobs      *cron.Screen
 	sessions  *sessions.Screen
 	files     *files.Screen // nil: there are none
+	heard     *transcript.Screen
 }
 
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
@@ -74,7 +80,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	var text string
 	var notices []orchestrator.Message
 	var err error
-	if p.By.Of == orchestrator.RightsOfMember && act != actCancel && act != actStop {
+	if p.By.Of == orchestrator.RightsOfMember && act != actCancel && act != transcript.Action && act != actStop {
 		c.closer.Finish(ctx, p.By.Updates)
 		c.voice.Answer(ctx, p.Query, c.lang.Text("common.not-for-members"))
 		return
@@ -98,6 +104,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, notices, err = c.session(ctx, p, what)
 	case files.Action:
 		text, notices, err = c.file(ctx, p, what)
+	case transcript.Action:
+		text, err = c.transcript(ctx, p, what)
 	case actSteer:
 		text, err = c.steer(ctx, p, cli.TurnID(what))
 	case actInterrupt:
@@ -224,6 +232,12 @@ func (c *callbacks) file(ctx context.Context, p updates.Press, data string) (str
 	}
 	c.edit(p, a.Page)
 	return render.Cut(a.Text, 190), a.Messages, nil
+}
+
+func (c *callbacks) transcript(ctx context.Context, p updates.Press, data string) (string, error) {
+	text, page, err := c.heard.Press(ctx, p.By, data)
+	c.edit(p, page)
+	return text, err
 }
 
 // edit shows a page in the message of a press; a page without text leaves it as it is.

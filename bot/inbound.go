@@ -12,8 +12,8 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/sessions"
 	"ductor/bot/tgapi"
+	"ductor/bot/transcript"
 	"ductor/bot/updates"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -30,7 +30,7 @@ type parts struct {
 	files     *files.Sender     // nil: there are none
 	random    io.Reader         // of nonces
 	aliases   map[string]string // of models
-	lang      lang.Printer
+	confirms  bool              // users confirm what was heard of their speech
 }
 
 // handlers does what updates ask for.
@@ -40,6 +40,7 @@ type handlers struct {
 	approvals *approval.Screen
 	restarts  *restarts
 	jobs      *cron.Screen
+	heard     *transcript.Screen              // nil: what was heard is not asked about
 	beside    func(func(ctx context.Context)) // of the router
 }
 
@@ -48,15 +49,19 @@ var _ updates.Handler = (*handlers)(nil)
 func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
 	h := &handlers{approvals: p.approvals}
+	heard := transcript.New(transcript.Options{Journal: p.journal, Submit: p.desk.Submit, Lang: o.Lang})
+	if p.confirms {
+		h.heard = heard
+	}
 	menus := menu.New(menu.Options{
-		Service: p.desk, Aliases: p.aliases, Now: o.Now, Random: p.random, Lang: p.lang,
+		Service: p.desk, Aliases: p.aliases, Now: o.Now, Random: p.random, Lang: o.Lang,
 		Beside: func(f func(ctx context.Context)) { h.beside(f) },
 		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
 			p.voice.Edit(in, message, page.Text, page.Keyboard)
 		},
 	})
-	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice, lang: p.lang}
-	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Lang: p.lang, Log: o.Log})
+	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice, lang: o.Lang}
+	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Lang: o.Lang, Log: o.Log})
 	book := sessions.New(sessions.Options{
 		Sessions: p.sessions, Now: o.Now,
 		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
@@ -66,12 +71,14 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	})
 	browser := files.NewScreen(p.files)
 	h.commands = &commands{
-		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: p.lang, log: o.Log,
+		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		menus: menus, jobs: h.jobs, sessions: book, files: browser, uploads: o.Uploads,
 	}
 	h.callbacks = &callbacks{
-		desk: p.desk, closer: f, voice: p.voice, menus: menus, lang: p.lang, log: o.Log,
-		approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs, sessions: book, files: browser,
+		desk: p.desk, closer: f, voice: p.voice, menus: menus, lang: o.Lang, log: o.Log,
+		screens: screens{
+			approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs, sessions: book, files: browser, heard: heard,
+		},
 	}
 	return h
 }
@@ -89,7 +96,7 @@ func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.han
 
 // Reply passes a message to the approval, the question or the job that it is for; false if it is a prompt.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
-	return h.decided(ctx, in) || in.ReplyTo != 0 && h.changesJob(ctx, in)
+	return h.decided(ctx, in) || in.ReplyTo != 0 && (h.corrects(ctx, in) || h.changesJob(ctx, in))
 }
 
 // decided passes a message to the approval or the question that it is for; false if it is for none.
@@ -131,5 +138,46 @@ func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, na
 
 // Edited offers to start over the turn that runs, if it was the prompt of the edited message.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
+	shown, page, ok, err := h.callbacks.heard.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
+	if err != nil {
+		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
+	}
+	switch {
+	case ok && shown == 0: // the question is not in the chat yet
+		h.closer.Answer(ctx, in, page.Text, page.Keyboard)
+		return true
+	case ok:
+		h.voice.Edit(in.Conversation, shown, page.Text, page.Keyboard)
+		h.closer.Finish(ctx, in.Updates())
+		return true
+	}
 	return h.restarts.offer(ctx, in, message, text)
+}
+
+// Heard asks the sender of a spoken prompt whether it was heard right, where the owner wants that.
+func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt) bool {
+	if h.heard == nil {
+		return false
+	}
+	m, err := h.heard.Ask(ctx, p, in.Text)
+	if err != nil {
+		h.commands.log.Error("ask about a transcript", "updates", p.Updates, "err", err)
+		h.closer.Tell(ctx, in.Conversation, in.ID, p.Updates, h.commands.lang.Text("updates.not-stored"), nil)
+		return true
+	}
+	h.closer.Finish(ctx, p.Updates, m)
+	return true
+}
+
+// corrects says whether a message was a reply to a transcript, and finishes it if so.
+func (h *handlers) corrects(ctx context.Context, in *updates.Message) bool {
+	page, ok, err := h.callbacks.heard.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
+	if err != nil {
+		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
+	}
+	if ok {
+		h.voice.Edit(in.Conversation, in.ReplyTo, page.Text, page.Keyboard)
+		h.closer.Finish(ctx, in.Updates())
+	}
+	return ok
 }

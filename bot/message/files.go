@@ -7,29 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-
-	"ductor/orchestrator"
 )
-
-// filesPrefix begins the keys of owed messages that bring files of the spool.
-const filesPrefix = "files/"
-
-// ComposeFiles makes a message that brings files, to be stored with what caused it; see Compose. It is the nth of a request
-// that key names.
-func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) orchestrator.Message {
-	m := Compose(to, c)
-	m.Key = fmt.Sprint(filesPrefix, key, "/", n)
-	return m
-}
-
-// Composed says whether messages of a request were stored before.
-func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
-	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
-	if err != nil {
-		return false, fmt.Errorf("find a message: %w", err)
-	}
-	return row.State != "", nil
-}
 
 // Spool keeps the content of files until they are sent: it is read once, and sent as it was then.
 type Spool struct{ root *os.Root }

@@ -47,6 +47,26 @@ func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	return orchestrator.Message{Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode()}
 }
 
+// filesPrefix begins the keys of owed messages that bring files of the spool.
+const filesPrefix = "files/"
+
+// ComposeFiles makes a message that brings files, to be stored with what caused it; see Compose. It is the nth of a request
+// that key names.
+func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) orchestrator.Message {
+	m := Compose(to, c)
+	m.Key = fmt.Sprint(filesPrefix, key, "/", n)
+	return m
+}
+
+// Composed says whether messages of a request were stored before.
+func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
+	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
+	if err != nil {
+		return false, fmt.Errorf("find a message: %w", err)
+	}
+	return row.State != "", nil
+}
+
 // Post stores Markdown as one or more messages, as long as it takes.
 func (s *Messages) Post(ctx context.Context, to orchestrator.ConversationID, markdown string) error {
 	for _, part := range render.Split(render.Markdown(markdown), render.FullMessage) {

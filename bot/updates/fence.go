@@ -1,6 +1,7 @@
 package updates
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -54,7 +55,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	switch {
 	case m.Quote != nil:
 		quoted = m.Quote.Text
-	case r != nil && !me.wrote(r): // the agent knows its own words
+	case r != nil && (!me.wrote(r) || m.Date-r.Date > newSeconds): // the agent knows its own words of just now
 		quoted, _ = r.words()
 	}
 	if quoted == "" {
@@ -68,6 +69,9 @@ func contextOf(m *wireMessage, me Identity) string {
 func memberLine(m *wireMessage) string {
 	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
 }
+
+// newSeconds is how old a message of ours may be for the agent to know what a reply to it means.
+const newSeconds = 3600
 
 // quoteLimit bounds what is quoted before a prompt, in characters.
 const quoteLimit = 4000
@@ -99,4 +103,34 @@ func (o *wireOrigin) name() string {
 		return fencedName(o.Hidden)
 	}
 	return "somebody"
+}
+
+// words are the text of a message, wherever it stands, and its entities. A place and a contact are said in words.
+func (m *wireMessage) words() (string, []wireEntity) {
+	switch {
+	case m.Text != "":
+		return m.Text, m.Entities
+	case m.Caption == "":
+		return m.thing(), nil
+	}
+	return m.Caption, m.CaptionEntities
+}
+
+// thing says what a message is that has no text; empty for one that an agent has no use for. Names and addresses are
+// quoted, since others wrote them.
+func (m *wireMessage) thing() string {
+	switch {
+	case m.Contact != nil:
+		return "[Contact: " + fencedName(m.Contact.FirstName+" "+m.Contact.LastName) + ", phone " + fencedName(m.Contact.Phone) + "]"
+	case m.Location == nil:
+		return ""
+	}
+	kind, name := "Location", ""
+	if m.Location.Live > 0 {
+		kind = "Live location, as it was when it was sent"
+	}
+	if m.Venue != nil {
+		kind, name = "Place", fencedName(m.Venue.Title)+" at "+fencedName(m.Venue.Address)+", "
+	}
+	return fmt.Sprintf("[%s: %slatitude %.6f, longitude %.6f]", kind, name, m.Location.Latitude, m.Location.Longitude)
 }

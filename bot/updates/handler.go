@@ -2,6 +2,7 @@ package updates
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"ductor/orchestrator"
@@ -19,6 +20,8 @@ type Handler interface {
 	Reply(ctx context.Context, in *Message) bool
 	// Named is what a name before a prompt wants, such as the "fast" of "@fast explain this"; false if it is text.
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
+	// Heard takes a prompt that was spoken and that its sender is to confirm; false for one that is submitted at once.
+	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
 	// Edited takes an edit of a prompt that no longer waits, by its message and its new text; false if nothing comes of it.
 	Edited(ctx context.Context, in *Message, message int, text string) bool
 }
@@ -33,6 +36,14 @@ type Turns interface {
 	// Runs says whether a turn of the conversation runs. It waits for nothing.
 	Runs(id orchestrator.ConversationID) bool
 }
+
+// Listener turns speech into text. ErrNothingHeard if there is none in it.
+type Listener interface {
+	Transcribe(ctx context.Context, file string) (string, error)
+}
+
+// ErrNothingHeard says that there are no words in speech.
+var ErrNothingHeard = errors.New("nothing was said")
 
 // Signs shows what a user may miss. No method waits.
 type Signs interface {

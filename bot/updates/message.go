@@ -1,6 +1,7 @@
 package updates
 
 import (
+	"cmp"
 	"time"
 
 	"ductor/bot/render"
@@ -58,7 +59,17 @@ type fileRef struct {
 	name string
 	mime string
 	size int64
+	kind fileKind
 }
+
+// fileKind says what becomes of a file.
+type fileKind string
+
+// The kinds of files.
+const (
+	attached fileKind = ""       // it goes along with the prompt
+	speech   fileKind = "speech" // it is turned into the text of the prompt
+)
 
 // conversationOf is the conversation of a message. Replies in groups without topics carry a thread too, so the
 // thread counts only where Telegram says that it is a topic.
@@ -99,6 +110,11 @@ func readMessage(update int64, m *wireMessage, me Identity) *Message {
 func fileOf(m *wireMessage) *fileRef {
 	if d := m.Document; d != nil {
 		return &fileRef{id: d.FileID, name: d.Name, mime: d.MIME, size: d.Size}
+	}
+	for name, f := range map[string]*wireFile{"voice.ogg": m.Voice, "audio.mp3": m.Audio, "video-note.mp4": m.VideoNote} {
+		if f != nil {
+			return &fileRef{id: f.FileID, name: cmp.Or(f.Name, name), mime: f.MIME, size: f.Size, kind: speech}
+		}
 	}
 	var best *wirePhoto
 	for i, p := range m.Photo {

@@ -123,10 +123,8 @@ func TestFileOf(t *testing.T) {
 func TestUnsupported(t *testing.T) {
 	for raw, want := range map[string]lang.Key{
 		`{"message":{"sticker":{}}}`:            "updates.stickers",
-		`{"message":{"voice":{}}}`:              "updates.voice",
 		`{"message":{"new_chat_members":[]}}`:   "",
 		`{"message":{"pinned_message":{}}}`:     "",
-		`{"message":{"venue":1,"location":1}}`:  "updates.places",
 		`{"edited_message":{"location":{}}}`:    "",
 		`not json`:                              "",
 		`{"message":{"forum_topic_closed":{}}}`: "",

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	"ductor/bot/render"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -16,6 +18,7 @@ import (
 // submits the whole as one prompt.
 type receiver struct {
 	turns    Turns
+	listener Listener // nil: none of the content is speech
 	handler  Handler
 	finisher *Finisher
 	signs    Signs
@@ -64,7 +67,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.finisher.answerMerged(ctx, parts[0], t.updates, r.uploads.Sentence(r.lang, err), nil)
+		r.finisher.answerMerged(ctx, parts[0], t.updates, r.sentence(err), nil)
 		return
 	}
 	r.submit(ctx, t, parts, files)
@@ -118,12 +121,55 @@ func (r *receiver) fetch(ctx context.Context, q *queue, t *task, parts []*Messag
 			r.acknowledge(p)
 		}
 		a, err := r.uploads.fetch(ctx, p)
+		if err == nil && p.file.kind == speech {
+			if err := r.listen(ctx, p, a.Path); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, a)
 	}
 	return files, nil
+}
+
+// unheard is an error of the listener.
+type unheard struct{ error }
+
+func (u unheard) Unwrap() error { return u.error }
+
+// listen makes the text of a message of what is said in its file.
+func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
+	said, err := r.listener.Transcribe(ctx, file)
+	if err != nil {
+		return unheard{err}
+	}
+	if in.forwarded {
+		said = fencedText(said)
+	}
+	if in.Text != "" {
+		said = in.Text + "\n" + said
+	}
+	in.Text = said
+	return nil
+}
+
+// sentence says to the user why a file did not become a part of the prompt.
+func (r *receiver) sentence(err error) string {
+	switch {
+	case errors.Is(err, ErrNothingHeard):
+		return r.lang.Text("updates.nothing-heard")
+	case errors.As(err, new(unheard)):
+		return r.lang.Text("updates.not-transcribed", render.Cut(render.OneLine(err.Error()), 300))
+	}
+	return r.uploads.Sentence(r.lang, err)
+}
+
+// isSpoken says whether a part of a prompt is speech.
+func isSpoken(parts []*Message) bool {
+	return slices.ContainsFunc(parts, func(p *Message) bool { return p.file != nil && p.file.kind == speech })
 }
 
 // submit stores the prompt as a turn, which marks the updates handled in the same transaction.
@@ -137,11 +183,15 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
-	receipt, err := r.turns.Submit(ctx, orchestrator.Prompt{
+	prompt := orchestrator.Prompt{
 		Conversation: first.Conversation, Person: first.User, Text: text, Attachments: files,
 		Message: first.ID, Updates: t.updates, Rights: orchestrator.Rights{Of: first.Rights},
 		Arrived: first.arrived,
-	}, wants)
+	}
+	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt) {
+		return
+	}
+	receipt, err := r.turns.Submit(ctx, prompt, wants)
 	switch {
 	case errors.Is(err, orchestrator.ErrShutdown):
 		return

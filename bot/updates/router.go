@@ -32,6 +32,7 @@ type RouterOptions struct {
 	Trigger     GroupTrigger
 	AbortWords  []string // bare words that abort in private chats while something runs
 	Receipts    Receipts
+	Listener    Listener      // nil: speech is not understood
 	AlbumWindow time.Duration // how long further files of an album are waited for; nothing is waited for unless positive
 	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
 
@@ -43,9 +44,8 @@ type RouterOptions struct {
 // Router reads updates and puts what they ask for into the queue of their conversation. It decides by the update alone and
 // waits only for the journal, so that one conversation never holds up another.
 type Router struct {
-	me         Identity
-	trigger    GroupTrigger
-	abortWords []string
+	me Identity
+	meaning
 
 	queues   *queues
 	finisher *Finisher
@@ -58,13 +58,20 @@ type Router struct {
 	log      *slog.Logger
 }
 
+// meaning says what messages mean to the bot.
+type meaning struct {
+	trigger    GroupTrigger
+	abortWords []string
+	listens    bool // to speech
+}
+
 // controlPatience is how long a command or a button may take; listing models asks the agents' CLIs.
 const controlPatience = 45 * time.Second
 
 // NewRouter makes a Router; Stop ends it.
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
-		turns: o.Turns, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
+		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
 		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, receipts: o.Receipts, lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
@@ -73,7 +80,7 @@ func NewRouter(o RouterOptions) *Router {
 		o.Finisher.Tell(context.Background(), t.conv, 0, t.updates, o.Lang.Text("updates.broke"), nil)
 	}
 	return &Router{
-		me: o.Me, trigger: o.Trigger, abortWords: o.AbortWords,
+		me: o.Me, meaning: meaning{trigger: o.Trigger, abortWords: o.AbortWords, listens: o.Listener != nil},
 		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
 		gate: newGate(o.Allow, o.Now, o.Log), follower: newFollower(), uploads: o.Uploads, lang: o.Lang, log: o.Log,
 	}
@@ -178,6 +185,9 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if !r.meant(m, in) {
 		return ignore
 	}
+	if in.file != nil && in.file.kind == speech && !r.listens {
+		return r.deaf(ctx, in)
+	}
 	if kind := unsupported(u.Raw); kind != "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
@@ -238,6 +248,15 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 	}
 	r.follower.add(in)
 	return r.say(ctx, in, r.lang.Text("updates.unsupported", r.lang.Text(kind)))
+}
+
+// deaf says how to have speech understood; of an album, once.
+func (r *Router) deaf(ctx context.Context, in *Message) fate {
+	if in.album != "" && r.follower.belongs(in) {
+		return ignore
+	}
+	r.follower.add(in)
+	return r.say(ctx, in, r.lang.Text("updates.no-transcriber"))
 }
 
 // edit changes the prompt of a message that still waits. Whether it does only the domain knows.

@@ -50,6 +50,12 @@ type wireMessage struct {
 	MediaGroup      string       `json:"media_group_id"`
 	Photo           []wirePhoto  `json:"photo"`
 	Document        *wireFile    `json:"document"`
+	Voice           *wireFile    `json:"voice"`
+	Audio           *wireFile    `json:"audio"`
+	VideoNote       *wireFile    `json:"video_note"`
+	Location        *wirePlace   `json:"location"`
+	Venue           *wireVenue   `json:"venue"` // with its place as the location, too
+	Contact         *wireContact `json:"contact"`
 
 	ReplyTo      *wireMessage    `json:"reply_to_message"`
 	Quote        *wireQuote      `json:"quote"`
@@ -94,6 +100,23 @@ type wireFile struct {
 	Size   int64  `json:"file_size"`
 }
 
+type wirePlace struct {
+	Latitude  float64 `json:"latitude"`
+	Longitude float64 `json:"longitude"`
+	Live      int     `json:"live_period"` // seconds; 0 for a place that stays
+}
+
+type wireVenue struct {
+	Title   string `json:"title"`
+	Address string `json:"address"`
+}
+
+type wireContact struct {
+	Phone     string `json:"phone_number"`
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+}
+
 type wireQuote struct {
 	Text   string `json:"text"`
 	Manual bool   `json:"is_manual"`
@@ -115,14 +138,6 @@ func (u wireUser) name() string {
 }
 
 func (c wireChat) private() bool { return c.Type == "private" }
-
-// words are the text of a message, wherever it stands, and its entities.
-func (m *wireMessage) words() (string, []wireEntity) {
-	if m.Text != "" {
-		return m.Text, m.Entities
-	}
-	return m.Caption, m.CaptionEntities
-}
 
 // unsupported names the kind of a message that holds nothing for an agent, or gives "" for a message that
 // people did not write, such as "joined the group".
@@ -146,14 +161,8 @@ var unsupportedKinds = []struct {
 	say   lang.Key
 }{
 	{"sticker", "updates.stickers"},
-	{"voice", "updates.voice"},
-	{"video_note", "updates.video-notes"},
 	{"video", "updates.videos"},
-	{"audio", "updates.music"},
 	{"animation", "updates.animations"},
-	{"contact", "updates.contacts"},
-	{"venue", "updates.places"},
-	{"location", "updates.places"},
 	{"poll", "updates.polls"},
 	{"dice", "updates.dice"},
 	{"game", "updates.games"},

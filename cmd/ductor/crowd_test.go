@@ -142,7 +142,7 @@ func tellBroken(t testing.TB, stall time.Duration, cases []broken) {
 func TestUnsupportedAndUnreadableMessagesAreTold(t *testing.T) {
 	town := newTown(t, nil)
 	town.chat.Person().SendVoice(town.chat, []byte("hello"))
-	town.await("voice")
+	town.await("I cannot listen yet")
 	town.chat.Person().SendSticker(town.chat, "👍")
 	town.await("ticker")
 	town.srv.InjectRaw(func(id telegram.UpdateID) string {

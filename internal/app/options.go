@@ -42,6 +42,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
 		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg), Log: log,
 		Aliases: map[string]string{}, SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
+		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 	}
 	for name, a := range cfg.Models {
 		o.Aliases[name] = a.Use

@@ -124,6 +124,7 @@ func (c *Config) checkDurations(p *problems) {
 		{"agents.tool_stall", c.Agents.ToolStall, time.Second, 7 * day},
 		{"agents.grace", c.Agents.Grace, 0, time.Minute},
 		{"agents.stale_after", c.Agents.StaleAfter, time.Minute, 30 * day},
+		{"voice.timeout", c.Voice.Timeout, time.Second, time.Hour},
 		{"permissions.ask_timeout", c.Permissions.AskTimeout, 10 * time.Second, 7 * day},
 		{"agents.orphan_after", c.Agents.OrphanAfter, time.Second, 30 * day},
 	} {

@@ -22,6 +22,7 @@ type Config struct {
 	MCP         MCP              `toml:"mcp"`
 	Projects    Projects         `toml:"projects"`
 	Files       Files            `toml:"files"`
+	Voice       Voice            `toml:"voice"`
 	Sandbox     Sandbox          `toml:"sandbox"`
 	Roles       map[string]Role  `toml:"roles"`  // by name; nil for none
 	Models      map[string]Alias `toml:"models"` // by name; nil for none
@@ -185,6 +186,16 @@ type Files struct {
 	Marker bool `toml:"marker"` // agents may name a file in an answer, and are told how
 }
 
+// Voice is how speech becomes text: by a program or an endpoint. With neither it does not.
+type Voice struct {
+	Command []string      `toml:"command"`
+	URL     string        `toml:"url"`
+	Model   string        `toml:"model"`    // of the endpoint
+	KeyFrom string        `toml:"key_from"` // the variable that has its key
+	Timeout time.Duration `toml:"timeout"`
+	Confirm bool          `toml:"confirm"`
+}
+
 // Role is a system prompt by name.
 type Role struct {
 	Prompt string `toml:"prompt"`
@@ -300,6 +311,7 @@ func defaults() Config {
 		MCP:         MCP{Enabled: true},
 		Projects:    Projects{Roots: []string{"~/ductor"}},
 		Files:       Files{Marker: true},
+		Voice:       Voice{Command: []string{}, Model: "whisper-1", KeyFrom: "OPENAI_API_KEY", Timeout: 2 * time.Minute},
 		Sandbox:     Sandbox{SandboxSetting: defaultSandboxSetting()},
 		Heartbeat:   defaultHeartbeat(),
 		Webhooks:    Webhooks{Listen: "127.0.0.1:8787"},

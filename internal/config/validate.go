@@ -64,7 +64,24 @@ func (c *Config) check() problems {
 	c.checkPlaces(&p)
 	c.checkSandbox(&p)
 	c.checkTasks(&p)
+	c.checkVoice(&p)
 	return p
+}
+
+func (c *Config) checkVoice(p *problems) {
+	v := c.Voice
+	if len(v.Command) > 0 && v.Command[0] == "" {
+		p.add("voice.command", "begins with an empty word; name a program first")
+	}
+	if v.URL == "" {
+		return
+	}
+	if u, err := url.Parse(v.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		p.add("voice.url", "should be a URL such as https://api.openai.com/v1/audio/transcriptions")
+	}
+	if len(v.Command) > 0 {
+		p.add("voice.url", "is set beside voice.command; choose one")
+	}
 }
 
 func (c *Config) checkTelegram(p *problems) {
@@ -230,6 +247,9 @@ func (c *Config) doubts() []string {
 	}
 	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
 		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")
+	}
+	if strings.HasPrefix(c.Voice.URL, "http://") && !loopback(c.Voice.URL) {
+		all = append(all, "voice.url is not encrypted: whoever is on the way can read the key and hear what you say")
 	}
 	return append(all, c.sandboxDoubts()...)
 }

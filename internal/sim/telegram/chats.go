@@ -52,6 +52,7 @@ type Chat struct {
 	drafts   []Draft
 	changed  signal
 	bucket   *bucket
+	noFiles  bool // the bot may not send any
 }
 
 // Private is the chat of the bot with a person, who is made if unknown and counts as having pressed Start.

@@ -19,12 +19,20 @@ const (
 	photoKind    mediaKind = "photo"
 	documentKind mediaKind = "document"
 	voiceKind    mediaKind = "voice"
+	audioKind    mediaKind = "audio"
+	noteKind     mediaKind = "video_note"
 )
 
 func (k mediaKind) folder() string { return string(k) + "s" }
 
 // maxPhoto is the size of the largest photo a bot uploads.
 const maxPhoto = 10 << 20
+
+// Bounds of the sides of a photo, in pixels: of their sum, and of one as a multiple of the other.
+const (
+	maxSides = 10_000
+	maxRatio = 20
+)
 
 // Media is the file of a message.
 type Media struct {
@@ -60,9 +68,10 @@ func (m *Media) wire(w *wireMessage) {
 	case photoKind:
 		small := photoSize{m.FileID + "-s", m.unique + "-s", min(90, m.width), min(90, m.height), min(m.Size, 1000)}
 		w.Photo = []photoSize{small, {m.FileID, m.unique, m.width, m.height, m.Size}}
-	case voiceKind:
+	case voiceKind, audioKind, noteKind:
 		seconds := 3
-		w.Voice = &wireFile{ID: m.FileID, Unique: m.unique, MIME: m.MIME, Size: m.Size, Duration: &seconds}
+		f := &wireFile{ID: m.FileID, Unique: m.unique, Name: m.Name, MIME: m.MIME, Size: m.Size, Duration: &seconds}
+		*map[mediaKind]**wireFile{voiceKind: &w.Voice, audioKind: &w.Audio, noteKind: &w.VideoNote}[mediaKind(m.Kind)] = f
 	default:
 		w.Document = &wireFile{ID: m.FileID, Unique: m.unique, Name: m.Name, MIME: m.MIME, Size: m.Size}
 	}
@@ -92,6 +101,33 @@ func (p *Person) SendDocument(c *Chat, f File, opts ...SendOption) Message {
 // SendVoice sends a voice message.
 func (p *Person) SendVoice(c *Chat, data []byte, opts ...SendOption) Message {
 	return p.sendFile(c, voiceKind, File{MIME: "audio/ogg", Data: data}, opts)
+}
+
+// SendAudio sends a piece of music or a recording.
+func (p *Person) SendAudio(c *Chat, f File, opts ...SendOption) Message {
+	return p.sendFile(c, audioKind, f, opts)
+}
+
+// SendVideoNote sends a round video message.
+func (p *Person) SendVideoNote(c *Chat, data []byte, opts ...SendOption) Message {
+	return p.sendFile(c, noteKind, File{Data: data}, opts)
+}
+
+// SendPlace sends a location, with a title and an address unless both are empty.
+func (p *Person) SendPlace(c *Chat, latitude, longitude float64, title, address string, opts ...SendOption) Message {
+	at := map[string]any{"latitude": latitude, "longitude": longitude}
+	extra := map[string]any{"location": at}
+	if title+address != "" {
+		extra["venue"] = map[string]any{"location": at, "title": title, "address": address}
+	}
+	return p.post(c, message{Message: Message{Service: "place"}, extra: extra}, opts)
+}
+
+// SendContact sends the name and number of a person.
+func (p *Person) SendContact(c *Chat, name, phone string, opts ...SendOption) Message {
+	return p.post(c, message{Message: Message{Service: "contact"}, extra: map[string]any{
+		"contact": map[string]any{"first_name": name, "phone_number": phone},
+	}}, opts)
 }
 
 // SendSticker sends a sticker: for bots that handle texts and files, an example of an unsupported message.
@@ -159,6 +195,9 @@ func (s *Server) sendMedia(q *request, kind mediaKind) (any, *Error) {
 	if Units(caption.text) > MaxCaption {
 		return nil, badRequest("message caption is too long")
 	}
+	if err := o.chat.takesFiles(kind); err != nil {
+		return nil, err
+	}
 	o.base.Media, o.base.Caption = media, true
 	o.base.Text, o.base.Entities = caption.text, caption.entities
 	return s.storeFromBot(o.chat, o.base).wire(), nil
@@ -180,8 +219,11 @@ func (s *Server) inputFile(q *request, kind mediaKind, value, field string) (*Me
 		return nil, badRequest("file %q of size %d bytes is too big for a photo", up.name, len(up.data))
 	}
 	if kind == photoKind {
-		if _, _, err := image.DecodeConfig(bytes.NewReader(up.data)); err != nil {
+		switch c, _, err := image.DecodeConfig(bytes.NewReader(up.data)); {
+		case err != nil:
 			return nil, badRequest("IMAGE_PROCESS_FAILED")
+		case c.Width+c.Height > maxSides || c.Width > maxRatio*c.Height || c.Height > maxRatio*c.Width:
+			return nil, badRequest("PHOTO_INVALID_DIMENSIONS")
 		}
 	}
 	return s.addMedia(kind, File{Name: up.name, MIME: up.mime, Data: up.data}), nil
@@ -214,6 +256,21 @@ func albumSize(q *request) int {
 	return max(1, len(list))
 }
 
+// ForbidFiles takes the right to send files from the bot.
+func (c *Chat) ForbidFiles() {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	c.noFiles = true
+}
+
+// takesFiles says whether the bot may send files of a kind. The caller holds mu.
+func (c *Chat) takesFiles(kind mediaKind) *Error {
+	if !c.noFiles {
+		return nil
+	}
+	return badRequest("not enough rights to send %ss to the chat", kind)
+}
+
 func (s *Server) sendMediaGroup(q *request) (any, *Error) {
 	var list []inputMedia
 	if json.Unmarshal([]byte(q.params["media"]), &list) != nil {
@@ -228,6 +285,12 @@ func (s *Server) sendMediaGroup(q *request) (any, *Error) {
 	o, err := s.outgoing(q)
 	if err != nil {
 		return nil, err
+	}
+	if err := o.chat.takesFiles(mediaKind(list[0].Type)); err != nil {
+		return nil, err
+	}
+	if q.params["reply_markup"] != "" {
+		return nil, badRequest("reply markup can't be specified for an album")
 	}
 	parts := make([]message, 0, len(list))
 	for _, one := range list {

@@ -120,6 +120,8 @@ type wireMessage struct {
 	Photo      []photoSize    `json:"photo,omitempty"`
 	Document   *wireFile      `json:"document,omitempty"`
 	Voice      *wireFile      `json:"voice,omitempty"`
+	Audio      *wireFile      `json:"audio,omitempty"`
+	VideoNote  *wireFile      `json:"video_note,omitempty"`
 	Caption    string         `json:"caption,omitempty"`
 	CapEnts    []entityJSON   `json:"caption_entities,omitempty"`
 	Markup     *wireMarkup    `json:"reply_markup,omitempty"`
@@ -131,6 +133,9 @@ type wireMessage struct {
 	MovedTo    any            `json:"migrate_to_chat_id,omitempty"`
 	MovedFrom  any            `json:"migrate_from_chat_id,omitempty"`
 	Sticker    any            `json:"sticker,omitempty"`
+	Location   any            `json:"location,omitempty"`
+	Venue      any            `json:"venue,omitempty"`
+	Contact    any            `json:"contact,omitempty"`
 }
 
 // entityJSON is an entity on the wire, with the person of a text_mention.
@@ -176,6 +181,7 @@ func (m *message) wireAlone() *wireMessage {
 	w.AgainTopic, w.NamedTopic = m.extra["forum_topic_reopened"], m.extra["forum_topic_edited"]
 	w.MovedTo, w.MovedFrom = m.extra["migrate_to_chat_id"], m.extra["migrate_from_chat_id"]
 	w.Sticker = m.extra["sticker"]
+	w.Location, w.Venue, w.Contact = m.extra["location"], m.extra["venue"], m.extra["contact"]
 	if pinned, ok := m.extra["pinned_message"].(*message); ok {
 		w.Pinned = pinned.wireAlone()
 	}

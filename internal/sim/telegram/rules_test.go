@@ -141,6 +141,7 @@ func TestRules(t *testing.T) {
 		{"no document", "sendDocument", p{"chat_id": 7}, "400 Bad Request: there is no document in the request"},
 		{"unknown file", "sendDocument", p{"chat_id": 7, "document": "abc"}, "400 Bad Request: wrong file identifier/HTTP URL specified"},
 		{"album of one", "sendMediaGroup", p{"chat_id": 7, "media": []p{{"type": "photo", "media": "x"}}}, "400 Bad Request: there must be from 2 to 10 messages in the album"},
+		{"album with buttons", "sendMediaGroup", p{"chat_id": 7, "reply_markup": "{}", "media": []p{{"type": "photo", "media": "x"}, {"type": "photo", "media": "y"}}}, "400 Bad Request: reply markup can't be specified for an album"},
 		{"get an unknown file", "getFile", p{"file_id": "abc"}, "400 Bad Request: wrong file_id or the file is temporarily unavailable"},
 		{"draft in a group", "sendMessageDraft", p{"chat_id": forum, "draft_id": 1, "text": "x"}, "400 Bad Request: TEXTDRAFT_PEER_INVALID"},
 

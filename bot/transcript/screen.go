@@ -1,0 +1,188 @@
+// Package transcript is the screen on which users say whether what was heard of their speech is what they said.
+package transcript
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Action is the action of the buttons of a Screen.
+const Action = "V"
+
+// The ops of the buttons. The number of the spoken message follows.
+const (
+	opSend    = "s"
+	opDiscard = "d"
+)
+
+// Journal keeps transcripts, and finds the messages that show them; see orchestrator.Journal.
+type Journal interface {
+	SaveCard(ctx context.Context, key string, content []byte) error
+	LoadCard(ctx context.Context, key string) (content []byte, err error)
+	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
+	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
+}
+
+// Options are what a Screen is made of. All are required.
+type Options struct {
+	Journal Journal
+	Submit  func(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
+	Lang    lang.Printer
+}
+
+// Screen asks about transcripts. A transcript waits in the journal, so its buttons work after a restart, and a press acts
+// once. Calls about one conversation are made one at a time.
+type Screen struct{ Options }
+
+// New makes a Screen.
+func New(o Options) *Screen { return &Screen{o} }
+
+// waiting is a prompt that waits for its sender.
+type waiting struct {
+	Person  orchestrator.PersonID `json:"person"`
+	Of      orchestrator.RightsOf `json:"of"`
+	Before  string                `json:"before"` // stands before the transcript in the prompt
+	Text    string                `json:"text"`
+	Arrived time.Time             `json:"arrived"`
+	Taken   int64                 `json:"taken"` // the update that sent it or put it aside; 0 while it waits
+}
+
+const keyPrefix = "voice/"
+
+func keyOf(in orchestrator.ConversationID, spoken int) string {
+	return fmt.Sprint(keyPrefix, in.Key(), "/", spoken)
+}
+
+// Ask keeps a prompt that was spoken, and gives the message that asks about it. said is the end of the prompt's text: what
+// was heard.
+func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (orchestrator.Message, error) {
+	before, _ := strings.CutSuffix(p.Text, said)
+	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: said, Arrived: p.Arrived}
+	if err := s.save(ctx, keyOf(p.Conversation, p.Message), w); err != nil {
+		return orchestrator.Message{}, err
+	}
+	page := s.page(w, p.Message)
+	m := message.Compose(p.Conversation, message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: p.Message})
+	m.Key = keyOf(p.Conversation, p.Message)
+	return m, nil
+}
+
+// shownMost bounds what is shown of a transcript, in UTF-16 units.
+const shownMost = 3000
+
+func (s *Screen) page(w waiting, spoken int) tgapi.Page {
+	page := tgapi.Page{Text: "🎙 " + render.ShortenPlain(w.Text, shownMost)}
+	if w.Taken != 0 {
+		return page
+	}
+	page.Text += "\n\n" + s.Lang.Text("transcript.is-it-right")
+	for _, b := range []struct {
+		op  string
+		key lang.Key
+	}{{opSend, "transcript.send"}, {opDiscard, "transcript.discard"}} {
+		data, _ := tgapi.ButtonData(Action, b.op+strconv.Itoa(spoken))
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: s.Lang.Text(b.key), Data: data}})
+	}
+	return page
+}
+
+// Press acts on a button: text answers the press, and page is what the message is to show; without text it stays.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (text string, page tgapi.Page, err error) {
+	spoken, err := strconv.Atoi(strings.TrimLeft(data, opSend+opDiscard))
+	if err != nil || len(by.Updates) == 0 {
+		return s.Lang.Text("common.stale-button"), page, nil
+	}
+	key := keyOf(by.Conversation, spoken)
+	w, there, err := s.load(ctx, key)
+	switch {
+	case err != nil:
+		return "", page, err
+	case !there || w.Taken != 0 && w.Taken != by.Updates[0]:
+		return s.Lang.Text("common.stale-button"), page, nil
+	case by.Of == orchestrator.RightsOfMember && by.Person != w.Person:
+		return "", page, orchestrator.ErrNotListed
+	}
+	w.Taken = by.Updates[0]
+	if err := s.save(ctx, key, w); err != nil {
+		return "", page, err
+	}
+	if strings.HasPrefix(data, opDiscard) {
+		return s.Lang.Text("transcript.discarded"), tgapi.Page{Text: s.Lang.Text("transcript.discarded")}, nil
+	}
+	receipt, err := s.Submit(ctx, orchestrator.Prompt{
+		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
+		Rights: orchestrator.Rights{Of: w.Of}, Arrived: w.Arrived,
+	}, orchestrator.Wants{})
+	if err == nil && !receipt.Full {
+		return "", s.page(w, spoken), nil
+	}
+	text = s.Lang.Text("bot.queue-full")
+	w.Taken = 0
+	if saved := s.save(ctx, key, w); saved != nil && err == nil {
+		err = saved
+	}
+	return text, page, err
+}
+
+// Edited takes the text of a spoken message that its sender edited for the right transcript: the message with a number then
+// shows page. False if no transcript of it waits.
+func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, spoken int, text string) (shown int, page tgapi.Page, ok bool, err error) {
+	key := keyOf(in, spoken)
+	w, there, err := s.load(ctx, key)
+	if err != nil || !there || w.Taken != 0 || w.Person != by || text == "" {
+		return 0, page, false, err
+	}
+	w.Text = text
+	if err := s.save(ctx, key, w); err != nil {
+		return 0, page, false, err
+	}
+	m, err := s.Journal.FindMessage(ctx, key)
+	return m.ID, s.page(w, spoken), err == nil, err
+}
+
+// Replied is Edited for a reply to the message that shows a transcript.
+func (s *Screen) Replied(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, to int, text string) (page tgapi.Page, ok bool, err error) {
+	m, err := s.Journal.MessageAt(ctx, in, to)
+	if err != nil {
+		return page, false, fmt.Errorf("find a transcript: %w", err)
+	}
+	rest, is := strings.CutPrefix(m.Key, keyPrefix)
+	spoken, bad := strconv.Atoi(rest[strings.LastIndexByte(rest, '/')+1:])
+	if !is || bad != nil {
+		return page, false, nil
+	}
+	_, page, ok, err = s.Edited(ctx, in, by, spoken, text)
+	return page, ok, err
+}
+
+func (s *Screen) save(ctx context.Context, key string, w waiting) error {
+	data, err := json.Marshal(w)
+	if err == nil {
+		err = s.Journal.SaveCard(ctx, key, data)
+	}
+	if err != nil {
+		return fmt.Errorf("keep a transcript: %w", err)
+	}
+	return nil
+}
+
+func (s *Screen) load(ctx context.Context, key string) (w waiting, there bool, err error) {
+	data, err := s.Journal.LoadCard(ctx, key)
+	if err == nil && data != nil {
+		err = json.Unmarshal(data, &w)
+	}
+	if err != nil {
+		return w, false, fmt.Errorf("load a transcript: %w", err)
+	}
+	return w, data != nil, nil
+}

@@ -1,0 +1,104 @@
+package transcript
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"ductor/bot/bottest"
+	"ductor/orchestrator"
+)
+
+// desk takes prompts.
+type desk struct {
+	prompts []orchestrator.Prompt
+	err     error
+	full    bool
+}
+
+func (d *desk) submit(_ context.Context, p orchestrator.Prompt, _ orchestrator.Wants) (orchestrator.Receipt, error) {
+	if d.err == nil && !d.full {
+		d.prompts = append(d.prompts, p)
+	}
+	return orchestrator.Receipt{Full: d.full}, d.err
+}
+
+var here = orchestrator.ConversationID{Chat: -5}
+
+func press(person orchestrator.PersonID, update int64, of orchestrator.RightsOf) orchestrator.Press {
+	return orchestrator.Press{Conversation: here, Person: person, Of: of, Updates: []int64{update}}
+}
+
+func ask(t *testing.T, s *Screen) {
+	t.Helper()
+	p := orchestrator.Prompt{Conversation: here, Person: 1, Message: 9, Text: "[From Ann]\nhello", Rights: orchestrator.Rights{Of: orchestrator.RightsOfMember}}
+	if m, err := s.Ask(t.Context(), p, "hello"); err != nil || !strings.HasPrefix(m.Key, "voice/-5/0/9") {
+		t.Fatalf("%+v, %v", m, err)
+	}
+}
+
+// However often and by whomever its buttons are pressed, a transcript becomes one prompt, of its sender.
+func TestPresses(t *testing.T) {
+	d := &desk{}
+	s := New(Options{Journal: bottest.NewJournal(), Submit: d.submit})
+	ask(t, s)
+	for _, data := range []string{"", "s", "sx", "s8", "d-1", "x9"} {
+		if text, page, err := s.Press(t.Context(), press(1, 1, ""), data); err != nil || page.Text != "" || !strings.Contains(text, "no longer") {
+			t.Errorf("%q: %q %+v %v", data, text, page, err)
+		}
+	}
+	elsewhere := press(1, 1, "")
+	elsewhere.Conversation.Chat = 7
+	if text, _, err := s.Press(t.Context(), elsewhere, "s9"); err != nil || !strings.Contains(text, "no longer") {
+		t.Errorf("from another chat: %q, %v", text, err)
+	}
+	if _, _, err := s.Press(t.Context(), press(2, 1, orchestrator.RightsOfMember), "s9"); !errors.Is(err, orchestrator.ErrNotListed) {
+		t.Errorf("another member: %v", err)
+	}
+	d.full = true
+	if text, page, err := s.Press(t.Context(), press(1, 2, ""), "s9"); err != nil || text == "" || page.Text != "" {
+		t.Errorf("with a full queue: %q, %+v, %v", text, page, err)
+	}
+	d.full, d.err = false, orchestrator.ErrShutdown
+	if _, _, err := s.Press(t.Context(), press(1, 3, ""), "s9"); !errors.Is(err, orchestrator.ErrShutdown) {
+		t.Errorf("at the end of ductor: %v", err)
+	}
+	d.err = nil
+	for _, update := range []int64{4, 4, 5} {
+		if _, _, err := s.Press(t.Context(), press(1, update, orchestrator.RightsOfMember), "s9"); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := s.Press(t.Context(), press(1, 6, ""), "d9"); err != nil {
+		t.Error(err)
+	}
+	// The same update again is the one that ductor may have died of; the store knows its turn.
+	if len(d.prompts) != 2 || d.prompts[0].Text != "[From Ann]\nhello" || d.prompts[0].Person != 1 || d.prompts[0].Rights.Of != orchestrator.RightsOfMember || d.prompts[1].Updates[0] != 4 {
+		t.Errorf("submitted %+v", d.prompts)
+	}
+}
+
+func TestCorrections(t *testing.T) {
+	d := &desk{}
+	s := New(Options{Journal: bottest.NewJournal(), Submit: d.submit})
+	ask(t, s)
+	if _, _, ok, err := s.Edited(t.Context(), here, 2, 9, "theirs"); ok || err != nil {
+		t.Errorf("another user corrects it: %t, %v", ok, err)
+	}
+	if _, _, ok, err := s.Edited(t.Context(), here, 1, 8, "other"); ok || err != nil {
+		t.Errorf("a message that was not spoken: %t, %v", ok, err)
+	}
+	if _, page, ok, err := s.Edited(t.Context(), here, 1, 9, "goodbye"); !ok || err != nil || !strings.Contains(page.Text, "goodbye") || len(page.Keyboard) != 2 {
+		t.Errorf("%+v, %t, %v", page, ok, err)
+	}
+	if _, page, err := s.Press(t.Context(), press(1, 4, ""), "s9"); err != nil || page.Keyboard != nil || page.Text != "🎙 goodbye" {
+		t.Errorf("%+v, %v", page, err)
+	}
+	if len(d.prompts) != 1 || d.prompts[0].Text != "[From Ann]\ngoodbye" {
+		t.Errorf("submitted %+v", d.prompts)
+	}
+	if _, _, ok, err := s.Edited(t.Context(), here, 1, 9, "too late"); ok || err != nil {
+		t.Errorf("it is corrected after it was sent: %t, %v", ok, err)
+	}
+}

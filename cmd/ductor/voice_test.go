@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// listeningTown has a transcriber that is a shell script.
+func listeningTown(t *testing.T, script string, change func(*config.Config)) *town {
+	t.Helper()
+	at := filepath.Join(t.TempDir(), "stand-in")
+	if err := os.WriteFile(at, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return newTown(t, func(c *config.Config) {
+		c.Voice.Command = []string{at}
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+func TestSpeechBecomesAPrompt(t *testing.T) {
+	town := listeningTown(t, `cat "$1"`, nil)
+	owner := town.chat.Person()
+	owner.SendVoice(town.chat, []byte(`[[text "voice heard"]]`))
+	town.await("voice heard")
+	owner.SendAudio(town.chat, telegram.File{Name: "memo.mp3", Data: []byte(`[[text "audio heard"]]`)})
+	town.await("audio heard")
+	owner.SendVideoNote(town.chat, []byte(`[[text "note heard"]]`))
+	town.await("note heard")
+	owner.SendVoice(town.chat, []byte("forwarded [[history]]"), telegram.Forwarding(owner))
+	town.awaitDone(4)
+	town.say("[[history]]")
+	if m := town.awaitDone(5); !strings.Contains(m.Text, "not by the user]") || !hasEntity(m, "blockquote", "forwarded") {
+		t.Errorf("a forwarded voice message is not fenced: %q", m.Text)
+	}
+}
+
+func TestATranscriberInTrouble(t *testing.T) {
+	town := listeningTown(t, `
+case "$(cat "$1")" in
+silence) echo ;;
+rubbish) head -c 1000 /dev/urandom; printf '\0' ;;
+hang) sleep 600 & sleep 600 ;;
+fail) echo "no model" >&2; exit 1 ;;
+*) cat "$1" ;;
+esac`, func(c *config.Config) { c.Voice.Timeout = 2 * time.Second })
+	for said, want := range map[string]string{"silence": "heard no words", "rubbish": "is no text", "hang": "took too long", "fail": "no model"} {
+		town.awaitAfter(town.chat.Person().SendVoice(town.chat, []byte(said)), want)
+	}
+	town.chat.Person().SendVoice(town.chat, []byte(`[[text "fine again"]]`))
+	town.await("fine again")
+}
+
+func TestATranscriptIsConfirmed(t *testing.T) {
+	town := listeningTown(t, `cat "$1"`, func(c *config.Config) { c.Voice.Confirm = true })
+	owner := town.chat.Person()
+	owner.SendVoice(town.chat, []byte(`[[text "first answer"]]`))
+	m := town.awaitKeyboard(telegram.Message{}, "✅ Send")
+	if !strings.Contains(m.Text, "first answer") || len(ended(town.chat.View())) > 0 {
+		t.Errorf("it asks %q", m.Text)
+	}
+	town.stop()
+	town.start()
+	town.pressOn(m, "✅ Send")
+	town.awaitDone(1)
+	owner.TapData(m, m.Keyboard[0][0].Data) // again, which asks nothing
+
+	spoken := owner.SendVoice(town.chat, []byte("wrong"))
+	town.await("wrong")
+	owner.Edit(spoken, `[[text "edited answer"]]`)
+	m = town.await("edited answer")
+	town.pressOn(m, "✅ Send")
+	town.awaitDone(2)
+
+	owner.SendVoice(town.chat, []byte("also wrong"))
+	m = town.await("also wrong")
+	owner.Send(town.chat, `[[text "replied answer"]]`, telegram.ReplyTo(m.ID))
+	m = town.await("replied answer")
+	town.pressOn(m, "✅ Send")
+	town.awaitDone(3)
+
+	owner.SendVoice(town.chat, []byte("discarded"))
+	town.pressOn(town.await("discarded"), "✖ Discard")
+	town.await("Discarded")
+	town.say(`[[text "last"]]`)
+	if m := town.awaitDone(4); !strings.Contains(m.Text, "last") || len(ended(town.chat.View())) != 4 {
+		t.Errorf("of %d answers the last is %q", len(ended(town.chat.View())), m.Text)
+	}
+}
+
+func TestThingsAreSaidInWords(t *testing.T) {
+	town := newTown(t, nil)
+	owner := town.chat.Person()
+	for i, c := range []struct {
+		send func()
+		want string
+	}{
+		{func() { owner.SendPlace(town.chat, 52.52, 13.405, "", "") }, "[Location: latitude 52.520000, longitude 13.405000]"},
+		{func() { owner.SendPlace(town.chat, 52.52, 13.405, "Zoo", "Hardenbergplatz 8") }, `[Place: "Zoo" at "Hardenbergplatz 8", latitude 52.520000`},
+		{func() { owner.SendContact(town.chat, "Ada [x]", "+49 30 1") }, `[Contact: "Ada [x]", phone "+49 30 1"]`},
+	} {
+		c.send()
+		if m := town.awaitDone(i + 1); !strings.Contains(m.Text, c.want) {
+			t.Errorf("the agent got %q, want %q", m.Text, c.want)
+		}
+	}
+}

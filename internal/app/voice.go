@@ -1,0 +1,32 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"ductor/bot/updates"
+	"ductor/cli"
+	"ductor/internal/config"
+	"ductor/internal/transcribe"
+)
+
+// listener turns speech into text; nil where the configuration names nothing that does.
+func listener(v config.Voice) updates.Listener {
+	if len(v.Command) == 0 && v.URL == "" {
+		return nil
+	}
+	return listening{transcribe.New(transcribe.Options{
+		Command: v.Command, Env: cli.ChildEnv(os.Environ(), cli.BaseEnv(), nil), URL: v.URL, Model: v.Model, Key: os.Getenv(v.KeyFrom), Timeout: v.Timeout,
+	})}
+}
+
+type listening struct{ *transcribe.Transcriber }
+
+func (l listening) Transcribe(ctx context.Context, file string) (string, error) {
+	said, err := l.Transcriber.Transcribe(ctx, file)
+	if errors.Is(err, transcribe.ErrNothing) {
+		return "", updates.ErrNothingHeard
+	}
+	return said, err
+}

@@ -1,0 +1,109 @@
+package transcribe
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// script makes a program of a shell script.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	at := filepath.Join(t.TempDir(), "stand-in")
+	if err := os.WriteFile(at, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func audio(t *testing.T) string {
+	t.Helper()
+	at := filepath.Join(t.TempDir(), "5_voice.ogg")
+	if err := os.WriteFile(at, []byte("OggS"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func TestCommands(t *testing.T) {
+	t.Setenv("SECRET_TOKEN", "s3cret")
+	for name, c := range map[string]struct {
+		script    string
+		args      []string
+		want, err string
+	}{
+		"the path comes last":        {`cat "$1"; echo " said"`, nil, "OggS said", ""},
+		"the path has its place":     {`echo "$1 $3"; cat "$2"`, []string{"-f", "{file}", "-x"}, "-f -x\nOggS", ""},
+		"colours and blank lines":    {`printf '\n\033[1mhello\033[0m\r\n world \n\n'`, nil, "hello \n world", ""},
+		"nothing":                    {`echo`, nil, "", "nothing was said"},
+		"blank audio of whisper":     {`echo "[BLANK_AUDIO]"`, nil, "", "nothing was said"},
+		"it fails":                   {`echo noise; echo "no model" >&2; exit 3`, nil, "", "stand-in: exit status 3 no model"},
+		"rubbish":                    {`head -c 100 /dev/urandom; printf '\0\377'`, nil, "", "is no text"},
+		"control characters":         {`printf 'a\001b'`, nil, "", "is no text"},
+		"endless":                    {`while :; do echo word word word word word word word word; done`, nil, "", "more than 64 kB"},
+		"it hangs":                   {`sleep 600 & sleep 600`, nil, "", "took too long"},
+		"it sees no secret":          {`echo "[$SECRET_TOKEN]$HOME"`, nil, "[]/home/me", ""},
+		"what it left does not hold": {`sleep 600 & echo done`, nil, "done", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wait := time.Minute
+			if name == "it hangs" {
+				wait = 500 * time.Millisecond
+			}
+			tr := New(Options{Command: append([]string{script(t, c.script)}, c.args...), Env: []string{"HOME=/home/me", "PATH=/usr/bin:/bin"}, Timeout: wait})
+			got, err := tr.Transcribe(t.Context(), audio(t))
+			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%q, %v; want %q, %q", got, err, c.want, c.err)
+			}
+		})
+	}
+	_, err := New(Options{Command: []string{"no-such-transcriber"}, Timeout: time.Minute}).Transcribe(t.Context(), audio(t))
+	if err == nil || !strings.Contains(err.Error(), "no-such-transcriber: executable file not found") {
+		t.Errorf("a program that is not there: %v", err)
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	answer, status := `{"text":" hello "}`, http.StatusOK
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f, h, err := r.FormFile("file")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		b, _ := io.ReadAll(f)
+		if string(b) != "OggS" || h.Filename != "5_voice.ogg" || r.FormValue("model") != "whisper-1" || r.Header.Get("Authorization") != "Bearer key-1" {
+			t.Errorf("asked with %q %q %q %q", b, h.Filename, r.FormValue("model"), r.Header.Get("Authorization"))
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer srv.Close()
+	tr := New(Options{URL: srv.URL + "/v1/audio/transcriptions", Model: "whisper-1", Key: "key-1", Timeout: time.Minute})
+	for _, c := range []struct {
+		answer    string
+		status    int
+		want, err string
+	}{
+		{`{"text":" hello "}`, 200, "hello", ""}, {`{"text":""}`, 200, "", "nothing was said"}, {`<html>`, 200, "", "is no text"}, {`{}`, 200, "", "is no text"},
+		{`{"error":{"message":"no quota"}}`, 429, "", "429 Too Many Requests no quota"}, {`oops`, 502, "", "502"}, {``, 302, "", "302"},
+		{`{"text":"` + strings.Repeat("x", mostText+1) + `"}`, 200, "", "64 kB"}, {strings.Repeat("x", 3*mostText), 200, "", "64 kB"},
+	} {
+		answer, status = c.answer, c.status
+		got, err := tr.Transcribe(t.Context(), audio(t))
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), srv.URL)) {
+			t.Errorf("%.40q: %q, %v; want %q, %q", c.answer, got, err, c.want, c.err)
+		}
+	}
+	srv.Close()
+	if _, err := tr.Transcribe(t.Context(), audio(t)); err == nil || strings.Contains(err.Error(), srv.URL) || errors.Is(err, ErrNothing) {
+		t.Errorf("an endpoint that is away: %v", err)
+	}
+}
