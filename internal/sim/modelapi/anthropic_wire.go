@@ -178,7 +178,7 @@ func anthropicFailure(e script.APIError) (kind, message string) {
 	return kind, message
 }
 
-func (w *messageWire) finish() error {
+func (w *messageWire) finish(reason script.EndReason) error {
 	if err := w.start(); err != nil {
 		return err
 	}
@@ -188,6 +188,12 @@ func (w *messageWire) finish() error {
 	stop := "end_turn"
 	if n := len(w.blocks); n > 0 && w.last()["type"] == "tool_use" {
 		stop = "tool_use"
+	}
+	switch reason {
+	case script.EndMaxTokens:
+		stop = "max_tokens"
+	case script.EndRefusal:
+		stop = "refusal"
 	}
 	if !w.c.stream {
 		content := w.blocks

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"ductor/internal/sim/script"
 )
@@ -86,25 +87,40 @@ func (w *geminiWire) call(name string, args map[string]any) error {
 	return w.part(map[string]any{"functionCall": map[string]any{"id": newID("fc_"), "name": name, "args": args}})
 }
 
-// fail ends the answer with an error: by its status, or by breaking off where the stream began.
+// fail ends the answer with an error: by its status, or in the stream where that began, bare and in one piece as Google does.
 func (w *geminiWire) fail(e script.APIError) error {
-	if w.started && w.c.stream {
-		return errCut
+	if !w.started || !w.c.stream {
+		setErrorHeaders(w.w, e)
+		writeJSON(w.w, e.Status, geminiError(e.Status, e.Message))
+		return nil
 	}
-	setErrorHeaders(w.w, e)
-	writeJSON(w.w, e.Status, geminiError(e.Status, e.Message))
-	return nil
+	b, err := json.Marshal(geminiError(e.Status, e.Message))
+	if err != nil {
+		return fmt.Errorf("encode error: %w", err)
+	}
+	time.Sleep(cutLinger) // a client that reads it together with what came before takes it for text
+	if _, err := w.w.Write(b); err != nil {
+		return fmt.Errorf("send error: %w", err)
+	}
+	return http.NewResponseController(w.w).Flush()
 }
 
-func (w *geminiWire) finish() error {
+func (w *geminiWire) finish(reason script.EndReason) error {
+	why := "STOP"
+	switch reason {
+	case script.EndMaxTokens:
+		why = "MAX_TOKENS"
+	case script.EndRefusal:
+		why = "SAFETY"
+	}
 	if !w.c.stream {
 		if w.parts == nil {
 			w.parts = []any{map[string]any{"text": ""}}
 		}
-		writeJSON(w.w, http.StatusOK, w.response(w.parts, "STOP"))
+		writeJSON(w.w, http.StatusOK, w.response(w.parts, why))
 		return nil
 	}
-	return w.send(w.response([]any{map[string]any{"text": ""}}, "STOP"))
+	return w.send(w.response([]any{map[string]any{"text": ""}}, why))
 }
 
 // decide answers a question that the CLI asks for itself: which model to take, and who speaks next.
@@ -117,5 +133,5 @@ func (w *geminiWire) decide() error {
 	if err := w.text(string(answer)); err != nil {
 		return err
 	}
-	return w.finish()
+	return w.finish("")
 }

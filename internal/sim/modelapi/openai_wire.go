@@ -276,7 +276,7 @@ func openAIFailure(e script.APIError) (kind, code, message string) {
 	return kind, code, message
 }
 
-func (w *responseWire) finish() error {
+func (w *responseWire) finish(reason script.EndReason) error {
 	if err := w.start(); err != nil {
 		return err
 	}
@@ -284,13 +284,21 @@ func (w *responseWire) finish() error {
 		return err
 	}
 	u := w.counted
-	r := w.response("completed")
+	status := "completed"
+	why := map[script.EndReason]string{script.EndMaxTokens: "max_output_tokens", script.EndRefusal: "content_filter"}[reason]
+	if why != "" {
+		status = "incomplete"
+	}
+	r := w.response(status)
 	r["usage"] = map[string]any{"input_tokens": u.Input, "output_tokens": u.Output, "total_tokens": u.Input + u.Output,
 		"input_tokens_details":  map[string]any{"cached_tokens": u.Cached},
 		"output_tokens_details": map[string]any{"reasoning_tokens": 7}}
+	if why != "" {
+		r["incomplete_details"] = map[string]any{"reason": why}
+	}
 	if !w.c.stream {
 		writeJSON(w.events.w, http.StatusOK, r)
 		return nil
 	}
-	return w.send("response.completed", map[string]any{"response": r})
+	return w.send("response."+status, map[string]any{"response": r})
 }

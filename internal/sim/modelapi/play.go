@@ -20,7 +20,8 @@ type wire interface {
 	use(tool string, input map[string]any) error // one that a server serves
 	usage(script.Usage)
 	fail(script.APIError) error
-	finish() error
+	// finish ends the answer: for reason, or as one that is done where that is empty.
+	finish(reason script.EndReason) error
 	began() bool // something was sent already
 }
 
@@ -35,6 +36,7 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 			w.usage(u)
 		}
 	}
+	var reason script.EndReason
 	for i, st := range steps {
 		var err error
 		switch st := st.(type) {
@@ -63,6 +65,10 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 			if !s.wearsOff(c.key(i), st.Times) {
 				err = drop(c, w)
 			}
+		case script.End:
+			if !s.wearsOff(c.key(i), st.Times) {
+				reason = st.Reason
+			}
 		case script.Crash:
 			err = errCut
 		case script.APIError:
@@ -74,7 +80,10 @@ func (s *Server) play(ctx context.Context, c conversation, w wire) error {
 			return err
 		}
 	}
-	return w.finish()
+	if reason == script.EndUnsaid && c.stream {
+		return nil
+	}
+	return w.finish(reason)
 }
 
 // call calls a tool of a server by the name under which the CLI offers it, which ends with the tool's own.

@@ -67,6 +67,8 @@ func brokenKindOf(name string) (kind, bool) {
 		return kind{"", func(*directive) Step { return Hang{} }}, true
 	case "drop":
 		return kind{"times", func(d *directive) Step { return Drop{d.number("times", 0, 1000)} }}, true
+	case "end":
+		return kind{"reason", endStep}, true
 	case "crash":
 		return kind{"code", func(d *directive) Step { return Crash{d.number("code", 1, 255), d.text("stderr", "")} }}, true
 	case "silent":
@@ -102,6 +104,16 @@ func errorStep(d *directive) Step {
 		Delay:      d.duration("delay", 0),
 		Message:    d.text("message", ""),
 	}
+}
+
+func endStep(d *directive) Step {
+	e := End{Reason: EndReason(d.must("reason")), Times: d.number("times", 0, 1000)}
+	switch e.Reason {
+	case EndMaxTokens, EndRefusal, EndUnsaid:
+	default:
+		d.fail("reason=%q is none of %s, %s, %s", e.Reason, EndMaxTokens, EndRefusal, EndUnsaid)
+	}
+	return e
 }
 
 func usageStep(d *directive) Step {

@@ -15,6 +15,7 @@
 //	[[question "Which?" secret=1 echo=1]]          ask in words; Codex's app server only
 //	[[error 429 retry_after=1 times=2]]            the model's API fails; for ever without times
 //	[[hang]] [[drop times=1]]                      silence for ever; the connection breaks in mid text
+//	[[end refusal times=1]]                        a model ends its answer: max-tokens, refusal, or unsaid for no reason given
 //	[[crash code=3]] [[silent]]                    the agent dies; the agent exits 0 without a result
 //	[[garbage bytes=64]] [[longline bytes=300000]] [[endlessline]]   what an agent prints when it is broken
 //	[[ignore-term]] [[hold-pipe for=60s]]          ignore SIGTERM; leave a process holding standard output

@@ -37,6 +37,9 @@ func TestDirectivesBecomeSteps(t *testing.T) {
 		"an error": {
 			`[[error 429 retry_after=1 times=2 delay=5ms]]`,
 			[]script.Step{script.APIError{Status: 429, RetryAfter: time.Second, Times: 2, Delay: 5 * time.Millisecond}}, ""},
+		"a model that ends its answer": {
+			`[[end refusal]][[end reason=unsaid times=2]]`,
+			[]script.Step{script.End{Reason: script.EndRefusal}, script.End{Reason: script.EndUnsaid, Times: 2}}, ""},
 		"broken agents": {
 			`[[hang]][[drop]][[crash code=3]][[silent]][[garbage bytes=7]][[longline 9]][[endlessline]][[ignore-term]][[hold-pipe for=2s]]`,
 			[]script.Step{script.Hang{}, script.Drop{}, script.Crash{Code: 3}, script.Silent{}, script.Garbage{Bytes: 7},

@@ -60,6 +60,22 @@ type Drop struct {
 	Times int // how often before it holds; 0 is for ever
 }
 
+// End has the model end its answer for another reason than that it is done.
+type End struct {
+	Reason EndReason
+	Times  int // how often; 0 is for ever
+}
+
+// EndReason is why a model ends an answer.
+type EndReason string
+
+// The reasons of an End.
+const (
+	EndMaxTokens EndReason = "max-tokens" // the answer became too long
+	EndRefusal   EndReason = "refusal"    // the model, or a filter, refuses to go on
+	EndUnsaid    EndReason = "unsaid"     // the stream ends in good order without saying why
+)
+
 // Crash ends the agent with Code and a last word on standard error.
 type Crash struct {
 	Code   int
@@ -113,6 +129,7 @@ func (APIError) step()    {}
 func (Sleep) step()       {}
 func (Hang) step()        {}
 func (Drop) step()        {}
+func (End) step()         {}
 func (Crash) step()       {}
 func (Silent) step()      {}
 func (Garbage) step()     {}
