@@ -41,7 +41,7 @@ func (r *reporter) notice(text string) bool {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		r.out.DropText(r.key) // the message begins anew
+		r.out.GiveUp(r.key) // the message begins anew
 		r.parted = true
 		r.out.Pass(cli.Status{Kind: cli.StatusRetrying})
 	case text == noticeCancelled, aboutFile(text):

@@ -70,7 +70,7 @@ func (f *flow) giveUp() {
 	f.open = false
 	for i := len(f.blocks) - 1; i >= 0; i-- {
 		b := f.blocks[i]
-		f.em.DropText(b.key)
+		f.em.GiveUp(b.key)
 		f.drop(b.tool.ID)
 	}
 }

@@ -146,7 +146,7 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	switch it.Type {
 	case "agentMessage":
 		if p.torn != "" && p.torn != it.ID {
-			p.out.DropText(p.torn)
+			p.out.GiveUp(p.torn)
 		}
 		p.torn, p.streaming = "", it.ID
 		p.comments[it.ID] = it.Phase == "commentary"

@@ -130,7 +130,7 @@ func (p *parser) end() {
 }
 
 func (p *parser) retry(f fields) {
-	p.out.DropText(p.message)
+	p.out.GiveUp(p.message)
 	p.status(cli.StatusRetrying, retryText(f.Reason))
 }
 

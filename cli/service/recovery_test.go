@@ -32,9 +32,9 @@ func TestServiceRecovery(t *testing.T) {
 			want: cli.Crashed, text: "half", runs: 1},
 		{name: "a crash after text that was taken back", live: func(em *turn.Emitter) {
 			em.Text("a", "half")
-			em.DropText("a")
+			em.GiveUp("a")
 			em.Finish(fail(cli.Crashed, 3))
-		}, want: cli.Crashed, runs: 1},
+		}, want: cli.Crashed, text: "half", runs: 1},
 		{name: "a crash after a tool", live: func(em *turn.Emitter) {
 			em.ToolStart(cli.ToolStarted{ID: "1"})
 			em.ToolEnd(cli.ToolEnded{ID: "1"})

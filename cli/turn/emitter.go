@@ -19,9 +19,9 @@ type Emitter struct {
 	session cli.SessionStarted
 	named   bool
 	blocks  []textBlock
-	text    strings.Builder // the answer so far: the blocks, parted by blank lines
+	text    strings.Builder // what was passed on of the answer: the blocks, parted by blank lines
+	again   int             // the length of the answer, where what follows in text was given up; see GiveUp
 	tools   []openTool
-	toolRan bool
 	done    bool
 	past    bool // what is told happened a while ago; see Past
 }
@@ -39,7 +39,7 @@ type openTool struct {
 
 // NewEmitter makes an Emitter that hands events to emit. now is the clock durations are taken from.
 func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
-	return &Emitter{agent: agent, now: now, emit: emit, started: now()}
+	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1}
 }
 
 // Past says that what is told from now on happened a while ago, when now says, until CaughtUp is passed on.
@@ -88,29 +88,34 @@ func (e *Emitter) FullText(key, text string) {
 		return
 	}
 	if text == "" { // nor should the separator stay
-		e.DropText(key)
+		e.retract(e.length() - e.blocks[last].start)
+		e.blocks = e.blocks[:last]
 		return
 	}
-	have := e.text.String()[e.blocks[last].start+e.blocks[last].sep:]
+	have := e.Answer()[e.blocks[last].start+e.blocks[last].sep:]
 	same := commonPrefix(have, text)
-	e.retract(len(have) - same)
+	if same < len(have) {
+		e.retract(len(have) - same)
+	}
 	e.add(text[same:])
 }
 
-// DropText retracts the last block if it is called key: the agent gave that message up.
-func (e *Emitter) DropText(key string) {
+// GiveUp says that the agent gave up the last block, if that is called key, and is about to say it anew. What it had said
+// stays until the new words differ, so that a stream that breaks again and again does not flicker, and for good if the turn
+// fails.
+func (e *Emitter) GiveUp(key string) {
 	last := len(e.blocks) - 1
 	if e.done || last < 0 || e.blocks[last].key != key {
 		return
 	}
-	e.retract(e.text.Len() - e.blocks[last].start)
+	e.again = e.blocks[last].start
 	e.blocks = e.blocks[:last]
 }
 
 // TakeBack retracts the whole answer.
 func (e *Emitter) TakeBack() {
 	if !e.done {
-		e.retract(e.text.Len())
+		e.retract(e.length())
 		e.blocks = nil
 	}
 }
@@ -127,7 +132,7 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	if e.done || e.toolOpen(t.ID) >= 0 {
 		return
 	}
-	e.toolRan = true
+	e.forget()
 	now := e.now()
 	if e.past {
 		t.At = now
@@ -160,14 +165,26 @@ func (e *Emitter) Pass(ev cli.Event) {
 	}
 }
 
-// Shown says whether any text or tool was passed on: then a run is not repeated without being asked.
-func (e *Emitter) Shown() bool { return e.toolRan || e.text.Len() > 0 }
-
 // OpenTools counts tools that have not ended.
 func (e *Emitter) OpenTools() int { return len(e.tools) }
 
-// Answer is the answer so far.
-func (e *Emitter) Answer() string { return e.text.String() }
+// Answer is the answer so far, without what was given up.
+func (e *Emitter) Answer() string { return e.text.String()[:e.length()] }
+
+// length is that of Answer.
+func (e *Emitter) length() int {
+	if e.again >= 0 {
+		return e.again
+	}
+	return e.text.Len()
+}
+
+// forget takes back what was given up and not said again.
+func (e *Emitter) forget() {
+	if e.again >= 0 {
+		e.retract(0)
+	}
+}
 
 // Finished says whether the Result went out.
 func (e *Emitter) Finished() bool { return e.done }
@@ -180,6 +197,9 @@ func (e *Emitter) Finish(r cli.Result) {
 	}
 	for len(e.tools) > 0 {
 		e.ToolEnd(cli.ToolEnded{ID: e.tools[0].id, Err: cli.ToolCutShort})
+	}
+	if r.Err == nil && !r.Aborted && !r.Detached {
+		e.forget()
 	}
 	r.Text = e.text.String()
 	if r.AgentSessionID == "" {
@@ -199,10 +219,10 @@ func (e *Emitter) Finish(r cli.Result) {
 }
 
 func (e *Emitter) open(key string) {
-	b := textBlock{key: key, start: e.text.Len()}
+	b := textBlock{key: key, start: e.length()}
 	if b.start > 0 {
 		e.add(blockSeparator)
-		b.sep = e.text.Len() - b.start
+		b.sep = e.length() - b.start
 	}
 	e.blocks = append(e.blocks, b)
 }
@@ -215,6 +235,16 @@ const MaxAnswer = 10 << 20
 const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
 
 func (e *Emitter) add(s string) {
+	if e.again >= 0 {
+		same := commonPrefix(e.text.String()[e.again:], s)
+		e.again += same
+		if s = s[same:]; s != "" {
+			e.retract(0)
+		}
+	}
+	if e.again == e.text.Len() {
+		e.again = -1
+	}
 	room := MaxAnswer - e.text.Len()
 	if s == "" || room < 0 {
 		return
@@ -226,7 +256,10 @@ func (e *Emitter) add(s string) {
 	e.emit(cli.TextDelta{Text: s})
 }
 
+// retract takes n bytes off the end of the answer, and with them all that was given up.
 func (e *Emitter) retract(n int) {
+	n += e.text.Len() - e.length()
+	e.again = -1
 	if n == 0 {
 		return
 	}
