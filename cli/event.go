@@ -53,8 +53,11 @@ type ToolEnded struct {
 	Err      string // one line
 }
 
-// ToolCutShort is the Err of a tool that had not ended when its turn did.
-const ToolCutShort = "the turn ended before the tool did"
+// The Errs that a screen says in words of its own.
+const (
+	ToolCutShort = "the turn ended before the tool did" // it had not ended when its turn did
+	ToolDenied   = "it was not allowed"
+)
 
 // ChangeKind says what happened to a file.
 type ChangeKind string

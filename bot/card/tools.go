@@ -252,12 +252,22 @@ func toolResult(p lang.Printer, ev cli.ToolEnded) string {
 	if ev.ExitCode != nil && *ev.ExitCode != 0 {
 		parts = append(parts, p.Text("card.tool-exit", *ev.ExitCode))
 	} else if ev.Err != "" {
-		parts = append(parts, render.ShortenPlain(render.OneLine(ev.Err), 30))
+		parts = append(parts, toolError(p, ev.Err))
 	}
 	if ev.Duration >= 100*time.Millisecond {
 		parts = append(parts, p.Elapsed(ev.Duration))
 	}
 	return strings.Join(parts, " · ")
+}
+
+func toolError(p lang.Printer, err string) string {
+	switch err {
+	case cli.ToolCutShort:
+		return p.Text("card.tool-did-not-end")
+	case cli.ToolDenied:
+		return p.Text("card.tool-denied")
+	}
+	return render.ShortenPlain(render.OneLine(err), 30)
 }
 
 func suffix(s string) string {

@@ -109,7 +109,7 @@ func (r *reporter) deny(t *tool, why string) {
 	began := t.began()
 	r.denials = append(r.denials, cli.Denial{Tool: began.Name, Title: began.Title, Reason: why})
 	if t.phase == toolRuns {
-		r.out.ToolEnd(cli.ToolEnded{ID: began.ID, Err: "not allowed"})
+		r.out.ToolEnd(cli.ToolEnded{ID: began.ID, Err: cli.ToolDenied})
 	}
 	r.parted, t.phase = true, toolRefused
 }

@@ -169,7 +169,7 @@ func (t *liveTurn) decided(d *decided) {
 		t.reporter.startTool(d.ask.tool)
 		return
 	}
-	t.reporter.deny(d.ask.tool, "denied")
+	t.reporter.deny(d.ask.tool, "")
 }
 
 // withdraw takes questions back that no user may answer any more.

@@ -30,7 +30,7 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 		case d.Allow:
 			return allowLine(id, input)
 		case d.Reason == "":
-			return denyLine(id, "The person said no, without giving a reason.")
+			return denyLine(id, unexplained)
 		}
 		return denyLine(id, d.Reason)
 	}

@@ -3,6 +3,7 @@ package claude
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -154,7 +155,7 @@ func (p *parser) name(l *line) {
 // lineModel is the model a line speaks of: the one of its message, or the one a result used most.
 func lineModel(l *line) cli.ModelID {
 	if l.Message != nil && l.Message.Model != synthetic {
-		return cli.ModelID(l.Message.Model)
+		return modelNamed(l.Message.Model)
 	}
 	var model string
 	for name, used := range l.ModelUsage {
@@ -162,14 +163,21 @@ func lineModel(l *line) cli.ModelID {
 			model = name
 		}
 	}
-	return cli.ModelID(model)
+	return modelNamed(model)
+}
+
+// modelNamed is a model without the mark of its context window, such as [1m]: Claude leaves it out in a session that is
+// resumed, and in its messages.
+func modelNamed(name string) cli.ModelID {
+	name, _, _ = strings.Cut(name, "[")
+	return cli.ModelID(name)
 }
 
 func (p *parser) system(l *line) {
 	switch l.Subtype {
 	case "init":
 		p.trouble.keySource = l.APIKeySource
-		p.mem.model = cli.ModelID(l.Model)
+		p.mem.model = modelNamed(l.Model)
 		p.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
 		p.warnServers(l.MCPServers)
 	case "status":
@@ -288,7 +296,12 @@ func (p *parser) control(l *line) (reply []byte) {
 		return nil
 	}
 	message, reason := denial(l.Request.Tool)
-	p.deny(cli.ToolID(l.Request.ToolUseID), l.Request.Tool, l.Request.Input, reason)
+	id := cli.ToolID(l.Request.ToolUseID)
+	if call, known := p.calls[id]; known {
+		call.denied = true
+		p.calls[id] = call
+	}
+	p.deny(id, l.Request.Tool, l.Request.Input, reason)
 	return denyLine(l.RequestID, message)
 }
 
@@ -369,7 +382,13 @@ func (p *parser) outcomeOf(l *line) cli.Result {
 	}
 	for _, d := range l.Denials {
 		id := cli.ToolID(d.ID)
-		p.deny(id, d.Tool, d.Input, p.calls[id].err)
+		switch why := p.calls[id].err; why {
+		case cli.ToolCutShort: // nobody denied it
+		case cli.ToolDenied:
+			p.deny(id, d.Tool, d.Input, "")
+		default:
+			p.deny(id, d.Tool, d.Input, why)
+		}
 	}
 	r := cli.Result{Turns: l.NumTurns, Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
 	r.CostUSD, r.ByModel = p.mem.spent(l.resultFields)

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -133,6 +134,9 @@ func byText(text string, t trouble) cli.FailureKind {
 	return cli.UnknownFailure
 }
 
+// forTerminal is advice that helps only who sits at a terminal of Claude Code's.
+var forTerminal = regexp.MustCompile(` (?:Please r|R)un (?:--model|/model|/login)\b[^.]*\.`)
+
 // failureReason is Claude's own sentence.
 func failureReason(r resultFields) string {
 	text := r.Result
@@ -147,7 +151,7 @@ func failureReason(r resultFields) string {
 			}
 		}
 	}
-	return cli.Shorten(strings.TrimPrefix(text, "API Error: "), 500)
+	return cli.Shorten(forTerminal.ReplaceAllString(strings.TrimPrefix(text, "API Error: "), ""), 500)
 }
 
 // exitFailure sharpens what is known about a process that ended without a result, by its last words.

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,9 +14,10 @@ import (
 
 // toolCall is a tool that was started in this turn.
 type toolCall struct {
-	name  string
-	input json.RawMessage
-	err   string // how it failed, once it did
+	name   string
+	input  json.RawMessage
+	err    string // how it failed, once it did
+	denied bool   // by us, with words for the model
 }
 
 func isToolUse(kind string) bool {
@@ -58,9 +60,8 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	}
 	end := cli.ToolEnded{ID: id, Output: resultText(b.Content)}
 	if b.IsError {
-		end.Err = oneLine(end.Output)
-		if end.Err == "" {
-			end.Err = "failed"
+		if end.Err = toolError(end.Output); call.denied {
+			end.Err = cli.ToolDenied
 		}
 		call.err = end.Err
 		t.calls[id] = call
@@ -71,6 +72,21 @@ func (t *tools) end(b block, structured json.RawMessage) {
 		end.ExitCode = exitCode(b.IsError, end.Output, structured)
 	}
 	t.em.ToolEnd(end)
+}
+
+// unexplained is what the model is told of a call that the user denied without a reason.
+const unexplained = "The person said no, without giving a reason."
+
+// toolError is how a call failed, in words for users where what Claude Code says is for the model.
+func toolError(output string) string {
+	output, _ = strings.CutPrefix(output, "<tool_use_error>")
+	switch {
+	case output == unexplained:
+		return cli.ToolDenied
+	case strings.HasPrefix(output, "The user doesn't want to "): // it was interrupted
+		return cli.ToolCutShort
+	}
+	return cmp.Or(oneLine(strings.TrimSuffix(output, "</tool_use_error>")), "failed")
 }
 
 // resultText is a tool result as text; pictures and the like are named.

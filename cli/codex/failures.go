@@ -19,6 +19,8 @@ func kindOf(message string) cli.FailureKind {
 		return false
 	}
 	switch {
+	case stopOf(message) != "":
+		return stopOf(message)
 	case has("401 Unauthorized", "403 Forbidden", "Not logged in", "codex login", "Missing environment variable"):
 		return cli.NotLoggedIn
 	case has("404 Not Found: model", "model_not_found", "does not exist or you do not have access"):
@@ -37,11 +39,25 @@ func kindOf(message string) cli.FailureKind {
 	return cli.UnknownFailure
 }
 
+// stopOf says whether the model was stopped in the middle of an answer; Codex takes a content filter for a broken stream.
+func stopOf(message string) cli.FailureKind {
+	switch {
+	case strings.Contains(message, "reason: content_filter"):
+		return cli.Refused
+	case strings.Contains(message, "reason: max_output_tokens"):
+		return cli.LimitOfTurn
+	}
+	return ""
+}
+
 // What Codex wraps around the reason: the retry counter with its parentheses, and the address it asked.
 var (
 	counter = regexp.MustCompile(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
 	waiting = regexp.MustCompile(`^Reconnecting\.\.\. `)
 	address = regexp.MustCompile(`, url: [^\s)]+`)
+	retried = regexp.MustCompile(`^exceeded retry limit, last status: `) // it says so of each try
+	request = regexp.MustCompile(`,? request id: [\w-]+`)
+	broken  = regexp.MustCompile(`^stream disconnected before completion(?:: Transport error: .*)?`)
 )
 
 // reasonOf is the sentence inside an error text.
@@ -56,5 +72,12 @@ func reasonOf(message string) string {
 	}
 	message = counter.ReplaceAllString(message, "$1")
 	message = waiting.ReplaceAllString(message, "")
-	return cli.ShortLine(address.ReplaceAllString(message, ""))
+	message = request.ReplaceAllString(address.ReplaceAllString(message, ""), "")
+	switch stopOf(message) {
+	case cli.Refused:
+		return "a content filter stopped the answer"
+	case cli.LimitOfTurn:
+		return "the answer became too long"
+	}
+	return cli.ShortLine(broken.ReplaceAllString(retried.ReplaceAllString(message, ""), "the connection broke"))
 }

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -53,7 +54,9 @@ func trouble(e *apiError, code *int, status string) string {
 		return cli.ShortLine(e.Message)
 	case code != nil && *code != 0:
 		return fmt.Sprintf("exit code %d", *code)
-	case status == turnFailed || status == "declined":
+	case status == "declined":
+		return cli.ToolDenied
+	case status == turnFailed:
 		return status
 	}
 	return ""
@@ -220,10 +223,8 @@ func (e *turnError) failure() *cli.Failure {
 	if strings.HasPrefix(text, "Reconnecting...") && e.Details != "" {
 		text = e.Details
 	}
-	kind := kindOfInfo(e.Info)
-	if kind == "" {
-		kind = kindOf(e.Message + " " + e.Details)
-	}
+	said := e.Message + " " + e.Details
+	kind := cmp.Or(stopOf(said), kindOfInfo(e.Info), kindOf(said))
 	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
 }
 

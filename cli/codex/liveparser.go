@@ -298,7 +298,7 @@ func (p *liveParser) trouble(n *notice) {
 		return
 	}
 	p.torn = p.streaming
-	if f.Kind == cli.NotLoggedIn || f.Kind == cli.UnknownModel {
+	if f.Kind == cli.NotLoggedIn || f.Kind == cli.UnknownModel || f.Kind == cli.Refused {
 		p.hopeless = f
 		return
 	}

@@ -167,7 +167,7 @@ func (t *liveTurn) take(n news) (over bool) {
 		t.prompt.state, t.parser.refused = promptUnwritten, t.s.server.broken(n.unsent)
 		return true
 	case n.denied != nil:
-		t.parser.denied(t.approvalOf(n.denied), or(cli.ShortLine(n.reason), "it was not allowed"))
+		t.parser.denied(t.approvalOf(n.denied), cli.ShortLine(n.reason))
 		return false
 	case n.reply != nil:
 		return t.started(*n.reply)

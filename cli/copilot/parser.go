@@ -1,6 +1,8 @@
 package copilot
 
 import (
+	"strings"
+
 	"ductor/cli"
 	"ductor/cli/turn"
 )
@@ -207,12 +209,26 @@ func (p *parser) toolStart(f fields) {
 func (p *parser) toolEnd(f fields) {
 	e, failed := toolEnded(f)
 	if t := p.tools[f.ToolCallID]; failed.Code == deniedCode {
-		p.known.Denials = append(p.known.Denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: e.Err})
+		p.known.Denials = append(p.known.Denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: denialReason(failed.Message)})
 	}
 	for _, c := range changes(f, p.dir) {
 		p.out.Pass(c)
 	}
 	p.out.ToolEnd(e)
+}
+
+// denialReason is why a tool was not allowed: what the user said, or Copilot's rules. What ductor tells the model is no reason.
+func denialReason(message string) string {
+	if _, said, ok := strings.Cut(message, "User feedback: "); ok {
+		message = said
+	}
+	switch {
+	case message == notAllowed, strings.HasPrefix(message, "The user rejected this tool call"):
+		return ""
+	case strings.HasPrefix(message, "Permission denied because no interactive user"):
+		return "no user could be asked"
+	}
+	return cli.ShortLine(message)
 }
 
 // deniedCode is the code of a tool's error when it was not allowed.
@@ -267,8 +283,8 @@ func retryText(reason string) string {
 		return "the model's rate limit is reached"
 	case "transient_auth_error":
 		return "the log-in was not accepted"
-	case "":
-		return "the model's API failed"
+	case "streaming_error":
+		return "the connection broke"
 	}
-	return "the model's API failed: " + cli.ShortLine(reason)
+	return "the model's API failed"
 }

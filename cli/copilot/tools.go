@@ -48,6 +48,8 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 		e.ExitCode = f.Shell.ExitCode
 	}
 	switch {
+	case failed.Code == deniedCode:
+		e.Err = cli.ToolDenied
 	case failed.Message != "":
 		e.Err = cli.ShortLine(failed.Message)
 	case !f.Success:

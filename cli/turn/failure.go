@@ -1,7 +1,10 @@
 package turn
 
 import (
+	"cmp"
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +47,7 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 		return &f
 	}
 	exit := exitOf(p, wait)
-	stderr := lastBytes(strings.TrimSpace(p.StderrTail()), stderrShown)
+	stderr := lastBytes(strings.TrimSpace(terminalCodes.ReplaceAllString(p.StderrTail(), "")), stderrShown)
 	f := &cli.Failure{Kind: cli.Crashed, Agent: agent, Code: exit.Code, Detail: stderr, Cause: readErr}
 	kind, reason := meaning(exit)
 	if fromOutside(exit) {
@@ -56,10 +59,9 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 	case garbage.count > 0 && (exit.Code == 0 || stderr == ""):
 		f = cli.Failf(cli.BadOutput, agent, "%d lines cannot be read", garbage.count)
 		f.Detail, f.Code, f.Cause = cli.Shorten(string(garbage.first), garbageKept), exit.Code, readErr
-	case stderr != "":
-		f.Reason = lastLine(stderr)
+	case killed(exit): // what it said before that is of something else
 	default:
-		f.Reason = "it said nothing of why"
+		f.Reason = cmp.Or(lastLine(stderr), "it said nothing of why")
 	}
 	return f
 }
@@ -78,6 +80,18 @@ func fromOutside(e cli.ExitStatus) bool {
 	const terminated = 15
 	return e.By == cli.EndedByTerminated || e.By == cli.EndedUnseen && !e.OOM || e.By == cli.EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
 }
+
+// killed says whether a signal ended the program that it cannot have sent itself for something that failed.
+func killed(e cli.ExitStatus) bool {
+	const hangup, interrupt, kill, terminated = 1, 2, 9, 15
+	return slices.Contains([]int{-hangup, -interrupt, -kill, -terminated}, e.Code)
+}
+
+// terminalCodes are the colours of a terminal.
+var terminalCodes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]")
+
+// warningLine is a line that says what is not as it should be, and no reason for an end.
+var warningLine = regexp.MustCompile(`(?i)^\W*(?:warn(?:ing)?\b|\S+ +warn\b)`)
 
 // meaning is what can be said of an end that was not the program's own doing; nothing of others.
 func meaning(e cli.ExitStatus) (cli.FailureKind, string) {
@@ -109,9 +123,15 @@ func exitOf(p cli.Process, limit time.Duration) cli.ExitStatus {
 	}
 }
 
+// lastLine is the last line that is no warning; empty if there is none.
 func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return cli.Shorten(strings.TrimSpace(s[strings.LastIndexByte(s, '\n')+1:]), 300)
+	lines := strings.Split(s, "\n")
+	for _, line := range slices.Backward(lines) {
+		if line = strings.TrimSpace(line); line != "" && !warningLine.MatchString(line) {
+			return cli.Shorten(line, 300)
+		}
+	}
+	return ""
 }
 
 // lastBytes cuts s to its last limit bytes, at a character boundary.

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// What real agents did to the chat when their model broke off, refused or was not allowed something: each of these was seen.
+func TestRealAgentsInTrouble(t *testing.T) {
+	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "copilot": copilotInTrouble} {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
+			in := &troubled{town: town}
+			play(in)
+			for _, m := range town.chat.History() {
+				for _, v := range m.Versions {
+					for _, never := range []string{
+						"doesn't want to", "the turn ended before", "Run --model", "exceeded retry limit", "did not allow this", "[1m]", "request id", "said no",
+					} {
+						if m.From.Bot && strings.Contains(v.Text, never) {
+							t.Errorf("the chat showed %q: %q", never, v.Text)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// troubled is a town whose agent gets into trouble.
+type troubled struct {
+	*town
+	turns int
+}
+
+// ends says something and checks the answer: its text has each of the parts once.
+func (in *troubled) ends(prompt string, parts ...string) telegram.Message {
+	in.t.Helper()
+	in.say("%s", "[[start]]"+prompt)
+	return in.next(parts...)
+}
+
+func (in *troubled) next(parts ...string) telegram.Message {
+	in.t.Helper()
+	in.turns++
+	m := in.awaitDone(in.turns)
+	for _, part := range parts {
+		if n := strings.Count(m.Text, part); n != 1 {
+			in.t.Errorf("%q is %d times in %q", part, n, m.Text)
+		}
+	}
+	return m
+}
+
+const half = `[[text "This is the first half of an answer. " chunk=6 delay=10ms]]`
+
+// breaks has the model's stream break: the words stay, and are not repeated.
+func (in *troubled) breaks(times int) {
+	in.t.Helper()
+	m := in.ends(fmt.Sprintf(`%s[[drop times=%d]][[text "This is the rest."]]`, half, times), "This is the first half of an answer. This is the rest.")
+	shown := 0
+	for _, v := range m.Versions {
+		if have := strings.Count(v.Text, "half"); have < shown {
+			in.t.Errorf("it flickers: %q", v.Text)
+		} else {
+			shown = have
+		}
+	}
+}
+
+// denies has a user deny a tool, and then abort while another waits for permission.
+func (in *troubled) denies() {
+	in.t.Helper()
+	in.say(`[[start]][[tool cmd="touch a.txt"]][[text "after the denial"]]`)
+	in.press("⛔ Deny")
+	in.next("touch a.txt · denied", "after the denial")
+	in.say(`[[start]][[tool cmd="touch b.txt"]]`)
+	in.awaitButton("⛔ Deny")
+	in.say("/abort")
+	if m := in.next("Aborted"); strings.Contains(m.Text, "denied") {
+		in.t.Errorf("nobody denied it: %q", m.Text)
+	}
+}
+
+func claudeInTrouble(in *troubled) {
+	in.breaks(1) // after the second time Claude asks for the answer in one piece
+	in.denies()
+	in.ends(`[[error 404]]`, "does not know this model", "It may not exist")
+	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "refused this request")
+}
+
+func codexInTrouble(in *troubled) {
+	in.breaks(2)
+	in.denies()
+	in.ends(`[[error 429]]`, "429 Too Many Requests")
+	in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "An answer that is cut.", "the answer became too long")
+	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "a content filter stopped the answer")
+	in.say(`[[start]][[text "It begins."]][[hang]]`)
+	in.await("It begins.")
+	for _, run := range in.runs() {
+		if run.Alive {
+			_ = syscall.Kill(run.PID, syscall.SIGKILL)
+		}
+	}
+	in.next("signal 9)")
+}
+
+func copilotInTrouble(in *troubled) {
+	in.breaks(2)
+	in.denies()
+}
