@@ -383,7 +383,7 @@ func (p *parser) outcomeOf(l *line) cli.Result {
 	for _, d := range l.Denials {
 		id := cli.ToolID(d.ID)
 		switch why := p.calls[id].err; why {
-		case cli.ToolCutShort: // nobody denied it
+		case cli.ToolCutShort: // an interrupt ended it
 		case cli.ToolDenied:
 			p.deny(id, d.Tool, d.Input, "")
 		default:

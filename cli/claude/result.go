@@ -134,7 +134,7 @@ func byText(text string, t trouble) cli.FailureKind {
 	return cli.UnknownFailure
 }
 
-// forTerminal is advice that helps only who sits at a terminal of Claude Code's.
+// forTerminal is advice for a user at a terminal.
 var forTerminal = regexp.MustCompile(` (?:Please r|R)un (?:--model|/model|/login)\b[^.]*\.`)
 
 // failureReason is Claude's own sentence.

@@ -17,7 +17,7 @@ type toolCall struct {
 	name   string
 	input  json.RawMessage
 	err    string // how it failed, once it did
-	denied bool   // by us, with words for the model
+	denied bool   // ductor denied it, and told the model why
 }
 
 func isToolUse(kind string) bool {
@@ -74,8 +74,8 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	t.em.ToolEnd(end)
 }
 
-// unexplained is what the model is told of a call that the user denied without a reason.
-const unexplained = "The person said no, without giving a reason."
+// unexplained tells the model that the user denied a call and gave no reason.
+const unexplained = "The user denied this without giving a reason."
 
 // toolError is how a call failed, in words for users where what Claude Code says is for the model.
 func toolError(output string) string {
