@@ -170,3 +170,38 @@ func (town *town) awaitKeyboard(after telegram.Message, button string) telegram.
 	}
 	return m
 }
+
+func TestABotWithoutTheRightToSendFilesSaysSo(t *testing.T) {
+	town := newTown(t, nil)
+	town.makeFile("a.txt", []byte("a"))
+	town.makeFile("chart.png", picture(t))
+	town.chat.ForbidFiles()
+	town.awaitAfter(town.say("/get a.txt"), "Telegram did not take a.txt: Bad Request: not enough rights to send documents to the chat")
+	town.awaitAfter(town.say(`[[text "[[file: chart.png]]"]]`), "Telegram did not take chart.png")
+}
+
+// A real agent is told of the line that sends a file, and what it draws arrives as a picture.
+func TestTheRealAgentsSendPictures(t *testing.T) {
+	for _, agent := range []string{"claude", "codex"} {
+		t.Run(agent, func(t *testing.T) {
+			town, api := realTown(t, agent, nil)
+			chart := picture(t)
+			town.makeFile("drawn.png", chart)
+			town.say(`[[tool cmd="mkdir -p out && cp drawn.png out/chart.png"]] [[text "Here it is.\n\n[[file: out/chart.png | Sales]]\n\nDone."]]`)
+			if m := town.awaitDone(1); !strings.Contains(m.Text, "Here it is.\n\n📎 chart.png\n\nDone.") {
+				t.Errorf("the answer is shown as %q", m.Text)
+			}
+			m, data := town.awaitFile("photo", "")
+			if m.Text != "Sales" || !bytes.Equal(data, chart) {
+				t.Errorf("the picture arrives with %q", m.Text)
+			}
+			told := false
+			for _, r := range api.Requests() {
+				told = told || strings.Contains(r.System, "[[file: PATH]]")
+			}
+			if !told {
+				t.Error("the agent is not told how to send a file")
+			}
+		})
+	}
+}
