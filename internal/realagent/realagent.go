@@ -156,6 +156,20 @@ func newCLI(t testing.TB, name, binary, npm string) CLI {
 	return c
 }
 
+// Npm is the path of a program that npm installed beside the agents.
+func Npm(t testing.TB, name string) string {
+	t.Helper()
+	modules, err := modulesDir()
+	path := filepath.Join(modules, ".bin", name)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		missing(t, name, err)
+	}
+	return path
+}
+
 // missing skips the test, or fails it where everything must be installed.
 func missing(t testing.TB, name string, err error) {
 	t.Helper()
