@@ -412,6 +412,23 @@ func TestConsulting(t *testing.T) {
 	}
 }
 
+func TestAProgramCallsATool(t *testing.T) {
+	r := newRig(t)
+	way := func(token string) *relay.Relay {
+		return &relay.Relay{Token: token, Dial: func(ctx context.Context) (net.Conn, error) { return relay.Dial(ctx, r.dir) }}
+	}
+	good := r.srv.Token(home, "claude")
+	if text, err := way(good).Call(t.Context(), "send_message", map[string]any{"text": "hello"}); err != nil || !strings.Contains(text, "on its way") {
+		t.Errorf("a call gives %q, %v", text, err)
+	}
+	if _, err := way(good).Call(t.Context(), "send_message", map[string]any{"text": ""}); err == nil || !strings.Contains(err.Error(), "empty") {
+		t.Errorf("a call that fails gives %v", err)
+	}
+	if _, err := way("forged").Call(t.Context(), "send_message", map[string]any{"text": "hello"}); err == nil || !strings.Contains(err.Error(), "not valid") {
+		t.Errorf("a forged token gives %v", err)
+	}
+}
+
 func TestSearchStaysInTheProject(t *testing.T) {
 	r := newRig(t)
 	s := r.connected()

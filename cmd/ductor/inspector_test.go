@@ -117,3 +117,24 @@ func (f foreign) listsAndCalls(token string) {
 		f.t.Errorf("not listed: %v", calls)
 	}
 }
+
+// A shell of an agent sends a message and a file, and is told why something cannot be sent.
+func TestAShellOfAnAgentSends(t *testing.T) {
+	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	town.start()
+	ductor, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := town.cfg.Projects.DefaultDir
+	if err := os.WriteFile(filepath.Join(work, "report.txt"), []byte("a report"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	town.say(`[[tool cmd="%[1]s send out of the shell && %[1]s send --file report.txt the report; %[1]s send --file /etc/shadow 2> refused"]] [[text "that was all"]]`, ductor)
+	town.await("out of the shell")
+	town.awaitDone(1)
+	town.await("the report")
+	if why, err := os.ReadFile(filepath.Join(work, "refused")); err != nil || !strings.Contains(string(why), "/etc/shadow") {
+		t.Errorf("a file outside of the roots: %q, %v", why, err)
+	}
+}

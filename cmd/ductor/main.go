@@ -47,7 +47,7 @@ func command(env config.Environment) *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
-	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), mcpCommand())
+	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), mcpCommand(), sendCommand())
 	return root
 }
 

@@ -31,7 +31,7 @@ import (
 func TestMain(m *testing.M) {
 	runIfAsked()
 	agent.RunIfChild()
-	if os.Getenv(beDuctor) != "" || len(os.Args) > 1 && os.Args[1] == "mcp" { // an agent starts it for the tools
+	if os.Getenv(beDuctor) != "" || len(os.Args) > 1 && (os.Args[1] == "mcp" || os.Args[1] == "send") { // an agent starts it for the tools
 		main()
 	}
 	code := m.Run()
