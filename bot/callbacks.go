@@ -12,6 +12,7 @@ import (
 	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
+	"ductor/bot/project"
 	"ductor/bot/render"
 	"ductor/bot/sessions"
 	"ductor/bot/tgapi"
@@ -58,7 +59,6 @@ type callbacks struct {
 	desk   Desk
 	closer *updates.Finisher
 	voice  voice
-	menus  *menu.Menus
 	lang   lang.Printer
 	log    *slog.Logger
 	screens
@@ -69,10 +69,8 @@ type screens struct {
 	approvals *approval.Screen
 	restarts  *restarts
 	queue     *queueCards
-	jobs      *cron.Screen
-	sessions  *sessions.Screen
-	files     *files.Screen // nil: there are none
 	heard     *transcript.Screen
+	pages
 }
 
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
@@ -100,6 +98,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, notices, err = c.decide(ctx, p, what)
 	case cron.Action:
 		text, notices, err = c.cron(ctx, p, what)
+	case project.Action:
+		text, err = c.project(ctx, p, what)
 	case sessions.Action:
 		text, notices, err = c.session(ctx, p, what)
 	case files.Action:
@@ -207,6 +207,14 @@ func (c *callbacks) cron(ctx context.Context, p updates.Press, data string) (str
 	}
 	answer := message.Content{Text: render.Plain(a.New.Text), Keyboard: a.New.Keyboard}
 	return a.Text, []orchestrator.Message{message.Compose(p.By.Conversation, answer)}, nil
+}
+
+func (c *callbacks) project(ctx context.Context, p updates.Press, data string) (string, error) {
+	a, err := c.projects.Press(ctx, p.By, data)
+	if err == nil {
+		c.edit(p, a.Edit)
+	}
+	return a.Text, err
 }
 
 func (c *callbacks) session(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Message, error) {

@@ -8,12 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"ductor/bot/cron"
 	"ductor/bot/files"
-	"ductor/bot/menu"
 	"ductor/bot/message"
 	"ductor/bot/render"
-	"ductor/bot/sessions"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/lang"
@@ -32,11 +29,8 @@ type commands struct {
 	lang     lang.Printer
 	log      *slog.Logger
 
-	menus    *menu.Menus
-	jobs     *cron.Screen
-	sessions *sessions.Screen
-	files    *files.Screen // nil: there are none
-	uploads  *updates.Uploads
+	pages
+	uploads *updates.Uploads
 }
 
 // menuItem is one line of the command menu.
@@ -64,6 +58,7 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"files", p.Text("bot.menu-files")},
 		{"get", p.Text("bot.menu-get")},
 		{"put", p.Text("bot.menu-put")},
+		{"project", p.Text("bot.menu-project")},
 		{"cwd", p.Text("bot.menu-cwd")},
 		{"help", p.Text("bot.menu-help")},
 	}
@@ -98,6 +93,8 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.listSessions, true
 	case "rename":
 		return c.page(c.sessions.Rename), true
+	case "project":
+		return c.page(c.projects.Command), true
 	case "terminal":
 		return c.terminal, true
 	case "cwd":

@@ -10,6 +10,7 @@ import (
 	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
+	"ductor/bot/project"
 	"ductor/bot/sessions"
 	"ductor/bot/tgapi"
 	"ductor/bot/transcript"
@@ -25,12 +26,10 @@ type parts struct {
 	voice     voice
 	approvals *approval.Screen
 	queue     *queueCards
-	jobs      orchestrator.Jobs // nil: none are kept
-	sessions  orchestrator.Sessions
-	files     *files.Sender     // nil: there are none
-	random    io.Reader         // of nonces
-	aliases   map[string]string // of models
-	confirms  bool              // users confirm what was heard of their speech
+	books
+	random   io.Reader         // of nonces
+	aliases  map[string]string // of models
+	confirms bool              // users confirm what was heard of their speech
 }
 
 // handlers does what updates ask for.
@@ -70,14 +69,22 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		},
 	})
 	browser := files.NewScreen(p.files)
+	projects := project.New(project.Options{
+		Projects: p.projects, Lang: o.Lang,
+		Dir: func(ctx context.Context, in orchestrator.ConversationID) (string, error) {
+			st, err := p.desk.Status(ctx, in)
+			return st.Dir, err
+		},
+	})
+	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,
-		menus: menus, jobs: h.jobs, sessions: book, files: browser, uploads: o.Uploads,
+		pages: all, uploads: o.Uploads,
 	}
 	h.callbacks = &callbacks{
-		desk: p.desk, closer: f, voice: p.voice, menus: menus, lang: o.Lang, log: o.Log,
+		desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log,
 		screens: screens{
-			approvals: p.approvals, restarts: h.restarts, queue: p.queue, jobs: h.jobs, sessions: book, files: browser, heard: heard,
+			approvals: p.approvals, restarts: h.restarts, queue: p.queue, heard: heard, pages: all,
 		},
 	}
 	return h

@@ -143,7 +143,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
-		desk: rig.desk, jobs: jobs, journal: journal, messages: messages, voice: rig.voice,
+		desk: rig.desk, books: books{jobs: jobs}, journal: journal, messages: messages, voice: rig.voice,
 		approvals: approvals, queue: newQueueCards(messages, lang.Printer{}), random: &counterReader{}, aliases: map[string]string{"fast": "claude/opus high"},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -107,3 +108,42 @@ const (
 
 // BusyModes lists every mode, the default first.
 func BusyModes() []BusyMode { return []BusyMode{BusyQueue, BusySteer, BusyInterrupt} }
+
+// Project is a directory that agents work in, by a name that users know.
+type Project struct{ Name, Dir string }
+
+// Worktree is a directory in which a branch of a project is checked out.
+type Worktree struct {
+	Dir    string
+	Branch string // empty for none
+	Main   bool   // the project's first, which is not removed
+	Merged bool   // the branch holds nothing that the first one's does not
+	Gone   bool   // the directory is not there any more
+}
+
+// Projects is what users do with projects; package orchestrator/projects implements it. Directories are given where they are inside the
+// configured roots.
+type Projects interface {
+	// Projects lists the configured projects and the repositories inside the roots, by name.
+	Projects(ctx context.Context) ([]Project, error)
+	// OpenProject has a conversation work in a project, or where a branch of it is checked out, which is done at need. ErrNoProject,
+	// ErrBadBranch, ErrNoRepository.
+	OpenProject(ctx context.Context, by Press, name, branch string) (dir string, err error)
+	// Worktrees lists those of the repository that a conversation works in. ErrNoRepository.
+	Worktrees(ctx context.Context, in ConversationID) ([]Worktree, error)
+	// OpenWorktree has a conversation work in one of Worktrees. ErrNoProject.
+	OpenWorktree(ctx context.Context, by Press, dir string) error
+	// RemoveWorktree removes one of Worktrees and keeps its branch; ErrDirtyWorktree if it holds what no commit does and the user did
+	// not say that this is to be lost. A conversation that works there works in the first one from then on. ErrNoProject, ErrStillOpen
+	// while a turn of the conversation runs there.
+	RemoveWorktree(ctx context.Context, by Press, dir string, changes Changes) error
+}
+
+// Changes says what becomes of what no commit holds.
+type Changes string
+
+// What can become of them.
+const (
+	KeepChanges Changes = ""
+	DropChanges Changes = "drop"
+)

@@ -6,6 +6,10 @@ import "errors"
 var (
 	ErrNoSession         = errors.New("no such session")
 	ErrSessionInUse      = errors.New("this session is in use")
+	ErrNoProject         = errors.New("there is no such project")
+	ErrNoRepository      = errors.New("that is no Git repository")
+	ErrBadBranch         = errors.New("that is no name of a branch")
+	ErrDirtyWorktree     = errors.New("it holds what no commit does")
 	ErrNoExport          = errors.New("that is no exported session")
 	ErrNoTurn            = errors.New("no such turn")
 	ErrRepeated          = errors.New("this turn was already run again")

@@ -107,3 +107,11 @@ func (s *Service) launchers(sandbox cli.Sandbox) []cli.Launcher {
 	}
 	return nil
 }
+
+// Launcher starts processes in an environment.
+func (s *Service) Launcher(in cli.Sandbox) (cli.Launcher, error) {
+	if all := s.launchers(in); len(all) > 0 {
+		return all[0], nil
+	}
+	return nil, &cli.Failure{Kind: cli.NoSandbox, Sandbox: in, Reason: "it is not configured"}
+}

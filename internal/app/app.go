@@ -16,6 +16,7 @@ import (
 	"ductor/bot/updates"
 	"ductor/cli/host"
 	"ductor/cli/service"
+	"ductor/git"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/proctree"
@@ -25,6 +26,7 @@ import (
 	"ductor/orchestrator"
 	"ductor/orchestrator/consult"
 	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/projects"
 	"ductor/orchestrator/sessions"
 )
 
@@ -111,6 +113,8 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	served := botOptions(cfg, a.db, a.Log, a.Scrub, transport)
 	served.Jobs = a.jobs()
 	served.Files = a.files()
+	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
+	served.Projects = repos
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID})
 	served.Sessions = book
 	if a.bot, err = bot.New(ctx, served); err != nil {
@@ -122,6 +126,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))
 	a.consults = consult.New(consultOptions(cfg, a))
 	book.Attach(a.orchestrator, a.service)
+	repos.Attach(a.orchestrator, git.New(a.service))
 	if err = a.openTools(book); err != nil {
 		return nil, err
 	}

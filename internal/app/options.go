@@ -159,7 +159,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		DeniedTools: cfg.Permissions.DeniedTools,
 		Agents:      defaultsOf(cfg.Agents),
 		Sandboxes:   a.envs.Sandboxes.Policy(),
-		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots,
+		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
 		Roles: rolesOf(cfg, a.Log), DefaultRole: cfg.Sessions.DefaultRole,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Secrets: a.secretsOf,
@@ -212,6 +212,18 @@ func settingsOf(cfg config.Config) orchestrator.Settings {
 		d.Think = orchestrator.ThinkOn
 	}
 	return d
+}
+
+// namedProjects are the directories of the configured projects, those with a sandbox of their own included.
+func namedProjects(cfg config.Config) map[string]string {
+	named := map[string]string{}
+	for name, p := range cfg.Sandbox.Projects {
+		named[name] = p.Dir
+	}
+	for name, p := range cfg.Projects.Named {
+		named[name] = p.Dir
+	}
+	return named
 }
 
 // summaryWait is how long is waited for a summary, of what was said before or of a long result.

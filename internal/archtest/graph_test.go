@@ -31,8 +31,9 @@ var imports = map[string][]string{
 	"mcp/relay":         {},
 	"docker":            {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
 	"docker/dockertest": {},
+	"git":               {"cli", "cli/turn", "orchestrator"},
 	"docker/homes":      {},
-	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/card", "bot/approval", "bot/cron", "bot/files", "bot/menu", "bot/message", "bot/sessions", "bot/transcript", "bot/updates", "lang"},
+	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/card", "bot/approval", "bot/cron", "bot/files", "bot/menu", "bot/message", "bot/sessions", "bot/project", "bot/transcript", "bot/updates", "lang"},
 	"bot/outbox":        {"orchestrator"},
 	"bot/message":       {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/updates":       {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
@@ -41,6 +42,7 @@ var imports = map[string][]string{
 	"bot/approval":      {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/card":          {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/cron":          {"orchestrator", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/project":       {"orchestrator", "bot/render", "bot/tgapi", "lang"},
 	"bot/sessions":      {"orchestrator", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/transcript":    {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
 	"bot/files":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
@@ -95,6 +97,7 @@ var imports = map[string][]string{
 	"orchestrator/consult":      {"lang", "orchestrator", "orchestrator/side", "cli"},
 	"orchestrator/handoff":      {"orchestrator", "orchestrator/side", "cli"},
 	"orchestrator/sessions":     {"orchestrator", "cli"},
+	"orchestrator/projects":     {"orchestrator", "cli", "git"},
 }
 
 // modules says which packages may import an outside module, tests excepted. "" allows every package.

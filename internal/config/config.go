@@ -179,6 +179,14 @@ type MCP struct {
 type Projects struct {
 	Roots      []string `toml:"roots"`
 	DefaultDir string   `toml:"default_dir"` // after Load never empty
+	// Named are projects by name, besides the repositories inside the roots.
+	Named   map[string]Project `toml:"named"`
+	AddDirs []string           `toml:"add_dirs"` // further directories that all agents may use
+}
+
+// Project is a directory that users know by a name.
+type Project struct {
+	Dir string `toml:"dir"` // inside the roots
 }
 
 // Files is how files of projects reach a chat.
@@ -309,7 +317,7 @@ func defaults() Config {
 		},
 		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "sender"},
 		MCP:         MCP{Enabled: true},
-		Projects:    Projects{Roots: []string{"~/ductor"}},
+		Projects:    Projects{Roots: []string{"~/ductor"}, AddDirs: []string{}},
 		Files:       Files{Marker: true},
 		Voice:       Voice{Command: []string{}, Model: "whisper-1", KeyFrom: "OPENAI_API_KEY", Timeout: 2 * time.Minute},
 		Sandbox:     Sandbox{SandboxSetting: defaultSandboxSetting()},

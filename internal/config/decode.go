@@ -58,6 +58,8 @@ func (d *decoder) special(path []string, in, out any) bool {
 		named(d, path, in, field, defaultJob)
 	case *map[string]Hook:
 		named(d, path, in, field, defaultHook)
+	case *map[string]Project:
+		named(d, path, in, field, func() Project { return Project{} })
 	case *map[string]ACP:
 		named(d, path, in, field, defaultACP)
 	default:

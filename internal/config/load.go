@@ -162,6 +162,13 @@ func resolve(c *Config, env Environment) problems {
 		}
 		*p = expanded
 	}
+	for name, p := range c.Projects.Named {
+		expanded, err := absolute(p.Dir, home)
+		if err != nil {
+			found.add(dotted([]string{"projects", "named", name, "dir"}), "%v", err)
+		}
+		c.Projects.Named[name] = Project{Dir: expanded}
+	}
 	found = append(found, resolveSandbox(c, home)...)
 	return append(found, resolveTasks(c, home)...)
 }
@@ -210,6 +217,9 @@ func (c *Config) paths() map[string]*string {
 	}
 	for i := range c.Projects.Roots {
 		all[fmt.Sprintf("projects.roots[%d]", i)] = &c.Projects.Roots[i]
+	}
+	for i := range c.Projects.AddDirs {
+		all[fmt.Sprintf("projects.add_dirs[%d]", i)] = &c.Projects.AddDirs[i]
 	}
 	return all
 }

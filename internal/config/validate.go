@@ -220,6 +220,15 @@ func (c *Config) checkPlaces(p *problems) {
 			p.add(fmt.Sprintf("projects.roots[%d]", i), "is empty")
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Projects.Named)) {
+		dir, key := c.Projects.Named[name].Dir, dotted([]string{"projects", "named", name})
+		if !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, dir) }) {
+			p.add(key+".dir", "%q is outside of roots", dir)
+		}
+		if strings.ContainsAny(name, "@ ") {
+			p.add(key, "a name has neither @ nor blanks")
+		}
+	}
 	dir := c.Projects.DefaultDir
 	if dir == "" {
 		p.add("projects.default_dir", "is empty; name a directory inside roots")

@@ -33,6 +33,7 @@ type Options struct {
 	Agents       map[cli.Agent]orchestrator.AgentDefaults
 	Dir          string   // for conversations that chose none; absolute
 	Roots        []string // directories /cwd may enter, with all below them; absolute
+	AddDirs      []string // further directories that agents may use; absolute
 	Roles        Roles    // nil: there are none
 	DefaultRole  string
 	Instruction  string // is added to the system prompt of every turn; empty for nothing

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -121,10 +122,15 @@ func (e *Engine) checkDir(dir string) error {
 	return nil
 }
 
-// addDirs are the directories that a conversation's agent may read besides its own: the folder of what people sent to
-// the conversation, and of no other. It is made if it is missing, since agents look for it when they start. A link in its
-// place is not given to the agent: it could lead to the folder of another conversation.
+// addDirs are the directories that a conversation's agent may use besides its own: the configured ones, and the folder of what people
+// sent to the conversation, and of no other.
 func (e *Engine) addDirs(id orchestrator.ConversationID) []string {
+	return append(slices.Clone(e.opts.AddDirs), e.uploads(id)...)
+}
+
+// uploads is the folder of what people sent to a conversation. It is made if it is missing, since agents look for it when they start. A
+// link in its place is not given to the agent: it could lead to the folder of another conversation.
+func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 	if e.opts.UploadsDir == "" {
 		return nil
 	}

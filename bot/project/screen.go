@@ -1,0 +1,254 @@
+// Package project is the screen of /project: it offers projects, opens them and worktrees of their branches, and removes worktrees. It
+// decides what messages say and does what their buttons say; it sends no message.
+package project
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Action is the action of the buttons of a Screen.
+const Action = "G"
+
+// op is what a button does.
+type op string
+
+const (
+	opList   op = "l" // the key is a page
+	opOpen   op = "o" // the key is a project
+	opTrees  op = "t"
+	opTree   op = "w" // the key is a worktree
+	opRemove op = "r"
+	opDrop   op = "R" // with what no commit holds
+)
+
+// Options are what a Screen is made of. All are required.
+type Options struct {
+	Projects orchestrator.Projects
+	Dir      func(ctx context.Context, in orchestrator.ConversationID) (string, error) // that a conversation works in
+	Lang     lang.Printer
+}
+
+// Screen is what users do with projects. Its buttons name what they act on by its directory, so they work after a restart too. Safe for
+// concurrent use.
+type Screen struct{ o Options }
+
+// New makes a Screen.
+func New(o Options) *Screen { return &Screen{o} }
+
+// Answer is what comes of a pressed button.
+type Answer struct {
+	Text string     // the short answer to the press
+	Edit tgapi.Page // what the message shows now; without text it stays as it is
+}
+
+// Command answers "/project": it offers the projects, or opens "app" or "app@branch".
+func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	name, branch, _ := strings.Cut(strings.TrimSpace(args), "@")
+	if name == "" {
+		return s.list(ctx, by, 0)
+	}
+	dir, err := s.o.Projects.OpenProject(ctx, by, name, branch)
+	if text := s.refusal(name, branch, err); text != "" {
+		return tgapi.Page{Text: text}, nil
+	}
+	return tgapi.Page{Text: s.o.Lang.Text("project.opened", dir)}, err
+}
+
+// refusal says why a project is not opened; empty for what a user cannot mend.
+func (s *Screen) refusal(name, branch string, err error) string {
+	p := s.o.Lang
+	switch {
+	case errors.Is(err, orchestrator.ErrNoProject):
+		return p.Text("project.unknown", render.Cut(name, 100))
+	case errors.Is(err, orchestrator.ErrBadBranch):
+		return p.Text("project.bad-branch", render.Cut(branch, 100))
+	case errors.Is(err, orchestrator.ErrNoRepository):
+		return p.Text("project.no-repository")
+	case errors.Is(err, orchestrator.ErrOutsideRoot):
+		return p.Text("project.outside")
+	}
+	return ""
+}
+
+// Press acts on a button of a message. data is the button's data without Action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+	what, key, _ := strings.Cut(data, ":")
+	a, err := s.act(ctx, by, op(what), key)
+	switch {
+	case errors.Is(err, orchestrator.ErrNoProject):
+		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+	case errors.Is(err, orchestrator.ErrStillOpen):
+		return Answer{Text: s.o.Lang.Text("project.runs")}, nil
+	case errors.Is(err, orchestrator.ErrNoRepository), errors.Is(err, orchestrator.ErrOutsideRoot):
+		return Answer{Text: render.Cut(s.refusal("", "", err), 190)}, nil
+	}
+	return a, err
+}
+
+func (s *Screen) act(ctx context.Context, by orchestrator.Press, what op, key string) (a Answer, err error) {
+	switch what {
+	case opList:
+		page, _ := tgapi.ButtonNumber(key)
+		a.Edit, err = s.list(ctx, by, page)
+	case opOpen:
+		a, err = s.open(ctx, by, key)
+	case opTrees:
+		a.Edit, err = s.trees(ctx, by)
+	case opTree, opRemove, opDrop:
+		a, err = s.tree(ctx, by, what, key)
+	default:
+		a.Text = s.o.Lang.Text("common.stale-button")
+	}
+	return a, err
+}
+
+// keyOf names a directory in a button.
+func keyOf(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:8])
+}
+
+func button(text string, what op, key string) []tgapi.Button {
+	data, _ := tgapi.ButtonData(Action, string(what)+":"+key) // keys are short
+	return []tgapi.Button{{Text: text, Data: data}}
+}
+
+// list offers the projects, a page of them.
+func (s *Screen) list(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
+	all, err := s.o.Projects.Projects(ctx)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	dir, err := s.o.Dir(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	p := s.o.Lang
+	text := p.Text("project.list", dir)
+	if len(all) == 0 {
+		text = p.Text("project.none", dir)
+	}
+	page = max(min(page, tgapi.Pages(len(all))-1), 0)
+	from, to := tgapi.PageBounds(page, len(all))
+	var k tgapi.Keyboard
+	for _, one := range all[from:to] {
+		name := render.Cut(one.Name, 60)
+		if dir == one.Dir {
+			name += " ✓"
+		}
+		k = append(k, button(name, opOpen, keyOf(one.Dir)))
+	}
+	k = append(k, tgapi.Pager(p, page, tgapi.Pages(len(all)), func(page int) string {
+		return button("", opList, strconv.Itoa(page))[0].Data
+	})...)
+	return tgapi.Page{Text: text, Keyboard: append(k, button(p.Text("project.worktrees"), opTrees, ""))}, nil
+}
+
+func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (Answer, error) {
+	all, err := s.o.Projects.Projects(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	i := slices.IndexFunc(all, func(p orchestrator.Project) bool { return keyOf(p.Dir) == key })
+	if i < 0 {
+		return Answer{}, orchestrator.ErrNoProject
+	}
+	dir, err := s.o.Projects.OpenProject(ctx, by, all[i].Name, "")
+	if err != nil {
+		return Answer{}, err
+	}
+	page, err := s.list(ctx, by, tgapi.PageOf(i))
+	return Answer{Text: render.Cut(s.o.Lang.Text("project.opened", dir), 190), Edit: page}, err
+}
+
+// treesShown limits the worktrees of a page.
+const treesShown = 30
+
+// trees lists the worktrees of the repository that a conversation works in, and offers to remove those that are merged or gone.
+func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, error) {
+	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	dir, err := s.o.Dir(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	p := s.o.Lang
+	text := []string{p.Text("project.trees")}
+	var k tgapi.Keyboard
+	for _, w := range all[:min(len(all), treesShown)] {
+		branch := render.Cut(w.Branch, 60)
+		if branch == "" {
+			branch = p.Text("project.no-branch")
+		}
+		line := branch + ": " + w.Dir
+		var row []tgapi.Button
+		if !w.Gone {
+			row = button(branch+sign(w.Dir == dir), opTree, keyOf(w.Dir))
+		}
+		switch {
+		case w.Main:
+		case w.Gone:
+			line += " (" + p.Text("project.gone") + ")"
+			row = append(row, button("🗑 "+branch, opRemove, keyOf(w.Dir))...)
+		case w.Merged:
+			line += " (" + p.Text("project.merged") + ")"
+			row = append(row, button("🗑", opRemove, keyOf(w.Dir))...)
+		}
+		text, k = append(text, line), append(k, row)
+	}
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, button(p.Text("common.back"), opList, "0"))}, nil
+}
+
+func sign(current bool) string {
+	if current {
+		return " ✓"
+	}
+	return ""
+}
+
+// tree opens or removes a worktree. Before one is removed with what no commit holds, the user is asked.
+func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key string) (a Answer, err error) {
+	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
+	if err != nil {
+		return Answer{}, err
+	}
+	i := slices.IndexFunc(all, func(w orchestrator.Worktree) bool { return keyOf(w.Dir) == key })
+	if i < 0 {
+		return Answer{}, orchestrator.ErrNoProject
+	}
+	p, w := s.o.Lang, all[i]
+	changes := orchestrator.KeepChanges
+	switch what {
+	case opTree:
+		a.Text, err = p.Text("project.opened", w.Dir), s.o.Projects.OpenWorktree(ctx, by, w.Dir)
+	case opDrop:
+		changes = orchestrator.DropChanges
+		fallthrough
+	default:
+		a.Text, err = p.Text("project.removed", w.Branch), s.o.Projects.RemoveWorktree(ctx, by, w.Dir, changes)
+	}
+	if errors.Is(err, orchestrator.ErrDirtyWorktree) {
+		return Answer{Edit: tgapi.Page{Text: p.Text("project.really-drop", w.Dir), Keyboard: tgapi.Keyboard{
+			button(p.Text("project.drop"), opDrop, key), button(p.Text("common.back"), opTrees, ""),
+		}}}, nil
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	a.Text = render.Cut(a.Text, 190)
+	a.Edit, err = s.trees(ctx, by)
+	return a, err
+}

@@ -1,0 +1,172 @@
+package project_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"ductor/bot/project"
+	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// book is projects as users see them.
+type book struct {
+	projects []orchestrator.Project
+	trees    []orchestrator.Worktree
+	dirty    map[string]bool
+	dir      string
+	err      error
+}
+
+func (b *book) Projects(context.Context) ([]orchestrator.Project, error) { return b.projects, b.err }
+
+func (b *book) OpenProject(_ context.Context, _ orchestrator.Press, name, branch string) (string, error) {
+	for _, p := range b.projects {
+		if p.Name == name {
+			b.dir = strings.TrimSuffix(p.Dir+"@"+branch, "@")
+			return b.dir, b.err
+		}
+	}
+	return "", orchestrator.ErrNoProject
+}
+
+func (b *book) Worktrees(context.Context, orchestrator.ConversationID) ([]orchestrator.Worktree, error) {
+	return b.trees, b.err
+}
+
+func (b *book) OpenWorktree(_ context.Context, _ orchestrator.Press, dir string) error {
+	b.dir = dir
+	return b.err
+}
+
+func (b *book) RemoveWorktree(_ context.Context, _ orchestrator.Press, dir string, changes orchestrator.Changes) error {
+	if b.dirty[dir] && changes != orchestrator.DropChanges {
+		return orchestrator.ErrDirtyWorktree
+	}
+	for i, w := range b.trees {
+		if w.Dir == dir {
+			b.trees = append(b.trees[:i:i], b.trees[i+1:]...)
+		}
+	}
+	return b.err
+}
+
+type rig struct {
+	*testing.T
+	book   *book
+	screen *project.Screen
+	page   tgapi.Page
+	said   string
+}
+
+func newRig(t *testing.T) *rig {
+	b := &book{
+		projects: []orchestrator.Project{{Name: "app", Dir: "/src/app"}, {Name: "web", Dir: "/src/web"}}, dir: "/src/app", dirty: map[string]bool{},
+		trees: []orchestrator.Worktree{
+			{Dir: "/src/app", Branch: "main", Main: true, Merged: true}, {Dir: "/src/app/.worktrees/new", Branch: "new"},
+			{Dir: "/src/app/.worktrees/old", Branch: "old", Merged: true}, {Dir: "/src/app/.worktrees/lost", Branch: "lost", Gone: true},
+		},
+	}
+	return &rig{T: t, book: b, screen: project.New(project.Options{
+		Projects: b, Lang: lang.Printer{}, Dir: func(context.Context, orchestrator.ConversationID) (string, error) { return b.dir, nil },
+	})}
+}
+
+func (r *rig) command(args, want string) {
+	r.Helper()
+	page, err := r.screen.Command(r.Context(), orchestrator.Press{}, args)
+	if err != nil || !strings.Contains(page.Text, want) {
+		r.Errorf("/project %s says %q, %v", args, page.Text, err)
+	}
+	r.page = page
+}
+
+// buttons are the texts of the buttons, a line for each row.
+func (r *rig) buttons() string {
+	var rows []string
+	for _, row := range r.page.Keyboard {
+		var texts []string
+		for _, b := range row {
+			texts = append(texts, b.Text)
+		}
+		rows = append(rows, strings.Join(texts, "|"))
+	}
+	return strings.Join(rows, "\n")
+}
+
+func (r *rig) press(row, column int) {
+	r.Helper()
+	data := strings.TrimPrefix(r.page.Keyboard[row][column].Data, project.Action+":")
+	a, err := r.screen.Press(r.Context(), orchestrator.Press{}, data)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if r.said = a.Text; a.Edit.Text != "" {
+		r.page = a.Edit
+	}
+}
+
+func TestAWalkThroughTheProjects(t *testing.T) {
+	r := newRig(t)
+	r.command("", "The agent works in /src/app")
+	if got := r.buttons(); got != "app ✓\nweb\n🌿 Worktrees" {
+		t.Errorf("the buttons are\n%s", got)
+	}
+	r.press(1, 0)
+	if r.book.dir != "/src/web" || r.said != "From now on the agent works in /src/web." || !strings.Contains(r.buttons(), "web ✓") {
+		t.Errorf("it works in %s: %q\n%s", r.book.dir, r.said, r.buttons())
+	}
+	r.command("app@fix", "From now on the agent works in /src/app@fix.")
+	r.command("none", `There is no project "none"`)
+	r.command("", "The agent works in")
+	r.press(2, 0)
+	if got := r.buttons(); got != "main\nnew\nold|🗑\n🗑 lost\n‹ Back" {
+		t.Errorf("the buttons are\n%s", got)
+	}
+	r.press(1, 0)
+	if r.book.dir != "/src/app/.worktrees/new" || !strings.Contains(r.buttons(), "new ✓") {
+		t.Errorf("it works in %s\n%s", r.book.dir, r.buttons())
+	}
+	r.book.dirty["/src/app/.worktrees/old"] = true
+	r.press(2, 1)
+	if !strings.Contains(r.page.Text, "/src/app/.worktrees/old holds changes that are in no commit") || len(r.book.trees) != 4 {
+		t.Errorf("it asks %q", r.page.Text)
+	}
+	r.press(0, 0)
+	if r.said != "Removed. The branch old is still there." || strings.Contains(r.page.Text, "old") {
+		t.Errorf("it says %q\n%s", r.said, r.page.Text)
+	}
+	r.press(2, 0)
+	if len(r.book.trees) != 2 {
+		t.Errorf("there are %+v", r.book.trees)
+	}
+}
+
+func TestWhatIsRefusedIsSaid(t *testing.T) {
+	r := newRig(t)
+	r.command("", "The agent works in")
+	for err, want := range map[error]string{
+		orchestrator.ErrNoProject: "no longer", orchestrator.ErrStillOpen: "A turn runs there", orchestrator.ErrNoRepository: "no Git repository",
+		orchestrator.ErrOutsideRoot: "begins outside",
+	} {
+		r.book.err = err
+		if r.press(2, 0); !strings.Contains(r.said, want) {
+			t.Errorf("%v says %q", err, r.said)
+		}
+	}
+	r.book.err = orchestrator.ErrBadBranch
+	r.command("app@-x", `"-x" cannot be the name of a branch`)
+	r.book.err = errors.New("the disk is gone")
+	if _, err := r.screen.Command(t.Context(), orchestrator.Press{}, "app"); !errors.Is(err, r.book.err) {
+		t.Errorf("another failure: %v", err)
+	}
+	r.book.err = nil
+	for _, data := range []string{"", "o:0000", "w:0000", "?:x"} {
+		if a, err := r.screen.Press(t.Context(), orchestrator.Press{}, data); err != nil || !strings.Contains(a.Text, "no longer") {
+			t.Errorf("%q says %q, %v", data, a.Text, err)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package bot
+
+import (
+	"ductor/bot/cron"
+	"ductor/bot/files"
+	"ductor/bot/menu"
+	"ductor/bot/project"
+	"ductor/bot/sessions"
+	"ductor/orchestrator"
+)
+
+// books are what the screens show.
+type books struct {
+	jobs     orchestrator.Jobs // nil: none are kept
+	sessions orchestrator.Sessions
+	files    *files.Sender // nil: there are none
+	projects orchestrator.Projects
+}
+
+// pages are the screens that commands lead to.
+type pages struct {
+	menus    *menu.Menus
+	jobs     *cron.Screen
+	sessions *sessions.Screen
+	files    *files.Screen // nil: there are none
+	projects *project.Screen
+}

@@ -1,0 +1,109 @@
+// Package git runs git in the environment of a project's agents and with their rights, for what ductor itself wants of a repository:
+// worktrees, what changed, and undoing it.
+//
+// A repository can name programs that git runs. None runs here: hooks, file system monitors, external diffs, text conversions,
+// filters, signatures, editors and remote protocols are off. Nothing is fetched and nothing is asked for.
+package git
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/turn"
+)
+
+// wait is how long one command may take.
+const wait = 30 * time.Second
+
+// Environments are where git runs. *service.Service implements it.
+type Environments interface {
+	// Launcher starts processes in an environment.
+	Launcher(in cli.Sandbox) (cli.Launcher, error)
+}
+
+// Git runs git. Safe for concurrent use.
+type Git struct{ envs Environments }
+
+// New makes a Git.
+func New(envs Environments) *Git { return &Git{envs} }
+
+// Place is a directory in an environment.
+type Place struct {
+	In  cli.Sandbox
+	Dir string
+}
+
+// Run runs git in a directory and returns what it printed, at most a megabyte.
+func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error) {
+	launcher, err := g.envs.Launcher(at.In)
+	if err != nil {
+		return "", err
+	}
+	listed, err := output(ctx, launcher, at.Dir, settings(nil), "config", "--null", "--list", "--name-only")
+	if err != nil {
+		return "", err
+	}
+	return output(ctx, launcher, at.Dir, settings(filters(listed)), quiet(args)...)
+}
+
+func output(ctx context.Context, l cli.Launcher, dir string, settings []string, args ...string) (string, error) {
+	out, err := turn.Output(ctx, l, cli.Command{Path: "git", Args: args, Dir: dir, Env: environment(settings), For: cli.Purpose{Agent: "git"}}, wait)
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return out, nil
+}
+
+// quiet is a command without programs that an option turns off, and none that would run git in a submodule, whose settings are its own.
+func quiet(args []string) []string {
+	if len(args) > 0 && slices.Contains([]string{"diff", "diff-tree", "diff-index", "diff-files", "log", "show"}, args[0]) {
+		return append([]string{args[0], "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}, args[1:]...)
+	}
+	return args
+}
+
+// filters names the filters among the names of settings.
+func filters(listed string) (names []string) {
+	for setting := range strings.SplitSeq(listed, "\x00") {
+		rest, ok := strings.CutPrefix(setting, "filter.")
+		if i := strings.LastIndexByte(rest, '.'); ok && i >= 0 && !slices.Contains(names, rest[:i]) {
+			names = append(names, rest[:i])
+		}
+	}
+	return names
+}
+
+// settings turn off what runs programs, filters by name. They count before those of the repository.
+func settings(filters []string) []string {
+	off := []string{
+		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false", "core.askPass", "",
+		"commit.gpgSign", "false", "tag.gpgSign", "false", "log.showSignature", "false", "credential.helper", "",
+		"protocol.allow", "never", "submodule.recurse", "false", "gc.auto", "0", "maintenance.auto", "false",
+	}
+	for _, name := range filters {
+		for _, key := range []string{"clean", "smudge", "process"} {
+			off = append(off, "filter."+name+"."+key, "")
+		}
+		off = append(off, "filter."+name+".required", "false")
+	}
+	return off
+}
+
+// environment is that of agents with settings, which are pairs of a name and a value.
+func environment(settings []string) []string {
+	own := map[string]string{
+		"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_PAGER": "cat", "GIT_EDITOR": "false", "LC_ALL": "C",
+		"GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_COUNT": strconv.Itoa(len(settings) / 2),
+	}
+	for i := 0; i < len(settings); i += 2 {
+		n := strconv.Itoa(i / 2)
+		own["GIT_CONFIG_KEY_"+n], own["GIT_CONFIG_VALUE_"+n] = settings[i], settings[i+1]
+	}
+	return cli.ChildEnv(os.Environ(), cli.BaseEnv(), own)
+}

@@ -1,0 +1,91 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"ductor/orchestrator"
+)
+
+// Worktrees lists the worktrees of the repository that a directory is in, the first one first.
+func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree, error) {
+	out, err := g.Run(ctx, at, "worktree", "list", "--porcelain", "-z")
+	if err != nil {
+		return nil, err
+	}
+	var all []orchestrator.Worktree
+	for line := range strings.SplitSeq(out, "\x00") {
+		key, value, _ := strings.Cut(line, " ")
+		if key == "worktree" {
+			all = append(all, orchestrator.Worktree{Dir: value, Main: len(all) == 0})
+			continue
+		}
+		if len(all) == 0 {
+			continue
+		}
+		switch now := &all[len(all)-1]; key {
+		case "branch":
+			now.Branch = strings.TrimPrefix(value, "refs/heads/")
+		case "prunable":
+			now.Gone = true
+		}
+	}
+	if len(all) < 2 {
+		return all, nil
+	}
+	merged, err := g.Run(ctx, Place{at.In, all[0].Dir}, "for-each-ref", "--merged=HEAD", "--format=%(refname:lstrip=2)", "refs/heads")
+	if err != nil {
+		return nil, err
+	}
+	for i := range all[1:] {
+		now := &all[i+1]
+		now.Merged = now.Branch != "" && strings.Contains("\n"+merged, "\n"+now.Branch+"\n")
+	}
+	return all, nil
+}
+
+// AddWorktree checks a branch out in a new directory. A branch that is not there is made of that of origin, or else of what is
+// checked out at at.
+func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) error {
+	if _, err := g.Run(ctx, at, "check-ref-format", "--branch", branch); err != nil || strings.HasPrefix(branch, "-") {
+		return fmt.Errorf("%w: %q", orchestrator.ErrBadBranch, branch)
+	}
+	known, err := g.Run(ctx, at, "for-each-ref", "--format=%(refname)", "refs/heads/"+branch, "refs/remotes/origin/"+branch)
+	if err != nil {
+		return err
+	}
+	known = "\n" + known
+	switch {
+	case strings.Contains(known, "\nrefs/heads/"+branch+"\n"):
+		_, err = g.Run(ctx, at, "worktree", "add", "--", dir, branch)
+	case strings.Contains(known, "\nrefs/remotes/origin/"+branch+"\n"):
+		_, err = g.Run(ctx, at, "worktree", "add", "--track", "-b", branch, "--", dir, "refs/remotes/origin/"+branch)
+	default:
+		_, err = g.Run(ctx, at, "worktree", "add", "-b", branch, "--", dir)
+	}
+	return err
+}
+
+// Dirty says whether a worktree holds what no commit does.
+func (g *Git) Dirty(ctx context.Context, at Place) (bool, error) {
+	out, err := g.Run(ctx, at, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
+	return out != "", err
+}
+
+// RemoveWorktree removes a worktree of the repository at at, and keeps its branch; ErrDirtyWorktree if it holds what no commit does and
+// that is not to be lost.
+func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes orchestrator.Changes) error {
+	args := []string{"worktree", "remove", "--", dir}
+	if changes == orchestrator.DropChanges {
+		args = []string{"worktree", "remove", "--force", "--", dir}
+	}
+	_, err := g.Run(ctx, at, args...)
+	if err == nil || changes == orchestrator.DropChanges {
+		return err
+	}
+	if dirty, dirtyErr := g.Dirty(ctx, Place{at.In, dir}); dirtyErr == nil && dirty {
+		return orchestrator.ErrDirtyWorktree
+	}
+	return err
+}

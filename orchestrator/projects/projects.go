@@ -1,0 +1,274 @@
+// Package projects is what users do with projects: find the configured ones and the repositories inside the roots, have a conversation
+// work in one or in a worktree of a branch of it, and remove worktrees.
+//
+// git runs in the environment of the project. The package runs no turn and knows no chat messages.
+package projects
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"ductor/git"
+	"ductor/orchestrator"
+)
+
+// Engine runs the turns of conversations. *conversation.Engine implements it.
+type Engine interface {
+	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
+	// SetDir chooses the working directory of a conversation.
+	SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error)
+	// Directory says whether conversations may work in a directory, and gives it with its links followed.
+	Directory(path string) (string, error)
+}
+
+// Options are what a Book is made of.
+type Options struct {
+	Named     map[string]string // configured projects, from a name to a directory
+	Roots     []string          // whose repositories are found
+	Sandboxes orchestrator.Sandboxes
+}
+
+// Book is all projects. Safe for concurrent use after Attach.
+type Book struct {
+	opts   Options
+	engine Engine
+	git    *git.Git
+}
+
+var _ orchestrator.Projects = (*Book)(nil)
+
+// New makes a Book, which is of use after Attach.
+func New(o Options) *Book { return &Book{opts: o} }
+
+// Attach connects what is constructed after a Book.
+func (b *Book) Attach(engine Engine, git *git.Git) { b.engine, b.git = engine, git }
+
+// Projects lists the configured projects and the repositories inside the roots, by name. A name that several have is a path.
+func (b *Book) Projects(ctx context.Context) ([]orchestrator.Project, error) {
+	byName, dirs := map[string]string{}, map[string]bool{}
+	add := func(name, dir string) {
+		dir, err := b.engine.Directory(dir)
+		if err != nil || dirs[dir] {
+			return
+		}
+		if byName[name] != "" {
+			name = dir
+		}
+		byName[name], dirs[dir] = dir, true
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.opts.Named)) {
+		add(name, b.opts.Named[name])
+	}
+	for _, root := range b.opts.Roots {
+		for _, dir := range repositories(ctx, root) {
+			add(filepath.Base(dir), dir)
+		}
+	}
+	var all []orchestrator.Project
+	for name, dir := range byName {
+		all = append(all, orchestrator.Project{Name: name, Dir: dir})
+	}
+	slices.SortFunc(all, func(a, b orchestrator.Project) int { return strings.Compare(a.Name, b.Name) })
+	return all, context.Cause(ctx)
+}
+
+// Bounds of the search for repositories.
+const (
+	depthMost   = 3 // below a root
+	entriesMost = 5000
+	foundMost   = 200
+)
+
+// repositories finds Git repositories at and below a root, the highest first. It follows no link and looks into no hidden directory,
+// and into no repository.
+func repositories(ctx context.Context, dir string) (found []string) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	left := entriesMost
+	for level := []string{"."}; len(level) > 0 && ctx.Err() == nil; {
+		var next []string
+		for _, at := range level {
+			if _, err := root.Lstat(filepath.Join(at, ".git")); err == nil {
+				found = append(found, filepath.Join(dir, at))
+				continue
+			}
+			if strings.Count(at, "/") >= depthMost-1 && at != "." || len(found) >= foundMost {
+				continue
+			}
+			d, err := root.Open(at)
+			if err != nil {
+				continue
+			}
+			entries, _ := d.ReadDir(max(left, 1)) // what cannot be read has none
+			_ = d.Close()                         // nothing was written
+			left -= len(entries)
+			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+			for _, e := range entries {
+				if left > 0 && e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "node_modules" {
+					next = append(next, filepath.Join(at, e.Name()))
+				}
+			}
+		}
+		level = next
+	}
+	return found
+}
+
+// OpenProject has a conversation work in a project, or where a branch of it is checked out.
+func (b *Book) OpenProject(ctx context.Context, by orchestrator.Press, name, branch string) (string, error) {
+	all, err := b.Projects(ctx)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(all, func(p orchestrator.Project) bool { return p.Name == name })
+	if i < 0 {
+		return "", orchestrator.ErrNoProject
+	}
+	dir := all[i].Dir
+	if branch != "" {
+		if dir, err = b.checkout(ctx, by.Conversation, dir, branch); err != nil {
+			return "", err
+		}
+	}
+	return b.engine.SetDir(ctx, by.Conversation, dir, by.Person)
+}
+
+// treesDir holds the worktrees of a repository: inside of it, so that they are in its roots and in its sandbox.
+const treesDir = ".worktrees"
+
+// checkout gives the directory where a branch is checked out, and checks it out if it is nowhere.
+func (b *Book) checkout(ctx context.Context, in orchestrator.ConversationID, dir, branch string) (string, error) {
+	at, all, err := b.worktrees(ctx, in, dir)
+	if err != nil {
+		return "", err
+	}
+	for _, w := range all {
+		if w.Branch == branch && !w.Gone {
+			return w.Dir, nil
+		}
+	}
+	if err := b.makeTreesDir(at.Dir); err != nil {
+		return "", fmt.Errorf("make a place for worktrees: %w", err)
+	}
+	tree := filepath.Join(at.Dir, treesDir, folderOf(branch))
+	return tree, b.git.AddWorktree(ctx, at, branch, tree)
+}
+
+// makeTreesDir makes the directory for the worktrees of a repository, which git does not see.
+func (b *Book) makeTreesDir(main string) error {
+	repo, err := os.OpenRoot(main)
+	if err != nil {
+		return err
+	}
+	defer repo.Close()
+	if err := repo.Mkdir(treesDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	dir := filepath.Join(main, treesDir)
+	if real, err := b.engine.Directory(dir); err != nil || real != dir { // a link in its place could lead out
+		return orchestrator.ErrOutsideRoot
+	}
+	ignore, err := repo.OpenFile(treesDir+"/.gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = ignore.WriteString("*\n")
+	return errors.Join(err, ignore.Close())
+}
+
+var unplain = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// folderOf names the folder of a branch; two branches never have one.
+func folderOf(branch string) string {
+	plain := strings.Trim(unplain.ReplaceAllString(branch, "-"), ".-")
+	if plain == branch {
+		return branch
+	}
+	sum := sha256.Sum256([]byte(branch))
+	return plain + "-" + hex.EncodeToString(sum[:3])
+}
+
+// worktrees lists those of the repository that dir is in, as far as conversations may work there, and where git runs for it.
+func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, dir string) (git.Place, []orchestrator.Worktree, error) {
+	at := git.Place{Dir: dir}
+	if b.opts.Sandboxes != nil {
+		at.In = b.opts.Sandboxes.Of(dir, in)
+	}
+	all, err := b.git.Worktrees(ctx, at)
+	if err != nil {
+		return at, nil, fmt.Errorf("%w: %w", orchestrator.ErrNoRepository, err)
+	}
+	main := all[0].Dir
+	all = slices.DeleteFunc(all, func(w orchestrator.Worktree) bool {
+		real, err := b.engine.Directory(w.Dir)
+		return !w.Gone && (err != nil || real != w.Dir)
+	})
+	if len(all) == 0 || all[0].Dir != main {
+		return at, nil, orchestrator.ErrOutsideRoot
+	}
+	at.Dir = main
+	return at, all, nil
+}
+
+// Worktrees lists those of the repository that a conversation works in.
+func (b *Book) Worktrees(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.Worktree, error) {
+	st, err := b.engine.Status(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	_, all, err := b.worktrees(ctx, in, st.Dir)
+	return all, err
+}
+
+// OpenWorktree has a conversation work in one of Worktrees.
+func (b *Book) OpenWorktree(ctx context.Context, by orchestrator.Press, dir string) error {
+	all, err := b.Worktrees(ctx, by.Conversation)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(w orchestrator.Worktree) bool { return w.Dir == dir && !w.Gone }) {
+		return orchestrator.ErrNoProject
+	}
+	_, err = b.engine.SetDir(ctx, by.Conversation, dir, by.Person)
+	return err
+}
+
+// RemoveWorktree removes one of Worktrees and keeps its branch.
+func (b *Book) RemoveWorktree(ctx context.Context, by orchestrator.Press, dir string, changes orchestrator.Changes) error {
+	st, err := b.engine.Status(ctx, by.Conversation)
+	if err != nil {
+		return err
+	}
+	at, all, err := b.worktrees(ctx, by.Conversation, st.Dir)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(w orchestrator.Worktree) bool { return w.Dir == dir && !w.Main }) {
+		return orchestrator.ErrNoProject
+	}
+	here := st.Dir == dir || strings.HasPrefix(st.Dir, dir+"/")
+	if here && st.Running != nil {
+		return orchestrator.ErrStillOpen
+	}
+	if err := b.git.RemoveWorktree(ctx, at, dir, changes); err != nil || !here {
+		return err
+	}
+	_, err = b.engine.SetDir(ctx, by.Conversation, at.Dir, by.Person)
+	return err
+}
