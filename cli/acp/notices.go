@@ -15,7 +15,7 @@ func (q Quirks) of(name string) Quirks {
 	case "Copilot": // version 1.0.102 of GitHub's CLI
 		q.TotalUsage, q.Notices, q.Failure = true, true, shellExit
 	case "gemini-cli": // version 0.61
-		q.MissingIsEmpty = true
+		q.MissingIsEmpty, q.HidesTrouble = true, true
 	}
 	return q
 }

@@ -55,6 +55,9 @@ type Quirks struct {
 	// Notices is for an agent that says words of its own as text of the answer: "Error: " and the reason, then the
 	// end of the turn as if all were well; "Info: " and what it does.
 	Notices bool
+	// HidesTrouble is for an agent that does not say that its model's stream broke and is asked anew, and ends a turn as if all
+	// were well when the model refused to answer.
+	HidesTrouble bool
 	// MissingIsEmpty is for an agent that looks for a file before it creates it, and takes each error for the end of that.
 	MissingIsEmpty bool
 	// CommandMarks are characters a prompt must not begin with to reach the model as it is.

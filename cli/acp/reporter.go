@@ -1,8 +1,10 @@
 package acp
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"strings"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -14,10 +16,8 @@ type reporter struct {
 	dir    string
 	quirks Quirks
 
+	message
 	tools   map[string]*tool
-	block   int    // counts the messages that tools part
-	parted  bool   // what is said next begins a message
-	key     string // of the message at hand
 	held    string // a chunk that may be an error
 	calls   int    // of the model, as far as the agent tells of them
 	plan    string // the last status of the plan
@@ -26,7 +26,7 @@ type reporter struct {
 }
 
 func newReporter(out *turn.Emitter, dir string, quirks Quirks) *reporter {
-	return &reporter{out: out, dir: dir, quirks: quirks, tools: map[string]*tool{}, parted: true}
+	return &reporter{out: out, dir: dir, quirks: quirks, tools: map[string]*tool{}, message: message{parted: true}}
 }
 
 // update takes one update. Kinds that are not known mean nothing to us.
@@ -52,10 +52,56 @@ func (r *reporter) update(u *update) {
 // say tells a piece of the message called id; an agent that names none begins another after each tool.
 func (r *reporter) say(id, text string) {
 	if r.parted {
-		r.parted = false
+		r.parted, r.repeats = false, repeats{}
 		r.block++
 	}
 	r.key = cmp.Or(id, fmt.Sprint("message ", r.block))
+	if r.quirks.HidesTrouble {
+		text = r.fresh(text)
+	}
+	r.out.Text(r.key, text)
+}
+
+// message is the one at hand.
+type message struct {
+	repeats
+	block  int  // counts those that tools part
+	parted bool // what is said next begins another
+	key    string
+}
+
+// repeats finds what is said again, after a stream broke, in a message.
+type repeats struct {
+	said  []byte
+	again string
+}
+
+// minRepeat is how long a message must be to be taken for one that is said again.
+const minRepeat = 32
+
+// fresh is what a piece adds to the message. One that may begin it anew is held back until that is known.
+func (r *repeats) fresh(text string) string {
+	text = r.again + text
+	r.again = ""
+	if len(r.said) >= minRepeat {
+		switch {
+		case len(text) >= len(r.said) && strings.HasPrefix(text, string(r.said)):
+			rest := text[len(r.said):]
+			r.said = append(r.said, rest...)
+			return rest
+		case bytes.HasPrefix(r.said, []byte(text)):
+			r.again = text
+			return ""
+		}
+	}
+	r.said = append(r.said, text...)
+	return text
+}
+
+// sayAgain tells what was held back, since the message ended before it was said again.
+func (r *reporter) sayAgain() {
+	text := r.again
+	r.repeats = repeats{}
 	r.out.Text(r.key, text)
 }
 
@@ -90,6 +136,7 @@ func (r *reporter) startTool(t *tool) {
 	if t.phase != toolNamed {
 		return
 	}
+	r.sayAgain()
 	r.parted, r.ran, t.phase = true, true, toolRuns
 	r.out.ToolStart(t.began())
 }
@@ -106,6 +153,7 @@ func (r *reporter) endTool(t *tool, status string) {
 
 // deny records that a tool was not allowed. One that was shown already is ended.
 func (r *reporter) deny(t *tool, why string) {
+	r.sayAgain()
 	began := t.began()
 	r.denials = append(r.denials, cli.Denial{Tool: began.Name, Title: began.Title, Reason: why})
 	if t.phase == toolRuns {

@@ -21,7 +21,7 @@ func FuzzReporter(f *testing.F) {
 		var events []cli.Event
 		out := turn.NewEmitter(testAgent, func() time.Time { return time.Unix(0, 0) }, func(ev cli.Event) { events = append(events, ev) })
 		out.Session("s", "m")
-		reporter := newReporter(out, "/d", Quirks{})
+		reporter := newReporter(out, "/d", Quirks{HidesTrouble: true})
 		for line := range bytes.Lines(raw) {
 			var u update
 			if json.Unmarshal(line, &u) == nil {
@@ -31,6 +31,34 @@ func FuzzReporter(f *testing.F) {
 		out.Finish(cli.Result{})
 		clitest.Keeps(t, events)
 	})
+}
+
+// Gemini says the beginning of a message again, once or more, when a stream broke. It does not say that it does.
+func TestAMessageThatIsSaidAgain(t *testing.T) {
+	const long = "The first half of an answer, long enough. "
+	for _, c := range []struct {
+		name   string
+		pieces []string
+		want   string
+	}{
+		{"again and further", []string{long, "The first ", "half of an answer, long enough. And", " more."}, long + "And more."},
+		{"twice", []string{long, long, long[:9], long[9:], "more"}, long + "more"},
+		{"words like those at the beginning", []string{long, "The first", " word is The."}, long + "The first word is The."},
+		{"words at the end", []string{long, "The first"}, long + "The first"},
+		{"a short message", []string{"ha ", "ha ", "ha"}, "ha ha ha"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := turn.NewEmitter(testAgent, time.Now, func(cli.Event) {})
+			r := newReporter(out, "/d", Quirks{HidesTrouble: true})
+			for _, p := range c.pieces {
+				r.say("", p)
+			}
+			r.sayAgain()
+			if got := out.Answer(); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
 }
 
 func TestDiff(t *testing.T) {

@@ -40,6 +40,8 @@ func (t *liveTurn) replied() cli.Result {
 	case "end_turn":
 		if text, ok := t.reporter.failed(r.Usage); ok {
 			r.Err = o.meaning(errorCode(text), text)
+		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && t.out.Answer() == "" {
+			r.Err = cli.Failf(cli.Refused, o.Agent, "its model gave no answer")
 		}
 	case "cancelled":
 		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it cancelled the turn, and no user asked for that")
@@ -69,7 +71,10 @@ func (s *session) counted(p prompted) cli.Result {
 	case q != nil:
 		r.Usage, r.ByModel = q.usage(), map[cli.ModelID]cli.Usage{}
 		for _, m := range q.Models {
-			r.ByModel[cli.ModelID(m.Model)] = m.usage()
+			id := cli.ModelID(m.Model)
+			if r.ByModel[id] = m.usage(); r.Model == "" || m.usage().Output > r.ByModel[r.Model].Output {
+				r.Model = id // the session's own may be "auto"
+			}
 		}
 	}
 	return r

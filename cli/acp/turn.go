@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -57,7 +58,11 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out.Session(s.id, cli.ModelID(s.offers.model))
+	model := cli.ModelID(s.offers.model)
+	if strings.HasPrefix(s.offers.model, "auto") { // the agent chooses one for each prompt, and names it at the end
+		model = ""
+	}
+	out.Session(s.id, model)
 }
 
 // newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
@@ -221,6 +226,9 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	}
 	r := t.outcome(end)
 	t.reporter.sayHeld()
+	if r.Err == nil {
+		t.reporter.sayAgain()
+	}
 	r.Denials = t.reporter.denials
 	t.out.Finish(r)
 	s.process.TurnEnded(ctx, leaves)

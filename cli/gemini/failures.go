@@ -33,6 +33,8 @@ func kindOf(code int, text string) cli.FailureKind {
 	switch {
 	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):
 		return cli.UnknownModel
+	case strings.Contains(text, "number of function response parts is equal to"): // a tool was waiting when its process ended
+		return cli.ResumeFailed
 	case strings.Contains(text, "API key not valid"):
 		return cli.NotLoggedIn
 	}

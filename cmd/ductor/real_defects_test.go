@@ -12,7 +12,7 @@ import (
 
 // What real agents did to the chat when their model broke off, refused or was not allowed something: each of these was seen.
 func TestRealAgentsInTrouble(t *testing.T) {
-	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "copilot": copilotInTrouble} {
+	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "gemini": geminiInTrouble, "copilot": copilotInTrouble} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			in := &troubled{town: town}
@@ -20,7 +20,7 @@ func TestRealAgentsInTrouble(t *testing.T) {
 			for _, m := range town.chat.History() {
 				for _, v := range m.Versions {
 					for _, never := range []string{
-						"doesn't want to", "the turn ended before", "Run --model", "exceeded retry limit", "did not allow this", "[1m]", "request id", "said no",
+						"doesn't want to", "the turn ended before", "Run --model", "exceeded retry limit", "did not allow this", "[1m]", "request id", "said no", "auto ·",
 					} {
 						if m.From.Bot && strings.Contains(v.Text, never) {
 							t.Errorf("the chat showed %q: %q", never, v.Text)
@@ -113,4 +113,16 @@ func codexInTrouble(in *troubled) {
 func copilotInTrouble(in *troubled) {
 	in.breaks(2)
 	in.denies()
+}
+
+func geminiInTrouble(in *troubled) {
+	in.ends(half+`[[error 503 times=1]][[text "This is the rest."]]`, "This is the first half of an answer. This is the rest.", "\ngemini-")
+	in.ends(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
+	in.ends(`[[end refusal]]`, "its model gave no answer")
+	// The agent forgets that a tool waited when its process ended, and its model takes such a session no more.
+	in.say(`[[start]][[tool cmd="touch b.txt"]]`)
+	in.awaitButton("⛔ Deny")
+	in.say("/abort")
+	in.next("Aborted")
+	in.ends(`[[text "The session goes on."]]`, "The session goes on.")
 }
