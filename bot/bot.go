@@ -50,6 +50,7 @@ type Options struct {
 	Jobs     orchestrator.Jobs     // behind /cron; nil: none are kept
 	Sessions orchestrator.Sessions // behind /sessions
 	Projects orchestrator.Projects // behind /project
+	Steps    orchestrator.Steps    // behind the Steps buttons
 	Files    orchestrator.Files    // of projects; nil: none are sent
 
 	FileMarks bool // answers name files that are to be sent
@@ -216,7 +217,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
-		approvals: b.chat.approvals, queue: b.chat.queue, books: books{b.opts.Jobs, b.opts.Sessions, b.files, b.opts.Projects}, confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases,
+		approvals: b.chat.approvals, queue: b.chat.queue, books: books{b.opts.Jobs, b.opts.Sessions, b.files, b.opts.Projects, b.opts.Steps}, confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases,
 	}, o).router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)

@@ -15,6 +15,7 @@ import (
 	"ductor/bot/project"
 	"ductor/bot/render"
 	"ductor/bot/sessions"
+	"ductor/bot/steps"
 	"ductor/bot/tgapi"
 	"ductor/bot/transcript"
 	"ductor/bot/updates"
@@ -42,6 +43,9 @@ type turnButtons struct{ lang lang.Printer }
 func (b turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.show-again"), actShow, turn)
 }
+
+// Steps lists what the agent did.
+func (b turnButtons) Steps(turn cli.TurnID) tgapi.Button { return steps.Button(b.lang, turn) }
 
 // Stop ends the turn, which runs.
 func (b turnButtons) Stop(turn cli.TurnID) tgapi.Button {
@@ -71,6 +75,7 @@ type screens struct {
 	queue     *queueCards
 	heard     *transcript.Screen
 	pages
+	steps *steps.Screen
 }
 
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
@@ -100,6 +105,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, notices, err = c.cron(ctx, p, what)
 	case project.Action:
 		text, err = c.project(ctx, p, what)
+	case steps.Action:
+		text, notices, err = c.showSteps(ctx, p, what)
 	case sessions.Action:
 		text, notices, err = c.session(ctx, p, what)
 	case files.Action:
@@ -215,6 +222,14 @@ func (c *callbacks) project(ctx context.Context, p updates.Press, data string) (
 		c.edit(p, a.Edit)
 	}
 	return a.Text, err
+}
+
+func (c *callbacks) showSteps(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Message, error) {
+	a, err := c.steps.Press(ctx, p.By.Conversation, p.Message, data)
+	if a.Shown.Text != "" {
+		c.voice.EditRich(p.By.Conversation, p.Message, a.Shown, a.Keyboard)
+	}
+	return a.Text, a.Messages, err
 }
 
 func (c *callbacks) session(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Message, error) {

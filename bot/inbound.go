@@ -12,6 +12,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/project"
 	"ductor/bot/sessions"
+	"ductor/bot/steps"
 	"ductor/bot/tgapi"
 	"ductor/bot/transcript"
 	"ductor/bot/updates"
@@ -85,6 +86,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log,
 		screens: screens{
 			approvals: p.approvals, restarts: h.restarts, queue: p.queue, heard: heard, pages: all,
+			steps: &steps.Screen{Steps: p.steps, Lang: o.Lang},
 		},
 	}
 	return h

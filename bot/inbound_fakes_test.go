@@ -14,6 +14,7 @@ import (
 	"ductor/bot/bottest"
 	"ductor/bot/message"
 	"ductor/bot/outbox"
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
@@ -216,6 +217,10 @@ func (r *counterReader) Read(p []byte) (int, error) {
 		p[i] = r.n
 	}
 	return len(p), nil
+}
+
+func (v *voiceFake) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {
+	v.Edit(id, message, t.Text, k)
 }
 
 func (v *voiceFake) Slowed(int64) outbox.Slowdown { return outbox.Slowdown{} }

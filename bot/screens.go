@@ -15,6 +15,7 @@ type books struct {
 	sessions orchestrator.Sessions
 	files    *files.Sender // nil: there are none
 	projects orchestrator.Projects
+	steps    orchestrator.Steps
 }
 
 // pages are the screens that commands lead to.

@@ -23,6 +23,8 @@ type voice interface {
 	Answer(ctx context.Context, query, text string)
 	// edit changes a message of ours; of several edits the newest counts. It does not wait.
 	Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard)
+	// editRich is edit for a text with formatting.
+	EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard)
 	// unbutton takes the buttons off a message of ours. It does not wait.
 	Unbutton(id orchestrator.ConversationID, message int)
 	// remove deletes a user's message that no other user may read, or asks for that where we may not. It does
@@ -74,12 +76,16 @@ func (v *outVoice) Answer(ctx context.Context, query, text string) {
 }
 
 func (v *outVoice) Edit(id orchestrator.ConversationID, message int, text string, k tgapi.Keyboard) {
+	v.EditRich(id, message, render.Unchanged(text), k)
+}
+
+func (v *outVoice) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {
 	// This says which buttons there are. It may take the place of an edit that waits before buttons were taken off.
 	v.out.Retract(outbox.ChatOf(id.Chat), unbuttonKey(message))
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: "own/" + strconv.Itoa(message),
 		Run: func(ctx context.Context) error {
-			return v.client.Edit(ctx, id.Chat, message, render.Unchanged(text), k)
+			return v.client.Edit(ctx, id.Chat, message, t, k)
 		},
 	}, v.missed("edit", id))
 }

@@ -11,6 +11,7 @@ var (
 	ErrBadBranch         = errors.New("that is no name of a branch")
 	ErrDirtyWorktree     = errors.New("it holds what no commit does")
 	ErrNoExport          = errors.New("that is no exported session")
+	ErrNoStep            = errors.New("nothing is kept of this step")
 	ErrNoTurn            = errors.New("no such turn")
 	ErrRepeated          = errors.New("this turn was already run again")
 	ErrElsewhere         = errors.New("that belongs to another conversation")

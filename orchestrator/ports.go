@@ -14,6 +14,7 @@ import (
 type Store interface {
 	ApprovalStore
 	QueueStore
+	StepStore
 
 	// Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)

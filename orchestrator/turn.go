@@ -82,7 +82,7 @@ type Outcome struct {
 	Fallback bool
 	Failure  string // what went wrong, for the chat; empty when it went well
 	Recovery Recovery
-	Announce Announcement
+	Ending
 }
 
 // ActiveTurn is a turn that runs, for what its agent does through tools of ductor.
@@ -104,6 +104,12 @@ type ActiveTurns interface {
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
 }
 
+// Ending is what follows the card of a turn that ended.
+type Ending struct {
+	Announce Announcement
+	Steps    int // that are kept of the turn
+}
+
 // Announcement is the message that a turn ends with, besides its card.
 type Announcement string
 
@@ -113,3 +119,33 @@ const (
 	Announced    Announcement = "sound"
 	Muted        Announcement = "silent" // in quiet hours
 )
+
+// Step is one thing that an agent did in a turn: it used a tool, or changed a file.
+type Step struct {
+	Number   int    // in its turn, from 1 on
+	Tool     string // the agent's own name of it; empty for a changed file
+	Title    string // the whole command or path
+	Duration time.Duration
+	ExitCode *int   // nil where the tool has none
+	Err      string // empty when it went well
+	Change   cli.ChangeKind
+	Output   string // of a tool, or the diff of a file in unified form; empty in a list
+	Size     int    // bytes of Output
+	Lost     int    // bytes of the beginning that are not kept
+}
+
+// StepStore keeps the steps of turns. internal/store implements it.
+type StepStore interface {
+	// SaveSteps stores the steps of a turn, in place of those it has. It shares a transaction.
+	SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, steps []Step) error
+	// StepsOf lists the steps of a turn without their outputs.
+	StepsOf(ctx context.Context, turn cli.TurnID) ([]Step, error)
+	// Step is a step with its output; ErrNoStep.
+	Step(ctx context.Context, turn cli.TurnID, number int) (Step, error)
+}
+
+// Steps shows what an agent did. ErrElsewhere for a turn of another conversation, ErrNoTurn, ErrNoStep.
+type Steps interface {
+	StepsOf(ctx context.Context, in ConversationID, turn cli.TurnID) ([]Step, error)
+	Step(ctx context.Context, in ConversationID, turn cli.TurnID, number int) (Step, error)
+}

@@ -308,6 +308,9 @@ func (Buttons) EndRetries(t cli.TurnID) tgapi.Button {
 func (Buttons) Stop(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: stop, Data: "stop:" + string(t)}
 }
+func (Buttons) Steps(t cli.TurnID) tgapi.Button {
+	return tgapi.Button{Text: "Steps", Data: "steps:" + string(t)}
+}
 func (Buttons) ShowAgain(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: "Show again", Data: "show:" + string(t)}
 }

@@ -25,6 +25,7 @@ type Buttons interface {
 	Offer(turn cli.TurnID, r orchestrator.Recovery) tgapi.Keyboard
 	EndRetries(turn cli.TurnID) tgapi.Button // ends a pause before a retry
 	ShowAgain(turn cli.TurnID) tgapi.Button
+	Steps(turn cli.TurnID) tgapi.Button
 	Stop(turn cli.TurnID) tgapi.Button // end the turn, which runs
 }
 

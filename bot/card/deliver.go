@@ -240,6 +240,15 @@ func (c *Cards) release(turn cli.TurnID) {
 
 // offer is the buttons below an outcome.
 func (c *Cards) offer(turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
+	k := c.remedies(turn, o)
+	if o.Steps > 0 {
+		k = append(k, []tgapi.Button{c.opts.Buttons.Steps(turn)})
+	}
+	return k
+}
+
+// remedies are the buttons that try once more.
+func (c *Cards) remedies(turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	switch o.State {
 	case orchestrator.TurnAborted:
 		return nil

@@ -31,7 +31,7 @@ func TestALongTurnEndsWithAMessage(t *testing.T) {
 			if at > 0 {
 				s.diesAfter(at)
 			}
-			o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: "looked", Model: "opus", Duration: 2 * time.Minute, Announce: orchestrator.Announced}
+			o := orchestrator.Outcome{State: orchestrator.TurnDone, Text: "looked", Model: "opus", Duration: 2 * time.Minute, Ending: orchestrator.Ending{Announce: orchestrator.Announced}}
 			err := c.Finish(s.Context(), o)
 			if died = s.shelf.Dead(); died || err != nil {
 				s.bury()
@@ -58,7 +58,7 @@ func TestALongTurnEndsWithAMessage(t *testing.T) {
 // TestWhatNeedsNoAnnouncement: a turn of which nothing was in the chat before its end, and one in quiet hours makes no sound.
 func TestWhatNeedsNoAnnouncement(t *testing.T) {
 	onStage(t, func(s *stage) {
-		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "looked", Duration: time.Hour, Announce: orchestrator.Announced})
+		s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "looked", Duration: time.Hour, Ending: orchestrator.Ending{Announce: orchestrator.Announced}})
 		if n := len(s.wall.Visible()); n != 1 {
 			t.Errorf("%d messages", n)
 		}
@@ -67,7 +67,7 @@ func TestWhatNeedsNoAnnouncement(t *testing.T) {
 		c := s.cards.Open(s.turn)
 		c.Show(cli.TextDelta{Text: "look"})
 		time.Sleep(time.Minute)
-		s.finish(c, orchestrator.Outcome{Text: "looked", Failure: "It broke.", Duration: time.Hour, Announce: orchestrator.Muted})
+		s.finish(c, orchestrator.Outcome{Text: "looked", Failure: "It broke.", Duration: time.Hour, Ending: orchestrator.Ending{Announce: orchestrator.Muted}})
 		all := s.wall.Visible()
 		if last := all[len(all)-1]; len(all) != 2 || !last.Silent || !strings.HasPrefix(last.Text.Text, "⚠️ It broke. · ") {
 			t.Errorf("%d messages, the last is %+v", len(all), last)

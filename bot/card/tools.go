@@ -133,9 +133,7 @@ func (d *document) addFile(ev cli.FileChanged) bool {
 			return false
 		}
 	}
-	icon := map[cli.ChangeKind]string{cli.FileAdded: "➕", cli.FileDeleted: "➖"}[ev.Kind]
-	line := cmp.Or(icon, "✎") + " "
-	d.addNote(render.Concat(render.Plain(line), render.Styled(render.Code, render.ShortenPlain(render.OneLine(ev.Path), titleMax)),
+	d.addNote(render.Concat(render.Plain(render.ChangeSign(ev.Kind)+" "), render.Styled(render.Code, render.ShortenPlain(render.OneLine(ev.Path), titleMax)),
 		render.Plain(render.DiffCount(ev.Diff))))
 	return true
 }

@@ -11,6 +11,17 @@ import (
 // NameLimit is how much of a name is shown, in UTF-16 units.
 const NameLimit = 28
 
+// ChangeSign is the one sign of a change of a file.
+func ChangeSign[K ~string](kind K) string {
+	switch kind {
+	case "add":
+		return "➕"
+	case "delete":
+		return "➖"
+	}
+	return "✎"
+}
+
 // DiffCount is " +3 −1": how many lines a diff adds and removes. Empty for none.
 func DiffCount(diff string) string {
 	added, removed := 0, 0

@@ -71,3 +71,65 @@ func TestALongTurnAnnouncesItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// Below a finished card is a button that lists the steps of the turn; a step has its whole command, the end of its output and a file
+// with all of it. A secret is in none of them, another chat sees nothing, and it works after a restart.
+func TestTheStepsOfATurn(t *testing.T) {
+	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
+		t.Run(agent, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) {
+				c.Agents.Default = agent
+				c.Permissions.Mode = "bypass"
+				c.Telegram.AllowedUsers = []int64{owner, neighbour}
+			})
+			token := town.srv.Token()
+			town.say(`[[tool cmd="seq 1 3000; echo %s; exit 3"]] [[text "It is done."]]`, token)
+			town.awaitDone(1)
+			town.awaitNoButton("⏹ Stop")
+			card := town.awaitButton("🪜 Steps")
+			town.stop()
+			town.start()
+			data := town.buttonData(card, "🪜 Steps")
+			other := town.srv.Private(neighbour, "Neighbour")
+			other.Person().Send(other, "/help")
+			theirs, err := other.AwaitText(town.soon(), "/cron")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := other.Person().TapData(theirs, data).Answer(town.soon())
+			if err != nil || a.Text != "This button no longer does anything." {
+				t.Errorf("a press in another chat is answered with %q: %v", a.Text, err)
+			}
+			town.pressOn(card, "🪜 Steps")
+			list := town.await("1 step")
+			if list.ReplyTo != card.ID || !strings.Contains(list.Text, "seq 1 3000") {
+				t.Errorf("the list replies to %d and says %q", list.ReplyTo, list.Text)
+			}
+			town.pressOn(list, "1")
+			step := town.await("2999")
+			if step.ID != list.ID || !hasKind(step, "expandable_blockquote") || strings.Contains(step.Text, "\n1\n") || !strings.Contains(step.Text, "exit 3") {
+				t.Errorf("the step says %q: %+v", step.Text, step.Entities)
+			}
+			town.pressOn(step, "📄 Whole output")
+			file := town.awaitMessage(func(m telegram.Message) bool { return m.Media != nil && m.Media.Name == "step-1.txt" })
+			content, _ := town.srv.FileData(file.Media.FileID)
+			for _, shown := range []string{list.Text, step.Text, string(content)} {
+				if strings.Contains(shown, token) {
+					t.Errorf("the token is shown: %q", shown)
+				}
+			}
+			if !strings.Contains(string(content), "\n2\n3\n") {
+				t.Errorf("the file lacks the beginning of the output: %.200q", content)
+			}
+		})
+	}
+}
+
+func hasKind(m telegram.Message, kind string) bool {
+	for _, e := range m.Entities {
+		if e.Type == kind {
+			return true
+		}
+	}
+	return false
+}

@@ -28,6 +28,7 @@ import (
 	"ductor/orchestrator/conversation"
 	"ductor/orchestrator/projects"
 	"ductor/orchestrator/sessions"
+	"ductor/orchestrator/steps"
 )
 
 // The names inside the storage directory.
@@ -116,6 +117,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	served.Projects = repos
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID})
+	served.Steps = steps.Reader{Store: a.db}
 	served.Sessions = book
 	if a.bot, err = bot.New(ctx, served); err != nil {
 		return nil, err

@@ -99,6 +99,8 @@ type Retention struct {
 	TranscriptsMB   int `toml:"transcripts_mb"`
 	AuditDays       int `toml:"audit_days"`
 	AuditMB         int `toml:"audit_mb"`
+	StepsDays       int `toml:"steps_days"`
+	StepsMB         int `toml:"steps_mb"`
 	RunsDays        int `toml:"runs_days"`
 	RunsMB          int `toml:"runs_mb"`
 	HomesDays       int `toml:"homes_days"`
@@ -156,6 +158,7 @@ func (c *Config) checkTasks(p *problems) {
 	for key, n := range map[string]int{
 		"uploads_mb": c.Retention.UploadsMB, "transcripts_days": c.Retention.TranscriptsDays,
 		"transcripts_mb": c.Retention.TranscriptsMB, "audit_days": c.Retention.AuditDays, "audit_mb": c.Retention.AuditMB,
+		"steps_days": c.Retention.StepsDays, "steps_mb": c.Retention.StepsMB,
 		"runs_days": c.Retention.RunsDays, "runs_mb": c.Retention.RunsMB,
 		"homes_days": c.Retention.HomesDays, "homes_mb": c.Retention.HomesMB, "containers_mb": c.Retention.ContainersMB,
 	} {

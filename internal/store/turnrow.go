@@ -33,6 +33,7 @@ type outcomeRow struct {
 	Offer    string      `json:"offer,omitempty"` // of outcomes that were stored before Offers
 	At       int64       `json:"at,omitempty"`
 	Other    string      `json:"other,omitempty"`
+	Steps    int         `json:"steps,omitempty"`
 }
 
 type usageRow struct {
@@ -93,7 +94,7 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 func encodeOutcome(o orchestrator.Outcome) (string, error) {
 	row := outcomeRow{
 		Agent: string(o.Agent), Model: string(o.Model), Usage: usageRow(o.Usage), CostUSD: o.CostUSD,
-		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Announce: string(o.Announce), Raw: o.Recovery.Raw,
+		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Announce: string(o.Announce), Steps: o.Steps, Raw: o.Recovery.Raw,
 		Kind: string(o.Recovery.Kind), At: millis(o.Recovery.At), Other: string(o.Recovery.Other),
 	}
 	for _, a := range o.Recovery.Offer {
@@ -116,7 +117,7 @@ func decodeOutcome(text string) (orchestrator.Outcome, error) {
 	}
 	o := orchestrator.Outcome{
 		Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model), Usage: cli.Usage(row.Usage), CostUSD: row.CostUSD,
-		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Announce: orchestrator.Announcement(row.Announce),
+		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Ending: orchestrator.Ending{Announce: orchestrator.Announcement(row.Announce), Steps: row.Steps},
 		Recovery: orchestrator.Recovery{Kind: cli.FailureKind(row.Kind), Offer: formerOffer(row.Offer), At: instant(row.At), Other: cli.Agent(row.Other), Raw: row.Raw},
 	}
 	for _, a := range row.Offers {

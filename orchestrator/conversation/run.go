@@ -45,7 +45,21 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	if outcome.State == orchestrator.TurnAborted && !apart(t) { // its process is gone
 		e.warm(keep, t.Prompt.Conversation)
 	}
+	outcome.Steps = e.keepSteps(keep, t, asking.steps.Steps())
 	e.conclude(keep, c, t, outcome, begun, card, log)
+}
+
+// keepSteps stores the steps of a turn, beside the commit that records its outcome, and says how many there are.
+func (e *Engine) keepSteps(ctx context.Context, t orchestrator.Turn, steps []orchestrator.Step) int {
+	if len(steps) > 0 {
+		at := e.now()
+		e.wg.Go(func() {
+			if err := e.opts.Store.SaveSteps(ctx, t.ID, at, steps); err != nil {
+				e.log.Warn("keep the steps of a turn", "turn", t.ID, "err", err)
+			}
+		})
+	}
+	return len(steps)
 }
 
 // start settles what a turn needs. It waits while the disk is full.
@@ -145,7 +159,10 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 		case cli.Result:
 			return // the outcome says it, once it is stored
 		}
-		hide.pass(ev, card.Show)
+		hide.pass(ev, func(ev cli.Event) {
+			a.steps.Take(ev)
+			card.Show(ev)
+		})
 		requests.Take(ev) // the card hears of an answer after the question
 	}
 	run := e.opts.Gateway.Run

@@ -1,0 +1,216 @@
+// Package steps is the screen behind the Steps button of an answer: it lists what the agent did, and shows an output or a diff.
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Action is the action of the buttons of this screen. They name a turn and what to show of it, so they work after a restart.
+const Action = "L"
+
+// The kinds of buttons. One without a kind opens the list.
+const (
+	opPage = 'p'
+	opStep = 'n'
+	opFile = 'f'
+)
+
+// Screen shows steps. Safe for concurrent use.
+type Screen struct {
+	Steps orchestrator.Steps // nil: none are kept
+	Lang  lang.Printer
+}
+
+// Answer is what comes of a press.
+type Answer struct {
+	Text     string // the short answer
+	Shown    render.Text
+	Keyboard tgapi.Keyboard         // below Shown, which takes the place of the message if it has text
+	Messages []orchestrator.Message // new ones
+}
+
+// Button opens the list of a turn.
+func Button(p lang.Printer, turn cli.TurnID) tgapi.Button {
+	return tgapi.Button{Text: p.Text("steps.button"), Data: data(turn, 0, 0)}
+}
+
+func data(turn cli.TurnID, op rune, n int) string {
+	what := string(turn)
+	if op != 0 {
+		what += ":" + string(op) + strconv.Itoa(n)
+	}
+	d, _ := tgapi.ButtonData(Action, what)
+	return d
+}
+
+// Press acts on a button of a message of in. what is its data without the action.
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, what string) (Answer, error) {
+	id, rest, _ := strings.Cut(what, ":")
+	turn := cli.TurnID(id)
+	op, n := rune(0), 0
+	if rest != "" {
+		var ok bool
+		if n, ok = tgapi.ButtonNumber(rest[1:]); !ok {
+			return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+		}
+		op = rune(rest[0])
+	}
+	if s.Steps == nil {
+		return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+	}
+	answer, err := s.show(ctx, in, on, turn, op, n)
+	if errors.Is(err, orchestrator.ErrNoStep) {
+		return Answer{Text: s.Lang.Text("steps.gone")}, nil
+	}
+	return answer, err
+}
+
+func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on int, turn cli.TurnID, op rune, n int) (Answer, error) {
+	switch op {
+	case 0, opPage:
+		text, keyboard, err := s.list(ctx, in, turn, n)
+		if err != nil || op == opPage {
+			return Answer{Shown: text, Keyboard: keyboard}, err
+		}
+		return Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{Text: text, Keyboard: keyboard, ReplyTo: on})}}, nil
+	case opStep, opFile:
+		step, err := s.Steps.Step(ctx, in, turn, n)
+		switch {
+		case err != nil:
+			return Answer{}, err
+		case op == opFile || step.Tool == "":
+			return s.file(in, on, step), nil
+		}
+		text, keyboard := s.step(turn, step)
+		return Answer{Shown: text, Keyboard: keyboard}, nil
+	}
+	return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+}
+
+// Bounds of texts, in UTF-16 units.
+const (
+	listedMost  = 360
+	commandMost = 1500
+	outputMost  = 1800
+)
+
+// list is a page of the steps of a turn.
+func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID, page int) (render.Text, tgapi.Keyboard, error) {
+	all, err := s.Steps.StepsOf(ctx, in, turn)
+	if err == nil && len(all) == 0 {
+		err = orchestrator.ErrNoStep
+	}
+	if err != nil {
+		return render.Text{}, nil, fmt.Errorf("list steps: %w", err)
+	}
+	pages := tgapi.Pages(len(all))
+	page = min(page, pages-1)
+	from, to := tgapi.PageBounds(page, len(all))
+	parts := []render.Text{render.Styled(render.Bold, s.Lang.Text("steps.title", len(all)))}
+	var keyboard tgapi.Keyboard
+	for i, step := range all[from:to] {
+		parts = append(parts, render.Plain("\n"+strconv.Itoa(step.Number)+" "), s.line(step, listedMost))
+		if i%4 == 0 {
+			keyboard = append(keyboard, nil)
+		}
+		last := &keyboard[len(keyboard)-1]
+		*last = append(*last, tgapi.Button{Text: strconv.Itoa(step.Number), Data: data(turn, opStep, step.Number)})
+	}
+	keyboard = append(keyboard, tgapi.Pager(s.Lang, page, pages, func(page int) string { return data(turn, opPage, page) })...)
+	return render.AsMessage(render.Concat(parts...)), keyboard, nil
+}
+
+// line is a step in one line.
+func (s *Screen) line(step orchestrator.Step, most int) render.Text {
+	title := render.Styled(render.Code, render.ShortenPlain(render.OneLine(step.Title), most))
+	if step.Tool == "" {
+		return render.Concat(render.Plain(render.ChangeSign(step.Change)+" "), title)
+	}
+	sign := "✓ "
+	if step.Err != "" || step.ExitCode != nil && *step.ExitCode != 0 {
+		sign = "✗ "
+	}
+	name := render.Plain(sign + render.ShortenPlain(render.OneLine(step.Tool), render.NameLimit))
+	if title.Text != "" {
+		name = render.Concat(name, render.Plain(" "), title)
+	}
+	return render.Concat(name, render.Plain(s.result(step)))
+}
+
+// result is how a tool ended.
+func (s *Screen) result(step orchestrator.Step) string {
+	line := ""
+	switch {
+	case step.ExitCode != nil:
+		line = " · " + s.Lang.Text("card.tool-exit", *step.ExitCode)
+	case step.Err != "":
+		line = " · " + render.ShortenPlain(render.OneLine(step.Err), 60)
+	}
+	if step.Duration > 0 {
+		line += " · " + s.Lang.Elapsed(step.Duration)
+	}
+	return line
+}
+
+// step is one tool with its whole command and the last lines of its output.
+func (s *Screen) step(turn cli.TurnID, step orchestrator.Step) (render.Text, tgapi.Keyboard) {
+	bare := step
+	bare.Title = ""
+	parts := []render.Text{s.line(bare, 0)}
+	if step.Title != "" {
+		parts = append(parts, render.Plain("\n"), render.CodeBlock("", render.ShortenPlain(step.Title, commandMost)))
+	}
+	var keyboard tgapi.Keyboard
+	if out := strings.TrimSpace(step.Output); out != "" {
+		parts = append(parts, render.Plain("\n"), render.Styled(render.Expandable, lastLines(out, outputMost)))
+		keyboard = append(keyboard, []tgapi.Button{{Text: s.Lang.Text("steps.whole"), Data: data(turn, opFile, step.Number)}})
+	} else {
+		parts = append(parts, render.Plain("\n"), render.Styled(render.Italic, s.Lang.Text("steps.no-output")))
+	}
+	back := tgapi.Button{Text: s.Lang.Text("common.back"), Data: data(turn, opPage, tgapi.PageOf(step.Number-1))}
+	return render.AsMessage(render.Concat(parts...)), append(keyboard, []tgapi.Button{back})
+}
+
+// lastLines is the end of a text, from the beginning of a line on where there is one.
+func lastLines(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most/2 || render.Len(text) <= most {
+		return text
+	}
+	end := string(runes[max(len(runes)-most/2, 0):]) // a character takes at most two units
+	if _, whole, ok := strings.Cut(end, "\n"); ok && whole != "" {
+		end = whole
+	}
+	return "…\n" + end
+}
+
+// file sends an output as a text file, or a diff.
+func (s *Screen) file(in orchestrator.ConversationID, on int, step orchestrator.Step) Answer {
+	if strings.TrimSpace(step.Output) == "" {
+		return Answer{Text: s.Lang.Text("steps.nothing-kept")}
+	}
+	name, content := "step-"+strconv.Itoa(step.Number)+".txt", step.Output
+	if step.Tool == "" {
+		name = path.Base(step.Title) + ".diff"
+		content = "--- a/" + step.Title + "\n+++ b/" + step.Title + "\n" + content
+	}
+	caption := s.line(step, listedMost)
+	if step.Lost > 0 {
+		caption = render.Concat(caption, render.Plain("\n"+s.Lang.Text("steps.lost", step.Lost>>10)))
+	}
+	return Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{
+		Text: caption, ReplyTo: on, Files: []message.File{{Name: name, Content: content}},
+	})}}
+}

@@ -1,0 +1,84 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+	"ductor/orchestrator/steps"
+)
+
+// shelf has two turns in two chats; each output says whose it is.
+type shelf struct{}
+
+func (shelf) Turn(_ context.Context, id cli.TurnID) (orchestrator.Turn, error) {
+	var chat int64
+	if n, err := fmt.Sscanf(string(id), "turn-%d", &chat); n != 1 || err != nil || chat > 2 {
+		return orchestrator.Turn{}, orchestrator.ErrNoTurn
+	}
+	return orchestrator.Turn{ID: id, Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: chat}}}, nil
+}
+
+func (s shelf) StepsOf(_ context.Context, turn cli.TurnID) (all []orchestrator.Step, err error) {
+	for i := range 20 {
+		step, _ := s.Step(context.Background(), turn, i+1)
+		step.Output = ""
+		all = append(all, step)
+	}
+	return all, nil
+}
+
+func (shelf) Step(_ context.Context, turn cli.TurnID, n int) (orchestrator.Step, error) {
+	if n < 1 || n > 20 {
+		return orchestrator.Step{}, orchestrator.ErrNoStep
+	}
+	step := orchestrator.Step{Number: n, Tool: "Bash", Title: "of " + string(turn), Output: strings.Repeat("of "+string(turn)+"\n", 400)}
+	if n%3 == 0 {
+		step.Tool, step.Change = "", cli.FileUpdated
+	}
+	return step, nil
+}
+
+// Whatever users press, in whatever order and chat, also what no screen offers: nothing of another chat is shown, each message fits,
+// and pressing again shows the same.
+func TestAnySequenceOfPresses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		for range rapid.IntRange(1, 12).Draw(t, "presses") {
+			screen := &Screen{Steps: steps.Reader{Store: shelf{}}, Lang: lang.Printer{}} // each press may come after a restart
+			in := orchestrator.ConversationID{Chat: rapid.Int64Range(1, 2).Draw(t, "chat")}
+			what := fmt.Sprintf("turn-%d", rapid.IntRange(1, 3).Draw(t, "turn")) +
+				rapid.SampledFrom([]string{"", ":", ":p0", ":p2", ":p99", ":n1", ":n3", ":n20", ":n21", ":f1", ":f3", ":x1", ":n-1", ":n01"}).Draw(t, "data")
+			a, err := screen.Press(context.Background(), in, 7, what)
+			again, errAgain := screen.Press(context.Background(), in, 7, what)
+			if fmt.Sprint(a.Text, a.Shown, a.Keyboard, len(a.Messages), err) != fmt.Sprint(again.Text, again.Shown, again.Keyboard, len(again.Messages), errAgain) {
+				t.Errorf("%s shows something else the second time", what)
+			}
+			shown := a.Text + a.Shown.Text
+			for _, m := range a.Messages {
+				if shown += string(m.Content); m.Conversation != in {
+					t.Errorf("%s pressed in %v sends to %v", what, in, m.Conversation)
+				}
+			}
+			if other := fmt.Sprintf("of turn-%d", 3-in.Chat); strings.Contains(shown, other) {
+				t.Errorf("%s pressed in %v shows %q", what, in, other)
+			}
+			if err := render.Check(a.Shown); a.Shown.Text != "" && err != nil {
+				t.Error(err)
+			}
+			for _, row := range a.Keyboard {
+				for _, b := range row {
+					if b.Data == "" || b.Text == "" {
+						t.Errorf("a button without data: %+v", b)
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"ductor/cli"
+	"ductor/heartbeat"
+	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
+)
+
+// SaveSteps stores the steps of a turn, in place of those it has. It shares a transaction. A turn that is gone has none.
+func (db *DB) SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, steps []orchestrator.Step) error {
+	return wrap("save the steps of turn "+string(turn), db.share(ctx, func(t tx) error {
+		if _, err := t.Exec(`DELETE FROM steps WHERE turn = ?`, string(turn)); err != nil {
+			return err
+		}
+		for _, s := range steps {
+			exit := sql.NullInt64{}
+			if s.ExitCode != nil {
+				exit = sql.NullInt64{Int64: int64(*s.ExitCode), Valid: true}
+			}
+			_, err := t.Exec(`INSERT INTO steps (turn, number, at, tool, title, took, exit_code, err, change, output, lost)
+				SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM turns WHERE id = ?`, s.Number, millis(at), s.Tool, s.Title, int64(s.Duration),
+				exit, s.Err, string(s.Change), blob([]byte(s.Output)), s.Lost, string(turn))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+const stepColumns = `number, tool, title, took, exit_code, err, change, length(output), lost`
+
+// StepsOf lists the steps of a turn without their outputs.
+func (db *DB) StepsOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Step, error) {
+	all, err := sqlite.Many(ctx, db.file, scanStep, `SELECT `+stepColumns+`, x'' FROM steps WHERE turn = ? ORDER BY number`, string(turn))
+	return all, wrap("list the steps of turn "+string(turn), err)
+}
+
+// Step is a step with its output; ErrNoStep.
+func (db *DB) Step(ctx context.Context, turn cli.TurnID, number int) (orchestrator.Step, error) {
+	s, err := sqlite.One(ctx, db.file, scanStep, `SELECT `+stepColumns+`, output FROM steps WHERE turn = ? AND number = ?`, string(turn), number)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = orchestrator.ErrNoStep
+	}
+	return s, wrap("load a step of turn "+string(turn), err)
+}
+
+func scanStep(row sqlite.Row) (s orchestrator.Step, err error) {
+	var exit sql.NullInt64
+	var output []byte
+	err = row.Scan(&s.Number, &s.Tool, &s.Title, &s.Duration, &exit, &s.Err, &s.Change, &s.Size, &s.Lost, &output)
+	if exit.Valid {
+		code := int(exit.Int64)
+		s.ExitCode = &code
+	}
+	s.Output = string(output)
+	return s, err
+}
+
+// Steps is the heartbeat.Shelf of what agents did in turns.
+func (db *DB) Steps() heartbeat.Shelf {
+	return &shelf{db: db, what: "steps",
+		all:  `SELECT seq, at, 100 + length(CAST(title AS BLOB)) + length(output) AS bytes FROM steps`,
+		trim: `DELETE FROM steps WHERE seq IN (SELECT value FROM json_each(?))`}
+}
