@@ -77,8 +77,6 @@ type Notify struct {
 	Long      time.Duration `toml:"long"`       // of a turn
 	QuietFrom string        `toml:"quiet_from"` // "15:04"
 	QuietTo   string        `toml:"quiet_to"`
-	Silence   time.Duration `toml:"silence"` // of an agent; 0 is never
-	Remind    time.Duration `toml:"remind"`  // of an approval; 0 is never
 }
 
 // Queue is how messages wait and merge.
@@ -302,7 +300,7 @@ func defaults() Config {
 			SentenceEnds: true, ParagraphEnds: true,
 			Footer: []string{"model", "time"}, StatusAfter: 2 * time.Second,
 		},
-		Notify: Notify{Mode: "long", Long: time.Minute, Silence: 5 * time.Minute, Remind: 10 * time.Minute},
+		Notify: Notify{Mode: "long", Long: time.Minute},
 		Queue:  Queue{Max: 10, MergeWindow: 700 * time.Millisecond, AlbumWindow: 700 * time.Millisecond},
 		Sessions: Sessions{
 			HandoffTokens: 8000,
@@ -311,7 +309,7 @@ func defaults() Config {
 		Agents: Agents{
 			Default: agentClaude, Fallback: []string{agentCodex, agentGemini, agentCopilot},
 			IdleLimit: 30 * time.Minute, TurnTimeout: 2 * time.Hour,
-			Stall: 20 * time.Minute, ToolStall: 30 * time.Minute, Grace: 2 * time.Second, StaleAfter: 3 * time.Hour, OrphanAfter: 15 * time.Minute,
+			Stall: 5 * time.Minute, ToolStall: 30 * time.Minute, Grace: 2 * time.Second, StaleAfter: 3 * time.Hour, OrphanAfter: 15 * time.Minute,
 			Claude: Claude{Agent: agent("live")}, Codex: Codex{Agent: agent("live"), Sandbox: "workspace-write"},
 			Gemini: Gemini{Agent: agent("live")}, Copilot: Copilot{Agent: agent("live")},
 		},
