@@ -88,7 +88,7 @@ func (f *Failure) Sentence(p lang.Printer) string {
 
 // what says what happened.
 func (f *Failure) what(p lang.Printer) string {
-	agent := string(f.Agent)
+	agent := upperFirst(string(f.Agent))
 	if agent == "" {
 		agent = p.Text("common.the-agent")
 	}

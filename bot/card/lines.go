@@ -157,8 +157,8 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField) st
 		switch f {
 		case FooterModel:
 			name := string(o.Model)
-			if name == "" {
-				name = string(o.Agent)
+			if name == "" && o.Agent != "" {
+				name = render.AgentName(p, o.Agent)
 			}
 			add(render.ShortenPlain(render.OneLine(name), 60), name != "")
 		case FooterTime:

@@ -247,7 +247,7 @@ func FuzzParseData(f *testing.F) {
 func TestTheMenuSaysThatASandboxIsNotThere(t *testing.T) {
 	gone := &cli.Failure{Kind: cli.NoSandbox, Agent: "claude", Sandbox: "web", Reason: "Docker cannot be reached; start it"}
 	got := unusableBecause(lang.Printer{}, cli.MenuEntry{Agent: "claude", Auth: cli.Auth{State: cli.NotFound, Fix: gone.Error()}, Err: gone})
-	if want := "The sandbox web of claude is not there: Docker cannot be reached; start it. Nothing runs outside of it."; got != want {
+	if want := "The sandbox web of Claude is not there: Docker cannot be reached; start it. Nothing runs outside of it."; got != want {
 		t.Errorf("it says %q", got)
 	}
 }

@@ -97,7 +97,7 @@ func TestATurnRunsInThePlaceItNames(t *testing.T) {
 		{"this host", "own", "", ""},
 		{"a sandbox", "fake", "web", ""},
 		{"a sandbox that is not configured", "fake", "db", "The sandbox db of fake is not there: it is not configured. Nothing runs outside of it."},
-		{"an agent that is not in the sandbox", "own", "web", "Own is not installed in the sandbox web: ductor knows no agent of this name. Put its CLI into the image, then check with `ductor doctor`."},
+		{"an agent that is not in the sandbox", "own", "web", "Own is missing from the image of the sandbox web: ductor knows no agent of this name. Add its CLI to the image, then check with `ductor doctor`."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			inside := &fakeProvider{}
@@ -384,7 +384,7 @@ func TestMenuOfASandbox(t *testing.T) {
 		trouble string
 	}{
 		{name: "as on this host", place: &fakeSandbox{}, in: "web", want: "two", asked: true},
-		{name: "that is not there", place: &fakeSandbox{prepareErr: gone}, in: "web", want: "one", trouble: "The sandbox web of one is not there: Docker cannot be reached. Nothing runs outside of it."},
+		{name: "that is not there", place: &fakeSandbox{prepareErr: gone}, in: "web", want: "one", trouble: "The sandbox web of One is not there: Docker cannot be reached. Nothing runs outside of it."},
 		{name: "that takes its time", place: &fakeSandbox{slow: 10 * time.Second}, in: "web", want: "one", asked: true},
 		{name: "that is not configured", place: &fakeSandbox{}, in: "db", want: "one"},
 	} {
@@ -479,7 +479,7 @@ func TestASandboxThatGoesWhileAnAgentIsLookedFor(t *testing.T) {
 		}
 		s := newTestService(t, Options{RunEnvs: []RunEnv{web(place, one)}}, inState("one", cli.Authenticated))
 		menu := s.Menu(t.Context(), "web")
-		if got := menu[0].Err; got == nil || got.Error() != "The sandbox web of one is not there: its image is gone. Nothing runs outside of it." {
+		if got := menu[0].Err; got == nil || got.Error() != "The sandbox web of One is not there: its image is gone. Nothing runs outside of it." {
 			t.Errorf("the menu says %v", got)
 		}
 		closeService(t, s)

@@ -349,7 +349,7 @@ func (e *engines) theSecondIsLost() {
 	}
 	e.second.Stop()
 	for _, s := range e.far() {
-		s.refused("sandbox ", "of claude is not there")
+		s.refused("sandbox ", "of Claude is not there")
 		s.ask("meanwhile")
 		s.refused("sandbox ", "cannot be reached", "start it")
 	}

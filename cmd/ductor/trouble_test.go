@@ -156,7 +156,7 @@ func diskFull(c, late *cell) {
 func engineStopped(c *cell, e *dockertest.Engine) {
 	c.inMidTurn()
 	e.Stop()
-	c.refused("The sandbox engine of claude is not there")
+	c.refused("The sandbox engine of Claude is not there")
 	c.ask("and now?")
 	c.refused("cannot be reached", "start it")
 	e.Start()
@@ -167,6 +167,6 @@ func engineRestarted(c *cell, e *dockertest.Engine) {
 	c.inMidTurn()
 	e.Stop()
 	e.Start()
-	c.refused("The sandbox engine of claude is not there")
+	c.refused("The sandbox engine of Claude is not there")
 	c.works()
 }

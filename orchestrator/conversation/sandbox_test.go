@@ -201,7 +201,7 @@ func TestATurnWithoutItsSandboxCanBeRunAgain(t *testing.T) {
 	h.await(t, "failed go")
 	turn, err := h.db.Turn(t.Context(), failed.Turn)
 	if err != nil || !turn.Outcome.Recovery.Offers(orchestrator.ActionAgain) ||
-		turn.Outcome.Failure != "The sandbox web of claude is not there: Docker cannot be reached; start it. Nothing runs outside of it." {
+		turn.Outcome.Failure != "The sandbox web of Claude is not there: Docker cannot be reached; start it. Nothing runs outside of it." {
 		t.Errorf("%+v, %v", turn.Outcome, err)
 	}
 	h.agent.mu.Lock()
