@@ -41,6 +41,11 @@ func (d *deskFake) Audit(context.Context, time.Time, int) ([]orchestrator.AuditE
 	return nil, d.fail
 }
 
+func (d *deskFake) SetTools(_ context.Context, id orchestrator.ConversationID, list cli.ToolList, _ orchestrator.PersonID) error {
+	d.note("tools %s %v", id.Key(), list)
+	return d.fail
+}
+
 func (d *deskFake) SetBusy(_ context.Context, id orchestrator.ConversationID, mode orchestrator.BusyMode) error {
 	d.note("busy %s %s", id.Key(), mode)
 	return d.fail

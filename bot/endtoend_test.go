@@ -133,6 +133,7 @@ func (echo) Release(cli.Conversation)                                 {}
 func (echo) Warm(cli.Agent, cli.Request)                              {}
 func (echo) Live(context.Context) cli.Living                          { return cli.Living{} }
 func (echo) Menu(context.Context, cli.Sandbox) []cli.MenuEntry        { return nil }
+func (echo) CannotHold(cli.Agent, cli.Request) string                 { return "" }
 func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string { return "" }
 
 func (echo) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) { return nil, "" }

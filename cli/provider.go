@@ -100,10 +100,11 @@ type Limited interface {
 	Cannot(mode Mode, p PermissionMode) string
 }
 
-// ToolRestricter is a Provider whose agent has no other tools than Request.Tools, where that says any. A Service has
-// no other run a request with Tools.
-type ToolRestricter interface {
-	RestrictsTools()
+// ToolHolder is a Provider whose agent can be kept from using tools. A Service has no other run a request with ToolLists.
+type ToolHolder interface {
+	// CannotHold says in one sentence why the agent would use tools that req.Tools does not permit, in any mode; empty if it
+	// uses none.
+	CannotHold(req Request) string
 }
 
 // Sharer is a Provider whose sessions may share a process.

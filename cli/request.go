@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 )
@@ -77,10 +78,12 @@ type Request struct {
 	Permission PermissionMode
 	// Attended says that somebody answers when the agent asks. Else everything it would ask for is denied.
 	Attended     bool
-	Tools        []string // the only tools there are, when set
-	AllowedTools []string // go through without asking
-	DeniedTools  []string // never go through
-	Servers      []ToolServer
+	AllowedTools []string // go through without asking; in generic names, or the agent's own
+	// ToolLists limit the tools together. Tools is what they mean in the agent's own words; the Service sets it, and
+	// puts AllowedTools into those words too.
+	ToolLists []ToolList
+	Tools     ToolList
+	Servers   []ToolServer
 
 	MaxTurns     int           // model calls at most; 0 is no limit
 	MaxBudgetUSD float64       // money at most; 0 is no limit
@@ -136,3 +139,50 @@ const (
 	Live    Mode = "live"     // one process, many turns
 	OneShot Mode = "one-shot" // a process per turn
 )
+
+// ToolList limits which tools an agent uses. Its names are generic ("shell", "mcp:github") or the agent's own; package
+// tools gives it in the agent's own words, in which only a server keeps its generic name.
+type ToolList struct {
+	Only   []string // the only tools there are; empty: all
+	Denied []string // never used
+}
+
+// Empty says whether the list limits nothing.
+func (l ToolList) Empty() bool { return len(l.Only)+len(l.Denied) == 0 }
+
+// Equal says whether two lists are the same.
+func (l ToolList) Equal(other ToolList) bool {
+	return slices.Equal(l.Only, other.Only) && slices.Equal(l.Denied, other.Denied)
+}
+
+// Permits says whether a tool that an agent asks for by its name may be used, for a list in the agent's own words. A rule
+// such as "Bash(git push *)" is the agent's to hold.
+func (l ToolList) Permits(tool string) bool {
+	is := func(name string) bool { return name == tool || ofServer(name, tool) }
+	return !slices.ContainsFunc(l.Denied, is) && (len(l.Only) == 0 || slices.ContainsFunc(l.Only, is))
+}
+
+// NamedServer is the MCP server that a generic name such as "mcp:github" means.
+func NamedServer(name string) (server string, ok bool) { return strings.CutPrefix(name, "mcp:") }
+
+// Servers are the MCP servers among names, and the rest of them.
+func Servers(names []string) (servers, rest []string) {
+	for _, name := range names {
+		if server, ok := NamedServer(name); ok {
+			servers = append(servers, server)
+		} else {
+			rest = append(rest, name)
+		}
+	}
+	return servers, rest
+}
+
+// ofServer says whether a tool is one of the server that a generic name means, by any of the ways in which agents name it.
+func ofServer(name, tool string) bool {
+	server, ok := NamedServer(name)
+	if !ok || server == "" {
+		return false
+	}
+	return tool == server || slices.ContainsFunc([]string{"mcp__" + server + "__", "mcp_" + server + "_", server + ".", server + "-", server + "__"},
+		func(prefix string) bool { return strings.HasPrefix(tool, prefix) })
+}

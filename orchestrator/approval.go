@@ -92,6 +92,9 @@ func (a Approval) WhyClosed(now time.Time) error {
 // RuledByMode stands in Approval.Ruled where no rule but the permission mode let an edit through.
 const RuledByMode = string(cli.AcceptEdits)
 
+// RuledByTools stands in Approval.Ruled where a list of tools denied a request.
+const RuledByTools = "tools"
+
 // Choice is what a person does with an approval.
 type Choice string
 

@@ -52,6 +52,7 @@ type Conversation struct {
 	BypassUntil time.Time
 	Dir         string // empty means the configured default
 	Role        string // name of a role, or NoRole; empty means the configured default
+	Tools       cli.ToolList
 	Settings
 }
 

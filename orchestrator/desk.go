@@ -81,6 +81,14 @@ type Role struct {
 	Replace bool        // instead of the agent's own system prompt, not after it
 	Agent   cli.Agent   // empty: whoever is the default
 	Model   cli.ModelID // empty: that agent's default
+	Tools   cli.ToolList
+}
+
+// ProjectPolicy is what counts for the turns in a directory and all below it.
+type ProjectPolicy struct {
+	Dir     string   // absolute
+	Context []string // files below Dir that every session begins with
+	Tools   cli.ToolList
 }
 
 // AgentDefaults are what an agent is given when neither the conversation nor its role says otherwise.

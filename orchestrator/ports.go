@@ -100,6 +100,8 @@ type Gateway interface {
 	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
+	// CannotHold says why an agent cannot be held to the tool lists of a request; empty if it can.
+	CannotHold(agent cli.Agent, req cli.Request) string
 	// Menu says for each agent of a place whether it can be used, and which models it has.
 	Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry
 	// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used. Otherwise

@@ -23,7 +23,7 @@ type Rights struct {
 	// The rest is of RightsOfJob.
 	Mode  cli.PermissionMode // empty: the stricter of the configured default and ask
 	Rules []string           // patterns that go through; see ParsePattern
-	Tools []string           // the only tools the agent has, in its own words; empty: all
+	Tools cli.ToolList       // counts besides the lists of the chat
 }
 
 // OfChat says whether the choices of the conversation count.
@@ -31,7 +31,7 @@ func (r Rights) OfChat() bool { return r.Of == RightsOfChat }
 
 // Equal says whether two turns may do the same.
 func (r Rights) Equal(other Rights) bool {
-	return r.Of == other.Of && r.Mode == other.Mode && slices.Equal(r.Rules, other.Rules) && slices.Equal(r.Tools, other.Tools)
+	return r.Of == other.Of && r.Mode == other.Mode && slices.Equal(r.Rules, other.Rules) && r.Tools.Equal(other.Tools)
 }
 
 // AtMostAsk is the stricter of a mode and ask.

@@ -44,4 +44,9 @@ type Permissions struct {
 	// Agent is who answers in the conversation, empty if no agent can; Cannot says of each mode what it does not do.
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
+	// Tools are the list of the conversation, and OtherTools those of the configuration that count here too. Unheld says why
+	// Agent cannot be held to them; empty if it can.
+	Tools      cli.ToolList
+	OtherTools []cli.ToolList
+	Unheld     string
 }

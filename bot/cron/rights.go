@@ -15,8 +15,11 @@ func RightsLine(p lang.Printer, r orchestrator.Rights) string {
 	if len(r.Rules) > 0 {
 		parts = append(parts, p.Text("cron.rights-rules", render.Cut(strings.Join(r.Rules, ", "), rightsShown)))
 	}
-	if len(r.Tools) > 0 {
-		parts = append(parts, p.Text("cron.rights-tools", render.Cut(strings.Join(r.Tools, ", "), rightsShown)))
+	if only := r.Tools.Only; len(only) > 0 {
+		parts = append(parts, p.Text("cron.rights-tools", render.Cut(strings.Join(only, ", "), rightsShown)))
+	}
+	if denied := r.Tools.Denied; len(denied) > 0 {
+		parts = append(parts, p.Text("cron.rights-denied-tools", render.Cut(strings.Join(denied, ", "), rightsShown)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -43,7 +46,7 @@ func rightsFields(p lang.Printer) []field {
 		rightsList("u", p.Text("cron.rules"), p.Text("cron.ask-rules"), p.Text("cron.rules-none"), p.Text("cron.rules-none-button"),
 			func(r *orchestrator.Rights) *[]string { return &r.Rules }),
 		rightsList("w", p.Text("cron.tools"), p.Text("cron.ask-tools"), p.Text("cron.tools-all"), p.Text("cron.tools-all-button"),
-			func(r *orchestrator.Rights) *[]string { return &r.Tools }),
+			func(r *orchestrator.Rights) *[]string { return &r.Tools.Only }),
 	}
 }
 

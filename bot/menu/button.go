@@ -73,6 +73,7 @@ const (
 	opBack    = "b"
 	opClose   = "x"
 	opRules   = "r"
+	opTools   = "t"
 )
 
 func parseData(what string) (nonce string, step int, o op, ok bool) {

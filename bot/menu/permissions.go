@@ -15,18 +15,28 @@ import (
 // permissionMenu is one open menu of what the agent may do without asking.
 type permissionMenu struct {
 	frame
-	service    Service
-	current    cli.PermissionMode
-	cannot     map[cli.PermissionMode]string // what the agent does not do
-	rules      []orchestrator.Rule           // that let through what was allowed before
-	listing    bool                          // the rules are shown, not the modes
-	page       int
-	until      time.Time     // when the bypass ends that counts now; zero for none
-	lasts      time.Duration // how long a bypass would last
-	confirming bool          // bypass was pressed and is to be confirmed
-	chosen     cli.PermissionMode
-	revoked    *orchestrator.Rule // chosen instead of a mode
+	service Service
+	current cli.PermissionMode
+	cannot  map[cli.PermissionMode]string // what the agent does not do
+	rules   []orchestrator.Rule           // that let through what was allowed before
+	page    int
+	showing permissionPage
+	until   time.Time     // when the bypass ends that counts now; zero for none
+	lasts   time.Duration // how long a bypass would last
+	chosen  cli.PermissionMode
+	revoked *orchestrator.Rule // chosen instead of a mode
+	tools   toolLists
 }
+
+// permissionPage is what the menu shows.
+type permissionPage int
+
+const (
+	pageModes  permissionPage = iota
+	pageBypass                // was pressed and is to be confirmed
+	pageRules
+	pageTools
+)
 
 // meaningOf says in a line what a mode means.
 func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
@@ -53,9 +63,13 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 		return tgapi.Page{}, err
 	}
 	m := &permissionMenu{frame: frame{action: PermissionAction, lang: k.lang}, service: k.service, current: now.Mode, until: now.BypassUntil,
-		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot}
+		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot,
+		tools: toolLists{own: now.Tools, others: now.OtherTools, agent: now.Agent, unheld: now.Unheld}}
 	if args == "" {
 		return k.open(by.Conversation, m)
+	}
+	if words := strings.Fields(args); words[0] == "tools" {
+		return k.tools(ctx, by, m, words[1:])
 	}
 	mode, lasts, ok := modeAndTime(args)
 	if lasts > 0 {
@@ -67,7 +81,7 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	case !ok:
 		return tgapi.Page{Text: k.lang.Text("menu.no-such-permission", modeNames())}, nil
 	case mode == cli.Bypass:
-		m.confirming = true
+		m.showing = pageBypass
 		return k.open(by.Conversation, m)
 	}
 	return tgapi.Page{Text: m.setText(mode)}, k.service.SetPermission(ctx, by.Conversation, mode, by.Person)
@@ -132,17 +146,21 @@ func (m *permissionMenu) press(o op) state {
 	case kind == opClose:
 		return stateClosed
 	case kind == opBack:
-		m.listing, m.page = false, 0
-	case kind == opRules && !m.confirming && len(m.rules) > 0:
-		m.listing = true
-	case m.listing:
+		m.showing, m.page = pageModes, 0
+	case kind == opRules && m.showing == pageModes && len(m.rules) > 0:
+		m.showing = pageRules
+	case kind == opTools && m.showing == pageModes:
+		m.showing = pageTools
+	case m.showing == pageRules:
 		return m.pressRules(o)
-	case kind == opConfirm && m.confirming:
+	case m.showing == pageTools:
+		return m.tools.press(o)
+	case kind == opConfirm && m.showing == pageBypass:
 		m.chosen = cli.Bypass
 		return stateDone
-	case kind == opPick && !m.confirming && o.arg >= 0 && o.arg < len(modes):
+	case kind == opPick && m.showing == pageModes && o.arg >= 0 && o.arg < len(modes):
 		if modes[o.arg] == cli.Bypass {
-			m.confirming = true
+			m.showing = pageBypass
 			return stateOpen
 		}
 		m.chosen = modes[o.arg]
@@ -152,16 +170,22 @@ func (m *permissionMenu) press(o op) state {
 }
 
 func (m *permissionMenu) view() tgapi.Page {
-	if m.confirming {
+	switch m.showing {
+	case pageBypass:
 		return tgapi.Page{
 			Text: m.lang.Text("menu.confirm-bypass", m.lang.Span(m.lasts)),
 			Keyboard: tgapi.Keyboard{{{Text: m.lang.Text("menu.confirm-bypass-yes"), Data: m.data(opConfirm, 0)}},
 				{{Text: m.lang.Text("common.cancel"), Data: m.data(opClose, 0)}}},
 		}
-	}
-	if m.listing {
+	case pageRules:
 		return m.viewRules()
+	case pageTools:
+		return m.viewTools()
 	}
+	return m.viewModes()
+}
+
+func (m *permissionMenu) viewModes() tgapi.Page {
 	var b strings.Builder
 	b.WriteString(m.lang.Text("menu.now", render.WithBypassLeft(m.lang, m.current, m.until, time.Now())) + "\n\n" + m.lang.Text("menu.which-permission"))
 	var keyboard tgapi.Keyboard
@@ -173,6 +197,7 @@ func (m *permissionMenu) view() tgapi.Page {
 		b.WriteString("\n\n" + m.lang.Text("menu.rules-beside", n))
 		keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.rules-button", n), Data: m.data(opRules, 0)}})
 	}
+	keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.tools-button"), Data: m.data(opTools, 0)}})
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
 }
 
@@ -181,6 +206,12 @@ func (m *permissionMenu) unchanged() string { return m.modeLine(m.current) }
 func (m *permissionMenu) store(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
 	if m.revoked != nil {
 		return m.revoke(ctx, by)
+	}
+	if m.tools.chosen != nil {
+		if err := m.service.SetTools(ctx, m.conv, *m.tools.chosen, by.Person); err != nil {
+			return "", "", err
+		}
+		return m.toolsSet(*m.tools.chosen), m.lang.Text("menu.tools-short"), nil
 	}
 	set := func() error { return m.service.SetPermission(ctx, m.conv, m.chosen, by.Person) }
 	if m.chosen == cli.Bypass {

@@ -16,6 +16,7 @@ import (
 
 // serviceFake is a domain that records what menus ask it to change.
 type serviceFake struct {
+	tools   cli.ToolList
 	calls   []string
 	fail    error // of every change
 	entries []cli.MenuEntry
@@ -46,7 +47,7 @@ func (f *serviceFake) MenuNow(context.Context, orchestrator.ConversationID) ([]c
 }
 
 func (f *serviceFake) Permissions(context.Context, orchestrator.ConversationID) (orchestrator.Permissions, error) {
-	return orchestrator.Permissions{Mode: f.status.Permission, Cannot: f.cannot}, nil
+	return orchestrator.Permissions{Mode: f.status.Permission, Cannot: f.cannot, Tools: f.tools, OtherTools: []cli.ToolList{{Denied: []string{"web"}}}, Agent: "codex", Unheld: "it edits"}, nil
 }
 
 func (f *serviceFake) SetPermission(_ context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, _ orchestrator.PersonID) error {
@@ -55,6 +56,11 @@ func (f *serviceFake) SetPermission(_ context.Context, id orchestrator.Conversat
 
 func (f *serviceFake) Bypass(_ context.Context, id orchestrator.ConversationID, lasts time.Duration, _ orchestrator.PersonID) error {
 	return f.change("bypass %s %s", id.Key(), lasts)
+}
+
+func (f *serviceFake) SetTools(_ context.Context, id orchestrator.ConversationID, list cli.ToolList, _ orchestrator.PersonID) error {
+	f.tools = list
+	return f.change("tools %s only %q never %q", id.Key(), list.Only, list.Denied)
 }
 
 func (f *serviceFake) Revoke(_ context.Context, id orchestrator.RuleID, _ orchestrator.Press) error {

@@ -26,6 +26,8 @@ type Service interface {
 	SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, by orchestrator.PersonID) error
 	// Bypass lets everything through from the next turn on, for a while or until a restart.
 	Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error
+	// SetTools limits the tools of the agents from the next turn on. ErrBadChoice for a name that means nothing.
+	SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList, by orchestrator.PersonID) error
 	// Revoke takes a rule back. ErrNoRule if the conversation has no such rule.
 	Revoke(ctx context.Context, id orchestrator.RuleID, by orchestrator.Press) error
 

@@ -24,6 +24,8 @@ type Options struct {
 	// Argv gives the further arguments a process for req needs. Requests of which it says the same may share
 	// a process. Nil is none.
 	Argv func(req cli.Request) []string
+	// OwnFiles gives the files of ours that a command line names. Nil is none.
+	OwnFiles func(args []string) []string
 	// ExtraEnv is added to the environment of a process for req; what the request says wins. May be nil.
 	ExtraEnv func(req cli.Request) map[string]string
 	// HomeVars are names or NAME_* patterns of variables that lead the agent to where it keeps what it knows. A session
@@ -84,10 +86,14 @@ type Wish struct {
 }
 
 func (o *Options) command(req cli.Request, key string) cli.Command {
-	return cli.Command{
+	command := cli.Command{
 		Path: o.Path, Args: o.argv(req), Dir: req.Dir, Env: o.env(req),
 		For: cli.Purpose{Agent: o.Agent, Mode: cli.Live, Setting: key},
 	}
+	if o.OwnFiles != nil {
+		command.Files = o.OwnFiles(command.Args)
+	}
+	return command
 }
 
 func (o *Options) argv(req cli.Request) []string {

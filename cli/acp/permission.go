@@ -118,10 +118,8 @@ const (
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool { return slices.Contains(list, t.name) || slices.Contains(list, t.ToolKind) }
 	switch {
-	case named(req.DeniedTools):
-		return verdictDeny, "this tool is not allowed here"
-	case len(req.Tools) > 0 && !named(req.Tools):
-		return verdictDeny, "this tool is not among those that are allowed here"
+	case !req.Tools.Permits(t.name):
+		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
 	case req.Permission == cli.Plan && slices.Contains([]string{kindEdit, kindDelete, kindMove, kindRun}, t.ToolKind):

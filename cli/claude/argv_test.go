@@ -45,8 +45,8 @@ func TestArguments(t *testing.T) {
 		{"system prompts are in files", formatStream, cli.Request{SystemPrompt: "S", AppendPrompt: "A"}, stream + asking + "|--system-prompt-file|/p/system|--append-system-prompt-file|/p/append"},
 		{"a model that looks like a flag", formatStream, cli.Request{Model: "--bare"}, stream + "|--model=--bare" + asking},
 		{"tools", formatStream, cli.Request{
-			Tools: []string{"Bash", "Read"}, AllowedTools: []string{"Bash(git *)", "Edit"}, DeniedTools: []string{"WebFetch"},
-		}, stream + asking + "|--tools|Bash,Read|--allowedTools|Bash(git *),Edit|--disallowedTools|WebFetch"},
+			Tools: cli.ToolList{Only: []string{"Bash", "Read"}, Denied: []string{"WebFetch", "mcp:github"}}, AllowedTools: []string{"Bash(git *)", "Edit"},
+		}, stream + "|--strict-mcp-config" + asking + "|--tools|Bash,Read|--allowedTools|Bash(git *),Edit|--disallowedTools|WebFetch,mcp__github"},
 		{"directories", formatStream, cli.Request{AddDirs: []string{"/a", "/b c"}}, stream + asking + "|--add-dir|/a|--add-dir|/b c"},
 		{"tool servers", formatStream, cli.Request{
 			AllowedTools: []string{"Edit"},

@@ -2,7 +2,6 @@ package claude
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -27,8 +26,11 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	}
 	args := append([]string{"-p"}, f.flags()...)
 	args = append(args, sessionFlags(req)...)
+	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools is about Claude's own tools alone
+		args = append(args, "--strict-mcp-config")
+	}
 	if req.Project == cli.WithoutProject {
-		args = append(args, "--strict-mcp-config", "--setting-sources", "user")
+		args = append(args, "--setting-sources", "user")
 	}
 	if req.Model != "" && req.Model != defaultModel {
 		args = add(args, "--model", string(req.Model))
@@ -37,9 +39,7 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args = add(args, "--permission-mode", mode)
 	args = add(args, "--system-prompt-file", files.replace)
 	args = add(args, "--append-system-prompt-file", files.add)
-	args = add(args, "--tools", strings.Join(req.Tools, ","))
-	args = add(args, "--allowedTools", strings.Join(allowedTools(req), ","))
-	args = add(args, "--disallowedTools", strings.Join(req.DeniedTools, ","))
+	args = append(args, toolFlags(req)...)
 	for _, dir := range req.AddDirs {
 		args = add(args, "--add-dir", dir)
 	}
@@ -55,13 +55,13 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 
 // allowedTools are the rules of a request, and one for each server whose tools go through.
 func allowedTools(req cli.Request) []string {
-	rules := slices.Clone(req.AllowedTools)
+	allowed := rules(req.AllowedTools)
 	for _, s := range req.Servers {
 		if s.Trusted {
-			rules = append(rules, "mcp__"+s.Name)
+			allowed = append(allowed, "mcp__"+s.Name)
 		}
 	}
-	return rules
+	return allowed
 }
 
 // serverConfig is what --mcp-config takes. Claude puts in the values of variables, which it has itself.
@@ -78,6 +78,22 @@ func serverConfig(servers []cli.ToolServer) string {
 		config[s.Name] = map[string]any{"type": "stdio", "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
 	}
 	return strings.TrimSpace(string(jsonLine(map[string]any{"mcpServers": config})))
+}
+
+// toolFlags are the lists of tools. A tool that is denied is not offered to the model, and in no mode does it run.
+func toolFlags(req cli.Request) []string {
+	args := add(nil, "--tools", strings.Join(req.Tools.Only, ","))
+	args = add(args, "--allowedTools", strings.Join(allowedTools(req), ","))
+	return add(args, "--disallowedTools", strings.Join(rules(req.Tools.Denied), ","))
+}
+
+// rules are names as Claude has them in its rules, where a server has a name of its own.
+func rules(names []string) []string {
+	servers, rest := cli.Servers(names)
+	for _, server := range servers {
+		rest = append(rest, "mcp__"+server)
+	}
+	return rest
 }
 
 func (f format) flags() []string {

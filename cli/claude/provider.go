@@ -106,12 +106,20 @@ func (p *Provider) discard(files promptFiles) {
 }
 
 var (
-	_ cli.Limited        = (*Provider)(nil)
-	_ cli.ToolRestricter = (*Provider)(nil)
+	_ cli.Limited    = (*Provider)(nil)
+	_ cli.ToolHolder = (*Provider)(nil)
 )
 
-// RestrictsTools says that Claude obeys Request.Tools; see cli.ToolRestricter.
-func (*Provider) RestrictsTools() {}
+// CannotHold says that Claude can be told which tools of its own there are, and of MCP servers only which not; see cli.ToolHolder.
+func (*Provider) CannotHold(req cli.Request) string {
+	servers, _ := cli.Servers(req.Tools.Only)
+	for _, name := range servers {
+		if !slices.ContainsFunc(req.Servers, func(s cli.ToolServer) bool { return s.Name == name }) { // which has no other, strictly
+			return "Claude cannot be told to use no other MCP servers than some; deny those that it should not use"
+		}
+	}
+	return ""
+}
 
 // Cannot says what of a permission mode Claude does not do: run once, it cannot ask; see cli.Limited.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {

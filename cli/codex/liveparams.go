@@ -9,7 +9,7 @@ import (
 
 // turnParams is the question that starts a turn. The same request gives the same one.
 func (s *live) turnParams(req cli.Request, defaults settings) map[string]any {
-	m := permissionsOf(req.Permission, req.Attended, s.opts().Sandbox)
+	m := permissionsFor(req, req.Attended, s.opts().Sandbox)
 	params := map[string]any{
 		"threadId": s.thread, "input": inputOf(req), "approvalPolicy": m.approval,
 		"sandboxPolicy": policyOf(m.sandbox, req.AddDirs, defaults),

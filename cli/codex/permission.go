@@ -1,7 +1,11 @@
 package codex
 
 import (
+	"fmt"
+	"slices"
+
 	"ductor/cli"
+	"ductor/cli/tools"
 )
 
 // permissions is what Codex may do: when it asks the user, and what its sandbox allows without asking.
@@ -26,7 +30,7 @@ const (
 
 // permissionsOf maps a permission mode, for exec and app-server alike. Where no user can be asked, which is so in
 // exec and where a turn is not attended, nothing is possible that the mode would ask about. A configured
-// sandbox counts where the mode leaves a choice. Codex has no lists of allowed and denied tools.
+// sandbox counts where the mode leaves a choice.
 //
 // What the user allows runs inside the sandbox, so it must be one in which it can work: in a read-only one Codex
 // tries an allowed command again outside only if it failed within milliseconds.
@@ -54,6 +58,15 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configured string) pe
 	return m
 }
 
+// permissionsFor is permissionsOf for a request, whose list of tools may deny edits.
+func permissionsFor(req cli.Request, attended bool, configured string) permissions {
+	m := permissionsOf(req.Permission, attended, configured)
+	if deniesEdits(req) {
+		m.sandbox = readOnly
+	}
+	return m
+}
+
 func or(s, fallback string) string {
 	if s == "" {
 		return fallback
@@ -77,6 +90,54 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 		return "Codex run once cannot ask: what its sandbox does not let through fails"
 	case once:
 		return "Codex run once cannot ask: it may read, and change nothing"
+	}
+	return ""
+}
+
+// toolSwitches are the tools that Codex can be kept from, and what switches them off.
+func toolSwitches() map[string]string {
+	switches := map[string]string{"web_search": `web_search="disabled"`, "view_image": "features.view_image=false"}
+	for _, name := range tools.Own(Agent, []string{"shell"}) { // they are one feature
+		switches[name] = "features.shell_tool=false"
+	}
+	return switches
+}
+
+// toolFlags switch off the tools that a request denies. They bind the process.
+func toolFlags(req cli.Request) []string {
+	var settings, flags []string
+	switches := toolSwitches()
+	for _, name := range req.Tools.Denied {
+		if setting := switches[name]; setting != "" && !slices.Contains(settings, setting) {
+			settings = append(settings, setting)
+			flags = append(flags, "-c", setting)
+		}
+	}
+	return flags
+}
+
+// deniesEdits says whether a request denies patches. No setting takes that tool away: a read-only sandbox refuses them, or asks.
+func deniesEdits(req cli.Request) bool {
+	edits := tools.Own(Agent, []string{"edit"})
+	return slices.ContainsFunc(req.Tools.Denied, func(name string) bool { return slices.Contains(edits, name) })
+}
+
+var _ cli.ToolHolder = (*Provider)(nil)
+
+// CannotHold says what of a list Codex cannot be held to; see cli.ToolHolder.
+func (p *Provider) CannotHold(req cli.Request) string {
+	switches, edits := toolSwitches(), tools.Own(Agent, []string{"edit"})
+	unknown := func(name string) bool { return switches[name] == "" && !slices.Contains(edits, name) }
+	servers, denied := cli.Servers(req.Tools.Denied)
+	switch i := slices.IndexFunc(denied, unknown); {
+	case len(req.Tools.Only) > 0:
+		return "Codex cannot be told which tools there are, only which not"
+	case len(servers) > 0:
+		return fmt.Sprintf("Codex cannot be kept from one MCP server; switch %s off in its own configuration", servers[0])
+	case i >= 0:
+		return fmt.Sprintf("Codex has no tool %s that can be switched off", denied[i])
+	case deniesEdits(req) && req.Permission == cli.Bypass:
+		return "Codex cannot be kept from edits in bypass"
 	}
 	return ""
 }

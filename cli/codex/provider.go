@@ -79,7 +79,7 @@ func (p *Provider) env(req cli.Request) []string {
 func (p *Provider) parser(out *turn.Emitter, req cli.Request) *parser {
 	return &parser{
 		out: out, req: req, network: network{now: p.opts.Now, patience: p.opts.Patience},
-		sandbox: permissionsOf(req.Permission, false, p.opts.Sandbox).sandbox,
+		sandbox: permissionsFor(req, false, p.opts.Sandbox).sandbox,
 		garbage: func([]byte) {},
 	}
 }

@@ -20,7 +20,7 @@ func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Comma
 	req.ChatID, req.Servers = 0, nil
 	command = cli.Command{
 		Path: p.opts.Path,
-		Args: append([]string{"app-server", "-c", "analytics.enabled=false"}, req.ExtraArgs...),
+		Args: slices.Concat([]string{"app-server", "-c", "analytics.enabled=false"}, toolFlags(req), req.ExtraArgs),
 		Env:  p.env(req),
 	}
 	sum := sha256.New()

@@ -134,7 +134,7 @@ func argv(req cli.Request, sandbox string) []string {
 	if req.Permission == cli.Bypass {
 		args = append(args, "--dangerously-bypass-approvals-and-sandbox")
 	} else {
-		args = append(args, "-s", permissionsOf(req.Permission, false, sandbox).sandbox)
+		args = append(args, "-s", permissionsFor(req, false, sandbox).sandbox)
 	}
 	if req.Dir != "" {
 		args = append(args, "-C", req.Dir)
@@ -143,6 +143,7 @@ func argv(req cli.Request, sandbox string) []string {
 		args = append(args, "--add-dir", dir)
 	}
 	args = append(args, serverArgs(req.Servers)...)
+	args = append(args, toolFlags(req)...)
 	args = append(args, req.ExtraArgs...)
 	if req.Resume != "" {
 		args = append(args, "resume")

@@ -29,13 +29,7 @@ func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 	}
 	args = value(args, "--model", string(req.Model))
 	args = value(args, "--reasoning-effort", string(req.Effort))
-	args = value(args, "--available-tools", strings.Join(req.Tools, ","))
-	for _, tool := range req.AllowedTools {
-		args = value(args, "--allow-tool", tool)
-	}
-	for _, tool := range req.DeniedTools {
-		args = value(args, "--deny-tool", tool)
-	}
+	args = append(args, toolFlags(req)...)
 	for _, dir := range req.AddDirs {
 		args = value(args, "--add-dir", dir)
 	}
@@ -49,6 +43,22 @@ func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 	}
 	args = value(args, "--additional-mcp-config", serverConfig(req.Servers, named))
 	return append(args, req.ExtraArgs...), nil
+}
+
+// toolFlags are the lists of tools.
+func toolFlags(req cli.Request) []string {
+	args := value(nil, "--available-tools", strings.Join(req.Tools.Only, ","))
+	args = value(args, "--excluded-tools", strings.Join(excluded(req.Tools.Denied), ","))
+	for _, flag := range []struct {
+		name  string
+		rules []string
+	}{{"--allow-tool", req.AllowedTools}, {"--deny-tool", req.Tools.Denied}} {
+		servers, rest := cli.Servers(flag.rules)
+		for _, rule := range append(rest, servers...) {
+			args = value(args, flag.name, rule)
+		}
+	}
+	return args
 }
 
 func value(args []string, flag, v string) []string {

@@ -19,8 +19,8 @@ func TestCommandLine(t *testing.T) {
 		{"resume", cli.Request{Resume: "S"}, " --resume=S"},
 		{"a session that looks like a flag", cli.Request{Resume: "--allow-all"}, " --resume=--allow-all"},
 		{"model and effort", cli.Request{Model: "m", Effort: "high"}, " --session-id=ID --model=m --reasoning-effort=high"},
-		{"tools", cli.Request{Tools: []string{"bash", "view"}, AllowedTools: []string{"shell(git:*)"}, DeniedTools: []string{"write"}},
-			" --session-id=ID --available-tools=bash,view --allow-tool=shell(git:*) --deny-tool=write"},
+		{"tools", cli.Request{Tools: cli.ToolList{Only: []string{"bash", "view"}, Denied: []string{"write", "mcp:github"}}, AllowedTools: []string{"shell(git:*)"}},
+			" --session-id=ID --available-tools=bash,view --excluded-tools=write --allow-tool=shell(git:*) --deny-tool=write --deny-tool=github"},
 		{"directories and pictures", cli.Request{AddDirs: []string{"/b"}, Images: []cli.Image{{Path: "/x.png"}}}, " --session-id=ID --add-dir=/b --attachment=/x.png"},
 		{"a tool server", cli.Request{Servers: []cli.ToolServer{{Name: "own", Path: "/own", Env: map[string]string{"TOKEN": "secret"}, Trusted: true}}},
 			" --session-id=ID --allow-tool=own --additional-mcp-config=" +

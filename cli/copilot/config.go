@@ -22,7 +22,7 @@ type setting struct {
 func (p *Provider) settingOf(req cli.Request) setting {
 	return setting{
 		process: serverKey(p.opts.Path, serverArgs(req), p.environment(req)), dir: req.Dir, project: req.Project,
-		lists: [4][]string{req.AddDirs, req.Tools, req.AllowedTools, req.DeniedTools},
+		lists: [4][]string{req.AddDirs, req.Tools.Only, req.AllowedTools, req.Tools.Denied},
 		texts: [3]string{req.SystemPrompt, req.AppendPrompt, serverConfig(req.Servers, direct)},
 		begin: [2]string{string(req.Resume), string(req.NewSessionID)},
 	}
@@ -60,8 +60,11 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[str
 	if len(req.AddDirs) > 0 {
 		params["additionalDirectories"] = req.AddDirs
 	}
-	if len(req.Tools) > 0 {
-		params["availableTools"] = req.Tools
+	if len(req.Tools.Only) > 0 {
+		params["availableTools"] = req.Tools.Only
+	}
+	if names := excluded(req.Tools.Denied); len(names) > 0 {
+		params["excludedTools"] = names
 	}
 	if provider := ownProvider(env); provider != nil {
 		params["provider"] = provider

@@ -234,11 +234,11 @@ func (s *live) allow(ctx context.Context, h *server, id cli.AgentSessionID, req 
 	if err := h.call(ctx, "session.permissions.setMode", map[string]any{"sessionId": id, "mode": p.approval}, nil); err != nil {
 		return err
 	}
-	if len(req.AllowedTools)+len(req.DeniedTools) == 0 {
+	if req.Resume == "" && len(req.AllowedTools)+len(req.Tools.Denied) == 0 {
 		return nil
 	}
 	return h.call(ctx, "session.permissions.configure", map[string]any{"sessionId": id, "rules": map[string]any{
-		"approved": rules(req.AllowedTools), "denied": rules(req.DeniedTools),
+		"approved": rules(req.AllowedTools), "denied": rules(req.Tools.Denied),
 	}}, nil)
 }
 

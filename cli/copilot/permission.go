@@ -2,6 +2,7 @@ package copilot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -50,6 +51,21 @@ func (*Provider) Cannot(mode cli.Mode, p cli.PermissionMode) string {
 	return ""
 }
 
+// CannotHold says that Copilot can be told which tools there are, and of MCP servers only which not; see cli.ToolHolder.
+func (*Provider) CannotHold(req cli.Request) string {
+	if servers, _ := cli.Servers(req.Tools.Only); len(servers) > 0 {
+		return "Copilot cannot be told to use no other MCP servers than some; deny those that it should not use"
+	}
+	return ""
+}
+
+// excluded are the tools that the model is not offered. What is denied is a rule as well, which also holds for sub-agents: one
+// about a kind of tool, about a server, or with an argument is nothing else.
+func excluded(denied []string) []string {
+	_, names := cli.Servers(denied)
+	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "(") })
+}
+
 // rule is a permission rule as the server takes it.
 type rule struct {
 	Kind     string  `json:"kind"`
@@ -59,7 +75,8 @@ type rule struct {
 // rules reads rules as the command line has them: kind, or kind(argument).
 func rules(texts []string) []rule {
 	list := []rule{}
-	for _, text := range texts {
+	servers, texts := cli.Servers(texts)
+	for _, text := range append(texts, servers...) { // the kind of a server's rule is its name
 		kind, rest, bracket := strings.Cut(strings.TrimSpace(text), "(")
 		r := rule{Kind: kind}
 		if argument, ok := strings.CutSuffix(rest, ")"); bracket && ok && argument != "" {

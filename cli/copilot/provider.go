@@ -30,9 +30,9 @@ type Provider struct {
 }
 
 var (
-	_ cli.Provider       = (*Provider)(nil)
-	_ cli.Limited        = (*Provider)(nil)
-	_ cli.ToolRestricter = (*Provider)(nil)
+	_ cli.Provider   = (*Provider)(nil)
+	_ cli.Limited    = (*Provider)(nil)
+	_ cli.ToolHolder = (*Provider)(nil)
 )
 
 // New makes a Provider. It starts nothing.
@@ -48,9 +48,6 @@ func New(o Options) *Provider {
 
 // Agent is "copilot".
 func (p *Provider) Agent() cli.Agent { return Agent }
-
-// RestrictsTools says that Copilot obeys Request.Tools; see cli.ToolRestricter.
-func (*Provider) RestrictsTools() {}
 
 // Modes are Live and OneShot; Live is the preferred one.
 func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot} }

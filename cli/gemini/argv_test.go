@@ -40,7 +40,7 @@ func TestArgv(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.name, got, err)
 		}
 	}
-	args, err := p.argv(cli.Request{DeniedTools: []string{`web"fetch`}})
+	args, err := p.argv(cli.Request{Tools: cli.ToolList{Denied: []string{`web"fetch`, "mcp:github"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestArgv(t *testing.T) {
 		t.Errorf("files %q", files)
 	}
 	policy, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(policy), `toolName = "web\"fetch"`) || !strings.Contains(string(policy), `decision = "deny"`) {
+	if err != nil || !strings.Contains(string(policy), `toolName = ["web\"fetch"]`) || !strings.Contains(string(policy), "decision = \"deny\"\npriority = 999\ntoolName = \"*\"\nmcpName = \"github\"") {
 		t.Errorf("policy %q, %v", policy, err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func (p *Provider) acp() *acp.Provider {
 	return acp.New(acp.Options{
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
-		Agent:           Agent, Args: []string{"--acp"}, Argv: liveArgs, ExtraEnv: ownEnv, HomeVars: homeVars(),
+		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: ownEnv, HomeVars: homeVars(),
 		// Gemini has tools of its own for both, and they ask.
 		NoFiles: true, NoTerminals: true,
 		Quirks: acp.Quirks{
@@ -36,8 +36,8 @@ func (p *Provider) authMethod(req cli.Request) string {
 }
 
 // liveArgs are the arguments that bind a live process.
-func liveArgs(req cli.Request) []string {
-	var args []string
+func (p *Provider) liveArgs(req cli.Request) []string {
+	args := p.policyFlags(req)
 	if dirs := included(req.AddDirs); len(dirs) > 0 {
 		args = append(args, "--include-directories="+strings.Join(dirs, ","))
 	}

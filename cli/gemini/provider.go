@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strconv"
 
@@ -34,9 +35,10 @@ type Provider struct {
 }
 
 var (
-	_ cli.Provider = (*Provider)(nil)
-	_ cli.Limited  = (*Provider)(nil)
-	_ cli.Sharer   = (*Provider)(nil)
+	_ cli.Provider   = (*Provider)(nil)
+	_ cli.Limited    = (*Provider)(nil)
+	_ cli.Sharer     = (*Provider)(nil)
+	_ cli.ToolHolder = (*Provider)(nil)
 )
 
 // New makes a Provider. It starts nothing.
@@ -88,7 +90,7 @@ func (p *Provider) ProjectFiles() []string {
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.Live:
-		if err := p.guard(ctx, req); err != nil {
+		if err := errors.Join(p.guard(ctx, req), p.keepPolicy(req)); err != nil {
 			return nil, cli.AsFailure(Agent, err)
 		}
 		return p.live.Open(ctx, mode, req)

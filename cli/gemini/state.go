@@ -46,20 +46,25 @@ func (p *Provider) stateDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("ductor-gemini-%d", os.Getuid()))
 }
 
+// keptAt is the path of a file that is named by what is in it.
+func (p *Provider) keptAt(kind, ext string, content []byte) string {
+	sum := sha256.Sum256(content)
+	return filepath.Join(p.stateDir(), kind+"-"+hex.EncodeToString(sum[:8])+ext)
+}
+
 // keep writes a file that is named by what is in it, unless it is there.
-func (p *Provider) keep(kind, ext string, content []byte) (string, error) {
+func (p *Provider) keep(kind, ext string, content []byte) error {
 	dir := p.stateDir()
 	if err := private(dir); err != nil {
-		return "", err
+		return err
 	}
-	sum := sha256.Sum256(content)
-	path := filepath.Join(dir, kind+"-"+hex.EncodeToString(sum[:8])+ext)
+	path := p.keptAt(kind, ext, content)
 	if have, err := os.ReadFile(path); err == nil && string(have) == string(content) {
-		return path, nil
+		return nil
 	}
 	f, err := os.CreateTemp(dir, kind+"-*")
 	if err != nil {
-		return "", fmt.Errorf("write Gemini's %s: %w", kind, err)
+		return fmt.Errorf("write Gemini's %s: %w", kind, err)
 	}
 	_, err = f.Write(content)
 	err = errors.Join(err, f.Close())
@@ -67,9 +72,9 @@ func (p *Provider) keep(kind, ext string, content []byte) (string, error) {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("write Gemini's %s: %w", kind, err), os.Remove(f.Name()))
+		return errors.Join(fmt.Errorf("write Gemini's %s: %w", kind, err), os.Remove(f.Name()))
 	}
-	return path, nil
+	return nil
 }
 
 // private makes a directory that no other user can put files into.

@@ -11,15 +11,29 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/cli/tools"
 )
 
-// toolless says why a request with Tools cannot be run by an agent; nil if it can.
-func (e *agentEntry) toolless(req cli.Request) *cli.Failure {
-	if _, ok := e.provider.(cli.ToolRestricter); ok || len(req.Tools) == 0 {
-		return nil
-	}
+// limited puts the tool lists of a request into the agent's words. The failure says why the agent cannot be held to them.
+func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent := e.provider.Agent()
-	return cli.Failf(cli.Refused, agent, "this may use only the tools %s, and %s cannot be told which tools to use", strings.Join(req.Tools, ", "), agent)
+	err := guard(agent, func() (err error) { req, err = tools.Limit(e.provider, req); return err })
+	if err != nil {
+		return req, cli.Failf(cli.Refused, agent, "%v", err)
+	}
+	return req, nil
+}
+
+// CannotHold says why an agent cannot be held to the tool lists of req; empty if it can.
+func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
+	entry, failure := s.at(req.Sandbox, agent)
+	if failure == nil {
+		_, failure = entry.limited(req)
+	}
+	if failure == nil {
+		return ""
+	}
+	return failure.Reason
 }
 
 // Cannot says what of a permission mode an agent does not do in a place, in the mode it is run in; see Limited.

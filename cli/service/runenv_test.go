@@ -96,7 +96,7 @@ func TestATurnRunsInThePlaceItNames(t *testing.T) {
 	}{
 		{"this host", "own", "", ""},
 		{"a sandbox", "fake", "web", ""},
-		{"a sandbox that is not configured", "fake", "db", "The sandbox db of fake is not there: it is not configured. Nothing runs outside of it."},
+		{"a sandbox that is not configured", "fake", "db", "The sandbox db of Fake is not there: it is not configured. Nothing runs outside of it."},
 		{"an agent that is not in the sandbox", "own", "web", "Own is missing from the image of the sandbox web: ductor knows no agent of this name. Add its CLI to the image, then check with `ductor doctor`."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestAPlaceThatCannotBeHad(t *testing.T) {
 			em.Finish(cli.Result{Err: &cli.Failure{Kind: cli.NoSandbox, Agent: "fake", Reason: gone.Error()}})
 		}}},
 		{name: "a home without a session", homes: fakeHomes{}, req: func(r *cli.Request) { r.Session = "" },
-			want: "The sandbox web of fake is not there: it belongs to no session, so it has no home. Nothing runs outside of it."},
+			want: "The sandbox web of Fake is not there: it belongs to no session, so it has no home. Nothing runs outside of it."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestAPlaceThatCannotBeHad(t *testing.T) {
 					tc.req(&req)
 				}
 				if tc.want == "" {
-					tc.want = "The sandbox web of fake is not there: Docker at unix:///x cannot be reached; start it. Nothing runs outside of it."
+					tc.want = "The sandbox web of Fake is not there: Docker at unix:///x cannot be reached; start it. Nothing runs outside of it."
 				}
 				r, _ := run(t, s, "fake", req)
 				if got := sentenceOf(r); got != tc.want || r.Fallback {

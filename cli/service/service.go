@@ -147,7 +147,7 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 	defer s.work.Done()
 	entry, failure := s.at(req.Sandbox, agent)
 	if failure == nil {
-		failure = entry.toolless(req)
+		req, failure = entry.limited(req)
 	}
 	if failure != nil {
 		return emitted(emit, cli.Result{Err: failure})

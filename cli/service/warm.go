@@ -17,6 +17,9 @@ const warmLimit = time.Minute
 // takes the place of the first.
 func (s *Service) Warm(agent cli.Agent, req cli.Request) {
 	entry, failure := s.at(req.Sandbox, agent)
+	if failure == nil {
+		req, failure = entry.limited(req)
+	}
 	if failure != nil || s.registry.HasActive(req.Conversation) {
 		return
 	}

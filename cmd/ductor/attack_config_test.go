@@ -110,8 +110,6 @@ func TestAttackAConfigurationThatOthersCanWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	town.userConfig(`mode = "bypass"`, `denied_tools = ["WebFetch"]`)
-	refused("tools that Codex would use all the same", "permissions.denied_tools: Codex")
 }
 
 // What an owner should change is said: secrets that others can read, and roots that hold ductor's own files.

@@ -24,7 +24,7 @@ func TestTheRealAgentsUnattended(t *testing.T) {
 				}
 				if tool := readers()[agent]; tool != "" {
 					c.Webhooks.Hooks["reader"] = unattended(`[[start]] [[text "the reader ended"]]`, "own",
-						config.Rights{Permission: "bypass", Tools: []string{tool}})
+						config.Rights{Permission: "bypass", ToolLists: config.ToolLists{Tools: []string{tool}}})
 				}
 			})
 			w := &hooked{besieged: &besieged{town: town, addr: addr, client: &http.Client{Timeout: patience}}}

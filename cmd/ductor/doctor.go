@@ -227,6 +227,9 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 		looks.Go(func() { states[i] = app.Look(ctx, cfg, p) })
 	}
 	looks.Wait()
+	for _, problem := range app.ProblemsOfTools(cfg, providers) {
+		d.fail(where+"tools", problem)
+	}
 	for i, p := range providers {
 		state, what := states[i], where+"agent "+string(p.Agent())
 		if !state.Usable() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,7 +123,11 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	if a.bot, err = bot.New(ctx, served); err != nil {
 		return nil, err
 	}
-	if a.service, err = service.New(serviceOptions(cfg, a)); err != nil {
+	agents := serviceOptions(cfg, a)
+	if problems := ProblemsOfTools(cfg, agents.Providers); len(problems) > 0 {
+		return nil, OfKind(ErrConfig, errors.New(strings.Join(problems, "\n")))
+	}
+	if a.service, err = service.New(agents); err != nil {
 		return nil, err
 	}
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))

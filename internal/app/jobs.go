@@ -65,7 +65,7 @@ func jobOf(cfg config.Config, at config.Target, m config.TaskSettings, q config.
 // rightsOf gives what a job may do without asking; an error names the key of a rule that cannot be read.
 func rightsOf(key string, r config.Rights) (orchestrator.Rights, error) {
 	rights := orchestrator.Rights{
-		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Permission), Rules: r.Rules, Tools: r.Tools,
+		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Permission), Rules: r.Rules, Tools: toolList(r.ToolLists),
 	}
 	if err := approval.CheckRights(rights); err != nil {
 		return orchestrator.Rights{}, fmt.Errorf("%s.rules: %w", key, err)

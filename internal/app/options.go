@@ -156,10 +156,10 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Gateway: a.service, Chat: a.bot.Chat(),
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
-		DeniedTools: cfg.Permissions.DeniedTools,
-		Agents:      defaultsOf(cfg.Agents),
-		Sandboxes:   a.envs.Sandboxes.Policy(),
-		Dir:         cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
+		DeniedTools: cfg.Permissions.DeniedTools, Projects: projectsOf(cfg),
+		Agents:    defaultsOf(cfg.Agents),
+		Sandboxes: a.envs.Sandboxes.Policy(),
+		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
 		Roles: rolesOf(cfg, a.Log), DefaultRole: cfg.Sessions.DefaultRole,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Secrets: a.secretsOf,
@@ -233,7 +233,7 @@ const summaryWait = 20 * time.Second
 func rolesOf(cfg config.Config, log *slog.Logger) *roles.Set {
 	configured := map[string]orchestrator.Role{}
 	for name, r := range cfg.Roles {
-		configured[name] = orchestrator.Role{Prompt: r.Prompt, Replace: !r.Append, Agent: cli.Agent(r.Agent), Model: cli.ModelID(r.Model)}
+		configured[name] = orchestrator.Role{Prompt: r.Prompt, Replace: !r.Append, Agent: cli.Agent(r.Agent), Model: cli.ModelID(r.Model), Tools: toolList(r.ToolLists)}
 	}
 	return roles.Open(cfg.RolesDir(), configured, time.Now, log)
 }

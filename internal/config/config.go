@@ -182,10 +182,22 @@ type Projects struct {
 	AddDirs []string           `toml:"add_dirs"` // further directories that all agents may use
 }
 
-// Project is a directory that users know by a name.
+// Project is a directory that users know by a name. What it sets holds for all below it.
 type Project struct {
-	Dir string `toml:"dir"` // inside the roots
+	Dir     string   `toml:"dir"`     // inside the roots
+	Context []string `toml:"context"` // files below Dir that every session begins with
+	ToolLists
 }
+
+// ToolLists limit which tools agents use. The names are generic, or an agent's own.
+type ToolLists struct {
+	Tools       []string `toml:"tools"`        // the only tools there are; empty: all
+	DeniedTools []string `toml:"denied_tools"` // never used
+}
+
+func noToolLists() ToolLists { return ToolLists{Tools: []string{}, DeniedTools: []string{}} }
+
+func defaultProject() Project { return Project{Context: []string{}, ToolLists: noToolLists()} }
 
 // Files is how files of projects reach a chat.
 type Files struct {
@@ -208,6 +220,7 @@ type Role struct {
 	Append bool   `toml:"append"` // added to the agent's own prompt; false replaces it
 	Agent  string `toml:"agent"`  // empty: the conversation's
 	Model  string `toml:"model"`  // empty: the conversation's
+	ToolLists
 }
 
 // Alias is another name for a model.
@@ -328,4 +341,4 @@ func defaults() Config {
 }
 
 // defaultRole is a role before its keys are read.
-func defaultRole() Role { return Role{Append: true} }
+func defaultRole() Role { return Role{Append: true, ToolLists: noToolLists()} }

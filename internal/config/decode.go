@@ -59,7 +59,7 @@ func (d *decoder) special(path []string, in, out any) bool {
 	case *map[string]Hook:
 		named(d, path, in, field, defaultHook)
 	case *map[string]Project:
-		named(d, path, in, field, func() Project { return Project{} })
+		named(d, path, in, field, defaultProject)
 	case *map[string]ACP:
 		named(d, path, in, field, defaultACP)
 	default:

@@ -167,7 +167,8 @@ func resolve(c *Config, env Environment) problems {
 		if err != nil {
 			found.add(dotted([]string{"projects", "named", name, "dir"}), "%v", err)
 		}
-		c.Projects.Named[name] = Project{Dir: expanded}
+		p.Dir = expanded
+		c.Projects.Named[name] = p
 	}
 	found = append(found, resolveSandbox(c, home)...)
 	return append(found, resolveTasks(c, home)...)

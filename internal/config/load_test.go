@@ -122,7 +122,7 @@ Ask."""
 	want.Stream.IntervalPrivate, want.Stream.Footer = time.Minute, []string{}
 	want.Rate.PrivatePerSecond, want.Rate.GroupPerMinute = 0.5, 5
 	want.Agents.Codex.Sandbox, want.Agents.Codex.Env = "read-only", []string{"AWS_*"}
-	want.Roles = map[string]Role{"in doubt": {Prompt: "Ask.", Agent: "codex"}, "plain": {Prompt: "x", Append: true}}
+	want.Roles = map[string]Role{"in doubt": {Prompt: "Ask.", Agent: "codex", ToolLists: noToolLists()}, "plain": {Prompt: "x", Append: true, ToolLists: noToolLists()}}
 	want.Sessions.DefaultRole = "in doubt"
 	want.Storage.Dir, want.Projects.Roots, want.Projects.DefaultDir =
 		"/home/ada/.local/state/ductor", []string{"/home/ada/ductor"}, "/home/ada/ductor"

@@ -44,7 +44,7 @@ type TaskSettings struct {
 type Rights struct {
 	Permission string   `toml:"permission"` // empty: the stricter of permissions.mode and "ask"
 	Rules      []string `toml:"rules"`      // patterns that go through; package orchestrator reads them
-	Tools      []string `toml:"tools"`      // the only tools its agent has; empty: all
+	ToolLists
 }
 
 // Job is a prompt that is asked by a schedule.
@@ -110,7 +110,7 @@ type Retention struct {
 
 func defaultTaskSettings() TaskSettings { return TaskSettings{Session: "own", Backoff: time.Minute} }
 
-func defaultRights() Rights { return Rights{Rules: []string{}, Tools: []string{}} }
+func defaultRights() Rights { return Rights{Rules: []string{}, ToolLists: noToolLists()} }
 
 // defaultJob is a job of a [jobs] table before its keys are read.
 func defaultJob() Job {
@@ -141,7 +141,7 @@ func (c *Config) checkTasks(p *problems) {
 		p.word(key+".missed", j.Missed, "once", "skip", "all")
 		p.word(key+".overlap", j.Overlap, "skip", "queue")
 		c.checkTaskSettings(p, key, j.TaskSettings)
-		c.checkRights(p, key, j.Agent, j.Rights)
+		c.checkRights(p, key, j.Rights)
 		c.checkTarget(p, key, j.Target)
 		checkQuiet(p, key, j.Quiet, "hold", "skip")
 	}
@@ -150,7 +150,7 @@ func (c *Config) checkTasks(p *problems) {
 		needs(p, "heartbeat.ok_word", h.OKWord, "an agent needs a word for having nothing to say")
 		p.word("heartbeat.session", h.Session, "own", "shared")
 		within(p, "heartbeat.every", h.Every, time.Minute, 7*24*time.Hour)
-		c.checkRights(p, "heartbeat", "", h.Rights)
+		c.checkRights(p, "heartbeat", h.Rights)
 		c.checkTarget(p, "heartbeat", h.Target)
 		checkQuiet(p, "heartbeat", h.Quiet, "hold", "skip")
 	}
@@ -192,7 +192,7 @@ func (c *Config) checkHooks(p *problems) {
 			p.add(key+".per_minute", "%d is out of bounds; it may be 1 to 6000", h.PerMinute)
 		}
 		c.checkTaskSettings(p, key, h.TaskSettings)
-		c.checkRights(p, key, h.Agent, h.Rights)
+		c.checkRights(p, key, h.Rights)
 		c.checkTarget(p, key, h.Target)
 		checkQuiet(p, key, h.Quiet, "hold")
 	}
@@ -249,19 +249,9 @@ func (c *Config) checkTaskSettings(p *problems, key string, m TaskSettings) {
 	}
 }
 
-// restricting are the agents that can be told which tools there are.
-func restricting() []string { return []string{agentClaude, agentCopilot} }
-
-// checkRights refuses what an agent cannot be held to. agent is empty for a task that the chat's agent answers.
-func (c *Config) checkRights(p *problems, key, agent string, r Rights) {
+func (c *Config) checkRights(p *problems, key string, r Rights) {
 	if r.Permission != "" {
 		p.word(key+".permission", r.Permission, permissionModes()...)
-	}
-	if slices.Contains(r.Tools, "") {
-		p.add(key+".tools", "a tool has a name")
-	}
-	if name := cmp.Or(agent, c.Agents.Default); len(r.Tools) > 0 && !slices.Contains(restricting(), name) {
-		p.add(key+".tools", "%s cannot be told which tools to use; leave tools out, or use %s", name, strings.Join(restricting(), " or "))
 	}
 }
 

@@ -94,11 +94,3 @@ func TestATokenFileThatOthersCanWriteIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func TestDeniedToolsAreRefusedWhileCodexWouldIgnoreThem(t *testing.T) {
-	text := "telegram.token = \"" + token + "\"\npermissions.denied_tools = [\"WebFetch\"]\n"
-	if _, err := LoadFrom(write(t, 0o600, text), environment(nil)); err == nil || !strings.Contains(err.Error(), "permissions.denied_tools: Codex") {
-		t.Errorf("got %v", err)
-	}
-	load(t, text+"agents.codex.enabled = false\n", nil)
-}

@@ -57,7 +57,6 @@ func (c *Config) check() problems {
 	c.checkDurations(&p)
 	checkHours(&p, "notify", c.Notify.QuietFrom, c.Notify.QuietTo)
 	c.checkAgents(&p)
-	c.checkDenied(&p)
 	c.checkRoles(&p)
 	c.checkModels(&p)
 	c.checkSummary(&p)
@@ -157,13 +156,6 @@ func hideValue(s string) string {
 	return s
 }
 
-// checkDenied refuses a list that the owner would rely on and Codex would ignore.
-func (c *Config) checkDenied(p *problems) {
-	if len(c.Permissions.DeniedTools) > 0 && c.Agents.Codex.Enabled {
-		p.add("permissions.denied_tools", "Codex has no list of denied tools and would use them all the same; set agents.codex.enabled to false, or leave this empty and choose a permissions.mode that asks")
-	}
-}
-
 func (c *Config) checkRoles(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
 		role, key := c.Roles[name], "roles."+dotted([]string{name})
@@ -227,6 +219,11 @@ func (c *Config) checkPlaces(p *problems) {
 		}
 		if strings.ContainsAny(name, "@ ") {
 			p.add(key, "a name has neither @ nor blanks")
+		}
+		for _, file := range c.Projects.Named[name].Context {
+			if !filepath.IsLocal(file) {
+				p.add(key+".context", "%q is no path below the project's directory", file)
+			}
 		}
 	}
 	dir := c.Projects.DefaultDir

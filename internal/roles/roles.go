@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"ductor/cli"
+	"ductor/cli/tools"
 	"ductor/orchestrator"
 )
 
@@ -136,6 +137,9 @@ type header struct {
 	Append bool   `yaml:"append"`
 	Agent  string `yaml:"agent"`
 	Model  string `yaml:"model"`
+
+	Tools       []string `yaml:"tools"`
+	DeniedTools []string `yaml:"denied_tools"`
 }
 
 func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
@@ -156,7 +160,13 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 	if err := yaml.Unmarshal([]byte(front), &h); err != nil {
 		return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
 	}
-	r := orchestrator.Role{Prompt: strings.TrimSpace(prompt), Replace: !h.Append, Agent: cli.Agent(h.Agent), Model: cli.ModelID(h.Model)}
+	r := orchestrator.Role{Prompt: strings.TrimSpace(prompt), Replace: !h.Append, Agent: cli.Agent(h.Agent), Model: cli.ModelID(h.Model),
+		Tools: cli.ToolList{Only: h.Tools, Denied: h.DeniedTools}}
+	for _, name := range slices.Concat(h.Tools, h.DeniedTools) {
+		if err := tools.Check(name); err != nil {
+			return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
+		}
+	}
 	if r.Prompt == "" {
 		return orchestrator.Role{}, fmt.Errorf("it has no prompt")
 	}

@@ -5,11 +5,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -22,7 +24,7 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("tester.md", "---\nagent: codex\nmodel: gpt-5\nappend: true\n---\n\nYou test.\n")
+	write("tester.md", "---\nagent: codex\nmodel: gpt-5\nappend: true\ndenied_tools: [shell, mcp:github]\n---\n\nYou test.\n")
 	write("planner.md", "My own planner.")
 	write("writer.md", "From the file.")
 	write("notes.txt", "no role")
@@ -43,11 +45,11 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 		t.Errorf("the roles are %q, want %q", got, want)
 	}
 	for name, want := range map[string]orchestrator.Role{
-		"tester":  {Prompt: "You test.", Agent: "codex", Model: "gpt-5"},
+		"tester":  {Prompt: "You test.", Agent: "codex", Model: "gpt-5", Tools: cli.ToolList{Denied: []string{"shell", "mcp:github"}}},
 		"planner": {Prompt: "My own planner.", Replace: true},
 		"writer":  {Prompt: "From the configuration."},
 	} {
-		if got, ok := s.Role(name); !ok || got != want {
+		if got, ok := s.Role(name); !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is %+v, %v", name, got, ok)
 		}
 	}

@@ -84,11 +84,11 @@ func (t tx) insertApproval(a orchestrator.Approval, digest string) error {
 		return err
 	}
 	_, err = t.Exec(`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule,
-			rule, approvers, asked, expires, state, ruled, decided)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			rule, approvers, asked, expires, state, ruled, decided, reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		string(a.ID), a.Nonce, string(a.Turn), string(a.Session), a.Conversation.Chat, a.Conversation.Topic,
 		string(a.Agent), a.Dir, digest, content, a.SessionRule, a.Rule, approvers, millis(a.Asked), millis(a.Expires),
-		string(a.State), a.Ruled, millis(a.Decided))
+		string(a.State), a.Ruled, millis(a.Decided), a.Reason)
 	return err
 }
 

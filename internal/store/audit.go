@@ -49,7 +49,10 @@ func entryOf(a orchestrator.Approval, what orchestrator.AuditKind, at time.Time)
 
 // undecidedKind is what is audited of an approval that no user decided.
 func undecidedKind(a orchestrator.Approval) orchestrator.AuditKind {
-	if a.Ruled == orchestrator.RuledByMode {
+	switch {
+	case a.State == orchestrator.ApprovalDenied:
+		return orchestrator.AuditDenied
+	case a.Ruled == orchestrator.RuledByMode:
 		return orchestrator.AuditAccepted
 	}
 	return orchestrator.AuditRuled

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 // Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
-	c, err := sqlite.One(ctx, db.file, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until, notify, think
+	c, err := sqlite.One(ctx, db.file, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -25,15 +26,19 @@ func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) 
 
 // SaveConversation stores all of c and audits the change. ErrNoSession when c names a session that is not there.
 func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation, audit ...orchestrator.AuditEntry) error {
-	err := db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until, notify, think)
-			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	tools, err := encodeTools(c.Tools)
+	if err != nil {
+		return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
+	}
+	err = db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools)
+			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
 				dir = excluded.dir, role = excluded.role, busy = excluded.busy, bypass_until = excluded.bypass_until,
-				notify = excluded.notify, think = excluded.think`,
+				notify = excluded.notify, think = excluded.think, tools = excluded.tools`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
-			string(c.Permission), c.Dir, c.Role, string(c.Busy), millis(c.BypassUntil), string(c.Notify), string(c.Think))
+			string(c.Permission), c.Dir, c.Role, string(c.Busy), millis(c.BypassUntil), string(c.Notify), string(c.Think), tools)
 		if err != nil {
 			return namedSession(err)
 		}
@@ -72,9 +77,33 @@ func scanConversationID(row sqlite.Row) (id orchestrator.ConversationID, err err
 
 func scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
 	var until int64
-	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, &until, &c.Notify, &c.Think)
+	var tools string
+	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, &until, &c.Notify, &c.Think, &tools)
 	c.BypassUntil = instant(until)
+	if err == nil {
+		c.Tools, err = decodeTools(tools)
+	}
 	return c, err
+}
+
+type toolsRow struct {
+	Only   []string `json:"only,omitempty"`
+	Denied []string `json:"denied,omitempty"`
+}
+
+// encodeTools gives JSON, and nothing for a list that limits nothing.
+func encodeTools(list cli.ToolList) (string, error) {
+	if list.Empty() {
+		return "", nil
+	}
+	text, err := json.Marshal(toolsRow(list))
+	return string(text), err
+}
+
+func decodeTools(text string) (cli.ToolList, error) {
+	var row toolsRow
+	err := decode(text, &row)
+	return cli.ToolList(row), err
 }
 
 // namedSession turns the foreign key's complaint into the word the domain knows.

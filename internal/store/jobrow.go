@@ -31,6 +31,7 @@ type jobRow struct {
 	Mode     string   `json:"permission,omitempty"`
 	Rules    []string `json:"rules,omitempty"`
 	Tools    []string `json:"tools,omitempty"`
+	No       []string `json:"denied_tools,omitempty"`
 }
 
 type quietRow struct {
@@ -46,7 +47,7 @@ func rowOfJob(j orchestrator.Job) jobRow {
 		Effort: string(j.Effort), Dir: j.Dir, Sandbox: j.Sandbox, Timeout: int64(j.Timeout),
 		Quiet:  quietRow{From: j.QuietFrom, To: j.QuietTo, Policy: j.QuietPolicy},
 		Missed: j.Missed, Overlap: j.Overlap, Retries: j.Retries, Backoff: int64(j.Backoff), OKWord: j.OKWord,
-		Mode: string(j.Rights.Mode), Rules: j.Rights.Rules, Tools: j.Rights.Tools,
+		Mode: string(j.Rights.Mode), Rules: j.Rights.Rules, Tools: j.Rights.Tools.Only, No: j.Rights.Tools.Denied,
 	}
 }
 
@@ -72,7 +73,9 @@ func decodeJob(text string, j *orchestrator.Job) error {
 	j.Effort, j.Dir, j.Sandbox, j.Timeout = cli.Effort(r.Effort), r.Dir, r.Sandbox, time.Duration(r.Timeout)
 	j.QuietFrom, j.QuietTo, j.QuietPolicy = r.Quiet.From, r.Quiet.To, r.Quiet.Policy
 	j.Missed, j.Overlap = r.Missed, r.Overlap
-	j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Mode), Rules: r.Rules, Tools: r.Tools}
+	j.Rights = orchestrator.Rights{
+		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Mode), Rules: r.Rules, Tools: cli.ToolList{Only: r.Tools, Denied: r.No},
+	}
 	j.Retries, j.Backoff, j.OKWord = r.Retries, time.Duration(r.Backoff), r.OKWord
 	return nil
 }

@@ -165,6 +165,7 @@ type rightsRow struct {
 	Mode  string   `json:"mode,omitempty"`
 	Rules []string `json:"rules,omitempty"`
 	Tools []string `json:"tools,omitempty"`
+	No    []string `json:"denied_tools,omitempty"`
 }
 
 // encodeRights gives JSON, and nothing for the rights of the chat.
@@ -172,7 +173,7 @@ func encodeRights(r orchestrator.Rights) (string, error) {
 	if r.Of == orchestrator.RightsOfChat {
 		return "", nil
 	}
-	text, err := json.Marshal(rightsRow{Of: string(r.Of), Mode: string(r.Mode), Rules: r.Rules, Tools: r.Tools})
+	text, err := json.Marshal(rightsRow{Of: string(r.Of), Mode: string(r.Mode), Rules: r.Rules, Tools: r.Tools.Only, No: r.Tools.Denied})
 	if err != nil {
 		return "", fmt.Errorf("encode the rights of a turn: %w", err)
 	}
@@ -185,7 +186,7 @@ func decodeRights(text string) (orchestrator.Rights, error) {
 		return orchestrator.Rights{}, err
 	}
 	return orchestrator.Rights{
-		Of: orchestrator.RightsOf(row.Of), Mode: cli.PermissionMode(row.Mode), Rules: row.Rules, Tools: row.Tools,
+		Of: orchestrator.RightsOf(row.Of), Mode: cli.PermissionMode(row.Mode), Rules: row.Rules, Tools: cli.ToolList{Only: row.Tools, Denied: row.No},
 	}, nil
 }
 

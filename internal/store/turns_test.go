@@ -15,7 +15,7 @@ func TestTurnLife(t *testing.T) {
 	newSession(t, db, "s1", chatA, noon)
 	turn := newTurn("t1", 1, 2)
 	turn.Wants = orchestrator.Wants{Own: "job", Agent: "claude", Model: "m", Effort: "low", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Silence: "OK"}
-	turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: []string{"Read"}}
+	turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"}, Denied: []string{"web"}}}
 	turn.Prompt.Attachments = []orchestrator.Attachment{{Path: "/up/a.png", Name: "a \"b\".png", MIME: "image/png", Image: true}}
 	get[[]orchestrator.Update](t)(db.AppendUpdates(ctx, []orchestrator.Update{{ID: 1, Raw: []byte("{}")}, {ID: 2, Raw: []byte("{}")}, {ID: 3, Raw: []byte("{}")}}))
 

@@ -22,6 +22,11 @@ func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, e
 	return rule, err
 }
 
+// permits says whether the lists of tools of the turn leave a request open. A plan, and the settings of a project, are no tools.
+func (r *Requests) permits(p *cli.ApprovalAsked) bool {
+	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || r.turn.Tools.Permits(p.Tool)
+}
+
 // touchesOwn says whether a request names one of ductor's own files: as a file that it changes, or as a text of its input.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request

@@ -23,6 +23,7 @@ const (
 	noUserSentence     = "No user can be asked here, so it was denied."
 	manySentence       = "Too many requests wait for a decision, so this one was denied. Wait for them."
 	brokenSentence     = "ductor could not record the request, so it was denied."
+	toolSentence       = "This tool is not among those that may be used here, so it was denied. Do what you can without it."
 	goneSentence       = "The request was withdrawn before."
 	secretSentence     = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
 )
@@ -32,7 +33,8 @@ type Running struct {
 	Turn    orchestrator.Turn
 	Dir     string
 	Mode    cli.PermissionMode
-	Resumed bool // its events up to cli.CaughtUp happened before this process
+	Tools   cli.ToolList // that the turn may use, in the agent's words
+	Resumed bool         // its events up to cli.CaughtUp happened before this process
 	Secrets Secrets
 	// Show is called with cli.ApprovalWithdrawn for what the agent no longer waits for.
 	Show func(cli.Event)
@@ -234,7 +236,12 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 		return orchestrator.Approval{}, err
 	}
 	stored := hide(r.turn.Secrets.Known(), approval)
-	if rule != "" {
+	switch {
+	case !r.permits(approval.Request):
+		rule = ""
+		stored.State, stored.Reason, stored.Decided = orchestrator.ApprovalDenied, toolSentence, r.s.opts.Now()
+		stored.Ruled = orchestrator.RuledByTools
+	case rule != "":
 		stored.State, stored.Ruled, stored.Decided = orchestrator.ApprovalAllowed, rule, r.s.opts.Now()
 	}
 	now, err := r.s.opts.Store.OpenApproval(r.keep(), stored, digestOf(approval.ApprovalRequest))

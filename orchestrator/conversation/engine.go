@@ -34,7 +34,8 @@ type Options struct {
 	Dir          string   // for conversations that chose none; absolute
 	Roots        []string // directories /cwd may enter, with all below them; absolute
 	AddDirs      []string // further directories that agents may use; absolute
-	Roles        Roles    // nil: there are none
+	Projects     []orchestrator.ProjectPolicy
+	Roles        Roles // nil: there are none
 	DefaultRole  string
 	Instruction  string // is added to the system prompt of every turn; empty for nothing
 	UploadsDir   string // has a folder for each conversation, which its agent may read; empty for none

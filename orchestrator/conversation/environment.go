@@ -76,7 +76,8 @@ func (e *Engine) Beside(ctx context.Context, id orchestrator.ConversationID) (cl
 		err = e.checkDir(session.Dir)
 	}
 	return cli.Request{
-		ChatID: id.Chat, Sandbox: in, Session: string(session.ID), Dir: session.Dir, AddDirs: e.addDirs(id), DeniedTools: e.opts.DeniedTools,
+		ChatID: id.Chat, Sandbox: in, Session: string(session.ID), Dir: session.Dir, AddDirs: e.addDirs(id),
+		ToolLists: e.toolLists(conv, session.Dir),
 	}, err
 }
 
@@ -145,6 +146,18 @@ func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 		return nil
 	}
 	return []string{dir}
+}
+
+// projectOf is the project that a directory is in, the deepest of them; zero for none. Links are followed.
+func (e *Engine) projectOf(dir string) orchestrator.ProjectPolicy {
+	var found orchestrator.ProjectPolicy
+	for _, p := range e.opts.Projects {
+		p.Dir = cli.RealPath(p.Dir)
+		if rel, err := filepath.Rel(p.Dir, cli.RealPath(dir)); err == nil && filepath.IsLocal(rel) && len(p.Dir) > len(found.Dir) {
+			found = p
+		}
+	}
+	return found
 }
 
 func (e *Engine) dirOf(c orchestrator.Conversation) string {

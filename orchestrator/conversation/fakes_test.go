@@ -209,6 +209,8 @@ func (a *agent) Release(cli.Conversation) {}
 func (a *agent) Menu(_ context.Context, in cli.Sandbox) []cli.MenuEntry {
 	return []cli.MenuEntry{{Agent: defaultIn(in)}}
 }
+func (a *agent) CannotHold(cli.Agent, cli.Request) string { return "" }
+
 func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) string {
 	return map[cli.PermissionMode]string{cli.Plan: "it has no plan mode"}[mode]
 }

@@ -80,7 +80,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 		Resume: s.AgentSessions[t.AgentEnv()], Timeout: t.Wants.Timeout,
 	}
 	e.grant(&req, conv, t.Prompt.Rights)
-	if e.opts.Servers != nil && len(req.Tools) == 0 { // a list of tools names all there are
+	if e.opts.Servers != nil {
 		req.Servers = e.opts.Servers(conv.ID, t.AgentEnv())
 	}
 	var err error

@@ -86,7 +86,7 @@ func TestRightsOfATurnOutliveARestartAndARepetition(t *testing.T) {
 	h.eventually(t, "the agent to be asked", func() bool { return len(h.agent.requests()) == 1 })
 	o := order("o1", "unattended", orchestrator.Wants{})
 	o.Prompt.Conversation = here
-	o.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Tools: []string{"Read"}}
+	o.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfJob, Tools: cli.ToolList{Only: []string{"Read"}}}
 	h.order(t, o)
 	h.shut()
 	h.db.Close()
@@ -97,7 +97,7 @@ func TestRightsOfATurnOutliveARestartAndARepetition(t *testing.T) {
 	}
 	h.await(t, "done unattended")
 	check := func(when string) {
-		if req := h.last(); req.Permission != cli.Ask || len(req.Tools) != 1 {
+		if req := h.last(); req.Permission != cli.Ask || len(req.ToolLists) != 5 {
 			t.Errorf("%s it ran in the mode %s with the tools %q", when, req.Permission, req.Tools)
 		}
 	}

@@ -2,9 +2,11 @@ package conversation_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +73,39 @@ func TestARuleDecidesUntilItIsRevoked(t *testing.T) {
 	want := []orchestrator.AuditKind{"allowed", "revoked", "allowed", "denied", "ruled", "allowed", "rule"}
 	if !slices.Equal(whats, want) || log[1].Rule != "Bash(git status *)" || log[4].Rule != "Bash(git status *)" || log[4].By != 0 {
 		t.Errorf("the audit is %+v", log)
+	}
+}
+
+// What a list denies no user is asked for, also where a rule allows it.
+func TestAToolThatAListDeniesIsDeniedUnasked(t *testing.T) {
+	h := open(t)
+	if !h.turnWith(t, here, "one", bash("1", "git status"), orchestrator.Verdict{Choice: orchestrator.AllowPattern}) {
+		t.Fatal("the first is not asked")
+	}
+	for i, tt := range []struct{ denied, command, told string }{
+		{"shell", "git status", "not among those that may be used"}, {"web", "git status", "true"}, // by the rule
+		{"shell", "git push", "not among those that may be used"},
+	} {
+		if err := h.SetTools(t.Context(), here, cli.ToolList{Denied: []string{tt.denied}}, owner); err != nil {
+			t.Fatal(err)
+		}
+		if h.turnWith(t, here, fmt.Sprint("turn ", i), bash(cli.ApprovalID(fmt.Sprint(i+2)), tt.command), allow()) {
+			t.Errorf("%s with %s denied is asked", tt.command, tt.denied)
+		}
+		if all := h.agent.decisions(); !strings.Contains(all[len(all)-1], tt.told) {
+			t.Errorf("%s with %s denied: the agent is told %q", tt.command, tt.denied, all)
+		}
+	}
+	log, err := h.Audit(t.Context(), time.Time{}, 1)
+	if err != nil || log[0].What != orchestrator.AuditDenied || log[0].Rule != orchestrator.RuledByTools || log[0].Title != "git push" {
+		t.Errorf("the audit is %+v, %v", log, err)
+	}
+	if err := h.SetTools(t.Context(), here, cli.ToolList{Denied: []string{"mcp"}}, owner); !errors.Is(err, orchestrator.ErrBadChoice) {
+		t.Errorf("a name that means nothing: %v", err)
+	}
+	p, err := h.Permissions(t.Context(), here)
+	if err != nil || !p.Tools.Equal(cli.ToolList{Denied: []string{"shell"}}) {
+		t.Errorf("permissions are %+v, %v", p, err)
 	}
 }
 

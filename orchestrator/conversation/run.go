@@ -146,7 +146,7 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	agentSessions := &agentSessionKeeper{store: e.opts.Store, session: t.Session, env: t.AgentEnv(), known: req.Resume}
 	hide := e.newHider(req)
 	requests := e.approvals.Open(ctx, approval.Running{
-		Turn: t, Dir: req.Dir, Mode: req.Permission, Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
+		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
 	})
 	show := func(ev cli.Event) {
 		switch ev := ev.(type) {

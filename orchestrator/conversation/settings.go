@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/tools"
 	"ductor/orchestrator"
 )
 
@@ -22,6 +23,29 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 	}
 	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = mode, time.Time{} },
 		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(mode), By: by})
+	if err == nil {
+		e.warm(ctx, id)
+	}
+	return err
+}
+
+// SetTools limits the tools of the conversation's agents from the next turn to start on, besides what the configuration says.
+// ErrBadChoice for a name that means nothing.
+func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList, by orchestrator.PersonID) error {
+	for _, name := range slices.Concat(list.Only, list.Denied) {
+		if err := tools.Check(name); err != nil {
+			return fmt.Errorf("%w: %w", orchestrator.ErrBadChoice, err)
+		}
+	}
+	title := "tools"
+	for _, name := range list.Only {
+		title += " +" + name
+	}
+	for _, name := range list.Denied {
+		title += " -" + name
+	}
+	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Tools = list },
+		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: title, By: by})
 	if err == nil {
 		e.warm(ctx, id)
 	}
@@ -215,10 +239,26 @@ func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights) 
 	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.opts.Permission))
 }
 
-// grant puts into a request what a turn may do without asking. What the configuration allows every chat is no grant to a turn
+// toolLists are the lists of tools that count for all turns of a conversation in a directory.
+func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.ToolList {
+	role, _ := e.role(e.roleOf(conv))
+	return []cli.ToolList{{Denied: e.opts.DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
+}
+
+// toolsOf are the tools that an agent may use for a request, in its own words. Lists that it cannot be held to leave it none.
+func toolsOf(agent cli.Agent, req cli.Request) cli.ToolList {
+	list, err := tools.For(agent, req.ToolLists...)
+	if err != nil {
+		return cli.ToolList{Only: []string{""}}
+	}
+	return list
+}
+
+// grant puts into a request which tools a turn may use, and what it may do without asking. What the configuration allows every chat is no grant to a turn
 // with rights of its own; what it denies is denied to all.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
-	req.Permission, req.Tools, req.DeniedTools = e.modeFor(conv, r), r.Tools, e.opts.DeniedTools
+	req.Permission = e.modeFor(conv, r)
+	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
 	if r.OfChat() {
 		req.AllowedTools = e.opts.AllowedTools
 	}

@@ -80,12 +80,15 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	if e.bypassed(conv) {
 		p.BypassUntil = conv.BypassUntil
 	}
-	_, at, err := e.whereabouts(ctx, conv)
+	session, at, err := e.whereabouts(ctx, conv)
 	if err != nil {
 		return p, nil // which turns will say
 	}
+	lists := e.toolLists(conv, session.Dir)
+	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
 	if who, err := e.choice(ctx, conv, at); err == nil { // else none can be used, likewise
 		p.Agent, p.Cannot = who.agent, e.limits(at, who.agent)
+		p.Unheld = e.opts.Gateway.CannotHold(who.agent, cli.Request{Sandbox: at, Permission: p.Mode, ToolLists: lists})
 	}
 	return p, nil
 }

@@ -1,6 +1,7 @@
 package modelapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -109,7 +110,7 @@ func (w *messageWire) think(chunk string) error {
 
 func (w *messageWire) shell(st script.Tool) error {
 	command := st.Command
-	name := w.c.offered("Bash")
+	name := cmp.Or(st.As, w.c.offered("Bash"))
 	if name == "" {
 		return w.text("script: the request offers no shell tool")
 	}

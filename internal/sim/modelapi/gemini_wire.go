@@ -1,6 +1,7 @@
 package modelapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -66,7 +67,7 @@ func (w *geminiWire) think(chunk string) error {
 
 func (w *geminiWire) shell(st script.Tool) error {
 	command := st.Command
-	name := w.c.offered("run_shell_command")
+	name := cmp.Or(st.As, w.c.offered("run_shell_command"))
 	if name == "" {
 		return w.text("script: the request offers no shell tool")
 	}

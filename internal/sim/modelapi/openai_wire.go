@@ -1,6 +1,7 @@
 package modelapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -140,7 +141,7 @@ func (w *responseWire) closeItem() error {
 // shell calls the shell tool under the name, and in the shape, in which the CLI offers it.
 func (w *responseWire) shell(st script.Tool) error {
 	command := st.Command
-	switch name := w.c.offered("exec_command", "shell_command", "shell", "exec", "bash"); name {
+	switch name := cmp.Or(st.As, w.c.offered("exec_command", "shell_command", "shell", "exec", "bash")); name {
 	case "exec_command":
 		in := map[string]any{"cmd": command}
 		if st.Dir != "" {

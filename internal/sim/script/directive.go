@@ -35,7 +35,9 @@ func kindOf(name string) (kind, bool) {
 	case "retry-text":
 		return kind{"text", func(d *directive) Step { c, w := d.chunks(); return RetryText{c, w} }}, true
 	case "tool":
-		return kind{"cmd", func(d *directive) Step { return Tool{Command: d.must("cmd"), Dir: d.text("dir", "")} }}, true
+		return kind{"cmd", func(d *directive) Step {
+			return Tool{Command: d.must("cmd"), Dir: d.text("dir", ""), As: d.text("as", "")}
+		}}, true
 	case "ask":
 		return kind{"cmd", askStep}, true
 	case "request":

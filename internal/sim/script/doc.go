@@ -9,6 +9,7 @@
 //	[[think "…"]]                                  reasoning, same options as text
 //	[[tool cmd="echo hi" dir="/"]]                 run a shell command with the agent's shell tool; dir is for a model of Codex
 //	[[write path="a.txt" text="…"]]                write a file with the agent's file tool
+//	[[tool cmd="echo hi" as=Bash]]                 the same by a model that calls the tool by that name, offered or not
 //	[[call send_message args="{\"text\":\"x\"}"]]   call a tool that a server serves to the agent; modelapi only
 //	[[ask cmd="touch x"]]                          a shell command that needs permission
 //	[[request Bash params="{\"command\":\"ls\"}"]]   a request for permission with these fields and nothing behind it

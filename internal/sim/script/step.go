@@ -22,6 +22,7 @@ type Tool struct {
 	Command string
 	Ask     bool
 	Dir     string // where the model wants it to run, for models that can say so; empty for where the agent works
+	As      string // the name under which the model calls the tool, offered or not; empty: as it is offered
 }
 
 // Request asks the client for permission, with the fields of a JSON object. Kind is the tool, or the method for Codex.

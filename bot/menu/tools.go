@@ -1,0 +1,112 @@
+package menu
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/cli/tools"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// toolLists is the part of the permissions menu that shows and changes which tools there are.
+type toolLists struct {
+	own    cli.ToolList
+	others []cli.ToolList // of the configuration
+	agent  cli.Agent
+	unheld string        // why the agent cannot be held to them
+	chosen *cli.ToolList // instead of own; nil while nothing is chosen
+}
+
+// tools answers "/permissions tools": with "no shell web" or "only read search" it sets the list at once, with "all" it takes the
+// list back, without more it opens the page.
+func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu, words []string) (tgapi.Page, error) {
+	var list cli.ToolList
+	switch {
+	case len(words) == 0:
+		m.showing = pageTools
+		return k.open(by.Conversation, m)
+	case len(words) == 1 && words[0] == "all":
+	case len(words) > 1 && words[0] == "no":
+		list.Denied = words[1:]
+	case len(words) > 1 && words[0] == "only":
+		list.Only = words[1:]
+	default:
+		return tgapi.Page{Text: k.lang.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))}, nil
+	}
+	err := k.service.SetTools(ctx, by.Conversation, list, by.Person)
+	if errors.Is(err, orchestrator.ErrBadChoice) {
+		return tgapi.Page{Text: k.lang.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))}, nil
+	}
+	return tgapi.Page{Text: m.toolsSet(list)}, err
+}
+
+// press turns one kind on or off, or has all of them.
+func (l *toolLists) press(o op) state {
+	kinds, list := tools.Kinds(), cli.ToolList{Only: l.own.Only, Denied: slices.Clone(l.own.Denied)}
+	switch kind := string(o.kind); {
+	case kind == opConfirm:
+		list = cli.ToolList{}
+	case kind == opPick && o.arg >= 0 && o.arg < len(kinds):
+		name := kinds[o.arg]
+		if i := slices.Index(list.Denied, name); i >= 0 {
+			list.Denied = slices.Delete(list.Denied, i, i+1)
+		} else {
+			list.Denied = append(list.Denied, name)
+		}
+	default:
+		return stateOpen
+	}
+	l.chosen = &list
+	return stateDone
+}
+
+func (m *permissionMenu) viewTools() tgapi.Page {
+	l := m.tools
+	text := m.lang.Text("menu.tools-here", listText(m.lang, l.own))
+	for _, other := range l.others {
+		if !other.Empty() {
+			text += "\n" + m.lang.Text("menu.tools-configured", listText(m.lang, other))
+		}
+	}
+	if l.unheld != "" {
+		text += "\n" + m.lang.Text("menu.tools-unheld", render.AgentName(m.lang, l.agent), l.unheld)
+	}
+	var keyboard tgapi.Keyboard
+	for i, kind := range tools.Kinds() {
+		label := m.lang.Text("menu.tools-deny", kind)
+		if slices.Contains(l.own.Denied, kind) {
+			label = m.lang.Text("menu.tools-permit", kind)
+		}
+		keyboard = append(keyboard, []tgapi.Button{{Text: label, Data: m.data(opPick, i)}})
+	}
+	if !l.own.Empty() {
+		keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.tools-all-button"), Data: m.data(opConfirm, 0)}})
+	}
+	text += "\n\n" + m.lang.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))
+	return tgapi.Page{Text: text, Keyboard: append(keyboard, []tgapi.Button{m.backButton(), m.closeButton()})}
+}
+
+func (m *permissionMenu) toolsSet(list cli.ToolList) string {
+	return m.lang.Text("menu.permission-set") + "\n" + m.lang.Text("menu.tools-here", listText(m.lang, list))
+}
+
+// listText is a list as users read it.
+func listText(p lang.Printer, l cli.ToolList) string {
+	var parts []string
+	if len(l.Only) > 0 {
+		parts = append(parts, p.Text("menu.tools-only", render.Cut(strings.Join(l.Only, ", "), ruleShown)))
+	}
+	if len(l.Denied) > 0 {
+		parts = append(parts, p.Text("menu.tools-never", render.Cut(strings.Join(l.Denied, ", "), ruleShown)))
+	}
+	if len(parts) == 0 {
+		return p.Text("menu.tools-all")
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,153 @@
+package gemini
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/cli/tools"
+)
+
+// policyRule is a rule of Gemini's policy engine. Of those that match a call the one with the highest priority decides.
+type policyRule struct {
+	tools    []string // empty: any
+	server   string   // the MCP server that they are of; empty: none
+	modes    []string // empty: all
+	decision string
+	priority int
+}
+
+// The priorities, of 999 that the owner's rules can have too.
+const (
+	priorityDenied = 999
+	priorityOnly   = 950
+	priorityRest   = 900
+)
+
+// policyFlag begins the argument that names our policy.
+const policyFlag = "--policy="
+
+// CannotHold says what of a list Gemini's policies cannot name; see cli.ToolHolder.
+func (p *Provider) CannotHold(req cli.Request) string {
+	for _, name := range slices.Concat(req.Tools.Only, req.Tools.Denied) {
+		server, ofServer := cli.NamedServer(name)
+		switch {
+		case ofServer && strings.Contains(server, "_"):
+			return fmt.Sprintf("Gemini reads the name of the MCP server %s in another way, for its underscore", server)
+		case strings.Contains(name, "("):
+			return fmt.Sprintf("Gemini has no list that takes %s; name the tool alone", name)
+		}
+	}
+	return ""
+}
+
+// rulesOf are the rules that hold Gemini to a list. Where a list says which tools there are, all others are denied, and each
+// of them is decided as Gemini's own rules do.
+func rulesOf(list cli.ToolList) []policyRule {
+	var all []policyRule
+	servers, denied := cli.Servers(list.Denied)
+	for _, server := range servers {
+		all = append(all, policyRule{server: server, decision: "deny", priority: priorityDenied})
+	}
+	if len(denied) > 0 {
+		all = append(all, policyRule{tools: denied, decision: "deny", priority: priorityDenied})
+	}
+	if len(list.Only) == 0 {
+		return all
+	}
+	reading := append(tools.Own(Agent, []string{"read", "search"}), "google_web_search")
+	editing := tools.Own(Agent, []string{"edit"})
+	servers, only := cli.Servers(list.Only)
+	add := func(names []string, server, decision string, modes ...string) {
+		if len(names) > 0 || server != "" {
+			all = append(all, policyRule{tools: names, server: server, modes: modes, decision: decision, priority: priorityOnly})
+		}
+	}
+	var read, edit, other []string
+	for _, name := range only {
+		switch {
+		case slices.Contains(reading, name):
+			read = append(read, name)
+		case slices.Contains(editing, name):
+			edit = append(edit, name)
+		default:
+			other = append(other, name)
+		}
+	}
+	add(append(read, "update_topic", "complete_task"), "", "allow")
+	add([]string{"exit_plan_mode"}, "", "ask_user", "plan")
+	add(edit, "", "ask_user", "default")
+	add(edit, "", "allow", "autoEdit", "yolo")
+	for _, server := range append(servers, "") {
+		names := other
+		if server != "" {
+			names = nil
+		}
+		add(names, server, "ask_user", "default", "autoEdit")
+		add(names, server, "allow", "yolo")
+	}
+	return append(all, policyRule{decision: "deny", priority: priorityRest})
+}
+
+// policyOf is the text of a policy file.
+func policyOf(list cli.ToolList) ([]byte, error) {
+	var b strings.Builder
+	for _, r := range rulesOf(list) {
+		var names any = r.tools
+		if len(r.tools) == 0 {
+			names = "*"
+		}
+		fmt.Fprintf(&b, "[[rule]]\ndecision = %q\npriority = %d\n", r.decision, r.priority)
+		for _, field := range []struct {
+			key   string
+			value any
+			given bool
+		}{
+			{"toolName", names, true}, {"mcpName", r.server, r.server != ""}, {"modes", r.modes, len(r.modes) > 0},
+			{"allowRedirection", true, r.decision == "allow"},
+		} {
+			value, err := json.Marshal(field.value) // JSON strings and arrays are some of TOML
+			if err != nil {
+				return nil, fmt.Errorf("write a policy: %w", err)
+			}
+			if field.given {
+				fmt.Fprintf(&b, "%s = %s\n", field.key, value)
+			}
+		}
+		b.WriteString("\n")
+	}
+	return []byte(b.String()), nil
+}
+
+// policyFlags name the policy of a request. The file has to be there: see keepPolicy.
+func (p *Provider) policyFlags(req cli.Request) []string {
+	text, err := policyOf(req.Tools)
+	if err != nil || len(text) == 0 {
+		return nil
+	}
+	return []string{policyFlag + p.keptAt("policy", ".toml", text)}
+}
+
+// keepPolicy writes the policy of a request.
+func (p *Provider) keepPolicy(req cli.Request) error {
+	text, err := policyOf(req.Tools)
+	if err != nil || len(text) == 0 {
+		return err
+	}
+	return p.keep("policy", ".toml", text)
+}
+
+// ownFiles are the files of ours that a command line names.
+func (p *Provider) ownFiles(args []string) []string {
+	var files []string
+	for _, arg := range args {
+		path, ok := strings.CutPrefix(arg, policyFlag)
+		if ok && filepath.Dir(path) == filepath.Clean(p.stateDir()) {
+			files = append(files, path)
+		}
+	}
+	return files
+}

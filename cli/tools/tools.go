@@ -1,0 +1,192 @@
+// Package tools says which tools of an agent a list of tools means: "shell" is Bash to Claude and run_shell_command to
+// Gemini. It has the one table of that, and combines the lists that count for a turn.
+//
+// The package does NOT hold an agent to a list: that is for its dialect, and for whoever answers what it asks.
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+)
+
+// row has the tools of one kind, by agent.
+type row struct {
+	kind string
+	own  map[cli.Agent][]string
+}
+
+// table is what the kinds mean. The names are those of the versions that test/agents pins, and of older ones where they differ.
+// Copilot's have the kinds of its permission rules among them (shell, write, url). Codex reads and searches with its shell.
+func table() []row {
+	return []row{
+		{"shell", map[cli.Agent][]string{
+			"claude":  {"Bash", "PowerShell", "Monitor", "BashOutput", "KillShell", "KillBash"},
+			"codex":   {"shell", "exec_command", "write_stdin", "shell_command", "local_shell"},
+			"gemini":  {"run_shell_command", "list_background_processes", "read_background_output"},
+			"copilot": {"bash", "read_bash", "write_bash", "stop_bash", "list_bash", "powershell", "shell"},
+		}},
+		{"read", map[cli.Agent][]string{
+			"claude":  {"Read", "NotebookRead", "LS"},
+			"codex":   {"view_image"},
+			"gemini":  {"read_file", "read_many_files", "list_directory"},
+			"copilot": {"view"},
+		}},
+		{"edit", map[cli.Agent][]string{
+			"claude":  {"Edit", "MultiEdit", "Write", "NotebookEdit"},
+			"codex":   {"apply_patch", "patch"},
+			"gemini":  {"replace", "write_file"},
+			"copilot": {"edit", "create", "apply_patch", "write"},
+		}},
+		{"search", map[cli.Agent][]string{
+			"claude":  {"Glob", "Grep"},
+			"gemini":  {"glob", "grep_search", "search_file_content"},
+			"copilot": {"grep", "glob"},
+		}},
+		{"web", map[cli.Agent][]string{
+			"claude":  {"WebFetch", "WebSearch"},
+			"codex":   {"web_search"},
+			"gemini":  {"web_fetch", "google_web_search"},
+			"copilot": {"web_fetch", "web_search", "url"},
+		}},
+	}
+}
+
+// Kinds lists the generic names, without that of a server.
+func Kinds() []string {
+	var all []string
+	for _, r := range table() {
+		all = append(all, r.kind)
+	}
+	return all
+}
+
+// Check says what is wrong with a name of a list; nil if it can count for some agent.
+func Check(name string) error {
+	server, ofServer := cli.NamedServer(name)
+	_, known := rowOf(name)
+	switch kind := strings.ToLower(name); {
+	case strings.TrimSpace(name) == "" || strings.ContainsAny(name, ",\n\""):
+		return fmt.Errorf("%q is no name of a tool", name)
+	case ofServer && server == "" || kind == "mcp":
+		return errors.New(`name the server as well, such as "mcp:github"`)
+	case !known && slices.Contains(Kinds(), kind):
+		return fmt.Errorf("write %q in small letters", kind)
+	}
+	return nil
+}
+
+// For gives what lists mean to an agent, in its own words: a tool must be in each Only that is not empty, and in no Denied.
+// The error says what the agent cannot be held to.
+func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
+	var all cli.ToolList
+	limited := false
+	for _, l := range lists {
+		for _, name := range l.Denied {
+			own, err := denied(agent, name)
+			if err != nil {
+				return cli.ToolList{}, err
+			}
+			all.Denied = append(all.Denied, own...)
+		}
+		if len(l.Only) == 0 {
+			continue
+		}
+		only := Own(agent, l.Only)
+		if limited {
+			only = both(all.Only, only)
+		}
+		all.Only, limited = only, true
+	}
+	slices.Sort(all.Denied)
+	all.Denied = slices.Compact(all.Denied)
+	all.Only = slices.DeleteFunc(all.Only, func(name string) bool { return slices.Contains(all.Denied, name) })
+	if limited && len(all.Only) == 0 {
+		return cli.ToolList{}, fmt.Errorf("its lists of tools leave %s none", agent)
+	}
+	return all, nil
+}
+
+// Limit puts the tool lists of a request into the words of its agent. The error says why the agent cannot be held to them.
+func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
+	agent := p.Agent()
+	limited := slices.ContainsFunc(req.ToolLists, func(l cli.ToolList) bool { return !l.Empty() })
+	holder, ok := p.(cli.ToolHolder)
+	if limited && !ok {
+		return req, fmt.Errorf("%s cannot be told which tools to use, and a list of tools counts here", agent)
+	}
+	list, err := For(agent, req.ToolLists...)
+	if err != nil {
+		return req, err
+	}
+	left := func(s cli.ToolServer) bool { return !list.Permits("mcp:" + s.Name) }
+	kept := slices.DeleteFunc(slices.Clone(req.Servers), left)
+	for _, s := range req.Servers { // what is not served need not be held
+		list.Denied = slices.DeleteFunc(list.Denied, func(name string) bool { return name == "mcp:"+s.Name })
+	}
+	req.Tools, req.AllowedTools, req.Servers = list, Own(agent, req.AllowedTools), kept
+	if !limited {
+		return req, nil
+	}
+	if why := holder.CannotHold(req); why != "" {
+		return req, fmt.Errorf("a list of tools cannot be held here: %s", why)
+	}
+	return req, nil
+}
+
+// both are the names that are in both lists.
+func both(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
+}
+
+// Own gives names in the agent's own words. A name that only other agents have is left out: what it allows is not there.
+func Own(agent cli.Agent, names []string) []string {
+	var all []string
+	for _, name := range names {
+		r, known := rowOf(name)
+		switch {
+		case r.kind == name:
+			all = append(all, r.own[agent]...)
+		case !known || has(r, agent, name):
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// denied gives the tools that the agent must not use for a name: a tool that only other agents have stands for its kind.
+func denied(agent cli.Agent, name string) ([]string, error) {
+	r, known := rowOf(name)
+	switch {
+	case !known, r.kind != name && has(r, agent, name):
+		return []string{name}, nil
+	case r.kind != name && strings.Contains(name, "("):
+		return nil, fmt.Errorf("%s cannot be kept from %s, which is a rule of another agent", agent, name)
+	}
+	return r.own[agent], nil
+}
+
+// rowOf is the row that a name belongs to: that of its kind, or that of a tool. What follows a parenthesis is a rule about the tool.
+func rowOf(name string) (row, bool) {
+	name, _, _ = strings.Cut(name, "(")
+	for _, r := range table() {
+		if r.kind == name {
+			return r, true
+		}
+		for agent := range r.own {
+			if has(r, agent, name) {
+				return r, true
+			}
+		}
+	}
+	return row{}, false
+}
+
+func has(r row, agent cli.Agent, name string) bool {
+	name, _, _ = strings.Cut(name, "(")
+	return slices.Contains(r.own[agent], name)
+}

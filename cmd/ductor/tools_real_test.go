@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+	"ductor/internal/config"
+)
+
+// shellTools are the names under which the models of the agents call their shells.
+func shellTools() map[string]string {
+	return map[string]string{"claude": "Bash", "codex": "exec_command", "gemini": "run_shell_command", "copilot": "bash"}
+}
+
+// The model of each real agent asks for a shell command although a list denies it, in each permission mode, bypass included: it
+// never runs. Without the list it does.
+func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
+	for agent, name := range shellTools() {
+		for _, run := range []string{"live", "one-shot"} {
+			t.Run(agent+" "+run, func(t *testing.T) {
+				town, _ := realTown(t, agent, func(c *config.Config) {
+					c.Permissions.Mode = "ask"
+					c.Permissions.DeniedTools = []string{"shell"}
+					a := &c.Agents
+					a.Claude.Mode, a.Codex.Mode, a.Gemini.Mode, a.Copilot.Mode = run, run, run, run
+				})
+				for i, mode := range cli.PermissionModes() {
+					made := fmt.Sprintf("made-%s", mode)
+					town.say("/permissions %s", mode)
+					if mode == cli.Bypass {
+						town.press("Yes, bypass everything")
+					}
+					end := fmt.Sprintf("the end of %s", mode)
+					town.say(`[[start]] [[tool cmd="touch %s" as=%s]] [[text %q]]`, made, name, end)
+					town.awaitDone(i + 1)
+					town.await(end)
+					if _, err := os.Stat(filepath.Join(town.cfg.Projects.DefaultDir, made)); err == nil {
+						t.Errorf("in %s the shell ran", mode)
+					}
+				}
+				if run != "live" {
+					return
+				}
+				if agent == "gemini" { // it shares a session with calls of a tool that was not there, which the API does not take
+					town.say("/new")
+					town.await("New session")
+				}
+				town.stop()
+				town.cfg.Permissions.DeniedTools, town.cfg.Permissions.Mode = nil, "bypass"
+				town.start()
+				town.say("/permissions bypass")
+				town.press("Yes, bypass everything")
+				town.say(`[[start]] [[tool cmd="touch made" as=%s]] [[text "it is over"]]`, name)
+				town.await("it is over")
+				awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "made"))
+			})
+		}
+	}
+}
+
+// A list that the agent cannot be held to is refused: as ductor starts if the configuration has it, and else as a turn starts.
+func TestAListThatCannotBeHeldIsRefused(t *testing.T) {
+	town := surroundings(t, nil)
+	town.agent = "codex"
+	t.Setenv("XDG_CONFIG_HOME", "")
+	town.userConfig("[permissions]\n", "[permissions]\ndenied_tools = [\"edit\"]\n")
+	code, _, stderr := runDuctor(t, "run")
+	if code != exitConfig || !strings.Contains(stderr, "permissions: a list of tools cannot be held here: Codex cannot be kept from edits in bypass") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
