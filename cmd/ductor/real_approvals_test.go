@@ -40,3 +40,27 @@ func TestTheRealCodexInAnotherDirectory(t *testing.T) {
 	town.pressOn(card, "✅ Allow once")
 	town.awaitDone(2)
 }
+
+// With each real agent a press on a card allows a kind of command, and the next one of it runs unasked.
+func TestTheRealAgentsAllowAPattern(t *testing.T) {
+	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
+			town.say(`[[start]] [[tool cmd="touch one"]] [[text "the first"]]`)
+			town.press("Allow pattern…")
+			town.await("(touch *)")
+			town.press("✅ Allow all of that")
+			town.await("the first")
+			town.say(`[[start]] [[tool cmd="touch two"]] [[text "the second"]]`)
+			town.await("the second")
+			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "two"))
+
+			town.say(`[[start]] [[tool cmd="touch three; id"]] [[text "the third"]]`)
+			card := town.awaitButton("✅ Allow once")
+			if card.HasButton("Allow pattern…") {
+				t.Errorf("a compound command has a pattern: %v", card.Keyboard)
+			}
+			town.pressOn(card, "⛔ Deny")
+		})
+	}
+}

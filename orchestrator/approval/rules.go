@@ -29,7 +29,7 @@ func offer(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) 
 	}
 	if command, ok := commandOf(*p, a.Dir); ok {
 		session = rule(orchestrator.RuleCommand, command, command)
-		if plainCommand(command) {
+		if lastingCommand(command) {
 			lasting = session
 		}
 		for _, prefix := range openEnded() {
@@ -62,7 +62,7 @@ func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	switch r.Kind {
 	case orchestrator.RuleCommand:
 		command, ok := commandOf(*p, a.Dir)
-		return ok && command == r.Value && (r.Session != "" || plainCommand(command))
+		return ok && command == r.Value && (r.Session != "" || lastingCommand(command))
 	case orchestrator.RulePrefix:
 		command, ok := commandOf(*p, a.Dir)
 		return ok && matchPrefix(r.Value, command)

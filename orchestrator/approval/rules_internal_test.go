@@ -23,7 +23,20 @@ func TestWhatIsOffered(t *testing.T) {
 	for command, want := range map[string][2]string{
 		"git status":                    {"Bash(git status)", "Bash(git status *)"},
 		"git status src":                {"Bash(git status src)", "Bash(git status *)"},
-		"go test ./...":                 {"Bash(go test ./...)", "Bash(go test ./...)"}, // ".." is a way out
+		"go test ./...":                 {"Bash(go test ./...)", "Bash(go test *)"},
+		"go test ../x":                  {"Bash(go test ../x)", "Bash(go test ../x)"}, // ".." is a way out
+		"npm run build":                 {"Bash(npm run build)", "Bash(npm run *)"},
+		"touch a":                       {"Bash(touch a)", "Bash(touch *)"},
+		"touch /etc/a":                  {"Bash(touch /etc/a)", "Bash(touch /etc/a)"},
+		"python3 build.py":              {"Bash(python3 build.py)", ""},
+		"node x.js":                     {"Bash(node x.js)", ""},
+		"npx eslint":                    {"Bash(npx eslint)", ""},
+		"sudo ls":                       {"Bash(sudo ls)", ""},
+		"env ls":                        {"Bash(env ls)", ""},
+		"bash x.sh":                     {"Bash(bash x.sh)", ""},
+		"./build":                       {"Bash(./build)", ""},
+		"/tmp/x":                        {"Bash(/tmp/x)", ""},
+		"A=b ls":                        {"Bash(A=b ls)", ""},
 		"go test ./orchestrator":        {"Bash(go test ./orchestrator)", "Bash(go test *)"},
 		"git status --short":            {"Bash(git status --short)", "Bash(git status --short)"},
 		"git status /etc":               {"Bash(git status /etc)", "Bash(git status /etc)"},

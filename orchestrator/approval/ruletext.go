@@ -14,15 +14,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// openEnded are the commands of which a rule lets through more than what was seen. They build, test and look
-// at what is in the working directory, and run nothing else as long as they are given no options.
-func openEnded() []string {
-	return []string{
-		"git status", "git diff", "git log", "git show", "git blame", "git add",
-		"go build", "go test", "go vet", "cargo build", "cargo check", "cargo test", "npm test", "pytest", "ls", "wc",
-	}
-}
-
 // plainCommand says whether a shell would read s as one command of plain words, whatever the shell: no quotes,
 // no variables, no patterns, no redirection, no second command.
 func plainCommand(s string) bool {
@@ -44,7 +35,7 @@ func plainRune(r rune) bool {
 // plainWord says whether a word of a plain command can be let through unseen: it is no option, and no path
 // that leads out of the working directory.
 func plainWord(word string) bool {
-	return word != "" && !strings.ContainsAny(word[:1], "-/:@+") && !strings.Contains(word, "..") &&
+	return word != "" && !strings.ContainsAny(word[:1], "-/:@+") && !slices.Contains(strings.Split(word, "/"), "..") &&
 		!strings.Contains(word, "=") && !strings.Contains(word, ":/")
 }
 
@@ -101,8 +92,16 @@ var wrapped = regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']
 // commandOf is the command that an approval is about, if it is about nothing else.
 func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 	fields, ok := fieldsOf(p.Input)
-	if !ok || len(p.Changes) > 0 || p.Tool == cli.PlanTool ||
-		!onlyFields(fields, "command", "description", "timeout", "reason", "kind", "cwd", "workdir") {
+	if !ok || len(p.Changes) > 0 || p.Tool == cli.PlanTool {
+		return "", false
+	}
+	if fields["kind"] == "shell" {
+		return copilotCommand(fields)
+	}
+	if fields["environmentId"] == "local" { // where Codex runs everything
+		delete(fields, "environmentId")
+	}
+	if !onlyFields(fields, "command", "description", "timeout", "reason", "kind", "cwd", "workdir") {
 		return "", false
 	}
 	for _, name := range []string{"cwd", "workdir"} {
@@ -118,6 +117,14 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 		command = m[1] + m[2]
 	}
 	return command, true
+}
+
+// copilotCommand is the command of a request of Copilot, which says beside it what it found in it.
+func copilotCommand(fields map[string]any) (string, bool) {
+	command, _ := fields["fullCommandText"].(string)
+	redirects, _ := fields["hasWriteFileRedirection"].(bool)
+	return command, !redirects && strings.TrimSpace(command) != "" && onlyFields(fields, "kind", "fullCommandText", "shellType", "intention",
+		"commands", "commandSegments", "possiblePaths", "possibleUrls", "canOfferSessionApproval", "hasWriteFileRedirection")
 }
 
 // digestOf is equal for requests that would do the same: all but what only names them is the same.
