@@ -145,7 +145,7 @@ func TestAPlanAndItsFullText(t *testing.T) {
 		if steps != 400 || ends != 1 {
 			s.Errorf("the full text has %d of 400 steps, %d ends", steps, ends)
 		}
-		s.press(m, "Allow once")
+		s.press(m, "Begin")
 		s.wantTold("p true []")
 	})
 }

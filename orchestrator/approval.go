@@ -61,6 +61,8 @@ type ApprovalTerms struct {
 	// them; empty where there is none to offer.
 	SessionRule string
 	Rule        string
+	// Edits says that AllowEdits can be chosen.
+	Edits bool
 }
 
 // Decision is where an approval stands. Only an open one changes, and once.
@@ -103,6 +105,7 @@ const (
 	AllowOnce    Choice = "once"
 	AllowSession Choice = "session" // and what SessionRule says, as long as the session is used
 	AllowPattern Choice = "pattern" // and what Rule says, in this conversation until it is revoked
+	AllowEdits   Choice = "edits"   // and edits in the working directory from now on: the conversation works in accept-edits
 	Deny         Choice = "deny"    // with a Reason, if there is one
 	Answer       Choice = "answer"  // with Answers
 )

@@ -36,9 +36,13 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 	if a.Request.Tool == cli.ProjectTool {
 		return a.projectButtons(s)
 	}
-	first, wider := []button{{"approval.deny", opDeny}}, []button{}
+	words := buttonWords(a.Request.Tool)
+	first, edits, wider := []button{{words.deny, opDeny}}, []button{}, []button{}
 	if a.gate(s) != gateShut {
-		first = append([]button{{"approval.allow-once", opOnce}}, first...)
+		first = append([]button{{words.allow, opOnce}}, first...)
+		if a.Edits {
+			edits = append(edits, button{words.edits, opEdits})
+		}
 		if a.SessionRule != "" {
 			wider = append(wider, button{"approval.allow-session", opShowSession})
 		}
@@ -46,12 +50,22 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 			wider = append(wider, button{"approval.allow-pattern", opShowPattern})
 		}
 	}
-	last := []button{{"approval.deny-with-reason", opReason}}
+	last := []button{{words.reason, opReason}}
 	label := func(f cli.Field) bool { return f.Weight == cli.LabelField }
 	if s.cut || a.unreadFor(orchestrator.AllowSession) || a.unreadFor(orchestrator.AllowPattern) || slices.ContainsFunc(a.Request.Fields, label) {
 		last = append(last, button{"common.full-text", opFullText})
 	}
-	return a.keyboard(first, wider, last)
+	return a.keyboard(first, edits, wider, last)
+}
+
+// approvalWords are what buttons say; those of a plan are about its beginning.
+type approvalWords struct{ allow, edits, deny, reason lang.Key }
+
+func buttonWords(tool string) approvalWords {
+	if tool == cli.PlanTool {
+		return approvalWords{"approval.begin", "approval.begin-and-edit", "approval.keep-planning", "approval.keep-planning-with-reason"}
+	}
+	return approvalWords{"approval.allow-once", "approval.accept-edits", "approval.deny", "approval.deny-with-reason"}
 }
 
 // projectButtons are the buttons of a request to use the settings of a project: use them until they change, or leave them out.

@@ -22,6 +22,7 @@ const (
 	opSession     operation = "S"
 	opShowPattern operation = "p"
 	opPattern     operation = "P"
+	opEdits       operation = "e" // allow, and edits from now on
 	opDeny        operation = "d"
 	opReason      operation = "r" // deny; the next message is the reason
 	opFullText    operation = "f" // send everything that there is to decide on
@@ -41,6 +42,8 @@ func (op operation) choice() (orchestrator.Choice, bool) {
 		return orchestrator.AllowSession, true
 	case opPattern:
 		return orchestrator.AllowPattern, true
+	case opEdits:
+		return orchestrator.AllowEdits, true
 	case opDeny:
 		return orchestrator.Deny, true
 	}
@@ -77,7 +80,7 @@ func parseButtonData(what string) (buttonData, bool) {
 	}
 	p := buttonData{id: orchestrator.ApprovalID(id), nonce: nonce, op: operation(op[:1])}
 	switch p.op {
-	case opOnce, opShowSession, opSession, opShowPattern, opPattern, opDeny, opReason, opFullText, opBack, opShow:
+	case opOnce, opShowSession, opSession, opShowPattern, opPattern, opEdits, opDeny, opReason, opFullText, opBack, opShow:
 		return p, len(op) == 1
 	case opNext, opWords:
 		p.question, ok = tgapi.ButtonNumber(op[1:])

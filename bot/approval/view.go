@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"slices"
 	"time"
 
 	"ductor/bot/outbox"
@@ -96,7 +97,7 @@ func (a view) unreadFor(choice orchestrator.Choice) bool {
 	_, session := a.shownRule(a.SessionRule)
 	_, pattern := a.shownRule(a.Rule)
 	switch {
-	case choice != orchestrator.AllowOnce && choice != orchestrator.AllowSession && choice != orchestrator.AllowPattern:
+	case !slices.Contains([]orchestrator.Choice{orchestrator.AllowOnce, orchestrator.AllowSession, orchestrator.AllowPattern, orchestrator.AllowEdits}, choice):
 		return false
 	case choice == orchestrator.AllowSession && session, choice == orchestrator.AllowPattern && pattern:
 		return true
@@ -143,6 +144,8 @@ func (a view) drawDecision(user string) render.Text {
 		switch {
 		case a.Ruled == "":
 			return render.Plain(by(p.Text("approval.allowed"), p.Text("approval.allowed-by", user)))
+		case a.By != 0 && a.Ruled == orchestrator.RuledByMode:
+			return render.Plain(by(p.Text("approval.allowed-edits"), p.Text("approval.allowed-edits-by", user)))
 		case a.By == 0:
 			return render.Filled(p.Text("approval.allowed-by-rule", render.Slot), rule)
 		}

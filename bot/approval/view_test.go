@@ -61,7 +61,14 @@ func TestApproval(t *testing.T) {
 		{"a plan", func(a *orchestrator.Approval) {
 			a.Request, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
 		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nDenied at 15:04 unless decided before." +
-			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
+			"\n[▶️ Begin a:q1:n1:1][📝 Keep planning a:q1:n1:d]\n[Keep planning, with a reason… a:q1:n1:r]"},
+		{"a plan that may edit", func(a *orchestrator.Approval) {
+			a.Request, a.SessionRule, a.Rule, a.Edits = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "Do"}, "", "", true
+		}, "🗺 May Claude begin with this plan?\nDo\nDenied at 15:04 unless decided before." +
+			"\n[▶️ Begin a:q1:n1:1][📝 Keep planning a:q1:n1:d]\n[▶️ Begin and accept edits a:q1:n1:e]\n[Keep planning, with a reason… a:q1:n1:r]"},
+		{"accepted edits", func(a *orchestrator.Approval) {
+			a.State, a.By, a.Ruled = orchestrator.ApprovalAllowed, 7, orchestrator.RuledByMode
+		}, "🔐 May Claude use Bash?\ngit status --short\n✅ Allowed. Edits in the working directory go through from now on; /permissions ends that."},
 		{"the end of a long command is shown", func(a *orchestrator.Approval) { a.Request.Detail = long + "; rm -rf ~" },
 			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1,861 characters are not shown here …\n" +
 				strings.Repeat("x", 373) + "; rm -rf ~\nDenied at 15:04 unless decided before." +

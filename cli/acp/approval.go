@@ -16,6 +16,7 @@ type ask struct {
 	params askParams
 	raw    json.RawMessage // params, whole
 	tool   *tool           // set by the turn
+	plans  bool            // allowing it ends the mode in which nothing but plans is made; set by the turn
 }
 
 // key is the ask's name in a turn. It is the same after a restart.

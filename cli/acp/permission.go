@@ -153,6 +153,9 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 		return cli.Failf(cli.Refused, s.process.opts.Agent, "%v", err)
 	}
 	delete(s.turn.asks, id)
+	if d.Allow && a.plans {
+		s.turn.permission, s.offers.mode = cli.Ask, "" // the agent leaves the mode itself, for one of its own
+	}
 	s.mu.Unlock()
 	written := make(chan error, 1)
 	put(s.inbox, item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it

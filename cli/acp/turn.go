@@ -165,6 +165,7 @@ func (t *liveTurn) asked(a *ask) {
 
 // put asks a user.
 func (t *liveTurn) put(a *ask) {
+	a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
 	t.s.await(a)
 	t.out.Pass(a.event(t.req.Dir, t.s.process.quirks.InputOf))
 }

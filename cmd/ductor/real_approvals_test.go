@@ -64,3 +64,53 @@ func TestTheRealAgentsAllowAPattern(t *testing.T) {
 		})
 	}
 }
+
+// A press on a plan's card has the agent begin, and its edits go through from then on, in this turn and in the next one.
+func TestTheRealAgentsBeginAPlan(t *testing.T) {
+	for agent, call := range map[string]string{
+		"claude": `[[call ExitPlanMode args="{\"plan\":\"the whole plan\"}"]]`,
+	} {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "plan" })
+			town.say(`[[start]] %s [[write path=one.txt text=x]] [[write path=two.txt text=x]] [[text "the first"]]`, call)
+			card := town.awaitButton("▶️ Begin and accept edits")
+			if !card.HasButton("▶️ Begin") || !card.HasButton("📝 Keep planning") || !strings.Contains(card.Text, "the whole plan") {
+				t.Errorf("the card is %q with %v", card.Text, card.Keyboard)
+			}
+			town.pressOn(card, "▶️ Begin and accept edits")
+			town.await("the first")
+			town.say(`[[start]] [[write path=three.txt text=x]] [[text "the second"]]`)
+			town.await("the second")
+			for _, name := range []string{"one.txt", "two.txt", "three.txt"} {
+				awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, name))
+			}
+			town.say("/permissions")
+			town.await("Now: accept-edits")
+		})
+	}
+}
+
+// A press on an edit's card lets it through and all that follow.
+func TestTheRealAgentsEditsAreAcceptedFromNowOn(t *testing.T) {
+	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
+			work := town.cfg.Projects.DefaultDir
+			path := func(name string) string {
+				if agent == "codex" {
+					return name
+				}
+				return filepath.Join(work, name)
+			}
+			town.say(`[[start]] [[write path=%s text=x]] [[write path=%s text=x]] [[text "the first"]]`, path("one.txt"), path("two.txt"))
+			town.press("✅ Accept edits from now on")
+			town.await("Edits in the working directory go through from now on")
+			town.await("the first")
+			town.say(`[[start]] [[write path=%s text=x]] [[text "the second"]]`, path("three.txt"))
+			town.await("the second")
+			for _, name := range []string{"one.txt", "two.txt", "three.txt"} {
+				awaitFile(t, filepath.Join(work, name))
+			}
+		})
+	}
+}

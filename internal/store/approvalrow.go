@@ -27,6 +27,7 @@ type approvalRow struct {
 	Reason  string          `json:"reason,omitempty"`
 	Started string          `json:"started,omitempty"`
 	Deaf    bool            `json:"deaf,omitempty"`
+	Edits   bool            `json:"edits,omitempty"` // of the terms
 }
 
 type fieldRow struct {
@@ -59,7 +60,7 @@ func encodeRequest(a orchestrator.Approval) (string, error) {
 	var row requestRow
 	if p := a.Request; p != nil {
 		row.Approval = &approvalRow{ID: string(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Reason: p.Reason,
-			Started: string(p.Started), Deaf: p.Deaf, Missing: p.Missing, Fields: []fieldRow{}}
+			Started: string(p.Started), Deaf: p.Deaf, Missing: p.Missing, Edits: a.Edits, Fields: []fieldRow{}}
 		for _, f := range p.Fields {
 			row.Approval.Fields = append(row.Approval.Fields, fieldRow{f.Name, f.Value, string(f.Weight)})
 		}
@@ -90,6 +91,7 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 		return err
 	}
 	if p := row.Approval; p != nil {
+		a.Edits = p.Edits
 		a.Request = &cli.ApprovalAsked{ID: cli.ApprovalID(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Input: p.Input,
 			Reason: p.Reason, Started: cli.ToolID(p.Started), Deaf: p.Deaf, Missing: p.Missing, Fields: fieldsOf(p)}
 		for _, c := range p.Changes {

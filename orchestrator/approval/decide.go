@@ -70,6 +70,8 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 		}
 	case v.Choice == orchestrator.AllowOnce && approval.Request != nil && approval.Request.Allowable():
 		d.State = orchestrator.ApprovalAllowed
+	case v.Choice == orchestrator.AllowEdits && approval.Edits && approval.Request.Allowable():
+		d.State, d.Ruled = orchestrator.ApprovalAllowed, orchestrator.RuledByMode
 	// A rule is made only as it was shown: what a path leads to may have changed since.
 	case v.Choice == orchestrator.AllowSession && session.Kind != "" && session.Text == approval.SessionRule:
 		d.State, d.Rule = orchestrator.ApprovalAllowed, &session
@@ -119,6 +121,9 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 		told.Answers = v.Answers // also those that are not kept
 		r.turn.Secrets.Learn(approval.Questions, v.Answers)
 	}
+	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // before the agent goes on
+		r.turn.Mode = mode
+	}
 	gone, err := r.tell(told)
 	if gone {
 		withdrawn, err := s.opts.Store.WithdrawApproval(ctx, approval.ID, s.opts.Now())
@@ -129,8 +134,11 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 		return withdrawn, orchestrator.ErrApprovalWithdrawn
 	}
 	r.show(approval)
-	if d.Rule != nil {
-		r.sweep(*d.Rule)
+	switch {
+	case d.Rule != nil:
+		r.sweep(d.Rule.Text, func(a orchestrator.ApprovalRequest) bool { return covers(*d.Rule, a) })
+	case v.Choice == orchestrator.AllowEdits:
+		r.sweep(orchestrator.RuledByMode, editsBelow)
 	}
 	if err != nil {
 		return approval, fmt.Errorf("hand the decision to the agent: %w", err)
@@ -138,17 +146,30 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	return approval, nil
 }
 
-// sweep lets a new rule decide what else is open. mu is held.
-func (r *Requests) sweep(rule orchestrator.Rule) {
+// ModeAfter is the permission mode that a conversation and its turn work in after a choice, of the mode before; empty if it
+// stays. A plan that begins ends the mode in which nothing but plans is made.
+func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.PermissionMode) cli.PermissionMode {
+	switch {
+	case a.State != orchestrator.ApprovalAllowed || a.Request == nil:
+	case choice == orchestrator.AllowEdits && (before == cli.Plan || before == cli.Ask || before == ""):
+		return cli.AcceptEdits
+	case choice == orchestrator.AllowOnce && a.Request.Tool == cli.PlanTool && before == cli.Plan:
+		return cli.Ask
+	}
+	return ""
+}
+
+// sweep lets a new rule or mode decide what else is open. mu is held.
+func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest) bool) {
 	open, err := r.s.opts.Store.OpenApprovals(r.keep())
 	if err != nil {
 		r.log.Error("load open approvals", "err", err)
 	}
 	for _, approval := range open {
-		if approval.Turn != r.turn.Turn.ID || !covers(rule, approval.ApprovalRequest) || r.s.touchesOwn(approval.ApprovalRequest) {
+		if approval.Turn != r.turn.Turn.ID || !covered(approval.ApprovalRequest) || !r.mayPass(approval.ApprovalRequest) {
 			continue
 		}
-		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule.Text})
+		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: ruled})
 		if err == nil && won {
 			_, err = r.tell(approval)
 			r.show(approval)

@@ -12,7 +12,7 @@ import (
 // users read it, empty for nothing. Nothing lets a request through that touches one of ductor's own files, asks for more
 // than usual, or leaves out what it is about.
 func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, error) {
-	if p := approval.Request; p == nil || p.Widens() || p.Missing != "" || r.s.touchesOwn(approval) {
+	if !r.mayPass(approval) {
 		return "", nil
 	}
 	rule, err := r.ruleFor(approval)
@@ -25,6 +25,12 @@ func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, e
 // permits says whether the lists of tools of the turn leave a request open. A plan, and the settings of a project, are no tools.
 func (r *Requests) permits(p *cli.ApprovalAsked) bool {
 	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || r.turn.Tools.Permits(p.Tool)
+}
+
+// mayPass says whether a rule or a mode may let a request through.
+func (r *Requests) mayPass(a orchestrator.ApprovalRequest) bool {
+	p := a.Request
+	return p != nil && !p.Widens() && p.Missing == "" && !r.s.touchesOwn(a)
 }
 
 // touchesOwn says whether a request names one of ductor's own files: as a file that it changes, or as a text of its input.

@@ -284,6 +284,9 @@ func (r *Requests) compose(ev cli.Event) (orchestrator.Approval, error) {
 	if turn.Prompt.Rights.OfChat() && !r.s.touchesOwn(approval.ApprovalRequest) { // a rule is of the chat, and counts for no other turn
 		session, lasting := offer(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
+		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool
+		careful := r.turn.Mode == cli.Plan || r.turn.Mode == cli.Ask || r.turn.Mode == ""
+		approval.Edits = careful && (plan || session.Kind == orchestrator.RuleEdits)
 	}
 	return approval, nil
 }

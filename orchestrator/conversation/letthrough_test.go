@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -61,6 +62,58 @@ func TestAcceptedEdits(t *testing.T) {
 		shown := slices.ContainsFunc(h.board.all(), func(a orchestrator.Approval) bool { return approvalTitle(a) == tc.ask.Title })
 		if shown != (tc.audited != orchestrator.AuditAccepted) {
 			t.Errorf("%s: a user was asked: %v", tc.ask.ID, shown)
+		}
+	}
+}
+
+// A choice about an edit or a plan has the mode of the conversation follow, where it asked or planned.
+func TestTheModeFollowsAChoice(t *testing.T) {
+	edit := cli.ApprovalAsked{Tool: "Write", Title: "an edit", Input: []byte(`{"file_path":"a.txt","content":"x"}`)}
+	hidden := cli.ApprovalAsked{Tool: "Write", Title: "a hidden file", Input: []byte(`{"file_path":".env","content":"x"}`)}
+	plan := cli.ApprovalAsked{Tool: cli.PlanTool, Title: "a plan", Detail: "do it"}
+	for i, tc := range []struct {
+		before  cli.PermissionMode
+		ask     cli.ApprovalAsked
+		choice  orchestrator.Choice
+		after   cli.PermissionMode
+		offered bool
+	}{
+		{cli.Ask, edit, orchestrator.AllowEdits, cli.AcceptEdits, true},
+		{cli.Ask, edit, orchestrator.AllowOnce, cli.Ask, true},
+		{cli.Ask, hidden, orchestrator.AllowOnce, cli.Ask, false},
+		{cli.Auto, edit, orchestrator.AllowOnce, cli.Auto, false},
+		{cli.Plan, plan, orchestrator.AllowOnce, cli.Ask, true},
+		{cli.Plan, plan, orchestrator.AllowEdits, cli.AcceptEdits, true},
+		{cli.Plan, plan, orchestrator.Deny, cli.Plan, true},
+		{cli.Ask, plan, orchestrator.AllowOnce, cli.Ask, true},
+		{cli.Auto, plan, orchestrator.AllowOnce, cli.Auto, false},
+	} {
+		h := open(t)
+		if err := h.SetPermission(t.Context(), here, tc.before, owner); err != nil {
+			t.Fatal(err)
+		}
+		tc.ask.ID = "1"
+		h.asking(tc.ask)
+		h.submit(t, here, "first")
+		asked := h.awaitApproval(t, tc.ask.Title)
+		if asked.Edits != tc.offered {
+			t.Errorf("%d: edits are offered: %v", i, asked.Edits)
+		}
+		if !tc.offered {
+			wrong := orchestrator.Verdict{Choice: orchestrator.AllowEdits}
+			if _, err := h.Decide(t.Context(), asked.ID, asked.Nonce, by(owner, here), wrong); !errors.Is(err, orchestrator.ErrBadChoice) {
+				t.Errorf("%d: what is not offered is taken: %v", i, err)
+			}
+		}
+		h.decide(t, asked, orchestrator.Verdict{Choice: tc.choice})
+		h.await(t, "done first")
+		p, err := h.Permissions(t.Context(), here)
+		if err != nil || p.Mode != tc.after {
+			t.Errorf("%d: after %s in %s the mode is %s, %v", i, tc.choice, tc.before, p.Mode, err)
+		}
+		if tc.after == cli.AcceptEdits && h.turnWith(t, here, "second", cli.ApprovalAsked{ID: "2", Tool: "Write", Title: "another",
+			Input: []byte(`{"file_path":"b.txt","content":"x"}`)}, allow()) {
+			t.Errorf("%d: the next edit is asked", i)
 		}
 	}
 }

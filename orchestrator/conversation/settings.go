@@ -10,6 +10,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/tools"
 	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
 )
 
 // SetPermission chooses what the agent may do without asking, from the next turn to start on: waiting ones are
@@ -264,4 +265,30 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	}
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv)) // else it asks once the bypass is over
 	req.Attended = e.opts.Screen != nil && !forever
+}
+
+// Decide decides an approval, once; see orchestrator.Approvals. Where a choice is about more than one request the mode of the
+// conversation follows: edits go through from now on, or a plan begins.
+func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error) {
+	a, err := e.approvals.Decide(ctx, id, nonce, by, v)
+	if err != nil || !a.Edits {
+		return a, err
+	}
+	conv, err := e.opts.Store.Conversation(ctx, a.Conversation)
+	if err != nil {
+		return a, fmt.Errorf("load conversation: %w", err)
+	}
+	mode := approval.ModeAfter(a, v.Choice, e.permissionOf(conv))
+	if mode == "" {
+		return a, nil
+	}
+	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
+		if e.permissionOf(*c) == e.permissionOf(conv) { // else a user chose another one in between
+			c.Permission, c.BypassUntil = mode, time.Time{}
+		}
+	}, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: a.Turn, Title: string(mode), By: by.Person})
+	if err != nil {
+		return a, fmt.Errorf("have the mode of the conversation follow: %w", err)
+	}
+	return a, nil
 }
