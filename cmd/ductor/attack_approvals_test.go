@@ -99,7 +99,7 @@ func TestNoApprovalHidesWhatItAllows(t *testing.T) {
 				}
 				card := a.request(kind, params)
 				a.showsAll(card, kind, params)
-				a.pressOn(card, "⛔ Deny")
+				a.pressOn(card, denial(card))
 				a.over("[denied]")
 			}
 		})
@@ -117,7 +117,7 @@ func (a *attack) request(kind, params string) telegram.Message {
 	a.t.Helper()
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\u202e", `\\u202e`, "\u200b", `\\u200b`).Replace(params) // Telegram drops some
 	said := a.say(`[[start]] [[request %s params="%s"]] [[text "end"]]`, kind, quoted)
-	return a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton("⛔ Deny") })
+	return a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton(denial(m)) })
 }
 
 // over waits for the end of the turn.
@@ -156,21 +156,36 @@ func (a *attack) check(c hiding, card telegram.Message) {
 func (a *attack) decide(c hiding, card telegram.Message) {
 	a.t.Helper()
 	if c.gate == gateShut {
-		if card.HasButton("✅ Allow once") {
+		if card.HasButton(allowance(card)) {
 			a.t.Errorf("%s: it can be allowed: %q", c.name, card.Text)
 		}
-		a.pressOn(card, "⛔ Deny")
+		a.pressOn(card, denial(card))
 		a.over("[denied]")
 		return
 	}
 	if c.gate == gateUnread {
-		if answer := a.pressOn(card, "✅ Allow once"); !strings.Contains(answer.Text, "Full text first") {
+		if answer := a.pressOn(card, allowance(card)); !strings.Contains(answer.Text, "Full text first") {
 			a.t.Errorf("%s: it is allowed unread: %+v", c.name, answer)
 		}
 		a.openWhole(card)
 	}
-	a.pressOn(card, "✅ Allow once")
+	a.pressOn(card, allowance(card))
 	a.over("[allowed]")
+}
+
+// allowance and denial are the buttons of a card that decide once: those of a plan have words of their own.
+func allowance(card telegram.Message) string {
+	if strings.HasPrefix(card.Text, "🗺") {
+		return "▶️ Begin"
+	}
+	return "✅ Allow once"
+}
+
+func denial(card telegram.Message) string {
+	if strings.HasPrefix(card.Text, "🗺") {
+		return "📝 Keep planning"
+	}
+	return "⛔ Deny"
 }
 
 // openWhole opens the full text of a card, and gives the messages after it.
@@ -183,7 +198,7 @@ func (a *attack) openWhole(card telegram.Message) {
 // showsAll fails unless each value of a request is on the card or in its full text, or it cannot be allowed.
 func (a *attack) showsAll(card telegram.Message, kind, params string) {
 	a.t.Helper()
-	if !card.HasButton("✅ Allow once") {
+	if !card.HasButton(allowance(card)) {
 		return
 	}
 	shown := card.Text
