@@ -85,13 +85,10 @@ type Request struct {
 	Tools     ToolList
 	Servers   []ToolServer
 
-	MaxTurns     int           // model calls at most; 0 is no limit
-	MaxBudgetUSD float64       // money at most; 0 is no limit
-	Timeout      time.Duration // wall time at most; 0 is the service's limit
-	Began        time.Time     // when a turn that is resumed began; zero for one that begins now
+	Timeout time.Duration // wall time at most; 0 is the service's limit
+	Began   time.Time     // when a turn that is resumed began; zero for one that begins now
 
-	Resume       AgentSessionID // go on with this session
-	NewSessionID AgentSessionID // name a new session so, where the agent lets us choose
+	Resume AgentSessionID // go on with this session
 
 	// Started has it stored where the turn begins in a run: before its prompt leaves, and again whenever the Note changes. A
 	// prompt is not sent when that fails. Nil stores nothing.

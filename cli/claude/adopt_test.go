@@ -82,7 +82,7 @@ func TestDetachAtAnyPoint(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", mode, i), func(t *testing.T) {
 				p, dir := scripted(t, nil)
 				count := filepath.Join(dir, "count")
-				req := cli.Request{Dir: dir, Permission: cli.Bypass, Turn: "T1", Conversation: "7/0", NewSessionID: "11111111-2222-4333-8444-555555555555",
+				req := cli.Request{Dir: dir, Permission: cli.Bypass, Turn: "T1", Conversation: "7/0",
 					Prompt: `windmill [[text "one two three four" chunk=2 delay=1ms]][[tool cmd="echo x >>` + count + `; sleep 0.05"]][[text "five six seven eight" chunk=2 delay=1ms]]`}
 				l := newLives(t, p)
 				s := l.open(mode, req)

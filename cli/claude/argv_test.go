@@ -28,9 +28,7 @@ func TestArguments(t *testing.T) {
 
 		{"the prompt is never in it", formatStream, cli.Request{Prompt: "rm -rf /", Images: []cli.Image{{Path: "/x.png"}}}, stream + asking},
 
-		{"new session", formatStream, cli.Request{NewSessionID: "U"}, stream + "|--session-id|U" + asking},
 		{"resume", formatStream, cli.Request{Resume: "U"}, stream + "|--resume|U" + asking},
-		{"resume wins over a new id", formatStream, cli.Request{Resume: "U", NewSessionID: "V"}, stream + "|--resume|U" + asking},
 
 		{"model and effort", formatStream, cli.Request{Model: "opus[1m]", Effort: "high"}, stream + "|--model|opus[1m]|--effort|high" + asking},
 		{"the default model is no flag", formatStream, cli.Request{Model: "default"}, stream + asking},
@@ -54,8 +52,7 @@ func TestArguments(t *testing.T) {
 		}, stream + asking + "|--allowedTools|Edit,mcp__own|--mcp-config|" +
 			`{"mcpServers":{"other":{"args":[],"command":"/other","env":{},"type":"stdio"},` +
 			`"own":{"args":["mcp"],"command":"/bin/own","env":{"TOKEN":"${TOKEN}"},"type":"stdio"}}}`},
-		{"limits", formatStream, cli.Request{MaxTurns: 3, MaxBudgetUSD: 0.25}, stream + asking + "|--max-turns|3|--max-budget-usd|0.25"},
-		{"extra arguments come last, as they are", formatStream, cli.Request{MaxTurns: 1, ExtraArgs: []string{"--fallback-model", "sonnet"}}, stream + asking + "|--max-turns|1|--fallback-model|sonnet"},
+		{"extra arguments come last, as they are", formatStream, cli.Request{AddDirs: []string{"/a"}, ExtraArgs: []string{"--fallback-model", "sonnet"}}, stream + asking + "|--add-dir|/a|--fallback-model|sonnet"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package claude
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"ductor/cli"
@@ -25,7 +24,7 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 		return nil, err
 	}
 	args := append([]string{"-p"}, f.flags()...)
-	args = append(args, sessionFlags(req)...)
+	args = add(args, "--resume", string(req.Resume))
 	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools is about Claude's own tools alone
 		args = append(args, "--strict-mcp-config")
 	}
@@ -44,12 +43,6 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 		args = add(args, "--add-dir", dir)
 	}
 	args = add(args, "--mcp-config", serverConfig(req.Servers))
-	if req.MaxTurns > 0 {
-		args = add(args, "--max-turns", strconv.Itoa(req.MaxTurns))
-	}
-	if req.MaxBudgetUSD > 0 {
-		args = add(args, "--max-budget-usd", strconv.FormatFloat(req.MaxBudgetUSD, 'f', -1, 64))
-	}
 	return append(args, req.ExtraArgs...), nil
 }
 
@@ -107,15 +100,6 @@ func (f format) flags() []string {
 	default:
 		return []string{"--output-format", "stream-json", "--verbose", "--include-partial-messages"}
 	}
-}
-
-// sessionFlags picks the one way to name the session. Naming an id twice with --session-id is an error
-// of Claude's, so going on always takes --resume.
-func sessionFlags(req cli.Request) []string {
-	if req.Resume != "" {
-		return add(nil, "--resume", string(req.Resume))
-	}
-	return add(nil, "--session-id", string(req.NewSessionID))
 }
 
 // add appends a flag with a value, and nothing for an empty value. A value that begins with a dash is

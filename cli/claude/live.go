@@ -152,8 +152,7 @@ func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 }
 
 // Fits says whether the process, and the session in it, are those req needs: another model, permission mode
-// or effort is told to Claude at the beginning of the turn where the protocol can say it. A budget binds a
-// process to one turn, because Claude counts it from the start of the process.
+// or effort is told to Claude at the beginning of the turn where the protocol can say it.
 func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(formatLive, req)
 	s.mu.Lock()
@@ -164,7 +163,7 @@ func (s *live) Fits(req cli.Request) bool {
 	if s.phase == unused {
 		return want.Begin == s.setting.Begin
 	}
-	return want.Budget == 0 && req.Resume == s.id
+	return req.Resume == s.id
 }
 
 // Info says what is running.

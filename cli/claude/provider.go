@@ -175,10 +175,10 @@ func (p *Provider) environment(req cli.Request) []string {
 
 // settingOf is the setting of a process for req.
 func (p *Provider) settingOf(f format, req cli.Request) setting {
-	s := setting{Turn: turnSettingsOf(f, req), Budget: req.MaxBudgetUSD, Format: f}
-	s.Begin = digest(string(req.Resume), string(req.NewSessionID))
+	s := setting{Turn: turnSettingsOf(f, req), Format: f}
+	s.Begin = digest(string(req.Resume))
 	bare := req
-	bare.Resume, bare.NewSessionID, bare.MaxBudgetUSD = "", "", 0
+	bare.Resume = ""
 	if changeable(req.ExtraArgs) {
 		bare.Model, bare.Effort, bare.Permission = "", "", cli.Ask
 	}

@@ -46,7 +46,8 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	} {
 		t.Run(string(mode), func(t *testing.T) {
 			p, c, api := real(t, nil)
-			req := cli.Request{Dir: c.Work, NewSessionID: "11111111-2222-4333-8444-555555555555"}
+			req := cli.Request{Dir: c.Work}
+			session := cli.AgentSessionID("")
 			s := clitest.Open(t, p, mode, req)
 			for _, prompt := range prompts {
 				req.Prompt = prompt
@@ -59,20 +60,20 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 					}
 					continue
 				}
-				if r.Err != nil || r.Text != "ok" || r.AgentSessionID != req.NewSessionID || len(asked) == 0 {
+				if r.Err != nil || r.Text != "ok" || r.AgentSessionID == "" || session != "" && r.AgentSessionID != session || len(asked) == 0 {
 					t.Fatalf("%.40q: %+v, asked %d times", prompt, r, len(asked))
 				}
 				if got := asked[len(asked)-1].Prompt; len(asked) != 1 || strings.TrimSpace(got) != prompt {
 					t.Errorf("%.40q reached the model as %.40q, asked %d times", prompt, got, len(asked))
 				}
-				req.Resume = r.AgentSessionID
+				session, req.Resume = r.AgentSessionID, r.AgentSessionID
 			}
 			if err := s.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			req.Prompt = "[[history]]"
 			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
-			if !strings.Contains(r.Text, "-p --model") || r.AgentSessionID != req.NewSessionID || !strings.Contains(lastAsked(api), `"ok"`) {
+			if !strings.Contains(r.Text, "-p --model") || r.AgentSessionID != session || !strings.Contains(lastAsked(api), `"ok"`) {
 				t.Errorf("the next process answered %.100q in %q: %v", r.Text, r.AgentSessionID, r.Err)
 			}
 		})

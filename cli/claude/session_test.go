@@ -330,7 +330,6 @@ func TestFits(t *testing.T) {
 		"system prompt": func(r *cli.Request) { r.SystemPrompt = "be brief" },
 		"tools":         func(r *cli.Request) { r.AllowedTools = []string{"Edit"} },
 		"mcp":           func(r *cli.Request) { r.Servers = []cli.ToolServer{{Name: "own", Path: "/own"}} },
-		"budget":        func(r *cli.Request) { r.MaxBudgetUSD = 1 },
 		"chat":          func(r *cli.Request) { r.ChatID = 8 },
 		"environment":   func(r *cli.Request) { r.Env = map[string]string{"A": "b"} },
 		"extra":         func(r *cli.Request) { r.ExtraArgs = []string{"--bare"} },

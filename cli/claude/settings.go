@@ -19,7 +19,6 @@ type setting struct {
 	// Begin is a digest of the session that was asked for.
 	Begin  string       `json:"b"`
 	Turn   turnSettings `json:"m"`
-	Budget float64      `json:"usd,omitempty"` // Claude counts it from the start of the process
 	Format format       `json:"f"`
 	Files  string       `json:"files,omitempty"` // the directory with the system prompts, without its path
 }
@@ -49,7 +48,7 @@ func readSetting(text string) setting {
 // fits says whether a process with this setting, which works with the turn settings now, can take a request that wants
 // another setting.
 func (s setting) fits(now turnSettings, want setting) bool {
-	return s.Digest != "" && s.Digest == want.Digest && s.Budget == want.Budget && now.canBecome(want.Turn)
+	return s.Digest != "" && s.Digest == want.Digest && now.canBecome(want.Turn)
 }
 
 // turnSettings is how Claude works in a turn. It can be changed between two turns of a process.

@@ -16,7 +16,7 @@ type setting struct {
 	project cli.ProjectSettings
 	lists   [4][]string // further directories; tools; allowed; denied
 	texts   [3]string   // system prompts, tool servers
-	begin   [2]string   // how it began, while it has had no turn
+	begin   string      // the session that it began with, while it has had no turn
 }
 
 func (p *Provider) settingOf(req cli.Request) setting {
@@ -24,7 +24,7 @@ func (p *Provider) settingOf(req cli.Request) setting {
 		process: serverKey(p.opts.Path, serverArgs(req), p.environment(req)), dir: req.Dir, project: req.Project,
 		lists: [4][]string{req.AddDirs, req.Tools.Only, req.AllowedTools, req.Tools.Denied},
 		texts: [3]string{req.SystemPrompt, req.AppendPrompt, serverConfig(req.Servers, direct)},
-		begin: [2]string{string(req.Resume), string(req.NewSessionID)},
+		begin: string(req.Resume),
 	}
 }
 

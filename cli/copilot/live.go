@@ -195,12 +195,9 @@ func (s *live) takeAdopted() *adopted {
 }
 
 func (s *live) enter(ctx context.Context, h *server, req cli.Request) (opened, error) {
-	method, id := "session.create", req.NewSessionID
+	method, id := "session.create", cli.AgentSessionID(uuid.NewString())
 	if req.Resume != "" {
 		method, id = "session.resume", req.Resume
-	}
-	if id == "" {
-		id = cli.AgentSessionID(uuid.NewString())
 	}
 	params := s.provider.sessionParams(req, id)
 	o := opened{id: id}

@@ -90,7 +90,7 @@ func (s *once) start(ctx context.Context, req cli.Request) (*turn.Stream, cli.Ag
 	if req.Resume == "" {
 		req.Resume = s.Info().AgentSessionID
 	}
-	id := cmp.Or(req.Resume, req.NewSessionID, cli.AgentSessionID(uuid.NewString()))
+	id := cmp.Or(req.Resume, cli.AgentSessionID(uuid.NewString()))
 	args, err := onceArgs(req, id)
 	if err != nil {
 		return nil, "", cli.Failf(cli.Refused, Agent, "%v", err)

@@ -32,11 +32,8 @@ func (p *Provider) argv(req cli.Request) ([]string, error) {
 		return nil, err
 	}
 	args = append(args, p.liveArgs(req)...)
-	switch {
-	case req.Resume != "":
+	if req.Resume != "" {
 		args = append(args, "--resume="+string(req.Resume))
-	case req.NewSessionID != "":
-		args = append(args, "--session-id="+string(req.NewSessionID))
 	}
 	return append(args, req.ExtraArgs...), nil
 }

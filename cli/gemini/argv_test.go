@@ -33,7 +33,6 @@ func TestArgv(t *testing.T) {
 			[]string{"--approval-mode=default", "--model=m", "--include-directories=" + full + "," + full}},
 		{"tools", cli.Request{AllowedTools: []string{"x", "y"}}, []string{"--approval-mode=default", "--allowed-tools=x,y"}},
 		{"resume", cli.Request{Resume: "id"}, []string{"--approval-mode=default", "--resume=id"}},
-		{"a name", cli.Request{NewSessionID: "id"}, []string{"--approval-mode=default", "--session-id=id"}},
 		{"more", cli.Request{ExtraArgs: []string{"--debug"}}, []string{"--approval-mode=default", "--debug"}},
 	} {
 		if got, err := p.argv(c.req); err != nil || !slices.Equal(got, append(slices.Clone(base), c.want...)) {
