@@ -71,7 +71,7 @@ func TestErrorTextsAreSorted(t *testing.T) {
 		reason string
 	}{
 		{"Reconnecting... 1/5 (unexpected status 401 Unauthorized: invalid x-api-key, url: http://127.0.0.1:1/v1/responses)", cli.NotLoggedIn, "unexpected status 401 Unauthorized: invalid x-api-key"},
-		{"exceeded retry limit, last status: 429 Too Many Requests", cli.LimitReached, "exceeded retry limit, last status: 429 Too Many Requests"},
+		{"exceeded retry limit, last status: 429 Too Many Requests", cli.LimitReached, "429 Too Many Requests"},
 		{"You've hit your usage limit. Try again at 3:05 PM.", cli.LimitReached, "You've hit your usage limit. Try again at 3:05 PM."},
 		{"Selected model is at capacity. Please try a different model.", cli.Overloaded, "Selected model is at capacity. Please try a different model."},
 		{"unexpected status 404 Not Found: model: not-a-model, url: http://x/v1", cli.UnknownModel, "unexpected status 404 Not Found: model: not-a-model"},
