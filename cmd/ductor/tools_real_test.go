@@ -73,3 +73,22 @@ func TestAListThatCannotBeHeldIsRefused(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
+
+// A session in a project begins with the files that the project names, and its next prompts do not repeat them.
+func TestARealAgentBeginsWithFilesOfItsProject(t *testing.T) {
+	town, api := realTown(t, "claude", func(c *config.Config) {
+		dir := c.Projects.DefaultDir
+		if err := os.WriteFile(filepath.Join(dir, "RULES.md"), []byte("Sell nothing.\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.Projects.Named = map[string]config.Project{"shop": {Dir: dir, Context: []string{"RULES.md"}}}
+	})
+	for i, want := range []int{1, 0} {
+		town.say(`[[text "answer %d"]]`, i)
+		town.await(fmt.Sprintf("answer %d", i))
+		prompts := api.Prompts()
+		if got := strings.Count(prompts[len(prompts)-1].Prompt, "Sell nothing."); got != want {
+			t.Errorf("prompt %d has the file %d times, want %d", i, got, want)
+		}
+	}
+}

@@ -98,7 +98,7 @@ var imports = map[string][]string{
 	"orchestrator/side":         {"orchestrator", "cli", "internal/secrets"},
 	"orchestrator/consult":      {"lang", "orchestrator", "orchestrator/side", "cli"},
 	"orchestrator/steps":        {"orchestrator", "cli"},
-	"orchestrator/handoff":      {"orchestrator", "orchestrator/side", "cli"},
+	"orchestrator/handoff":      {"internal/rooted", "orchestrator", "orchestrator/side", "cli"},
 	"orchestrator/sessions":     {"orchestrator", "cli"},
 	"orchestrator/projects":     {"orchestrator", "cli", "git"},
 }

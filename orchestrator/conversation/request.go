@@ -126,6 +126,9 @@ func (e *Engine) handOff(ctx, keep context.Context, s orchestrator.Session, t or
 	if err != nil {
 		return err
 	}
+	if req.Resume == "" {
+		e.addContext(req, show)
+	}
 	told := handoff.Write(turns, "", e.opts.HandoffTokens)
 	if told.LeftOut > 0 && e.opts.Summarizer != nil && told.Turns > 0 {
 		show(cli.Status{Kind: cli.StatusWaiting, Detail: e.opts.Lang.Text("turn.summarizing", len(turns))})
@@ -143,6 +146,16 @@ func (e *Engine) handOff(ctx, keep context.Context, s orchestrator.Session, t or
 	req.Prompt = told.Text + req.Prompt
 	show(cli.HandedOver{To: cmp.Or(string(t.Model), string(t.Agent)), Turns: told.Turns, Tokens: told.Tokens})
 	return nil
+}
+
+// addContext puts before the first prompt of an agent in a session the files that its project names.
+func (e *Engine) addContext(req *cli.Request, show func(cli.Event)) {
+	project := e.projectOf(req.Dir)
+	text, left := handoff.Context(project.Dir, project.Context)
+	for _, l := range left {
+		show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Text("turn.context-left-out", l.File, l.Err.Error())})
+	}
+	req.Prompt = text + req.Prompt
 }
 
 // mostMissed limits the turns that are read for an agent that joins a session. A budget of tokens rarely has room for more.

@@ -1,0 +1,66 @@
+package handoff
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"ductor/internal/rooted"
+)
+
+// Limits of the files that a session begins with, in bytes.
+const (
+	mostOfFile  = 32 << 10
+	mostOfFiles = 96 << 10
+)
+
+// LeftOut is a file that a session does not begin with, and why.
+type LeftOut struct {
+	File string
+	Err  error
+}
+
+// Context writes the files below a directory that a session begins with, for the beginning of its first prompt; empty for none.
+// A file that cannot be read or is too long is left out.
+func Context(dir string, files []string) (text string, left []LeftOut) {
+	var b strings.Builder
+	for _, name := range files {
+		content, err := rooted.Read(dir, name, min(mostOfFile, max(int64(mostOfFiles-b.Len()), 0)))
+		if err == nil && !utf8.Valid(content) {
+			err = errors.New("it is no text")
+		}
+		if err != nil {
+			left = append(left, LeftOut{name, plain(err)})
+			continue
+		}
+		fmt.Fprintf(&b, "<file path=%q>\n%s\n</file>\n", name, strings.TrimRight(string(content), "\n"))
+	}
+	if b.Len() == 0 {
+		return "", left
+	}
+	return "<project-files>\nEvery session in this project begins with these files of it.\n" + b.String() + "</project-files>\n\n", left
+}
+
+// plain says in words why a file is refused.
+func plain(err error) error {
+	var refused *rooted.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	switch refused.Refusal {
+	case rooted.NotThere, rooted.NoFolder:
+		return errors.New("it is not there")
+	case rooted.Hidden:
+		return errors.New("it is hidden")
+	case rooted.Link:
+		return errors.New("it is a link")
+	case rooted.TooLarge:
+		return fmt.Errorf("it is longer than %d KB, or all of them are longer than %d KB", mostOfFile>>10, mostOfFiles>>10)
+	case rooted.Special, rooted.Directory:
+		return errors.New("it is no file")
+	case rooted.Empty:
+		return errors.New("it is empty")
+	}
+	return err
+}
