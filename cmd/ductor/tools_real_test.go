@@ -92,3 +92,33 @@ func TestARealAgentBeginsWithFilesOfItsProject(t *testing.T) {
 		}
 	}
 }
+
+// A chat names the only tools that there are. The shell runs in no mode, and an edit is asked for as ever. Codex refuses the list.
+func TestTheRealAgentsKeepToTheOnlyTools(t *testing.T) {
+	for agent, name := range shellTools() {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
+			work := town.cfg.Projects.DefaultDir
+			town.say("/permissions tools only read edit")
+			town.await("only read, edit")
+			if agent == "codex" {
+				town.say(`[[text "never said"]]`)
+				town.await("Codex cannot be told which tools there are, only which not")
+				return
+			}
+			town.say(`[[start]] [[write path=%s text=x]] [[text "the edit is over"]]`, filepath.Join(work, "edited.txt"))
+			town.press("✅ Allow once")
+			town.await("the edit is over")
+			awaitFile(t, filepath.Join(work, "edited.txt"))
+
+			town.say("/permissions bypass")
+			town.press("Yes, bypass everything")
+			town.await("everything goes through")
+			town.say(`[[start]] [[tool cmd="touch made" as=%s]] [[text "the shell is over"]]`, name)
+			town.await("the shell is over")
+			if _, err := os.Stat(filepath.Join(work, "made")); err == nil {
+				t.Error("the shell ran")
+			}
+		})
+	}
+}
