@@ -35,11 +35,6 @@ type call struct {
 	tool string
 }
 
-// by is who acts by a call: the user of the turn.
-func (c call) by() orchestrator.Press {
-	return orchestrator.Press{Conversation: c.Prompt.Conversation, Person: c.Prompt.Person, Of: c.Prompt.Rights.Of}
-}
-
 // errTooMany says that a turn calls no tool of ductor any more.
 var errTooMany = fmt.Errorf("this turn has made %d calls, which is the limit; go on without", mostCalls)
 
