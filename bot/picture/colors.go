@@ -1,0 +1,105 @@
+package picture
+
+import (
+	"image/color"
+)
+
+// Color is what a colour is for; the theme says which one it is.
+type Color uint8
+
+// The colours. The marks are those of series in plots, in their order.
+const (
+	Back Color = iota
+	Ink
+	Muted
+	Grid
+	Header // the background of a heading
+	Accent
+	Added
+	AddedBack
+	Removed
+	RemovedBack
+	Mark1
+	Mark2
+	Mark3
+	Mark4
+	Mark5
+	Mark6
+	colors
+)
+
+// themes has the colours of each theme. Text keeps a contrast of 4.5 to 1 at least on the backgrounds that it is written on.
+func themeColors(theme Theme) [colors]color.NRGBA {
+	if theme == Dark {
+		return [colors]color.NRGBA{
+			Back: hex(0x17212b), Ink: hex(0xe6edf3), Muted: hex(0x93a1b0), Grid: hex(0x34414f), Header: hex(0x22303d), Accent: hex(0x6cb6ff),
+			Added: hex(0x7ee787), AddedBack: hex(0x143626), Removed: hex(0xff9a92), RemovedBack: hex(0x46202a),
+			Mark1: hex(0x6cb6ff), Mark2: hex(0xf0a35e), Mark3: hex(0x7ee787), Mark4: hex(0xd2a8ff), Mark5: hex(0xffd866), Mark6: hex(0xff9a92),
+		}
+	}
+	return [colors]color.NRGBA{
+		Back: hex(0xffffff), Ink: hex(0x1f2328), Muted: hex(0x59636e), Grid: hex(0xd1d9e0), Header: hex(0xeef2f6), Accent: hex(0x0860ca),
+		Added: hex(0x0b5a23), AddedBack: hex(0xdafbe1), Removed: hex(0x9a1222), RemovedBack: hex(0xffe4e1),
+		Mark1: hex(0x0969da), Mark2: hex(0xbc4c00), Mark3: hex(0x1a7f37), Mark4: hex(0x8250df), Mark5: hex(0x9a6700), Mark6: hex(0xcf222e),
+	}
+}
+
+func hex(rgb uint32) color.NRGBA {
+	return color.NRGBA{R: uint8(rgb >> 16), G: uint8(rgb >> 8), B: uint8(rgb), A: 255}
+}
+
+// shades is how many steps the edge of a character has.
+const shades = 7
+
+// paints are the colours of a picture: those of its theme, and the mixtures at the edges of characters as they come up.
+type paints struct {
+	list  []color.NRGBA
+	mixed map[mixture]uint8
+}
+
+type mixture struct{ below, ink, shade uint8 }
+
+func newPaints(theme Theme) paints {
+	base := themeColors(theme)
+	return paints{list: base[:], mixed: map[mixture]uint8{}}
+}
+
+// mix is the colour of a pixel that ink covers in part. The palette of a picture has 256 colours; once it is full, the pixel becomes one
+// of the two.
+func (p *paints) mix(below, ink, shade uint8) uint8 {
+	if shade == 0 || shade >= shades || below == ink {
+		if shade == 0 {
+			return below
+		}
+		return ink
+	}
+	key := mixture{below, ink, shade}
+	if index, ok := p.mixed[key]; ok {
+		return index
+	}
+	index := ink
+	switch {
+	case len(p.list) < 256:
+		index = uint8(len(p.list))
+		p.list = append(p.list, blend(p.list[below], p.list[ink], shade))
+	case shade <= shades/2:
+		index = below
+	}
+	p.mixed[key] = index
+	return index
+}
+
+func blend(a, b color.NRGBA, shade uint8) color.NRGBA {
+	mid := func(a, b uint8) uint8 {
+		return uint8((int(a)*(shades-int(shade)) + int(b)*int(shade) + shades/2) / shades)
+	}
+	return color.NRGBA{R: mid(a.R, b.R), G: mid(a.G, b.G), B: mid(a.B, b.B), A: 255}
+}
+
+func (p *paints) palette() color.Palette {
+	all := make(color.Palette, len(p.list))
+	for i, c := range p.list {
+		all[i] = c
+	}
+	return all
+}

@@ -1,0 +1,93 @@
+package picture
+
+import "strings"
+
+// Run is text of one look.
+type Run struct {
+	Text   string
+	Color  Color // Back stands for Ink, so that the zero value can be read
+	Weight Weight
+}
+
+// Line is a line of text. Below is the colour of its row from edge to edge.
+type Line struct {
+	Runs  []Run
+	Below Color
+}
+
+// Draw draws lines below each other. What is longer than columns is cut off: Wrap breaks it.
+func Draw(theme Theme, columns int, lines []Line) ([]byte, error) {
+	c, err := New(theme, columns, len(lines))
+	if err != nil {
+		return nil, err
+	}
+	for row, line := range lines {
+		if line.Below != Back {
+			c.Band(row, 1, line.Below)
+		}
+		column := 0
+		for _, run := range line.Runs {
+			ink := run.Color
+			if ink == Back {
+				ink = Ink
+			}
+			column = c.Text(column, row, ink, run.Weight, run.Text)
+		}
+	}
+	return c.PNG()
+}
+
+// Wrap breaks a line into as many as it needs, those after the first with the runs of indent before them. Tabs become spaces up to the
+// next multiple of four.
+func Wrap(line Line, columns int, indent ...Run) []Line {
+	hang := 0
+	for _, run := range indent {
+		hang += Width(run.Text)
+	}
+	if hang >= columns {
+		indent, hang = nil, 0
+	}
+	now := Line{Below: line.Below}
+	var all []Line
+	column := 0
+	for _, run := range line.Runs {
+		for text := []rune(expand(run.Text, column)); len(text) > 0; {
+			if column == columns {
+				all = append(all, now)
+				now, column = Line{Runs: append([]Run(nil), indent...), Below: line.Below}, hang
+			}
+			part := text[:min(len(text), columns-column)]
+			text = text[len(part):]
+			column += len(part)
+			now.Runs = append(now.Runs, Run{string(part), run.Color, run.Weight})
+		}
+	}
+	return append(all, now)
+}
+
+// Width is how many cells a text takes.
+func Width(text string) (n int) {
+	for _, r := range text {
+		if !invisible(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// expand is a text without tabs and without what takes no cell; it begins in a column.
+func expand(text string, column int) string {
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\t':
+			n := 4 - column%4
+			out.WriteString(strings.Repeat(" ", n))
+			column += n
+		case !invisible(r):
+			out.WriteRune(r)
+			column++
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,145 @@
+// Package picture draws text in a font of fixed width, with colours, bars and lines, as PNG pictures that a phone shows well. It knows
+// nothing of what it draws: diffs, tables and plots lay themselves out in columns and rows.
+package picture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+
+	"golang.org/x/image/font"
+)
+
+// PhoneColumns is how many characters of a line a phone shows readably when a picture is as wide as its chat.
+const PhoneColumns = 48
+
+// The size of a character's cell and of the empty border, in pixels.
+const (
+	cellWidth  = 18
+	cellHeight = 38
+	border     = 22
+	fontSize   = 30 // an advance of 18 pixels in Go Mono
+	baseline   = 28
+)
+
+// pixelsMost bounds the memory of a picture: one byte a pixel.
+const pixelsMost = 6 << 20
+
+// ErrTooLarge says that a picture would have more pixels than one may have.
+var ErrTooLarge = errors.New("the picture would be too large")
+
+// Theme says on what background a picture is read.
+type Theme uint8
+
+// The themes.
+const (
+	Light Theme = iota
+	Dark
+)
+
+// Weight is how heavy text is.
+type Weight uint8
+
+// The weights.
+const (
+	Regular Weight = iota
+	Bold
+)
+
+// Box is a rectangle in units of cells, from its upper left corner on. Fractions are allowed.
+type Box struct{ Column, Row, Columns, Rows float64 }
+
+// Canvas is a picture that grows: cells of characters within a border. Not safe for concurrent use.
+type Canvas struct {
+	columns, rows int
+	image         *image.Paletted
+	faces         [2]font.Face
+	paints        paints
+}
+
+// New makes an empty canvas; ErrTooLarge if it would take too much memory.
+func New(theme Theme, columns, rows int) (*Canvas, error) {
+	if columns < 1 || rows < 1 {
+		return nil, fmt.Errorf("a picture of %d columns and %d rows: %w", columns, rows, errors.ErrUnsupported)
+	}
+	if columns > pixelsMost || rows > pixelsMost || width(columns)*height(rows) > pixelsMost {
+		return nil, ErrTooLarge
+	}
+	faces, err := openFaces()
+	if err != nil {
+		return nil, fmt.Errorf("open the font of pictures: %w", err)
+	}
+	c := &Canvas{columns: columns, rows: rows, faces: faces, paints: newPaints(theme)}
+	c.image = image.NewPaletted(image.Rect(0, 0, width(columns), height(rows)), nil)
+	return c, nil
+}
+
+func width(columns int) int { return columns*cellWidth + 2*border }
+func height(rows int) int   { return rows*cellHeight + 2*border }
+
+// Fill paints a rectangle. What lies outside of the cells is cut off.
+func (c *Canvas) Fill(box Box, in Color) {
+	c.paint(c.pixels(box), in)
+}
+
+// Band paints whole rows from edge to edge, border included.
+func (c *Canvas) Band(row, rows int, in Color) {
+	at := c.pixels(Box{Row: float64(row), Columns: float64(c.columns), Rows: float64(rows)})
+	at.Min.X, at.Max.X = 0, c.image.Rect.Max.X
+	c.paint(at, in)
+}
+
+func (c *Canvas) paint(at image.Rectangle, in Color) {
+	index := uint8(in)
+	for y := at.Min.Y; y < at.Max.Y; y++ {
+		row := c.image.Pix[c.image.PixOffset(at.Min.X, y):c.image.PixOffset(at.Max.X, y)]
+		for i := range row {
+			row[i] = index
+		}
+	}
+}
+
+func (c *Canvas) pixels(box Box) image.Rectangle {
+	x, y := func(columns float64) int { return border + int(math.Round(columns*cellWidth)) }, func(rows float64) int { return border + int(math.Round(rows*cellHeight)) }
+	at := image.Rect(x(box.Column), y(box.Row), x(box.Column+box.Columns), y(box.Row+box.Rows))
+	return at.Intersect(image.Rect(border, border, c.image.Rect.Max.X-border, c.image.Rect.Max.Y-border))
+}
+
+// Rule draws a horizontal line across the cells of a row, at its upper edge.
+func (c *Canvas) Rule(row float64, in Color) {
+	at := c.pixels(Box{Row: row, Columns: float64(c.columns), Rows: 1})
+	at.Max.Y = min(at.Max.Y, at.Min.Y+2)
+	c.paint(at, in)
+}
+
+// Text writes a line of text from a cell on, and returns the column after it. What lies outside of the cells is cut off. A control
+// character takes no cell; a character that the font lacks shows as an empty box.
+func (c *Canvas) Text(column, row int, in Color, weight Weight, text string) int {
+	for _, r := range text {
+		if invisible(r) {
+			continue
+		}
+		if column >= 0 && column < c.columns && row >= 0 && row < c.rows {
+			c.glyph(column, row, in, weight, r)
+		}
+		column++
+	}
+	return column
+}
+
+// PNG is the picture as a file.
+func (c *Canvas) PNG() ([]byte, error) {
+	c.image.Palette = c.paints.palette()
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, c.image); err != nil {
+		return nil, fmt.Errorf("encode a picture: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// at is the colour of a pixel, for tests.
+func (c *Canvas) at(x, y int) color.NRGBA { return c.paints.list[c.image.ColorIndexAt(x, y)] }
