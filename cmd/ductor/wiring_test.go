@@ -93,6 +93,51 @@ func TestASessionIsResetWhenItWasIdle(t *testing.T) {
 	}
 }
 
+func TestWhatAnAgentSaysAfterATaskInTheBackgroundArrivesOnce(t *testing.T) {
+	town := surroundings(t, nil)
+	town.serve()
+	town.say(`[[background "sleep 1" text="the tests are green"]] [[text "they run"]]`)
+	town.awaitDone(1)
+	town.await("the tests are green")
+	town.stop()
+	town.start()
+	town.say(`[[text "and then"]]`)
+	town.await("and then")
+	if n := town.shown("the tests are green"); n != 1 {
+		t.Errorf("what it said is shown %d times", n)
+	}
+}
+
+func TestTheHeartbeatSpeaksUpOnlyWhenThereIsSomething(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string
+		want   int
+	}{"nothing to say": {"HEARTBEAT_OK", 0}, "something": {"the disk is nearly full", 1}} {
+		t.Run(name, func(t *testing.T) {
+			town := surroundings(t, nil)
+			asked := filepath.Join(t.TempDir(), "asked")
+			town.serve("[agents]", `[heartbeat]
+enabled = true
+every = "1m"
+prompt = '[[tool "echo x >>`+asked+`"]] [[text "`+c.answer+`"]]'
+
+[agents]`)
+			eventually(t, "the heartbeat to ask", func() bool {
+				_, err := os.Stat(asked)
+				return err == nil
+			})
+			town.say(`[[text "a message of the user"]]`)
+			town.await("a message of the user")
+			if c.want > 0 {
+				town.await(c.answer)
+			}
+			if n := town.shown(c.answer); n != c.want {
+				t.Errorf("the answer %q is shown %d times", c.answer, n)
+			}
+		})
+	}
+}
+
 func TestRetentionRemovesOldUploads(t *testing.T) {
 	town := surroundings(t, nil)
 	dir := filepath.Join(town.cfg.Storage.Dir, "uploads", "1_0")

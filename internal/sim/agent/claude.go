@@ -31,6 +31,8 @@ type claude struct {
 	settings sync.Mutex // guards model and args.mode, which the client may change in mid turn
 	answers  *answers
 	queue    *queue
+	tasks    chan *task // that have ended
+	working  int        // tasks that run; of the turn's goroutine while one runs, otherwise of the session's
 }
 
 // claude runs Claude's command line.
@@ -49,7 +51,7 @@ func (p *process) claude(args []string) int {
 	if msg := a.wrong(p.env); msg != "" {
 		return p.fail(1, msg)
 	}
-	c := &claude{process: p, args: a, started: time.Now(), answers: newAnswers(), queue: newQueue()}
+	c := &claude{process: p, args: a, started: time.Now(), answers: newAnswers(), queue: newQueue(), tasks: make(chan *task, 16)}
 	if code, ok := c.openSession(); !ok {
 		return code
 	}

@@ -116,11 +116,18 @@ func (c *claude) live() int {
 			if waiting := c.queue.take(); len(waiting) > 0 {
 				turn = c.startTurn(waiting)
 				done = turn.done
-			} else if input == nil {
+			} else if input == nil && c.working == 0 {
 				return 0
 			}
 		}
+		tasks := c.tasks
+		if turn != nil {
+			tasks = nil // its end comes first
+		}
 		select {
+		case ended := <-tasks:
+			turn = c.notice(ended)
+			done = turn.done
 		case line, ok := <-input:
 			if !ok {
 				input = nil

@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -25,6 +27,31 @@ func TestLiveClaudeTakesManyTurns(t *testing.T) {
 	}
 	if inits != 2 {
 		t.Errorf("%d init events, want one a turn", inits)
+	}
+	l.in.Close()
+	if r := l.wait(); r.status.ExitStatus() != 0 {
+		t.Errorf("status %v", r.status)
+	}
+}
+
+func TestLiveClaudeTellsTheEndOfATask(t *testing.T) {
+	l := newPlace(t).startClaude(t)
+	l.say(`[[background "echo it ran; exit 3" text="the task is over"]] [[text "meanwhile"]]`)
+	if r := l.until("result"); r["result"] != "meanwhile" {
+		t.Errorf("the turn does not wait for its task: %v", r)
+	}
+	if r := l.until("result"); r["result"] != "the task is over" {
+		t.Errorf("the turn after the task: %v", r)
+	}
+	var told event
+	for _, e := range l.all {
+		if e["subtype"] == "task_notification" {
+			told = e
+		}
+	}
+	output, err := os.ReadFile(fmt.Sprint(told["output_file"]))
+	if told["status"] != "failed" || err != nil || string(output) != "it ran\n" {
+		t.Errorf("%v, output %q, %v", told, output, err)
 	}
 	l.in.Close()
 	if r := l.wait(); r.status.ExitStatus() != 0 {

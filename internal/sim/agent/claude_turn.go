@@ -54,13 +54,18 @@ type limitReached struct{ subtype, reason, message string }
 func (l limitReached) Error() string { return l.message }
 
 func (c *claude) startTurn(messages []userMessage) *runningTurn {
+	return c.begin(func(t *claudeTurn) turnEnd { return t.run(messages) })
+}
+
+// begin has a turn of its own do something.
+func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	done := make(chan turnEnd, 1)
 	t := &claudeTurn{claude: c, ctx: ctx, start: time.Now()}
 	t.stream = claudeStream{c: c}
 	go func() {
 		defer cancel(nil)
-		done <- t.run(messages)
+		done <- do(t)
 	}()
 	return &runningTurn{cancel: cancel, done: done}
 }
@@ -155,6 +160,8 @@ func (t *claudeTurn) step(st script.Step, rest []script.Step) error {
 		return t.tool("Bash", []any{"command", st.Command, "description", "Run a command"}, t.bashAllowed(st.Ask), t.bash)
 	case script.Request:
 		return t.request(st)
+	case script.Background:
+		return t.background(st)
 	case script.Write:
 		return t.tool("Write", []any{"file_path", t.abs(st.Path), "content", st.Body}, t.writeAllowed(), t.write)
 	case script.APIError:

@@ -42,6 +42,10 @@ func kindOf(name string) (kind, bool) {
 		return kind{"cmd", askStep}, true
 	case "request":
 		return kind{"kind", func(d *directive) Step { return Request{Kind: d.must("kind"), Params: d.text("params", "{}")} }}, true
+	case "background":
+		return kind{"cmd", func(d *directive) Step {
+			return Background{Command: d.must("cmd"), Chunks: cut(d.must("text"), defaultChunk)}
+		}}, true
 	case "question":
 		return kind{"text", func(d *directive) Step {
 			return Question{Text: d.must("text"), Secret: d.text("secret", "") != "", Echo: d.text("echo", "") != ""}

@@ -13,6 +13,7 @@
 //	[[call send_message args="{\"text\":\"x\"}"]]   call a tool that a server serves to the agent; modelapi only
 //	[[ask cmd="touch x"]]                          a shell command that needs permission
 //	[[request Bash params="{\"command\":\"ls\"}"]]   a request for permission with these fields and nothing behind it
+//	[[background "sleep 1" text="…"]]              a command that the agent does not wait for, and what it says afterwards
 //	[[question "Which?" secret=1 echo=1]]          ask in words; Codex's app server only
 //	[[error 429 retry_after=1 times=2]]            the model's API fails; for ever without times
 //	[[hang]] [[drop times=1]]                      silence for ever; the connection breaks in mid text

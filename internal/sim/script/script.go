@@ -71,7 +71,7 @@ func (s Script) Responses() [][]Step {
 // CallsTool says whether st is a tool call, which ends the model's response.
 func CallsTool(st Step) bool {
 	switch st.(type) {
-	case Tool, Write, Request, Call:
+	case Tool, Write, Request, Call, Background:
 		return true
 	}
 	return false

@@ -50,6 +50,13 @@ type APIError struct {
 	Message    string
 }
 
+// Background runs Command with the agent's shell tool, which does not wait for its end. When it has ended the agent takes
+// a turn of its own, and says Chunks. Claude's live sessions only.
+type Background struct {
+	Command string
+	Chunks  []string
+}
+
 // Sleep is a pause.
 type Sleep struct{ For time.Duration }
 
@@ -127,6 +134,7 @@ func (Write) step()       {}
 func (Call) step()        {}
 func (Question) step()    {}
 func (APIError) step()    {}
+func (Background) step()  {}
 func (Sleep) step()       {}
 func (Hang) step()        {}
 func (Drop) step()        {}
