@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,12 +96,15 @@ func TestASessionIsResetWhenItWasIdle(t *testing.T) {
 
 func TestWhatAnAgentSaysAfterATaskInTheBackgroundArrivesOnce(t *testing.T) {
 	town := surroundings(t, nil)
-	town.serve()
+	d := town.serve()
 	town.say(`[[background "sleep 1" text="the tests are green"]] [[text "they run"]]`)
 	town.awaitDone(1)
 	town.await("the tests are green")
-	town.stop()
-	town.start()
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	d.exit(t)
+	town.serve()
 	town.say(`[[text "and then"]]`)
 	town.await("and then")
 	if n := town.shown("the tests are green"); n != 1 {
@@ -109,11 +113,13 @@ func TestWhatAnAgentSaysAfterATaskInTheBackgroundArrivesOnce(t *testing.T) {
 }
 
 func TestTheHeartbeatSpeaksUpOnlyWhenThereIsSomething(t *testing.T) {
+	t.Parallel() // a minute is the shortest interval there is
 	for name, c := range map[string]struct {
 		answer string
 		want   int
 	}{"nothing to say": {"HEARTBEAT_OK", 0}, "something": {"the disk is nearly full", 1}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			town := surroundings(t, nil)
 			asked := filepath.Join(t.TempDir(), "asked")
 			town.serve("[agents]", `[heartbeat]
