@@ -16,6 +16,7 @@ import (
 	"ductor/bot/files"
 	"ductor/bot/message"
 	"ductor/bot/outbox"
+	"ductor/bot/silence"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/lang"
@@ -58,10 +59,13 @@ type Options struct {
 	Listener updates.Listener // turns speech into text; nil: users are told how to get one
 	Confirm  bool             // users confirm what was heard
 
-	Lang lang.Printer // of everything that users read
+	Lang  lang.Printer            // of everything that users read
+	Quiet func(at time.Time) bool // messages that remind make no sound then; nil: never
 
 	Outbox outbox.Options
 	Cards  card.Options // what they are made of is filled in
+
+	Silence time.Duration // of an agent, after which the chat is told; 0 for never
 
 	Log    *slog.Logger     // nil discards
 	Now    func() time.Time // of what people read; nil means time.Now
@@ -130,7 +134,12 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
 	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = turnButtons{o.Lang}, client.Scrubber(), o.Lang, b.log
 	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang,
-		approvals: approval.New(approval.Options{Messages: b.messages, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now})}
+		approvals: approval.New(approval.Options{
+			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now,
+		}),
+		silence: silence.New(silence.Options{
+			Messages: b.messages, Stop: turnButtons{o.Lang}.Stop, After: o.Silence, Quiet: o.Quiet, Lang: o.Lang,
+		})}
 	return b, nil
 }
 
@@ -217,7 +226,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
-		approvals: b.chat.approvals, queue: b.chat.queue, books: books{b.opts.Jobs, b.opts.Sessions, b.files, b.opts.Projects, b.opts.Steps}, confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases,
+		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence, books: books{b.opts.Jobs, b.opts.Sessions, b.files, b.opts.Projects, b.opts.Steps}, confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases,
 	}, o).router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)

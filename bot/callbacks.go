@@ -15,6 +15,7 @@ import (
 	"ductor/bot/project"
 	"ductor/bot/render"
 	"ductor/bot/sessions"
+	"ductor/bot/silence"
 	"ductor/bot/steps"
 	"ductor/bot/tgapi"
 	"ductor/bot/transcript"
@@ -74,6 +75,7 @@ type screens struct {
 	restarts  *restarts
 	queue     *queueCards
 	heard     *transcript.Screen
+	silence   *silence.Watcher
 	pages
 	steps *steps.Screen
 }
@@ -111,6 +113,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, notices, err = c.session(ctx, p, what)
 	case files.Action:
 		text, notices, err = c.file(ctx, p, what)
+	case silence.Action:
+		text, err = c.silence.Press(ctx, p.By.Conversation, p.Message, what)
 	case transcript.Action:
 		text, err = c.transcript(ctx, p, what)
 	case actSteer:

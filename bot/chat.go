@@ -8,6 +8,7 @@ import (
 	"ductor/bot/cron"
 	"ductor/bot/files"
 	"ductor/bot/message"
+	"ductor/bot/silence"
 	"ductor/bot/tgapi"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -20,6 +21,7 @@ type Chat struct {
 	queue     *queueCards
 	messages  *message.Messages
 	files     *files.Sender // nil: no files of projects are sent
+	silence   *silence.Watcher
 	approvals *approval.Screen
 	lang      lang.Printer
 }
@@ -39,11 +41,14 @@ func (c *Chat) ShowApproval(a orchestrator.Approval) {
 }
 
 // Card opens the message that grows for a turn. Nothing is sent yet.
-func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card { return c.files.After(t, c.cards.Open(t)) }
+func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card {
+	return c.silence.Watch(t, c.files.After(t, c.cards.Open(t)))
+}
 
 // Reopen opens the card of a turn that the previous process was showing; see orchestrator.Chat.
 func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
-	return c.files.After(t, c.cards.Reopen(ctx, t))
+	c.silence.Forget(t.ID, t.Prompt.Conversation)
+	return c.silence.Watch(t, c.files.After(t, c.cards.Reopen(ctx, t)))
 }
 
 // Queued shows that a turn waits.
@@ -56,6 +61,7 @@ func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 
 // Redeliver shows the outcome of a turn that ended before the chat showed it whole.
 func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
+	c.silence.Forget(t.ID, t.Prompt.Conversation)
 	if err := c.cards.Redeliver(ctx, t); err != nil {
 		return err
 	}

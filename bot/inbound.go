@@ -12,6 +12,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/project"
 	"ductor/bot/sessions"
+	"ductor/bot/silence"
 	"ductor/bot/steps"
 	"ductor/bot/tgapi"
 	"ductor/bot/transcript"
@@ -27,6 +28,7 @@ type parts struct {
 	voice     voice
 	approvals *approval.Screen
 	queue     *queueCards
+	silence   *silence.Watcher
 	books
 	random   io.Reader         // of nonces
 	aliases  map[string]string // of models
@@ -85,7 +87,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	h.callbacks = &callbacks{
 		desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log,
 		screens: screens{
-			approvals: p.approvals, restarts: h.restarts, queue: p.queue, heard: heard, pages: all,
+			approvals: p.approvals, restarts: h.restarts, queue: p.queue, silence: p.silence, heard: heard, pages: all,
 			steps: &steps.Screen{Steps: p.steps, Lang: o.Lang},
 		},
 	}

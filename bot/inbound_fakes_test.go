@@ -79,6 +79,12 @@ func (v *voiceFake) Remove(id orchestrator.ConversationID, message int) {
 	v.signs = append(v.signs, fmt.Sprintf("remove %s %d", id.Key(), message))
 }
 
+func (v *voiceFake) Tidy(chat int64, message int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.signs = append(v.signs, fmt.Sprintf("tidy %d %d", chat, message))
+}
+
 func (v *voiceFake) Say(id orchestrator.ConversationID, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

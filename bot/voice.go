@@ -30,6 +30,8 @@ type voice interface {
 	// remove deletes a user's message that no other user may read, or asks for that where we may not. It does
 	// not wait.
 	Remove(id orchestrator.ConversationID, message int)
+	// tidy deletes a message of which no user needs to know, if the bot may. It does not wait.
+	Tidy(chat int64, message int)
 	// say sends what cannot be stored before. It does not wait.
 	Say(id orchestrator.ConversationID, text string)
 	// slowed says how Telegram slows a chat down.
@@ -115,6 +117,13 @@ func (v *outVoice) Remove(id orchestrator.ConversationID, message int) {
 			return err
 		}, v.missed("deletion", id))
 	})
+}
+
+func (v *outVoice) Tidy(chat int64, message int) {
+	v.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(chat), Priority: outbox.Housekeeping, Key: "tidy/" + strconv.Itoa(message), Idempotent: true,
+		Run: func(ctx context.Context) error { return v.client.Delete(ctx, chat, message) },
+	}, v.missed("deletion", orchestrator.ConversationID{Chat: chat}))
 }
 
 func (v *outVoice) Say(id orchestrator.ConversationID, text string) {

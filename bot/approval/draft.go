@@ -21,6 +21,7 @@ type draft struct {
 	Until    time.Time             `json:"until,omitzero"`    // the end of that wait
 	Updates  []int64               `json:"updates,omitempty"` // the last that took effect
 	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text, so the approval can be allowed
+	Pinned   int                   `json:"pinned,omitempty"`  // the message that is pinned; 0 for none
 }
 
 // wordsPatience is how long an approval waits for words: a later message is a prompt.

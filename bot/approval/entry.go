@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/outbox"
@@ -18,15 +19,24 @@ import (
 // the chat shows that.
 type entry struct {
 	// These never change.
-	id      orchestrator.ApprovalID
-	conv    orchestrator.ConversationID
-	log     *slog.Logger
-	message *message.Message
-	notice  *message.Message // says that message may be missing, if it is unknown whether that arrived
+	id       orchestrator.ApprovalID
+	conv     orchestrator.ConversationID
+	log      *slog.Logger
+	message  *message.Message
+	notice   *message.Message // says that message may be missing, if it is unknown whether that arrived
+	reminder *message.Message // of message, while the approval waits
 
 	approval orchestrator.Approval
 	draft    draft
 	loaded   bool // draft is what the journal has
+	pinned   pinned
+	timer    *time.Timer // of the reminder; nil if none is to come
+}
+
+// pinned is what the screen knows of the pin of an approval's message. The lock of Screen guards it.
+type pinned struct {
+	asked   int  // the message of which a pin was asked for
+	refused bool // Telegram does not let the bot pin here
 }
 
 // keyPrefix is what the keys of the messages of approvals begin with.
@@ -53,6 +63,7 @@ func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	}
 	e.message = s.open(e, "", s.content)
 	e.notice = s.open(e, "/notice", s.missing)
+	e.reminder = s.open(e, "/reminder", s.reminds)
 	s.entries[a.ID] = e
 	return e
 }
@@ -78,6 +89,9 @@ func (s *Screen) push(e *entry) {
 	if attached {
 		e.message.Update(priority)
 	}
+	if attached && priority == outbox.Housekeeping {
+		e.reminder.Update(priority)
+	}
 }
 
 // called continues after a call: the notice depends on the message, and what is over and shown is forgotten.
@@ -87,9 +101,13 @@ func (s *Screen) called(e *entry, m *message.Message) {
 		e.notice.Update(outbox.Awaited)
 		return
 	}
+	if m == e.message {
+		s.pin(e)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !e.open() && s.entries[e.id] == e {
+		s.scheduleLocked(e)
 		delete(s.entries, e.id)
 	}
 }
@@ -183,6 +201,19 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 
 // change changes the draft of an entry by f, saves it and shows it, unless f returns false.
 func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
+	changed := false
+	d, err := s.keep(ctx, e, func(d *draft) bool {
+		changed = f(d)
+		return changed
+	})
+	if changed && err == nil {
+		s.push(e)
+	}
+	return d, err
+}
+
+// keep is change for what the message does not show.
+func (s *Screen) keep(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {
 	s.mu.Lock()
 	d, questions := e.draft.clone(), e.approval.Questions
 	if !f(&d) {
@@ -198,7 +229,6 @@ func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (d
 	if err != nil {
 		return d, fmt.Errorf("save a draft: %w", err)
 	}
-	s.push(e)
 	return d, nil
 }
 
@@ -229,6 +259,7 @@ func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	}
 	s.mu.Lock()
 	e.approval = a
+	s.scheduleLocked(e)
 	s.mu.Unlock()
 	if e.message.ID() == id {
 		e.message.Believe("")
@@ -249,4 +280,50 @@ func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 		},
 	})
 	other.Update(outbox.Housekeeping)
+}
+
+// remindAfter is when a chat is reminded of an approval that does not expire.
+const remindAfter = 15 * time.Minute
+
+// remindAt is when the chat is reminded of an approval: half of its time is over then.
+func remindAt(a orchestrator.Approval) time.Time {
+	if a.Expires.IsZero() {
+		return a.Asked.Add(remindAfter)
+	}
+	return a.Asked.Add(a.Expires.Sub(a.Asked) / 2)
+}
+
+// scheduleLocked sets the timer of the reminder of an approval that waits, and ends that of one that does not.
+func (s *Screen) scheduleLocked(e *entry) {
+	switch {
+	case !e.open() && e.timer != nil:
+		e.timer.Stop()
+		e.timer = nil
+	case e.open() && e.timer == nil && !e.approval.Asked.IsZero():
+		e.timer = time.AfterFunc(max(remindAt(e.approval).Sub(s.now()), 0), func() { e.reminder.Update(outbox.Awaited) })
+	}
+}
+
+// reminds is what the reminder of an approval shows. It goes with the decision.
+func (s *Screen) reminds(_ context.Context, e *entry) (message.Content, error) {
+	s.mu.Lock()
+	a, shown := e.approval, e.message.ID()
+	s.mu.Unlock()
+	now := s.now()
+	switch {
+	case a.State != orchestrator.ApprovalOpen:
+		return message.Content{Life: message.Goes}, nil
+	case a.WhyClosed(now) != nil, shown == 0: // it ends in a moment, or there is nothing to point to
+		return message.Content{}, outbox.ErrNotNeeded
+	}
+	agent := render.AgentName(s.lang, a.Agent)
+	text := s.lang.Text("approval.reminder", agent)
+	switch {
+	case a.Expires.IsZero():
+	case a.Request == nil:
+		text = s.lang.Text("approval.reminder-of-question", agent, clock(a.Expires))
+	default:
+		text = s.lang.Text("approval.reminder-until", agent, clock(a.Expires))
+	}
+	return message.Content{Text: render.Plain(text), ReplyTo: shown, Silent: s.quiet != nil && s.quiet(now)}, nil
 }

@@ -25,9 +25,18 @@ type Service interface {
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
 }
 
-// Options are what a Screen is made of.
+// Pins pins messages in chats, without a sound. *tgapi.Client is one.
+type Pins interface {
+	Pin(ctx context.Context, chat int64, message int) error
+	Unpin(ctx context.Context, chat int64, message int) error
+}
+
+// Options are what a Screen is made of. Outbox, Pins and Quiet may be nil.
 type Options struct {
 	Messages *message.Messages
+	Outbox   *outbox.Outbox // Pins goes through it
+	Pins     Pins
+	Quiet    func(at time.Time) bool // reminders make no sound then
 	Journal  Journal
 	Lang     lang.Printer
 	Log      *slog.Logger
@@ -42,6 +51,9 @@ type Screen struct {
 	lang     lang.Printer
 	log      *slog.Logger
 	now      func() time.Time
+	out      *outbox.Outbox
+	pins     Pins                 // nil: nothing is pinned
+	quiet    func(time.Time) bool // nil: never
 
 	mu      sync.Mutex
 	service Service // nil before Attach
@@ -53,6 +65,7 @@ type Screen struct {
 func New(o Options) *Screen {
 	return &Screen{
 		messages: o.Messages, journal: o.Journal, lang: o.Lang, log: o.Log, now: o.Now,
+		out: o.Outbox, pins: o.Pins, quiet: o.Quiet,
 		entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string),
 	}
 }
@@ -78,6 +91,7 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
 	e.approval = a
+	s.scheduleLocked(e)
 	s.mu.Unlock()
 	s.push(e)
 }

@@ -63,6 +63,7 @@ type Post struct {
 	ReplyTo int
 	Silent  bool
 	Edits   int
+	Pinned  bool
 	deleted bool
 }
 
@@ -226,6 +227,30 @@ func (w *Chat) Delete(_ context.Context, _ int64, message int) error {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	w.posts[message].deleted = true
+	if f == LostAfter {
+		return fault(tgapi.UnknownFault)
+	}
+	return nil
+}
+
+// Pin pins a message.
+func (w *Chat) Pin(_ context.Context, _ int64, message int) error { return w.pin("pin", message) }
+
+// Unpin unpins a message.
+func (w *Chat) Unpin(_ context.Context, _ int64, message int) error { return w.pin("unpin", message) }
+
+func (w *Chat) pin(method string, message int) error {
+	f := w.Begin(method)
+	if err := f.Fails(); err != nil {
+		return err
+	}
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	p := w.posts[message]
+	if p == nil || p.deleted {
+		return fault(tgapi.BadRequest)
+	}
+	p.Pinned = method == "pin"
 	if f == LostAfter {
 		return fault(tgapi.UnknownFault)
 	}

@@ -142,6 +142,7 @@ var badRequests = []struct {
 	kind FaultKind
 }{
 	{"message is not modified", NotModified},
+	{"chat_not_modified", NotModified}, // it is pinned already
 	{"message to edit not found", MessageGone},
 	{"message can't be edited", MessageGone},
 	{"message_id_invalid", MessageGone},

@@ -11,6 +11,8 @@ import (
 // gate is the one check of the allowlist. Not safe for concurrent use.
 type gate struct {
 	allow    Allow
+	me       Identity
+	tidy     func(chat int64, message int) // deletes a message that says that we pinned one
 	refusals *refusals
 	log      *slog.Logger
 }
@@ -48,9 +50,15 @@ func (g *gate) admits(w *wireUpdate) bool {
 	return false
 }
 
-// strip keeps only the id of an update that is not admitted: strangers may not fill the disk.
+// strip keeps only the id of an update that is not admitted: strangers may not fill the disk. Telegram tells us when we
+// pin a message, by a message to the chat that is deleted.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
-	if w, ok := g.read(u); ok && g.admits(&w) {
+	w, ok := g.read(u)
+	switch {
+	case !ok:
+	case w.Message != nil && w.Message.Pinned != nil && g.me.wrote(w.Message):
+		g.tidy(w.Message.Chat.ID, w.Message.ID)
+	case g.admits(&w):
 		return u
 	}
 	return orchestrator.Update{ID: u.ID}

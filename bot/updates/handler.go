@@ -51,6 +51,8 @@ type Signs interface {
 	React(id orchestrator.ConversationID, message int, emoji string, delay time.Duration)
 	// Say sends a text that cannot be stored before.
 	Say(id orchestrator.ConversationID, text string)
+	// Tidy deletes a message of which no user needs to know, if the bot may.
+	Tidy(chat int64, message int)
 }
 
 // Journal keeps what came in until it is handled.

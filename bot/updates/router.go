@@ -82,8 +82,15 @@ func NewRouter(o RouterOptions) *Router {
 	return &Router{
 		me: o.Me, meaning: meaning{trigger: o.Trigger, abortWords: o.AbortWords, listens: o.Listener != nil},
 		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
-		gate: newGate(o.Allow, o.Now, o.Log), follower: newFollower(), uploads: o.Uploads, lang: o.Lang, log: o.Log,
+		gate: gateOf(o), follower: newFollower(), uploads: o.Uploads, lang: o.Lang, log: o.Log,
 	}
+}
+
+func gateOf(o RouterOptions) *gate {
+	g := newGate(o.Allow, o.Now, o.Log)
+	g.me = o.Me
+	g.tidy = func(chat int64, message int) { o.Signs.Tidy(chat, message) }
+	return g
 }
 
 // Stop starts no further handlers and waits for those that run until ctx ends; then it cancels them. What was not done

@@ -63,6 +63,7 @@ type wireMessage struct {
 	ViaBot       *wireUser       `json:"via_bot"` // the inline bot that made the message
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 	MigratedTo   int64           `json:"migrate_to_chat_id"`
+	Pinned       *wireMessage    `json:"pinned_message"`
 }
 
 type wireUser struct {

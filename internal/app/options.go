@@ -43,6 +43,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg), Log: log,
 		Aliases: map[string]string{}, SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
+		Quiet: quietHour(cfg), Silence: cfg.Notify.Silence,
 	}
 	for name, a := range cfg.Models {
 		o.Aliases[name] = a.Use
@@ -166,11 +167,8 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Servers: a.toolServers,
 
 		Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long,
-		QuietHour: func(at time.Time) bool {
-			_, quiet := schedule.QuietUntil(cfg.Notify.QuietFrom, cfg.Notify.QuietTo, at, time.Local)
-			return quiet
-		},
-		QueueMax: cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
+		QuietHour: quietHour(cfg),
+		QueueMax:  cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		OnFailure: conversation.OnFailure{
@@ -186,6 +184,14 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		o.Summarizer = &handoff.Summarizer{Store: a.db, Side: a.side(), Model: model, Wait: summaryWait}
 	}
 	return o
+}
+
+// quietHour says whether messages make no sound at a moment.
+func quietHour(cfg config.Config) func(at time.Time) bool {
+	return func(at time.Time) bool {
+		_, quiet := schedule.QuietUntil(cfg.Notify.QuietFrom, cfg.Notify.QuietTo, at, time.Local)
+		return quiet
+	}
 }
 
 func (a *App) side() side.Client {

@@ -112,6 +112,7 @@ func (c *Config) checkDurations(p *problems) {
 		{"stream.idle", c.Stream.Idle, 0, time.Minute},
 		{"stream.status_after", c.Stream.StatusAfter, 0, time.Hour},
 		{"notify.long", c.Notify.Long, time.Second, day},
+		{"notify.silence", c.Notify.Silence, 0, day},
 		{"queue.merge_window", c.Queue.MergeWindow, 0, 10 * time.Second},
 		{"queue.album_window", c.Queue.AlbumWindow, 0, 10 * time.Second},
 		{"sessions.idle_reset", c.Sessions.IdleReset, 0, 3650 * day},

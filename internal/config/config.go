@@ -75,6 +75,7 @@ type Stream struct {
 type Notify struct {
 	Mode      string        `toml:"mode"`       // "always", "long" or "never"
 	Long      time.Duration `toml:"long"`       // of a turn
+	Silence   time.Duration `toml:"silence"`    // of an agent
 	QuietFrom string        `toml:"quiet_from"` // "15:04"
 	QuietTo   string        `toml:"quiet_to"`
 }
@@ -313,7 +314,7 @@ func defaults() Config {
 			SentenceEnds: true, ParagraphEnds: true,
 			Footer: []string{"model", "time"}, StatusAfter: 2 * time.Second,
 		},
-		Notify: Notify{Mode: "long", Long: time.Minute},
+		Notify: Notify{Mode: "long", Long: time.Minute, Silence: 5 * time.Minute},
 		Queue:  Queue{Max: 10, MergeWindow: 700 * time.Millisecond, AlbumWindow: 700 * time.Millisecond},
 		Sessions: Sessions{
 			HandoffTokens: 8000,

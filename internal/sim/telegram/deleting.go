@@ -71,8 +71,12 @@ func (s *Server) pinChatMessage(q *request) (any, *Error) {
 	if m == nil {
 		return nil, badRequest("message to pin not found")
 	}
+	if m.Pinned {
+		return nil, badRequest("CHAT_NOT_MODIFIED")
+	}
 	m.Pinned = true
-	s.service(m.chat, nil, "pinned a message", map[string]any{"pinned_message": m})
+	note := s.service(m.chat, nil, "pinned a message", map[string]any{"pinned_message": m})
+	s.push("message", note.wire()) // the original tells a bot of its own pins
 	return true, nil
 }
 

@@ -1,0 +1,77 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"ductor/bot/outbox"
+	"ductor/bot/tgapi"
+)
+
+// pinAfter is how long an approval waits before it is pinned: most are decided sooner.
+const pinAfter = 10 * time.Second
+
+// pin has the chat pin an approval that waits, and unpin one that does not.
+func (s *Screen) pin(e *entry) {
+	if s.pins == nil {
+		return
+	}
+	id := e.message.ID()
+	s.mu.Lock()
+	open, delay := e.open(), pinAfter
+	wanted := open && id != 0 && e.pinned.asked != id && !e.pinned.refused || !open && e.draft.Pinned != 0
+	if open {
+		e.pinned.asked = id
+	} else {
+		delay = 0
+	}
+	s.mu.Unlock()
+	if !wanted {
+		return
+	}
+	s.out.Go(context.Background(), outbox.Call{
+		Chat: outbox.ChatOf(e.conv.Chat), Priority: outbox.Housekeeping, Key: fmt.Sprint(keyPrefix, e.id, "/pin/", open), Delay: delay, Idempotent: true,
+		Run: func(ctx context.Context) error { return s.makePin(ctx, e, id, open) },
+	}, func(err error) {
+		if err != nil {
+			e.log.Debug("an approval was not pinned or unpinned", "err", err)
+		}
+	})
+}
+
+// makePin pins or unpins. The journal has that a message is pinned before it is, so that the next process unpins it.
+func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error {
+	s.mu.Lock()
+	open, was := e.open(), e.draft.Pinned
+	s.mu.Unlock()
+	switch {
+	case pin && open && id == e.message.ID():
+		if err := s.notePin(ctx, e, id); err != nil {
+			return err
+		}
+		err := s.pins.Pin(ctx, e.conv.Chat, id)
+		if tgapi.FaultOf(err).Kind == tgapi.BadRequest {
+			s.mu.Lock()
+			e.pinned.refused = true
+			s.mu.Unlock()
+			return s.notePin(ctx, e, 0)
+		}
+		return err
+	case !pin && !open && was != 0:
+		if err := s.pins.Unpin(ctx, e.conv.Chat, was); err != nil && tgapi.FaultOf(err).Kind != tgapi.BadRequest {
+			return err
+		}
+		return s.notePin(ctx, e, 0)
+	}
+	return outbox.ErrNotNeeded
+}
+
+// notePin records which message is pinned; 0 for none.
+func (s *Screen) notePin(ctx context.Context, e *entry, id int) error {
+	_, err := s.keep(ctx, e, func(d *draft) bool {
+		d.Pinned = id
+		return true
+	})
+	return err
+}

@@ -1,0 +1,162 @@
+package silence
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/bot/bottest"
+	"ductor/bot/message"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// card is a card that shows nothing.
+type card struct{}
+
+func (card) Show(cli.Event)                                     {}
+func (card) Finish(context.Context, orchestrator.Outcome) error { return nil }
+func (card) Leave(context.Context)                              {}
+
+var here = orchestrator.ConversationID{Chat: 7}
+
+func turnOf() orchestrator.Turn {
+	return orchestrator.Turn{ID: "t1", Agent: "claude", Prompt: orchestrator.Prompt{Conversation: here, Message: 3}}
+}
+
+// rig has a chat and a journal that outlive processes.
+type rig struct {
+	chat    *bottest.Chat
+	journal *bottest.Journal
+	quiet   bool
+}
+
+func watching(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, &rig{chat: bottest.NewChat(t), journal: bottest.NewJournal()}) })
+}
+
+func (r *rig) life(t *testing.T, f func(w *Watcher)) {
+	out, log := bottest.NewOutbox(), slog.New(slog.DiscardHandler)
+	f(New(Options{
+		Messages: message.New(out, r.chat, r.journal, lang.Printer{}, log), Stop: bottest.Buttons{}.Stop, After: 5 * time.Minute,
+		Quiet: func(time.Time) bool { return r.quiet },
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := out.Drain(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// An agent that is silent for five minutes gets one notice, which goes when it says something.
+func TestASilentAgentGetsOneNotice(t *testing.T) {
+	watching(t, func(t *testing.T, r *rig) {
+		r.life(t, func(w *Watcher) {
+			c := w.Watch(turnOf(), card{})
+			c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "npm test"})
+			after(4 * time.Minute)
+			c.Show(cli.TextDelta{Text: "x"})
+			after(4 * time.Minute)
+			if n := r.chat.Count(""); n != 0 {
+				t.Fatalf("%d calls for an agent that is not silent", n)
+			}
+			after(2 * time.Minute)
+			posts := r.chat.Visible()
+			if len(posts) != 1 || posts[0].ReplyTo != 3 || posts[0].Silent || r.chat.Text() != "🔇 Claude has been silent for 5 min. It may be thinking, or it may be stuck.\nRunning: Bash npm test\n[⏳ Wait]" {
+				t.Fatalf("the chat shows\n%s", r.chat.Text())
+			}
+			c.Show(cli.ToolEnded{ID: "1"})
+			after(time.Hour)
+			if r.chat.Text() != "" || r.chat.Count("send") != 1 {
+				t.Errorf("%d messages, the chat shows\n%s", r.chat.Count("send"), r.chat.Text())
+			}
+			if err := c.Finish(t.Context(), orchestrator.Outcome{}); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// An agent that waits for its user, or a turn that waits for a pause to end, is not silent.
+func TestAnAgentThatWaitsIsNotSilent(t *testing.T) {
+	watching(t, func(t *testing.T, r *rig) {
+		r.life(t, func(w *Watcher) {
+			c := w.Watch(turnOf(), card{})
+			c.Show(cli.ApprovalAsked{ID: "a"})
+			c.Show(cli.ApprovalAsked{ID: "b"})
+			c.Show(cli.ApprovalWithdrawn{ID: "a"})
+			after(time.Hour)
+			c.Show(cli.ApprovalWithdrawn{ID: "b"})
+			c.Show(cli.Status{Kind: cli.StatusPaused, Detail: "again in 20 min"})
+			after(time.Hour)
+			c.Show(cli.Status{Kind: cli.StatusWaiting, Detail: "waits for memory"})
+			after(time.Hour)
+			if n := r.chat.Count(""); n != 0 {
+				t.Errorf("%d calls, the chat shows\n%s", n, r.chat.Text())
+			}
+			_ = c.Finish(t.Context(), orchestrator.Outcome{})
+		})
+	})
+}
+
+// The Wait button removes the notice for good. Pressed elsewhere, or for another turn, it does nothing.
+func TestWait(t *testing.T) {
+	watching(t, func(t *testing.T, r *rig) {
+		r.life(t, func(w *Watcher) {
+			c := w.Watch(turnOf(), card{})
+			after(6 * time.Minute)
+			for _, press := range []struct {
+				in    orchestrator.ConversationID
+				below int
+				turn  string
+			}{{orchestrator.ConversationID{Chat: 8}, 1, "t1"}, {here, 2, "t1"}, {here, 1, "t2"}} {
+				if answer, err := w.Press(t.Context(), press.in, press.below, press.turn); err != nil || !strings.Contains(answer, "no longer") {
+					t.Errorf("a press on %v says %q, %v", press, answer, err)
+				}
+			}
+			after(time.Second)
+			if len(r.chat.Visible()) != 1 {
+				t.Fatal("a press elsewhere removed the notice")
+			}
+			if answer, err := w.Press(t.Context(), here, 1, "t1"); err != nil || answer != "I wait for it." {
+				t.Errorf("the press says %q, %v", answer, err)
+			}
+			after(time.Hour)
+			c.Show(cli.TextDelta{Text: "x"})
+			after(time.Hour)
+			if r.chat.Text() != "" || r.chat.Count("send") != 1 {
+				t.Errorf("%d messages, the chat shows\n%s", r.chat.Count("send"), r.chat.Text())
+			}
+			_ = c.Finish(t.Context(), orchestrator.Outcome{})
+		})
+	})
+}
+
+// The notice goes with the end of the turn, also of one that ended after ductor did.
+func TestTheEndOfASilentTurn(t *testing.T) {
+	watching(t, func(t *testing.T, r *rig) {
+		r.quiet = true
+		r.life(t, func(w *Watcher) {
+			c := w.Watch(turnOf(), card{})
+			after(6 * time.Minute)
+			c.Leave(t.Context())
+		})
+		if posts := r.chat.Visible(); len(posts) != 1 || !posts[0].Silent {
+			t.Fatalf("the chat shows\n%s", r.chat.Text())
+		}
+		r.life(t, func(w *Watcher) { w.Forget("t1", here) })
+		if r.chat.Text() != "" {
+			t.Errorf("the chat shows\n%s", r.chat.Text())
+		}
+	})
+}
