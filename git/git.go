@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"ductor/cli"
@@ -28,10 +29,15 @@ type Environments interface {
 }
 
 // Git runs git. Safe for concurrent use.
-type Git struct{ envs Environments }
+type Git struct {
+	envs Environments
+
+	mu    sync.Mutex
+	locks map[string]*sync.Mutex // of working trees in which snapshots are made
+}
 
 // New makes a Git.
-func New(envs Environments) *Git { return &Git{envs} }
+func New(envs Environments) *Git { return &Git{envs: envs, locks: map[string]*sync.Mutex{}} }
 
 // Place is a directory in an environment.
 type Place struct {

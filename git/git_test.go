@@ -2,6 +2,7 @@ package git_test
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,13 @@ import (
 	"ductor/orchestrator"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m) }
+// Each check of a property runs some sixty processes. -rapid.checks overrides how often they are tried.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "12"); err != nil {
+		panic(err)
+	}
+	clitest.Main(m)
+}
 
 type host struct{ launcher cli.Launcher }
 

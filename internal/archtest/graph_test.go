@@ -31,7 +31,7 @@ var imports = map[string][]string{
 	"mcp/relay":         {},
 	"docker":            {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
 	"docker/dockertest": {},
-	"git":               {"cli", "cli/turn", "orchestrator"},
+	"git":               {"cli", "cli/turn", "lang", "orchestrator"},
 	"docker/homes":      {},
 	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/card", "bot/approval", "bot/cron", "bot/files", "bot/menu", "bot/message", "bot/sessions", "bot/silence", "bot/steps", "bot/project", "bot/transcript", "bot/updates", "lang"},
 	"bot/outbox":        {"orchestrator"},

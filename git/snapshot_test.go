@@ -1,0 +1,267 @@
+package git_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"ductor/git"
+	"ductor/orchestrator"
+)
+
+// look is a working tree as it is: each file with its mode and what it holds, what is ignored included, and what git thinks of it.
+func (r *repo) look() map[string]string {
+	r.t.Helper()
+	seen := map[string]string{}
+	err := filepath.WalkDir(r.at.Dir, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(r.at.Dir, path)
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == ".git":
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content := ""
+		if info.Mode()&fs.ModeSymlink != 0 {
+			content, err = os.Readlink(path)
+		} else {
+			var data []byte
+			data, err = os.ReadFile(path)
+			content = string(data)
+		}
+		seen[name] = fmt.Sprintf("%v %q", info.Mode(), content)
+		return err
+	})
+	r.must(err)
+	index, err := os.ReadFile(filepath.Join(r.at.Dir, ".git/index"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.t.Fatal(err)
+	}
+	seen["the index"] = string(index)
+	seen["what git says"] = r.sh("app", "git stash list; cat .git/HEAD; git for-each-ref refs/heads refs/tags refs/stash; GIT_OPTIONAL_LOCKS=0 git status --porcelain 2>/dev/null")
+	return seen
+}
+
+func (r *repo) open() *git.Repo {
+	r.t.Helper()
+	repo, err := r.git.Open(r.t.Context(), r.at)
+	r.must(err)
+	return repo
+}
+
+// around runs a script as a turn would be, and gives what it changed.
+func (r *repo) around(script string) []git.Change {
+	r.t.Helper()
+	repo, ctx := r.open(), r.t.Context()
+	before, err := repo.Snapshot(ctx, git.BeforeTurn)
+	r.must(err)
+	r.sh("app", script)
+	after, err := repo.Snapshot(ctx, git.AfterTurn)
+	r.must(err)
+	changes, err := repo.Changes(ctx, before, after)
+	r.must(err)
+	return changes
+}
+
+// reverse are the changes that bring back what changes revert.
+func reverse(changes []git.Change) (back []git.Change) {
+	for _, c := range changes {
+		back = append(back, git.Change{Path: c.Path, Old: c.New, New: c.Old})
+	}
+	return back
+}
+
+// crowd has every kind of file, an index that is neither HEAD nor the working tree, a stash and a merge that conflicts.
+const crowd = `
+	mkdir -p dir/deep build; echo two > dir/deep/two.txt; printf 'a\000b' > data.bin; printf '#!/bin/sh\n' > run.sh; chmod +x run.sh; ln -s a.txt link; ln -s nowhere dangling
+	printf 'one\r\ntwo\n' > mixed.txt; printf '$Id$\n' > ident.txt; echo large > big.lfs; echo forced > forced.log
+	printf '*.log\nbuild/\n' > .gitignore; printf '* text=auto\n*.txt text eol=crlf ident\n*.lfs filter=lfs\n' > .gitattributes
+	git config filter.lfs.clean false; git config filter.lfs.smudge false; git config core.autocrlf true; git config core.fileMode false
+	git -c filter.lfs.clean=cat add -A 2>/dev/null; git -c filter.lfs.clean=cat add -f forced.log; git commit -qm crowd
+	printf 'one\r\ntwo\n' > mixed.txt
+	git init -q sub; (cd sub; git config user.name A; git config user.email a@b; echo s > s.txt; git add .; git commit -qm s); git init -q unborn; echo u > unborn/u
+	echo stashed > a.txt; git stash -q; echo staged > a.txt; git add a.txt; echo worked >> a.txt; echo new > new.txt; git add -N new.txt; git rm -q --cached dir/deep/two.txt
+	echo untracked > un\ tracked.txt; echo é > 'é"	x'; echo obj > build/obj; echo log > x.log; mkdir 'glob*'; echo g > 'glob*/[a]'`
+
+// A turn that touches every kind of file is undone exactly, and the undoing too: contents, modes, links and the index, byte by byte.
+func TestUndoRestoresTheExactTree(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", crowd)
+	before := r.look()
+	changes := r.around(`echo x >> a.txt; rm dir/deep/two.txt; mv data.bin moved.bin; chmod -x run.sh; chmod +x ident.txt; rm link; ln -s run.sh link; rm dangling; echo file > dangling
+		printf 'one\ntwo\r\n' > mixed.txt; echo changed > big.lfs; echo more >> forced.log; rm 'un tracked.txt'; echo e > 'é"	x'; echo deep > dir/deeper; mkdir -p made/by/turn; echo m > made/by/turn/m
+		rm ident.txt; mkdir ident.txt; echo in > ident.txt/in; rm -r 'glob*'; echo g > 'glob*'; echo fresh > new.txt; : > empty`)
+	after := r.look()
+	if len(changes) < 18 {
+		t.Errorf("only %d changes: %+v", len(changes), changes)
+	}
+	repo, ctx := r.open(), t.Context()
+	for range 2 {
+		r.must(repo.Restore(ctx, changes))
+		if d := cmp.Diff(before, r.look()); d != "" {
+			t.Fatalf("undone, it differs:\n%s", d)
+		}
+		r.must(repo.Restore(ctx, changes)) // once more changes nothing
+		if d := cmp.Diff(before, r.look()); d != "" {
+			t.Fatalf("undone twice, it differs:\n%s", d)
+		}
+		r.must(repo.Restore(ctx, reverse(changes)))
+		if d := cmp.Diff(after, r.look()); d != "" {
+			t.Fatalf("done again, it differs:\n%s", d)
+		}
+	}
+}
+
+// What changed since is not overwritten: it is named, and all stays as it is. What others changed in other files stays, too.
+func TestUndoRefusesWhatChangedSince(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `echo b > b.txt; echo '*.o' > .gitignore`)
+	changes := r.around(`echo x > a.txt; echo y > c.txt; rm b.txt`)
+	r.sh("app", `echo mine > a.txt; echo other > other.txt`)
+	before, repo := r.look(), r.open()
+	var differs *git.Differs
+	if err := repo.Restore(t.Context(), changes); !errors.As(err, &differs) || fmt.Sprint(differs.Paths) != "[a.txt]" {
+		t.Errorf("a file that changed: %v", err)
+	}
+	r.sh("app", `mkdir b.txt; echo o > b.txt/x.o; echo x > a.txt`)
+	if err := repo.Restore(t.Context(), changes); !errors.Is(err, git.ErrInTheWay) {
+		t.Errorf("an ignored file in the way: %v", err)
+	}
+	r.sh("app", `rm -r b.txt; echo mine > a.txt`)
+	if d := cmp.Diff(before, r.look()); d != "" {
+		t.Errorf("a refusal changed files:\n%s", d)
+	}
+	r.sh("app", `echo x > a.txt`)
+	r.must(repo.Restore(t.Context(), changes))
+	if got := r.sh("app", `cat a.txt b.txt other.txt; ls`); got != "one\nb\nother\na.txt\nb.txt\nother.txt\n" {
+		t.Errorf("the files are %q", got)
+	}
+}
+
+// Snapshots need no commit, survive the collection of garbage, and are seen by nothing that lists branches, tags or changes.
+func TestSnapshotsOfARepositoryWithoutCommits(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `rm -rf .git; git init -q -b main; echo staged > s; git add s`)
+	before, ctx := r.look(), t.Context()
+	repo := r.open()
+	tree, err := repo.Snapshot(ctx, git.BeforeTurn)
+	r.must(err)
+	r.must(repo.Keep(ctx, "turns/1", tree))
+	if d := cmp.Diff(before, r.look()); d != "" {
+		t.Errorf("a snapshot changed something:\n%s", d)
+	}
+	r.sh("app", `git gc -q --prune=now; echo x > s; rm a.txt; git branch -a; test -z "$(git log --all 2>&1 | grep -v fatal)"`)
+	kept, err := repo.Kept(ctx, "turns/1")
+	if err != nil || kept != tree {
+		t.Errorf("it keeps %q, %v", kept, err)
+	}
+	after, err := repo.Snapshot(ctx, git.AfterTurn)
+	r.must(err)
+	changes, err := repo.Changes(ctx, kept, after)
+	r.must(err)
+	r.must(repo.Restore(ctx, changes))
+	if d := cmp.Diff(before, r.look()); d != "" {
+		t.Errorf("undone, it differs:\n%s", d)
+	}
+	r.must(repo.Forget(ctx, "turns/1", "turns/2"))
+	if kept, err := repo.Kept(ctx, "turns/1"); err != nil || kept != "" {
+		t.Errorf("it still keeps %q, %v", kept, err)
+	}
+	r.sh("", "mkdir none")
+	if _, err := r.git.Open(ctx, git.Place{Dir: filepath.Join(filepath.Dir(r.at.Dir), "none")}); !errors.Is(err, orchestrator.ErrNoRepository) {
+		t.Errorf("no repository: %v", err)
+	}
+}
+
+// A file that a turn has ignored is still looked at after it; before the next turn it is not.
+func TestIgnoredFilesAreLeftAlone(t *testing.T) {
+	r := newRepo(t)
+	r.sh("app", `echo keep > keep.txt; echo '*.log' > .gitignore; echo l > x.log`)
+	changes := r.around(`echo changed > keep.txt; printf 'keep.txt\n*.log\n' > .gitignore; echo changed > x.log`)
+	names := ""
+	for _, c := range changes {
+		names += c.Path + " "
+	}
+	if names != ".gitignore keep.txt " {
+		t.Errorf("it changed %s", names)
+	}
+	r.must(r.open().Restore(t.Context(), changes))
+	if got := r.sh("app", "cat keep.txt x.log"); got != "keep\nchanged\n" {
+		t.Errorf("the files are %q", got)
+	}
+	r.around("printf 'keep.txt\n' > .gitignore")
+	if changes := r.around("echo again > keep.txt"); len(changes) != 0 {
+		t.Errorf("an ignored file changed: %+v", changes)
+	}
+}
+
+// A process that is killed leaves a lock, which does not keep later snapshots from being made.
+func TestALeftLockIsTakenAway(t *testing.T) {
+	r := newRepo(t)
+	r.around("true")
+	r.sh("app", "touch .git/ductor/index.lock")
+	if changes := r.around("echo x > a.txt"); len(changes) != 1 || changes[0].Added != 1 || changes[0].Removed != 1 {
+		t.Errorf("it changed %+v", changes)
+	}
+}
+
+// Whatever users and turns do to files, in whatever order: each turn can be undone to exactly what was before it.
+func TestAnyTurnIsUndoneExactly(t *testing.T) {
+	r := newRepo(t)
+	names := []string{"a", "b", "d/a", "d/e/b", "x.log", "s p"}
+	rapid.Check(t, func(t *rapid.T) {
+		edits := func(label string) string {
+			script := ":"
+			for range rapid.IntRange(0, 4).Draw(t, label) {
+				name := "'" + rapid.SampledFrom(names).Draw(t, "name") + "'"
+				script += "\n" + strings.NewReplacer("NAME", name, "N", fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "text"))).Replace(rapid.SampledFrom([]string{
+					`rm -rf NAME; mkdir -p "$(dirname NAME)"; echo N > NAME`, `rm -rf NAME`, `rm -rf NAME; mkdir -p "$(dirname NAME)"; ln -s N NAME`, `test -L NAME || chmod +x NAME 2>/dev/null || :`,
+					`git add NAME 2>/dev/null || :`, `git commit -qm N NAME >/dev/null 2>&1 || :`, `rm -rf NAME; mkdir -p NAME; printf 'a\r\nN' > NAME/in`, `rm -rf d; echo d > d`, `echo 'x.log' > .gitignore`,
+				}).Draw(t, "edit"))
+			}
+			return strings.ReplaceAll(script, "mkdir -p", "rm -f d 2>/dev/null || :; mkdir -p")
+		}
+		r.sh("app", edits("by the user"))
+		before := r.look()
+		change := edits("by the agent")
+		changes := r.around(change)
+		index := r.look()["the index"]
+		if err := r.open().Restore(r.t.Context(), changes); err != nil {
+			if errors.Is(err, git.ErrInTheWay) {
+				t.Skip()
+			}
+			t.Fatal(err)
+		}
+		after := r.look()
+		if after["the index"] != index {
+			t.Error("undoing changed the index")
+		}
+		for _, seen := range []map[string]string{before, after} {
+			delete(seen, "the index")
+			delete(seen, "what git says") // the agent may have committed
+			if strings.Contains(seen[".gitignore"], "x.log") || strings.Contains(change, ".gitignore") {
+				delete(seen, "x.log")
+				delete(seen, "x.log/in")
+			}
+		}
+		if d := cmp.Diff(before, after); d != "" {
+			t.Errorf("undone, it differs:\n%s", d)
+		}
+	})
+}
