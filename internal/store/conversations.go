@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ductor/cli"
@@ -15,12 +16,12 @@ import (
 
 // Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
-	c, err := sqlite.One(ctx, db.file, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools
+	c, err := sqlite.Kept(ctx, db.file, sqlite.Source{Name: string(id.Key()), Tables: []string{"conversations"}}, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	c.ID = id
+	c.ID, c.Tools.Only, c.Tools.Denied = id, slices.Clone(c.Tools.Only), slices.Clone(c.Tools.Denied)
 	return c, wrap(fmt.Sprintf("load conversation %s", id.Key()), err)
 }
 
@@ -31,7 +32,7 @@ func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation,
 		return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
 	}
 	err = db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools)
+		_, err := t.ExecRow(string(c.ID.Key()), `INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools)
 			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 	"unicode"
@@ -26,7 +27,7 @@ func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
 		if err := t.insertSession(s); err != nil {
 			return err
 		}
-		_, err := t.Exec(`INSERT INTO conversations (chat, topic, session) VALUES (?, ?, ?)
+		_, err := t.ExecRow(string(s.Conversation.Key()), `INSERT INTO conversations (chat, topic, session) VALUES (?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session`,
 			s.Conversation.Chat, s.Conversation.Topic, string(s.ID))
 		return err
@@ -35,7 +36,7 @@ func (db *DB) CreateSession(ctx context.Context, s orchestrator.Session) error {
 }
 
 func (t tx) insertSession(s orchestrator.Session) error {
-	_, err := t.Exec(`INSERT INTO sessions (id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens)
+	_, err := t.ExecRow(string(s.ID), `INSERT INTO sessions (id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		string(s.ID), s.Conversation.Chat, s.Conversation.Topic, int64(s.Person), s.Title, s.Dir,
 		millis(s.Created), millis(s.Used), s.Messages, s.CostUSD, s.Tokens)
@@ -52,11 +53,17 @@ func (t tx) insertSession(s orchestrator.Session) error {
 
 // Session returns ErrNoSession for an id that is not there. AgentSessions is never nil.
 func (db *DB) Session(ctx context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
-	s, err := sqlite.One(ctx, db.file, scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, string(id))
+	s, err := sqlite.Kept(ctx, db.file, keptSession(id), scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, string(id))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = orchestrator.ErrNoSession
 	}
+	s.AgentSessions = maps.Clone(s.AgentSessions)
 	return s, wrap(fmt.Sprintf("load session %s", id), err)
+}
+
+// keptSession is a session with the agents' own ids.
+func keptSession(id orchestrator.SessionID) sqlite.Source {
+	return sqlite.Source{Name: string(id), Tables: []string{"sessions", "agent_sessions"}}
 }
 
 // SetAgentSession records the own id of an agent in an environment for a session; an empty id forgets it. ErrNoSession for a
@@ -103,11 +110,11 @@ func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at ti
 
 func (t tx) setAgentSession(id orchestrator.SessionID, of orchestrator.AgentEnv, own cli.AgentSessionID) error {
 	if own == "" {
-		_, err := t.Exec(`DELETE FROM agent_sessions WHERE session = ? AND agent = ? AND sandbox = ?`,
+		_, err := t.ExecRow(string(id), `DELETE FROM agent_sessions WHERE session = ? AND agent = ? AND sandbox = ?`,
 			string(id), string(of.Agent), string(of.Sandbox))
 		return err
 	}
-	_, err := t.Exec(`INSERT INTO agent_sessions (session, agent, sandbox, id) VALUES (?, ?, ?, ?)
+	_, err := t.ExecRow(string(id), `INSERT INTO agent_sessions (session, agent, sandbox, id) VALUES (?, ?, ?, ?)
 		ON CONFLICT (session, agent, sandbox) DO UPDATE SET id = excluded.id`,
 		string(id), string(of.Agent), string(of.Sandbox), string(own))
 	return err

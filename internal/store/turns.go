@@ -187,7 +187,7 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 		if err != nil || session == "" {
 			return err
 		}
-		_, err = t.Exec(`UPDATE sessions SET used = max(used, ?), messages = messages + 1, cost_usd = cost_usd + ?,
+		_, err = t.ExecRow(session, `UPDATE sessions SET used = max(used, ?), messages = messages + 1, cost_usd = cost_usd + ?,
 			tokens = tokens + ? WHERE id = ?`, millis(ended), o.CostUSD, o.Usage.Total(), session)
 		return err
 	}))

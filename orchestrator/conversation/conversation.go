@@ -34,6 +34,7 @@ type conversation struct {
 	// showing has what gives up to show the outcome of a turn, for each that the chat does not show yet.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once the delivery of the last outcome was tried
+	last    lastTurn        // of whoever runs a turn
 }
 
 // startState says whether queued turns may start.
@@ -51,6 +52,14 @@ type waiting struct {
 	// inherited says that the previous process may have opened the card of the turn.
 	inherited bool
 	after     <-chan struct{} // closed when it may run; nil: at once
+}
+
+// lastTurn is the turn that ended last in a session, and how many the session had then: any other number says that there are
+// turns that this process did not see.
+type lastTurn struct {
+	session orchestrator.SessionID
+	had     int
+	by      orchestrator.AgentEnv
 }
 
 // running is a turn that runs. It never changes.

@@ -47,6 +47,7 @@ func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored 
 		if err := e.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
 			log.Error("mark turn delivered", "err", err)
 		}
+		_, _ = e.opts.Store.Session(ctx, t.Session) // the next prompt finds it in memory
 	})
 	if t.Outcome.State == orchestrator.TurnAborted { // who stopped it wants what is next
 		return

@@ -121,8 +121,8 @@ func wording(p orchestrator.Prompt) (string, []cli.Image) {
 
 // handOff puts before a prompt what the agent missed of the session, and shows the user how much that is. What does not fit is
 // summarized where a model is configured for that; it is shortened if that fails.
-func (e *Engine) handOff(ctx, keep context.Context, s orchestrator.Session, t orchestrator.Turn, req *cli.Request, show func(cli.Event)) error {
-	turns, err := e.missed(keep, s, t.AgentEnv())
+func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestrator.Session, t orchestrator.Turn, req *cli.Request, show func(cli.Event)) error {
+	turns, err := e.missed(keep, c.last, s, t.AgentEnv())
 	if err != nil {
 		return err
 	}
@@ -162,12 +162,15 @@ func (e *Engine) addContext(req *cli.Request, show func(cli.Event)) {
 const mostMissed = 1000
 
 // missed lists what was said in a session while an agent was not there: all of it, when it has no session of its own in its
-// environment, else what followed its last turn.
-func (e *Engine) missed(ctx context.Context, s orchestrator.Session, who orchestrator.AgentEnv) ([]orchestrator.Turn, error) {
+// environment, else what followed its last turn. last is read from the store where it is not of this session.
+func (e *Engine) missed(ctx context.Context, last lastTurn, s orchestrator.Session, who orchestrator.AgentEnv) ([]orchestrator.Turn, error) {
 	if s.Messages == 0 {
 		return nil, nil
 	}
 	own := s.AgentSessions[who]
+	if own != "" && last == (lastTurn{s.ID, s.Messages, who}) {
+		return nil, nil
+	}
 	if own != "" {
 		last, err := e.opts.Store.History(ctx, s.ID, 1)
 		if err != nil {

@@ -47,6 +47,7 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	}
 	outcome.Steps = e.keepSteps(keep, t, asking.steps.Steps())
 	e.conclude(keep, c, t, outcome, begun, card, log)
+	c.last = lastTurn{t.Session, asking.session.Messages + 1, t.AgentEnv()}
 }
 
 // keepSteps stores the steps of a turn, beside the commit that records its outcome, and says how many there are.
@@ -173,7 +174,7 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	}
 	var result cli.Result
 	if left != cli.RemainsRun { // else it was told already
-		err := e.handOff(ctx, keep, a.session, t, &req, show)
+		err := e.handOff(ctx, keep, c, a.session, t, &req, show)
 		result.Err = cli.AsFailure(t.Agent, err)
 	}
 	if result.Err == nil {
@@ -182,7 +183,7 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && ctx.Err() == nil {
 		// The agent refused before it read the prompt, so asking again asks once.
 		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Text("turn.session-lost")})
-		result = e.askFresh(ctx, keep, t, req, show)
+		result = e.askFresh(ctx, keep, c, t, req, show)
 	}
 	requests.Drain()
 	if !result.Detached {
@@ -195,7 +196,7 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	return hide.result(result)
 }
 
-func (e *Engine) askFresh(ctx, keep context.Context, t orchestrator.Turn, req cli.Request, show func(cli.Event)) cli.Result {
+func (e *Engine) askFresh(ctx, keep context.Context, c *conversation, t orchestrator.Turn, req cli.Request, show func(cli.Event)) cli.Result {
 	if err := e.opts.Store.SetAgentSession(keep, t.Session, t.AgentEnv(), ""); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
@@ -205,7 +206,7 @@ func (e *Engine) askFresh(ctx, keep context.Context, t orchestrator.Turn, req cl
 	}
 	req.Resume = ""
 	req.Prompt, _ = wording(t.Prompt)
-	if err := e.handOff(ctx, keep, session, t, &req, show); err != nil {
+	if err := e.handOff(ctx, keep, c, session, t, &req, show); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	return e.opts.Gateway.Run(ctx, t.Agent, req, show)

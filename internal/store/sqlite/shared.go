@@ -119,6 +119,7 @@ func (w *writer) begin(t *Tx) error {
 // rollBack ends the transaction without its writes. Those that share it are made again in the next one.
 func (w *writer) rollBack(t *Tx) error {
 	w.shared.open.Store(false)
+	w.kept.change(everyTable, "")
 	_, err := t.Exec("ROLLBACK")
 	return err
 }

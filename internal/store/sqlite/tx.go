@@ -52,15 +52,32 @@ type Tx struct {
 	w   *writer
 }
 
-func (t *Tx) stmt(query string) (*sql.Stmt, error) {
-	if s, ok := t.w.stmts[query]; ok {
-		return s, nil
+// prepared is a statement and the table that it changes.
+type prepared struct {
+	stmt    *sql.Stmt
+	changes string
+}
+
+func (t *Tx) prepare(query string) (prepared, error) {
+	if p, ok := t.w.stmts[query]; ok {
+		return p, nil
 	}
 	s, err := t.w.conn.PrepareContext(t.ctx, query)
-	if err == nil {
-		t.w.stmts[query] = s
+	if err != nil {
+		return prepared{}, err
 	}
-	return s, err
+	p := prepared{s, changedBy(query)}
+	t.w.stmts[query] = p
+	return p, nil
+}
+
+// stmt is a statement that is about to run.
+func (t *Tx) stmt(query string) (*sql.Stmt, error) {
+	p, err := t.prepare(query)
+	if err == nil {
+		t.w.kept.change(p.changes, "")
+	}
+	return p.stmt, err
 }
 
 func (t *Tx) run(query string, args []any) (sql.Result, error) {

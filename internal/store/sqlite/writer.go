@@ -17,7 +17,8 @@ type writer struct {
 	token    chan struct{}
 	pool     *sql.DB
 	conn     *sql.Conn
-	stmts    map[string]*sql.Stmt
+	stmts    map[string]prepared
+	kept     *kept
 	log      *walLog // nil where SQLite itself brings every commit to the disk
 	disk     *disk
 	shared   shared
@@ -35,7 +36,7 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 	if err != nil {
 		return nil, errors.Join(damaged(err), pool.Close())
 	}
-	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]*sql.Stmt), disk: newDisk()}
+	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]prepared), kept: newKept(), disk: newDisk()}
 	if err := w.prepare(ctx, schema); err != nil {
 		return nil, errors.Join(err, conn.Close(), pool.Close())
 	}
@@ -217,8 +218,8 @@ func (w *writer) close() error {
 	if w.log != nil {
 		errs = append(errs, w.log.close())
 	}
-	for _, s := range w.stmts {
-		errs = append(errs, s.Close())
+	for _, p := range w.stmts {
+		errs = append(errs, p.stmt.Close())
 	}
 	return errors.Join(append(errs, w.conn.Close(), w.pool.Close())...)
 }

@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A row that is kept is the row of the file, whatever was written, shared, refused and taken back since it was read.
+func TestLawKeptRowsAreThoseOfTheFile(t *testing.T) {
+	refused := errors.New("refused")
+	db := newDB(t)
+	ctx := t.Context()
+	rapid.Check(t, func(rt *rapid.T) {
+		for step := range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			name := rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "name")
+			content := []byte(fmt.Sprint(step))
+			change := rapid.SampledFrom([]func(*Tx) error{
+				func(tx *Tx) error {
+					_, err := tx.ExecRow(name, `INSERT INTO items (name, content) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET content = excluded.content`, name, content)
+					return err
+				},
+				func(tx *Tx) error { _, err := tx.Exec(`UPDATE items SET content = ?`, content); return err },
+				func(tx *Tx) error {
+					_, err := tx.ExecRow(name, `DELETE FROM items WHERE name = ?`, name)
+					return err
+				},
+				func(tx *Tx) error {
+					var changed string
+					err := tx.Row(`UPDATE items SET content = ? WHERE name = ? RETURNING name`, []any{content, name}, &changed)
+					if errors.Is(err, sql.ErrNoRows) {
+						err = nil
+					}
+					return err
+				},
+			}).Draw(rt, "change")
+			write := rapid.SampledFrom([]func(func(*Tx) error) error{
+				func(f func(*Tx) error) error { return db.WriteSoon(ctx, f) },
+				func(f func(*Tx) error) error { return db.WriteLazily(ctx, f) },
+			}).Draw(rt, "write")
+			how := rapid.SampledFrom([]string{"made", "refused", "taken back"}).Draw(rt, "how")
+			err := write(func(tx *Tx) error {
+				err := change(tx)
+				switch how {
+				case "refused":
+					return errors.Join(err, refused)
+				case "taken back":
+					_, back := tx.Exec("ROLLBACK")
+					return errors.Join(err, back, refused)
+				}
+				return err
+			})
+			if err != nil && !errors.Is(err, refused) {
+				rt.Fatal(err)
+			}
+			for _, name := range []string{"a", "b"} {
+				const query = `SELECT content FROM items WHERE name = ?`
+				want, wantErr := One(ctx, db, Value[string], query, name)
+				got, gotErr := Kept(ctx, db, Source{Name: name, Tables: []string{"items"}}, Value[string], query, name)
+				if got != want || errors.Is(gotErr, sql.ErrNoRows) != errors.Is(wantErr, sql.ErrNoRows) {
+					rt.Fatalf("%s is kept as %q (%v), and is %q (%v)", name, got, gotErr, want, wantErr)
+				}
+			}
+		}
+	})
+}
+
+// A statement is known by the table that it changes; one that is not understood changes all.
+func TestChangedBy(t *testing.T) {
+	for query, table := range map[string]string{
+		"INSERT INTO a (x) VALUES (1) ON CONFLICT DO UPDATE SET x = 2": "a",
+		"insert or ignore into A VALUES (1)":                           "a",
+		"\n\tUPDATE a SET x = (SELECT y FROM b)":                       "a",
+		"DELETE FROM a WHERE x IN (SELECT x FROM b)":                   "a",
+		"REPLACE INTO a VALUES (1)":                                    "a",
+		"SELECT x FROM a":                                              "",
+		"BEGIN IMMEDIATE":                                              "",
+		"ROLLBACK TO share":                                            "",
+		"WITH b AS (SELECT 1) INSERT INTO a SELECT * FROM b":           everyTable,
+		"ALTER TABLE a ADD COLUMN y":                                   everyTable,
+	} {
+		if got := changedBy(query); got != table {
+			t.Errorf("%q changes %q, want %q", query, got, table)
+		}
+	}
+}
