@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -60,21 +61,60 @@ func (b *bench) prepare(program string) (err error) {
 	if b.scratch, err = filepath.EvalSymlinks(b.scratch); err != nil {
 		return err
 	}
-	copied := filepath.Join(b.scratch, "ductor")
 	if program == "" {
-		if program = beside(); program == "" {
-			out, err := exec.Command("go", "build", "-o", copied, "ductor/cmd/ductor").CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("build ductor, since none is beside this program (-ductor names one): %w: %s", err, out)
-			}
-			return nil
+		program = beside()
+	}
+	if program == "" {
+		program, err = b.build()
+		if err != nil {
+			return err
 		}
 	}
-	data, err := os.ReadFile(program)
+	if err := copyProgram(program, filepath.Join(b.scratch, programs[0])); err != nil {
+		return err
+	}
+	err = copyProgram(filepath.Join(filepath.Dir(program), programs[1]), filepath.Join(b.scratch, programs[1]))
+	if errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintln(b.progress, "there is no ductor-runner beside it: ductor is its own runner")
+		return nil
+	}
+	return err
+}
+
+// programs are the names of the files whose processes are ductor's.
+var programs = [...]string{"ductor", "ductor-runner"}
+
+// build builds this module's programs, and gives the path of ductor.
+func (b *bench) build() (string, error) {
+	dir := filepath.Join(b.scratch, "built")
+	for _, name := range programs {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), "ductor/cmd/"+name)
+		cmd.Env = os.Environ()
+		if name != programs[0] {
+			cmd.Env = append(cmd.Env, "CGO_ENABLED=0") // as docs/install.md says
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("build ductor, since none is beside this program (-ductor names one): %w: %s", err, out)
+		}
+	}
+	return filepath.Join(dir, programs[0]), nil
+}
+
+// copyProgram copies a file as installers do, in pieces. What is written by one call lies in the cache in units of up to 2 MB,
+// and newer kernels map such a unit as a whole when one byte of it is used.
+func copyProgram(from, to string) (err error) {
+	in, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("read the ductor to measure: %w", err)
 	}
-	return os.WriteFile(copied, data, 0o700)
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	if err != nil {
+		return fmt.Errorf("copy the ductor to measure: %w", err)
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = io.CopyBuffer(struct{ io.Writer }{out}, struct{ io.Reader }{in}, make([]byte, 32<<10))
+	return err
 }
 
 // beside is the ductor in the directory of this program, if there is one.

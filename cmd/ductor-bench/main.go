@@ -47,7 +47,7 @@ func beChild() {
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("ductor-bench", flag.ContinueOnError)
 	flags.SetOutput(errs)
-	program := flags.String("ductor", "", "the `program` to measure (default: ductor beside this one, else the one of this module)")
+	program := flags.String("ductor", "", "the `program` to measure, with the ductor-runner beside it (default: ductor beside this one, else those of this module)")
 	rounds := flags.Int("rounds", 3, "how often each row is measured; the best counts")
 	only := flags.String("only", "", "measure this `row` alone")
 	long := flags.Bool("long", false, "measure the rows that take minutes too")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processes are those of the bot without the agents: all that run its program.
+// processes are those of the bot without the agents: all that run its programs.
 func (s *setup) processes() ([]int, error) {
 	if s.bot == floorBot {
 		return []int{s.cmd.Process.Pid}, nil
@@ -24,7 +25,8 @@ func (s *setup) processes() ([]int, error) {
 	}
 	var pids []int
 	for _, link := range links {
-		if program, err := os.Readlink(link); err != nil || program != s.program {
+		program, err := os.Readlink(link)
+		if err != nil || filepath.Dir(program) != filepath.Dir(s.program) || !slices.Contains(programs[:], filepath.Base(program)) {
 			continue // another program, or a process that is gone
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))

@@ -30,7 +30,7 @@ type setup struct {
 	srv     *telegram.Server
 	watch   *watcher
 	dir     string
-	program string // ductor, in this directory
+	program string // ductor; ductor-runner is beside it, or ductor is its own runner
 	sizes   sizes
 	cmd     *exec.Cmd
 	ended   context.Context // ends when the bot does

@@ -81,7 +81,7 @@ type Options struct {
 	Log     *slog.Logger
 	Scrub   *tgapi.Scrubber
 	Version string         // for the log
-	Runner  runner.Options // how the runner is started
+	Runner  runner.Options // how the runner is started; without a command as environment.HostRunner says
 }
 
 // Build constructs what ductor consists of, from the store up. Until Run, only the sender of cards runs.
@@ -92,10 +92,13 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 			a.Close()
 		}
 	}()
-	if err = endSupervised(ctx, cfg, opts.Runner); err != nil {
+	if len(a.Runner.Command) == 0 {
+		a.Runner = environment.HostRunner(ctx, a.Log)
+	}
+	if err = endSupervised(ctx, cfg, a.Runner); err != nil {
 		return nil, err
 	}
-	if a.host, err = openHost(cfg, opts.Runner, a.Log); err != nil {
+	if a.host, err = openHost(cfg, a.Runner, a.Log); err != nil {
 		return nil, err
 	}
 	if a.envs, err = environment.Open(cfg, a.Log); err != nil {

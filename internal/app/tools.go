@@ -55,10 +55,12 @@ func (a *App) toolServers(in orchestrator.ConversationID, env orchestrator.Agent
 		server.Path, server.Args = docker.ToolProgram(relay.Verb)
 		return []cli.ToolServer{server}
 	}
-	var err error
-	if server.Path, err = os.Executable(); err != nil {
-		a.Log.Warn("agents get no tools of ductor", "err", fmt.Errorf("find this program: %w", err))
-		return nil
+	if server.Path = a.Runner.SmallProgram(); server.Path == "" {
+		var err error
+		if server.Path, err = os.Executable(); err != nil {
+			a.Log.Warn("agents get no tools of ductor", "err", fmt.Errorf("find this program: %w", err))
+			return nil
+		}
 	}
 	server.Args, server.Env[relay.DirVar] = []string{relay.Verb}, a.cfg.Storage.Dir
 	return []cli.ToolServer{server}

@@ -1,14 +1,17 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -23,6 +26,8 @@ type Options struct {
 	Program string
 	// Upgrade has a runner of another build replaced by one of this build, in place, at the first connection.
 	Upgrade bool
+
+	file *os.File // of the command's program; see Small
 }
 
 const (
@@ -321,4 +326,59 @@ func (c *Client) end(ctx context.Context, id string, op op) error {
 		return fmt.Errorf("%s run %s: %w", op, id, err)
 	}
 	return nil
+}
+
+const (
+	// versionVerb has a program of Inside print its version of the protocol.
+	versionVerb = "version"
+	versionWait = 5 * time.Second
+)
+
+// Small gives the options that start runners of this machine by the small program in a file, which takes a quarter of the
+// memory that ductor's own does. They name it by a descriptor that stays open, so that they start that very program also
+// when the file was replaced. A file that is not there or speaks another version gives an error.
+func Small(ctx context.Context, path string) (Options, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Options{}, err
+	}
+	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())
+	if err := speaksOurs(ctx, program); err != nil {
+		return Options{}, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return Options{Command: []string{program, run}, file: f}, nil
+}
+
+// speaksOurs says why a program speaks not our version, nil if it does.
+func speaksOurs(ctx context.Context, program string) error {
+	ctx, cancel := context.WithTimeout(ctx, versionWait)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, versionVerb)
+	cmd.Dir, cmd.Env = "/", runnerEnv()
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("ask its version: %w", err)
+	}
+	version, err := strconv.Atoi(string(bytes.TrimSpace(out)))
+	if err == nil && version != Version {
+		err = &VersionError{Client: Version, Runner: version}
+	}
+	return err
+}
+
+// SmallProgram is the path of the file that Small was given; empty for other options.
+func (o Options) SmallProgram() string {
+	if o.file == nil {
+		return ""
+	}
+	return o.file.Name()
+}
+
+// titled puts the name of a runner's program before its arguments, for users who list processes.
+func titled(args []string) []string {
+	name := "ductor"
+	if len(args) > 0 && args[0] == run {
+		name = "ductor-runner"
+	}
+	return append([]string{name}, args...)
 }

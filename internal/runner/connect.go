@@ -182,7 +182,7 @@ func (c *Client) spawn(ctx context.Context) error {
 		return errors.Join(err, theirs.Close())
 	}
 	defer null.Close()
-	args := append(append([]string{"ductor"}, c.opts.Command[1:]...), "root="+c.dir)
+	args := append(titled(c.opts.Command[1:]), "root="+c.dir)
 	pid, err := syscall.ForkExec(c.opts.Command[0], args, &syscall.ProcAttr{
 		Dir: "/", Env: runnerEnv(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})

@@ -42,7 +42,7 @@ const (
 	run     = "run" // Main
 )
 
-// Inside does what a program inside of a container is for. args are a verb and root=DIR; Hold takes program=ID too, see Main. It
+// Inside does what a program inside of a container is for, and what Small wants of one beside ductor. args are a verb and root=DIR; Hold takes program=ID too, see Main. It
 // returns an exit code.
 func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 	small()
@@ -54,6 +54,8 @@ func Inside(args []string, in io.Reader, out, complaints io.Writer) int {
 		err = connect(args, in, out)
 	case run:
 		err = serve(args)
+	case versionVerb:
+		_, err = fmt.Fprintln(out, Version)
 	}
 	if err != nil {
 		fmt.Fprintln(complaints, args[0]+":", err)
@@ -114,7 +116,7 @@ func startHeld(args []string, inputs *keptInputs) (pid int, err error) {
 		return 0, fmt.Errorf("make a socket: %w", err)
 	}
 	defer unix.Close(pair[1])
-	pid, err = syscall.ForkExec("/proc/self/exe", append(append([]string{"ductor", run}, args...), storeArg(storeFD)), &syscall.ProcAttr{
+	pid, err = syscall.ForkExec("/proc/self/exe", append(append(titled([]string{run}), args...), storeArg(storeFD)), &syscall.ProcAttr{
 		Dir: "/", Env: os.Environ(), Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), null.Fd(), uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

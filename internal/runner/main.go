@@ -265,7 +265,7 @@ func (s *server) upgrade(path string, args []string, program []byte) error {
 			return fmt.Errorf("keep a file: %w", err)
 		}
 	}
-	args = append(append([]string{"ductor"}, args...), "root="+s.dir, fmt.Sprintf("lock=%d", s.lock.Fd()), fmt.Sprintf("listen=%d", f.Fd()))
+	args = append(titled(args), "root="+s.dir, fmt.Sprintf("lock=%d", s.lock.Fd()), fmt.Sprintf("listen=%d", f.Fd()))
 	if s.store != 0 {
 		args = append(args, storeArg(int(s.store)))
 	}

@@ -12,7 +12,7 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "runner":
 			os.Exit(Main(os.Args[2:], os.Stderr))
-		case Hold, run, Connect:
+		case Hold, run, Connect, versionVerb:
 			os.Exit(Inside(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 		}
 	}

@@ -180,12 +180,17 @@ func Owner(cfg config.Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// runnerPath is the path of the program that runs in every container.
+// runnerPath is the path of the program that runs in every container. The launcher reports an empty one when it needs the program.
 func runnerPath(set config.SandboxSetting) string {
-	const name = "ductor-runner"
 	if set.Runner != "" {
 		return set.Runner
 	}
+	return smallProgram()
+}
+
+// smallProgram is the path of ductor-runner, beside ductor or by name; empty where it is not there.
+func smallProgram() string {
+	const name = "ductor-runner"
 	if own, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(own), name)
 		if _, err := os.Stat(beside); err == nil {
@@ -194,7 +199,7 @@ func runnerPath(set config.SandboxSetting) string {
 	}
 	found, err := exec.LookPath(name)
 	if err != nil {
-		return "" // the launcher reports it when it needs the program
+		return ""
 	}
 	return found
 }

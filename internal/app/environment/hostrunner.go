@@ -1,0 +1,23 @@
+package environment
+
+import (
+	"context"
+	"log/slog"
+
+	"ductor/internal/runner"
+)
+
+// HostRunner says how the runner of this machine is started: by ductor-runner where it is there and of this version, otherwise by
+// ductor itself, which does the same in more memory.
+func HostRunner(ctx context.Context, log *slog.Logger) runner.Options {
+	path := smallProgram()
+	if path == "" {
+		return runner.Options{}
+	}
+	options, err := runner.Small(ctx, path)
+	if err != nil {
+		log.Warn("ductor is the runner of its agents, since ductor-runner cannot be; build both of one version", "err", err)
+		return runner.Options{}
+	}
+	return options
+}
