@@ -30,6 +30,9 @@ func livingLines(p lang.Printer, id orchestrator.ConversationID, l cli.Living) [
 	if l.MaxProcesses == 0 && l.Processes == 0 {
 		return lines
 	}
+	for _, why := range l.Resting {
+		lines = append(lines, why.Sentence(p))
+	}
 	parts := []string{p.Text("status.processes", l.Processes)}
 	if l.MaxProcesses > 0 {
 		parts[0] = p.Text("status.processes-of", l.Processes, l.MaxProcesses)

@@ -26,10 +26,11 @@ const (
 	ContextFull    FailureKind = "context-full" // the conversation is longer than the model reads
 	NetworkDown    FailureKind = "network"
 	UnknownModel   FailureKind = "unknown-model"
-	LimitOfTurn    FailureKind = "turn-limit" // max turns or budget reached
-	Refused        FailureKind = "refused"    // the request itself is refused: by the model, or as invalid
-	NoSandbox      FailureKind = "sandbox"    // the sandbox cannot be had or was lost; Reason says what helps
-	NoDirectory    FailureKind = "directory"  // the working directory is gone, or leads outside of the roots
+	LimitOfTurn    FailureKind = "turn-limit"  // max turns or budget reached
+	Refused        FailureKind = "refused"     // the request itself is refused: by the model, or as invalid
+	NoSandbox      FailureKind = "sandbox"     // the sandbox cannot be had or was lost; Reason says what helps
+	NoDirectory    FailureKind = "directory"   // the working directory is gone, or leads outside of the roots
+	FailsOften     FailureKind = "fails-often" // Code turns in a row, Cause is the last; it is left alone until ResetAt
 	UnknownFailure FailureKind = "unknown"
 )
 
@@ -40,8 +41,8 @@ type Failure struct {
 	Agent   Agent
 	Sandbox Sandbox   // where it was to run; empty for this host, or where that is not known
 	Reason  string    // the agent's own sentence, shortened; may be empty
-	ResetAt time.Time // LimitReached: when it ends; zero where unknown
-	Code    int       // Crashed: the exit code, negative for a signal, or CodeUnknown
+	ResetAt time.Time // LimitReached and FailsOften: when it ends; zero where unknown
+	Code    int       // Crashed: the exit code, negative for a signal, or CodeUnknown; FailsOften: how many turns
 	Detail  string    // stderr tail or raw output, shortened
 	Cause   error     // what lies beneath, for errors.Is; may be nil
 }
@@ -116,6 +117,13 @@ func (f *Failure) what(p lang.Printer) string {
 		return p.Text("failure.no-sandbox", agent)
 	case Crashed:
 		return p.Text("failure.crashed", agent, ExitText(p, f.Code))
+	case FailsOften:
+		what := p.Text("failure.often", agent, f.Code, p.Weekday(f.ResetAt.Local()))
+		var last *Failure
+		if errors.As(f.Cause, &last) {
+			what = p.Text("common.because", what, last.what(p))
+		}
+		return what
 	}
 	return f.whatElse(p, agent)
 }

@@ -48,6 +48,8 @@ type MenuEntry struct {
 	Auth   Auth
 	Models []Model // nil when Err is set
 	Err    error   // why no models can be shown
+	// Resting says why the agent is left alone for a while; nil if it is not.
+	Resting *Failure
 }
 
 // AgentState is what is known of one agent before anybody asks it.

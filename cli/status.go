@@ -10,6 +10,7 @@ type Living struct {
 	Waiting      int             // turns that wait until another agent ends
 	Memory       int64           // bytes that the agents and all they started have resident, as far as it is known
 	MaxMemory    int64           // 0 is no limit
+	Resting      []*Failure      // of each agent that is left alone for a while, why
 }
 
 // Of is the session of a conversation that lives; false if it has none.

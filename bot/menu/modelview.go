@@ -124,6 +124,8 @@ func (m *modelMenu) agentsView() tgapi.Page {
 			b.WriteString("\n\n" + m.lang.Text("menu.looking-up", e.Agent))
 		case !naming.Usable(e):
 			fmt.Fprintf(&b, "\n\n%s: %s", e.Agent, unusableBecause(m.lang, e))
+		case e.Resting != nil:
+			b.WriteString("\n\n" + e.Resting.Sentence(m.lang))
 		}
 	}
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
@@ -132,6 +134,9 @@ func (m *modelMenu) agentsView() tgapi.Page {
 func (m *modelMenu) modelsView() tgapi.Page {
 	var b strings.Builder
 	b.WriteString(m.head())
+	if resting := m.entries[m.agent].Resting; resting != nil {
+		b.WriteString(resting.Sentence(m.lang) + "\n\n")
+	}
 	b.WriteString(m.lang.Text("menu.which-model", m.entries[m.agent].Agent))
 	from, to := tgapi.PageBounds(m.page, len(m.models()))
 	var keyboard tgapi.Keyboard

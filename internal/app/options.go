@@ -23,6 +23,7 @@ import (
 	"ductor/internal/roles"
 	"ductor/internal/store"
 	"ductor/orchestrator"
+	"ductor/orchestrator/circuit"
 	"ductor/orchestrator/consult"
 	"ductor/orchestrator/conversation"
 	"ductor/orchestrator/files"
@@ -174,6 +175,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		OnFailure: conversation.OnFailure{
 			Limits:  orchestrator.LimitPolicy(cfg.Recovery.RateLimited),
 			Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter, Jobs: a.jobs(),
+			Breakers: circuit.New(cfg.Recovery.Failures, time.Now),
 		},
 		Now: time.Now, NewID: newID, Logger: a.Log,
 	}

@@ -95,10 +95,11 @@ var imports = map[string][]string{
 	"scripts/together":      {},
 
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/secrets"},
-	"orchestrator/conversation": {"cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/handoff", "orchestrator/steps", "cli", "internal/secrets"},
+	"orchestrator/conversation": {"cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps", "cli", "internal/secrets"},
 	"orchestrator/files":        {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
 	"orchestrator/side":         {"orchestrator", "cli", "internal/secrets"},
 	"orchestrator/consult":      {"lang", "orchestrator", "orchestrator/side", "cli"},
+	"orchestrator/circuit":      {"cli"},
 	"orchestrator/steps":        {"orchestrator", "cli"},
 	"orchestrator/handoff":      {"internal/rooted", "orchestrator", "orchestrator/side", "cli"},
 	"orchestrator/sessions":     {"orchestrator", "cli"},

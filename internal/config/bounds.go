@@ -71,6 +71,7 @@ func (c *Config) checkNumbers(p *problems) {
 		{"queue.max", c.Queue.Max, 1, 1000},
 		{"sessions.handoff_tokens", c.Sessions.HandoffTokens, 0, 1_000_000},
 		{"recovery.retries", c.Recovery.Retries, 0, 10},
+		{"recovery.failures", c.Recovery.Failures, 0, 100},
 		{"agents.max_live", c.Agents.MaxLive, 0, 256},
 		{"agents.max_memory_mb", c.Agents.MaxMemoryMB, 0, 1 << 20},
 		{"storage.uploads_max_mb", c.Storage.UploadsMaxMB, 1, 20},

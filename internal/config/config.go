@@ -101,6 +101,7 @@ type Recovery struct {
 	RateLimited string        `toml:"rate_limited"` // "ask", "wait" or "handoff"
 	Retries     int           `toml:"retries"`      // of a turn whose model is overloaded
 	RetryAfter  time.Duration `toml:"retry_after"`  // the pause before the first; it doubles
+	Failures    int           `toml:"failures"`     // turns that an agent fails in a row before it is left alone for a while; 0 for never
 }
 
 // Agents is which agents there are and how long they may take.
@@ -319,7 +320,7 @@ func defaults() Config {
 		Sessions: Sessions{
 			HandoffTokens: 8000,
 		},
-		Recovery: Recovery{RateLimited: "ask", Retries: 3, RetryAfter: 15 * time.Second},
+		Recovery: Recovery{RateLimited: "ask", Retries: 3, RetryAfter: 15 * time.Second, Failures: 3},
 		Agents: Agents{
 			Default: agentClaude, Fallback: []string{agentCodex, agentGemini, agentCopilot},
 			IdleLimit: 30 * time.Minute, TurnTimeout: 2 * time.Hour,

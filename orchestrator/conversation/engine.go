@@ -14,6 +14,7 @@ import (
 	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
+	"ductor/orchestrator/circuit"
 	"ductor/orchestrator/handoff"
 )
 
@@ -84,6 +85,7 @@ type OnFailure struct {
 	Retries    int               // of a turn whose model is overloaded
 	RetryAfter time.Duration     // the pause before the first; it doubles
 	Jobs       orchestrator.Jobs // of LimitWait and ActionLater; nil: neither
+	Breakers   *circuit.Breakers // of agents that fail often; nil: none is left alone
 }
 
 // Roles are the roles that conversations can play. They may change at any time. internal/roles implements it.

@@ -74,6 +74,9 @@ func (e *Engine) attempt(ctx, keep context.Context, c *conversation, t *orchestr
 		a, left = next, ""
 	}
 	result.Fallback = result.Fallback || so.repeated
+	if !result.Aborted && !result.Detached && e.life.Err() == nil {
+		e.opts.Breakers.Ended(t.Sandbox, t.Agent, result.Err)
+	}
 	return result, begun
 }
 
@@ -108,28 +111,54 @@ func (e *Engine) follows(ctx context.Context, c *conversation, t orchestrator.Tu
 	}
 	switch e.automatic(f.Kind) {
 	case orchestrator.AutomaticOnce:
-		if so.repeated || result.Fallback || errors.Is(f, cli.ErrStale) {
+		if so.repeated || result.Fallback || errors.Is(f, cli.ErrStale) || !e.opts.Breakers.MayRepeat(t.Sandbox, t.Agent) {
 			return choice{}, false
 		}
 		so.repeated = true
 		return same, true
 	case orchestrator.AutomaticRetries:
-		if so.retries >= e.opts.Retries {
+		if so.retries >= e.opts.Retries || !e.opts.Breakers.MayRepeat(t.Sandbox, t.Agent) {
 			return choice{}, false
 		}
 		so.retries++
 		return same, e.pause(ctx, c, t, result, card, so.retries)
 	case orchestrator.AutomaticSubstitute:
-		other, configured := e.opts.Gateway.Substitute(ctx, t.Sandbox, t.Agent)
-		if so.substituted || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
+		other, ok := e.substitute(ctx, t, t.Agent)
+		if so.substituted || !ok {
 			return choice{}, false
 		}
 		so.substituted = true
-		card.Show(cli.Substituted{By: other, Why: f})
-		own := e.opts.Agents[other]
-		return choice{agent: other, model: own.Model, effort: own.Effort}, true
+		e.opts.Breakers.Ended(t.Sandbox, t.Agent, f)
+		card.Show(cli.Substituted{By: other.agent, Why: f})
+		return other, true
 	}
 	return choice{}, false
+}
+
+// around gives the configured substitute of an agent that is left alone for a while, if a turn may go to it: the turn
+// did not name that agent. One that only reached its limit is left alone where the configuration hands limits over.
+func (e *Engine) around(ctx context.Context, t orchestrator.Turn, who choice) choice {
+	resting := e.opts.Breakers.Open(t.Sandbox, who.agent)
+	limited := resting != nil && resting.Kind == cli.LimitReached
+	if resting == nil || limited && e.opts.Limits != orchestrator.LimitHandOff || t.Again != "" {
+		return who
+	}
+	other, ok := e.substitute(ctx, t, who.agent)
+	if !ok || e.opts.Breakers.Open(t.Sandbox, other.agent) != nil {
+		return who
+	}
+	other.instead = resting
+	return other
+}
+
+// substitute is the configured agent that may run a turn in place of another without being asked for.
+func (e *Engine) substitute(ctx context.Context, t orchestrator.Turn, of cli.Agent) (choice, bool) {
+	other, configured := e.opts.Gateway.Substitute(ctx, t.Sandbox, of)
+	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
+		return choice{}, false
+	}
+	own := e.opts.Agents[other]
+	return choice{agent: other, model: own.Model, effort: own.Effort}, true
 }
 
 // automatic says what follows a kind of failure without asking, as it is configured.

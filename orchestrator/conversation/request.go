@@ -47,6 +47,7 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 	if err != nil {
 		return asking{}, err
 	}
+	who = e.around(ctx, *t, who)
 	if t.Prompt.Rights.OfChat() && e.bypassed(conv) {
 		t.Bypass = conv.BypassUntil
 	}

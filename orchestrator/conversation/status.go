@@ -26,6 +26,7 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 		Permission: e.permissionOf(conv), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
+	st.Live.Resting = e.opts.Breakers.All(in)
 	if e.bypassed(conv) {
 		st.BypassUntil = conv.BypassUntil
 	}
@@ -124,7 +125,11 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 	if err != nil {
 		return nil, err
 	}
-	return e.opts.Gateway.Menu(asking, in), nil
+	entries := e.opts.Gateway.Menu(asking, in)
+	for i := range entries {
+		entries[i].Resting = e.opts.Breakers.Open(in, entries[i].Agent)
+	}
+	return entries, nil
 }
 
 var _ orchestrator.ActiveTurns = (*Engine)(nil)

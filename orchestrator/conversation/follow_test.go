@@ -1,0 +1,156 @@
+package conversation_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/circuit"
+	"ductor/orchestrator/conversation"
+)
+
+// failing has turns of Claude fail, after the event if there is one; other agents answer.
+func failing(kind cli.FailureKind, after cli.Event) func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result {
+	return func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if who != "claude" {
+			return echo(ctx, who, req, emit)
+		}
+		if after != nil {
+			emit(after)
+		}
+		return cli.Result{Err: &cli.Failure{Kind: kind, Agent: who}}
+	}
+}
+
+// openFailing is a house whose Claude fails.
+func openFailing(t testing.TB, kind cli.FailureKind, after cli.Event, change func(*conversation.Options)) *house {
+
+	made := openAt(t, filepath.Join(t.TempDir(), "ductor.db"), func(o *conversation.Options) {
+		o.Retries, o.RetryAfter = 2, time.Millisecond
+		o.Now = time.Now
+		if change != nil {
+			change(o)
+		}
+	})
+	made.agent.reply = failing(kind, after)
+	return made
+}
+
+// What follows a failure without asking, by its kind: and nothing once anything of the turn ran.
+func TestWhatFollowsAFailureWithoutAsking(t *testing.T) {
+	for kind, asked := range map[cli.FailureKind]int{
+		cli.Crashed: 2, cli.TimedOut: 2, cli.Overloaded: 3,
+		cli.LimitReached: 1, cli.NotInstalled: 1, cli.NotLoggedIn: 1, cli.BadOutput: 1, cli.NetworkDown: 1, cli.UnknownModel: 1,
+		cli.ContextFull: 1, cli.Refused: 1, cli.DeniedTools: 1, cli.LimitOfTurn: 1, cli.ResumeFailed: 1, cli.UnknownFailure: 1,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			h := openFailing(t, kind, nil, nil)
+			h.submit(t, here, "hello")
+			h.await(t, "failed hello")
+			if got := len(h.agent.requests()); got != asked {
+				t.Errorf("it was asked %d times, want %d", got, asked)
+			}
+		})
+		for name, ev := range map[string]cli.Event{
+			"text": cli.TextDelta{Text: "half"}, "tool": cli.ToolStarted{ID: "1", Name: "Bash"}, "file": cli.FileChanged{Path: "a"},
+		} {
+			t.Run(string(kind)+" after a "+name, func(t *testing.T) {
+				h := openFailing(t, kind, ev, nil)
+				h.submit(t, here, "hello")
+				h.await(t, "failed hello")
+				if got := len(h.agent.requests()); got != 1 {
+					t.Errorf("it was asked %d times", got)
+				}
+			})
+		}
+	}
+}
+
+// A configured substitute runs what an agent that is not there cannot: unless the message was to that agent.
+func TestASubstituteRunsTheTurn(t *testing.T) {
+	for _, kind := range []cli.FailureKind{cli.NotInstalled, cli.NotLoggedIn} {
+		h := openFailing(t, kind, nil, nil)
+		h.agent.substitute = "codex"
+		h.submit(t, here, "hello")
+		h.await(t, "done hello")
+		if _, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Person: 1, Text: "to you", Updates: []int64{1 << 41}}, orchestrator.Wants{Agent: "claude"}); err != nil {
+			t.Fatal(err)
+		}
+		h.await(t, "failed to you")
+		if got := len(h.agent.requests()); got != 3 {
+			t.Errorf("%s: asked %d times", kind, got)
+		}
+	}
+}
+
+// After turns that fail in a row the substitute answers at once. Who asks for the agent gets it, without repetitions.
+func TestAnAgentThatFailsOftenIsLeftAlone(t *testing.T) {
+	h := openFailing(t, cli.Crashed, nil, func(o *conversation.Options) { o.Breakers = circuit.New(2, time.Now) })
+	first := h.submit(t, here, "one")
+	h.await(t, "failed one")
+	h.submit(t, here, "two")
+	h.await(t, "failed two")
+	if got := len(h.agent.requests()); got != 4 { // each once more
+		t.Fatalf("asked %d times", got)
+	}
+	st, err := h.Status(t.Context(), here)
+	if err != nil || len(st.Live.Resting) != 1 || !strings.Contains(st.Live.Resting[0].Error(), "Claude failed 2 turns in a row and is left alone until") {
+		t.Errorf("the status says %+v, %v", st.Live.Resting, err)
+	}
+	menu, err := h.Menu(t.Context(), here)
+	if err != nil || len(menu) != 1 || menu[0].Resting == nil {
+		t.Errorf("the menu says %+v, %v", menu, err)
+	}
+
+	h.submit(t, here, "three") // there is no substitute: it is tried, once
+	h.await(t, "failed three")
+	h.agent.mu.Lock()
+	h.agent.substitute = "codex"
+	h.agent.mu.Unlock()
+	h.submit(t, here, "four")
+	h.await(t, "done four")
+	h.awaitEnded(t, first.Turn)
+	if _, err := h.Choose(t.Context(), first.Turn, orchestrator.ActionAgain, by(1, here)); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitAsked(t, 7)
+	var agents []string
+	h.agent.mu.Lock()
+	for _, who := range h.agent.agents[4:] {
+		agents = append(agents, string(who))
+	}
+	h.agent.mu.Unlock()
+	if got := strings.Join(agents, " "); got != "claude codex claude" {
+		t.Errorf("asked were %s", got)
+	}
+}
+
+// One that reached its limit is left alone where limits are handed over.
+func TestALimitThatIsKnownIsAvoidedAsConfigured(t *testing.T) {
+	for policy, want := range map[orchestrator.LimitPolicy]string{orchestrator.LimitAsk: "claude claude", orchestrator.LimitHandOff: "claude codex codex"} {
+		h := openFailing(t, cli.LimitReached, nil, func(o *conversation.Options) {
+			o.Breakers, o.Limits = circuit.New(3, time.Now), policy
+		})
+		h.agent.substitute = "codex"
+		h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+			if who == "codex" {
+				return echo(ctx, who, req, emit)
+			}
+			return cli.Result{Err: &cli.Failure{Kind: cli.LimitReached, Agent: who, ResetAt: time.Now().Add(time.Hour)}}
+		}
+		a, b := h.submit(t, here, "one"), h.submit(t, here, "two")
+		h.awaitEnded(t, a.Turn)
+		h.awaitEnded(t, b.Turn)
+		var got []string
+		for _, who := range h.agent.agents {
+			got = append(got, string(who))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: asked were %v", policy, got)
+		}
+	}
+}
