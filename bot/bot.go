@@ -52,6 +52,8 @@ type Options struct {
 	Sessions orchestrator.Sessions // behind /sessions
 	Projects orchestrator.Projects // behind /project
 	Steps    orchestrator.Steps    // behind the Steps buttons
+	Consults orchestrator.Consults // behind /consult, /group and /summarize; nil: no model is asked. Attach gives it too
+	Group    []string              // the models that answer /group; empty chooses some
 	Files    orchestrator.Files    // of projects; nil: none are sent
 
 	FileMarks bool // answers name files that are to be sent
@@ -189,6 +191,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// Attach gives what asks models, which is made after a Bot. Call it before Run.
+func (b *Bot) Attach(consults orchestrator.Consults) { b.opts.Consults = consults }
+
 // PruneUploads removes files that people sent before a time, and returns how many.
 func (b *Bot) PruneUploads(before time.Time) (int, error) { return b.uploads.Prune(before) }
 
@@ -216,6 +221,9 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	b.startMessages()
 	b.chat.approvals.Attach(desk)
+	if b.opts.Consults != nil {
+		desk = asking{desk, b.opts.Consults}
+	}
 	small.Go(func() { b.prepare(ctx) })
 
 	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
@@ -226,7 +234,9 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
-		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence, books: books{b.opts.Jobs, b.opts.Sessions, b.files, b.opts.Projects, b.opts.Steps}, confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases,
+		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
+		books:    books{b.opts.Jobs, b.opts.Sessions, b.files, b.opts.Projects, b.opts.Steps, b.opts.Consults},
+		confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases, group: b.opts.Group,
 	}, o).router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)

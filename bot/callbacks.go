@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
+	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/files"
 	"ductor/bot/menu"
@@ -107,6 +108,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, notices, err = c.cron(ctx, p, what)
 	case project.Action:
 		text, err = c.project(ctx, p, what)
+	case consult.Action:
+		text, err = c.question(ctx, p, what)
 	case steps.Action:
 		text, notices, err = c.showSteps(ctx, p, what)
 	case sessions.Action:

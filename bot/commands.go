@@ -60,6 +60,9 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"put", p.Text("bot.menu-put")},
 		{"project", p.Text("bot.menu-project")},
 		{"cwd", p.Text("bot.menu-cwd")},
+		{"consult", p.Text("bot.menu-consult")},
+		{"group", p.Text("bot.menu-group")},
+		{"summarize", p.Text("bot.menu-summarize")},
 		{"help", p.Text("bot.menu-help")},
 	}
 }
@@ -97,6 +100,8 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.projects.Command), true
 	case "terminal":
 		return c.terminal, true
+	case "consult", "group", "summarize":
+		return c.asks(name)
 	case "cwd":
 		return c.cwd, true
 	case "files", "get", "put":

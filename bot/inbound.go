@@ -3,9 +3,11 @@ package bot
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"io"
 
 	"ductor/bot/approval"
+	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/files"
 	"ductor/bot/menu"
@@ -32,6 +34,7 @@ type parts struct {
 	books
 	random   io.Reader         // of nonces
 	aliases  map[string]string // of models
+	group    []string          // the models that answer /group
 	confirms bool              // users confirm what was heard of their speech
 }
 
@@ -79,7 +82,11 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			return st.Dir, err
 		},
 	})
-	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects}
+	consults := consult.New(consult.Options{
+		Consults: p.consults, Models: menus, Group: p.group, Messages: p.messages, Journal: p.journal, Finish: f.Finish,
+		Beside: func(f func(ctx context.Context)) { h.beside(f) }, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
+	})
+	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		pages: all, uploads: o.Uploads,
@@ -107,7 +114,7 @@ func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.han
 
 // Reply passes a message to the approval, the question or the job that it is for; false if it is a prompt.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
-	return h.decided(ctx, in) || in.ReplyTo != 0 && (h.corrects(ctx, in) || h.changesJob(ctx, in))
+	return h.decided(ctx, in) || in.ReplyTo != 0 && (h.corrects(ctx, in) || h.changesJob(ctx, in) || h.asksOn(ctx, in))
 }
 
 // decided passes a message to the approval or the question that it is for; false if it is for none.

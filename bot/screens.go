@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/files"
 	"ductor/bot/menu"
@@ -16,6 +17,7 @@ type books struct {
 	files    *files.Sender // nil: there are none
 	projects orchestrator.Projects
 	steps    orchestrator.Steps
+	consults orchestrator.Consults
 }
 
 // pages are the screens that commands lead to.
@@ -25,4 +27,5 @@ type pages struct {
 	sessions *sessions.Screen
 	files    *files.Screen // nil: there are none
 	projects *project.Screen
+	consults *consult.Screen
 }

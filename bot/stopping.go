@@ -250,6 +250,7 @@ func abortSentence(p lang.Printer, r orchestrator.AbortReport, err error) string
 	case r.Running:
 		parts = append(parts, p.Text("bot.stopped"))
 	case r.Unshown != "":
+	case r.Questions > 0:
 	case r.Dropped == 0 && err == nil:
 		return p.Text("bot.nothing-runs")
 	case err == nil:
@@ -257,6 +258,9 @@ func abortSentence(p lang.Printer, r orchestrator.AbortReport, err error) string
 	}
 	if r.Unshown != "" {
 		parts = append(parts, p.Text("bot.rest-not-sent"))
+	}
+	if r.Questions > 0 {
+		parts = append(parts, p.Text("bot.questions-stopped", r.Questions))
 	}
 	if r.Dropped > 0 {
 		parts = append(parts, p.Text("bot.dropped", r.Dropped))

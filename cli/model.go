@@ -15,8 +15,16 @@ type Model struct {
 	Description   string // one line; may be empty
 	Efforts       []Effort
 	DefaultEffort Effort
-	Default       bool // the agent's own choice when none is made
+	Default       bool  // the agent's own choice when none is made
+	Context       int64 // tokens that it can read; 0 where unknown
+	Price         Price
 }
+
+// Price is what a million tokens cost, in dollars; zero where unknown.
+type Price struct{ Input, Output float64 }
+
+// Of is what tokens cost.
+func (p Price) Of(in, out int64) float64 { return (p.Input*float64(in) + p.Output*float64(out)) / 1e6 }
 
 // AuthState says how far an agent is from being usable.
 type AuthState string

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -14,12 +13,12 @@ import (
 // Limits of consulting.
 const (
 	mostConsults = 8 // questions to models in one turn
-	mostPanel    = 4 // models of a group
 )
 
-// Consults asks models beside the turns of conversations. *consult.Engine implements it.
+// Consults asks models beside the turns of conversations; see orchestrator.Consults.
 type Consults interface {
 	Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error)
+	Group(ctx context.Context, q orchestrator.GroupQuestion, step func(orchestrator.GroupStep)) (orchestrator.GroupAnswer, error)
 }
 
 // FindModel finds the model that a name means, among those of an environment. The error says what can be chosen instead.
@@ -80,13 +79,13 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 	if err != nil {
 		return "", notAnswered(err)
 	}
-	return fmt.Sprintf("%s\n\n(%s answered; session_id %s)", answer.Text, named(answer.Model), answer.Consult), nil
+	return fmt.Sprintf("%s\n\n(%s answered; session_id %s)", answer.Text, answer.Model, answer.Consult), nil
 }
 
 // groupThink asks the models side by side. One that fails is left out, as long as two answer.
 func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string, error) {
-	if len(in.Models) < 2 || len(in.Models) > mostPanel {
-		return "", fmt.Errorf("a group has 2 to %d models", mostPanel)
+	if len(in.Models) < 2 || len(in.Models) > orchestrator.GroupMost {
+		return "", fmt.Errorf("a group has 2 to %d models", orchestrator.GroupMost)
 	}
 	if err := t.s.consults(c, len(in.Models)+1); err != nil {
 		return "", err
@@ -99,39 +98,28 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 		}
 		panel = append(panel, m)
 	}
-	answers := make([]orchestrator.ConsultAnswer, len(panel))
-	errs := make([]error, len(panel))
-	var asked sync.WaitGroup
-	for i, m := range panel {
-		asked.Go(func() {
-			answers[i], errs[i] = t.s.opts.Consults.Ask(ctx, orchestrator.ConsultQuestion{
-				Conversation: c.Prompt.Conversation, Model: m, Text: put(in.Question, in.Context, ""), Wait: t.s.opts.Patience,
-			})
-		})
+	all, err := t.s.opts.Consults.Group(ctx, orchestrator.GroupQuestion{
+		Conversation: c.Prompt.Conversation, Panel: panel, Rounds: 1, Text: put(in.Question, in.Context, ""), Wait: t.s.opts.Patience,
+	}, func(orchestrator.GroupStep) {})
+	if err != nil && !errors.Is(err, orchestrator.ErrNoGroup) {
+		return "", notAnswered(err)
 	}
-	asked.Wait()
 	var b strings.Builder
-	there := 0
-	for i, m := range panel {
-		if errs[i] != nil {
-			fmt.Fprintf(&b, "## %s did not answer\n\n%v\n\n", named(m), notAnswered(errs[i]))
-			continue
+	for _, s := range append(all.Steps, all.Conclusion) {
+		switch {
+		case s.Model.Agent == "": // nothing to conclude
+		case s.Err != nil:
+			fmt.Fprintf(&b, "## %s did not answer\n\n%v\n\n", s.Model, notAnswered(s.Err))
+		case s.Round > 1:
+			fmt.Fprintf(&b, "## Conclusion\n\n%s\n\n", s.Answer.Text)
+		default:
+			fmt.Fprintf(&b, "## %s\n\n%s\n\n", s.Answer.Model, s.Answer.Text)
 		}
-		there++
-		fmt.Fprintf(&b, "## %s\n\n%s\n\n", named(answers[i].Model), answers[i].Text)
 	}
-	if there < 2 {
-		return "", errors.New("fewer than two models answered\n\n" + b.String())
-	}
-	last, err := t.s.opts.Consults.Ask(ctx, orchestrator.ConsultQuestion{
-		Conversation: c.Prompt.Conversation, Model: panel[0], Wait: t.s.opts.Patience,
-		Text: put("Several models answered a question. Weigh their answers, say where they disagree, and conclude.\n\nThe question:\n"+in.Question+
-			"\n\nThe answers:\n"+b.String(), in.Context, ""),
-	})
 	if err != nil {
-		return b.String() + "No conclusion: " + notAnswered(err).Error(), nil
+		return "", fmt.Errorf("%w\n\n%s", err, b.String())
 	}
-	return b.String() + "## Conclusion\n\n" + last.Text, nil
+	return b.String(), nil
 }
 
 // consults counts questions to models in a turn.
@@ -156,8 +144,4 @@ func notAnswered(err error) error {
 		return errors.New("there is no such session_id in this chat")
 	}
 	return err
-}
-
-func named(m orchestrator.ModelChoice) string {
-	return strings.Trim(string(m.Agent)+"/"+string(m.Model), "/")
 }

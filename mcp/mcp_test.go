@@ -121,6 +121,19 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	return orchestrator.ConsultAnswer{Consult: "C1", Model: q.Model, Text: "on " + string(q.Follows) + ": " + q.Text}, nil
 }
 
+// Group asks each model of the panel, and has the first conclude.
+func (w *world) Group(ctx context.Context, q orchestrator.GroupQuestion, _ func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
+	for _, m := range q.Panel {
+		a, err := w.Ask(ctx, orchestrator.ConsultQuestion{Model: m, Text: q.Text})
+		all.Steps = append(all.Steps, orchestrator.GroupStep{Round: 1, Model: m, Answer: a, Err: err})
+	}
+	if all.Steps[1].Err != nil && len(q.Panel) == orchestrator.GroupLeast {
+		return all, orchestrator.ErrNoGroup
+	}
+	all.Conclusion = orchestrator.GroupStep{Round: 2, Model: q.Panel[0], Answer: orchestrator.ConsultAnswer{Text: "all in all"}}
+	return all, nil
+}
+
 func findModel(_ context.Context, _ cli.Sandbox, name string) (orchestrator.ModelChoice, error) {
 	if name == "nothing" {
 		return orchestrator.ModelChoice{}, errors.New("no such model")
@@ -404,11 +417,19 @@ func TestConsulting(t *testing.T) {
 		t.Errorf("an unknown model: %s", text)
 	}
 	text, failed = call(t, s, "group_think", map[string]any{"models": []string{"codex", "silent", "gemini"}, "question": "Which?"})
-	if failed || !strings.Contains(text, "silent did not answer") || !strings.Contains(text, "## gemini") || !strings.Contains(text, "## Conclusion") {
+	if failed || !strings.Contains(text, "silent did not answer") || !strings.Contains(text, "## gemini") || !strings.Contains(text, "## Conclusion\n\nall in all") {
 		t.Errorf("a group: %s", text)
 	}
 	if text, failed := call(t, s, "group_think", map[string]any{"models": []string{"codex", "gemini"}, "question": "Which?"}); !failed || !strings.Contains(text, "the limit") {
 		t.Errorf("questions without end: %s", text)
+	}
+}
+
+func TestAGroupOfWhichOneAnswers(t *testing.T) {
+	s := newRig(t).connected()
+	if text, failed := call(t, s, "group_think", map[string]any{"models": []string{"codex", "silent"}, "question": "Which?"}); !failed || !strings.Contains(text, "fewer than two models answered") ||
+		!strings.Contains(text, "## codex") || strings.Contains(text, "Conclusion") {
+		t.Errorf("a group of which one answers: %s", text)
 	}
 }
 

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -13,6 +14,9 @@ type ModelChoice struct {
 	Model  cli.ModelID
 	Effort cli.Effort
 }
+
+// String is the model as /model takes it.
+func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+string(m.Model), "/") }
 
 // ConsultID names a side session.
 type ConsultID string
@@ -48,6 +52,67 @@ type ConsultAnswer struct {
 	Usage     cli.Usage
 	CostUSD   float64 // 0 where the agent does not say
 	Duration  time.Duration
+}
+
+// GroupQuestion is what several models are asked. In each round after the first they see what the others answered in the round
+// before; then the first of them concludes.
+type GroupQuestion struct {
+	Conversation ConversationID
+	Panel        []ModelChoice // GroupLeast to GroupMost
+	Rounds       int           // 1 to GroupRounds
+	Text         string
+	Wait         time.Duration // of each question; 0 is a limit of the engine
+}
+
+// Limits of a group.
+const (
+	GroupLeast  = 2 // models
+	GroupMost   = 4
+	GroupRounds = 3
+)
+
+// GroupStep is what a model of a group answered, or why it did not.
+type GroupStep struct {
+	Round  int // from 1
+	Model  ModelChoice
+	Answer ConsultAnswer
+	Err    error
+}
+
+// GroupAnswer is what came of a group: the last that each model answered, and the conclusion of the first that did.
+type GroupAnswer struct {
+	Steps      []GroupStep // in the order of the panel
+	Conclusion GroupStep
+	CostUSD    float64 // of all rounds, as far as the agents say
+	Tokens     int64
+}
+
+// Estimate is what questions will take, before they are asked.
+type Estimate struct {
+	Questions int
+	Tokens    int64
+	CostUSD   float64
+	Unpriced  int // questions to models whose price is not known
+}
+
+// Consults asks models beside the turns of conversations; package orchestrator/consult implements it.
+type Consults interface {
+	// Ask asks a model and waits for its answer; see consult.Engine.
+	Ask(ctx context.Context, q ConsultQuestion) (ConsultAnswer, error)
+	// Group asks several models side by side, round by round, and has the first conclude. It calls step, one at a time, as they
+	// answer. ErrNoGroup if fewer than two models answered in a round; what they answered is in the GroupAnswer then.
+	Group(ctx context.Context, q GroupQuestion, step func(GroupStep)) (GroupAnswer, error)
+	// Estimate says what a group will take, by what the models cost as far as that is known.
+	Estimate(q GroupQuestion, models []cli.MenuEntry) Estimate
+	// Summarize has a model tell what was said in the current session of a conversation. about is what the summary is to dwell on;
+	// empty for all. ErrNoSession if nothing was said.
+	Summarize(ctx context.Context, in ConversationID, about string) (ConsultAnswer, error)
+	// Last is the side session of a conversation that was used last. ErrNoConsult if there is none.
+	Last(ctx context.Context, in ConversationID) (Consult, error)
+	// Asking counts the questions of a conversation that are not answered yet. It waits for nothing.
+	Asking(in ConversationID) int
+	// Abort ends the questions of a conversation and returns how many there were. It waits for nothing.
+	Abort(in ConversationID) int
 }
 
 // ConsultStore keeps side sessions. internal/store implements it.

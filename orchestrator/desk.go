@@ -33,6 +33,8 @@ type Receipt struct {
 type AbortReport struct {
 	Running bool // a turn was running
 	Dropped int  // queued turns that will not run
+	// Questions is how many questions to models ended that were asked beside turns.
+	Questions int
 	// Unshown is a turn that had ended and whose answer the chat does not show whole now; empty if there was none.
 	Unshown cli.TurnID
 	// Stopping is the turn that was running; nil if there was none.

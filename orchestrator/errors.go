@@ -34,5 +34,6 @@ var (
 	ErrNoConsult         = errors.New("no such side session")
 	ErrConsultBusy       = errors.New("the last question there is not answered yet")
 	ErrTooManyConsults   = errors.New("too many questions are asked at once")
+	ErrNoGroup           = errors.New("fewer than two models answered")
 	ErrShutdown          = errors.New("ductor is shutting down")
 )

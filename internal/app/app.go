@@ -135,6 +135,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	}
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))
 	a.consults = consult.New(consultOptions(cfg, a))
+	a.bot.Attach(a.consults)
 	book.Attach(a.orchestrator, a.service)
 	repos.Attach(a.orchestrator, git.New(a.service))
 	if err = a.openTools(book); err != nil {

@@ -42,7 +42,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 		Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: updates.NoReceipts,
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
 		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg), Log: log,
-		Aliases: map[string]string{}, SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
+		Aliases: map[string]string{}, SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker, Group: cfg.Consult.Group,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 		Quiet: quietHour(cfg), Silence: cfg.Notify.Silence,
 	}
@@ -208,7 +208,7 @@ func summaryModel(cfg config.Config) orchestrator.ModelChoice {
 
 func consultOptions(cfg config.Config, a *App) consult.Options {
 	return consult.Options{
-		Side: a.side(), Store: a.db, Beside: a.orchestrator.Beside, Now: time.Now, Logger: a.Log,
+		Side: a.side(), Store: a.db, Beside: a.orchestrator.Beside, Status: a.orchestrator.Status, History: a.db.History, Now: time.Now, Logger: a.Log,
 		Shorten: consult.Shortener{Side: a.side(), Model: summaryModel(cfg), Wait: summaryWait, Logger: a.Log},
 	}
 }

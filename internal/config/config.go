@@ -20,6 +20,7 @@ type Config struct {
 	Agents      Agents           `toml:"agents"`
 	Permissions Permissions      `toml:"permissions"`
 	MCP         MCP              `toml:"mcp"`
+	Consult     Consult          `toml:"consult"`
 	Projects    Projects         `toml:"projects"`
 	Files       Files            `toml:"files"`
 	Voice       Voice            `toml:"voice"`
@@ -168,6 +169,11 @@ type Permissions struct {
 	DeniedTools  []string      `toml:"denied_tools"`
 	AskTimeout   time.Duration `toml:"ask_timeout"`
 	Approvers    string        `toml:"approvers"` // "sender" or "members"
+}
+
+// Consult is which models are asked beside sessions.
+type Consult struct {
+	Group []string `toml:"group"` // as /model takes them; empty: the agents that can be used
 }
 
 // MCP is the server of ductor's tools.
@@ -330,6 +336,7 @@ func defaults() Config {
 		},
 		Permissions: Permissions{Mode: "ask", AllowedTools: []string{}, DeniedTools: []string{}, AskTimeout: 30 * time.Minute, Approvers: "sender"},
 		MCP:         MCP{Enabled: true},
+		Consult:     Consult{Group: []string{}},
 		Projects:    Projects{Roots: []string{"~/ductor"}, AddDirs: []string{}},
 		Files:       Files{Marker: true},
 		Voice:       Voice{Command: []string{}, Model: "whisper-1", KeyFrom: "OPENAI_API_KEY", Timeout: 2 * time.Minute},

@@ -43,6 +43,11 @@ func (c *Config) modelNames(doc document) (all []ModelName) {
 	if _, alias := c.Models[c.Sessions.SummaryModel]; !alias {
 		add("sessions.summary_model", "", c.Sessions.SummaryModel)
 	}
+	for _, name := range c.Consult.Group {
+		if _, alias := c.Models[name]; !alias {
+			add("consult.group", "", name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		add("models."+dotted([]string{name})+".use", "", c.Models[name].Use)
 	}

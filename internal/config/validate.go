@@ -197,6 +197,9 @@ func (c *Config) checkSummary(p *problems) {
 	if agent, _ := c.Summarizes(); agent != "" && !slices.Contains(c.Agents.names(), agent) {
 		p.add("sessions.summary_model", "%s", oneOf(agent, c.Agents.names()))
 	}
+	if n := len(c.Consult.Group); n == 1 || n > 4 {
+		p.add("consult.group", "has %d models; a group has 2 to 4", n)
+	}
 }
 
 func (c *Config) checkPlaces(p *problems) {

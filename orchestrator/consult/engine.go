@@ -20,6 +20,8 @@ type Options struct {
 	Store orchestrator.ConsultStore
 	// Beside is where side sessions of a conversation run: where its next turn would.
 	Beside  func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
+	Status  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
+	History func(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) // the last ended turns, oldest first
 	Shorten Shortener
 	Now     func() time.Time
 	Logger  *slog.Logger
@@ -48,6 +50,8 @@ type asked struct {
 	consult orchestrator.ConsultID
 	cancel  context.CancelCauseFunc
 }
+
+var _ orchestrator.Consults = (*Engine)(nil)
 
 // New makes an Engine. Close ends it.
 func New(o Options) *Engine {
@@ -165,6 +169,18 @@ func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.C
 		}
 		e.wg.Done()
 	}, nil
+}
+
+// Last is the side session of a conversation that was used last. ErrNoConsult if there is none.
+func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Consult, error) {
+	return e.opts.Store.LastConsult(ctx, in)
+}
+
+// Asking counts the questions of a conversation that are not answered yet.
+func (e *Engine) Asking(in orchestrator.ConversationID) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.asking[in])
 }
 
 // Abort ends the questions of a conversation and returns how many there were. It waits for nothing: Ask returns when all that an

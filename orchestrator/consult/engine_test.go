@@ -41,6 +41,8 @@ func (a *agents) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit
 func (a *agents) Release(cli.Conversation) {}
 
 func (a *agents) Consult(_ context.Context, id orchestrator.ConsultID) (orchestrator.Consult, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	c, ok := a.consults[id]
 	if !ok {
 		return c, orchestrator.ErrNoConsult

@@ -1,0 +1,59 @@
+package consult
+
+import (
+	"strings"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/orchestrator"
+)
+
+// compose makes the messages that quote answers, to be stored. A user can reply to each. What several models answered is folded and comes
+// without a sound: the conclusion says it in short.
+func (s *Screen) compose(in orchestrator.ConversationID, id string, q question, answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
+	for _, one := range answers {
+		if one.Err != nil || one.Answer.Text == "" {
+			continue
+		}
+		fold := q.Kind == ofGroup && one.Round <= q.Rounds
+		for i, part := range render.Split(s.quote(q, one, fold), render.FullMessage) {
+			c := message.Content{Text: part.Text, Silent: fold}
+			if i == 0 && len(rows) == 0 {
+				c.ReplyTo = q.ReplyTo
+			}
+			m := message.Compose(in, c)
+			m.Key = answerKey(one.Answer, id, len(rows))
+			rows = append(rows, m)
+		}
+	}
+	return rows
+}
+
+// quote writes an answer below the name of its model.
+func (s *Screen) quote(q question, one orchestrator.GroupStep, fold bool) render.Text {
+	p := s.o.Lang
+	head := p.Text("consult.says", one.Answer.Model.String())
+	switch {
+	case q.Kind == summary:
+		head = p.Text("consult.summary", one.Answer.Model.String())
+	case q.Kind == ofGroup && !fold:
+		head = p.Text("consult.concludes", one.Answer.Model.String())
+	}
+	foot := []string{p.Elapsed(one.Answer.Duration)}
+	if one.Answer.CostUSD > 0 {
+		foot = append(foot, p.Cost(one.Answer.CostUSD))
+	}
+	if one.Answer.Shortened {
+		foot = append(foot, p.Text("consult.shortened"))
+	}
+	quoted := render.Markdown("> " + strings.ReplaceAll(one.Answer.Text, "\n", "\n> "))
+	if fold {
+		for i := range quoted.Entities {
+			if quoted.Entities[i].Kind == render.Blockquote {
+				quoted.Entities[i].Kind = render.Expandable
+			}
+		}
+	}
+	return render.Concat(render.Styled(render.Bold, head), render.Plain("\n"), quoted,
+		render.Plain("\n"), render.Styled(render.Italic, strings.Join(foot, " · ")))
+}

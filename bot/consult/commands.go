@@ -1,0 +1,108 @@
+package consult
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ductor/bot/tgapi"
+	"ductor/cli/naming"
+	"ductor/orchestrator"
+)
+
+// Consult does "/consult": it asks the model that the first word names, or goes on with the model that was asked last. An answer is
+// for what is not asked; an empty one says that the updates are finished.
+func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
+	name, rest, _ := strings.Cut(strings.TrimSpace(a.Args), " ")
+	if first, more, cut := strings.Cut(name, "\n"); cut {
+		name, rest = first, more+" "+rest
+	}
+	rest = strings.TrimSpace(rest)
+	if name == "" {
+		return s.help(ctx, a.By.Conversation)
+	}
+	q := question{Kind: ofOne, Text: a.Context + rest, ReplyTo: a.Message}
+	m, problem, err := s.o.Models.Find(ctx, a.By.Conversation, strings.TrimPrefix(name, "@"))
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	if problem == nil || problem.Kind == naming.NoEfforts {
+		if rest == "" {
+			return tgapi.Page{Text: s.o.Lang.Text("consult.no-question", name)}, nil
+		}
+		q.Models = []orchestrator.ModelChoice{orchestrator.ModelChoice(m)}
+		return tgapi.Page{}, s.begin(ctx, a.By, q)
+	}
+	last, err := s.o.Consults.Last(ctx, a.By.Conversation)
+	switch {
+	case problem.Kind != naming.Unknown || problem.Near != "" || rest == "" || errors.Is(err, orchestrator.ErrNoConsult):
+		return tgapi.Page{Text: s.o.Models.WhyNot(problem)}, nil
+	case err != nil:
+		return tgapi.Page{}, err
+	}
+	q.Follows, q.Models, q.Text = last.ID, []orchestrator.ModelChoice{last.Model}, a.Context+strings.TrimSpace(a.Args)
+	return tgapi.Page{}, s.begin(ctx, a.By, q)
+}
+
+// help says how to ask, and whom the next question without a model goes to.
+func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgapi.Page, error) {
+	text := s.o.Lang.Text("consult.help")
+	last, err := s.o.Consults.Last(ctx, in)
+	if errors.Is(err, orchestrator.ErrNoConsult) {
+		return tgapi.Page{Text: text}, nil
+	}
+	return tgapi.Page{Text: text + "\n" + s.o.Lang.Text("consult.last", last.Model.String())}, err
+}
+
+// Summarize does "/summarize".
+func (s *Screen) Summarize(ctx context.Context, a Asked) (tgapi.Page, error) {
+	return tgapi.Page{}, s.begin(ctx, a.By, question{Kind: summary, Text: a.Args, ReplyTo: a.Message})
+}
+
+// Reply asks on where a message replies to an answer of a model; false if it replies to something else.
+func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
+	if !s.Offered() || a.By.Of == orchestrator.RightsOfMember || strings.TrimSpace(a.Args) == "" {
+		return false, nil
+	}
+	m, err := s.o.Journal.MessageAt(ctx, a.By.Conversation, to)
+	if err != nil {
+		return false, fmt.Errorf("find an answer: %w", err)
+	}
+	id, agent, ok := answerOf(m.Key)
+	if !ok {
+		return false, nil
+	}
+	return true, s.begin(ctx, a.By, question{Kind: ofOne, Follows: id, Models: []orchestrator.ModelChoice{{Agent: agent}}, Text: a.Args, ReplyTo: a.Message})
+}
+
+// Press acts on a button. data is the button's data without Action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+	stale := Answer{Text: s.o.Lang.Text("common.stale-button")}
+	op, id, _ := strings.Cut(data, ":")
+	q, there, err := s.load(ctx, by.Conversation, id)
+	if err != nil || !there || !s.Offered() || op == "" || len(by.Updates) == 0 {
+		return stale, err
+	}
+	switch op[:1] {
+	case opStop:
+		if s.o.Consults.Abort(by.Conversation) == 0 {
+			return stale, nil
+		}
+		return Answer{Text: s.o.Lang.Text("bot.stopping")}, nil
+	case opAgain:
+		return s.again(ctx, by, id, q)
+	}
+	if q.Kind != ofGroup {
+		return stale, nil
+	}
+	return s.pressGroup(ctx, by, op, id, q)
+}
+
+// again asks a question once more, which had no answer.
+func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q question) (Answer, error) {
+	if err := s.take(ctx, by, id, q); err != nil {
+		return Answer{}, err
+	}
+	return Answer{Edit: tgapi.Page{Text: s.o.Lang.Text("consult.asked-again")}}, s.begin(ctx, by, q)
+}

@@ -1,0 +1,223 @@
+package consult
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/bot/message"
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/side"
+)
+
+// asked is a question that was asked, and the message that says what becomes of it.
+type asked struct {
+	s       *Screen
+	in      orchestrator.ConversationID
+	id      string
+	q       question
+	message *message.Message
+	began   time.Time
+
+	mu    sync.Mutex
+	steps []orchestrator.GroupStep
+	state state
+	why   string // it has no answer
+}
+
+// state says how far a question is.
+type state int
+
+const (
+	thinking state = iota
+	answered
+	failed
+)
+
+// begin asks a question and finishes the updates that asked it, with the message that says so. The message becomes one that says that
+// ductor was restarted, if it is.
+func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) error {
+	q.Taken = 0
+	if len(q.Text) > mostQuestion {
+		q.Text = cli.Shorten(q.Text, mostQuestion)
+	}
+	r := &asked{s: s, in: by.Conversation, id: s.o.NewID(), q: q, began: s.o.Now()}
+	if err := s.save(ctx, r.in, r.id, q); err != nil {
+		return err
+	}
+	r.message = s.o.Messages.Early(message.Spec{
+		Key: keyOf(r.in, r.id), To: r.in, Content: func(context.Context) (message.Content, error) { return r.content(), nil },
+	})
+	row, _ := r.message.Keep(r.noAnswer(s.o.Lang.Text("consult.restarted", r.who())))
+	stored := s.o.Finish(ctx, by.Updates, row)
+	if !stored { // it is asked when the updates are handled again
+		r.fail(s.o.Lang.Text("updates.not-stored"))
+	}
+	r.message.Kept(stored)
+	if stored {
+		s.o.Beside(r.run)
+	}
+	return nil
+}
+
+// run waits for the answer and shows it. At the end of ductor it leaves the question to the next process.
+func (r *asked) run(ctx context.Context) {
+	answers, err := r.ask(ctx)
+	if ctx.Err() != nil || errors.Is(err, orchestrator.ErrShutdown) {
+		return
+	}
+	rows := r.s.compose(r.in, r.id, r.q, answers)
+	if err != nil {
+		r.fail(r.sentence(err))
+	} else {
+		r.set(func() { r.state = answered })
+	}
+	last, keep := r.message.Keep(r.last())
+	if keep {
+		rows = append(rows, last)
+	}
+	err = r.s.o.Journal.FinishUpdates(ctx, nil, rows...)
+	if err != nil {
+		r.s.o.Log.Error("an answer of a model could not be stored", "question", r.id, "err", err)
+		r.fail(r.s.o.Lang.Text("consult.not-stored"))
+	}
+	if keep {
+		r.message.Kept(err == nil)
+	} else {
+		r.message.Update(outbox.Awaited)
+	}
+	r.s.o.Messages.Wake()
+}
+
+// ask asks what the user asked. It gives what was answered, with an error too.
+func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
+	c := r.s.o.Consults
+	switch r.q.Kind {
+	case ofGroup:
+		all, err := c.Group(ctx, r.q.group(r.in), r.step)
+		return append(all.Steps, all.Conclusion), err
+	case summary:
+		a, err := c.Summarize(ctx, r.in, r.q.Text)
+		return []orchestrator.GroupStep{{Model: a.Model, Answer: a, Err: err}}, err
+	}
+	a, err := c.Ask(ctx, orchestrator.ConsultQuestion{Conversation: r.in, Follows: r.q.Follows, Model: r.q.Models[0], Text: r.q.Text})
+	return []orchestrator.GroupStep{{Model: a.Model, Answer: a, Err: err}}, err
+}
+
+func (r *asked) step(s orchestrator.GroupStep) {
+	r.set(func() { r.steps = append(r.steps, s) })
+	r.message.Update(outbox.Awaited)
+}
+
+func (r *asked) set(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+func (r *asked) fail(why string) { r.set(func() { r.state, r.why = failed, why }) }
+
+// who is asked, as a text names it.
+func (r *asked) who() string {
+	switch {
+	case r.q.Kind == ofGroup:
+		return r.s.o.Lang.Text("consult.the-group")
+	case len(r.q.Models) == 0:
+		return r.s.o.Lang.Text("consult.the-model")
+	}
+	return r.q.Models[0].String()
+}
+
+// content is what the message shows now.
+func (r *asked) content() message.Content {
+	r.mu.Lock()
+	state, why := r.state, r.why
+	r.mu.Unlock()
+	switch state {
+	case answered:
+		c := r.last()
+		c.Life = message.Goes
+		return c
+	case failed:
+		return r.noAnswer(why)
+	}
+	lines := []string{r.s.o.Lang.Text("consult.asking", r.who())}
+	if r.q.Kind == ofGroup {
+		lines = append(lines, r.progress()...)
+	}
+	return message.Content{
+		Text: render.Plain(strings.Join(lines, "\n")), ReplyTo: r.q.ReplyTo, Life: message.Changes,
+		Keyboard: tgapi.Keyboard{r.s.button("bot.stop", opStop, r.id)},
+	}
+}
+
+// last is what the message shows in the end, where it cannot be deleted.
+func (r *asked) last() message.Content {
+	r.mu.Lock()
+	state, why := r.state, r.why
+	r.mu.Unlock()
+	if state == failed {
+		return r.noAnswer(why)
+	}
+	return message.Content{Text: render.Plain(r.s.o.Lang.Text("consult.answered-below", r.who())), ReplyTo: r.q.ReplyTo}
+}
+
+func (r *asked) noAnswer(why string) message.Content {
+	return message.Content{Text: render.Plain(why), ReplyTo: r.q.ReplyTo, Keyboard: tgapi.Keyboard{r.s.button("consult.again", opAgain, r.id)}}
+}
+
+// progress says of each model of a group how far it is.
+func (r *asked) progress() (lines []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range r.q.Models {
+		line := "⏳ " + m.String()
+		for _, s := range r.steps {
+			switch {
+			case s.Model != m || s.Round > r.q.Rounds:
+			case s.Err != nil:
+				line = "⚠️ " + m.String() + ": " + render.Cut(r.sentence(s.Err), 200)
+			case s.Round == r.q.Rounds:
+				line = "✅ " + m.String()
+			default:
+				line = "⏳ " + m.String() + ", " + r.s.o.Lang.Text("consult.round", s.Round+1)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// sentence says in the chat why there is no answer.
+func (r *asked) sentence(err error) string {
+	p := r.s.o.Lang
+	var failure *cli.Failure
+	switch {
+	case errors.Is(err, cli.ErrAborted):
+		return p.Text("consult.stopped")
+	case errors.As(err, &failure):
+		return failure.Sentence(p)
+	case errors.Is(err, side.ErrTooLate):
+		return p.Text("consult.too-late", r.who())
+	case errors.Is(err, side.ErrNoText):
+		return p.Text("consult.no-text", r.who())
+	case errors.Is(err, orchestrator.ErrTooManyConsults):
+		return p.Text("consult.too-many")
+	case errors.Is(err, orchestrator.ErrConsultBusy):
+		return p.Text("consult.busy")
+	case errors.Is(err, orchestrator.ErrNoConsult), errors.Is(err, orchestrator.ErrElsewhere):
+		return p.Text("consult.forgotten")
+	case errors.Is(err, orchestrator.ErrNoSession):
+		return p.Text("consult.nothing-said")
+	case errors.Is(err, orchestrator.ErrNoGroup):
+		return p.Text("consult.group-failed")
+	}
+	r.s.o.Log.Error("a question to a model failed", "question", r.id, "err", err)
+	return p.Text("consult.failed", r.who())
+}

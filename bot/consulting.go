@@ -1,0 +1,84 @@
+package bot
+
+import (
+	"context"
+	"errors"
+
+	"ductor/bot/consult"
+	"ductor/bot/tgapi"
+	"ductor/bot/updates"
+	"ductor/orchestrator"
+)
+
+// asking is a desk to which the questions to models beside turns belong: they count as what runs, and an abort ends them.
+type asking struct {
+	Desk
+	consults orchestrator.Consults
+}
+
+// Runs implements Desk.
+func (a asking) Runs(in orchestrator.ConversationID) bool {
+	return a.Desk.Runs(in) || a.consults.Asking(in) > 0
+}
+
+// Stop implements Desk. Members ask no questions, so they end none.
+func (a asking) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
+	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
+	questions := 0
+	if by.Of != orchestrator.RightsOfMember {
+		questions = a.consults.Abort(by.Conversation)
+	}
+	return a.Desk.Stop(ctx, by, told, func(r orchestrator.AbortReport) orchestrator.Handled {
+		r.Questions = questions
+		return answer(r)
+	})
+}
+
+// asks gives the handler of a command that asks models.
+func (c *commands) asks(name string) (do updates.CommandFunc, known bool) {
+	switch {
+	case !c.consults.Offered():
+		return c.unknown, false
+	case name == "group":
+		return c.ask(c.consults.Group), true
+	case name == "summarize":
+		return c.ask(c.consults.Summarize), true
+	}
+	return c.ask(c.consults.Consult), true
+}
+
+// ask makes a handler of a command that asks models.
+func (c *commands) ask(command func(ctx context.Context, a consult.Asked) (tgapi.Page, error)) updates.CommandFunc {
+	return func(ctx context.Context, r updates.Request) {
+		page, err := command(ctx, askedBy(r.In, r.Args))
+		switch {
+		case err != nil:
+			c.fail(ctx, r, "bot.not-done", err)
+		case page.Text != "":
+			c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
+		}
+	}
+}
+
+func askedBy(in *updates.Message, text string) consult.Asked {
+	return consult.Asked{By: in.By(), Args: text, Message: in.ID, Context: in.Context}
+}
+
+// asksOn says whether a reply was to an answer of a model, and asks on if so.
+func (h *handlers) asksOn(ctx context.Context, in *updates.Message) bool {
+	asks, err := h.callbacks.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
+	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {
+		h.commands.log.Error("ask a model on", "update", in.Update, "err", err)
+		h.closer.Answer(ctx, in, h.commands.lang.Text("bot.not-done"), nil)
+		return true
+	}
+	return asks
+}
+
+func (c *callbacks) question(ctx context.Context, p updates.Press, data string) (string, error) {
+	a, err := c.consults.Press(ctx, p.By, data)
+	if err == nil {
+		c.edit(p, a.Edit)
+	}
+	return a.Text, err
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// A chat asks a model beside its session, asks on by a reply and by the command, and stops a question that takes long.
+func TestAChatConsultsAModel(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Models = map[string]config.Alias{"other": {Use: "codex"}} })
+	town.say("/consult")
+	town.await("/consult followed by a model")
+	town.say(`/consult codex Is it so? [[text "It *is* so:"]] [[text "\n\n- a"]]`)
+	m := town.await("💬 codex")
+	if !strings.Contains(m.Text, "It is so:") || m.ReplyTo == 0 {
+		t.Errorf("the answer: %+v", m)
+	}
+	town.chat.Person().Send(town.chat, `And why? [[text "Because."]]`, telegram.ReplyTo(m.ID))
+	town.await("Because.")
+	town.say(`/consult nobody knows it better? [[text "Nobody."]]`)
+	town.await("Nobody.")
+	town.say("/consult codx what?")
+	town.await("codex")
+	town.say(`/consult @other Long? [[sleep 1m]] [[text "never"]]`)
+	town.await("Waiting for the answer of codex")
+	town.say("/abort")
+	town.await("1 question to a model has ended.")
+	town.await("Stopped: there is no answer.")
+}
+
+// A group is offered with what it takes, and begins with a button: the models answer, see what the others said, and one concludes.
+func TestAGroupAnswers(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Consult.Group = []string{"claude", "codex", "gemini"} })
+	town.say(`/group Which is it? [[text "It is this."]]`)
+	m := town.await("These models answer side by side: claude, codex, gemini. Then claude concludes.")
+	if !strings.Contains(m.Text, "1 round: 4 questions, about 6") {
+		t.Errorf("the offer: %q", m.Text)
+	}
+	town.press("2 rounds")
+	town.await("2 rounds: 7 questions")
+	town.press("▶️ Begin")
+	town.await("⚖️ Conclusion of claude")
+	town.say(`/group Again? [[text "x"]]`)
+	town.awaitButton("▶️ Begin")
+	town.press("✖ Cancel")
+	town.await("no model was asked")
+}
+
+// What was asked when ductor is restarted is not asked again, unless the user presses for it. A summary tells of the session.
+func TestAQuestionOutlivesARestart(t *testing.T) {
+	town := newTown(t, nil)
+	town.say("/summarize")
+	town.await("There is nothing to summarize")
+	town.say(`hello [[text "the first answer"]]`)
+	town.awaitDone(1)
+	town.say(`/consult codex Long? [[sleep 1m]] [[text "never"]]`)
+	town.await("Waiting for the answer of codex")
+	town.leave()
+	town.start()
+	town.await("ductor was restarted before the answer of codex came.")
+	town.press("🔁 Ask again")
+	town.await("Waiting for the answer of codex")
+	town.press("⏹ Stop")
+	town.await("Stopped: there is no answer.")
+	town.say("/summarize the end")
+	town.await("📝 Summary by claude")
+}

@@ -1,0 +1,146 @@
+package consult
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/handoff"
+)
+
+// Group asks the models of a panel side by side; see orchestrator.Consults.
+func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion, step func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
+	if len(q.Panel) < orchestrator.GroupLeast || len(q.Panel) > orchestrator.GroupMost || q.Rounds < 1 || q.Rounds > orchestrator.GroupRounds {
+		return all, orchestrator.ErrBadChoice
+	}
+	var mu sync.Mutex
+	told := func(s orchestrator.GroupStep) {
+		mu.Lock()
+		defer mu.Unlock()
+		all.CostUSD += s.Answer.CostUSD
+		all.Tokens += s.Answer.Usage.Input + s.Answer.Usage.Output
+		step(s)
+	}
+	for round := 1; round <= q.Rounds; round++ {
+		all.Steps = e.round(ctx, q, round, all.Steps, told)
+		if err := ended(all.Steps...); err != nil {
+			return all, err
+		}
+		if len(answered(all.Steps)) < orchestrator.GroupLeast {
+			return all, orchestrator.ErrNoGroup
+		}
+	}
+	all.Conclusion = e.conclude(ctx, q, all.Steps)
+	told(all.Conclusion)
+	return all, ended(all.Conclusion)
+}
+
+// ended says why no question is asked any more; nil if they are.
+func ended(steps ...orchestrator.GroupStep) error {
+	for _, s := range steps {
+		if errors.Is(s.Err, cli.ErrAborted) || errors.Is(s.Err, orchestrator.ErrShutdown) || errors.Is(s.Err, context.Canceled) {
+			return s.Err
+		}
+	}
+	return nil
+}
+
+func answered(steps []orchestrator.GroupStep) []orchestrator.GroupStep {
+	return slices.DeleteFunc(slices.Clone(steps), func(s orchestrator.GroupStep) bool { return s.Err != nil })
+}
+
+// round asks each model of the panel that answered in the round before, with what the others answered there.
+func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
+	steps := make([]orchestrator.GroupStep, len(q.Panel))
+	var asked sync.WaitGroup
+	for i, m := range q.Panel {
+		ask := orchestrator.ConsultQuestion{Conversation: q.Conversation, Model: m, Text: q.Text, Wait: q.Wait}
+		if round > 1 {
+			if before[i].Err != nil {
+				steps[i] = before[i]
+				continue
+			}
+			others := slices.Delete(slices.Clone(before), i, i+1)
+			ask.Follows, ask.Text = before[i].Answer.Consult, reconsider+quoted(others)
+		}
+		asked.Go(func() {
+			a, err := e.Ask(ctx, ask)
+			steps[i] = orchestrator.GroupStep{Round: round, Model: m, Answer: a, Err: err}
+			told(steps[i])
+		})
+	}
+	asked.Wait()
+	return steps
+}
+
+const (
+	reconsider = "Other models answered the same question. Say where they are right and you were wrong, and where not; then answer the question again.\n\n"
+	weigh      = "Several models answered a question. Weigh their answers, say where they disagree, and conclude.\n\nThe question:\n"
+)
+
+// conclude has the first model that answered conclude, in a side session of its own: it is to weigh its own answer as any other.
+func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion, steps []orchestrator.GroupStep) orchestrator.GroupStep {
+	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
+	s.Answer, s.Err = e.Ask(ctx, orchestrator.ConsultQuestion{
+		Conversation: q.Conversation, Model: s.Model, Wait: q.Wait, Text: weigh + q.Text + "\n\nThe answers:\n\n" + quoted(steps),
+	})
+	return s
+}
+
+// quoted writes what models answered, for another model.
+func quoted(steps []orchestrator.GroupStep) string {
+	var b strings.Builder
+	for _, s := range answered(steps) {
+		fmt.Fprintf(&b, "<answer from=%q>\n%s\n</answer>\n\n", s.Answer.Model.String(), s.Answer.Text)
+	}
+	return b.String()
+}
+
+// What a question takes besides its text, in tokens: what an agent tells its model first, and the length of an answer. Measured with the
+// real agents these are 10,000 to 20,000 and some hundred.
+const (
+	usualStart  = 15_000
+	usualAnswer = 800
+)
+
+// Estimate says what a group will take; see orchestrator.Consults.
+func (e *Engine) Estimate(q orchestrator.GroupQuestion, models []cli.MenuEntry) (sum orchestrator.Estimate) {
+	if len(q.Panel) == 0 {
+		return sum
+	}
+	question := int64(handoff.Tokens(q.Text))
+	answers := int64(len(q.Panel) * usualAnswer)
+	add := func(m orchestrator.ModelChoice, in int64) {
+		sum.Questions++
+		sum.Tokens += in + usualAnswer
+		price := priceOf(m, models)
+		if price == (cli.Price{}) {
+			sum.Unpriced++
+		}
+		sum.CostUSD += price.Of(in, usualAnswer)
+	}
+	for round := range q.Rounds {
+		for _, m := range q.Panel {
+			add(m, usualStart+question+int64(round)*(answers+question)) // a follow-up reads all that was said once more
+		}
+	}
+	add(q.Panel[0], usualStart+question+answers)
+	return sum
+}
+
+// priceOf is what a model costs; zero where that is not known.
+func priceOf(m orchestrator.ModelChoice, entries []cli.MenuEntry) cli.Price {
+	for _, e := range entries {
+		for _, known := range e.Models {
+			if e.Agent == m.Agent && (known.ID == m.Model || m.Model == "" && known.Default) {
+				return known.Price
+			}
+		}
+	}
+	return cli.Price{}
+}

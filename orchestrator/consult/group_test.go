@@ -1,0 +1,144 @@
+package consult
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+var panel = []orchestrator.ModelChoice{{Agent: "claude", Model: "opus"}, {Agent: "codex"}, {Agent: "gemini"}}
+
+// Each model answers, then answers again with what the others said in a session that it remembers, and the first that answered concludes.
+func TestAGroupThinks(t *testing.T) {
+	var mu sync.Mutex
+	var prompts []string
+	_, e := engine(func(_ context.Context, req cli.Request) cli.Result {
+		mu.Lock()
+		defer mu.Unlock()
+		prompts = append(prompts, req.Prompt)
+		switch {
+		case req.Model == "opus" && strings.HasPrefix(req.Prompt, "Which?"):
+			return cli.Result{Err: cli.Failf(cli.Overloaded, "claude", "busy")}
+		case strings.HasPrefix(req.Prompt, weigh):
+			return cli.Result{Text: "so be it"}
+		case strings.HasPrefix(req.Prompt, reconsider):
+			return cli.Result{Text: "second thoughts", CostUSD: 1}
+		}
+		return cli.Result{Text: "first thoughts", AgentSessionID: "own", CostUSD: 1, Usage: cli.Usage{Input: 10, Output: 1}}
+	})
+	steps := 0
+	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 2, Text: "Which?"}, func(orchestrator.GroupStep) { steps++ })
+	if err != nil || steps != 3+2+1 || all.CostUSD != 4 || all.Tokens != 22 || all.Conclusion.Answer.Text != "so be it" || all.Conclusion.Model.Agent != "codex" {
+		t.Fatalf("%d steps, %+v, %v", steps, all, err)
+	}
+	if all.Steps[0].Err == nil || all.Steps[1].Answer.Text != "second thoughts" || all.Steps[1].Round != 2 {
+		t.Errorf("%+v", all.Steps)
+	}
+	again, last := 0, prompts[len(prompts)-1]
+	for _, p := range prompts {
+		if strings.HasPrefix(p, reconsider) {
+			if again++; strings.Count(p, "<answer") != 1 || !strings.Contains(p, "first thoughts") {
+				t.Errorf("a model is told of the others: %q", p)
+			}
+		}
+	}
+	if again != 2 || strings.Count(last, "second thoughts") != 2 || !strings.Contains(last, "Which?") {
+		t.Errorf("%d models think again; the first concludes on %q", again, last)
+	}
+}
+
+func TestAGroupThatComesToNothing(t *testing.T) {
+	_, e := engine(func(_ context.Context, req cli.Request) cli.Result {
+		if req.Model == "opus" {
+			return cli.Result{Text: "alone"}
+		}
+		return cli.Result{Err: cli.Failf(cli.NotLoggedIn, "codex", "")}
+	})
+	nothing := func(orchestrator.GroupStep) {}
+	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 1, Text: "Which?"}, nothing)
+	if !errors.Is(err, orchestrator.ErrNoGroup) || all.Steps[0].Answer.Text != "alone" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	for _, q := range []orchestrator.GroupQuestion{{Panel: panel[:1], Rounds: 1}, {Panel: panel, Rounds: 0}, {Panel: panel, Rounds: 4}} {
+		if _, err := e.Group(t.Context(), q, nothing); !errors.Is(err, orchestrator.ErrBadChoice) {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+}
+
+// An abort ends all models of a group, and nothing is asked after it.
+func TestAGroupIsAborted(t *testing.T) {
+	asked := make(chan bool, 10)
+	_, e := engine(func(ctx context.Context, _ cli.Request) cli.Result {
+		asked <- true
+		<-ctx.Done()
+		return cli.Result{Err: cli.Failf(cli.Crashed, "claude", "it was ended")}
+	})
+	done := make(chan error)
+	go func() {
+		_, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 3, Text: "Which?"}, func(orchestrator.GroupStep) {})
+		done <- err
+	}()
+	for range panel {
+		<-asked
+	}
+	if n := e.Asking(here); n != 3 {
+		t.Errorf("%d questions", n)
+	}
+	if n := e.Abort(here); n != 3 {
+		t.Errorf("%d questions end", n)
+	}
+	if err := <-done; !errors.Is(err, cli.ErrAborted) || len(asked) != 0 || e.Asking(here) != 0 {
+		t.Errorf("%v, and %d questions", err, len(asked))
+	}
+}
+
+func TestAnEstimate(t *testing.T) {
+	_, e := engine(nil)
+	known := []cli.MenuEntry{
+		{Agent: "claude", Models: []cli.Model{{ID: "opus", Price: cli.Price{Input: 10, Output: 50}}, {ID: "haiku"}}},
+		{Agent: "codex", Models: []cli.Model{{ID: "gpt", Default: true, Price: cli.Price{Input: 1, Output: 10}}}},
+	}
+	one := e.Estimate(orchestrator.GroupQuestion{Panel: panel, Rounds: 1, Text: "Which?"}, known)
+	if one.Questions != 4 || one.Unpriced != 1 || one.Tokens < 4*usualStart || one.CostUSD < 2*0.15+0.015 || one.CostUSD > 0.5 {
+		t.Errorf("%+v", one)
+	}
+	if two := e.Estimate(orchestrator.GroupQuestion{Panel: panel, Rounds: 2, Text: "Which?"}, known); two.Questions != 7 || two.CostUSD <= one.CostUSD {
+		t.Errorf("%+v after %+v", two, one)
+	}
+}
+
+// A summary tells of the current session, by the model for summaries or the one that answers there.
+func TestASessionIsSummarized(t *testing.T) {
+	a, e := engine(func(_ context.Context, req cli.Request) cli.Result {
+		return cli.Result{Text: req.Prompt, Model: req.Model}
+	})
+	st := orchestrator.Status{Agent: "codex", Model: "gpt"}
+	e.opts.Status = func(context.Context, orchestrator.ConversationID) (orchestrator.Status, error) { return st, nil }
+	e.opts.History = func(_ context.Context, id orchestrator.SessionID, _ int) ([]orchestrator.Turn, error) {
+		if id != "S" {
+			return nil, nil
+		}
+		return []orchestrator.Turn{{Agent: "claude", Prompt: orchestrator.Prompt{Text: "fix it"}, Outcome: orchestrator.Outcome{Text: "fixed in a.go"}}}, nil
+	}
+	for _, id := range []orchestrator.SessionID{"", "empty"} {
+		st.Session.ID = id
+		if _, err := e.Summarize(t.Context(), here, ""); !errors.Is(err, orchestrator.ErrNoSession) || len(a.asked) > 0 {
+			t.Errorf("session %q: %v", id, err)
+		}
+	}
+	st.Session.ID = "S"
+	got, err := e.Summarize(t.Context(), here, "the tests")
+	if err != nil || got.Model.String() != "codex/gpt" || !strings.Contains(got.Text, "fix it") || !strings.Contains(got.Text, "fixed in a.go") || !strings.Contains(got.Text, "the tests") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	e.opts.Shorten.Model = orchestrator.ModelChoice{Agent: "claude", Model: "haiku"}
+	if got, err := e.Summarize(t.Context(), here, ""); err != nil || got.Model.String() != "claude/haiku" || strings.Contains(got.Text, "Dwell") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
