@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"ductor/bot/agent"
 	"ductor/bot/approval"
 	"ductor/bot/card"
 	"ductor/bot/consult"
@@ -114,6 +115,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, notices, err = c.showSteps(ctx, p, what)
 	case sessions.Action:
 		text, notices, err = c.session(ctx, p, what)
+	case agent.Action:
+		text, err = c.ofAgent(ctx, p, what)
 	case files.Action:
 		text, notices, err = c.file(ctx, p, what)
 	case silence.Action:
@@ -262,6 +265,12 @@ func (c *callbacks) file(ctx context.Context, p updates.Press, data string) (str
 	}
 	c.edit(p, a.Page)
 	return render.Cut(a.Text, 190), a.Messages, nil
+}
+
+func (c *callbacks) ofAgent(ctx context.Context, p updates.Press, data string) (string, error) {
+	a, err := c.agent.Press(ctx, p.By, data)
+	c.edit(p, a.Page)
+	return a.Text, err
 }
 
 func (c *callbacks) transcript(ctx context.Context, p updates.Press, data string) (string, error) {

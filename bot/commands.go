@@ -44,6 +44,10 @@ func commandMenu(p lang.Printer) []menuItem {
 	return []menuItem{
 		{"new", p.Text("bot.menu-new")},
 		{"model", p.Text("bot.menu-model")},
+		{"effort", p.Text("bot.menu-effort")},
+		{"context", p.Text("bot.menu-context")},
+		{"compact", p.Text("bot.menu-compact")},
+		{"cmd", p.Text("bot.menu-cmd")},
 		{"permissions", p.Text("bot.menu-permissions")},
 		{"role", p.Text("bot.menu-role")},
 		{"queue", p.Text("bot.menu-queue")},
@@ -78,6 +82,12 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.fresh, true
 	case "model":
 		return c.model, true
+	case "effort":
+		return c.page(c.menus.Effort), true
+	case "context":
+		return c.page(c.agent.Context), true
+	case "compact", "cmd":
+		return c.ofAgent, true
 	case "permissions":
 		return c.page(c.menus.Permissions), true
 	case "role":

@@ -25,6 +25,21 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, statusText(c.lang, st, c.now())+slowedLine(c.lang, c.voice.Slowed(r.In.Conversation.Chat)))
 }
 
+// ofAgent does /compact and /cmd: what becomes a turn shows itself.
+func (c *commands) ofAgent(ctx context.Context, r updates.Request) {
+	do := c.agent.Commands
+	if r.Name == "compact" {
+		do = c.agent.Compact
+	}
+	a, err := do(ctx, r.Args, orchestrator.Prompt{Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates()})
+	switch {
+	case err != nil:
+		c.fail(ctx, r, "bot.not-done", err)
+	case !a.Handled:
+		c.closer.Answer(ctx, r.In, a.Page.Text, a.Page.Keyboard)
+	}
+}
+
 func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 	lines := []string{render.ChoiceText(p, st.Agent, st.Model, st.Effort)}
 	if r := st.Running; r != nil {

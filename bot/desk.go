@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 
+	"ductor/bot/agent"
 	"ductor/bot/menu"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -14,6 +15,7 @@ import (
 type Desk interface {
 	orchestrator.Approvals
 	menu.Service
+	agent.Service
 
 	// Steer hands a waiting prompt to the turn that runs, as a part of it: it will have no turn of its own.
 	// ErrNotWaiting if it no longer waits or nothing runs. ErrCannotSteer when the agent takes nothing now: it

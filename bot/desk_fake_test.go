@@ -238,3 +238,21 @@ func (d *deskFake) Status(_ context.Context, id orchestrator.ConversationID) (or
 	}
 	return st, d.fail
 }
+
+func (d *deskFake) Context(context.Context, orchestrator.ConversationID) (orchestrator.ContextReport, error) {
+	return orchestrator.ContextReport{}, d.fail
+}
+
+func (d *deskFake) Compact(_ context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
+	d.note("compact %q", hint)
+	return orchestrator.Receipt{}, d.fail
+}
+
+func (d *deskFake) AgentCommands(context.Context, orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error) {
+	return "claude", nil, d.fail
+}
+
+func (d *deskFake) RunCommand(_ context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
+	d.note("run %q", p.Text)
+	return orchestrator.Receipt{}, d.fail
+}

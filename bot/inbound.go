@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"io"
 
+	"ductor/bot/agent"
 	"ductor/bot/approval"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
@@ -86,7 +87,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		Consults: p.consults, Models: menus, Group: p.group, Messages: p.messages, Journal: p.journal, Finish: f.Finish,
 		Beside: func(f func(ctx context.Context)) { h.beside(f) }, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 	})
-	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults}
+	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang}}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		pages: all, uploads: o.Uploads,

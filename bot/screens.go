@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"ductor/bot/agent"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/files"
@@ -27,5 +28,6 @@ type pages struct {
 	sessions *sessions.Screen
 	files    *files.Screen // nil: there are none
 	projects *project.Screen
+	agent    *agent.Screen
 	consults *consult.Screen
 }

@@ -98,8 +98,9 @@ type Status struct {
 
 // CompactBoundary says that the agent shortened its context.
 type CompactBoundary struct {
-	Trigger   string // "manual" or "auto"
-	PreTokens int
+	Trigger    string // "manual" or "auto"
+	PreTokens  int
+	PostTokens int // 0 where the agent does not say
 }
 
 // HandedOver says how much an agent was told of the session before its prompt, because other agents ran those turns.

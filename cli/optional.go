@@ -52,6 +52,25 @@ type Preparer interface {
 	Doing() string
 }
 
+// FillReporter is a Session whose agent says between two turns, or in one, what fills its context.
+type FillReporter interface {
+	// Fill is how full the context is. It asks the agent. Safe for concurrent use.
+	Fill(ctx context.Context) (Fill, error)
+}
+
+// Commander is a Session whose agent has commands of its own.
+type Commander interface {
+	// Commands lists them. It may ask the agent. Safe for concurrent use.
+	Commands(ctx context.Context) ([]AgentCommand, error)
+}
+
+// AgentCommand is a command or a skill of an agent.
+type AgentCommand struct {
+	Name        string // as it is written, such as "/review"
+	Description string // may be empty
+	Arguments   string // what may follow the name, in the agent's words; empty where it says nothing of that
+}
+
 // Gatherer is a Process's output that can let a stream of many small pieces gather a little before it is read:
 // an agent that writes word by word would otherwise wake us for each word. What comes after a silence, or in bulk, is
 // read at once all the same. Safe for concurrent use with reads.

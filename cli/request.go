@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +56,8 @@ type Request struct {
 	Conversation Conversation
 	ChatID       int64 // shown to the agent as DUCTOR_CHAT_ID
 
-	Prompt       string  // reaches the model as text, whatever it begins with
+	Prompt       string // reaches the model as text, whatever it begins with, unless Task says otherwise
+	Task         Task
 	Images       []Image // sent along with the prompt
 	SystemPrompt string  // replaces the agent's own, when set
 	AppendPrompt string  // is added to the agent's own, when set
@@ -96,6 +98,24 @@ type Request struct {
 
 	ExtraArgs []string          // appended to the agent's command line as they are
 	Env       map[string]string // added to the child's environment
+}
+
+// Task says what a prompt is to its agent. An agent that cannot do it refuses the turn before it did anything, with a
+// Failure that is errors.ErrUnsupported.
+type Task string
+
+// The tasks.
+const (
+	TaskPrompt  Task = ""        // text
+	TaskCompact Task = "compact" // the agent is to shorten its context; the prompt says what to keep, and may be empty
+	TaskCommand Task = "command" // the prompt is a command of the agent's own, as AgentCommand.Line writes it
+)
+
+// CannotCompact is the refusal of an agent that does not shorten its context when it is asked to.
+func CannotCompact(agent Agent) *Failure {
+	f := Failf(Refused, agent, "it does not shorten its context when it is asked to")
+	f.Cause = errors.ErrUnsupported
+	return f
 }
 
 // Instructions gives the system prompts as the beginning of the prompt, for an agent that takes them nowhere else.

@@ -10,13 +10,19 @@ type Result struct {
 	Usage          Usage             // of this turn alone
 	ByModel        map[ModelID]Usage // the same, per model, where the agent says
 	CostUSD        float64           // of this turn alone; 0 where the agent does not say
-	Turns          int               // model calls, 0 where the agent does not say
 	Duration       time.Duration
 	Denials        []Denial // what the agent asked for and did not get
 	Aborted        bool     // ended because its context was cancelled; Err is nil then
 	Detached       bool     // ductor detached from the turn, which goes on without it; Err is nil then
 	Fallback       bool     // the answer of the one-shot run after a live one that showed nothing
 	Err            *Failure // nil when the turn went well
+	Told
+}
+
+// Told is what some agents tell besides.
+type Told struct {
+	Turns int  // model calls; 0 where the agent does not say
+	Fill  Fill // of the session's context, after the turn
 }
 
 // Usage counts tokens.
@@ -49,6 +55,27 @@ func (u Usage) Sub(v Usage) Usage {
 
 // Total is every token that was read or written once.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
+
+// Fill is how much of what its model can read a session takes, in tokens.
+type Fill struct {
+	Used  int64 // 0 where the agent does not say
+	Limit int64 // 0 where the agent does not say
+	Parts []FillPart
+}
+
+// FillPart is a part of what fills a context, such as "System prompt", by the agent's own name of it.
+type FillPart struct {
+	Name   string
+	Tokens int64
+}
+
+// Percent is how full it is; false where that is not known.
+func (f Fill) Percent() (int, bool) {
+	if f.Used <= 0 || f.Limit <= 0 {
+		return 0, false
+	}
+	return int(f.Used * 100 / f.Limit), true
+}
 
 // Denial is a tool call that was not allowed.
 type Denial struct {

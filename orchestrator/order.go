@@ -43,8 +43,7 @@ type Wants struct {
 	Known string
 	Title string // the first line of its card; empty for none
 	Card  CardStyle
-	// Compact has the agent shorten its context before the prompt.
-	Compact bool
+	Task  cli.Task // what the prompt is to the agent
 }
 
 // CardStyle is how the card of a turn looks.

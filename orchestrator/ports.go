@@ -102,6 +102,10 @@ type Gateway interface {
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// CannotHold says why an agent cannot be held to the tool lists of a request; empty if it can.
 	CannotHold(agent cli.Agent, req cli.Request) string
+	// Fill is how full the context of a session is, and of what; see service.Service.
+	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
+	// Commands lists the commands and skills of an agent; see service.Service.
+	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
 	// Menu says for each agent of a place whether it can be used, and which models it has.
 	Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry
 	// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used. Otherwise

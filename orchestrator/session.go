@@ -42,6 +42,14 @@ type AgentEnv struct {
 // AgentEnv is the agent of a turn and the environment it runs in.
 func (t Turn) AgentEnv() AgentEnv { return AgentEnv{t.Agent, t.Sandbox} }
 
+// ContextReport says how full the context of an agent is.
+type ContextReport struct {
+	Agent   cli.Agent
+	Model   cli.ModelID
+	Session Session  // zero before the first turn
+	Fill    cli.Fill // zero where the agent has not said
+}
+
 // FoundSession is a session in which words were found, with the newest turn that has them.
 type FoundSession struct {
 	Session

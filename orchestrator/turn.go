@@ -104,10 +104,11 @@ type ActiveTurns interface {
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
 }
 
-// Ending is what follows the card of a turn that ended.
+// Ending is what follows the answer of a turn that ended.
 type Ending struct {
 	Announce Announcement
-	Steps    int // that are kept of the turn
+	Steps    int      // that are kept of the turn
+	Fill     cli.Fill // of the agent's context, after the turn
 }
 
 // Announcement is the message that a turn ends with, besides its card.

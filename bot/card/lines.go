@@ -169,5 +169,11 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField) st
 			add(p.Tokens(o.Usage.Total()), o.Usage.Total() > 0)
 		}
 	}
+	if percent, known := o.Fill.Percent(); len(fields) > 0 && known && percent > nearlyFull {
+		parts = append(parts, p.Text("card.context", percent))
+	}
 	return strings.Join(parts, " · ")
 }
+
+// nearlyFull is how full a context is that the footer tells of, in percent.
+const nearlyFull = 60

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -101,6 +102,69 @@ func (k *Menus) modelByName(ctx context.Context, in orchestrator.ConversationID,
 		return tgapi.Page{Text: whyNot(k.lang, problem)}, nil
 	}
 	return tgapi.Page{Text: text}, k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
+}
+
+// Effort answers "/effort": with an argument it chooses how hard the current model thinks, without one it offers what that has.
+func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	st, err := k.service.Status(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	entries, err := k.service.Menu(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	m := newModelMenu(ModelAction, entries, st)
+	m.service = k.service
+	switch m.enterCurrent() {
+	case effortsUnknown:
+		return tgapi.Page{Text: k.lang.Text("menu.efforts-unknown", render.ChoiceText(k.lang, st.Agent, st.Model, ""))}, nil
+	case effortsNone:
+		return tgapi.Page{Text: k.lang.Text("menu.no-efforts", render.ChoiceText(k.lang, st.Agent, st.Model, ""))}, nil
+	}
+	if args == "" {
+		return k.open(by.Conversation, m)
+	}
+	model := m.models()[m.model]
+	effort := cli.Effort(strings.ToLower(args))
+	switch {
+	case strings.EqualFold(args, "default"):
+		effort = ""
+	case !slices.Contains(model.Efforts, effort):
+		return tgapi.Page{Text: whyNot(k.lang, &naming.Problem{Kind: naming.UnknownEffort, Name: args, Model: model})}, nil
+	}
+	c := naming.Choice{Agent: st.Agent, Model: st.Model, Effort: effort}
+	return tgapi.Page{Text: chosenText(k.lang, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
+}
+
+// efforts says what is known of the efforts of a model.
+type efforts int
+
+const (
+	effortsUnknown efforts = iota // its agent does not list it
+	effortsNone
+	effortsSome
+)
+
+// enterCurrent shows the efforts of the current model, if it has some.
+func (m *modelMenu) enterCurrent() efforts {
+	for i, e := range m.entries {
+		if e.Agent != m.current.Agent || !naming.Usable(e) {
+			continue
+		}
+		m.enterAgent(i)
+		for n, model := range m.models() {
+			switch {
+			case !m.isCurrent(model):
+			case len(model.Efforts) == 0:
+				return effortsNone
+			default:
+				m.model = n
+				return effortsSome
+			}
+		}
+	}
+	return effortsUnknown
 }
 
 // Named is what a name before a prompt means, such as the "fast" of "@fast explain this"; false if that is text. It waits for

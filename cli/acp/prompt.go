@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -30,7 +31,9 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.instructed = req.Instructions()
+	if req.Task == cli.TaskPrompt {
+		s.instructed = req.Instructions()
+	}
 	n := note{Session: string(s.id), Model: s.offers.model, Name: s.process.hello.AgentInfo.Name}
 	if s.process.quirks.TotalUsage {
 		n.Totals = s.totals
@@ -64,6 +67,9 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 func (s *session) blocks(req cli.Request) ([]block, error) {
 	agent := s.process.opts.Agent
 	text := req.Prompt
+	if req.Task != cli.TaskPrompt {
+		return s.command(req)
+	}
 	switch {
 	case strings.TrimSpace(text) == "" && len(req.Images) == 0:
 		return nil, cli.Failf(cli.Refused, agent, "the message is empty")
@@ -90,6 +96,38 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 		blocks = append(blocks, b)
 	}
 	return blocks, nil
+}
+
+// command is a command of the agent's own as its prompt, without anything before it.
+func (s *session) command(req cli.Request) ([]block, error) {
+	text := req.Prompt
+	if req.Task == cli.TaskCompact {
+		name := s.compaction()
+		if name == "" {
+			return nil, cli.CannotCompact(s.process.opts.Agent)
+		}
+		text = strings.TrimSpace(name + " " + text)
+	}
+	return []block{{Type: "text", Text: text}}, nil
+}
+
+// compaction is the command that shortens the context; empty if the agent offers none.
+func (s *session) compaction() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.offers.commands {
+		if name := c.Name; name == "/compact" || name == "/compress" || name == "/summarize" {
+			return name
+		}
+	}
+	return ""
+}
+
+// Commands lists the commands that the agent told of; see cli.Commander.
+func (s *session) Commands(context.Context) ([]cli.AgentCommand, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.offers.commands), nil
 }
 
 // wordJoiner shows nothing, and is no white space that an agent would cut off.

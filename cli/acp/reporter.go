@@ -23,6 +23,7 @@ type reporter struct {
 	plan    string // the last status of the plan
 	ran     bool   // a tool was
 	denials []cli.Denial
+	fill    cli.Fill
 }
 
 func newReporter(out *turn.Emitter, dir string, quirks Quirks) *reporter {
@@ -39,6 +40,7 @@ func (r *reporter) update(u *update) {
 		}
 	case updateUsage:
 		r.calls++
+		r.fill = cli.Fill{Used: u.Used, Limit: u.Size}
 	case updateThought:
 		r.sayHeld()
 		r.out.Thinking(text)

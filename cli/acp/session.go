@@ -60,6 +60,7 @@ type offers struct {
 	models   []modelInfo
 	model    string
 	ownModel string // the agent's choice
+	commands []cli.AgentCommand
 }
 
 // turnState is what is known of the turn that runs.
@@ -220,6 +221,9 @@ func (s *session) deliver(i item) bool {
 	}
 	if i.update != nil && i.update.Kind == updateMode {
 		s.offers.mode = i.update.ModeID
+	}
+	if i.update != nil && i.update.Kind == updateOffers {
+		s.offers.commands = i.update.commands()
 	}
 	if s.phase == phaseRunning || s.phase == phaseOpening {
 		put(s.inbox, i)

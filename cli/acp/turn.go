@@ -230,7 +230,7 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	if r.Err == nil {
 		t.reporter.sayAgain()
 	}
-	r.Denials = t.reporter.denials
+	r.Denials, r.Fill = t.reporter.denials, t.reporter.fill
 	t.out.Finish(r)
 	s.process.TurnEnded(ctx, leaves)
 }

@@ -185,8 +185,30 @@ type update struct {
 		Content string `json:"content"`
 		Status  string `json:"status"`
 	} `json:"entries"`
-	ModeID string `json:"currentModeId"`
+	ModeID   string `json:"currentModeId"`
+	Used     int64  `json:"used"` // usage_update
+	Size     int64  `json:"size"`
+	Commands []struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Input       *struct {
+			Hint string `json:"hint"`
+		} `json:"input"`
+	} `json:"availableCommands"`
 	toolCall
+}
+
+// commands are those that the agent offers.
+func (u *update) commands() []cli.AgentCommand {
+	var list []cli.AgentCommand
+	for _, c := range u.Commands {
+		own := cli.AgentCommand{Name: "/" + strings.TrimPrefix(c.Name, "/"), Description: c.Description}
+		if c.Input != nil {
+			own.Arguments = c.Input.Hint
+		}
+		list = append(list, own)
+	}
+	return list
 }
 
 // toolCall is a tool call, or what changed of it: then empty fields are as they were.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"ductor/cli"
@@ -204,3 +207,118 @@ func (l *line) initReply() *initReply {
 	}
 	return &reply
 }
+
+// questions are requests of ours to a live process that wait for Claude's answer. Safe for concurrent use.
+type questions struct {
+	mu      sync.Mutex
+	last    int
+	waiting map[string]chan *controlReply
+}
+
+// questionID begins the ids of questions.
+const questionID = "ask-"
+
+// begin gives a question its id, and a channel for the answer. The caller ends it.
+func (q *questions) begin() (id string, answer <-chan *controlReply, end func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.last++
+	id = questionID + strconv.Itoa(q.last)
+	if q.waiting == nil {
+		q.waiting = map[string]chan *controlReply{}
+	}
+	c := make(chan *controlReply, 1)
+	q.waiting[id] = c
+	return id, c, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		delete(q.waiting, id)
+	}
+}
+
+// answer takes Claude's answer, if it is one to a question.
+func (q *questions) answer(r *controlReply) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c, ok := q.waiting[r.RequestID]
+	if ok {
+		delete(q.waiting, r.RequestID)
+		c <- r
+	}
+	return ok || strings.HasPrefix(r.RequestID, questionID) // one that no caller waits for any more
+}
+
+// question asks the live process something that has nothing but a name.
+func (s *live) question(ctx context.Context, name string, answer any) error {
+	s.mu.Lock()
+	run, closed := s.run, s.phase == shut
+	s.mu.Unlock()
+	if run == nil || closed || !run.stream.Alive() {
+		return fmt.Errorf("ask claude for %s: %w", name, errors.ErrUnsupported)
+	}
+	id, replies, end := run.asked.begin()
+	defer end()
+	if err := run.stream.Send(controlLine(id, subtype(name))); err != nil {
+		return fmt.Errorf("ask claude for %s: %w", name, err)
+	}
+	select {
+	case r := <-replies:
+		if r.Subtype == "error" {
+			return cli.Failf(cli.Refused, agent, "it does not answer %s: %s", name, oneLine(r.Error))
+		}
+		if err := json.Unmarshal(r.Response, answer); err != nil {
+			return fmt.Errorf("read claude's answer to %s: %w", name, err)
+		}
+		return nil
+	case <-run.stream.Process().Done():
+		return fmt.Errorf("ask claude for %s: it ended", name)
+	case <-ctx.Done():
+		return fmt.Errorf("ask claude for %s: %w", name, context.Cause(ctx))
+	}
+}
+
+// Fill is what fills the context; see cli.FillReporter.
+func (s *live) Fill(ctx context.Context) (cli.Fill, error) {
+	var answer struct {
+		Parts []struct {
+			Name   string `json:"name"`
+			Tokens int64  `json:"tokens"`
+		} `json:"categories"`
+		Used  int64 `json:"totalTokens"`
+		Limit int64 `json:"rawMaxTokens"`
+	}
+	if err := s.question(ctx, "get_context_usage", &answer); err != nil {
+		return cli.Fill{}, err
+	}
+	f := cli.Fill{Used: answer.Used, Limit: answer.Limit}
+	for _, p := range answer.Parts {
+		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // which fill nothing
+			f.Parts = append(f.Parts, cli.FillPart(p))
+		}
+	}
+	return f, nil
+}
+
+// Commands lists Claude's commands and skills; see cli.Commander.
+func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+	var answer struct {
+		Commands []struct {
+			Name        string `json:"name"`
+			Description string `json:"description"`
+			Arguments   string `json:"argumentHint"`
+		} `json:"commands"`
+	}
+	if err := s.question(ctx, "initialize", &answer); err != nil {
+		return nil, err
+	}
+	var list []cli.AgentCommand
+	for _, c := range answer.Commands {
+		list = append(list, cli.AgentCommand{Name: "/" + c.Name, Description: c.Description, Arguments: c.Arguments})
+	}
+	return list, nil
+}
+
+var (
+	_ cli.FillReporter = (*live)(nil)
+	_ cli.Commander    = (*live)(nil)
+)

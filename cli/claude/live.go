@@ -52,6 +52,7 @@ type liveRun struct {
 	process *process
 	mem     *memory
 	idle    *idler
+	asked   questions
 }
 
 var (
@@ -298,6 +299,9 @@ func (i *idler) line(raw []byte) {
 // betweenTurns takes a line outside of any turn. A result there is the answer to a start that failed.
 func (i *idler) betweenTurns(l *line) {
 	i.run.mem.tasks.line(l)
+	if l.Type == "control_response" && l.Response != nil {
+		i.run.asked.answer(l.Response)
+	}
 	if l.Type == "result" && l.IsError {
 		i.failed = resultFailure(l.resultFields, l.Subtype, trouble{})
 	}

@@ -19,6 +19,7 @@ type memory struct {
 	warned  map[string]bool
 	model   cli.ModelID // as init named it last
 	tasks   tasks
+	fill    cli.Fill
 	mode    string // the permission mode that Claude said it went over to; empty if it did not
 }
 

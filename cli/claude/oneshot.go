@@ -66,7 +66,7 @@ func oneShotInput(f format, req cli.Request) ([]byte, error) {
 	if f == formatBlocks {
 		return userLine(req, "")
 	}
-	return []byte(promptText(req.Prompt)), nil
+	return []byte(promptOf(req)), nil
 }
 
 func (s *oneShot) loop(ctx context.Context, stream *turn.Stream, p *parser, left *cli.LeftRun, input []byte) turn.End {

@@ -93,6 +93,7 @@ func begins(l *line) bool {
 
 func (p *parser) dispatch(l *line) (reply []byte) {
 	p.mem.tasks.line(l)
+	p.mem.measure(l)
 	switch l.Type {
 	case "system":
 		p.system(l)
@@ -187,9 +188,7 @@ func (p *parser) system(l *line) {
 		p.name(l)
 		p.retry(l)
 	case "compact_boundary":
-		if l.Compact != nil {
-			p.em.Pass(cli.CompactBoundary{Trigger: l.Compact.Trigger, PreTokens: l.Compact.PreTokens})
-		}
+		p.compacted(l.Compact)
 	case "model_fallback":
 		p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine(l.Content)})
 	}
@@ -390,9 +389,9 @@ func (p *parser) outcomeOf(l *line) cli.Result {
 			p.deny(id, d.Tool, d.Input, why)
 		}
 	}
-	r := cli.Result{Turns: l.NumTurns, Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
+	r := cli.Result{Told: cli.Told{Turns: l.NumTurns}, Err: resultFailure(l.resultFields, l.Subtype, p.trouble)}
 	r.CostUSD, r.ByModel = p.mem.spent(l.resultFields)
 	r.Usage = totalUsage(r.ByModel, l.Usage)
-	r.Denials = p.told()
+	r.Denials, r.Fill = p.told(), p.mem.fill
 	return r
 }

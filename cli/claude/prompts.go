@@ -122,6 +122,17 @@ func promptText(prompt string) string {
 	return prompt
 }
 
+// promptOf is what Claude reads of req.
+func promptOf(req cli.Request) string {
+	switch req.Task {
+	case cli.TaskCompact:
+		return strings.TrimSpace("/compact " + req.Prompt)
+	case cli.TaskCommand:
+		return req.Prompt
+	}
+	return promptText(req.Prompt)
+}
+
 // userLine is req's prompt with its images as one line of stream-json input. Claude echoes id, if
 // there is one, once it took the message up.
 func userLine(req cli.Request, id string) ([]byte, error) {
@@ -133,8 +144,8 @@ func userLine(req cli.Request, id string) ([]byte, error) {
 		}
 		content = append(content, b)
 	}
-	if req.Prompt != "" {
-		content = append(content, map[string]any{"type": "text", "text": promptText(req.Prompt)})
+	if text := promptOf(req); text != "" {
+		content = append(content, map[string]any{"type": "text", "text": text})
 	}
 	l := map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": content}}
 	if id != "" {
@@ -161,7 +172,7 @@ func checkPrompt(req cli.Request) error {
 	if !utf8.ValidString(req.Prompt) {
 		return cli.Failf(cli.Refused, agent, "the message is no valid text (UTF-8)")
 	}
-	if strings.TrimSpace(req.Prompt) == "" && len(req.Images) == 0 {
+	if strings.TrimSpace(promptOf(req)) == "" && len(req.Images) == 0 {
 		return cli.Failf(cli.Refused, agent, "the message is empty")
 	}
 	return nil

@@ -63,6 +63,39 @@ func totalUsage(byModel map[cli.ModelID]cli.Usage, own *tokenUsage) cli.Usage {
 	return sum
 }
 
+// measure learns from a line how full the context is: what the model read in its last call, and what it answered there. What
+// sub-agents read is in contexts of their own.
+func (m *memory) measure(l *line) {
+	switch {
+	case l.Parent != "":
+	case l.Type == "assistant" && l.Message != nil && l.Message.Model != synthetic && l.Message.Usage != nil:
+		m.fill.Used = max(l.Message.Usage.all(), m.fill.Used)
+	case l.Event != nil && l.Event.Type == "message_start" && l.Event.Message != nil && l.Event.Message.Usage != nil:
+		m.fill.Used = l.Event.Message.Usage.all()
+	case l.Event != nil && l.Event.Type == "message_delta" && l.Event.Usage != nil:
+		m.fill.Used = max(l.Event.Usage.all(), m.fill.Used+l.Event.Usage.Output)
+	case l.Type == "result":
+		for name, used := range l.ModelUsage {
+			if used.Window > 0 && (modelNamed(name) == m.model || m.fill.Limit == 0) {
+				m.fill.Limit = used.Window
+			}
+		}
+	}
+}
+
+func (u tokenUsage) all() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
+
+// compacted tells that Claude shortened its context.
+func (p *parser) compacted(c *compactMetadata) {
+	if c == nil {
+		return
+	}
+	if c.PostTokens > 0 {
+		p.mem.fill.Used = int64(c.PostTokens)
+	}
+	p.em.Pass(cli.CompactBoundary{Trigger: c.Trigger, PreTokens: c.PreTokens, PostTokens: c.PostTokens})
+}
+
 // trouble is what a turn's failure is judged by besides its result line.
 type trouble struct {
 	apiError  string    // the kind Claude gave with its synthetic error message

@@ -145,6 +145,9 @@ func (t *liveTurn) interrupt() error {
 
 // replied takes Claude's answer to a request of ours.
 func (t *liveTurn) replied(r *controlReply) {
+	if t.run.asked.answer(r) {
+		return
+	}
 	if r.RequestID == switchID {
 		t.switchReplied(r)
 		return

@@ -220,6 +220,7 @@ func turnResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parse
 	}
 	r := stream.Outcome(end)
 	r.Usage, r.ByModel, r.CostUSD, r.Turns = p.outcome.Usage, p.outcome.ByModel, p.outcome.CostUSD, p.outcome.Turns
+	r.Fill = p.mem.fill
 	r.Denials = p.told()
 	if r.Err != nil && end == turn.EndExit {
 		exitFailure(r.Err)

@@ -78,6 +78,8 @@ type streamEvent struct {
 	Message *message `json:"message"`       // message_start
 	Block   *block   `json:"content_block"` // content_block_start
 	Delta   *delta   `json:"delta"`
+
+	Usage *tokenUsage `json:"usage"` // message_delta
 }
 
 type delta struct {
@@ -91,6 +93,7 @@ type message struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
 	Content json.RawMessage `json:"content"` // a string, or blocks
+	Usage   *tokenUsage     `json:"usage"`
 }
 
 // blocks are the message's content blocks; a plain string counts as one block of text.
@@ -124,8 +127,9 @@ type mcpServer struct {
 }
 
 type compactMetadata struct {
-	Trigger   string `json:"trigger"`
-	PreTokens int    `json:"pre_tokens"`
+	Trigger    string `json:"trigger"`
+	PreTokens  int    `json:"pre_tokens"`
+	PostTokens int    `json:"post_tokens"`
 }
 
 type rateLimit struct {
@@ -145,6 +149,7 @@ type modelUsage struct {
 	Output     int64 `json:"outputTokens"`
 	CacheRead  int64 `json:"cacheReadInputTokens"`
 	CacheWrite int64 `json:"cacheCreationInputTokens"`
+	Window     int64 `json:"contextWindow"`
 }
 
 type wireDenial struct {

@@ -21,6 +21,7 @@ type live struct {
 	bound  binding
 	marker string // the value of threadVar in the environment of all that the thread's tools start
 	thread cli.AgentSessionID
+	dir    string
 	model  string // that answers when a request names none; empty if not known
 
 	mu    sync.Mutex
@@ -59,7 +60,7 @@ func (p *Provider) openLive(ctx context.Context, req cli.Request) (*live, error)
 	if err != nil {
 		return nil, cli.AsFailure(Agent, err)
 	}
-	s := &live{server: h, phase: liveOpen, bound: bindingOf(req), marker: string(h.Program().Run()) + "-" + h.Peer().NextID()}
+	s := &live{server: h, phase: liveOpen, dir: req.Dir, bound: bindingOf(req), marker: string(h.Program().Run()) + "-" + h.Peer().NextID()}
 	if err := s.begin(ctx, req); err != nil {
 		return nil, s.unusable(ctx, err)
 	}

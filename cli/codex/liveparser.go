@@ -13,11 +13,11 @@ import (
 // liveParser turns the notifications of one turn of the app server into events. It is pure: the same
 // notifications give the same events.
 type liveParser struct {
-	out  *turn.Emitter
-	dir  string
+	out *turn.Emitter
+	dir string
+	verdict
 	turn string // Codex's own name of the turn: what is of others is passed over
 	network
-	verdict
 	rateLimits
 	messages
 	tools   map[string]bool // that were told of
@@ -52,6 +52,7 @@ type verdict struct {
 	failure  *cli.Failure
 	refused  *cli.Failure // it could not be started
 	hopeless *cli.Failure // what Codex goes on trying, and cannot get
+	compacts bool         // the turn does nothing but shorten the context
 }
 
 // rateLimits are those that Codex tells of.
@@ -71,6 +72,7 @@ type messages struct {
 func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 	return &liveParser{
 		out: out, dir: req.Dir, network: network{now: time.Now, patience: time.Minute},
+		verdict:  verdict{compacts: req.Task == cli.TaskCompact},
 		messages: messages{thought: map[string]bool{}, comments: map[string]bool{}},
 		tools:    map[string]bool{}, changes: map[string][]cli.FileChanged{},
 	}
@@ -78,6 +80,9 @@ func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 
 // notification takes one and says whether it ends the turn.
 func (p *liveParser) notification(method string, n *notice) (over bool) {
+	if p.turn == "" && method == "turn/started" && n.Turn != nil { // a turn that no answer named
+		p.turn = n.Turn.ID
+	}
 	if n.Turn != nil && n.Turn.ID != p.turn || n.Turn == nil && n.TurnID != "" && n.TurnID != p.turn {
 		return false // of a turn before this one
 	}
@@ -188,7 +193,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 		}
 		return
 	case "contextCompaction":
-		p.out.Pass(cli.CompactBoundary{Trigger: "auto"})
+		p.out.Pass(cli.CompactBoundary{Trigger: p.trigger()})
 		p.out.Pass(cli.Status{Kind: cli.StatusIdle})
 		return
 	}
@@ -215,6 +220,14 @@ func (p *liveParser) wholeMessage(it *liveItem) {
 	}
 	delete(p.comments, it.ID)
 	p.streaming = ""
+}
+
+// trigger says who wanted a compaction.
+func (p *liveParser) trigger() string {
+	if p.compacts {
+		return "manual"
+	}
+	return "auto"
 }
 
 // thoughtOf is reasoning that was not streamed.
@@ -247,10 +260,11 @@ func (p *liveParser) count(u tokenUsage) {
 		p.usage = &tokenUsage{Last: u.Total.minus(u.Last)} // the total before the turn
 	}
 	p.usage.Total = u.Total
+	p.usage.fill = cli.Fill{Used: u.Last.Sum, Limit: u.Window}
 }
 
 func (u liveUsage) minus(v liveUsage) liveUsage {
-	return liveUsage{u.Input - v.Input, u.Cached - v.Cached, u.CacheNew - v.CacheNew, u.Output - v.Output, u.Reasoning - v.Reasoning}
+	return liveUsage{u.Input - v.Input, u.Cached - v.Cached, u.CacheNew - v.CacheNew, u.Output - v.Output, u.Reasoning - v.Reasoning, u.Sum - v.Sum}
 }
 
 // used is what the turn used.
@@ -263,6 +277,14 @@ func (p *liveParser) used() cli.Usage {
 		Input: max(u.Input-u.Cached, 0), Output: max(u.Output, 0), CacheRead: max(u.Cached, 0),
 		CacheWrite: max(u.CacheNew, 0), Reasoning: max(u.Reasoning, 0),
 	}
+}
+
+// fill is how full the thread's context is.
+func (p *liveParser) fill() cli.Fill {
+	if p.usage == nil {
+		return cli.Fill{}
+	}
+	return p.usage.fill
 }
 
 // limitNear is how much of a limit must be used for people to be told, in percent.

@@ -139,6 +139,9 @@ func (t *liveTurn) send() {
 	if err == nil {
 		peer := t.s.server.Peer()
 		start := rpc.Request{ID: t.prompt.id, Method: "turn/start", Params: t.s.turnParams(t.req, defaults), Sent: t.written}
+		if t.req.Task == cli.TaskCompact {
+			start.Method, start.Params = "thread/compact/start", map[string]any{"threadId": t.s.thread}
+		}
 		if t.req.Turn != "" {
 			mark := cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
 			start.Before = func(int) error { _, err := peer.Begin(t.ctx, mark); return err }
@@ -192,7 +195,7 @@ func (t *liveTurn) started(m rpc.Message) (over bool) {
 		} `json:"turn"`
 	}
 	err := m.Read(Agent, "turn/start", &reply)
-	if err == nil && reply.Turn.ID == "" {
+	if err == nil && reply.Turn.ID == "" && t.req.Task != cli.TaskCompact {
 		err = cli.Failf(cli.BadOutput, Agent, "it started a turn without a name")
 	}
 	if err != nil {
@@ -200,7 +203,9 @@ func (t *liveTurn) started(m rpc.Message) (over bool) {
 		return true
 	}
 	t.prompt.state, t.parser.turn = promptAccepted, reply.Turn.ID
-	t.name.Store(&reply.Turn.ID)
+	if reply.Turn.ID != "" { // else it takes no message
+		t.name.Store(&reply.Turn.ID)
+	}
 	held := t.prompt.held
 	t.prompt.held = nil
 	for _, n := range held {
@@ -272,7 +277,7 @@ func (t *liveTurn) close(end turn.End, r *cli.Result) {
 	if err := t.loop.StopErr(); err != nil {
 		t.s.opts().Logger.Error("a codex that does not answer did not end", "pid", t.s.server.Program().PID(), "err", err)
 	}
-	r.Usage, r.Denials = t.parser.used(), append(r.Denials, t.parser.denials...)
+	r.Usage, r.Fill, r.Denials = t.parser.used(), t.parser.fill(), append(r.Denials, t.parser.denials...)
 	t.approvals.Close(end == turn.EndDetached)
 	if end != turn.EndDetached && t.loop.Cut() && !t.sessionGoesOn() {
 		t.s.spend()

@@ -66,3 +66,35 @@ func (page modelPage) models() []cli.Model {
 	}
 	return models
 }
+
+// Commands lists the skills that Codex has in the directory of the thread, which a prompt names with a dollar sign; see
+// cli.Commander.
+func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+	params := map[string]any{}
+	if dir := s.dir; dir != "" {
+		params["cwds"] = []string{dir}
+	}
+	var reply struct {
+		Data []struct {
+			Skills []struct {
+				Name        string `json:"name"`
+				Description string `json:"description"`
+				Enabled     *bool  `json:"enabled"`
+			} `json:"skills"`
+		} `json:"data"`
+	}
+	if err := s.server.Peer().Call(ctx, "skills/list", params, &reply); err != nil {
+		return nil, s.server.broken(err)
+	}
+	var list []cli.AgentCommand
+	for _, at := range reply.Data {
+		for _, skill := range at.Skills {
+			if skill.Enabled == nil || *skill.Enabled {
+				list = append(list, cli.AgentCommand{Name: "$" + skill.Name, Description: skill.Description})
+			}
+		}
+	}
+	return list, nil
+}
+
+var _ cli.Commander = (*live)(nil)

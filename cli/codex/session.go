@@ -28,6 +28,10 @@ func (p *Provider) newSession(req cli.Request) *session {
 // Turn runs `codex exec` once, or goes on with the run that was adopted.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
+	if req.Task == cli.TaskCompact {
+		out.Finish(cli.Result{Err: cli.CannotCompact(Agent)})
+		return
+	}
 	stream, left, ok := s.Open(ctx, out, func() (*turn.Stream, error) {
 		req.Resume = cmp.Or(req.Resume, s.Info().AgentSessionID)
 		return s.start(ctx, req)

@@ -135,8 +135,11 @@ type turnError struct {
 }
 
 type tokenUsage struct {
-	Total liveUsage `json:"total"`
-	Last  liveUsage `json:"last"`
+	Total  liveUsage `json:"total"`
+	Last   liveUsage `json:"last"`
+	Window int64     `json:"modelContextWindow"`
+
+	fill cli.Fill
 }
 
 type planStep struct {
@@ -155,6 +158,7 @@ type liveUsage struct {
 	CacheNew  int64 `json:"cacheWriteInputTokens"`
 	Output    int64 `json:"outputTokens"`
 	Reasoning int64 `json:"reasoningOutputTokens"`
+	Sum       int64 `json:"totalTokens"`
 }
 
 // liveItem is one thing a turn is made of; which fields count depends on Type.

@@ -76,7 +76,7 @@ func promptOf(req cli.Request) string {
 // refused says why a prompt cannot be sent; nil if it can.
 func refused(req cli.Request) *cli.Failure {
 	switch {
-	case strings.TrimSpace(req.Prompt) == "" && len(req.Images) == 0:
+	case strings.TrimSpace(req.Prompt) == "" && len(req.Images) == 0 && req.Task != cli.TaskCompact:
 		return cli.Failf(cli.Refused, Agent, "the message is empty")
 	case strings.ContainsRune(req.Prompt, 0):
 		return cli.Failf(cli.Refused, Agent, "the message has NUL bytes in it, which are no text")

@@ -84,6 +84,9 @@ func (s *once) run(ctx context.Context, stream *turn.Stream, p *parser, req cli.
 
 // start starts a process for req, and says the session's name if it is known beforehand.
 func (s *once) start(ctx context.Context, req cli.Request) (*turn.Stream, cli.AgentSessionID, error) {
+	if req.Task != cli.TaskPrompt {
+		return nil, "", cli.CannotCompact(Agent)
+	}
 	if f := refused(req); f != nil {
 		return nil, "", f
 	}

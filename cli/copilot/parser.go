@@ -35,8 +35,12 @@ type parser struct {
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
+	phase := awaited
+	if req.Task == cli.TaskCompact { // no message begins it
+		phase = begun
+	}
 	return &parser{
-		out: out, dir: req.Dir, session: cli.SessionStarted{Model: req.Model}, phase: awaited,
+		out: out, dir: req.Dir, session: cli.SessionStarted{Model: req.Model}, phase: phase,
 		tools: map[string]cli.ToolStarted{}, seen: map[string]bool{},
 	}
 }
@@ -58,6 +62,7 @@ var eventTypes = map[string]eventType{
 	"session.model_change":        {take: func(p *parser, f fields) { p.answeredBy(f.NewModel) }, always: true},
 	"session.compaction_start":    {take: func(p *parser, _ fields) { p.status(cli.StatusCompacting, "") }},
 	"session.compaction_complete": {take: (*parser).compacted},
+	"session.usage_info":          {take: (*parser).measure, always: true},
 	"session.warning": {take: func(p *parser, f fields) {
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(f.Message)})
 	}},
@@ -157,7 +162,17 @@ func (p *parser) compacted(f fields) {
 	if f.Trigger == "manual" {
 		trigger = "manual"
 	}
-	p.out.Pass(cli.CompactBoundary{Trigger: trigger, PreTokens: f.PreTokens})
+	p.out.Pass(cli.CompactBoundary{Trigger: trigger, PreTokens: f.PreTokens, PostTokens: f.PostTokens})
+	if f.PostTokens > 0 {
+		p.known.Fill.Used = int64(f.PostTokens)
+	}
+}
+
+// measure takes how full the context is.
+func (p *parser) measure(f fields) {
+	p.known.Fill = cli.Fill{Used: f.CurrentTokens, Limit: f.TokenLimit, Parts: []cli.FillPart{
+		{Name: "System prompt", Tokens: f.SystemTokens}, {Name: "Tools", Tokens: f.ToolTokens}, {Name: "Messages", Tokens: f.SaidTokens},
+	}}
 }
 
 // whole takes a message that is complete. It overwrites what was streamed of it.

@@ -127,11 +127,25 @@ func (h *server) Changed(c turn.Change) {
 	}
 }
 
-// expect has the refusal of a session.send put into the inbox of its turn.
+// expect has the refusal of what asks for a turn put into the inbox of that, and the answer that ends one which only shortens
+// the context.
 func (h *server) expect(turn string, b *inbox) error {
 	return h.Peer().Expect(sendPrefix+turn, func(m rpc.Message) {
-		if m.Error != nil {
+		var done struct {
+			Success *bool           `json:"success"`
+			Window  json.RawMessage `json:"contextWindow"`
+		}
+		switch {
+		case m.Error != nil:
 			b.Put(item{refused: cli.AsFailure(Agent, callFailure(m.Error)), end: m.End}, 0)
+		case json.Unmarshal(m.Result, &done) != nil || done.Success == nil: // a message that was sent
+		case !*done.Success:
+			b.Put(item{refused: cli.Failf(cli.UnknownFailure, Agent, "it did not shorten its context"), end: m.End}, 0)
+		default:
+			if len(done.Window) > 0 {
+				b.Put(item{event: event{Type: "session.usage_info", Data: done.Window}, end: m.End}, 0)
+			}
+			b.Put(item{event: event{Type: "session.idle"}, end: m.End}, 0)
 		}
 	})
 }
@@ -153,8 +167,8 @@ func (h *server) notify(method string, params any) error {
 }
 
 // send asks for a turn. mark is recorded before it is written; failed is called if that, and so the turn, fails.
-func (h *server) send(ctx context.Context, mark cli.Mark, turn string, params any, failed func(error)) error {
-	r := rpc.Request{ID: sendPrefix + turn, Method: "session.send", Params: params}
+func (h *server) send(ctx context.Context, mark cli.Mark, turn, method string, params any, failed func(error)) error {
+	r := rpc.Request{ID: sendPrefix + turn, Method: method, Params: params}
 	r.Sent = func(err error) {
 		if err != nil {
 			failed(err)

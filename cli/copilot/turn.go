@@ -3,6 +3,7 @@ package copilot
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -120,6 +121,9 @@ func (t *liveTurn) taking(ctx context.Context, req cli.Request, adopted *adopted
 		},
 		Handle: t.take,
 		Interrupt: func() error {
+			if req.Task == cli.TaskCompact {
+				return t.server.notify("session.history.abortManualCompaction", map[string]any{"sessionId": t.p.session.AgentSessionID})
+			}
 			return t.server.notify("session.abort", map[string]any{"sessionId": t.p.session.AgentSessionID, "reason": "user_initiated"})
 		},
 		Waiting: t.p.asks.Waiting,
@@ -142,12 +146,27 @@ func (t *liveTurn) send(ctx context.Context, req cli.Request, marked bool) {
 	}
 	err := t.server.expect(t.id, t.in)
 	if err == nil {
-		err = t.server.send(ctx, mark, t.id, promptParams(t.p.session.AgentSessionID, req, "enqueue"), fail)
+		method, params := "session.send", promptParams(t.p.session.AgentSessionID, req, "enqueue")
+		if req.Task == cli.TaskCompact {
+			method, params = "session.history.compact", compactParams(t.p.session.AgentSessionID, req)
+		}
+		err = t.server.send(ctx, mark, t.id, method, params, fail)
 	}
 	if err != nil {
 		fail(err)
 	}
 }
+
+// compactParams ask for the context to be shortened. A hint that is longer than Copilot takes is cut.
+func compactParams(id cli.AgentSessionID, req cli.Request) map[string]any {
+	params := map[string]any{"sessionId": id, "trigger": "manual"}
+	if hint := strings.TrimSpace(req.Prompt); hint != "" {
+		params["customInstructions"] = cli.Shorten(hint, mostHint)
+	}
+	return params
+}
+
+const mostHint = 4000
 
 // promptParams are a prompt as session.send takes it.
 func promptParams(id cli.AgentSessionID, req cli.Request, mode string) map[string]any {

@@ -48,8 +48,15 @@ type fields struct {
 	CacheWriteTokens int64 `json:"cacheWriteTokens"`
 	ReasoningTokens  int64 `json:"reasoningTokens"`
 
-	Trigger   string `json:"trigger"`
-	PreTokens int    `json:"preCompactionTokens"`
+	Trigger    string `json:"trigger"`
+	PreTokens  int    `json:"preCompactionTokens"`
+	PostTokens int    `json:"postCompactionTokens"`
+
+	CurrentTokens int64 `json:"currentTokens"`
+	TokenLimit    int64 `json:"tokenLimit"`
+	SystemTokens  int64 `json:"systemTokens"`
+	SaidTokens    int64 `json:"conversationTokens"`
+	ToolTokens    int64 `json:"toolDefinitionsTokens"`
 
 	RequestID      string          `json:"requestId"`
 	Permission     json.RawMessage `json:"permissionRequest"`

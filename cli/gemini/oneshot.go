@@ -53,6 +53,8 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 
 func checkPrompt(req cli.Request) *cli.Failure {
 	switch {
+	case req.Task != cli.TaskPrompt:
+		return cli.CannotCompact(Agent)
 	case req.Project == cli.WithoutProject:
 		return cli.Failf(cli.Refused, Agent, "one-shot it runs here only with the settings of this project, which are not allowed; its live mode runs without them")
 	case len(req.Images) > 0:

@@ -121,3 +121,97 @@ func (p *present) with(ctx context.Context, turn cli.TurnID, absent error, f fun
 	defer context.AfterFunc(e.life, func() { cancel(cli.ErrNoTurn) })()
 	return guard(e.session.agent, func() error { return f(ctx, e) })
 }
+
+// askLimit is how long an agent may take to say something about itself, its start included.
+const askLimit = 30 * time.Second
+
+// Fill is how full the context of a session is, and of what, as its agent says now: the session that req resumes, in which turn
+// runs, or none where that is empty. An error that is errors.ErrUnsupported if the agent does not say.
+func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (fill cli.Fill, err error) {
+	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
+		reporter, ok := session.(cli.FillReporter)
+		if !ok {
+			return fmt.Errorf("ask %s what fills its context: %w", agent, errors.ErrUnsupported)
+		}
+		fill, err = reporter.Fill(ctx)
+		return err
+	})
+	return fill, err
+}
+
+// Commands lists the commands and skills of an agent, for a session as Fill has it. An error that is errors.ErrUnsupported if
+// the agent has none.
+func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (list []cli.AgentCommand, err error) {
+	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
+		commander, ok := session.(cli.Commander)
+		if !ok {
+			return fmt.Errorf("ask %s for its commands: %w", agent, errors.ErrUnsupported)
+		}
+		list, err = commander.Commands(ctx)
+		return err
+	})
+	return list, err
+}
+
+// withSession calls f with the live session of a conversation: the one of a turn that runs, the one that is kept for the next
+// turn, or one that it opens for that. It begins no turn.
+func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID, f func(context.Context, cli.Session) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	if turn != "" {
+		err := s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
+		if !errors.Is(err, cli.ErrNoTurn) { // else its session is kept by now
+			return err
+		}
+	}
+	if !s.work.enter() {
+		return cli.ErrClosing
+	}
+	defer s.work.Done()
+	entry, failure := s.at(req.Sandbox, agent)
+	if failure == nil {
+		req, failure = entry.limited(req)
+	}
+	if failure != nil {
+		return failure
+	}
+	lent, err := s.borrow(ctx, entry, req)
+	if err != nil {
+		return err
+	}
+	err = guard(agent, func() error { return f(ctx, lent.session) })
+	if !s.pool.giveBack(lent) {
+		s.pool.discardInBackground(lent)
+	}
+	s.pool.turned()
+	return err
+}
+
+// borrow takes the idle session of a conversation, or opens one.
+func (s *Service) borrow(ctx context.Context, entry *agentEntry, req cli.Request) (*pooled, error) {
+	req, err := s.ready(ctx, entry, req, nil)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := s.mode(ctx, entry)
+	if err == nil && mode != cli.Live {
+		err = fmt.Errorf("ask %s about itself: %w", entry.provider.Agent(), errors.ErrUnsupported)
+	}
+	if err != nil {
+		return nil, err
+	}
+	quiet := func(cli.Event) {}
+	lent, err := s.pool.acquire(ctx, entry, mode, req, nil, func(shortage) {})
+	if err != nil || lent.session != nil {
+		return lent, err
+	}
+	session, _, err := s.open(ctx, entry, mode, req, lent, quiet)
+	if err == nil && session == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.pool.lend(lent, req.Conversation, session)
+	return lent, nil
+}

@@ -34,6 +34,40 @@ type outcomeRow struct {
 	At       int64       `json:"at,omitempty"`
 	Other    string      `json:"other,omitempty"`
 	Steps    int         `json:"steps,omitempty"`
+	Fill     *fillRow    `json:"fill,omitempty"`
+}
+
+type fillRow struct {
+	Used  int64         `json:"used"`
+	Limit int64         `json:"limit,omitempty"`
+	Parts []fillPartRow `json:"parts,omitempty"`
+}
+
+type fillPartRow struct {
+	Name   string `json:"name"`
+	Tokens int64  `json:"tokens"`
+}
+
+func fillRowOf(f cli.Fill) *fillRow {
+	if f.Used == 0 {
+		return nil
+	}
+	row := &fillRow{Used: f.Used, Limit: f.Limit}
+	for _, p := range f.Parts {
+		row.Parts = append(row.Parts, fillPartRow(p))
+	}
+	return row
+}
+
+func (r *fillRow) fill() cli.Fill {
+	if r == nil {
+		return cli.Fill{}
+	}
+	f := cli.Fill{Used: r.Used, Limit: r.Limit}
+	for _, p := range r.Parts {
+		f.Parts = append(f.Parts, cli.FillPart(p))
+	}
+	return f
 }
 
 type usageRow struct {
@@ -94,7 +128,7 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 func encodeOutcome(o orchestrator.Outcome) (string, error) {
 	row := outcomeRow{
 		Agent: string(o.Agent), Model: string(o.Model), Usage: usageRow(o.Usage), CostUSD: o.CostUSD,
-		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Announce: string(o.Announce), Steps: o.Steps, Raw: o.Recovery.Raw,
+		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Announce: string(o.Announce), Steps: o.Steps, Raw: o.Recovery.Raw, Fill: fillRowOf(o.Fill),
 		Kind: string(o.Recovery.Kind), At: millis(o.Recovery.At), Other: string(o.Recovery.Other),
 	}
 	for _, a := range o.Recovery.Offer {
@@ -117,7 +151,7 @@ func decodeOutcome(text string) (orchestrator.Outcome, error) {
 	}
 	o := orchestrator.Outcome{
 		Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model), Usage: cli.Usage(row.Usage), CostUSD: row.CostUSD,
-		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Ending: orchestrator.Ending{Announce: orchestrator.Announcement(row.Announce), Steps: row.Steps},
+		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Ending: orchestrator.Ending{Announce: orchestrator.Announcement(row.Announce), Steps: row.Steps, Fill: row.Fill.fill()},
 		Recovery: orchestrator.Recovery{Kind: cli.FailureKind(row.Kind), Offer: formerOffer(row.Offer), At: instant(row.At), Other: cli.Agent(row.Other), Raw: row.Raw},
 	}
 	for _, a := range row.Offers {
@@ -204,7 +238,7 @@ type wantsRow struct {
 	Then    string `json:"then,omitempty"`
 	Quote   bool   `json:"quote,omitempty"`
 	Think   string `json:"think,omitempty"`
-	Compact bool   `json:"compact,omitempty"`
+	Task    string `json:"task,omitempty"`
 }
 
 // encodeWants gives JSON, and nothing for a turn that wants nothing.
@@ -214,7 +248,7 @@ func encodeWants(w orchestrator.Wants) (string, error) {
 	}
 	text, err := json.Marshal(wantsRow{Own: w.Own, Agent: string(w.Agent), Model: string(w.Model), Effort: string(w.Effort),
 		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence, Sandbox: w.Sandbox,
-		Known: w.Known, Title: w.Title, Then: w.Card.Then, Quote: w.Card.Quote, Think: string(w.Card.Think), Compact: w.Compact})
+		Known: w.Known, Title: w.Title, Then: w.Card.Then, Quote: w.Card.Quote, Think: string(w.Card.Think), Task: string(w.Task)})
 	if err != nil {
 		return "", fmt.Errorf("encode what a turn wants: %w", err)
 	}
@@ -228,5 +262,5 @@ func decodeWants(text string) (orchestrator.Wants, error) {
 	}
 	return orchestrator.Wants{Own: row.Own, Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model),
 		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence, Sandbox: row.Sandbox,
-		Known: row.Known, Title: row.Title, Card: orchestrator.CardStyle{Then: row.Then, Quote: row.Quote, Think: orchestrator.ThinkMode(row.Think)}, Compact: row.Compact}, nil
+		Known: row.Known, Title: row.Title, Card: orchestrator.CardStyle{Then: row.Then, Quote: row.Quote, Think: orchestrator.ThinkMode(row.Think)}, Task: cli.Task(row.Task)}, nil
 }

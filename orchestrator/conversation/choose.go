@@ -39,8 +39,7 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		// With the turn: a second press must not take away what the turn of the first has begun.
 		return e.repeat(ctx, t, wants, by, t.AgentEnv())
 	case orchestrator.ActionCompact:
-		wants.Compact = true
-		return e.repeat(ctx, t, wants, by)
+		return e.compactFirst(ctx, t, wants, by)
 	case orchestrator.ActionHandOff:
 		return e.goOnWith(ctx, t, wants, by)
 	case orchestrator.ActionLater:

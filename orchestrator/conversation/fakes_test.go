@@ -570,3 +570,11 @@ func (h *house) eventually(t testing.TB, what string, ok func() bool) {
 	}
 	t.Fatalf("waited in vain for %s; the chat says\n%q", what, h.chat.log())
 }
+
+func (a *agent) Fill(context.Context, cli.Agent, cli.Request, cli.TurnID) (cli.Fill, error) {
+	return cli.Fill{}, errors.ErrUnsupported
+}
+
+func (a *agent) Commands(context.Context, cli.Agent, cli.Request, cli.TurnID) ([]cli.AgentCommand, error) {
+	return nil, errors.ErrUnsupported
+}

@@ -78,7 +78,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 		Model: who.model, Effort: who.effort, ExtraArgs: e.opts.Agents[t.Agent].Args,
 		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
 		Dir: s.Dir, AddDirs: e.addDirs(conv.ID),
-		Resume: s.AgentSessions[t.AgentEnv()], Timeout: t.Wants.Timeout,
+		Resume: s.AgentSessions[t.AgentEnv()], Timeout: t.Wants.Timeout, Task: t.Wants.Task,
 	}
 	e.grant(&req, conv, t.Prompt.Rights)
 	if e.opts.Servers != nil {
@@ -185,6 +185,7 @@ func (e *Engine) missed(ctx context.Context, last lastTurn, s orchestrator.Sessi
 	if err != nil {
 		return nil, fmt.Errorf("load history: %w", err)
 	}
+	turns = slices.DeleteFunc(turns, isCompaction)
 	if own == "" {
 		return turns, nil
 	}

@@ -149,8 +149,11 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	requests := e.approvals.Open(ctx, approval.Running{
 		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
 	})
+	var shortened *cli.CompactBoundary // the last one
 	show := func(ev cli.Event) {
 		switch ev := ev.(type) {
+		case cli.CompactBoundary:
+			shortened = &ev
 		case cli.SessionStarted:
 			agentSessions.keep(keep, ev.AgentSessionID)
 		case cli.CaughtUp:
@@ -172,15 +175,11 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	} else if req.Project == cli.WithoutProject {
 		req.Project = requests.AskForProject(ctx, show)
 	}
-	var result cli.Result
-	if left != cli.RemainsRun { // else it was told already
-		err := e.handOff(ctx, keep, c, a.session, t, &req, show)
-		result.Err = cli.AsFailure(t.Agent, err)
-	}
-	if result.Err == nil {
+	result := e.before(ctx, keep, c, a, t, &req, show, left)
+	if result.Err == nil && result.Text == "" {
 		result = run(ctx, t.Agent, req, show)
 	}
-	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && ctx.Err() == nil {
+	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && req.Task == cli.TaskPrompt && ctx.Err() == nil {
 		// The agent refused before it read the prompt, so asking again asks once.
 		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Text("turn.session-lost")})
 		result = e.askFresh(ctx, keep, c, t, req, show)
@@ -193,7 +192,25 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	if err := agentSessions.wait(); err != nil {
 		e.log.Error("keep the agent's session id", "turn", t.ID, "err", err)
 	}
+	if req.Task == cli.TaskCompact && req.Resume != "" {
+		result = e.compacted(ctx, keep, a, t, req, show, shortened, result)
+	}
 	return hide.result(result)
+}
+
+// before puts before the prompt what the agent missed. The agent is not asked if the result has an error or a text.
+func (e *Engine) before(ctx, keep context.Context, c *conversation, a asking, t orchestrator.Turn, req *cli.Request, show func(cli.Event), left cli.Remains) (r cli.Result) {
+	switch {
+	case left == cli.RemainsRun: // it was told already
+	case req.Task == cli.TaskCommand: // nothing may come before it
+	case req.Task == cli.TaskCompact:
+		if req.Resume == "" {
+			r.Text = e.opts.Lang.Text("turn.nothing-to-compact")
+		}
+	default:
+		r.Err = cli.AsFailure(t.Agent, e.handOff(ctx, keep, c, a.session, t, req, show))
+	}
+	return r
 }
 
 func (e *Engine) askFresh(ctx, keep context.Context, c *conversation, t orchestrator.Turn, req cli.Request, show func(cli.Event)) cli.Result {
@@ -251,6 +268,7 @@ func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result,
 	out := orchestrator.Outcome{
 		State: orchestrator.TurnDone, Text: r.Text, Agent: t.Agent, Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD,
 		Duration: max(e.now().Sub(t.Queued), 0), Denials: r.Denials, Fallback: r.Fallback,
+		Ending: orchestrator.Ending{Fill: r.Fill},
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), orchestrator.ErrShutdown):

@@ -1,0 +1,254 @@
+// Package agent is the screens of /context, /compact and /cmd: how full the context of an agent is, and what the agent itself can be
+// told to do.
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Action is the action of the buttons of this screen. They name a page, or a command by a digest, so they work after a restart.
+const Action = "K"
+
+// Service is what the screen asks of the domain. *conversation.Engine implements it.
+type Service interface {
+	// Context says how full the context of a conversation's agent is.
+	Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error)
+	// Compact has the agent shorten its context, in a turn that keeps what hint says.
+	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
+	// AgentCommands lists the commands and skills of the agent; errors.ErrUnsupported for one that has none.
+	AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error)
+	// RunCommand has the agent do one of them, in a turn of its own.
+	RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
+}
+
+// Screen is what users ask of the agent itself. Safe for concurrent use.
+type Screen struct {
+	Service Service
+	Lang    lang.Printer
+}
+
+// Answer is what comes of a command or a press.
+type Answer struct {
+	Page    tgapi.Page // what the message shows; without text a press leaves it as it is
+	Text    string     // the short answer to a press
+	Handled bool       // a turn has the updates
+}
+
+// Context answers "/context".
+func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
+	r, err := s.Service.Context(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	p := s.Lang
+	lines := []string{p.Text("agent.context", render.ChoiceText(p, r.Agent, r.Model, ""))}
+	switch f := r.Fill; {
+	case r.Session.ID == "":
+		lines = append(lines, p.Text("agent.context-none"))
+	case f.Used == 0:
+		lines = append(lines, p.Text("agent.context-unknown", render.AgentName(p, r.Agent)))
+	default:
+		lines = append(lines, s.filled(f)...)
+	}
+	if r.Session.CostUSD > 0 {
+		lines = append(lines, p.Text("agent.cost", p.Cost(r.Session.CostUSD)))
+	}
+	if r.Session.Tokens > 0 {
+		lines = append(lines, p.Text("agent.tokens", p.Tokens(r.Session.Tokens)))
+	}
+	page := tgapi.Page{Text: strings.Join(lines, "\n")}
+	if r.Fill.Used > 0 {
+		page.Keyboard = tgapi.Keyboard{{s.button(p.Text("agent.compact"), opCompact, "")}}
+	}
+	return page, nil
+}
+
+// barWidth is how many characters the bar has.
+const barWidth = 20
+
+// filled says how full a context is, and of what.
+func (s *Screen) filled(f cli.Fill) []string {
+	p := s.Lang
+	percent, known := f.Percent()
+	if !known {
+		return []string{p.Text("agent.used", p.Tokens(f.Used))}
+	}
+	full := min(max(percent*barWidth/100, 1), barWidth)
+	lines := []string{
+		strings.Repeat("█", full) + strings.Repeat("░", barWidth-full),
+		p.Text("agent.used-of", p.Tokens(f.Used), p.Tokens(f.Limit), percent),
+	}
+	parts := slices.Clone(f.Parts)
+	slices.SortStableFunc(parts, func(a, b cli.FillPart) int { return int(b.Tokens - a.Tokens) })
+	for i, part := range parts {
+		if i == 0 {
+			lines = append(lines, "")
+		}
+		if part.Tokens > 0 {
+			lines = append(lines, p.Text("agent.part", render.ShortenPlain(render.OneLine(part.Name), 40), p.Tokens(part.Tokens)))
+		}
+	}
+	if len(parts) > 0 {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// Compact answers "/compact": the rest of the message says what to keep.
+func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
+	receipt, err := s.Service.Compact(ctx, hint, p)
+	return s.began(receipt, err)
+}
+
+// began is the answer to what became a turn: its card says the rest.
+func (s *Screen) began(r orchestrator.Receipt, err error) (Answer, error) {
+	switch {
+	case err != nil:
+		return Answer{}, err
+	case r.Full:
+		return Answer{Page: tgapi.Page{Text: s.Lang.Text("bot.queue-full")}, Text: s.Lang.Text("bot.queue-full")}, nil
+	case r.Ahead > 0:
+		return Answer{Text: s.Lang.Text("bot.again-queued", r.Ahead), Handled: true}, nil
+	}
+	return Answer{Handled: true}, nil
+}
+
+// Commands answers "/cmd": without a name it lists the commands, with one it runs that.
+func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Prompt) (Answer, error) {
+	args = strings.TrimSpace(args)
+	agent, list, err := s.list(ctx, p.Conversation)
+	if err != nil {
+		return s.refused(agent, err)
+	}
+	if args == "" {
+		return Answer{Page: s.page(agent, list, 0)}, nil
+	}
+	name, rest, _ := strings.Cut(args, " ")
+	for _, c := range list {
+		if strings.EqualFold(strings.TrimLeft(name, "/$"), strings.TrimLeft(c.Name, "/$")) {
+			p.Text = strings.TrimSpace(c.Name + " " + strings.TrimSpace(rest))
+			receipt, err := s.Service.RunCommand(ctx, p)
+			return s.began(receipt, err)
+		}
+	}
+	return Answer{Page: tgapi.Page{Text: s.Lang.Text("agent.no-such-command", render.AgentName(s.Lang, agent), render.Cut(name, 60))}}, nil
+}
+
+// list is the commands of an agent by name. Names of several words are an agent's subcommands, which their first word offers.
+func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error) {
+	agent, list, err := s.Service.AgentCommands(ctx, in)
+	if err != nil {
+		return agent, nil, err
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b cli.AgentCommand) int { return strings.Compare(a.Name, b.Name) })
+	return agent, list, nil
+}
+
+func (s *Screen) refused(agent cli.Agent, err error) (Answer, error) {
+	var failure *cli.Failure
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		text := s.Lang.Text("agent.no-commands", render.AgentName(s.Lang, agent))
+		return Answer{Page: tgapi.Page{Text: text}, Text: render.Cut(text, 190)}, nil
+	case errors.As(err, &failure):
+		return Answer{Page: tgapi.Page{Text: failure.Sentence(s.Lang)}, Text: render.Cut(failure.Sentence(s.Lang), 190)}, nil
+	}
+	return Answer{}, err
+}
+
+// describedMost is how long a description may be, in characters.
+const describedMost = 100
+
+// page is a page of the list.
+func (s *Screen) page(agent cli.Agent, list []cli.AgentCommand, page int) tgapi.Page {
+	if len(list) == 0 {
+		return tgapi.Page{Text: s.Lang.Text("agent.no-commands", render.AgentName(s.Lang, agent))}
+	}
+	pages := tgapi.Pages(len(list))
+	page = min(max(page, 0), pages-1)
+	from, to := tgapi.PageBounds(page, len(list))
+	lines := []string{s.Lang.Text("agent.commands", render.AgentName(s.Lang, agent)), ""}
+	var keyboard tgapi.Keyboard
+	for _, c := range list[from:to] {
+		line := c.Name
+		if c.Description != "" {
+			line += ": " + render.Cut(render.OneLine(c.Description), describedMost)
+		}
+		lines = append(lines, line)
+		keyboard = append(keyboard, []tgapi.Button{s.button(render.Cut(c.Name, 40), opOpen, digest(c.Name))})
+	}
+	lines = append(lines, "", s.Lang.Text("agent.commands-help"))
+	keyboard = append(keyboard, tgapi.Pager(s.Lang, page, pages, func(page int) string { return s.button("", opPage, strconv.Itoa(page)).Data })...)
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}
+}
+
+// The kinds of buttons.
+const (
+	opCompact = "c"
+	opPage    = "p"
+	opOpen    = "o" // a command: it runs, unless it takes arguments
+	opRun     = "r" // a command without arguments
+)
+
+func (s *Screen) button(text, op, what string) tgapi.Button {
+	data, _ := tgapi.ButtonData(Action, op+what)
+	return tgapi.Button{Text: text, Data: data}
+}
+
+// digest stands for a name where a short word has to do.
+func digest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Press acts on a button. data is the button's data without the action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+	if data == "" {
+		return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+	}
+	op, what := data[:1], data[1:]
+	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Updates: by.Updates}
+	if op == opCompact {
+		return s.Compact(ctx, "", p)
+	}
+	agent, list, err := s.list(ctx, by.Conversation)
+	if err != nil {
+		return s.refused(agent, err)
+	}
+	if page, ok := tgapi.ButtonNumber(what); ok && op == opPage {
+		return Answer{Page: s.page(agent, list, page)}, nil
+	}
+	i := slices.IndexFunc(list, func(c cli.AgentCommand) bool { return digest(c.Name) == what })
+	switch {
+	case i < 0, op != opOpen && op != opRun:
+		return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+	case op == opOpen && list[i].Arguments != "":
+		return Answer{Page: s.arguments(list[i], i)}, nil
+	}
+	p.Text = list[i].Name
+	receipt, err := s.Service.RunCommand(ctx, p)
+	return s.began(receipt, err)
+}
+
+// arguments says how to give a command what it takes.
+func (s *Screen) arguments(c cli.AgentCommand, at int) tgapi.Page {
+	run := s.button(s.Lang.Text("agent.run-without"), opRun, digest(c.Name))
+	back := s.button(s.Lang.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))
+	name := strings.TrimLeft(c.Name, "/$")
+	text := s.Lang.Text("agent.arguments", c.Name, render.Cut(render.OneLine(c.Arguments), 200), fmt.Sprintf("/cmd %s", name))
+	return tgapi.Page{Text: text, Keyboard: tgapi.Keyboard{{run}, {back}}}
+}

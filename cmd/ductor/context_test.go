@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"ductor/internal/sim/modelapi"
+	"ductor/internal/sim/telegram"
+)
+
+// What a user reads of how full the context of real agents is, how they shorten it, and which commands they have.
+func TestTheContextOfRealAgents(t *testing.T) {
+	for agent, want := range map[string]struct{ context, compacted, commands string }{
+		"claude": {"System prompt: ", "The context is shortened: ", "/compact: "},
+		"codex":  {"tokens of ", "The context is shortened: ", "$skill-creator: "},
+		"gemini": {"has not said how full it is", "is told 3 turns", "/about: "},
+	} {
+		t.Run(agent, func(t *testing.T) {
+			town, api := realTown(t, agent, nil)
+			town.say("/context")
+			town.await("the context is empty")
+			for i := range 3 {
+				town.say(`remember the word zebra%d [[start]] [[text "I shall remember it, and say it when I am asked."]]`, i)
+				town.awaitDone(i + 1)
+			}
+
+			shown := town.answer("/context", want.context)
+			if strings.Contains(shown, "tokens of ") != strings.Contains(shown, "█░") {
+				t.Errorf("the bar does not fit: %q", shown)
+			}
+			town.answer("/cmd", want.commands)
+
+			asked := len(api.Requests())
+			town.answer("/compact keep the zebra", want.compacted)
+			if got := len(api.Requests()) - asked; (got > 0) != (agent != "gemini") {
+				t.Errorf("the model was asked %d times", got)
+			}
+
+			m := town.say(`go on [[start]] [[text "as before"]]`)
+			town.awaitAfter(m, "as before")
+			if last := api.Requests(); agent == "gemini" && !requestHas(last[asked:], "zebra2") {
+				t.Error("the new session is not told the history")
+			}
+		})
+	}
+}
+
+// answer says something and gives the answer that has a part.
+func (town *town) answer(text, part string) string {
+	town.t.Helper()
+	said := town.say("%s", text)
+	m, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
+		return m.ID > said.ID && strings.Contains(m.Text, part)
+	})
+	if err != nil {
+		town.fatal(err)
+	}
+	town.t.Log(fmt.Sprintf("%s\n%s", text, m.Text))
+	return m.Text
+}
+
+func requestHas(requests []modelapi.Request, part string) bool {
+	return slices.ContainsFunc(requests, func(r modelapi.Request) bool { return strings.Contains(r.Prompt, part) })
+}

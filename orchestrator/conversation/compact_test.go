@@ -1,0 +1,80 @@
+package conversation_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// fillingAgent answers prompts from a session of its own, of which it says how full it is, and shortens it when it is asked to
+// unless it cannot.
+func fillingAgent(cannot bool) func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result {
+	return func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if req.Task == cli.TaskCompact && cannot {
+			return cli.Result{Err: cli.CannotCompact(who)}
+		}
+		if err := req.Started(ctx, cli.Start{}); err != nil {
+			return cli.Result{Err: cli.AsFailure(who, err)}
+		}
+		emit(cli.SessionStarted{AgentSessionID: "s1"})
+		if req.Task == cli.TaskCompact {
+			emit(cli.CompactBoundary{Trigger: "manual", PreTokens: 150_000})
+			return cli.Result{Told: cli.Told{Fill: cli.Fill{Used: 20_000, Limit: 200_000}}}
+		}
+		return cli.Result{Text: "ok " + req.Prompt, Told: cli.Told{Fill: cli.Fill{Used: 150_000, Limit: 200_000}}}
+	}
+}
+
+func (h *house) compact(t *testing.T) string {
+	t.Helper()
+	r, err := h.Compact(t.Context(), "keep the plan", orchestrator.Prompt{Conversation: here, Person: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ended orchestrator.Turn
+	h.eventually(t, "the compaction to end", func() bool {
+		ended, err = h.db.Turn(t.Context(), r.Turn)
+		return err == nil && ended.Delivered
+	})
+	return ended.Outcome.Text + ended.Outcome.Failure
+}
+
+func TestACompactionSaysHowFullTheContextWasAndIs(t *testing.T) {
+	h := open(t)
+	h.agent.reply = fillingAgent(false)
+	if got := h.compact(t); !strings.Contains(got, "nothing to shorten") {
+		t.Errorf("before the first turn it says %q", got)
+	}
+	h.submit(t, here, "one")
+	h.await(t, "done one")
+	r, err := h.Context(t.Context(), here)
+	if percent, known := r.Fill.Percent(); err != nil || percent != 75 || !known {
+		t.Errorf("the context is %+v, %v", r.Fill, err)
+	}
+	if got := h.compact(t); got != "The context is shortened: 150.0k tokens before, 20.0k tokens (10%) now." {
+		t.Errorf("it says %q", got)
+	}
+	last := h.agent.asked[len(h.agent.asked)-1]
+	if last.Prompt != "keep the plan" || last.Resume != "s1" {
+		t.Errorf("the agent was asked %q in %q", last.Prompt, last.Resume)
+	}
+}
+
+func TestAnAgentThatCannotCompactBeginsANewSessionWithTheHistory(t *testing.T) {
+	h := open(t)
+	h.agent.reply = fillingAgent(true)
+	h.submit(t, here, "one")
+	h.await(t, "done one")
+	if got := h.compact(t); !strings.Contains(got, "is told 1 turn") {
+		t.Errorf("it says %q", got)
+	}
+	h.submit(t, here, "two")
+	h.eventually(t, "the next answer", func() bool { return slices.Contains(h.chat.log(), "done two") })
+	if last := h.agent.asked[len(h.agent.asked)-1]; last.Resume != "" || !strings.Contains(last.Prompt, "User: one") {
+		t.Errorf("the agent was asked %q in %q", last.Prompt, last.Resume)
+	}
+}
