@@ -17,6 +17,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/outbox"
 	"ductor/bot/silence"
+	"ductor/bot/tables"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/lang"
@@ -235,7 +236,10 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
-		books:    books{b.opts.Jobs, b.opts.Sessions, b.files, b.opts.Projects, b.opts.Steps, b.opts.Consults},
+		books: books{
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, steps: b.opts.Steps, consults: b.opts.Consults,
+			tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
+		},
 		confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases, group: b.opts.Group,
 	}, o).router(o)
 	defer func() {

@@ -19,6 +19,7 @@ import (
 	"ductor/bot/sessions"
 	"ductor/bot/silence"
 	"ductor/bot/steps"
+	"ductor/bot/tables"
 	"ductor/bot/tgapi"
 	"ductor/bot/transcript"
 	"ductor/bot/updates"
@@ -50,6 +51,11 @@ func (b turnButtons) ShowAgain(turn cli.TurnID) tgapi.Button {
 // Steps lists what the agent did.
 func (b turnButtons) Steps(turn cli.TurnID) tgapi.Button { return steps.Button(b.lang, turn) }
 
+// Tables draw the tables of an answer.
+func (b turnButtons) Tables(turn cli.TurnID, answer string) []tgapi.Button {
+	return tables.Row(b.lang, turn, answer)
+}
+
 // Stop ends the turn, which runs.
 func (b turnButtons) Stop(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.stop"), actStop, turn)
@@ -79,7 +85,8 @@ type screens struct {
 	heard     *transcript.Screen
 	silence   *silence.Watcher
 	pages
-	steps *steps.Screen
+	steps  *steps.Screen
+	tables *tables.Screen
 }
 
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
@@ -119,8 +126,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.ofAgent(ctx, p, what)
 	case files.Action:
 		text, notices, err = c.file(ctx, p, what)
-	case silence.Action:
-		text, err = c.silence.Press(ctx, p.By.Conversation, p.Message, what)
+	case tables.Action, silence.Action:
+		text, notices, err = c.onTurn(ctx, p, act, what)
 	case transcript.Action:
 		text, err = c.transcript(ctx, p, what)
 	case actSteer:
@@ -271,6 +278,15 @@ func (c *callbacks) ofAgent(ctx context.Context, p updates.Press, data string) (
 	a, err := c.agent.Press(ctx, p.By, data)
 	c.edit(p, a.Page)
 	return a.Text, err
+}
+
+// onTurn acts on buttons below messages that are about a turn.
+func (c *callbacks) onTurn(ctx context.Context, p updates.Press, act, what string) (text string, notices []orchestrator.Message, err error) {
+	if act == silence.Action {
+		text, err = c.silence.Press(ctx, p.By.Conversation, p.Message, what)
+		return text, nil, err
+	}
+	return c.tables.Press(ctx, p.By.Conversation, p.Message, what)
 }
 
 func (c *callbacks) transcript(ctx context.Context, p updates.Press, data string) (string, error) {

@@ -96,7 +96,8 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log,
 		screens: screens{
 			approvals: p.approvals, restarts: h.restarts, queue: p.queue, silence: p.silence, heard: heard, pages: all,
-			steps: &steps.Screen{Steps: p.steps, Lang: o.Lang},
+			steps:  &steps.Screen{Steps: p.steps, Lang: o.Lang},
+			tables: p.tables,
 		},
 	}
 	return h

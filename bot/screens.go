@@ -8,6 +8,7 @@ import (
 	"ductor/bot/menu"
 	"ductor/bot/project"
 	"ductor/bot/sessions"
+	"ductor/bot/tables"
 	"ductor/orchestrator"
 )
 
@@ -18,6 +19,7 @@ type books struct {
 	files    *files.Sender // nil: there are none
 	projects orchestrator.Projects
 	steps    orchestrator.Steps
+	tables   *tables.Screen
 	consults orchestrator.Consults
 }
 

@@ -76,6 +76,25 @@ type FileChanged struct {
 	Diff string
 }
 
+// PlanChanged is the agent's list of what it has to do, as it is from now on.
+type PlanChanged struct{ Steps []PlanStep }
+
+// PlanStep is an entry of a plan.
+type PlanStep struct {
+	Text  string
+	State PlanState
+}
+
+// PlanState says how far a step of a plan is.
+type PlanState string
+
+// The states of a step. Anything else means PlanOpen.
+const (
+	PlanOpen   PlanState = "open"
+	PlanActive PlanState = "active"
+	PlanDone   PlanState = "done"
+)
+
 // StatusKind says what an agent is busy with when it shows neither text nor tools.
 type StatusKind string
 
@@ -131,6 +150,7 @@ func (ThinkingDelta) event()   {}
 func (ToolStarted) event()     {}
 func (ToolEnded) event()       {}
 func (FileChanged) event()     {}
+func (PlanChanged) event()     {}
 func (Status) event()          {}
 func (CompactBoundary) event() {}
 func (HandedOver) event()      {}

@@ -25,6 +25,12 @@ type Told struct {
 	Fill  Fill // of the session's context, after the turn
 }
 
+// BackgroundResult is the result of a turn that an agent began without a prompt.
+type BackgroundResult struct {
+	Result
+	Task string // in the background, whose end the agent tells in that turn, in one line; may be empty
+}
+
 // Usage counts tokens.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite, Reasoning int64

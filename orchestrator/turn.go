@@ -149,4 +149,6 @@ type StepStore interface {
 type Steps interface {
 	StepsOf(ctx context.Context, in ConversationID, turn cli.TurnID) ([]Step, error)
 	Step(ctx context.Context, in ConversationID, turn cli.TurnID, number int) (Step, error)
+	// AnswerOf gives what the agent said.
+	AnswerOf(ctx context.Context, in ConversationID, turn cli.TurnID) (string, error)
 }

@@ -333,6 +333,9 @@ func (Buttons) EndRetries(t cli.TurnID) tgapi.Button {
 func (Buttons) Stop(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: stop, Data: "stop:" + string(t)}
 }
+
+// Tables has no buttons.
+func (Buttons) Tables(cli.TurnID, string) []tgapi.Button { return nil }
 func (Buttons) Steps(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: "Steps", Data: "steps:" + string(t)}
 }

@@ -27,6 +27,8 @@ type Buttons interface {
 	ShowAgain(turn cli.TurnID) tgapi.Button
 	Steps(turn cli.TurnID) tgapi.Button
 	Stop(turn cli.TurnID) tgapi.Button // end the turn, which runs
+	// Tables draw the tables of an answer; nil for one that has none.
+	Tables(turn cli.TurnID, answer string) []tgapi.Button
 }
 
 // Journal keeps the contents of cards by their turns.

@@ -241,6 +241,9 @@ func (c *Cards) release(turn cli.TurnID) {
 // offer is the buttons below an outcome.
 func (c *Cards) offer(turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	k := c.remedies(turn, o)
+	if row := c.opts.Buttons.Tables(turn, o.Text); row != nil {
+		k = append(k, row)
+	}
 	if o.Steps > 0 {
 		k = append(k, []tgapi.Button{c.opts.Buttons.Steps(turn)})
 	}

@@ -47,6 +47,7 @@ const (
 	toolSegment
 	thinkingSegment
 	noteSegment // one line
+	planSegment
 )
 
 // segment is a stretch of the document. Only text is ever cut in two.
@@ -54,6 +55,7 @@ type segment struct {
 	kind   segmentKind
 	stream render.Stream // text: Markdown as the agent wrote it
 	tool   *toolLine
+	plan   *planList
 	raw    []byte // thinking: its beginning
 	note   render.Text
 	shown  shownText
@@ -107,6 +109,8 @@ func (d *document) add(ev cli.Event) change {
 		return change{urgent: d.release(ev.ID)}
 	case cli.FileChanged:
 		return change{urgent: d.addFile(ev)}
+	case cli.PlanChanged:
+		return change{urgent: d.setPlan(ev.Steps)}
 	case cli.Status:
 		return change{urgent: d.takeStatus(ev)}
 	case cli.CompactBoundary:
@@ -215,6 +219,8 @@ func (s *segment) rendered() render.Text {
 		return s.stream.Text()
 	case toolSegment:
 		return s.tool.rendered()
+	case planSegment:
+		return s.plan.rendered()
 	case thinkingSegment:
 		t := render.Shorten(render.Plain(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), ""))), maxThinking)
 		return render.Styled(render.Expandable, t.Text)

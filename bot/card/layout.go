@@ -162,7 +162,11 @@ func (d *document) tail(from position) *tailText {
 // growth is how many units the segment may still grow by: a tool that runs gets its result, and the first
 // that went well may come to stand for those that follow.
 func (s *segment) growth(all []*segment, i int) int {
-	if s.kind != toolSegment {
+	switch s.kind {
+	case planSegment:
+		return s.plan.slack()
+	case toolSegment:
+	default:
 		return 0
 	}
 	first := i == 0 || all[i-1].kind != toolSegment || all[i-1].tool.state != toolSucceeded

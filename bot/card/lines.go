@@ -57,6 +57,11 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 			ref.line.state, ref.line.result = toolFailed, d.lang.Text("card.tool-did-not-end")
 		}
 	}
+	for _, s := range d.segments {
+		if s.kind == planSegment {
+			s.plan.folded = true
+		}
+	}
 	d.addDenials(o.Denials)
 	switch {
 	case o.State == orchestrator.TurnAborted:

@@ -20,7 +20,6 @@ type reporter struct {
 	tools   map[string]*tool
 	held    string // a chunk that may be an error
 	calls   int    // of the model, as far as the agent tells of them
-	plan    string // the last status of the plan
 	ran     bool   // a tool was
 	denials []cli.Denial
 	fill    cli.Fill
@@ -164,21 +163,18 @@ func (r *reporter) deny(t *tool, why string) {
 	r.parted, t.phase = true, toolRefused
 }
 
-// planned tells how far the agent's plan is.
+// planned tells the agent's plan.
 func (r *reporter) planned(u *update) {
-	done, next := 0, ""
+	var ev cli.PlanChanged
 	for _, e := range u.Entries {
-		switch {
-		case e.Status == statusDone:
-			done++
-		case next == "" || e.Status == "in_progress":
-			next = e.Content
+		step := cli.PlanStep{Text: cli.ShortLine(e.Content), State: cli.PlanOpen}
+		switch e.Status {
+		case statusDone:
+			step.State = cli.PlanDone
+		case "in_progress":
+			step.State = cli.PlanActive
 		}
+		ev.Steps = append(ev.Steps, step)
 	}
-	line := cli.ShortLine(fmt.Sprintf("plan %d/%d %s", done, len(u.Entries), next))
-	if len(u.Entries) == 0 || line == r.plan {
-		return
-	}
-	r.plan = line
-	r.out.Pass(cli.Status{Kind: cli.StatusWaiting, Detail: line})
+	r.out.Pass(ev)
 }

@@ -279,7 +279,7 @@ func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {
 				f = newFakeProcess()
 				p := New(Options{
 					ProviderOptions: cli.ProviderOptions{Launcher: fakeLauncher{process: f}, Env: func() []string { return nil }},
-					Background:      func(_ cli.Conversation, r cli.Result) { got = append(got, r) },
+					Background:      func(_ cli.Conversation, r cli.BackgroundResult) { got = append(got, r.Result) },
 				})
 				next, err := p.Adopt(t.Context(), left, cli.Request{Conversation: "7/0"})
 				if err != nil {

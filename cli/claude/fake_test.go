@@ -127,10 +127,10 @@ func fakeLive(t *testing.T) (cli.Session, *fakeProcess, *[]backgroundTurn) {
 		ProviderOptions: cli.ProviderOptions{
 			Launcher: fakeLauncher{process: f}, Env: func() []string { return nil },
 		},
-		Background: func(c cli.Conversation, r cli.Result) {
+		Background: func(c cli.Conversation, r cli.BackgroundResult) {
 			mu.Lock()
 			defer mu.Unlock()
-			*all = append(*all, backgroundTurn{c, r})
+			*all = append(*all, backgroundTurn{c, r.Result})
 		},
 	})
 	return clitest.Open(t, p, cli.Live, cli.Request{Conversation: "7/0"}), f, all

@@ -43,7 +43,7 @@ func newHeardTurn(t clitest.Test, mem *memory) *heardTurn {
 	k.p = newParser(turn.NewEmitter(agent, time.Now, func(ev cli.Event) { k.events = append(k.events, ev) }), mem, "/srv/proj")
 	k.p.em.Session("S", "M")
 	k.p.echo = "E"
-	k.p.background = func(cli.Result) {}
+	k.p.background = func(cli.BackgroundResult) {}
 	return k
 }
 

@@ -252,11 +252,11 @@ func (s *live) idleNote(run *liveRun) note {
 }
 
 // background hands on the result of a turn that Claude began; nil where the provider has no Background.
-func (s *live) background() func(cli.Result) {
+func (s *live) background() func(cli.BackgroundResult) {
 	if s.provider.opts.Background == nil {
 		return nil
 	}
-	return func(r cli.Result) { s.provider.opts.Background(s.conversation, r) }
+	return func(r cli.BackgroundResult) { s.provider.opts.Background(s.conversation, r) }
 }
 
 // idler takes what a live process says between turns: a turn that Claude begins when a
@@ -314,7 +314,7 @@ func (i *idler) finish() {
 	r.Text = p.em.Answer()
 	p.em.Finish(p.outcome)
 	if hand := i.session.background(); hand != nil {
-		hand(r)
+		hand(cli.BackgroundResult{Result: r, Task: p.task})
 	}
 	i.record()
 }

@@ -3,7 +3,9 @@ package claude
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"ductor/cli"
@@ -20,6 +22,7 @@ type memory struct {
 	model   cli.ModelID // as init named it last
 	tasks   tasks
 	fill    cli.Fill
+	plan    plan
 	mode    string // the permission mode that Claude said it went over to; empty if it did not
 }
 
@@ -46,6 +49,16 @@ func (m *memory) deny(call string) bool {
 type tasks struct {
 	mu   sync.Mutex
 	open map[string]bool // by id: true once it has ended, which Claude tells in a turn that is still to come
+	told []string        // summaries of those that ended, since the last take
+}
+
+// take gives the summaries of the tasks that ended since the last take, in one line.
+func (t *tasks) take() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line := oneLine(strings.Join(t.told, " · "))
+	t.told = nil
+	return line
 }
 
 // line learns from a line what begins and ends.
@@ -61,6 +74,9 @@ func (t *tasks) line(l *line) {
 	case l.Subtype == "task_notification" && l.Status != nil && (*l.Status == "completed" || *l.Status == "failed"):
 		if _, open := t.open[l.TaskID]; open {
 			t.open[l.TaskID] = true
+			if l.Summary != "" {
+				t.told = append(t.told[max(0, len(t.told)-7):], l.Summary)
+			}
 		}
 	case l.Subtype == "task_notification": // somebody ended it
 		delete(t.open, l.TaskID)
@@ -149,4 +165,99 @@ func (n note) memory() *memory {
 		m.tasks.begin(id)
 	}
 	return m
+}
+
+// The tools by which Claude Code keeps its plan: one that replaces it whole, in older versions, and those for single steps.
+const (
+	toolTodos      = "TodoWrite"
+	toolTaskCreate = "TaskCreate"
+	toolTaskUpdate = "TaskUpdate"
+	toolTaskList   = "TaskList"
+	toolTaskGet    = "TaskGet"
+)
+
+// keepsPlan says whether a tool does nothing but keep the plan, which is shown instead of the tool.
+func keepsPlan(tool string) bool {
+	return slices.Contains([]string{toolTodos, toolTaskCreate, toolTaskUpdate, toolTaskList, toolTaskGet}, tool)
+}
+
+// plan is the plan of a session, in order.
+type plan struct{ tasks []task }
+
+type task struct {
+	id string
+	cli.PlanStep
+}
+
+var createdTask = regexp.MustCompile(`^Task #(\S+) created`)
+
+// change takes what a tool did that ended well, and says whether the plan is another one.
+func (p *plan) change(tool string, input json.RawMessage, output string) bool {
+	var in struct {
+		Todos []struct {
+			Content string `json:"content"`
+			Status  string `json:"status"`
+		} `json:"todos"`
+		ID      string `json:"taskId"`
+		Subject string `json:"subject"`
+		Status  string `json:"status"`
+	}
+	if tolerant(json.Unmarshal(input, &in)) != nil {
+		return false
+	}
+	switch tool {
+	case toolTodos:
+		p.tasks = nil
+		for _, t := range in.Todos {
+			p.tasks = append(p.tasks, task{PlanStep: cli.PlanStep{Text: oneLine(t.Content), State: planState(t.Status)}})
+		}
+		return true
+	case toolTaskCreate:
+		id := ""
+		if m := createdTask.FindStringSubmatch(output); m != nil {
+			id = m[1]
+		}
+		p.tasks = append(p.tasks, task{id, cli.PlanStep{Text: oneLine(in.Subject), State: cli.PlanOpen}})
+		return true
+	case toolTaskUpdate:
+		return p.update(in.ID, in.Subject, in.Status)
+	}
+	return false
+}
+
+func (p *plan) update(id, subject, status string) bool {
+	i := slices.IndexFunc(p.tasks, func(t task) bool { return t.id == id })
+	switch {
+	case i < 0 || id == "": // of a session before this process
+		return false
+	case status == "deleted":
+		p.tasks = slices.Delete(p.tasks, i, i+1)
+		return true
+	}
+	if subject != "" {
+		p.tasks[i].Text = oneLine(subject)
+	}
+	if status != "" {
+		p.tasks[i].State = planState(status)
+	}
+	return true
+}
+
+// changed is the event that tells the plan.
+func (p *plan) changed() cli.PlanChanged {
+	var ev cli.PlanChanged
+	for _, t := range p.tasks {
+		ev.Steps = append(ev.Steps, t.PlanStep)
+	}
+	return ev
+}
+
+func planState(status string) cli.PlanState {
+	switch status {
+	case "completed":
+		return cli.PlanDone
+	case "in_progress":
+		return cli.PlanActive
+	}
+	return cli.PlanOpen
 }

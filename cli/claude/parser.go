@@ -53,12 +53,13 @@ type listener struct {
 	// replied gets Claude's answers to our requests.
 	replied func(*controlReply)
 	// background gets the result of a turn that Claude began. Without it that is part of this turn.
-	background func(cli.Result)
+	background func(cli.BackgroundResult)
+	task       string       // what ended in the background before the result
 	garbage    func([]byte) // gets lines that are no protocol
 }
 
 func newParser(em *turn.Emitter, mem *memory, dir string) *parser {
-	content := flow{tools: tools{em: em, dir: dir, calls: map[cli.ToolID]toolCall{}}, status: status{out: em}}
+	content := flow{tools: tools{em: em, plan: &mem.plan, dir: dir, calls: map[cli.ToolID]toolCall{}}, status: status{out: em}}
 	return &parser{em: em, mem: mem, flow: content}
 }
 
@@ -346,6 +347,7 @@ func (p *parser) result(l *line) {
 		}
 		return
 	}
+	p.task = p.mem.tasks.take()
 	p.outcome = sum(p.outcome, r)
 	switch {
 	case l.cut():
@@ -371,7 +373,7 @@ func (p *parser) handOver(r cli.Result) {
 	}
 	r.Text = p.em.Answer()
 	p.em.TakeBack()
-	p.background(r)
+	p.background(cli.BackgroundResult{Result: r, Task: p.mem.tasks.take()})
 	p.denials = nil
 }
 

@@ -182,7 +182,7 @@ func TestBackgroundTurn(t *testing.T) {
 		var other []string
 		events, _, _ := run(t, newMemory(), func(p *parser) {
 			p.echo = "E"
-			p.background = func(r cli.Result) { other = append(other, r.Text) }
+			p.background = func(r cli.BackgroundResult) { other = append(other, r.Text) }
 		}, script([]string{initLine}, textLines("A", "background"), []string{backgroundResult, initLine, echo}, textLines("B", "mine"), []string{doneLine})...)
 		if got := result(events).Text; got != "mine" {
 			t.Errorf("answer %q", got)
@@ -195,7 +195,7 @@ func TestBackgroundTurn(t *testing.T) {
 	t.Run("that ours joined ends ours", func(t *testing.T) {
 		events, _, _ := run(t, newMemory(), func(p *parser) {
 			p.echo = "E"
-			p.background = func(r cli.Result) { t.Errorf("handed over %q", r.Text) }
+			p.background = func(r cli.BackgroundResult) { t.Errorf("handed over %q", r.Text) }
 		}, script([]string{initLine}, textLines("A", "both"), []string{echo, backgroundResult}, textLines("B", "never"))...)
 		if got := result(events).Text; got != "both" {
 			t.Errorf("answer %q", got)

@@ -47,7 +47,7 @@ func (r *recorder) newTurn(mem *memory) *parser {
 	clock := time.Unix(0, 0).UTC()
 	p := newParser(turn.NewEmitter(agent, func() time.Time { return clock }, r.Event), mem, "/srv/proj")
 	p.garbage = func([]byte) { r.garbage++ }
-	p.background = func(res cli.Result) { r.Add("background: %q", res.Text) }
+	p.background = func(res cli.BackgroundResult) { r.Add("background: %q", res.Text) }
 	return p
 }
 

@@ -29,7 +29,7 @@ type Options struct {
 	PromptDir string
 	// Background gets the result of a turn that Claude began between ours, as it does when a
 	// background task is done. It is called from a goroutine of the session and must not block for long.
-	Background func(cli.Conversation, cli.Result)
+	Background func(cli.Conversation, cli.BackgroundResult)
 }
 
 // Provider speaks Claude Code. It is safe for concurrent use.

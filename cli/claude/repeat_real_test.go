@@ -14,7 +14,7 @@ import (
 func TestRealRepeatedLines(t *testing.T) {
 	var background []cli.Result
 	p, c, api := real(t, func(o *Options) {
-		o.Background = func(_ cli.Conversation, r cli.Result) { background = append(background, r) }
+		o.Background = func(_ cli.Conversation, r cli.BackgroundResult) { background = append(background, r.Result) }
 	})
 	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: `windmill [[ask cmd="echo x >>made.txt; sleep 0.3"]][[text "Done."]]`}
 	s := clitest.Open(t, p, cli.Live, req)

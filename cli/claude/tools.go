@@ -27,6 +27,7 @@ func isToolUse(kind string) bool {
 // tools are the tool calls of a turn.
 type tools struct {
 	em    *turn.Emitter
+	plan  *plan // of the session
 	dir   string
 	calls map[cli.ToolID]toolCall
 }
@@ -38,6 +39,9 @@ func (t *tools) start(b block, parent string) {
 		return
 	}
 	t.calls[id] = toolCall{name: b.Name, input: b.Input}
+	if keepsPlan(b.Name) {
+		return
+	}
 	t.em.ToolStart(cli.ToolStarted{
 		ID: id, Name: b.Name, Title: toolTitle(b.Name, b.Input, t.dir), Input: b.Input,
 		Parent: cli.ToolID(parent),
@@ -65,6 +69,10 @@ func (t *tools) end(b block, structured json.RawMessage) {
 		}
 		call.err = end.Err
 		t.calls[id] = call
+	} else if keepsPlan(call.name) {
+		if t.plan.change(call.name, call.input, end.Output) {
+			t.em.Pass(t.plan.changed())
+		}
 	} else if change, ok := fileChange(call, structured, t.dir); ok {
 		t.em.Pass(change)
 	}

@@ -37,6 +37,7 @@ type line struct {
 
 	Status  *string          `json:"status"` // system/status, system/task_notification
 	TaskID  string           `json:"task_id"`
+	Summary string           `json:"summary"` // system/task_notification
 	Mode    string           `json:"permissionMode"`
 	Compact *compactMetadata `json:"compact_metadata"`
 	Content string           `json:"content"` // system/model_fallback

@@ -26,8 +26,6 @@ func started(it *item, dir string) (cli.ToolStarted, bool) {
 		t.Name, t.Title = it.Tool, it.Prompt
 	case itemSearch:
 		t.Name, t.Title = "web_search", it.Query
-	case itemTodo:
-		t.Name, t.Title = "plan", progress(it.Items)
 	default:
 		return cli.ToolStarted{}, false
 	}
@@ -99,17 +97,17 @@ func changedPaths(changes []change, dir string) string {
 	return strings.Join(paths, ", ")
 }
 
-func progress(items []todo) string {
-	done := 0
-	next := ""
+// planOf is a to-do list as a plan. It does not say which step is being worked on.
+func planOf(items []todo) cli.PlanChanged {
+	var ev cli.PlanChanged
 	for _, it := range items {
+		step := cli.PlanStep{Text: cli.ShortLine(it.Text), State: cli.PlanOpen}
 		if it.Completed {
-			done++
-		} else if next == "" {
-			next = it.Text
+			step.State = cli.PlanDone
 		}
+		ev.Steps = append(ev.Steps, step)
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d/%d %s", done, len(items), next))
+	return ev
 }
 
 func compact(raw json.RawMessage) string {

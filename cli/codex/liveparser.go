@@ -2,7 +2,6 @@ package codex
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +22,6 @@ type liveParser struct {
 	tools   map[string]bool // that were told of
 	changes map[string][]cli.FileChanged
 	usage   *tokenUsage // totals before the turn and now; nil until Codex tells
-	plans   int
 	denials []cli.Denial
 }
 
@@ -242,16 +240,20 @@ func thoughtOf(it *liveItem) string {
 	return strings.Join(content, "\n\n")
 }
 
-// plan shows the agent's list of steps as a tool that ends at once.
+// plan tells the agent's list of steps.
 func (p *liveParser) plan(n *notice) {
-	var items []todo
+	var ev cli.PlanChanged
 	for _, s := range n.Plan {
-		items = append(items, todo{Text: s.Step, Completed: s.Status == turnCompleted})
+		step := cli.PlanStep{Text: cli.ShortLine(s.Step), State: cli.PlanOpen}
+		switch s.Status {
+		case turnCompleted:
+			step.State = cli.PlanDone
+		case "inProgress", "in_progress":
+			step.State = cli.PlanActive
+		}
+		ev.Steps = append(ev.Steps, step)
 	}
-	p.plans++
-	id := cli.ToolID("plan-" + strconv.Itoa(p.plans))
-	p.out.ToolStart(cli.ToolStarted{ID: id, Name: "plan", Title: titleOf(progress(items)), Input: jsonOf(n.Plan)})
-	p.out.ToolEnd(cli.ToolEnded{ID: id, Output: n.Explanation})
+	p.out.Pass(ev)
 }
 
 // count counts by the thread's totals: a turn is several requests to the model, each told of once.

@@ -74,6 +74,10 @@ func (p *parser) itemStarted(it *item) {
 	if it == nil {
 		return
 	}
+	if it.Type == itemTodo {
+		p.out.Pass(planOf(it.Items))
+		return
+	}
 	if t, ok := started(it, p.req.Dir); ok {
 		p.release(announces)
 		p.out.ToolStart(t)
@@ -103,7 +107,7 @@ func (p *parser) itemCompleted(it *item) {
 	p.out.ToolEnd(ended(it))
 	if it.Type == itemFiles && it.Status == "completed" {
 		for _, c := range it.Changes {
-			p.out.Pass(cli.FileChanged{Path: c.Path, Kind: cli.ChangeKind(c.Kind)})
+			p.out.Pass(cli.FileChanged{Path: cli.Relative(p.req.Dir, c.Path), Kind: cli.ChangeKind(c.Kind)})
 		}
 	}
 	p.noteDenial(it)

@@ -218,6 +218,9 @@ func (p *parser) toolStart(f fields) {
 	p.resume()
 	t := toolStarted(f, p.dir)
 	p.tools[f.ToolCallID] = t
+	if t.Name == toolTodo {
+		return
+	}
 	p.out.ToolStart(t)
 }
 
@@ -225,6 +228,9 @@ func (p *parser) toolEnd(f fields) {
 	e, failed := toolEnded(f)
 	if t := p.tools[f.ToolCallID]; failed.Code == deniedCode {
 		p.known.Denials = append(p.known.Denials, cli.Denial{Tool: t.Name, Title: t.Title, Reason: denialReason(failed.Message)})
+	}
+	if t := p.tools[f.ToolCallID]; t.Name == toolTodo && e.Err == "" {
+		p.out.Pass(planOf(t.Input))
 	}
 	for _, c := range changes(f, p.dir) {
 		p.out.Pass(c)

@@ -19,6 +19,29 @@ func toolStarted(f fields, dir string) cli.ToolStarted {
 	}
 }
 
+// toolTodo keeps the plan, as a Markdown list of tasks. The plan is shown instead of the tool.
+const toolTodo = "update_todo"
+
+var todoLine = regexp.MustCompile(`^\s*[-*] \[(.)\] (.+)$`)
+
+func planOf(args json.RawMessage) cli.PlanChanged {
+	var in struct {
+		Todos string `json:"todos"`
+	}
+	_ = json.Unmarshal(args, &in)
+	var ev cli.PlanChanged
+	for line := range strings.Lines(in.Todos) {
+		if m := todoLine.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+			step := cli.PlanStep{Text: cli.ShortLine(m[2]), State: cli.PlanOpen}
+			if m[1] == "x" || m[1] == "X" {
+				step.State = cli.PlanDone
+			}
+			ev.Steps = append(ev.Steps, step)
+		}
+	}
+	return ev
+}
+
 // toolTitle is the one thing that tells a call from others, or Copilot's own title.
 func toolTitle(f fields, dir string) string {
 	var args map[string]any

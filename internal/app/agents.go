@@ -41,7 +41,7 @@ type runEnv struct {
 type agents struct {
 	cfg        config.Config
 	log        *slog.Logger
-	background func(cli.Conversation, cli.Result) // takes the results of background tasks
+	background func(cli.Conversation, cli.BackgroundResult) // takes the results of background tasks
 }
 
 func (a *App) agents() agents { return agents{a.cfg, a.Log, a.onBackground} }

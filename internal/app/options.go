@@ -150,7 +150,7 @@ func modesOf(agents config.Agents) map[cli.Agent]cli.Mode {
 }
 
 // onBackground hands the result of a background task to the orchestrator, which is built after the agents.
-func (a *App) onBackground(conversation cli.Conversation, r cli.Result) {
+func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult) {
 	a.orchestrator.Background(conversation, r)
 }
 

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -50,14 +51,18 @@ func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.
 }
 
 // Background shows what an agent said between two turns of ours, such as when a background command ended.
-func (e *Engine) Background(key cli.Conversation, r cli.Result) {
+func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	id, err := orchestrator.ParseKey(key)
-	if err != nil || r.Text == "" || !e.open() {
+	if err != nil || r.Text == "" && r.Task == "" || !e.open() {
 		return
+	}
+	text := r.Text
+	if r.Task != "" {
+		text = strings.TrimSpace(e.opts.Lang.Text("turn.background", "`"+strings.ReplaceAll(r.Task, "`", "'")+"`") + "\n\n" + text)
 	}
 	go func() {
 		defer e.wg.Done()
-		if err := e.opts.Chat.Notice(e.life, id, r.Text); err != nil {
+		if err := e.opts.Chat.Notice(e.life, id, text); err != nil {
 			e.log.Error("show what the agent said in the background", "chat", id.Chat, "err", err)
 		}
 	}()

@@ -138,10 +138,21 @@ func (r Reader) Step(ctx context.Context, in orchestrator.ConversationID, turn c
 	return r.Store.Step(ctx, turn, number)
 }
 
+// AnswerOf gives what the agent said in a turn of a conversation.
+func (r Reader) AnswerOf(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
+	t, err := r.turn(ctx, in, turn)
+	return t.Outcome.Text, err
+}
+
 func (r Reader) check(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) error {
+	_, err := r.turn(ctx, in, turn)
+	return err
+}
+
+func (r Reader) turn(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Turn, error) {
 	t, err := r.Store.Turn(ctx, turn)
 	if err == nil && t.Prompt.Conversation != in {
-		err = orchestrator.ErrElsewhere
+		return orchestrator.Turn{}, orchestrator.ErrElsewhere
 	}
-	return err
+	return t, err
 }

@@ -1,0 +1,99 @@
+// Package tables sends the tables of an answer as pictures, in light or dark.
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ductor/bot/message"
+	"ductor/bot/picture"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Action is the action of the buttons of this screen. They name a turn and a theme, so they work after a restart.
+const Action = "T"
+
+// picturesMost is how many tables of an answer are sent: an album has no more.
+const picturesMost = 10
+
+// Answers finds the answers of turns.
+type Answers interface {
+	// AnswerOf gives what the agent said in a turn of a conversation; ErrElsewhere if it is of another.
+	AnswerOf(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error)
+}
+
+// Screen sends pictures. Safe for concurrent use.
+type Screen struct {
+	Answers  Answers
+	Messages *message.Messages
+	Spool    *message.Spool // nil: no pictures are sent
+	Scrub    *tgapi.Scrubber
+	Lang     lang.Printer
+}
+
+// Row are the buttons below an answer that has tables; nil for one that has none.
+func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
+	if !strings.Contains(answer, "|") || len(render.Tables(answer)) == 0 {
+		return nil
+	}
+	button := func(key lang.Key, theme string) tgapi.Button {
+		data, _ := tgapi.ButtonData(Action, theme+":"+string(turn))
+		return tgapi.Button{Text: p.Text(key), Data: data}
+	}
+	return []tgapi.Button{button("tables.light", "l"), button("tables.dark", "d")}
+}
+
+// Press acts on a button of a message of in. It gives the short answer to the press, and messages to be stored.
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (string, []orchestrator.Message, error) {
+	name, turn, _ := strings.Cut(data, ":")
+	theme, known := map[string]picture.Theme{"l": picture.Light, "d": picture.Dark}[name]
+	if !known || s.Spool == nil {
+		return s.Lang.Text("common.stale-button"), nil, nil
+	}
+	answer, err := s.Answers.AnswerOf(ctx, in, cli.TurnID(turn))
+	if err != nil {
+		return "", nil, fmt.Errorf("find the tables of an answer: %w", err)
+	}
+	found := render.Tables(s.Scrub.String(answer))
+	if len(found) == 0 {
+		return s.Lang.Text("common.stale-button"), nil, nil
+	}
+	key := fmt.Sprint("table/", name, "/", turn)
+	if sent, err := s.Messages.Composed(ctx, key); err != nil || sent {
+		return s.Lang.Text("tables.sent"), nil, err
+	}
+	content := message.Content{ReplyTo: below, Silent: true}
+	for i, t := range found[:min(len(found), picturesMost)] {
+		file, err := s.picture(theme, i+1, t)
+		if errors.Is(err, picture.ErrTooLarge) {
+			continue
+		}
+		if err != nil {
+			s.Spool.Forget(content.Files...)
+			return "", nil, err
+		}
+		content.Files = append(content.Files, file)
+	}
+	if len(content.Files) == 0 {
+		return s.Lang.Text("tables.too-large"), nil, nil
+	}
+	return "", []orchestrator.Message{message.ComposeFiles(in, key, 0, content)}, nil
+}
+
+func (s *Screen) picture(theme picture.Theme, n int, t render.Table) (message.File, error) {
+	drawn, err := Draw(theme, t)
+	if err != nil {
+		return message.File{}, fmt.Errorf("draw a table: %w", err)
+	}
+	name, err := s.Spool.Put(drawn)
+	if err != nil {
+		return message.File{}, err
+	}
+	return message.File{Name: fmt.Sprintf("table-%d.png", n), Spooled: name, Picture: true}, nil
+}
