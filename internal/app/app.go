@@ -23,6 +23,7 @@ import (
 	"ductor/internal/proctree"
 	"ductor/internal/runner"
 	"ductor/internal/store"
+	"ductor/internal/trace"
 	"ductor/mcp"
 	"ductor/orchestrator"
 	"ductor/orchestrator/consult"
@@ -66,8 +67,14 @@ type App struct {
 	consults     *consult.Engine
 	bot          *bot.Bot
 	timers       *timers
-	tools        *mcp.Server // nil: agents get none
-	ticks        ticks
+	beside
+	ticks ticks
+}
+
+// beside are parts that a configuration can do without.
+type beside struct {
+	tools  *mcp.Server   // nil: agents get none
+	tracer *trace.Tracer // nil: nothing is traced
 }
 
 // ticks are what goes on as long as the app does.
@@ -133,6 +140,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	if a.service, err = service.New(agents); err != nil {
 		return nil, err
 	}
+	a.openTracer()
 	a.orchestrator = conversation.New(conversationOptions(cfg, a))
 	a.consults = consult.New(consultOptions(cfg, a))
 	a.bot.Attach(a.consults)
@@ -169,6 +177,9 @@ func (a *App) Run(ctx context.Context) error {
 	a.ticks.Go(func() { a.prune(ticking) })
 	a.ticks.Go(func() { a.envs.Sandboxes.Run(ticking) })
 	a.ticks.Go(func() { a.forgetCrashes(ticking) })
+	if a.tracer != nil {
+		a.ticks.Go(func() { a.tracer.Run(ticking) })
+	}
 	if a.tools != nil {
 		a.ticks.Go(func() { a.serveTools(ticking) })
 	}

@@ -156,7 +156,7 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
-		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Gateway: a.service, Chat: a.bot.Chat(),
+		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Gateway: a.gateway(), Chat: a.bot.Chat(),
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
 		DeniedTools: cfg.Permissions.DeniedTools, Projects: projectsOf(cfg),
 		Agents:    defaultsOf(cfg.Agents),
@@ -197,7 +197,7 @@ func quietHour(cfg config.Config) func(at time.Time) bool {
 }
 
 func (a *App) side() side.Client {
-	return side.Client{Gateway: a.service, NewID: newID, Secrets: a.secretsOf}
+	return side.Client{Gateway: a.gateway(), NewID: newID, Secrets: a.secretsOf}
 }
 
 // summaryModel is the model that summarizes; the zero value if none is configured.

@@ -56,7 +56,7 @@ func summaries(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, s := range goFiles(t) {
-		if strings.HasSuffix(s.path, "_test.go") || strings.Contains(s.path, "testdata/") || strings.HasPrefix(s.path, "tools/") {
+		if strings.HasSuffix(s.path, "_test.go") || strings.Contains(s.path, "testdata/") || strings.HasPrefix(s.path, "tools/") || strings.HasPrefix(s.path, "test/") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), s.path, s.text, parser.PackageClauseOnly|parser.ParseComments)

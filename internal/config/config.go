@@ -21,6 +21,7 @@ type Config struct {
 	Permissions Permissions      `toml:"permissions"`
 	MCP         MCP              `toml:"mcp"`
 	Consult     Consult          `toml:"consult"`
+	Tracing     Tracing          `toml:"tracing"`
 	Projects    Projects         `toml:"projects"`
 	Files       Files            `toml:"files"`
 	Voice       Voice            `toml:"voice"`
@@ -169,6 +170,13 @@ type Permissions struct {
 	DeniedTools  []string      `toml:"denied_tools"`
 	AskTimeout   time.Duration `toml:"ask_timeout"`
 	Approvers    string        `toml:"approvers"` // "sender" or "members"
+}
+
+// Tracing is where spans and metrics of turns go.
+type Tracing struct {
+	URL     string `toml:"url"`      // of an OTLP collector; empty traces nothing
+	KeyFrom string `toml:"key_from"` // the variable of ductor's environment with its key
+	Content bool   `toml:"content"`  // prompts, answers, and what tools take and give
 }
 
 // Consult is which models are asked beside sessions.

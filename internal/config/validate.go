@@ -64,6 +64,11 @@ func (c *Config) check() problems {
 	c.checkSandbox(&p)
 	c.checkTasks(&p)
 	c.checkVoice(&p)
+	if t := c.Tracing.URL; t != "" {
+		if u, err := url.Parse(t); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			p.add("tracing.url", "should be a URL such as http://localhost:4318")
+		}
+	}
 	return p
 }
 

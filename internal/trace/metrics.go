@@ -1,0 +1,112 @@
+package trace
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"ductor/cli"
+)
+
+// The metrics and, for histograms, their bounds, as the conventions have them.
+const (
+	tokenUsage = "gen_ai.client.token.usage"
+	duration   = "gen_ai.client.operation.duration"
+	cost       = "ductor.cost"
+)
+
+func boundsOf(name string) []float64 {
+	switch name {
+	case tokenUsage:
+		return []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+	case duration:
+		return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+	}
+	return nil
+}
+
+// mostSeries bounds what metrics take: an agent may name ever new models.
+const mostSeries = 200
+
+// counted is one series of a metric since the start.
+type counted struct {
+	name       string
+	attributes attributes
+	count      int64
+	sum        float64
+	buckets    []int64
+}
+
+// measure adds a turn to the metrics.
+func (t *Tracer) measure(common attributes, agent string, r cli.Result, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	common.text("gen_ai.agent.name", agent)
+	failed := slices.Clone(common)
+	if r.Err != nil {
+		failed.text("error.type", string(r.Err.Kind))
+	}
+	t.observeLocked(duration, failed, took.Seconds())
+	for _, of := range []struct {
+		kind string
+		n    int64
+	}{{"input", r.Usage.Input + r.Usage.CacheRead + r.Usage.CacheWrite}, {"output", r.Usage.Output}} {
+		if of.n > 0 {
+			typed := slices.Clone(common)
+			typed.text("gen_ai.token.type", of.kind)
+			t.observeLocked(tokenUsage, typed, float64(of.n))
+		}
+	}
+	if r.CostUSD > 0 {
+		t.observeLocked(cost, common, r.CostUSD)
+	}
+}
+
+func (t *Tracer) observeLocked(name string, a attributes, v float64) {
+	raw, _ := json.Marshal(a) // texts can always be encoded
+	key := name + string(raw)
+	c := t.series[key]
+	if c == nil {
+		if len(t.series) >= mostSeries {
+			return
+		}
+		c = &counted{name: name, attributes: a, buckets: make([]int64, len(boundsOf(name))+1)}
+		t.series[key] = c
+	}
+	c.count++
+	c.sum += v
+	at, _ := slices.BinarySearch(boundsOf(name), v) // a bound belongs to the bucket below it, where the search ends
+	c.buckets[at]++
+}
+
+// metricsLocked are the metrics as they are sent.
+func (t *Tracer) metricsLocked(now time.Time) (all []metric) {
+	for _, m := range []metric{
+		{Name: tokenUsage, Description: "Tokens of a turn", Unit: "{token}", Histogram: &series{Temporality: 2}},
+		{Name: duration, Description: "Duration of a turn", Unit: "s", Histogram: &series{Temporality: 2}},
+		{Name: cost, Description: "Cost of turns", Unit: "{USD}", Sum: &series{Temporality: 2, Monotonic: true}},
+	} {
+		for _, c := range t.series {
+			if c.name != m.Name {
+				continue
+			}
+			p := point{Attributes: c.attributes, Start: nanos(t.began), Time: nanos(now)}
+			sum := c.sum
+			if m.Sum != nil {
+				p.Value = &sum
+				m.Sum.Points = append(m.Sum.Points, p)
+				continue
+			}
+			p.Count, p.Sum, p.Bounds = strconv.FormatInt(c.count, 10), &sum, boundsOf(c.name)
+			for _, n := range c.buckets {
+				p.Buckets = append(p.Buckets, strconv.FormatInt(n, 10))
+			}
+			m.Histogram.Points = append(m.Histogram.Points, p)
+		}
+		if m.Sum != nil && len(m.Sum.Points) > 0 || m.Histogram != nil && len(m.Histogram.Points) > 0 {
+			all = append(all, m)
+		}
+	}
+	return all
+}

@@ -1,0 +1,150 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options configure a Tracer. All but Key are required.
+type Options struct {
+	URL     string // of the collector, such as http://localhost:4318
+	Key     string // is sent as "Authorization: Bearer KEY"; empty for none
+	Version string // of ductor
+	Content bool   // spans have prompts, answers and what tools take and give
+	// Hide takes secrets out of a text of an agent that works in a directory.
+	Hide func(dir, text string) string
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+// Tracer sends what it records every few seconds. What does not fit or cannot be sent is given up. Safe for concurrent use.
+type Tracer struct {
+	opts   Options
+	client *http.Client
+	began  time.Time
+	full   chan struct{} // capacity 1: there is much to send
+
+	mu      sync.Mutex
+	spans   []span
+	dropped int
+	series  map[string]*counted
+	changed bool // a turn was measured since the metrics were sent
+}
+
+// How much is kept and how often it is sent.
+const (
+	sendEvery = 5 * time.Second
+	sendWait  = 10 * time.Second
+	mostSpans = 2048
+	batch     = 256
+)
+
+// New makes a Tracer. Run sends.
+func New(o Options) *Tracer {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil // the variables of a proxy are not configuration of ductor
+	return &Tracer{
+		opts: o, began: o.Now(), full: make(chan struct{}, 1), series: map[string]*counted{},
+		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
+}
+
+// put takes spans of a turn that has ended. It waits for nothing.
+func (t *Tracer) put(spans []span) {
+	t.mu.Lock()
+	room := max(mostSpans-len(t.spans), 0)
+	t.dropped += max(len(spans)-room, 0)
+	t.spans = append(t.spans, spans[max(len(spans)-room, 0):]...) // the last is the turn
+	much := len(t.spans) >= batch
+	t.changed = true
+	t.mu.Unlock()
+	if much {
+		select {
+		case t.full <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Run sends until ctx ends, and then the rest.
+func (t *Tracer) Run(ctx context.Context) {
+	tick := time.NewTicker(sendEvery)
+	defer tick.Stop()
+	defer t.client.CloseIdleConnections()
+	for {
+		select {
+		case <-ctx.Done():
+			t.flush(context.WithoutCancel(ctx))
+			return
+		case <-tick.C:
+		case <-t.full:
+		}
+		t.flush(ctx)
+	}
+}
+
+// flush sends what there is.
+func (t *Tracer) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sendWait)
+	defer cancel()
+	t.mu.Lock()
+	spans, dropped, changed := t.spans, t.dropped, t.changed
+	t.spans, t.dropped, t.changed = nil, 0, false
+	var metrics []metric
+	if changed {
+		metrics = t.metricsLocked(t.opts.Now())
+	}
+	t.mu.Unlock()
+	if dropped > 0 {
+		t.opts.Log.Warn("spans are given up: more came than the collector takes", "spans", dropped)
+	}
+	var of attributes
+	of.text("service.name", "ductor")
+	of.text("service.version", t.opts.Version)
+	by := scope{Name: "ductor", Version: t.opts.Version}
+	var err error
+	if len(spans) > 0 {
+		err = t.send(ctx, "/v1/traces", spansRequest{[]resourceSpans{{resource{of}, []scopeSpans{{by, spans}}}}})
+	}
+	if len(metrics) > 0 {
+		err = errors.Join(err, t.send(ctx, "/v1/metrics", metricsRequest{[]resourceMetrics{{resource{of}, []scopeMetrics{{by, metrics}}}}}))
+	}
+	if err != nil {
+		t.opts.Log.Warn("what was traced is given up", "spans", len(spans), "err", err)
+	}
+}
+
+// send makes one call.
+func (t *Tracer) send(ctx context.Context, path string, what any) error {
+	body, err := json.Marshal(what)
+	if err != nil {
+		return fmt.Errorf("encode spans: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(t.opts.URL, "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("call the collector: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if t.opts.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+t.opts.Key)
+	}
+	answer, err := t.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("call the collector: %w", err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // so that the connection is used again
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("the collector answers %s", answer.Status)
+	}
+	return nil
+}

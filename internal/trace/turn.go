@@ -1,0 +1,210 @@
+package trace
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Gateway is a gateway whose turns are traced.
+type Gateway struct {
+	orchestrator.Gateway
+	tracer *Tracer
+}
+
+// Wrap traces the turns of a gateway.
+func (t *Tracer) Wrap(g orchestrator.Gateway) Gateway { return Gateway{g, t} }
+
+// Run implements orchestrator.Gateway.
+func (g Gateway) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	return g.tracer.turn(agent, req, emit, func(emit func(cli.Event)) cli.Result { return g.Gateway.Run(ctx, agent, req, emit) })
+}
+
+// Resume implements orchestrator.Gateway. The span begins with the first event that says when it was.
+func (g Gateway) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	return g.tracer.turn(agent, req, emit, func(emit func(cli.Event)) cli.Result { return g.Gateway.Resume(ctx, agent, req, emit) })
+}
+
+// recording is the spans of a turn that runs.
+type recording struct {
+	tracer *Tracer
+	agent  cli.Agent
+	req    cli.Request
+	began  time.Time
+
+	mu    sync.Mutex
+	model cli.ModelID
+	open  map[cli.ToolID]cli.ToolStarted
+	tools []span
+}
+
+// mostTools bounds the spans of one turn.
+const mostTools = 1000
+
+// turn runs a turn and records its spans. A turn that ductor detached from is recorded by the process that resumes it.
+func (t *Tracer) turn(agent cli.Agent, req cli.Request, emit func(cli.Event), run func(func(cli.Event)) cli.Result) cli.Result {
+	r := &recording{tracer: t, agent: agent, req: req, began: t.opts.Now(), open: map[cli.ToolID]cli.ToolStarted{}}
+	result := run(func(ev cli.Event) {
+		r.add(ev)
+		emit(ev)
+	})
+	if !result.Detached {
+		r.end(result)
+	}
+	return result
+}
+
+func (r *recording) add(ev cli.Event) {
+	switch ev := ev.(type) {
+	case cli.SessionStarted:
+		r.mu.Lock()
+		r.model = ev.Model
+		r.mu.Unlock()
+	case cli.ToolStarted:
+		if ev.At.IsZero() {
+			ev.At = r.tracer.opts.Now()
+		}
+		r.mu.Lock()
+		r.open[ev.ID] = ev
+		r.mu.Unlock()
+	case cli.ToolEnded:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if began, ok := r.open[ev.ID]; ok && len(r.tools) < mostTools {
+			delete(r.open, ev.ID)
+			r.tools = append(r.tools, r.tool(began, ev))
+		}
+	}
+}
+
+func (r *recording) trace() string { return idOf(16, "turn/"+string(r.req.Turn)) }
+func (r *recording) spanID(of string) string {
+	return idOf(8, "turn/"+string(r.req.Turn)+"/"+of)
+}
+
+// tool is the span of a tool that ended.
+func (r *recording) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
+	finish := began.At.Add(ended.Duration)
+	if ended.Duration == 0 {
+		finish = r.tracer.opts.Now()
+	}
+	s := span{
+		Trace: r.trace(), ID: r.spanID(string(began.ID)), Parent: r.spanID(""), Name: "execute_tool " + began.Name, Kind: kindInternal,
+		Start: nanos(began.At), End: nanos(finish),
+	}
+	if began.Parent != "" {
+		s.Parent = r.spanID(string(began.Parent))
+	}
+	a := &s.Attributes
+	a.text("gen_ai.operation.name", "execute_tool")
+	a.text("gen_ai.tool.name", began.Name)
+	a.text("gen_ai.tool.call.id", string(began.ID))
+	a.number("ductor.tool.input.size", int64(len(began.Input)))
+	a.number("ductor.tool.result.size", int64(len(ended.Output)))
+	if ended.Err != "" {
+		a.text("error.type", "tool_error")
+		s.Status.Code = codeError
+	}
+	if r.tracer.opts.Content {
+		a.text("gen_ai.tool.call.arguments", r.shown(string(began.Input)))
+		a.text("gen_ai.tool.call.result", r.shown(ended.Output))
+		s.Status.Message = r.shown(ended.Err)
+	}
+	return s
+}
+
+// mostContent bounds a text of a span, in bytes.
+const mostContent = 16 << 10
+
+func (r *recording) shown(text string) string {
+	return cli.Shorten(r.tracer.opts.Hide(r.req.Dir, text), mostContent)
+}
+
+// end records a turn that has ended.
+func (r *recording) end(result cli.Result) {
+	r.mu.Lock()
+	spans := r.tools
+	model := r.model
+	r.mu.Unlock()
+	if result.Model != "" {
+		model = result.Model
+	}
+	ended := r.tracer.opts.Now()
+	s := span{
+		Trace: r.trace(), ID: r.spanID(""), Name: "invoke_agent " + string(r.agent), Kind: kindClient, Start: nanos(r.began), End: nanos(ended),
+	}
+	a := &s.Attributes
+	*a = append(*a, r.common(model)...)
+	a.text("gen_ai.agent.name", string(r.agent))
+	a.text("gen_ai.conversation.id", r.req.Session)
+	a.text("gen_ai.response.model", string(model))
+	a.list("gen_ai.response.finish_reasons", finish(result))
+	a.number("gen_ai.usage.input_tokens", result.Usage.Input+result.Usage.CacheRead+result.Usage.CacheWrite)
+	a.number("gen_ai.usage.output_tokens", result.Usage.Output)
+	a.number("gen_ai.usage.cache_read.input_tokens", result.Usage.CacheRead)
+	a.number("gen_ai.usage.cache_creation.input_tokens", result.Usage.CacheWrite)
+	a.amount("ductor.cost", result.CostUSD)
+	a.text("ductor.sandbox", r.req.Sandbox.Name())
+	if result.Err != nil {
+		a.text("error.type", string(result.Err.Kind))
+		s.Status.Code = codeError
+	}
+	if r.tracer.opts.Content {
+		a.text("gen_ai.input.messages", r.message("user", r.req.Prompt))
+		a.text("gen_ai.output.messages", r.message("assistant", result.Text))
+	}
+	r.tracer.put(append(spans, s))
+	r.tracer.measure(r.common(model), string(r.agent), result, ended.Sub(r.began))
+}
+
+// common are the attributes of a turn that its metrics have too.
+func (r *recording) common(model cli.ModelID) (a attributes) {
+	a.text("gen_ai.operation.name", "invoke_agent")
+	a.text("gen_ai.provider.name", provider(r.agent))
+	wanted := r.req.Model
+	if wanted == "" {
+		wanted = model
+	}
+	a.text("gen_ai.request.model", string(wanted))
+	return a
+}
+
+// provider is the name that the conventions have for who serves the models of an agent.
+func provider(agent cli.Agent) string {
+	switch agent {
+	case "claude":
+		return "anthropic"
+	case "codex":
+		return "openai"
+	case "gemini":
+		return "gcp.gemini"
+	}
+	return string(agent)
+}
+
+func finish(r cli.Result) string {
+	switch {
+	case r.Aborted:
+		return "aborted"
+	case r.Err != nil:
+		return "error"
+	}
+	return "stop"
+}
+
+// message writes a text as the conventions want messages.
+func (r *recording) message(role, text string) string {
+	type part struct {
+		Type    string `json:"type"`
+		Content string `json:"content"`
+	}
+	raw, _ := json.Marshal([]struct { // texts can always be encoded
+		Role  string `json:"role"`
+		Parts []part `json:"parts"`
+	}{{role, []part{{"text", r.shown(text)}}}})
+	return string(raw)
+}
