@@ -89,7 +89,17 @@ func (r *projectReading) read(at, dir string, files []string) error {
 		return fmt.Errorf("open a project: %w", err)
 	}
 	defer root.Close()
+	missing := map[string]bool{} // directories of this one that are not there
 	for _, glob := range files {
+		if in, _, ok := strings.Cut(glob, "/"); ok && !strings.ContainsAny(in, `*?[\`) {
+			if _, known := missing[in]; !known {
+				_, err := root.Lstat(in)
+				missing[in] = errors.Is(err, fs.ErrNotExist)
+			}
+			if missing[in] {
+				continue
+			}
+		}
 		names, err := fs.Glob(root.FS(), glob)
 		if err != nil {
 			return fmt.Errorf("look for %s: %w", glob, err)

@@ -259,7 +259,13 @@ func (h *Launcher) begun(r *process) {
 		return
 	}
 	h.work.Go(func() {
-		r.renew()
-		r.trim()
+		wait := time.NewTimer(renewPause)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+			r.renew()
+			r.trim()
+		case <-h.closing:
+		}
 	})
 }

@@ -285,6 +285,9 @@ func (o *output) Read(p []byte) (int, error) {
 // forgetWait is how long a runner may take to forget output, or to renew limits.
 const forgetWait = 5 * time.Second
 
+// renewPause is how long after its beginning a turn is told to the runner, which has the prompt to hand on before.
+const renewPause = 200 * time.Millisecond
+
 // renew has the age of the run counted from now.
 func (r *process) renew() {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)

@@ -94,12 +94,16 @@ func (t tx) handle(ids []int64, now int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
+	const blank = `UPDATE inbox SET handled = ?, raw = x'' WHERE handled = 0 AND id `
+	if len(ids) == 1 {
+		_, err := t.Exec(blank+`= ?`, now, ids[0])
+		return err
+	}
 	list, err := json.Marshal(ids)
 	if err != nil {
 		return fmt.Errorf("encode update ids: %w", err)
 	}
-	_, err = t.Exec(`UPDATE inbox SET handled = ?, raw = x'' WHERE handled = 0 AND id IN (SELECT value FROM json_each(?))`,
-		now, string(list))
+	_, err = t.Exec(blank+`IN (SELECT value FROM json_each(?))`, now, string(list))
 	return err
 }
 

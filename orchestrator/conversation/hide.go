@@ -10,6 +10,8 @@ import (
 
 // hider takes secrets out of what the agent of one turn says, before anything is shown or stored of it.
 type hider struct {
+	read <-chan struct{} // closed once set is there
+
 	mu  sync.Mutex
 	set *secrets.Set
 
@@ -17,8 +19,17 @@ type hider struct {
 	text, thought secrets.Stream
 }
 
-// newHider knows the secrets of a request.
-func (e *Engine) newHider(req cli.Request) *hider { return &hider{set: e.secretsOf(req)} }
+// newHider knows the secrets of a request. They are read beside what follows: the prompt does not wait for it, and what comes of
+// the agent does.
+func (e *Engine) newHider(req cli.Request) *hider {
+	read := make(chan struct{})
+	h := &hider{read: read}
+	e.wg.Go(func() {
+		defer close(read)
+		h.set = e.secretsOf(req)
+	})
+	return h
+}
 
 // secretsOf are the secrets of ductor, those of the project that a request works in now, and those of its tool servers.
 func (e *Engine) secretsOf(req cli.Request) *secrets.Set {
@@ -33,6 +44,7 @@ func (e *Engine) secretsOf(req cli.Request) *secrets.Set {
 }
 
 func (h *hider) Known() *secrets.Set {
+	<-h.read
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.set
@@ -40,6 +52,7 @@ func (h *hider) Known() *secrets.Set {
 
 // Learn adds the answers that are secret: the agent may say them.
 func (h *hider) Learn(questions []cli.Question, answers [][]string) {
+	<-h.read
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, q := range questions {
