@@ -124,7 +124,7 @@ func TestApprovalsOutliveARestart(t *testing.T) {
 			s.begin()
 			s.press(s.card("May Claude"), "Deny with reason…")
 			s.restart()
-			s.step(s.card("Your next message here is the reason"), step)
+			s.step(s.card("Write the reason as your next message here"), step)
 			s.wantTold("a false because[]")
 			s.wantShown("⛔ Denied: because")
 			if n := strings.Count(s.in.Transcript(), "May Claude"); n != 1 {

@@ -270,7 +270,7 @@ func TestApprovalsInAGroup(t *testing.T) {
 func TestIdenticalRequestsAreOneApproval(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", "make"), bash("b", "make")), func(s *approvalRig) {
 		s.begin()
-		m := s.card("Stands for 2 identical requests")
+		m := s.card("Your answer counts for 2 identical requests")
 		s.press(m, "Allow once")
 		s.wantTold("a true []", "b true []")
 		if n := len(s.in.View().FromBot()); n != 2 {

@@ -116,7 +116,7 @@ func TestAnOfferToStartOverIsTurnedDown(t *testing.T) {
 		s.who.Edit(sent, "go left")
 		m := s.card("start over")
 		s.press(m, "Keep it running")
-		s.wantShown("It runs on as it was.")
+		s.wantShown("It keeps running with the old text.")
 		s.who.Edit(sent, "go right")
 		later := s.card("start over")
 		s.press(s.card("May Claude"), "Allow once")

@@ -53,7 +53,7 @@ func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 				synctest.Wait()
 				end := "Stopped."
 				if remain != nil {
-					end = "Not all of it could be stopped. These processes still run: deaf (12)."
+					end = "I could not stop all of it. These processes still run: deaf (12)."
 				}
 				if got := wall.Text(); got != end {
 					t.Errorf("it tells %q, want %q", got, end)
@@ -85,7 +85,7 @@ func TestAReplyToAnAbortIsResumed(t *testing.T) {
 		"sent":       {orchestrator.Sent, nil, "Stopped.", "Stopping…"},
 		"not yet":    {orchestrator.Pending, nil, "Stopped.", ""},
 		"unknown":    {orchestrator.Sending, nil, "Stopping…\n----\nStopped.", "Stopping…"},
-		"it is deaf": {orchestrator.Sent, []cli.ProcessName{{Name: "deaf", PID: 12}}, "Not all of it could be stopped. These processes still run: deaf (12).", "Stopping…"},
+		"it is deaf": {orchestrator.Sent, []cli.ProcessName{{Name: "deaf", PID: 12}}, "I could not stop all of it. These processes still run: deaf (12).", "Stopping…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

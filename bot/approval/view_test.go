@@ -48,33 +48,33 @@ func TestApproval(t *testing.T) {
 		want   string
 	}{
 		{"open", func(*orchestrator.Approval) {},
-			"🔐 May Claude use Bash?\ngit status --short\nDenied at 15:04 unless decided before." + openButtons},
+			"🔐 May Claude use Bash?\ngit status --short\nWithout a decision it is denied at 15:04." + openButtons},
 		{"several at once", func(a *orchestrator.Approval) { a.AgentIDs = []cli.ApprovalID{"x", "y", "z"} },
-			"🔐 May Claude use Bash?\ngit status --short\nStands for 3 identical requests.\nDenied at 15:04 unless decided before." + openButtons},
+			"🔐 May Claude use Bash?\ngit status --short\nYour answer counts for 3 identical requests.\nWithout a decision it is denied at 15:04." + openButtons},
 		{"no rule to offer, a reason", func(a *orchestrator.Approval) {
 			a.SessionRule, a.Rule, a.Request.Reason = "", "", "to see\nwhat changed"
-		}, "🔐 May Claude use Bash?\ngit status --short\nIt says: to see⏎what changed\nDenied at 15:04 unless decided before." +
+		}, "🔐 May Claude use Bash?\ngit status --short\nIt says: to see⏎what changed\nWithout a decision it is denied at 15:04." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
 		{"a change", func(a *orchestrator.Approval) {
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
-		}, "🔐 May Claude use Edit?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nDenied at 15:04 unless decided before." + openButtons},
+		}, "🔐 May Claude use Edit?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nWithout a decision it is denied at 15:04." + openButtons},
 		{"a plan", func(a *orchestrator.Approval) {
 			a.Request, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
-		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nDenied at 15:04 unless decided before." +
+		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nWithout a decision it is denied at 15:04." +
 			"\n[▶️ Begin a:q1:n1:1][📝 Keep planning a:q1:n1:d]\n[Keep planning, with a reason… a:q1:n1:r]"},
 		{"a plan that may edit", func(a *orchestrator.Approval) {
 			a.Request, a.SessionRule, a.Rule, a.Edits = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "Do"}, "", "", true
-		}, "🗺 May Claude begin with this plan?\nDo\nDenied at 15:04 unless decided before." +
+		}, "🗺 May Claude begin with this plan?\nDo\nWithout a decision it is denied at 15:04." +
 			"\n[▶️ Begin a:q1:n1:1][📝 Keep planning a:q1:n1:d]\n[▶️ Begin and accept edits a:q1:n1:e]\n[Keep planning, with a reason… a:q1:n1:r]"},
 		{"accepted edits", func(a *orchestrator.Approval) {
 			a.State, a.By, a.Ruled = orchestrator.ApprovalAllowed, 7, orchestrator.RuledByMode
 		}, "🔐 May Claude use Bash?\ngit status --short\n✅ Allowed. Edits in the working directory go through from now on; /permissions ends that."},
 		{"the end of a long command is shown", func(a *orchestrator.Approval) { a.Request.Detail = long + "; rm -rf ~" },
 			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1,861 characters are not shown here …\n" +
-				strings.Repeat("x", 373) + "; rm -rf ~\nDenied at 15:04 unless decided before." +
+				strings.Repeat("x", 373) + "; rm -rf ~\nWithout a decision it is denied at 15:04." +
 				"\nNot all of it is shown here: open 📄 Full text before you allow it." + openButtons + "[📄 Full text a:q1:n1:f]"},
 		{"what is not seen is written out", func(a *orchestrator.Approval) { a.Request.Title = "ls \u202e\u200bfr- mr" },
-			"🔐 May Claude use Bash?\nls \\u202e\\u200bfr- mr\nDenied at 15:04 unless decided before." + openButtons},
+			"🔐 May Claude use Bash?\nls \\u202e\\u200bfr- mr\nWithout a decision it is denied at 15:04." + openButtons},
 		{"allowed", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalAllowed },
 			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed."},
 		{"allowed by a rule", func(a *orchestrator.Approval) { a.State, a.Ruled = orchestrator.ApprovalAllowed, a.Rule },

@@ -65,21 +65,18 @@ func (w *Watcher) open(turn cli.TurnID, to orchestrator.ConversationID, content 
 // Press acts on the Wait button below a message: the notice goes. It returns the short answer to the press.
 func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (string, error) {
 	turn := cli.TurnID(data)
-	key, err := w.opts.Messages.At(ctx, in, below)
-	if err != nil {
-		return "", err
-	}
-	if key != keyOf(turn) {
-		return w.opts.Lang.Text("common.stale-button"), nil
-	}
 	w.mu.Lock()
 	k := w.turns[turn]
 	w.mu.Unlock()
-	if k != nil {
+	if k != nil && k.turn.Prompt.Conversation == in {
 		k.end(waited)
-	} else {
-		w.Forget(turn, in)
+		return w.opts.Lang.Text("silence.waiting"), nil
 	}
+	key, err := w.opts.Messages.At(ctx, in, below)
+	if err != nil || key != keyOf(turn) {
+		return w.opts.Lang.Text("common.stale-button"), err
+	}
+	w.Forget(turn, in)
 	return w.opts.Lang.Text("silence.waiting"), nil
 }
 

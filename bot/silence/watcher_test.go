@@ -119,7 +119,7 @@ func TestWait(t *testing.T) {
 				in    orchestrator.ConversationID
 				below int
 				turn  string
-			}{{orchestrator.ConversationID{Chat: 8}, 1, "t1"}, {here, 2, "t1"}, {here, 1, "t2"}} {
+			}{{orchestrator.ConversationID{Chat: 8}, 1, "t1"}, {here, 2, "t2"}, {here, 1, "t2"}} {
 				if answer, err := w.Press(t.Context(), press.in, press.below, press.turn); err != nil || !strings.Contains(answer, "no longer") {
 					t.Errorf("a press on %v says %q, %v", press, answer, err)
 				}

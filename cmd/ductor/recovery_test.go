@@ -86,7 +86,7 @@ func TestALimitedPromptIsCancelled(t *testing.T) {
 	town := newTown(t, nil)
 	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
 	town.awaitButton("✖ Cancel")
-	if a := town.press("✖ Cancel"); a.Text != "Nothing more happens to it." {
+	if a := town.press("✖ Cancel"); a.Text != "It does not run again." {
 		t.Errorf("the press is answered with %q", a.Text)
 	}
 	town.awaitNoButton("✖ Cancel")
