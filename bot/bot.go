@@ -201,6 +201,9 @@ func (b *Bot) PruneUploads(before time.Time) (int, error) { return b.uploads.Pru
 // Chat is where the orchestrator shows turns; valid until Close.
 func (b *Bot) Chat() *Chat { return b.chat }
 
+// Budgets lists what may be sent to chats now.
+func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
+
 // Run serves people until ctx ends: it takes up what the previous process left in the journal, then polls. It
 // returns once no handler runs any more; updates that were not dealt with stay in the journal. What the
 // orchestrator still shows is sent until Close. Run is called once.

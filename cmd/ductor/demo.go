@@ -13,28 +13,31 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
+	"ductor/web/demo"
 )
 
 func demoCommand() *cobra.Command {
 	var opts demoOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Try ductor in this terminal, without a token or an account",
-		Long: "demo serves a simulated Telegram on this machine and lets you be the user on the phone.\n" +
-			"Agents that are logged in here answer; if none is, a scripted agent does.",
+		Short: "Try ductor in the browser, without a token or an account",
+		Long: "demo serves a simulated Telegram as a page on this machine and lets you be the user on the phone.\n" +
+			"Agents that are logged in here answer; if none is, a scripted agent does, with a tour.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demo(cmd.Context(), opts, os.Stdin, os.Stdout, cmd.ErrOrStderr())
+			return runDemo(cmd.Context(), opts, os.Stdin, os.Stdout, cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().BoolVar(&opts.scripted, "scripted", false, "use the scripted agent even if a real one is logged in")
 	cmd.Flags().StringVar(&opts.dir, "dir", "", "the directory the agents work in (default: a new, empty one)")
+	cmd.Flags().StringVar(&opts.addr, "addr", "127.0.0.1:0", "where the page listens; port 0 is any free one")
+	cmd.Flags().BoolVar(&opts.browser, "open", true, "open the page in the browser")
+	cmd.Flags().BoolVar(&opts.terminal, "terminal", false, "chat in this terminal instead of a page")
 	cmd.Flags().BoolVarP(&opts.verbose, "verbose", "v", false, "show ductor's own log")
 	return cmd
 }
@@ -43,10 +46,13 @@ type demoOptions struct {
 	scripted bool
 	dir      string
 	verbose  bool
+	terminal bool
+	browser  bool   // open it
+	addr     string // of the page
 }
 
-// demo runs the app on a simulated Telegram, with the user of the terminal as its user.
-func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stderr io.Writer) error {
+// runDemo runs the app on a simulated Telegram, with the user of the terminal as its user.
+func runDemo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stderr io.Writer) error {
 	scratch, err := os.MkdirTemp("", "ductor-demo-")
 	if err != nil {
 		return fmt.Errorf("make a directory for the demo: %w", err)
@@ -60,6 +66,7 @@ func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stde
 		return fmt.Errorf("start the simulated Telegram: %w", err)
 	}
 	defer srv.Close()
+	demo.Populate(srv)
 	log := slog.New(slog.DiscardHandler)
 	if opts.verbose {
 		log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -68,29 +75,34 @@ func demo(ctx context.Context, opts demoOptions, in *os.File, out *os.File, stde
 	if err != nil {
 		return err
 	}
-	a, err := app.Build(ctx, cfg, app.Options{Log: log, Scrub: tgapi.NewScrubber(srv.Token()), Version: describe()})
-	if err != nil {
+	d := newDemoBot(cfg, srv.Token(), log)
+	if opts.terminal {
+		return demoTerminal(ctx, d, srv, in, out, demoGreeting(cfg, scripted))
+	}
+	return demoPage(ctx, opts, d, srv, scripted, scratch, out)
+}
+
+// demoTerminal has the user chat in the terminal.
+func demoTerminal(ctx context.Context, d *demoBot, srv *telegram.Server, in, out *os.File, greeting string) error {
+	d.watch = func(demo.Event) {}
+	if err := d.start(ctx); err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	served := make(chan error, 1)
-	go func() { served <- a.Run(ctx) }()
-	err = converse(ctx, srv, in, out, demoGreeting(cfg, scripted))
-	stop()
-	err = errors.Join(err, <-served)
-	a.Close()
-	return err
+	return errors.Join(converse(ctx, srv, in, out, greeting), d.end())
 }
 
 // demoPerson is who sits at the terminal.
-const demoPerson = 1
+const demoPerson = demo.You
 
 // demoConfig says whether the agents are scripted ones.
 func demoConfig(ctx context.Context, opts demoOptions, srv *telegram.Server, scratch string) (cfg config.Config, scripted bool, err error) {
 	cfg = config.Default()
 	cfg.Telegram.Token = config.Secret(srv.Token())
 	cfg.Telegram.APIBase = srv.URL()
-	cfg.Telegram.AllowedUsers = []int64{demoPerson}
+	cfg.Telegram.AllowedUsers = []int64{int64(demo.You), int64(demo.Sam)}
+	cfg.Telegram.AllowedGroups = []int64{int64(demo.TeamChat)}
+	cfg.Telegram.GroupTrigger = "all"
+	cfg.Telegram.Reactions = true
 	cfg.Storage.Dir = filepath.Join(scratch, "state")
 	dir := opts.dir
 	if dir == "" {
@@ -115,8 +127,14 @@ func demoConfig(ctx context.Context, opts demoOptions, srv *telegram.Server, scr
 	if err != nil {
 		return cfg, false, err
 	}
-	if err := os.Setenv("DUCTOR_SIM_HOME", filepath.Join(scratch, "sim")); err != nil {
-		return cfg, false, err
+	for name, value := range map[string]string{
+		"DUCTOR_SIM_HOME": filepath.Join(scratch, "sim"),
+		// A scripted agent takes any key for a log-in.
+		"ANTHROPIC_API_KEY": "scripted", "OPENAI_API_KEY": "scripted", "GEMINI_API_KEY": "scripted", "COPILOT_GITHUB_TOKEN": "scripted",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return cfg, false, err
+		}
 	}
 	a := &cfg.Agents
 	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot

@@ -14,7 +14,11 @@ var imports = map[string][]string{
 	"cmd/ductor": {
 		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
 		"internal/store", "internal/store/sqlite", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/sim/telegram", "mcp/relay",
+		"web", "web/demo",
 	},
+	"web":               {},
+	"web/demo":          {"web", "internal/sim/telegram"},
+	"web/browsertest":   {},
 	"cmd/ductor-runner": {"mcp/relay", "internal/runner", "internal/rooted", "docker/homes", "cli/gemini/guard", "cli/stored/files"},
 	// The bench starts ductor as a process, and imports nothing of it.
 	"cmd/ductor-bench":       {"cmd/ductor-bench/floor", "internal/sim/agent", "internal/sim/script", "internal/sim/telegram"},
@@ -128,6 +132,7 @@ var modules = map[string][]string{
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client
 	"github.com/google/uuid":                 {""},
+	"github.com/chromedp":                    {"web/browsertest"},
 	"github.com/modelcontextprotocol/go-sdk": {"mcp"},
 	"pgregory.net/rapid":                     {"cli/clitest"},
 	"go.uber.org/goleak":                     {"cli/clitest"},

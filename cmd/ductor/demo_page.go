@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/internal/app"
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+	"ductor/web"
+	"ductor/web/demo"
+)
+
+// demoPage serves the demo in the browser until ctx ends.
+func demoPage(ctx context.Context, opts demoOptions, d *demoBot, srv *telegram.Server, scripted bool, scratch string, out io.Writer) error {
+	server, err := web.Listen(opts.addr, "")
+	if err != nil {
+		return err
+	}
+	page := demo.New(demo.Options{
+		Telegram: srv, Bot: d, Tour: scripted, Dir: d.cfg.Projects.DefaultDir, Version: describe(), Log: d.log,
+	})
+	d.watch = page.Happened
+	if err := d.start(ctx); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	if err := srv.AwaitPoll(ctx); err != nil {
+		return errors.Join(fmt.Errorf("wait for the bot: %w", err), server.Close(), d.end())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx, page.Handler(), nil) }()
+	fmt.Fprintf(out, "The demo is at\n\n  %s\n\nOpen it in a browser on this machine. %s Ctrl-C ends it.\n", server.URL(), answerer(scripted))
+	if opts.browser {
+		if _, err := web.OpenBrowser(server.URL(), scratch); err != nil {
+			fmt.Fprintln(out, err)
+		}
+	}
+	select {
+	case err = <-served:
+	case err = <-d.failed:
+		stop()
+		err = errors.Join(err, <-served)
+	}
+	page.Close()
+	return errors.Join(err, d.end())
+}
+
+func answerer(scripted bool) string {
+	if scripted {
+		return "A scripted agent answers, and a tour shows what there is."
+	}
+	return "The agents that are logged in here answer."
+}
+
+// demoBot is the app of the demo, which can be started anew while its agents work.
+type demoBot struct {
+	cfg    config.Config
+	token  string
+	log    *slog.Logger
+	watch  func(demo.Event)
+	failed chan error // an app that ended without being asked
+
+	mu     sync.RWMutex
+	app    *app.App
+	stop   context.CancelFunc
+	served chan error
+}
+
+func newDemoBot(cfg config.Config, token string, log *slog.Logger) *demoBot {
+	return &demoBot{cfg: cfg, token: token, log: log, failed: make(chan error, 1)}
+}
+
+// start runs an app.
+func (d *demoBot) start(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.startLocked(ctx)
+}
+
+func (d *demoBot) startLocked(ctx context.Context) error {
+	a, err := app.Build(ctx, d.cfg, app.Options{Log: d.log, Scrub: tgapi.NewScrubber(d.token), Version: describe(), Watch: d.happened})
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() {
+		err := a.Run(running)
+		if running.Err() == nil {
+			d.failed <- err
+		}
+		served <- err
+	}()
+	d.app, d.stop, d.served = a, stop, served
+	return nil
+}
+
+// Restart implements demo.Bot.
+func (d *demoBot) Restart(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.app == nil {
+		return errors.New("ductor has ended")
+	}
+	d.stop()
+	err := <-d.served
+	d.app.Leave()
+	d.app = nil
+	return errors.Join(err, d.startLocked(ctx))
+}
+
+// end ends the app and all agents.
+func (d *demoBot) end() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.app == nil {
+		return nil
+	}
+	d.stop()
+	err := <-d.served
+	d.app.Close()
+	d.app = nil
+	return err
+}
+
+// Processes implements demo.Bot. During a restart there is nothing to list.
+func (d *demoBot) Processes(ctx context.Context) ([]demo.Process, error) {
+	if !d.mu.TryRLock() {
+		return nil, nil
+	}
+	defer d.mu.RUnlock()
+	if d.app == nil {
+		return nil, nil
+	}
+	list := []demo.Process{}
+	for _, s := range d.app.Live(ctx).Sessions {
+		state := "idle"
+		if s.Busy {
+			state = "works"
+		}
+		list = append(list, demo.Process{
+			PID: s.PID, Agent: string(s.Agent), Chat: string(s.Conversation), State: state, Started: s.Used, Memory: s.Memory,
+		})
+	}
+	return list, nil
+}
+
+// Budgets implements demo.Bot.
+func (d *demoBot) Budgets() []demo.Budget {
+	if !d.mu.TryRLock() {
+		return nil
+	}
+	defer d.mu.RUnlock()
+	if d.app == nil {
+		return nil
+	}
+	list := []demo.Budget{}
+	for _, b := range d.app.Budgets() {
+		name := "the whole bot"
+		if b.Chat != 0 {
+			name = "chat " + strconv.FormatInt(b.Chat, 10)
+		}
+		list = append(list, demo.Budget{
+			Name: name, Tokens: float64(int(b.Tokens*10)) / 10, Burst: b.Rate.Burst, Every: b.Rate.Every.Seconds(), Usual: b.Usual.Every.Seconds(),
+			Silence: b.Silence.Round(time.Second).Seconds(),
+		})
+	}
+	return list
+}
+
+func (d *demoBot) happened(req cli.Request, ev cli.Event) {
+	kind, text, grows := describeEvent(ev)
+	d.watch(demo.Event{At: time.Now(), Turn: string(req.Turn), Chat: string(req.Conversation), Kind: kind, Text: text, Grows: grows})
+}
+
+// describeEvent says in a few words what an event is, and whether the next of its kind continues its text.
+func describeEvent(ev cli.Event) (kind, text string, grows bool) {
+	switch ev := ev.(type) {
+	case cli.SessionStarted:
+		return "session started", fmt.Sprintf("%s · %s", ev.Model, ev.AgentSessionID), false
+	case cli.TextDelta:
+		return "text", ev.Text, true
+	case cli.ThinkingDelta:
+		return "thinking", ev.Text, true
+	case cli.TextRetracted:
+		return "text retracted", fmt.Sprintf("%d bytes", ev.Bytes), false
+	case cli.ToolStarted:
+		return "tool started", ev.Name + " " + ev.Title, false
+	case cli.ToolEnded:
+		return "tool ended", endOfTool(ev), false
+	case cli.FileChanged:
+		return "file changed", string(ev.Kind) + " " + ev.Path, false
+	case cli.Status:
+		return "status", string(ev.Kind) + " " + ev.Detail, false
+	case cli.HandedOver:
+		return "handed over", fmt.Sprintf("%d turns, %d tokens to %s", ev.Turns, ev.Tokens, ev.To), false
+	case cli.CaughtUp:
+		return "caught up", "everything said while ductor was away is known", false
+	case cli.Result:
+		return "result", fmt.Sprintf("%d characters", len(ev.Text)), false
+	default:
+		return fmt.Sprintf("%T", ev), "", false
+	}
+}
+
+func endOfTool(ev cli.ToolEnded) string {
+	text := ev.Duration.Round(time.Millisecond).String()
+	if ev.ExitCode != nil {
+		text += fmt.Sprintf(" · exit code %d", *ev.ExitCode)
+	}
+	if ev.Err != "" {
+		text += " · " + ev.Err
+	}
+	return text
+}

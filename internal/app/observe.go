@@ -1,0 +1,48 @@
+package app
+
+import (
+	"context"
+
+	"ductor/bot/outbox"
+	"ductor/cli"
+	"ductor/cli/service"
+	"ductor/orchestrator"
+)
+
+// Watch gets every event of every turn, in the turn's goroutine: it must not block.
+type Watch func(req cli.Request, ev cli.Event)
+
+// gateway is what the orchestrator runs turns by.
+func (a *App) gateway() orchestrator.Gateway {
+	if a.Watch == nil {
+		return a.service
+	}
+	return watchedGateway{a.service, a.Watch}
+}
+
+// watchedGateway tells of the events of turns.
+type watchedGateway struct {
+	*service.Service
+	watch Watch
+}
+
+func (g watchedGateway) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	return g.Service.Run(ctx, agent, req, g.tee(req, emit))
+}
+
+func (g watchedGateway) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	return g.Service.Resume(ctx, agent, req, g.tee(req, emit))
+}
+
+func (g watchedGateway) tee(req cli.Request, emit func(cli.Event)) func(cli.Event) {
+	return func(ev cli.Event) {
+		g.watch(req, ev)
+		emit(ev)
+	}
+}
+
+// Live says which agents run, and measures them.
+func (a *App) Live(ctx context.Context) cli.Living { return a.service.Live(ctx) }
+
+// Budgets lists what may be sent to chats now.
+func (a *App) Budgets() []outbox.Budget { return a.bot.Budgets() }

@@ -1,0 +1,50 @@
+package telegram
+
+import (
+	"cmp"
+	"slices"
+)
+
+// ChatInfo is what a list of chats shows of one.
+type ChatInfo struct {
+	ID     ChatID
+	Kind   ChatKind
+	Title  string
+	Topics []Topic // by number
+	Forum  bool
+}
+
+// Chats are all chats, in the order of their numbers from the highest down: private ones first.
+func (s *Server) Chats() []*Chat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []*Chat
+	for _, c := range s.chats {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *Chat) int { return cmp.Compare(b.id, a.id) })
+	return list
+}
+
+// Info is what a list of chats shows of this one.
+func (c *Chat) Info() ChatInfo {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	info := ChatInfo{ID: c.id, Kind: c.kind, Title: c.title, Forum: c.forum}
+	for _, t := range c.topics {
+		info.Topics = append(info.Topics, *t)
+	}
+	slices.SortFunc(info.Topics, func(a, b Topic) int { return cmp.Compare(a.ID, b.ID) })
+	return info
+}
+
+// Changed is closed at the next change of anything that a chat shows, and at Close. Ask for it before looking, so that
+// no change is missed between.
+func (s *Server) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed.wait()
+}
+
+// Done is closed when the server is closed.
+func (s *Server) Done() <-chan struct{} { return s.base.Done() }

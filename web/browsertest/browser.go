@@ -1,0 +1,226 @@
+// Package browsertest drives pages of ductor in a headless Chromium, for tests.
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long anything in a page may take before it counts as never.
+const patience = 90 * time.Second
+
+// Page is a tab of a browser. It remembers what its console says.
+type Page struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu     sync.Mutex
+	errors []string
+}
+
+// Size is a screen in CSS pixels.
+type Size struct{ Width, Height int64 }
+
+// The screens that pages are looked at on.
+var (
+	Desktop = Size{1440, 900}
+	Phone   = Size{390, 844}
+)
+
+// Open opens an address in a browser of its own, or skips the test where there is none. The browser ends with the test.
+func Open(t testing.TB, address string, size Size) *Page {
+	t.Helper()
+	program, err := find()
+	if err != nil {
+		t.Skip("skipped: no Chromium here; apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+		chromedp.Flag("use-fake-ui-for-media-stream", true), chromedp.Flag("use-fake-device-for-media-stream", true),
+		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience))
+	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, endTab := chromedp.NewContext(allocator)
+	ctx, endTime := context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(func() { endTime(); endTab(); endAllocator() })
+	p := &Page{t: t, ctx: ctx}
+	chromedp.ListenTarget(ctx, p.listen)
+	p.Do(chromedp.EmulateViewport(size.Width, size.Height), log.Enable(), chromedp.Navigate(address))
+	p.arrive()
+	return p
+}
+
+// arrive waits until the entrance, which takes the token out of the address, has led to the page itself.
+func (p *Page) arrive() {
+	p.t.Helper()
+	for ctx, end := context.WithTimeout(p.ctx, patience); ; {
+		var there bool
+		err := chromedp.Run(ctx, chromedp.Evaluate(`!location.search && document.readyState === "complete"`, &there))
+		if there && err == nil {
+			end()
+			return
+		}
+		if ctx.Err() != nil {
+			end()
+			p.t.Fatalf("the page does not open: %v", err)
+		}
+		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // the next look finds out what failed
+	}
+}
+
+func find() (string, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// listen collects what a browser reports as an error.
+func (p *Page) listen(ev any) {
+	text := ""
+	switch ev := ev.(type) {
+	case *runtime.EventExceptionThrown:
+		text = ev.ExceptionDetails.Error()
+	case *runtime.EventConsoleAPICalled:
+		if ev.Type != runtime.APITypeError && ev.Type != runtime.APITypeWarning {
+			return
+		}
+		for _, a := range ev.Args {
+			text += string(a.Value) + a.Description + " "
+		}
+	case *log.EventEntryAdded:
+		if ev.Entry.Level == log.LevelError || ev.Entry.Level == log.LevelWarning {
+			text = ev.Entry.Text + " " + ev.Entry.URL
+		}
+	}
+	if text != "" {
+		p.mu.Lock()
+		p.errors = append(p.errors, text)
+		p.mu.Unlock()
+	}
+}
+
+// ConsoleErrors is what the console said so far of errors and warnings.
+func (p *Page) ConsoleErrors() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.errors...)
+}
+
+// Do performs actions, and fails the test if one fails.
+func (p *Page) Do(actions ...chromedp.Action) {
+	p.t.Helper()
+	if err := chromedp.Run(p.ctx, actions...); err != nil {
+		p.t.Fatalf("the page: %v", err)
+	}
+}
+
+// Eval gives the value of a JavaScript expression.
+func Eval[T any](p *Page, expression string) (value T) {
+	p.t.Helper()
+	p.Do(chromedp.Evaluate(expression, &value, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+	return value
+}
+
+// Await waits until a JavaScript expression is true.
+func (p *Page) Await(expression string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	var yes bool
+	err := chromedp.Run(ctx, chromedp.Poll(expression, &yes, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(0)))
+	if err != nil {
+		p.t.Fatalf("the page never came to %s: %v\nit shows:\n%s", expression, err, Eval[string](p, "document.body.innerText"))
+	}
+}
+
+// AwaitText waits until the messages of the chat contain a text.
+func (p *Page) AwaitText(selector, text string) {
+	p.t.Helper()
+	p.Await(fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, text))
+}
+
+// Dark has the page see a system that prefers dark colours, or light ones.
+func (p *Page) Dark(scheme string) {
+	p.t.Helper()
+	p.Do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+}
+
+// Resize gives the page another screen.
+func (p *Page) Resize(size Size) {
+	p.t.Helper()
+	p.Do(chromedp.EmulateViewport(size.Width, size.Height))
+}
+
+// Keys types keys, those of kb included.
+func (p *Page) Keys(keys string) {
+	p.t.Helper()
+	p.Do(chromedp.KeyEvent(keys))
+}
+
+// Shoot writes a picture of the page below $DUCTOR_TEST_PICTURES, if that is set.
+func (p *Page) Shoot(name string) {
+	p.t.Helper()
+	dir := os.Getenv("DUCTOR_TEST_PICTURES")
+	var picture []byte
+	p.Do(chromedp.CaptureScreenshot(&picture))
+	if len(picture) < 5000 {
+		p.t.Errorf("the picture %s has %d bytes: the page is empty", name, len(picture))
+	}
+	if dir == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Violation is a rule of accessibility that a page breaks.
+type Violation struct {
+	ID     string `json:"id"`
+	Impact string `json:"impact"`
+	Help   string `json:"help"`
+	Nodes  []struct {
+		HTML    string `json:"html"`
+		Summary string `json:"failureSummary"`
+	} `json:"nodes"`
+}
+
+// Audit runs axe-core and gives the serious and critical violations. It skips the rest of the test where the script is not
+// installed.
+func (p *Page) Audit(script string) (serious []Violation) {
+	p.t.Helper()
+	source, err := os.ReadFile(script)
+	if err != nil {
+		p.t.Skip("skipped: axe-core is not installed; scripts/agents installs it")
+	}
+	p.Do(chromedp.Evaluate(string(source)+"; true", nil))
+	all := Eval[[]Violation](p, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations)`)
+	for _, v := range all {
+		if v.Impact == "serious" || v.Impact == "critical" {
+			serious = append(serious, v)
+		}
+	}
+	return serious
+}
+
+func (v Violation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s): %s", v.ID, v.Impact, v.Help)
+	for _, n := range v.Nodes {
+		fmt.Fprintf(&b, "\n  %s\n    %s", n.HTML, strings.ReplaceAll(n.Summary, "\n", "\n    "))
+	}
+	return b.String()
+}

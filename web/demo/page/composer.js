@@ -1,0 +1,129 @@
+// Where users write: text, commands, files, voice.
+import { h, byId, icon, iconButton } from "/shared/dom.js";
+import { state, current, summary } from "/state.js";
+import { post, upload } from "/api.js";
+import { failed, toast } from "/notes.js";
+import { commandList } from "/commands.js";
+import { recorder } from "/voice.js";
+
+const form = byId("composer");
+const input = h("textarea", { id: "input", rows: 1, placeholder: "Message", "aria-label": "Message", role: "combobox", "aria-expanded": "false", "aria-autocomplete": "list", "aria-controls": "commands" });
+const picker = h("input", { type: "file", multiple: true, hidden: true, tabIndex: -1, "aria-label": "Files to send" });
+const context = h("div", { class: "context", hidden: true });
+const writeAs = h("label", { class: "write-as", hidden: true }, "Write as ", h("select", { id: "from", onchange: (event) => {
+  state.from = Number(event.target.value);
+  document.dispatchEvent(new CustomEvent("user"));
+} }));
+const send = iconButton("send", "Send", { type: "submit", class: "icon-button send" });
+const voice = recorder((blob) => sendFiles([new File([blob], "voice.webm", { type: blob.type })], "voice"));
+const commands = commandList(input, (text) => sendText(text));
+let about = null; // the message that is replied to or changed
+
+form.append(commands.element, writeAs, context, h("div", { class: "composer-box" },
+  iconButton("attach", "Send files or pictures", { onclick: () => picker.click() }), picker, input, voice.button, send));
+
+const to = () => ({ chat: state.chat, topic: current().forum ? state.topic : 0, from: state.from });
+
+export async function sendText(text) {
+  const editing = about?.edits ? about.message : null;
+  const body = editing ? { ...to(), message: editing.id, text } : { ...to(), text, replyTo: about?.message.id ?? 0 };
+  dropContext();
+  try {
+    await post(editing ? "edit" : "send", body);
+  } catch (err) {
+    failed(err);
+    if (!input.value) input.value = text;
+  }
+}
+
+async function sendFiles(files, kind = "") {
+  const text = kind === "voice" ? "" : input.value.trim();
+  if (kind !== "voice") clear();
+  const reply = about && !about.edits ? about.message.id : 0;
+  dropContext();
+  try {
+    await upload({ ...to(), kind, text, replyTo: reply }, [...files].slice(0, 10));
+    if (files.length > 10) toast("Telegram takes ten files at once; the others were left out.", true);
+  } catch (err) {
+    failed(err);
+  }
+}
+
+function submit() {
+  const text = input.value.trim();
+  if (!text) return;
+  clear();
+  sendText(text);
+}
+
+function clear() {
+  input.value = "";
+  fit();
+  commands.close();
+}
+
+function fit() {
+  input.style.height = "auto";
+  input.style.height = `${Math.min(input.scrollHeight, 220)}px`;
+}
+
+export function replyTo(m) {
+  about = { message: m, edits: false };
+  showContext(`Reply to ${m.name}`, summary(m));
+}
+
+export function editMessage(m) {
+  about = { message: m, edits: true };
+  showContext("Edit message", summary(m));
+  input.value = m.text;
+  fit();
+}
+
+function showContext(title, text) {
+  context.replaceChildren(h("div", {}, h("strong", {}, title), h("span", {}, text)),
+    iconButton("close", "Cancel", { onclick: () => { if (about?.edits) clear(); dropContext(); input.focus(); } }));
+  context.hidden = false;
+  input.focus();
+}
+
+function dropContext() {
+  about = null;
+  context.hidden = true;
+}
+
+// showComposer fits the form to the chat.
+export function showComposer() {
+  const users = state.hello.users.filter((user) => current().users.includes(user.id));
+  if (!current().users.includes(state.from)) state.from = users[0].id;
+  const select = writeAs.querySelector("select");
+  select.replaceChildren(...users.map((user) => h("option", { value: user.id, selected: user.id === state.from }, `${user.name} (${user.note})`)));
+  writeAs.hidden = users.length < 2;
+  dropContext();
+}
+
+export const focusComposer = () => input.focus();
+
+form.addEventListener("submit", (event) => { event.preventDefault(); submit(); });
+input.addEventListener("input", () => { fit(); commands.suggest(); });
+input.addEventListener("keydown", (event) => {
+  if (commands.key(event)) return;
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    submit();
+  } else if (event.key === "Escape" && about) {
+    if (about.edits) clear();
+    dropContext();
+  }
+});
+picker.addEventListener("change", () => { if (picker.files.length) sendFiles(picker.files); picker.value = ""; });
+input.addEventListener("paste", (event) => {
+  if (!event.clipboardData.files.length) return;
+  event.preventDefault();
+  sendFiles(event.clipboardData.files);
+});
+const main = form.closest("main");
+main.addEventListener("dragover", (event) => event.preventDefault());
+main.addEventListener("drop", (event) => {
+  event.preventDefault();
+  if (event.dataTransfer.files.length) sendFiles(event.dataTransfer.files);
+});

@@ -1,0 +1,90 @@
+// The tour: eight stops, each started by a button and ticked off when the chat shows its end.
+import { h, byId, icon, announce } from "/shared/dom.js";
+import { state } from "/state.js";
+import { post } from "/api.js";
+import { failed } from "/notes.js";
+
+let stops = [];
+let show = () => {};
+
+// onStart is called when a stop begins, so that the chat is in sight.
+export function onStart(f) {
+  show = f;
+}
+
+export const tourPage = () => h("div", { id: "tour" });
+
+async function start(n) {
+  show();
+  try {
+    await post("tour", { chat: 1, from: 1, stop: n });
+  } catch (err) {
+    failed(err);
+  }
+}
+
+export function showTour(list) {
+  const before = stops;
+  stops = list;
+  if (!list.length) return;
+  list.forEach((stop, n) => {
+    if (before[n] && before[n].state !== stop.state && stop.state === "done") {
+      announce(`Stop ${n + 1} of ${list.length} is done: ${stop.title}`);
+    }
+  });
+  draw();
+}
+
+// currentStop is the first that is not done; the number of stops when all are.
+function currentStop() {
+  const n = stops.findIndex((stop) => stop.state !== "done");
+  return n < 0 ? stops.length : n;
+}
+
+function draw() {
+  const page = byId("tour");
+  const focus = document.activeElement?.dataset?.stop;
+  const now = currentStop();
+  page.replaceChildren(
+    h("div", { class: "progress", role: "img", "aria-label": `${stops.filter((s) => s.state === "done").length} of ${stops.length} stops done` },
+      stops.map((stop) => h("i", { class: stop.state }))),
+    h("ol", {}, stops.map((stop, n) => stopItem(stop, n, now))),
+    ...(now === stops.length ? [finished()] : []));
+  strip(now);
+  if (focus === undefined) return;
+  const again = document.querySelector(`[data-stop="${CSS.escape(focus)}"]`);
+  (again && !again.disabled ? again : document.querySelector(`[data-stop="${now}"]:not(:disabled)`))?.focus();
+}
+
+function stopItem(stop, n, now) {
+  const isNow = n === now;
+  return h("li", { class: `stop ${stop.state} ${isNow ? "current" : ""}`, "aria-current": isNow ? "step" : undefined },
+    h("span", { class: "number", "aria-hidden": "true" }, stop.state === "done" ? icon("check") : String(n + 1)),
+    h("div", { class: "stop-head" }, h("h3", {}, stop.title),
+      isNow ? null : h("button", { type: "button", class: "again", "data-stop": n, "aria-label": `${stop.state === "done" ? "Again" : "Show"}: ${stop.title}`, onclick: () => start(n) }, stop.state === "done" ? "again" : "show")),
+    isNow || stop.state === "running" ? [h("p", {}, stop.text), stop.state === "running" && stop.todo ? h("p", { class: "todo" }, stop.todo) : null,
+      stop.problem ? h("p", { class: "todo" }, stop.problem) : null] : null,
+    isNow ? button(stop, n) : null);
+}
+
+function button(stop, n) {
+  const running = stop.state === "running";
+  return h("button", { type: "button", class: running ? "button quiet" : "button", "data-stop": n, onclick: () => start(n) }, running ? "Start again" : stop.button);
+}
+
+function finished() {
+  return h("div", { class: "finished" }, h("strong", {}, "That was the tour"),
+    h("p", {}, "Write anything you like, or look at the other tabs. With an agent that is logged in on this machine, ",
+      h("code", {}, "ductor demo"), " talks to that one."));
+}
+
+// strip is the tour in one line, where the panel is not beside the chat.
+function strip(now) {
+  const el = byId("tour-strip");
+  el.hidden = now === stops.length || state.chat !== 1;
+  if (now === stops.length) return;
+  const stop = stops[now];
+  el.replaceChildren(h("div", {}, h("small", {}, `Tour, ${now + 1} of ${stops.length}`), h("strong", {}, stop.title),
+    stop.state === "running" && stop.todo ? h("span", {}, stop.todo) : null),
+  h("button", { type: "button", class: stop.state === "running" ? "button quiet" : "button", onclick: () => start(now) }, stop.state === "running" ? "Again" : stop.button));
+}

@@ -1,0 +1,142 @@
+package demo
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"ductor/internal/sim/telegram"
+)
+
+// stopWait is how long the tour waits for ductor's part of a stop.
+const stopWait = time.Minute
+
+// stops are those of the tour. A prompt holds, in double brackets, what the scripted agent is to do; the page folds that.
+func stops() []stop {
+	return []stop{
+		{
+			name: "stream", title: "An answer grows while it is written", button: "Ask something",
+			text: "Ask the agent, and watch one message grow by edits, with its formatting.",
+			play: say(streamPrompt), done: finished("That was live."),
+		},
+		{
+			name: "tool", title: "See what the agent does", button: "Let it look around",
+			text: "The agent runs a real command here. Its line names the command; Steps below the answer shows the output.",
+			play: say(toolPrompt), done: finished("That is all there is."),
+		},
+		{
+			name: "approval", title: "Nothing runs unless you allow it", button: "Let it ask",
+			text: "The agent wants to run a command that changes something, and waits for you.",
+			todo: "Press Allow once or Deny below the question.",
+			play: say(approvalPrompt), done: finished("asked first"),
+		},
+		{
+			name: "abort", title: "Stop it at any moment", button: "Start something long",
+			text: "Stop ends the turn at once, with all processes that it started.",
+			todo: "Press Stop below the growing answer, or send /abort.",
+			play: say(abortPrompt), done: containing("⏹ Aborted.", "⏹ Stopped"),
+		},
+		{
+			name: "model", title: "Choose the model", button: "Open the menu",
+			text: "Every conversation has its own agent, model and effort.",
+			todo: "Press an agent, a model, and how hard it should think.",
+			play: say("/model"), done: containing("From your next message on:"),
+		},
+		{
+			name: "handoff", title: "Another agent takes over", button: "Hand over",
+			text: "The next agent is given what was said so far, so you need not explain it again.",
+			play: handOver, done: finished("handed"),
+		},
+		{
+			name: "file", title: "Files come back", button: "Ask for a report",
+			text: "The agent writes a file in the project and sends it. You can send files, pictures and voice messages, too.",
+			todo: "Allow the agent to write the file.",
+			play: say(filePrompt), done: hasFile,
+		},
+		{
+			name: "restart", title: "A restart loses nothing", button: "Restart ductor now",
+			text: "ductor ends and starts again while the agent works. The agent continues, and so does its message.",
+			play: restartDuringTurn, done: finished("Nothing was lost."),
+		},
+	}
+}
+
+const (
+	streamPrompt = `What can you do? [[think "The user wants an overview. Keep it short." delay=60ms]] [[text "I work in your **project directory** and answer ` +
+		`here, in one message that grows.\n\n## What I can show\n\n- *formatted* text, ` + "`code`" + ` and [links](https://core.telegram.org/bots)\n- ` +
+		`~~mistakes~~ corrections, as I go\n- tables, lists and quotes\n\n` + "```go\\nfunc main() {\\n\\tfmt.Println(\\\"hello from your phone\\\")\\n}\\n```" +
+		`\n\n> You write on the phone,\n> I work on your machine.\n\nThat was live." chunk=6 delay=35ms]]`
+	toolPrompt     = `What is in this project? [[tool cmd="pwd; ls -la; date"]] [[text "I looked with ` + "`ls`" + `. That is all there is."]]`
+	approvalPrompt = `Make a file called hello.txt [[ask cmd="echo hello from ductor > hello.txt"]] [[text "As you saw, I asked first."]]`
+	abortPrompt    = `Count to a thousand [[text n=1000 size=12 delay=120ms]]`
+	handOverPrompt = `Where were we? [[start]] [[text "I am another agent, and I was handed what you and the other one said."]]`
+	filePrompt     = `Write a report, please [[write path="report.md" text="# Report\n\nAll is well in this project.\n\n- 3 stops of the tour are left\n- 0 problems\n"]] ` +
+		`[[text "Here is the report:\n\n[[file: report.md]]"]]`
+	restartPrompt = `Tell me a long story [[text n=90 size=18 delay=130ms]] [[text "\n\nductor was restarted in the middle of this. Nothing was lost."]]`
+)
+
+// say sends a text as the owner.
+func say(text string) func(context.Context, *Page) error {
+	return func(_ context.Context, p *Page) error {
+		p.you.Person().Send(p.you, text)
+		return nil
+	}
+}
+
+const (
+	stopLabel  = "⏹ Stop"
+	chosenText = "From your next message on: "
+)
+
+// finished says whether an answer with a text in it has ended: it has no button to stop it any more.
+func finished(part string) func(telegram.View) bool {
+	return func(v telegram.View) bool {
+		return slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool {
+			return strings.Contains(m.Text, part) && !m.HasButton(stopLabel)
+		})
+	}
+}
+
+// containing says whether a message of the bot contains one of the texts.
+func containing(parts ...string) func(telegram.View) bool {
+	return func(v telegram.View) bool {
+		return slices.ContainsFunc(parts, func(part string) bool {
+			_, found := v.Find(part)
+			return found
+		})
+	}
+}
+
+func hasFile(v telegram.View) bool {
+	return slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool { return m.Media != nil && m.Media.Name == "report.md" })
+}
+
+// handOver chooses an agent that does not answer yet, and asks it.
+func handOver(ctx context.Context, p *Page) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWait)
+	defer cancel()
+	agent := "codex"
+	if m, ok := p.you.View().Find(chosenText); ok && strings.Contains(m.Text, chosenText+agent) {
+		agent = "claude"
+	}
+	command := p.you.Person().Send(p.you, "/model "+agent)
+	if _, err := p.you.AwaitMessage(ctx, func(m telegram.Message) bool {
+		return m.ID > command.ID && strings.Contains(m.Text, chosenText+agent)
+	}); err != nil {
+		return err
+	}
+	p.you.Person().Send(p.you, handOverPrompt)
+	return nil
+}
+
+// restartDuringTurn restarts ductor once the answer has begun to grow.
+func restartDuringTurn(ctx context.Context, p *Page) error {
+	ctx, cancel := context.WithTimeout(ctx, stopWait)
+	defer cancel()
+	prompt := p.you.Person().Send(p.you, restartPrompt)
+	if _, err := p.you.AwaitMessage(ctx, func(m telegram.Message) bool { return m.ID > prompt.ID && len(m.Text) > 120 }); err != nil {
+		return err
+	}
+	return p.opts.Bot.Restart(ctx)
+}

@@ -1,0 +1,98 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+)
+
+// Server serves one handler to those who know its token. Make it with Listen, run it with Serve.
+type Server struct {
+	listener net.Listener
+	guard    *guard
+}
+
+// Listen takes the address, "127.0.0.1:0" for any free port. It refuses addresses that other machines reach. An empty
+// token means a random one.
+func Listen(addr, token string) (*Server, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no address: give HOST:PORT, such as 127.0.0.1:8080", addr)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("%s can be reached from other machines; ductor serves its pages on 127.0.0.1, [::1] or localhost only", addr)
+	}
+	if token == "" {
+		if token, err = NewToken(); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("another program listens on %s; choose another port, or port 0 for a free one", addr)
+	case err != nil:
+		return nil, fmt.Errorf("listen for the page: %w", err)
+	}
+	return &Server{listener: l, guard: newGuard(token, l.Addr().(*net.TCPAddr).Port)}, nil
+}
+
+// NewToken makes a random token.
+func NewToken() (string, error) {
+	raw := make([]byte, 24)
+	if _, err := rand.Read(raw); err != nil {
+		return "", fmt.Errorf("make a token for the page: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(raw), nil
+}
+
+// URL is the address to open in a browser, with the token.
+func (s *Server) URL() string {
+	return s.Origin() + "/?" + url.Values{tokenParameter: {s.guard.token}}.Encode()
+}
+
+// Origin is the address without a path.
+func (s *Server) Origin() string { return "http://" + s.listener.Addr().String() }
+
+// Times of the HTTP server. A stream of events is written without a limit.
+const (
+	headerWait = 10 * time.Second
+	idleWait   = 2 * time.Minute
+	endWait    = 2 * time.Second
+)
+
+// Serve answers until ctx ends; it returns when no handler runs any more. open serves requests without a token too, such
+// as those of a monitor; nil for none.
+func (s *Server) Serve(ctx context.Context, pages, open http.Handler) error {
+	base, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	server := &http.Server{
+		Handler: s.guard.protect(pages, open), ReadHeaderTimeout: headerWait, IdleTimeout: idleWait,
+		BaseContext: func(net.Listener) context.Context { return base },
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(s.listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve the page: %w", err)
+	case <-ctx.Done():
+	}
+	end() // streams end with it
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	if err := server.Shutdown(last); err != nil {
+		server.Close()
+	}
+	<-served
+	return nil
+}
+
+// Close gives the address back. It is for a Server that never served.
+func (s *Server) Close() error { return s.listener.Close() }

@@ -1,0 +1,47 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Stream sends events to a page that listens by EventSource.
+type Stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+// sendWait is how long a page may take to read an event before it counts as gone.
+const sendWait = 20 * time.Second
+
+// OpenStream begins the answer.
+func OpenStream(w http.ResponseWriter) (*Stream, error) {
+	s := &Stream{w: w, control: http.NewResponseController(w)}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	return s, s.Flush()
+}
+
+// Send adds an event. It leaves with the next Flush.
+func (s *Stream) Send(name string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode an event: %w", err)
+	}
+	return s.SendJSON(name, data)
+}
+
+// SendJSON is Send for a value that is encoded already.
+func (s *Stream) SendJSON(name string, data []byte) error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(sendWait)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("limit the time of an event: %w", err)
+	}
+	_, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, data)
+	return err
+}
+
+// Flush sends what was added.
+func (s *Stream) Flush() error { return s.control.Flush() }
