@@ -82,7 +82,7 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 
 // entrance leads on to the page. A redirect would not do: browsers send strict cookies only where a page of this server
 // leads, and the address with the token may have been opened from anywhere.
-const entrance = `<!doctype html><html lang="en"><head><title>ductor</title><meta http-equiv="refresh" content="0;url=%[1]s"></head>` +
+const entrance = `<!doctype html><html lang="en"><head><title>ductor</title><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0;url=%[1]s"></head>` +
 	`<body><a href="%[1]s">Go to the page</a></body></html>`
 
 // isHost refuses the names of other hosts that lead to this address: without it, a page that renames its own host to

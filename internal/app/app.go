@@ -88,12 +88,8 @@ type Options struct {
 	Log     *slog.Logger
 	Scrub   *tgapi.Scrubber
 	Version string         // for the log
-<<<<<<< HEAD
 	Runner  runner.Options // how the runner is started; without a command as environment.HostRunner says
-=======
-	Runner  runner.Options // how the runner is started
 	Watch   Watch          // of turns; nil for none
->>>>>>> fdc9ffa (web/demo: show the demo as a page in the browser)
 }
 
 // Build constructs what ductor consists of, from the store up. Until Run, only the sender of cards runs.

@@ -46,7 +46,7 @@ func stops() []stop {
 		{
 			name: "handoff", title: "Another agent takes over", button: "Hand over",
 			text: "The next agent is given what was said so far, so you need not explain it again.",
-			play: handOver, done: finished("handed"),
+			play: handOver, done: finished("🤝 handed"),
 		},
 		{
 			name: "file", title: "Files come back", button: "Ask for a report",
@@ -70,7 +70,7 @@ const (
 	toolPrompt     = `What is in this project? [[tool cmd="pwd; ls -la; date"]] [[text "I looked with ` + "`ls`" + `. That is all there is."]]`
 	approvalPrompt = `Make a file called hello.txt [[ask cmd="echo hello from ductor > hello.txt"]] [[text "As you saw, I asked first."]]`
 	abortPrompt    = `Count to a thousand [[text n=1000 size=12 delay=120ms]]`
-	handOverPrompt = `Where were we? [[start]] [[text "I am another agent, and I was handed what you and the other one said."]]`
+	handOverPrompt = `Where were we? [[start]] [[text "I am another agent, and I know what you and the other one said."]]`
 	filePrompt     = `Write a report, please [[write path="report.md" text="# Report\n\nAll is well in this project.\n\n- 3 stops of the tour are left\n- 0 problems\n"]] ` +
 		`[[text "Here is the report:\n\n[[file: report.md]]"]]`
 	restartPrompt = `Tell me a long story [[text n=90 size=18 delay=130ms]] [[text "\n\nductor was restarted in the middle of this. Nothing was lost."]]`
@@ -116,9 +116,9 @@ func hasFile(v telegram.View) bool {
 func handOver(ctx context.Context, p *Page) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
-	agent := "codex"
+	agent := "gemini"
 	if m, ok := p.you.View().Find(chosenText); ok && strings.Contains(m.Text, chosenText+agent) {
-		agent = "claude"
+		agent = "codex"
 	}
 	command := p.you.Person().Send(p.you, "/model "+agent)
 	if _, err := p.you.AwaitMessage(ctx, func(m telegram.Message) bool {
