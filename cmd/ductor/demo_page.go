@@ -202,6 +202,8 @@ func describeEvent(ev cli.Event) (kind, text string, grows bool) {
 		return "file changed", string(ev.Kind) + " " + ev.Path, false
 	case cli.Status:
 		return "status", string(ev.Kind) + " " + ev.Detail, false
+	case cli.ApprovalAsked:
+		return "approval asked", "", false
 	case cli.HandedOver:
 		return "handed over", fmt.Sprintf("%d turns, %d tokens to %s", ev.Turns, ev.Tokens, ev.To), false
 	case cli.CaughtUp:

@@ -5,33 +5,32 @@ import (
 
 	"ductor/bot/outbox"
 	"ductor/cli"
-	"ductor/cli/service"
 	"ductor/orchestrator"
 )
 
 // Watch gets every event of every turn, in the turn's goroutine: it must not block.
 type Watch func(req cli.Request, ev cli.Event)
 
-// gateway is what the orchestrator runs turns by.
-func (a *App) gateway() orchestrator.Gateway {
+// watched is a gateway of which the Watch gets the events, if there is one.
+func (a *App) watched(g orchestrator.Gateway) orchestrator.Gateway {
 	if a.Watch == nil {
-		return a.service
+		return g
 	}
-	return watchedGateway{a.service, a.Watch}
+	return watchedGateway{g, a.Watch}
 }
 
 // watchedGateway tells of the events of turns.
 type watchedGateway struct {
-	*service.Service
+	orchestrator.Gateway
 	watch Watch
 }
 
 func (g watchedGateway) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
-	return g.Service.Run(ctx, agent, req, g.tee(req, emit))
+	return g.Gateway.Run(ctx, agent, req, g.tee(req, emit))
 }
 
 func (g watchedGateway) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
-	return g.Service.Resume(ctx, agent, req, g.tee(req, emit))
+	return g.Gateway.Resume(ctx, agent, req, g.tee(req, emit))
 }
 
 func (g watchedGateway) tee(req cli.Request, emit func(cli.Event)) func(cli.Event) {

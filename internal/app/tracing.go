@@ -23,7 +23,7 @@ func (a *App) openTracer() {
 // gateway is the gateway to agents, traced if the configuration wants that.
 func (a *App) gateway() orchestrator.Gateway {
 	if a.tracer == nil {
-		return a.service
+		return a.watched(a.service)
 	}
-	return a.tracer.Wrap(a.service)
+	return a.watched(a.tracer.Wrap(a.service))
 }
