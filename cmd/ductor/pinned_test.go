@@ -1,0 +1,30 @@
+package main
+
+import (
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// An approval that waits is pinned, and the message that says so is deleted. The pin goes with the decision.
+func TestAnApprovalThatWaitsIsPinned(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
+	town.say(`[[ask cmd="touch allowed"]] [[text "it ran"]]`)
+	card := town.awaitButton("✅ Allow once")
+	pinned := town.awaitMessage(func(m telegram.Message) bool { return m.Pinned })
+	if pinned.ID != card.ID {
+		t.Errorf("message %d is pinned, not %d", pinned.ID, card.ID)
+	}
+	town.awaitMessage(func(m telegram.Message) bool {
+		for _, h := range town.chat.History() {
+			if h.Service == "pinned a message" {
+				return h.Deleted
+			}
+		}
+		return false
+	})
+	town.pressOn(card, "✅ Allow once")
+	town.await("it ran")
+	town.awaitMessage(func(m telegram.Message) bool { return m.ID == card.ID && !m.Pinned })
+}
