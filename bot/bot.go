@@ -49,13 +49,14 @@ type Options struct {
 
 	Aliases map[string]string // of models, from a name to what /model takes
 
-	Jobs     orchestrator.Jobs     // behind /cron; nil: none are kept
-	Sessions orchestrator.Sessions // behind /sessions
-	Projects orchestrator.Projects // behind /project
-	Steps    orchestrator.Steps    // behind the Steps buttons
-	Consults orchestrator.Consults // behind /consult, /group and /summarize; nil: no model is asked. Attach gives it too
-	Group    []string              // the models that answer /group; empty chooses some
-	Files    orchestrator.Files    // of projects; nil: none are sent
+	Jobs     orchestrator.Jobs        // behind /cron; nil: none are kept
+	Sessions orchestrator.Sessions    // behind /sessions
+	Projects orchestrator.Projects    // behind /project
+	Steps    orchestrator.Steps       // behind the Steps buttons
+	Consults orchestrator.Consults    // behind /consult, /group and /summarize; nil: no model is asked. Attach gives it too
+	Group    []string                 // the models that answer /group; empty chooses some
+	Files    orchestrator.Files       // of projects; nil: none are sent
+	Changes  orchestrator.FileChanges // behind the buttons of receipts, /diff and /checkpoint; nil: there are none
 
 	FileMarks bool // answers name files that are to be sent
 
@@ -241,6 +242,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
 			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, steps: b.opts.Steps, consults: b.opts.Consults,
+			changes: b.opts.Changes, spool: b.spool,
 			tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
 		},
 		confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases, group: b.opts.Group,

@@ -9,6 +9,7 @@ import (
 	"ductor/bot/agent"
 	"ductor/bot/approval"
 	"ductor/bot/card"
+	"ductor/bot/changes"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/files"
@@ -54,6 +55,11 @@ func (b turnButtons) Steps(turn cli.TurnID) tgapi.Button { return steps.Button(b
 // Tables draw the tables of an answer.
 func (b turnButtons) Tables(turn cli.TurnID, answer string) []tgapi.Button {
 	return tables.Row(b.lang, turn, answer)
+}
+
+// Changes show, undo and commit what the turn changed.
+func (b turnButtons) Changes(turn cli.TurnID, c orchestrator.Changed) []tgapi.Button {
+	return changes.Buttons(b.lang, string(turn), c)
 }
 
 // Stop ends the turn, which runs.
@@ -118,8 +124,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.project(ctx, p, what)
 	case consult.Action:
 		text, err = c.question(ctx, p, what)
-	case steps.Action:
-		text, notices, err = c.showSteps(ctx, p, what)
+	case steps.Action, changes.Action:
+		text, notices, err = c.ofTurn(ctx, p, act, what)
 	case sessions.Action:
 		text, notices, err = c.session(ctx, p, what)
 	case agent.Action:
@@ -245,6 +251,22 @@ func (c *callbacks) showSteps(ctx context.Context, p updates.Press, data string)
 	a, err := c.steps.Press(ctx, p.By.Conversation, p.Message, data)
 	if a.Shown.Text != "" {
 		c.voice.EditRich(p.By.Conversation, p.Message, a.Shown, a.Keyboard)
+	}
+	return a.Text, a.Messages, err
+}
+
+// ofTurn acts on what a turn did.
+func (c *callbacks) ofTurn(ctx context.Context, p updates.Press, act, data string) (string, []orchestrator.Message, error) {
+	if act == steps.Action {
+		return c.showSteps(ctx, p, data)
+	}
+	return c.change(ctx, p, data)
+}
+
+func (c *callbacks) change(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Message, error) {
+	a, err := c.changes.Press(ctx, p.By, p.Message, data)
+	if err == nil {
+		c.edit(p, a.Edit)
 	}
 	return a.Text, a.Messages, err
 }

@@ -62,6 +62,8 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"files", p.Text("bot.menu-files")},
 		{"get", p.Text("bot.menu-get")},
 		{"put", p.Text("bot.menu-put")},
+		{"diff", p.Text("bot.menu-diff")},
+		{"checkpoint", p.Text("bot.menu-checkpoint")},
 		{"project", p.Text("bot.menu-project")},
 		{"cwd", p.Text("bot.menu-cwd")},
 		{"consult", p.Text("bot.menu-consult")},
@@ -114,6 +116,10 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.asks(name)
 	case "cwd":
 		return c.cwd, true
+	case "diff":
+		return c.diff, true
+	case "checkpoint":
+		return c.page(c.changes.Checkpoint), true
 	case "files", "get", "put":
 		return c.file, c.files != nil
 	}
@@ -230,6 +236,18 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
 		c.answer(ctx, r, c.lang.Text("bot.cwd-set", dir))
+	}
+}
+
+func (c *commands) diff(ctx context.Context, r updates.Request) {
+	a, err := c.changes.Diff(ctx, r.In.By(), r.Args)
+	switch {
+	case err != nil:
+		c.fail(ctx, r, "bot.not-done", err)
+	case len(a.Messages) > 0:
+		c.closer.Finish(ctx, r.In.Updates(), a.Messages...)
+	default:
+		c.answer(ctx, r, a.Text)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"ductor/bot/agent"
 	"ductor/bot/approval"
+	"ductor/bot/changes"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/files"
@@ -87,7 +88,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		Consults: p.consults, Models: menus, Group: p.group, Messages: p.messages, Journal: p.journal, Finish: f.Finish,
 		Beside: func(f func(ctx context.Context)) { h.beside(f) }, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 	})
-	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang}}
+	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang}, changes: changes.New(changes.Options{Changes: p.changes, Store: p.journal, Spool: p.spool, Lang: o.Lang})}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		pages: all, uploads: o.Uploads,
@@ -116,7 +117,20 @@ func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.han
 
 // Reply passes a message to the approval, the question or the job that it is for; false if it is a prompt.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
-	return h.decided(ctx, in) || in.ReplyTo != 0 && (h.corrects(ctx, in) || h.changesJob(ctx, in) || h.asksOn(ctx, in))
+	return h.decided(ctx, in) || in.ReplyTo != 0 && (h.corrects(ctx, in) || h.changesJob(ctx, in) || h.commits(ctx, in) || h.asksOn(ctx, in))
+}
+
+// commits says whether a reply was the message of a commit, and finishes it if so.
+func (h *handlers) commits(ctx context.Context, in *updates.Message) bool {
+	answer, ok, err := h.commands.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
+	if err != nil {
+		h.commands.log.Error("commit what a turn changed", "update", in.Update, "err", err)
+		answer = h.commands.lang.Text("bot.log-says", h.commands.lang.Text("bot.not-done"))
+	}
+	if ok {
+		h.closer.Answer(ctx, in, answer, nil)
+	}
+	return ok
 }
 
 // decided passes a message to the approval or the question that it is for; false if it is for none.

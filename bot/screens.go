@@ -2,10 +2,12 @@ package bot
 
 import (
 	"ductor/bot/agent"
+	"ductor/bot/changes"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/files"
 	"ductor/bot/menu"
+	"ductor/bot/message"
 	"ductor/bot/project"
 	"ductor/bot/sessions"
 	"ductor/bot/tables"
@@ -19,6 +21,8 @@ type books struct {
 	files    *files.Sender // nil: there are none
 	projects orchestrator.Projects
 	steps    orchestrator.Steps
+	changes  orchestrator.FileChanges // nil: nothing is kept of changes
+	spool    *message.Spool           // of pictures; nil: there are none
 	tables   *tables.Screen
 	consults orchestrator.Consults
 }
@@ -31,5 +35,6 @@ type pages struct {
 	files    *files.Screen // nil: there are none
 	projects *project.Screen
 	agent    *agent.Screen
+	changes  *changes.Screen
 	consults *consult.Screen
 }

@@ -25,6 +25,7 @@ type Repo struct {
 	gitDir   string
 	objects  string
 	mu       *sync.Mutex // of the working tree
+	out      []string    // files that snapshots leave out, from one to the next
 	off      []string    // settings of commands in it; nil before they are known
 }
 

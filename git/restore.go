@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -25,14 +26,76 @@ func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	if err != nil || len(todo) == 0 {
 		return err
 	}
-	goal, err := r.with(ctx, now, todo)
-	if err != nil {
+	first, later := todo, []Change(nil)
+	if slices.ContainsFunc(todo, func(c Change) bool { return path.Base(c.Path) == ".gitignore" }) {
+		first, later = apart(todo)
+	}
+	if now, err = r.reach(ctx, now, first); err != nil {
 		return err
 	}
-	if _, err := r.second(ctx, "", "", "read-tree", "-m", "-u", now, goal); err != nil {
-		return fmt.Errorf("write the files: %w", err)
+	// A file that came to be looked at only because it was no longer ignored stays.
+	if later, err = r.notIgnored(ctx, later); err != nil || len(later) == 0 {
+		return err
 	}
-	return nil
+	_, err = r.reach(ctx, now, later)
+	return err
+}
+
+// reach has the files be as changes say, and gives their tree.
+func (r *Repo) reach(ctx context.Context, now string, changes []Change) (string, error) {
+	goal, err := r.with(ctx, now, changes)
+	if err != nil {
+		return "", err
+	}
+	if _, err := r.second(ctx, "", "", "read-tree", "-m", "-u", now, goal); err != nil {
+		return "", fmt.Errorf("write the files: %w", err)
+	}
+	return goal, nil
+}
+
+// apart takes the files that are to be deleted out of changes, but those that are in the way of another one.
+func apart(changes []Change) (first, later []Change) {
+	stays := map[string]bool{}
+	for _, c := range changes {
+		stays[c.Path] = c.Old.There()
+	}
+	for _, c := range changes {
+		inTheWay := false
+		for dir := path.Dir(c.Path); dir != "."; dir = path.Dir(dir) {
+			inTheWay = inTheWay || stays[dir]
+		}
+		if c.Old.There() || inTheWay {
+			first = append(first, c)
+		} else {
+			later = append(later, c)
+		}
+	}
+	return first, later
+}
+
+// notIgnored takes the changes of ignored files out.
+func (r *Repo) notIgnored(ctx context.Context, changes []Change) (some []Change, err error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	var names strings.Builder
+	for _, c := range changes {
+		names.WriteString(c.Path + "\x00")
+	}
+	out, err := r.own(ctx, names.String(), "check-ignore", "-z", "--no-index", "--stdin")
+	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // none of them
+		return changes, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for ignored files: %w", err)
+	}
+	ignored := strings.Split(out, "\x00")
+	for _, c := range changes {
+		if !slices.Contains(ignored, c.Path) {
+			some = append(some, c)
+		}
+	}
+	return some, nil
 }
 
 // Check gives the error with which Restore would refuse changes.

@@ -47,15 +47,16 @@ func (r *Repo) snapshot(ctx context.Context, when End) (tree string, err error) 
 	if err != nil {
 		return "", err
 	}
+	r.out = append(r.out, out...)
 	for range mostUnborn {
-		if err = r.addAll(ctx, out); err == nil {
+		if err = r.addAll(ctx, r.out); err == nil {
 			break
 		}
 		unborn := unbornIn(err)
-		if unborn == "" || slices.Contains(out, unborn) {
+		if unborn == "" || slices.Contains(r.out, unborn) {
 			return "", fmt.Errorf("look at the files: %w", err)
 		}
-		out = append(out, unborn)
+		r.out = append(r.out, unborn)
 	}
 	if err != nil {
 		return "", fmt.Errorf("look at the files: %w", err)
@@ -153,7 +154,7 @@ func (r *Repo) leftOut(ctx context.Context) (large []string, err error) {
 	for name := range strings.SplitSeq(listed, "\x00") {
 		info, err := os.Lstat(filepath.Join(r.Top, name))
 		switch {
-		case name == "" || err != nil || !info.Mode().IsRegular():
+		case name == "" || err != nil || !info.Mode().IsRegular() || slices.Contains(r.out, name):
 		case info.Size() > largestNew:
 			large = append(large, name)
 		default:

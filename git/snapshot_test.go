@@ -205,6 +205,11 @@ func TestIgnoredFilesAreLeftAlone(t *testing.T) {
 	if got := r.sh("app", "cat keep.txt x.log"); got != "keep\nchanged\n" {
 		t.Errorf("the files are %q", got)
 	}
+	changes = r.around("rm .gitignore; echo mine > mine.txt")
+	r.must(r.open().Restore(t.Context(), changes))
+	if got := r.sh("app", "cat x.log; ls"); got != "changed\na.txt\nkeep.txt\nx.log\n" {
+		t.Errorf("a turn without .gitignore is undone: %q", got)
+	}
 	r.around("printf 'keep.txt\n' > .gitignore")
 	if changes := r.around("echo again > keep.txt"); len(changes) != 0 {
 		t.Errorf("an ignored file changed: %+v", changes)

@@ -109,6 +109,7 @@ type Ending struct {
 	Announce Announcement
 	Steps    int      // that are kept of the turn
 	Fill     cli.Fill // of the agent's context, after the turn
+	Changed
 }
 
 // Announcement is the message that a turn ends with, besides its card.

@@ -336,6 +336,15 @@ func (Buttons) Stop(t cli.TurnID) tgapi.Button {
 
 // Tables has no buttons.
 func (Buttons) Tables(cli.TurnID, string) []tgapi.Button { return nil }
+
+// Changes has a button for changed files.
+func (Buttons) Changes(t cli.TurnID, c orchestrator.Changed) []tgapi.Button {
+	if c.Files == 0 || c.NoUndo != "" {
+		return nil
+	}
+	return []tgapi.Button{{Text: "Undo", Data: "undo:" + string(t)}}
+}
+
 func (Buttons) Steps(t cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: "Steps", Data: "steps:" + string(t)}
 }

@@ -26,6 +26,7 @@ type Buttons interface {
 	EndRetries(turn cli.TurnID) tgapi.Button // ends a pause before a retry
 	ShowAgain(turn cli.TurnID) tgapi.Button
 	Steps(turn cli.TurnID) tgapi.Button
+	Changes(turn cli.TurnID, c orchestrator.Changed) []tgapi.Button
 	Stop(turn cli.TurnID) tgapi.Button // end the turn, which runs
 	// Tables draw the tables of an answer; nil for one that has none.
 	Tables(turn cli.TurnID, answer string) []tgapi.Button

@@ -244,6 +244,9 @@ func (c *Cards) offer(turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	if row := c.opts.Buttons.Tables(turn, o.Text); row != nil {
 		k = append(k, row)
 	}
+	if row := c.opts.Buttons.Changes(turn, o.Changed); len(row) > 0 {
+		k = append(k, row)
+	}
 	if o.Steps > 0 {
 		k = append(k, []tgapi.Button{c.opts.Buttons.Steps(turn)})
 	}

@@ -80,6 +80,9 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 		d.addNote(render.Styled(render.Italic, d.lang.Text("card.no-answer")))
 	}
 	if line := joinFooter(d.bypassLine(time.Now()), footerLine(d.lang, o, footer)); line != "" {
+		if o.Changed.Ignored && o.Changed.NoUndo == "" {
+			line += "\n" + d.lang.Text("changes.receipt-ignored")
+		}
 		d.push(&segment{kind: noteSegment, note: render.Styled(render.Italic, line)})
 	}
 }
@@ -158,6 +161,10 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField) st
 	if len(fields) > 0 {
 		add(p.Text("card.second-attempt"), o.Fallback)
 	}
+	if c := o.Changed; c.Files > 0 {
+		add(p.Text("changes.files", c.Files, c.Added, c.Removed), true)
+		fields = withReceipt(fields)
+	}
 	for _, f := range slices.Compact(slices.Clone(fields)) {
 		switch f {
 		case FooterModel:
@@ -177,8 +184,31 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField) st
 	if percent, known := o.Fill.Percent(); len(fields) > 0 && known && percent > nearlyFull {
 		parts = append(parts, p.Text("card.context", percent))
 	}
+	if why, ok := noUndo(o.Changed.NoUndo); ok {
+		add(p.Text(why), true)
+	}
 	return strings.Join(parts, " · ")
 }
 
 // nearlyFull is how full a context is that the footer tells of, in percent.
 const nearlyFull = 60
+
+// withReceipt are fields with those that the receipt of changed files has.
+func withReceipt(fields []FooterField) []FooterField {
+	fields = slices.Clone(fields)
+	for _, f := range []FooterField{FooterTime, FooterCost} {
+		if !slices.Contains(fields, f) {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// noUndo is the text that says why changed files cannot be restored.
+func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
+	key, ok = map[orchestrator.NoUndo]lang.Key{
+		orchestrator.NoUndoLate: "changes.no-undo-late", orchestrator.NoUndoShared: "changes.no-undo-shared",
+		orchestrator.NoUndoLarge: "changes.no-undo-large", orchestrator.NoUndoFailed: "changes.no-undo-failed",
+	}[why]
+	return key, ok
+}

@@ -17,7 +17,6 @@ import (
 	"ductor/bot/updates"
 	"ductor/cli/host"
 	"ductor/cli/service"
-	"ductor/git"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/proctree"
@@ -26,6 +25,7 @@ import (
 	"ductor/internal/trace"
 	"ductor/mcp"
 	"ductor/orchestrator"
+	"ductor/orchestrator/changes"
 	"ductor/orchestrator/consult"
 	"ductor/orchestrator/conversation"
 	"ductor/orchestrator/projects"
@@ -73,8 +73,9 @@ type App struct {
 
 // beside are parts that a configuration can do without.
 type beside struct {
-	tools  *mcp.Server   // nil: agents get none
-	tracer *trace.Tracer // nil: nothing is traced
+	tools   *mcp.Server      // nil: agents get none
+	tracer  *trace.Tracer    // nil: nothing is traced
+	changes *changes.Service // looks at files
 }
 
 // ticks are what goes on as long as the app does.
@@ -124,13 +125,10 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	served := botOptions(cfg, a.db, a.Log, a.Scrub, transport)
-	served.Jobs = a.jobs()
-	served.Files = a.files()
+	served.Jobs, served.Files, served.Changes = a.jobs(), a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
-	served.Projects = repos
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID})
-	served.Steps = steps.Reader{Store: a.db}
-	served.Sessions = book
+	served.Projects, served.Steps, served.Sessions = repos, steps.Reader{Store: a.db}, book
 	if a.bot, err = bot.New(ctx, served); err != nil {
 		return nil, err
 	}
@@ -146,7 +144,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	a.consults = consult.New(consultOptions(cfg, a))
 	a.bot.Attach(a.consults)
 	book.Attach(a.orchestrator, a.service)
-	repos.Attach(a.orchestrator, git.New(a.service))
+	a.attachRepositories(repos)
 	if err = a.openTools(book); err != nil {
 		return nil, err
 	}
@@ -211,6 +209,9 @@ func (a *App) Close() {
 	if a.orchestrator != nil {
 		a.stage(drainTurns, "turns", func(ctx context.Context) error { a.orchestrator.Close(ctx); return nil })
 	}
+	if a.changes != nil {
+		a.stage(drainAgents, "snapshots", a.changes.Close)
+	}
 	if a.service != nil {
 		a.stage(drainAgents, "agents", a.service.Close)
 	}
@@ -222,6 +223,7 @@ func (a *App) Close() {
 func (a *App) Leave() {
 	a.stage(drainAgents, "questions to models", a.consults.Close)
 	a.stage(drainCards, "turns", func(ctx context.Context) error { a.orchestrator.Detach(ctx); return nil })
+	a.stage(drainAgents, "snapshots", a.changes.Close)
 	a.stage(drainAgents, "agents", a.service.Detach)
 	a.closeRest()
 }

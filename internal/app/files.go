@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"ductor/cli"
+	"ductor/git"
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
+	"ductor/orchestrator/changes"
 	"ductor/orchestrator/files"
+	"ductor/orchestrator/projects"
 )
 
 // files gives access to the files of projects, here and in sandboxes.
@@ -41,4 +45,19 @@ func (a *App) filesOf(in cli.Sandbox) (files.Environment, error) {
 // secretsOf are the secrets that must not be shown of a directory.
 func (a *App) secretsOf(dir string) *secrets.Set {
 	return a.Scrub.Secrets().With(secrets.OfProject(dir)...)
+}
+
+// newChanges makes what looks at the files of turns, which is of use after attachRepositories.
+func (a *App) newChanges() *changes.Service {
+	a.changes = changes.New(changes.Options{
+		Store: a.db, Sandboxes: a.envs.Sandboxes.Policy(), Secrets: a.secretsOf, Now: time.Now, NewID: newID, Log: a.Log,
+	})
+	return a.changes
+}
+
+// attachRepositories connects what works in repositories.
+func (a *App) attachRepositories(book *projects.Book) {
+	repositories := git.New(a.service)
+	book.Attach(a.orchestrator, repositories)
+	a.changes.Attach(a.orchestrator, repositories)
 }

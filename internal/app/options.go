@@ -156,7 +156,7 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
-		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Gateway: a.gateway(), Chat: a.bot.Chat(),
+		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes, Gateway: a.gateway(), Chat: a.bot.Chat(),
 		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
 		DeniedTools: cfg.Permissions.DeniedTools, Projects: projectsOf(cfg),
 		Agents:    defaultsOf(cfg.Agents),

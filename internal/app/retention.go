@@ -71,6 +71,11 @@ func (a *App) prune(ctx context.Context) {
 		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), time.Now().Add(-promptsAge)); err != nil {
 			a.Log.Warn("forget old system prompts", "err", err)
 		}
+		if days := a.cfg.Retention.StepsDays; days > 0 {
+			if _, err := a.changes.Prune(ctx, time.Now().AddDate(0, 0, -days)); err != nil && ctx.Err() == nil {
+				a.Log.Warn("forget old snapshots", "err", err)
+			}
+		}
 		if _, err := a.db.PruneDeliveries(ctx, time.Now().Add(-webhook.RetentionAge)); err != nil && ctx.Err() == nil {
 			a.Log.Warn("forget old deliveries", "err", err)
 		}

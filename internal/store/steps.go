@@ -69,3 +69,62 @@ func (db *DB) Steps() heartbeat.Shelf {
 		all:  `SELECT seq, at, 100 + length(CAST(title AS BLOB)) + length(output) AS bytes FROM steps`,
 		trim: `DELETE FROM steps WHERE seq IN (SELECT value FROM json_each(?))`}
 }
+
+// SaveChanges stores what a turn changed, or a checkpoint, in place of what has its id.
+func (db *DB) SaveChanges(ctx context.Context, c orchestrator.TurnChanges) error {
+	trees, err := encodeList(c.Trees)
+	if err != nil {
+		return err
+	}
+	return wrap("save the changes of "+c.ID, db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT INTO changes (id, chat, topic, session, title, at, sandbox, checkpoint, undone, commit_id, trees, files, added, removed, ignored)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET undone = excluded.undone, commit_id = excluded.commit_id`,
+			c.ID, c.Conversation.Chat, c.Conversation.Topic, string(c.Session), c.Title, millis(c.At), string(c.Sandbox), c.Checkpoint, c.Undone, c.Commit, trees,
+			c.Files, c.Added, c.Removed, c.Ignored)
+		return err
+	}))
+}
+
+const selectChanges = `SELECT id, chat, topic, session, title, at, sandbox, checkpoint, undone, commit_id, trees, files, added, removed, ignored FROM changes `
+
+func scanChanges(row sqlite.Row) (c orchestrator.TurnChanges, err error) {
+	var at int64
+	var trees string
+	err = row.Scan(&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Session, &c.Title, &at, &c.Sandbox, &c.Checkpoint, &c.Undone, &c.Commit, &trees,
+		&c.Files, &c.Added, &c.Removed, &c.Ignored)
+	if err != nil {
+		return c, err
+	}
+	c.At = instant(at)
+	return c, decode(trees, &c.Trees)
+}
+
+// ChangesOf gives what a turn changed, or a checkpoint; ErrNoChanges.
+func (db *DB) ChangesOf(ctx context.Context, id string) (orchestrator.TurnChanges, error) {
+	c, err := sqlite.One(ctx, db.file, scanChanges, selectChanges+`WHERE id = ?`, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = orchestrator.ErrNoChanges
+	}
+	return c, wrap("load the changes of "+id, err)
+}
+
+// ListChanges lists what is kept of a session and the checkpoints of its conversation, newest first.
+func (db *DB) ListChanges(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID, limit int) ([]orchestrator.TurnChanges, error) {
+	all, err := sqlite.Many(ctx, db.file, scanChanges, selectChanges+`WHERE chat = ? AND topic = ? AND (checkpoint = 1 OR session = ?) ORDER BY seq DESC LIMIT ?`,
+		in.Chat, in.Topic, string(session), limit)
+	return all, wrap("list changes", err)
+}
+
+// OldChanges lists what was stored before a moment, oldest first.
+func (db *DB) OldChanges(ctx context.Context, before time.Time, limit int) ([]orchestrator.TurnChanges, error) {
+	all, err := sqlite.Many(ctx, db.file, scanChanges, selectChanges+`WHERE at < ? ORDER BY seq LIMIT ?`, millis(before), limit)
+	return all, wrap("list old changes", err)
+}
+
+// DeleteChanges forgets what a turn changed, or a checkpoint.
+func (db *DB) DeleteChanges(ctx context.Context, id string) error {
+	return wrap("forget the changes of "+id, db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`DELETE FROM changes WHERE id = ?`, id)
+		return err
+	}))
+}

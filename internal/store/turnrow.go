@@ -35,6 +35,15 @@ type outcomeRow struct {
 	Other    string      `json:"other,omitempty"`
 	Steps    int         `json:"steps,omitempty"`
 	Fill     *fillRow    `json:"fill,omitempty"`
+	Changed  *changedRow `json:"changed,omitempty"`
+}
+
+type changedRow struct {
+	Files   int    `json:"files"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	NoUndo  string `json:"no_undo,omitempty"`
+	Ignored bool   `json:"ignored,omitempty"`
 }
 
 type fillRow struct {
@@ -131,6 +140,9 @@ func encodeOutcome(o orchestrator.Outcome) (string, error) {
 		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Announce: string(o.Announce), Steps: o.Steps, Raw: o.Recovery.Raw, Fill: fillRowOf(o.Fill),
 		Kind: string(o.Recovery.Kind), At: millis(o.Recovery.At), Other: string(o.Recovery.Other),
 	}
+	if c := o.Changed; c != (orchestrator.Changed{}) {
+		row.Changed = &changedRow{c.Files, c.Added, c.Removed, string(c.NoUndo), c.Ignored}
+	}
 	for _, a := range o.Recovery.Offer {
 		row.Offers = append(row.Offers, string(a))
 	}
@@ -153,6 +165,9 @@ func decodeOutcome(text string) (orchestrator.Outcome, error) {
 		Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model), Usage: cli.Usage(row.Usage), CostUSD: row.CostUSD,
 		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Ending: orchestrator.Ending{Announce: orchestrator.Announcement(row.Announce), Steps: row.Steps, Fill: row.Fill.fill()},
 		Recovery: orchestrator.Recovery{Kind: cli.FailureKind(row.Kind), Offer: formerOffer(row.Offer), At: instant(row.At), Other: cli.Agent(row.Other), Raw: row.Raw},
+	}
+	if c := row.Changed; c != nil {
+		o.Changed = orchestrator.Changed{Files: c.Files, Added: c.Added, Removed: c.Removed, NoUndo: orchestrator.NoUndo(c.NoUndo), Ignored: c.Ignored}
 	}
 	for _, a := range row.Offers {
 		o.Recovery.Offer = append(o.Recovery.Offer, orchestrator.Action(a))

@@ -20,11 +20,12 @@ import (
 
 // Options configure an Engine. Store, Gateway and Chat are required.
 type Options struct {
-	Store   orchestrator.Store
-	Gateway orchestrator.Gateway
-	Chat    orchestrator.Chat
-	Orders  orchestrator.OrderStore // nil: SubmitOrder takes none
-	Disk    orchestrator.Disk       // under Store; nil: unknown, and what it does not take is tried again after a while
+	Store     orchestrator.Store
+	Gateway   orchestrator.Gateway
+	Chat      orchestrator.Chat
+	Orders    orchestrator.OrderStore // nil: SubmitOrder takes none
+	Snapshots orchestrator.Snapshots  // nil: files are not looked at
+	Disk      orchestrator.Disk       // under Store; nil: unknown, and what it does not take is tried again after a while
 	// Sandboxes says where agents run; nil: on this host, and an order that asks for a sandbox is refused.
 	Sandboxes orchestrator.Sandboxes
 
@@ -139,7 +140,7 @@ func New(opts Options) *Engine {
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
-		Store: opts.Store, Agents: opts.Gateway, Screen: opts.Screen, Approvers: opts.Approvers, Timeout: opts.ApprovalTimeout,
+		Store: opts.Store, Agents: heldAgents{opts.Gateway, opts.Snapshots}, Screen: opts.Screen, Approvers: opts.Approvers, Timeout: opts.ApprovalTimeout,
 		Protected: opts.Protected, Enter: e.enter,
 		Now: opts.Now, After: opts.After, Random: opts.Random, NewID: opts.NewID, Logger: opts.Logger,
 	})

@@ -1,11 +1,13 @@
 package conversation
 
 import (
+	"context"
 	"slices"
 	"sync"
 
 	"ductor/cli"
 	"ductor/internal/secrets"
+	"ductor/orchestrator"
 )
 
 // hider takes secrets out of what the agent of one turn says, before anything is shown or stored of it.
@@ -114,4 +116,62 @@ func rethink(c secrets.Change, to func(cli.Event)) {
 func (h *hider) result(r cli.Result) cli.Result {
 	clean, _ := secrets.Clean(h.Known(), r)
 	return clean
+}
+
+// fileWatch begins to look at the files of a turn when its prompt leaves, so that its first words do not wait for that. A turn that runs
+// once more has one.
+type fileWatch struct {
+	snapshots orchestrator.Snapshots
+
+	mu    sync.Mutex
+	watch orchestrator.TurnWatch // nil before it begins
+}
+
+func (f *fileWatch) begin(t orchestrator.Turn, dir string, goesOn bool) {
+	if f.snapshots == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.watch == nil {
+		f.watch = f.snapshots.Watch(t, dir, goesOn)
+	}
+}
+
+func (f *fileWatch) take(ev cli.Event) {
+	if w := f.now(); w != nil {
+		w.Take(ev)
+	}
+}
+
+func (f *fileWatch) end(ctx context.Context) (c orchestrator.Changed) {
+	if w := f.now(); w != nil {
+		c = w.End(ctx)
+	}
+	return c
+}
+
+func (f *fileWatch) leave() {
+	if w := f.now(); w != nil {
+		w.Leave()
+	}
+}
+
+func (f *fileWatch) now() orchestrator.TurnWatch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.watch
+}
+
+// heldAgents tell agents that they may go on once the files have been looked at, or when that takes too long.
+type heldAgents struct {
+	orchestrator.Gateway
+	snapshots orchestrator.Snapshots
+}
+
+func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
+	if d.Allow && h.snapshots != nil {
+		h.snapshots.Hold(ctx, turn)
+	}
+	return h.Gateway.Decide(ctx, turn, id, d)
 }

@@ -71,6 +71,7 @@ func (e *Engine) attempt(ctx, keep context.Context, c *conversation, t *orchestr
 			e.log.Error("run a turn once more", "turn", t.ID, "err", err)
 			break
 		}
+		next.steps, next.files = a.steps, a.files
 		a, left = next, ""
 	}
 	result.Fallback = result.Fallback || so.repeated

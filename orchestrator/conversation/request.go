@@ -19,6 +19,7 @@ type asking struct {
 	session orchestrator.Session
 	instead *cli.Failure // why the configured agent is not asked; nil if it is, or if the user chose
 	steps   *steps.Recorder
+	files   *fileWatch
 }
 
 // prepare settles session, agent and model of t and makes the request. A turn that was running keeps what it
@@ -53,7 +54,7 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 	}
 	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, e.now(), orchestrator.TurnRunning
 	req, err := e.request(ctx, conv, session, *t, who)
-	return asking{req: req, session: session, steps: &steps.Recorder{}, instead: who.instead}, err
+	return asking{req: req, session: session, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead}, err
 }
 
 // prepareLeft is prepare for a turn that the previous process was running: it goes on where it is.
@@ -67,7 +68,7 @@ func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation
 	if !t.Bypass.IsZero() { // until it is told otherwise
 		req.Permission = cli.Bypass
 	}
-	return asking{req: req, session: session, steps: &steps.Recorder{}}, err
+	return asking{req: req, session: session, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}}, err
 }
 
 // request says what the agent is asked, without what it missed.

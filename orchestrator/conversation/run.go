@@ -38,6 +38,7 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	result, begun := e.attempt(ctx, keep, c, &t, asking, card, w.left)
 	if result.Detached {
 		log.Info("turn goes on without ductor", "agent", t.Agent)
+		asking.files.leave()
 		e.leave(keep, card)
 		return
 	}
@@ -46,6 +47,7 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 		e.warm(keep, t.Prompt.Conversation)
 	}
 	outcome.Steps = e.keepSteps(keep, t, asking.steps.Steps())
+	outcome.Changed = asking.files.end(keep)
 	e.conclude(keep, c, t, outcome, begun, card, log)
 	c.last = lastTurn{t.Session, asking.session.Messages + 1, t.AgentEnv()}
 }
@@ -135,7 +137,17 @@ func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.T
 func (e *Engine) askOnce(ctx, keep context.Context, c *conversation, t orchestrator.Turn, a asking, card orchestrator.Card, left cli.Remains) (cli.Result, bool) {
 	begun := &atomic.Bool{}
 	begun.Store(left == cli.RemainsRun)
-	a.req.Started = e.beginning(ctx, t, begun)
+	started := e.beginning(ctx, t, begun)
+	a.req.Started = func(ctx context.Context, at cli.Start) error {
+		err := started(ctx, at)
+		if err == nil {
+			a.files.begin(t, a.req.Dir, false)
+		}
+		return err
+	}
+	if left == cli.RemainsRun {
+		a.files.begin(t, a.req.Dir, true)
+	}
 	c.asked(t, a.req, begun)
 	result := e.ask(ctx, keep, c, t, a, card, left)
 	return result, begun.Load()
@@ -165,6 +177,7 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 		}
 		hide.pass(ev, func(ev cli.Event) {
 			a.steps.Take(ev)
+			a.files.take(ev)
 			card.Show(ev)
 		})
 		requests.Take(ev) // the card hears of an answer after the question

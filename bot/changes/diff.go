@@ -1,0 +1,159 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ductor/bot/message"
+	"ductor/bot/picture"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// rowsMost is how many lines of a diff a picture has: it is still read without zooming on a phone.
+const rowsMost = 60
+
+// diffOf shows what a turn changed.
+func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool, id string) (Answer, error) {
+	text, err := s.o.Changes.Diff(ctx, by.Conversation, cli.TurnID(id))
+	if err != nil {
+		return Answer{}, err
+	}
+	other := button(s.o.Lang.Text("changes.dark"), opDarkDiff, id)
+	if dark {
+		other = button(s.o.Lang.Text("changes.light"), opDiff, id)
+	}
+	return s.show(by, on, text, themeOf(dark), other)
+}
+
+func themeOf(dark bool) picture.Theme {
+	if dark {
+		return picture.Dark
+	}
+	return picture.Light
+}
+
+// show makes the message that shows a diff: a picture where it is short, otherwise a file.
+func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.Theme, rows ...tgapi.Button) (Answer, error) {
+	p := s.o.Lang
+	if strings.TrimSpace(diff) == "" {
+		return Answer{Text: p.Text("changes.same"), Messages: nil}, nil
+	}
+	files, added, removed := count(diff)
+	c := message.Content{Text: render.Plain(p.Text("changes.files", files, added, removed)), ReplyTo: on, Files: []message.File{{Name: "changes.diff", Content: strings.ToValidUTF8(diff, "�")}}}
+	drawn, ok, err := []byte(nil), false, error(nil)
+	if s.o.Spool != nil {
+		drawn, ok, err = picture.Diff(theme, diff, rowsMost, s.words())
+	}
+	if err != nil {
+		return Answer{}, fmt.Errorf("draw a diff: %w", err)
+	}
+	if !ok {
+		return Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
+	}
+	spooled, err := s.o.Spool.Put(drawn)
+	if err != nil {
+		return Answer{}, fmt.Errorf("keep a picture: %w", err)
+	}
+	c.Files = []message.File{{Name: "changes.png", Spooled: spooled, Picture: true}}
+	if len(rows) > 0 {
+		c.Keyboard = tgapi.Keyboard{rows}
+	}
+	return Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, "diff/"+fmt.Sprint(by.Updates), 0, c)}}, nil
+}
+
+func (s *Screen) words() picture.Words {
+	p := s.o.Lang
+	return picture.Words{
+		New: p.Text("changes.new"), Deleted: p.Text("changes.deleted"), Binary: p.Text("changes.binary"), Was: p.Text("changes.was"),
+		Mode: p.Text("changes.mode"), Line: p.Text("changes.line"),
+	}
+}
+
+// count counts the files and lines of a unified diff.
+func count(diff string) (files, added, removed int) {
+	for line := range strings.SplitSeq(diff, "\n") {
+		switch {
+		case strings.HasPrefix(line, "diff --git "):
+			files++
+		case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+		case strings.HasPrefix(line, "+"):
+			added++
+		case strings.HasPrefix(line, "-"):
+			removed++
+		}
+	}
+	return files, added, removed
+}
+
+// Diff answers "/diff": it shows what changed since the last turn that changed files, or since the last commit where there is none.
+func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (Answer, error) {
+	if s.o.Changes == nil {
+		return Answer{Text: s.o.Lang.Text("changes.no-repository")}, nil
+	}
+	path = strings.TrimSpace(path)
+	a, err := s.since(ctx, by, 0, orchestrator.SinceTurn, false, path)
+	if errors.Is(err, orchestrator.ErrNoChanges) {
+		a, err = s.since(ctx, by, 0, orchestrator.SinceCommit, false, path)
+	}
+	if why := s.why(err); why != "" {
+		return Answer{Text: why}, nil
+	}
+	return a, err
+}
+
+// sinceOf reads the beginning of a word in a button.
+func sinceOf(first byte) (orchestrator.DiffSince, bool) {
+	for _, one := range []orchestrator.DiffSince{orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit} {
+		if one[0] == first {
+			return one, true
+		}
+	}
+	return "", false
+}
+
+func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, data string) (Answer, error) {
+	if len(data) < 2 {
+		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+	}
+	since, ok := sinceOf(data[0])
+	if !ok {
+		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+	}
+	return s.since(ctx, by, on, since, data[1] == 'd', data[2:])
+}
+
+// since shows what differs now, with buttons for the other comparisons.
+func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since orchestrator.DiffSince, dark bool, path string) (Answer, error) {
+	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
+	if err != nil {
+		return Answer{}, err
+	}
+	p := s.o.Lang
+	theme := map[bool]string{true: "d", false: "l"}[dark]
+	var row []tgapi.Button
+	for _, one := range []orchestrator.DiffSince{orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit} {
+		text := map[orchestrator.DiffSince]string{
+			orchestrator.SinceTurn: p.Text("changes.since-turn"), orchestrator.SinceSession: p.Text("changes.since-session"), orchestrator.SinceCommit: p.Text("changes.since-commit"),
+		}[one]
+		if one == since {
+			text = "✓ " + text
+		}
+		row = append(row, button(text, opSince, string(one[0])+theme+path))
+	}
+	if len(row[0].Data) > tgapi.DataLimit { // a long path has no room in a button
+		row = nil
+	}
+	if strings.TrimSpace(diff) == "" {
+		c := message.Content{Text: render.Plain(p.Text("changes.same")), ReplyTo: on, Keyboard: tgapi.Keyboard{row}}
+		if row == nil {
+			c.Keyboard = nil
+		}
+		return Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
+	}
+	return s.show(by, on, diff, themeOf(dark), row...)
+}

@@ -1,0 +1,339 @@
+// Package changes is the screen behind the buttons of receipts, /diff and /checkpoint: it shows what turns changed, undoes it, does it again
+// and commits it.
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Action is the action of the buttons of a Screen. They name what they act on, so they work after a restart.
+const Action = "U"
+
+// op is what a button does. What it acts on follows.
+type op string
+
+const (
+	opUndo     op = "u"
+	opRedo     op = "r"
+	opDiff     op = "d"
+	opCommit   op = "c" // ask for the message
+	opCommits  op = "C" // with the proposed one
+	opCancel   op = "x"
+	opSince    op = "s" // a word of orchestrator.DiffSince's beginning, a theme and a path follow
+	opReturn   op = "t" // ask
+	opReturns  op = "T"
+	opPoints   op = "p" // a page of checkpoints
+	opDarkDiff op = "D"
+)
+
+// Store finds messages by what they ask; see orchestrator.Journal.
+type Store interface {
+	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
+	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
+}
+
+// Options are what a Screen is made of.
+type Options struct {
+	Changes orchestrator.FileChanges // nil: nothing is kept of changes
+	Store   Store
+	Spool   *message.Spool // of pictures; nil: diffs are files
+	Lang    lang.Printer
+}
+
+// Screen acts on changes. Safe for concurrent use.
+type Screen struct{ o Options }
+
+// New makes a Screen.
+func New(o Options) *Screen { return &Screen{o} }
+
+// Answer is what comes of a press or a command.
+type Answer struct {
+	Text     string     // the short answer to a press
+	Edit     tgapi.Page // what the message shows now; without text it stays as it is
+	Messages []orchestrator.Message
+}
+
+func button(text string, what op, on string) tgapi.Button {
+	data, _ := tgapi.ButtonData(Action, string(what)+":"+on)
+	return tgapi.Button{Text: text, Data: data}
+}
+
+// Buttons are those of the receipt of a turn; none if it changed nothing.
+func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button {
+	if c.Files == 0 || c.NoUndo != "" {
+		return nil
+	}
+	return []tgapi.Button{button(p.Text("changes.diff"), opDiff, turn), button(p.Text("changes.undo"), opUndo, turn), button(p.Text("changes.commit"), opCommit, turn)}
+}
+
+// Press acts on a button of a message. data is its data without the action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (Answer, error) {
+	what, id, _ := strings.Cut(data, ":")
+	if s.o.Changes == nil {
+		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+	}
+	a, err := s.act(ctx, by, on, op(what), id)
+	if why := s.why(err); why != "" {
+		return Answer{Text: render.Cut(why, 190)}, nil
+	}
+	return a, err
+}
+
+func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op, id string) (Answer, error) {
+	switch what {
+	case opUndo, opRedo:
+		return s.turnBack(ctx, by, on, what, id)
+	case opDiff, opDarkDiff:
+		return s.diffOf(ctx, by, on, what == opDarkDiff, id)
+	case opCommit:
+		return s.askCommit(ctx, by, on, id)
+	case opCommits:
+		return s.commit(ctx, by, on, id)
+	case opCancel:
+		return Answer{Text: s.o.Lang.Text("common.cancelled"), Edit: tgapi.Page{Text: s.o.Lang.Text("common.cancelled")}}, nil
+	case opSince:
+		return s.pressSince(ctx, by, on, id)
+	case opReturn, opReturns:
+		return s.goBack(ctx, by, what, id)
+	case opPoints:
+		n, _ := tgapi.ButtonNumber(id)
+		page, err := s.points(ctx, by, n)
+		return Answer{Edit: page}, err
+	}
+	return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+}
+
+// why says why nothing was done; empty for what a user cannot mend.
+func (s *Screen) why(err error) string {
+	p := s.o.Lang
+	var since *orchestrator.ChangedSince
+	if errors.As(err, &since) {
+		return p.Text("changes.changed-since", namesOf(since.Paths))
+	}
+	switch {
+	case errors.Is(err, orchestrator.ErrInTheWay):
+		return p.Text("changes.in-the-way", fileOf(err))
+	case errors.Is(err, orchestrator.ErrGitFilter):
+		return p.Text("changes.filter", fileOf(err))
+	}
+	for known, key := range map[error]lang.Key{
+		orchestrator.ErrUndone: "changes.undone-already", orchestrator.ErrNotUndone: "changes.not-undone", orchestrator.ErrTurnRuns: "changes.turn-runs",
+		orchestrator.ErrCommitted: "changes.committed-already", orchestrator.ErrNoIdentity: "changes.no-identity", orchestrator.ErrMerging: "changes.merging",
+		orchestrator.ErrNoChanges: "changes.gone", orchestrator.ErrNoRepository: "changes.no-repository", orchestrator.ErrOutsideRoot: "changes.no-repository",
+		orchestrator.ErrDiffTooLong: "changes.too-long", orchestrator.ErrNotListed: "common.not-for-members", orchestrator.ErrElsewhere: "common.stale-button",
+	} {
+		if errors.Is(err, known) {
+			return p.Text(key)
+		}
+	}
+	return ""
+}
+
+// fileOf is the file that an error ends with.
+func fileOf(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		text = text[i+2:]
+	}
+	return render.ShortenPlain(render.OneLine(text), 80)
+}
+
+// namesOf lists some paths.
+func namesOf(paths []string) string {
+	text := ""
+	for i, path := range paths {
+		if i == 3 {
+			return text + " …"
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += render.ShortenPlain(render.OneLine(path), 40)
+	}
+	return text
+}
+
+// say is a message that answers one.
+func (s *Screen) say(by orchestrator.Press, on int, text string, buttons ...tgapi.Button) orchestrator.Message {
+	c := message.Content{Text: render.Plain(text), ReplyTo: on}
+	if len(buttons) > 0 {
+		c.Keyboard = tgapi.Keyboard{buttons}
+	}
+	return message.Compose(by.Conversation, c)
+}
+
+func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, what op, id string) (Answer, error) {
+	p := s.o.Lang
+	if what == opUndo {
+		c, err := s.o.Changes.Undo(ctx, by, cli.TurnID(id))
+		if err != nil {
+			return Answer{}, err
+		}
+		text := p.Text("changes.undone", c.Files)
+		if c.Ignored {
+			text += "\n" + p.Text("changes.ignored")
+		}
+		if c.Commit != "" {
+			text += "\n" + p.Text("changes.still-committed", short(c.Commit))
+		}
+		return Answer{Messages: []orchestrator.Message{s.say(by, on, text, button(p.Text("changes.redo"), opRedo, id))}}, nil
+	}
+	c, err := s.o.Changes.Redo(ctx, by, cli.TurnID(id))
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Files), button(p.Text("changes.undo"), opUndo, id))}}, nil
+}
+
+func short(commit string) string { return commit[:min(len(commit), 10)] }
+
+// commitKey begins the keys of messages that ask for the message of a commit. The turn and the update follow.
+const commitKey = "commit/"
+
+// askCommit proposes the message of a commit, and takes another one by a reply.
+func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, id string) (Answer, error) {
+	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
+	switch {
+	case err != nil:
+		return Answer{}, err
+	case by.Of == orchestrator.RightsOfMember:
+		return Answer{}, orchestrator.ErrNotListed
+	case c.Undone:
+		return Answer{}, orchestrator.ErrUndone
+	case c.Commit != "":
+		return Answer{}, orchestrator.ErrCommitted
+	}
+	p := s.o.Lang
+	m := s.say(by, on, p.Text("changes.ask-commit", c.Files, proposal(c)), button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
+	m.Key = commitKey + id + "/" + fmt.Sprint(by.Updates)
+	return Answer{Messages: []orchestrator.Message{m}}, nil
+}
+
+// proposal is the message of a commit as the prompt of its turn puts it.
+func proposal(c orchestrator.TurnChanges) string {
+	return strings.TrimRight(render.ShortenPlain(render.OneLine(c.Title), 72), ".")
+}
+
+func (s *Screen) commit(ctx context.Context, by orchestrator.Press, on int, id string) (Answer, error) {
+	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
+	if err != nil {
+		return Answer{}, err
+	}
+	done, err := s.commitAs(ctx, by, id, proposal(c))
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{Edit: tgapi.Page{Text: done}}, nil
+}
+
+func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, message string) (string, error) {
+	c, err := s.o.Changes.Commit(ctx, by, cli.TurnID(id), message)
+	if err != nil {
+		return "", err
+	}
+	return s.o.Lang.Text("changes.committed", c.Files, short(c.Commit), message), nil
+}
+
+// Replied takes a reply to a question of the screen: the message of a commit. False if it is none.
+func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int, text string) (answer string, ok bool, err error) {
+	m, err := s.o.Store.MessageAt(ctx, by.Conversation, to)
+	if err != nil || !strings.HasPrefix(m.Key, commitKey) {
+		return "", false, err
+	}
+	id, _, _ := strings.Cut(strings.TrimPrefix(m.Key, commitKey), "/")
+	answer, err = s.commitAs(ctx, by, id, text)
+	if why := s.why(err); why != "" {
+		return why, true, nil
+	}
+	if errors.Is(err, orchestrator.ErrBadChoice) {
+		return s.o.Lang.Text("changes.no-message"), true, nil
+	}
+	return answer, true, err
+}
+
+// Checkpoint answers "/checkpoint": it remembers the files, or lists what can be returned to for "list".
+func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	p := s.o.Lang
+	if s.o.Changes == nil {
+		return tgapi.Page{Text: p.Text("changes.no-repository")}, nil
+	}
+	name := strings.TrimSpace(args)
+	if strings.EqualFold(name, "list") {
+		return s.points(ctx, by, 0)
+	}
+	c, err := s.o.Changes.Checkpoint(ctx, by, name)
+	if why := s.why(err); why != "" {
+		return tgapi.Page{Text: why}, nil
+	}
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	return tgapi.Page{Text: p.Text("changes.checkpoint", s.nameOf(c)), Keyboard: tgapi.Keyboard{
+		{button(p.Text("changes.return"), opReturn, c.ID), button(p.Text("changes.list"), opPoints, "0")},
+	}}, nil
+}
+
+// nameOf names a checkpoint or a turn.
+func (s *Screen) nameOf(c orchestrator.TurnChanges) string {
+	at := s.o.Lang.Moment(c.At.Local())
+	switch {
+	case c.Checkpoint && c.Title == "":
+		return s.o.Lang.Text("changes.unnamed", at)
+	case c.Checkpoint:
+		return "📌 " + render.ShortenPlain(render.OneLine(c.Title), 60) + " · " + at
+	}
+	return s.o.Lang.Text("changes.before", render.ShortenPlain(render.OneLine(c.Title), 60), at)
+}
+
+// points lists what can be returned to.
+func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
+	p := s.o.Lang
+	all, err := s.o.Changes.Checkpoints(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	if len(all) == 0 {
+		return tgapi.Page{Text: p.Text("changes.no-points")}, nil
+	}
+	pages := tgapi.Pages(len(all))
+	page = max(min(page, pages-1), 0)
+	from, to := tgapi.PageBounds(page, len(all))
+	var k tgapi.Keyboard
+	for _, c := range all[from:to] {
+		k = append(k, []tgapi.Button{button(render.Cut(s.nameOf(c), 60), opReturn, c.ID)})
+	}
+	k = append(k, tgapi.Pager(p, page, pages, func(page int) string { return button("", opPoints, strconv.Itoa(page)).Data })...)
+	return tgapi.Page{Text: p.Text("changes.points"), Keyboard: k}, nil
+}
+
+// goBack asks whether all files are to be as they were, and does it.
+func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, what op, id string) (Answer, error) {
+	p := s.o.Lang
+	if what == opReturn {
+		c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
+		if err != nil {
+			return Answer{}, err
+		}
+		return Answer{Edit: tgapi.Page{Text: p.Text("changes.really-return", s.nameOf(c)), Keyboard: tgapi.Keyboard{
+			{button(p.Text("changes.return"), opReturns, id), button(p.Text("common.back"), opPoints, "0")},
+		}}}, nil
+	}
+	to, before, err := s.o.Changes.Return(ctx, by, id)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{Edit: tgapi.Page{Text: p.Text("changes.returned", before.Files, s.nameOf(to)), Keyboard: tgapi.Keyboard{
+		{button(p.Text("changes.go-back"), opReturn, before.ID), button(p.Text("changes.list"), opPoints, "0")},
+	}}}, nil
+}

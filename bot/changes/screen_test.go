@@ -1,0 +1,279 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// books are two turns and a checkpoint in two chats, and count what changes files.
+type books struct {
+	state map[string]*orchestrator.TurnChanges
+	done  []string
+	diff  string
+	store map[int]orchestrator.Message
+	err   error
+}
+
+func newBooks() *books {
+	b := &books{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}}
+	for chat := range 2 {
+		in := orchestrator.ConversationID{Chat: int64(chat + 1)}
+		turn, point := fmt.Sprintf("turn-%d", chat+1), fmt.Sprintf("point-%d", chat+1)
+		b.state[turn] = &orchestrator.TurnChanges{ID: turn, Conversation: in, Title: "of " + turn, Changed: orchestrator.Changed{Files: 2, Ignored: true}}
+		b.state[point] = &orchestrator.TurnChanges{ID: point, Conversation: in, Title: "of " + point, Checkpoint: true, At: time.Unix(0, 0)}
+	}
+	return b
+}
+
+func (b *books) find(in orchestrator.ConversationID, id string) (*orchestrator.TurnChanges, error) {
+	c := b.state[id]
+	switch {
+	case b.err != nil:
+		return nil, b.err
+	case c == nil:
+		return nil, orchestrator.ErrNoChanges
+	case c.Conversation != in:
+		return nil, orchestrator.ErrElsewhere
+	}
+	return c, nil
+}
+
+// change is what a press does, once.
+func (b *books) change(by orchestrator.Press, id, what string, do func(c *orchestrator.TurnChanges) error) (orchestrator.TurnChanges, error) {
+	if by.Of == orchestrator.RightsOfMember {
+		return orchestrator.TurnChanges{}, orchestrator.ErrNotListed
+	}
+	c, err := b.find(by.Conversation, id)
+	if err != nil {
+		return orchestrator.TurnChanges{}, err
+	}
+	if err := do(c); err != nil {
+		return *c, err
+	}
+	b.done = append(b.done, what+" "+id)
+	return *c, nil
+}
+
+func (b *books) Undo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+	return b.change(by, string(turn), "undo", func(c *orchestrator.TurnChanges) error {
+		if c.Undone {
+			return orchestrator.ErrUndone
+		}
+		c.Undone = true
+		return nil
+	})
+}
+
+func (b *books) Redo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+	return b.change(by, string(turn), "redo", func(c *orchestrator.TurnChanges) error {
+		if !c.Undone {
+			return orchestrator.ErrNotUndone
+		}
+		c.Undone = false
+		return nil
+	})
+}
+
+func (b *books) Commit(_ context.Context, by orchestrator.Press, turn cli.TurnID, text string) (orchestrator.TurnChanges, error) {
+	return b.change(by, string(turn), "commit "+text, func(c *orchestrator.TurnChanges) error {
+		switch {
+		case text == "":
+			return orchestrator.ErrBadChoice
+		case c.Commit != "":
+			return orchestrator.ErrCommitted
+		}
+		c.Commit = "0123456789abcdef"
+		return nil
+	})
+}
+
+func (b *books) Changes(_ context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
+	c, err := b.find(in, id)
+	if err != nil {
+		return orchestrator.TurnChanges{}, err
+	}
+	return *c, nil
+}
+
+func (b *books) Diff(_ context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
+	_, err := b.find(in, string(turn))
+	return b.diff, err
+}
+
+func (b *books) DiffSince(_ context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince, path string) (string, error) {
+	if since == orchestrator.SinceTurn {
+		return "", orchestrator.ErrNoChanges
+	}
+	return strings.ReplaceAll(b.diff, "two", fmt.Sprint(since, path, in.Chat)), b.err
+}
+
+func (b *books) Checkpoint(_ context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
+	return orchestrator.TurnChanges{ID: "new", Conversation: by.Conversation, Title: name, Checkpoint: true}, b.err
+}
+
+func (b *books) Checkpoints(_ context.Context, in orchestrator.ConversationID) (all []orchestrator.TurnChanges, err error) {
+	for _, id := range []string{"turn-1", "turn-2", "point-1", "point-2"} {
+		if c := b.state[id]; c.Conversation == in {
+			all = append(all, *c)
+		}
+	}
+	return all, b.err
+}
+
+func (b *books) Return(_ context.Context, by orchestrator.Press, id string) (to, before orchestrator.TurnChanges, err error) {
+	to, err = b.change(by, id, "return", func(*orchestrator.TurnChanges) error { return nil })
+	return to, orchestrator.TurnChanges{ID: "before", Changed: orchestrator.Changed{Files: 3}}, err
+}
+
+func (b *books) FindMessage(context.Context, string) (m orchestrator.Message, err error) {
+	return m, nil
+}
+func (b *books) MessageAt(_ context.Context, _ orchestrator.ConversationID, id int) (orchestrator.Message, error) {
+	return b.store[id], nil
+}
+
+func (b *books) screen() *Screen { return New(Options{Changes: b, Store: b, Lang: lang.Printer{}}) }
+
+func by(chat int64) orchestrator.Press {
+	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: 1, Updates: []int64{5}}
+}
+
+// shown is all that an answer says.
+func shown(a Answer) string {
+	all := a.Text + "\n" + a.Edit.Text
+	for _, m := range a.Messages {
+		all += "\n" + string(m.Content)
+	}
+	return all
+}
+
+// Whatever users press, in whatever order, chat and role, after restarts and with data that no screen made: nothing is done twice in a row,
+// nothing of another chat is shown or changed, and a member changes nothing.
+func TestAnySequenceOfPresses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := newBooks()
+		for range rapid.IntRange(1, 15).Draw(t, "presses") {
+			who := by(rapid.Int64Range(1, 2).Draw(t, "chat"))
+			if rapid.Bool().Draw(t, "member") {
+				who.Of = orchestrator.RightsOfMember
+			}
+			data := rapid.SampledFrom([]string{"u", "r", "d", "D", "c", "C", "x", "t", "T", "p", "s", "?", ""}).Draw(t, "op") + ":" +
+				rapid.SampledFrom([]string{"turn-1", "turn-2", "point-1", "point-2", "none", "0", "7", "sl", "cdpath", "tl", "", ":"}).Draw(t, "on")
+			before := len(b.done)
+			a, err := b.screen().Press(context.Background(), who, 9, data)
+			if err != nil {
+				t.Fatalf("%s: %v", data, err)
+			}
+			other := fmt.Sprint(3 - who.Conversation.Chat)
+			if text := shown(a); strings.Contains(text, "of turn-"+other) || strings.Contains(text, "of point-"+other) {
+				t.Errorf("%s shows another chat: %s", data, text)
+			}
+			for _, did := range b.done[before:] {
+				if who.Of == orchestrator.RightsOfMember || strings.HasSuffix(did, other) {
+					t.Errorf("%s by %+v did %s", data, who, did)
+				}
+			}
+			if render.Len(a.Text) > 200 || a.Text == "" && a.Edit.Text == "" && len(a.Messages) == 0 {
+				t.Errorf("%s answers %q", data, a.Text)
+			}
+			for _, m := range a.Messages {
+				if m.Conversation != who.Conversation {
+					t.Errorf("%s sends to %v", data, m.Conversation)
+				}
+			}
+		}
+		last := map[string]string{}
+		for _, did := range b.done {
+			what, id, _ := strings.Cut(did, " ")
+			if what != "return" && last[id] == what {
+				t.Errorf("it did %v", b.done)
+			}
+			if what == "undo" || what == "redo" {
+				last[id] = what
+			}
+		}
+	})
+}
+
+// The message of a commit is proposed, or comes as a reply.
+func TestACommitAsksForItsMessage(t *testing.T) {
+	b := newBooks()
+	a, err := b.screen().Press(t.Context(), by(1), 9, "c:turn-1")
+	if err != nil || !strings.Contains(shown(a), "Commit 2 files with this message?") || !strings.Contains(shown(a), "of turn-1") {
+		t.Fatalf("it asks %s, %v", shown(a), err)
+	}
+	b.store[44] = a.Messages[0]
+	if _, ok, err := b.screen().Replied(t.Context(), by(1), 43, "x"); ok || err != nil {
+		t.Errorf("a reply to another message: %v, %v", ok, err)
+	}
+	text, ok, err := b.screen().Replied(t.Context(), by(1), 44, "My words")
+	if err != nil || !ok || text != "✅ Committed 2 files as 0123456789: My words" || fmt.Sprint(b.done) != "[commit My words turn-1]" {
+		t.Errorf("it says %q, %v, %v and did %v", text, ok, err, b.done)
+	}
+	if text, _, _ = b.screen().Replied(t.Context(), by(1), 44, "Again"); text != "These changes are committed already." {
+		t.Errorf("once more: %q", text)
+	}
+}
+
+// A short diff is a picture in light or dark, a long one or one that the font lacks is a file.
+func TestADiffIsAPictureOrAFile(t *testing.T) {
+	b := newBooks()
+	spool, err := message.OpenSpool(t.Context(), t.TempDir(), noMessages{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spool.Close()
+	screen := New(Options{Changes: b, Store: b, Spool: spool, Lang: lang.Printer{}})
+	for data, want := range map[string]string{"d:turn-1": "Dark", "D:turn-1": "Light", "scl": ""} {
+		if want == "" {
+			data = "s:cl"
+		}
+		a, err := screen.Press(t.Context(), by(1), 9, data)
+		if err != nil || len(a.Messages) != 1 || !strings.Contains(shown(a), `"picture":true`) || !strings.Contains(shown(a), want) {
+			t.Errorf("%s shows %s, %v", data, shown(a), err)
+		}
+	}
+	for name, diff := range map[string]string{"long": b.diff + strings.Repeat("+x\n", 100), "not in the font": b.diff + "+漢\n"} {
+		b.diff = diff
+		a, err := screen.Diff(t.Context(), by(1), "")
+		if err != nil || !strings.Contains(shown(a), `changes.diff`) {
+			t.Errorf("%s: %s, %v", name, shown(a), err)
+		}
+	}
+}
+
+type noMessages struct{ message.Store }
+
+func (noMessages) OwedMessages(context.Context) ([]orchestrator.Message, error) { return nil, nil }
+
+// Each refusal says why.
+func TestRefusalsSayWhy(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&orchestrator.ChangedSince{Paths: []string{"a", "b", "c", "d"}}, "these files changed since: a, b, c …"},
+		{fmt.Errorf("%w: %s", orchestrator.ErrInTheWay, "ignored files are in the way: x.o"), "in the way: x.o"},
+		{fmt.Errorf("%w: a.bin", orchestrator.ErrGitFilter), "with LFS: a.bin"},
+		{orchestrator.ErrTurnRuns, "A turn works in these files now"}, {orchestrator.ErrNoIdentity, "user.name"}, {orchestrator.ErrMerging, "under way"},
+		{orchestrator.ErrNoRepository, "no Git repository"}, {orchestrator.ErrDiffTooLong, "/diff PATH"},
+	} {
+		b := newBooks()
+		b.err = c.err
+		a, err := b.screen().Press(t.Context(), by(1), 9, "u:turn-1")
+		if err != nil || !strings.Contains(a.Text, c.want) {
+			t.Errorf("%v says %q, %v", c.err, a.Text, err)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// sh runs a script in the project, as its user would.
+func (town *town) sh(script string) string {
+	town.t.Helper()
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir, cmd.Env = town.cfg.Projects.DefaultDir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		town.t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+// awaitLook waits until the files were looked at before so many turns and for checkpoints.
+func (town *town) awaitLook(n int) {
+	town.t.Helper()
+	for ctx := town.soon(); len(strings.Fields(town.sh("git for-each-ref --format='%(refname)' refs/ductor"))) < n; {
+		if ctx.Err() != nil {
+			town.t.Fatal("the files are not looked at")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// A turn that changed files ends with a receipt: its buttons show the changes, undo them, do them again, also after a restart, and commit
+// them. A button that comes too late says why. /checkpoint and /diff do the same for more than a turn.
+func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
+	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; echo staged > s.txt; git add s.txt`)
+	town.say("/checkpoint the start")
+	town.await("Remembered: 📌 the start")
+	before := town.sh("git write-tree; git status --porcelain")
+	town.say(`Change it. [[start]] [[ask cmd="echo two >> a.txt; echo new > n.txt; echo i > x.log"]] [[text "changed"]]`)
+	asked := town.awaitButton("✅ Allow once")
+	town.awaitLook(2)
+	town.pressOn(asked, "✅ Allow once")
+	card := town.await("2 files +2 -0")
+	if !strings.Contains(card.Text, "Undo leaves ignored files as they are.") {
+		t.Errorf("the receipt says %q", card.Text)
+	}
+	town.pressOn(card, "↩️ Undo")
+	town.await("↩️ Undone. 2 files are as they were before the turn.")
+	if got := town.sh("git write-tree; git status --porcelain"); got != before {
+		t.Errorf("undone, git says %s, and before %s", got, before)
+	}
+	if got := town.sh("cat a.txt x.log"); got != "one\ni\n" {
+		t.Errorf("undone, the files are %q", got)
+	}
+	town.stop()
+	town.start()
+	if a := town.pressOn(card, "↩️ Undo"); a.Text != "This is undone already." {
+		t.Errorf("once more: %q", a.Text)
+	}
+	if a := town.pressOn(card, "✅ Commit"); a.Text != "This is undone already." {
+		t.Errorf("a commit of what is undone: %q", a.Text)
+	}
+	town.press("↪️ Redo")
+	town.await("↪️ Done again. 2 files are as the turn left them.")
+	town.pressOn(card, "📝 Diff")
+	_, shown := town.awaitFile("photo", "")
+	if size, err := png.DecodeConfig(bytes.NewReader(shown)); err != nil || size.Width < 500 {
+		t.Errorf("the diff is a picture of %+v, %v", size, err)
+	}
+	town.pressOn(card, "✅ Commit")
+	asked = town.await("Commit 2 files with this message?")
+	town.chat.Person().Send(town.chat, "Count to two", telegram.ReplyTo(asked.ID))
+	town.await("✅ Committed 2 files as ")
+	if got := town.sh("git log -1 --format='%an %s'; git show --name-only --format=; git status --porcelain"); got != "Ann Count to two\na.txt\nn.txt\nA  s.txt\n" {
+		t.Errorf("git says %q", got)
+	}
+	if a := town.pressOn(card, "✅ Commit"); a.Text != "These changes are committed already." {
+		t.Errorf("a second commit: %q", a.Text)
+	}
+	town.say("/checkpoint list")
+	town.await("Press a checkpoint or a turn")
+	for _, row := range town.awaitMessage(isPoints).Keyboard {
+		if strings.Contains(row[0].Text, "the start") {
+			town.press(row[0].Text)
+		}
+	}
+	town.press("⏪ Return")
+	town.await("files are as they were then")
+	if _, err := os.Stat(filepath.Join(town.cfg.Projects.DefaultDir, "n.txt")); err == nil {
+		t.Error("a file that came later is still there")
+	}
+	town.say("/diff a.txt")
+	town.await("Nothing differs.")
+	town.press("Commit")
+	town.await("1 file +0 -1")
+}
+
+func isPoints(m telegram.Message) bool {
+	return strings.HasPrefix(m.Text, "Press a checkpoint or a turn")
+}

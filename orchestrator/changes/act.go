@@ -1,0 +1,261 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ductor/cli"
+	"ductor/git"
+	"ductor/orchestrator"
+)
+
+// find gives what is kept of changes, for a user of their conversation.
+func (s *Service) find(ctx context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
+	c, err := s.opts.Store.ChangesOf(ctx, id)
+	if err == nil && c.Conversation != in {
+		err = orchestrator.ErrElsewhere
+	}
+	return c, err
+}
+
+// Changes implements orchestrator.FileChanges.
+func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
+	return s.find(ctx, in, id)
+}
+
+// toChange is find for a user who wants to change files.
+func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
+	if by.Of == orchestrator.RightsOfMember {
+		return orchestrator.TurnChanges{}, orchestrator.ErrNotListed
+	}
+	c, err := s.find(ctx, by.Conversation, id)
+	if err == nil && s.busy(c) {
+		err = orchestrator.ErrTurnRuns
+	}
+	return c, err
+}
+
+// Undo implements orchestrator.FileChanges.
+func (s *Service) Undo(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+	return s.turnBack(ctx, by, turn, true)
+}
+
+// Redo implements orchestrator.FileChanges.
+func (s *Service) Redo(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+	return s.turnBack(ctx, by, turn, false)
+}
+
+func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.TurnID, undone bool) (orchestrator.TurnChanges, error) {
+	s.work.Lock()
+	defer s.work.Unlock()
+	c, err := s.toChange(ctx, by, string(turn))
+	switch {
+	case err != nil:
+		return c, err
+	case c.Checkpoint:
+		return c, orchestrator.ErrNoChanges
+	case c.Undone && undone:
+		return c, orchestrator.ErrUndone
+	case !c.Undone && !undone:
+		return c, orchestrator.ErrNotUndone
+	}
+	plan, err := s.plan(ctx, c, func(r *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
+		if undone {
+			return t.Before, t.After, nil
+		}
+		return t.After, t.Before, nil
+	})
+	if err != nil {
+		return c, err
+	}
+	if err := plan.carryOut(ctx); err != nil {
+		return c, err
+	}
+	c.Undone = undone
+	return c, s.opts.Store.SaveChanges(ctx, c)
+}
+
+// plan is what is to be restored, repository by repository.
+type plan []planned
+
+type planned struct {
+	repo    *git.Repo
+	changes []git.Change
+}
+
+// plan makes a plan that leads from one tree of each repository to another.
+func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges, trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
+	for _, t := range c.Trees {
+		r, err := s.open(ctx, git.Place{In: c.Sandbox, Dir: t.Dir})
+		if err != nil {
+			return nil, err
+		}
+		to, from, err := trees(r, t)
+		if err != nil {
+			return nil, err
+		}
+		all, err := r.Changes(ctx, to, from)
+		if err != nil {
+			return nil, fmt.Errorf("find what is to be restored: %w", err)
+		}
+		p = append(p, planned{r, restorable(all)})
+	}
+	return p, nil
+}
+
+// carryOut restores all, or nothing if something is in the way.
+func (p plan) carryOut(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	for _, act := range []func(*git.Repo, context.Context, []git.Change) error{(*git.Repo).Check, (*git.Repo).Restore} {
+		for _, one := range p {
+			if err := act(one.repo, ctx, one.changes); err != nil {
+				return refusal(err)
+			}
+		}
+	}
+	return nil
+}
+
+// refusal is an error of git in words of the domain.
+func refusal(err error) error {
+	var differs *git.Differs
+	switch {
+	case errors.As(err, &differs):
+		return &orchestrator.ChangedSince{Paths: differs.Paths}
+	case errors.Is(err, git.ErrInTheWay):
+		return fmt.Errorf("%w: %w", orchestrator.ErrInTheWay, err)
+	}
+	return err
+}
+
+// Return implements orchestrator.FileChanges.
+func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string) (to, before orchestrator.TurnChanges, err error) {
+	s.work.Lock()
+	defer s.work.Unlock()
+	if to, err = s.toChange(ctx, by, id); err != nil {
+		return to, before, err
+	}
+	now, err := s.checkpoint(ctx, by, git.Place{In: to.Sandbox, Dir: to.Trees[0].Dir}, "")
+	if err != nil {
+		return to, before, err
+	}
+	plan, err := s.plan(ctx, to, func(r *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
+		for _, tree := range now.Trees {
+			if tree.Dir == t.Dir {
+				return t.Before, tree.Before, nil
+			}
+		}
+		return "", "", orchestrator.ErrNoRepository
+	})
+	if err != nil {
+		return to, now, err
+	}
+	for _, p := range plan {
+		now.Files += len(p.changes)
+	}
+	return to, now, plan.carryOut(ctx)
+}
+
+// Checkpoint implements orchestrator.FileChanges.
+func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
+	if by.Of == orchestrator.RightsOfMember {
+		return orchestrator.TurnChanges{}, orchestrator.ErrNotListed
+	}
+	at, err := s.placeOf(ctx, by.Conversation)
+	if err != nil {
+		return orchestrator.TurnChanges{}, err
+	}
+	return s.checkpoint(ctx, by, at, cli.Shorten(strings.Join(strings.Fields(name), " "), 100))
+}
+
+// checkpoint remembers the files of a repository.
+func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.Place, name string) (orchestrator.TurnChanges, error) {
+	ctx = context.WithoutCancel(ctx)
+	repos, trees, err := s.look(ctx, at, func(ctx context.Context, r *git.Repo) (string, error) { return r.Snapshot(ctx, git.AfterTurn) })
+	if err != nil {
+		return orchestrator.TurnChanges{}, err
+	}
+	st, err := s.engine.Status(ctx, by.Conversation)
+	if err != nil {
+		return orchestrator.TurnChanges{}, err
+	}
+	c := orchestrator.TurnChanges{
+		ID: s.opts.NewID(), Conversation: by.Conversation, Session: st.Session.ID, Title: name, At: s.opts.Now(), Sandbox: at.In, Checkpoint: true,
+	}
+	for i, r := range repos {
+		if err := r.Keep(ctx, beforeRef(cli.TurnID(c.ID)), trees[i].Before); err != nil {
+			return c, err
+		}
+		trees[i].After = trees[i].Before
+	}
+	c.Trees = trees
+	return c, s.opts.Store.SaveChanges(ctx, c)
+}
+
+// mostListed bounds the list of checkpoints.
+const mostListed = 60
+
+// Checkpoints implements orchestrator.FileChanges.
+func (s *Service) Checkpoints(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.TurnChanges, error) {
+	st, err := s.engine.Status(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return s.opts.Store.ListChanges(ctx, in, st.Session.ID, mostListed)
+}
+
+// placeOf is where a conversation works.
+func (s *Service) placeOf(ctx context.Context, in orchestrator.ConversationID) (git.Place, error) {
+	st, err := s.engine.Status(ctx, in)
+	if err != nil {
+		return git.Place{}, err
+	}
+	at := git.Place{Dir: st.Dir}
+	if s.opts.Sandboxes != nil {
+		at.In = s.opts.Sandboxes.Of(st.Dir, in)
+	}
+	return at, nil
+}
+
+// Commit implements orchestrator.FileChanges.
+func (s *Service) Commit(ctx context.Context, by orchestrator.Press, turn cli.TurnID, message string) (orchestrator.TurnChanges, error) {
+	s.work.Lock()
+	defer s.work.Unlock()
+	c, err := s.toChange(ctx, by, string(turn))
+	switch {
+	case err != nil:
+		return c, err
+	case c.Checkpoint:
+		return c, orchestrator.ErrNoChanges
+	case c.Undone:
+		return c, orchestrator.ErrUndone
+	case c.Commit != "":
+		return c, orchestrator.ErrCommitted
+	case strings.TrimSpace(message) == "":
+		return c, orchestrator.ErrBadChoice
+	}
+	ctx = context.WithoutCancel(ctx)
+	c.Trees = c.Trees[:1]
+	p, err := s.plan(ctx, c, func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) { return t.Before, t.After, nil })
+	if err != nil {
+		return c, err
+	}
+	id, err := p[0].repo.Commit(ctx, p[0].changes, strings.TrimSpace(message))
+	switch {
+	case errors.Is(err, git.ErrNothing):
+		return c, fmt.Errorf("%w: %w", orchestrator.ErrCommitted, err)
+	case errors.Is(err, git.ErrNoIdentity):
+		return c, fmt.Errorf("%w: %w", orchestrator.ErrNoIdentity, err)
+	case errors.Is(err, git.ErrMerging):
+		return c, fmt.Errorf("%w: %w", orchestrator.ErrMerging, err)
+	case errors.Is(err, git.ErrFilter):
+		return c, fmt.Errorf("%w: %w", orchestrator.ErrGitFilter, err)
+	case id == "":
+		return c, refusal(err)
+	}
+	kept, findErr := s.opts.Store.ChangesOf(ctx, c.ID)
+	kept.Commit = id
+	return kept, errors.Join(err, findErr, s.opts.Store.SaveChanges(ctx, kept))
+}

@@ -1,0 +1,405 @@
+package changes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/clitest"
+	"ductor/git"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+	"ductor/orchestrator/changes"
+)
+
+func TestMain(m *testing.M) { clitest.Main(m) }
+
+// shelf keeps changes in memory.
+type shelf struct {
+	mu  sync.Mutex
+	all []orchestrator.TurnChanges
+}
+
+func (s *shelf) SaveChanges(_ context.Context, c orchestrator.TurnChanges) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.all, func(o orchestrator.TurnChanges) bool { return o.ID == c.ID }); i >= 0 {
+		s.all[i] = c
+		return nil
+	}
+	s.all = append(s.all, c)
+	return nil
+}
+
+func (s *shelf) ChangesOf(_ context.Context, id string) (orchestrator.TurnChanges, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.all {
+		if c.ID == id {
+			return c, nil
+		}
+	}
+	return orchestrator.TurnChanges{}, orchestrator.ErrNoChanges
+}
+
+func (s *shelf) ListChanges(_ context.Context, in orchestrator.ConversationID, session orchestrator.SessionID, _ int) (found []orchestrator.TurnChanges, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range slices.Backward(s.all) {
+		if c.Conversation == in && (c.Checkpoint || c.Session == session) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+func (s *shelf) OldChanges(_ context.Context, before time.Time, _ int) (found []orchestrator.TurnChanges, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.all {
+		if c.At.Before(before) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+func (s *shelf) DeleteChanges(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(c orchestrator.TurnChanges) bool { return c.ID == id })
+	return nil
+}
+
+// engine is a conversation that works in a directory.
+type engine struct{ root, dir string }
+
+func (e *engine) Status(context.Context, orchestrator.ConversationID) (orchestrator.Status, error) {
+	return orchestrator.Status{Dir: e.dir, Session: orchestrator.Session{ID: "s"}}, nil
+}
+
+func (e *engine) Directory(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || !cli.Lies(real, e.root) {
+		return "", orchestrator.ErrOutsideRoot
+	}
+	return real, nil
+}
+
+type host struct{ launcher cli.Launcher }
+
+func (h host) Launcher(cli.Sandbox) (cli.Launcher, error) { return h.launcher, nil }
+
+// slow is a host on which git takes its time before it looks at files.
+type slow struct {
+	cli.Launcher
+	mu   sync.Mutex
+	gate chan struct{} // closed to let it
+}
+
+func (s *slow) shut() (open func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gate := make(chan struct{})
+	s.gate = gate
+	return func() { close(gate) }
+}
+
+func (s *slow) Start(ctx context.Context, c cli.Command) (cli.Process, error) {
+	s.mu.Lock()
+	gate := s.gate
+	s.mu.Unlock()
+	if gate != nil && slices.Contains(c.Args, "add") {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.Launcher.Start(ctx, c)
+}
+
+type rig struct {
+	*changes.Service
+	t      *testing.T
+	store  *shelf
+	engine *engine
+	slow   *slow
+	ids    int
+}
+
+var (
+	chat  = orchestrator.ConversationID{Chat: 7}
+	by    = orchestrator.Press{Conversation: chat, Person: 1, Updates: []int64{1}}
+	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	token = "a-very-secret-token"
+)
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", base)
+	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+	r := &rig{t: t, store: &shelf{}, engine: &engine{root: base, dir: filepath.Join(base, "app")}, slow: &slow{}}
+	r.sh("", `mkdir app; cd app; git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; echo l > x.log`)
+	r.start()
+	return r
+}
+
+// start makes a Service, as a new process of ductor does.
+func (r *rig) start() {
+	r.slow.Launcher = clitest.Host(r.t)
+	r.Service = changes.New(changes.Options{
+		Store: r.store, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) }, Now: func() time.Time { return noon },
+		NewID: func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
+	})
+	r.Attach(r.engine, git.New(host{r.slow}))
+	service := r.Service
+	r.t.Cleanup(func() { _ = service.Close(context.Background()) })
+}
+
+func (r *rig) sh(below, script string) string {
+	r.t.Helper()
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir = filepath.Join(r.engine.root, below)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) watch(id string, goesOn bool) orchestrator.TurnWatch {
+	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s", Prompt: orchestrator.Prompt{Conversation: chat, Text: "Fix  " + id}}, r.engine.dir, goesOn)
+}
+
+// turn runs a turn that does what a script does.
+func (r *rig) turn(id, script string) orchestrator.Changed {
+	r.t.Helper()
+	w := r.watch(id, false)
+	r.Hold(r.t.Context(), cli.TurnID(id))
+	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
+	r.sh("app", script)
+	return w.End(r.t.Context())
+}
+
+func (r *rig) expect(what string, err, want error) {
+	r.t.Helper()
+	if !errors.Is(err, want) {
+		r.t.Errorf("%s: %v, and not %v", what, err, want)
+	}
+}
+
+// A turn is undone once, done again once and committed once, by a user of its conversation who may, also after a restart.
+func TestWhatATurnChangedIsUndoneDoneAgainAndCommitted(t *testing.T) {
+	r := newRig(t)
+	got := r.turn("t1", `echo two >> a.txt; echo n > new.txt; echo ignored > x.log`)
+	if got != (orchestrator.Changed{Files: 2, Added: 2, Ignored: true}) {
+		t.Fatalf("it changed %+v", got)
+	}
+	ctx := t.Context()
+	_, err := r.Undo(ctx, orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 8}}, "t1")
+	r.expect("from another chat", err, orchestrator.ErrElsewhere)
+	_, err = r.Undo(ctx, orchestrator.Press{Conversation: chat, Of: orchestrator.RightsOfMember}, "t1")
+	r.expect("by a member", err, orchestrator.ErrNotListed)
+	_, err = r.Redo(ctx, by, "t1")
+	r.expect("what is not undone", err, orchestrator.ErrNotUndone)
+	_, err = r.Undo(ctx, by, "none")
+	r.expect("what is not there", err, orchestrator.ErrNoChanges)
+	r.start()
+	for range 2 {
+		c, err := r.Undo(ctx, by, "t1")
+		r.must(err)
+		if got := r.sh("app", "cat a.txt x.log; ls"); !c.Undone || got != "one\nignored\na.txt\nx.log\n" {
+			t.Errorf("undone, the files are %q", got)
+		}
+		_, err = r.Undo(ctx, by, "t1")
+		r.expect("once more", err, orchestrator.ErrUndone)
+		_, err = r.Commit(ctx, by, "t1", "no")
+		r.expect("commit what is undone", err, orchestrator.ErrUndone)
+		_, err = r.Redo(ctx, by, "t1")
+		r.must(err)
+		if got := r.sh("app", "cat a.txt new.txt"); got != "one\ntwo\nn\n" {
+			t.Errorf("done again, the files are %q", got)
+		}
+	}
+	r.sh("app", "echo mine > mine.txt; git add mine.txt")
+	c, err := r.Commit(ctx, by, "t1", " Fix it \n")
+	r.must(err)
+	if got := r.sh("app", "git log -1 --format='%H %an %s'; git status --porcelain"); got != c.Commit+" Ann Fix it\nA  mine.txt\n" {
+		t.Errorf("committed: %q", got)
+	}
+	_, err = r.Commit(ctx, by, "t1", "again")
+	r.expect("commit once more", err, orchestrator.ErrCommitted)
+	r.sh("app", "echo since > new.txt")
+	_, err = r.Undo(ctx, by, "t1")
+	if since := (*orchestrator.ChangedSince)(nil); !errors.As(err, &since) || fmt.Sprint(since.Paths) != "[new.txt]" {
+		t.Errorf("what changed since: %v", err)
+	}
+}
+
+// What agents do in submodules and other repositories within is undone with the rest; HEAD of each stays.
+func TestRepositoriesWithinAreUndoneToo(t *testing.T) {
+	r := newRig(t)
+	r.sh("app", `for d in lib sub/deep; do git init -q -b main $d; (cd $d; git config user.name A; git config user.email a@b; echo l > l; git add l; git commit -qm l); done; git add lib 2>/dev/null; git commit -qm lib`)
+	got := r.turn("t1", `echo x >> lib/l; echo x > lib/new; (cd sub/deep; echo x >> l; git commit -qam x); echo x >> a.txt`)
+	if got.Files != 4 || got.NoUndo != "" {
+		t.Errorf("it changed %+v", got)
+	}
+	_, err := r.Undo(t.Context(), by, "t1")
+	r.must(err)
+	if got := r.sh("app", "cat lib/l sub/deep/l a.txt; ls lib; git -C sub/deep log --format=%s"); got != "l\nl\none\nl\nx\nl\n" {
+		t.Errorf("undone: %q", got)
+	}
+	diff, err := r.Diff(t.Context(), chat, "t1")
+	if err != nil || !strings.Contains(diff, "+++ b/lib/l\n") || !strings.Contains(diff, "+++ b/sub/deep/l\n") {
+		t.Errorf("the diff is %v\n%s", err, diff)
+	}
+}
+
+// A turn that writes before its files were looked at has no undo, and says so. One that only reads, or that changes nothing, says
+// nothing, and neither does one that works in no repository.
+func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
+	r := newRig(t)
+	open := r.slow.shut()
+	w := r.watch("t1", false)
+	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
+	w.Take(cli.ToolStarted{ID: "2", Name: "Edit"})
+	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"})
+	r.sh("app", "echo early > a.txt")
+	open()
+	if got := w.End(t.Context()); got != (orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}) {
+		t.Errorf("it says %+v", got)
+	}
+	open = r.slow.shut()
+	w = r.watch("t2", false)
+	w.Take(cli.ToolStarted{ID: "1", Name: "Read"})
+	w.Take(cli.ToolStarted{ID: "2", Name: "Edit"})
+	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"}) // it waits for the answer, which waits
+	open()
+	r.Hold(t.Context(), "t2")
+	r.sh("app", "echo held > a.txt")
+	if got := w.End(t.Context()); got.Files != 1 || got.NoUndo != "" {
+		t.Errorf("a write that was held: %+v", got)
+	}
+	if got := r.turn("t3", "true"); got != (orchestrator.Changed{}) {
+		t.Errorf("nothing changed: %+v", got)
+	}
+	r.sh("", "mkdir plain")
+	r.engine.dir = filepath.Join(r.engine.root, "plain")
+	if got := r.turn("t4", "echo x > ../plain/x"); got != (orchestrator.Changed{}) {
+		t.Errorf("no repository: %+v", got)
+	}
+	if refs := r.sh("app", "git for-each-ref --format='%(refname)' refs/ductor | grep -v t2 || true"); strings.Contains(refs, "t1") {
+		t.Errorf("what is of no use is kept: %s", refs)
+	}
+}
+
+// Turns that work in the same files at the same time are not told apart, so neither can be undone; and nothing is undone while one runs.
+func TestTurnsAtTheSameTime(t *testing.T) {
+	r := newRig(t)
+	r.turn("t0", "echo zero > a.txt")
+	one, two := r.watch("t1", false), r.watch("t2", false)
+	for id, w := range map[cli.TurnID]orchestrator.TurnWatch{"t1": one, "t2": two} {
+		r.Hold(t.Context(), id)
+		w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
+	}
+	_, err := r.Undo(t.Context(), by, "t0")
+	r.expect("while turns run", err, orchestrator.ErrTurnRuns)
+	r.sh("app", "echo x > a.txt")
+	for _, w := range []orchestrator.TurnWatch{one, two} {
+		if got := w.End(t.Context()); got.NoUndo != orchestrator.NoUndoShared || got.Files != 1 {
+			t.Errorf("it says %+v", got)
+		}
+	}
+}
+
+// A turn that goes on after a restart is undone to what was there before the restart; what is old is forgotten with its snapshots.
+func TestATurnThatGoesOnAndWhatIsForgotten(t *testing.T) {
+	r := newRig(t)
+	w := r.watch("t1", false)
+	r.Hold(t.Context(), "t1")
+	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
+	r.sh("app", "echo first > a.txt")
+	w.Leave()
+	r.start()
+	w = r.watch("t1", true)
+	r.sh("app", "echo second > b.txt")
+	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
+	r.Hold(t.Context(), "t1")
+	if got := w.End(t.Context()); got.Files != 2 {
+		t.Errorf("it changed %+v", got)
+	}
+	_, err := r.Undo(t.Context(), by, "t1")
+	r.must(err)
+	if got := r.sh("app", "cat a.txt; ls"); got != "one\na.txt\nx.log\n" {
+		t.Errorf("undone: %q", got)
+	}
+	if n, err := r.Prune(t.Context(), noon.Add(time.Hour)); n != 1 || err != nil {
+		t.Errorf("forgot %d, %v", n, err)
+	}
+	if refs := r.sh("app", "git for-each-ref refs/ductor"); refs != "" {
+		t.Errorf("it keeps %s", refs)
+	}
+}
+
+// Checkpoints, and turns, can be returned to, and back; diffs are without secrets.
+func TestCheckpointsAndDiffs(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	point, err := r.Checkpoint(ctx, by, " good  state ")
+	r.must(err)
+	r.turn("t1", "echo "+token+" > a.txt; rm .gitignore")
+	r.turn("t2", "echo b > b.txt")
+	for since, want := range map[orchestrator.DiffSince]string{orchestrator.SinceTurn: "b.txt", orchestrator.SinceSession: ".gitignore a.txt b.txt x.log", orchestrator.SinceCommit: ".gitignore a.txt b.txt x.log"} {
+		diff, err := r.DiffSince(ctx, chat, since, "")
+		r.must(err)
+		var names []string
+		for line := range strings.SplitSeq(diff, "\n") {
+			if _, name, ok := strings.Cut(line, " b/"); ok && strings.HasPrefix(line, "diff ") {
+				names = append(names, name)
+			}
+		}
+		if strings.Join(names, " ") != want || strings.Contains(diff, token) {
+			t.Errorf("since the %s: %s\n%s", since, names, diff)
+		}
+	}
+	if diff, err := r.DiffSince(ctx, chat, orchestrator.SinceCommit, "b.txt"); err != nil || strings.Count(diff, "diff --git") != 1 {
+		t.Errorf("of one path: %v\n%s", err, diff)
+	}
+	to, before, err := r.Return(ctx, by, point.ID)
+	r.must(err)
+	if got := r.sh("app", "cat a.txt .gitignore; ls"); to.Title != "good state" || got != "one\n*.log\na.txt\nx.log\n" {
+		t.Errorf("%s: %q", to.Title, got)
+	}
+	if _, _, err := r.Return(ctx, by, before.ID); err != nil {
+		t.Error(err)
+	}
+	if got := r.sh("app", "cat a.txt; ls"); got != token+"\na.txt\nb.txt\nx.log\n" {
+		t.Errorf("back again: %q", got)
+	}
+	all, err := r.Checkpoints(ctx, chat)
+	r.must(err)
+	if len(all) != 5 || all[4].ID != point.ID {
+		t.Errorf("there are %+v", all)
+	}
+}
