@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	maxTableWidth = 60 // columns a table may have to be shown aligned
+	maxTableWidth = 44 // columns a table may have to be shown aligned: a phone breaks the lines of wider ones
 	maxLabelWidth = 40 // columns a header may have to be repeated as a label
 	maxRepeats    = 8  // see repeats
 )
