@@ -111,3 +111,28 @@ func press(page *browsertest.Page, button string) {
 	page.Await(fmt.Sprintf("((b) => { b?.focus(); return b !== undefined && document.activeElement === b; })(%s)", button))
 	page.Keys(kb.Enter)
 }
+
+// On a phone and on a desktop, in light and in dark, the page holds a conversation, is nowhere wider than the screen, and has nothing
+// serious that hinders anyone.
+func TestTheDemoOnAPhoneAndInTheDark(t *testing.T) {
+	page := browsertest.Open(t, startPage(t, "demo", "--scripted", "--open=false"), browsertest.Phone)
+	page.Await(`document.querySelector("#tour-strip .button") !== null`)
+	page.Do(chromedp.SendKeys("#input", `Hello [[text "**Hello** from `+"`ductor`"+`."]]`+kb.Enter))
+	page.AwaitText("#messages", "Hello from ductor.")
+	for name, size := range map[string]browsertest.Size{"phone": browsertest.Phone, "desktop": browsertest.Desktop} {
+		page.Resize(size)
+		for _, scheme := range []string{"light", "dark"} {
+			page.Dark(scheme)
+			page.Shoot("demo-" + name + "-" + scheme)
+			if browsertest.Eval[bool](page, `document.documentElement.scrollWidth > innerWidth`) {
+				t.Errorf("the page is wider than the %s", name)
+			}
+			for _, v := range page.Audit(axeScript) {
+				t.Errorf("%s, %s: %v", name, scheme, v)
+			}
+		}
+	}
+	for _, problem := range page.ConsoleErrors() {
+		t.Errorf("the console says: %s", problem)
+	}
+}
