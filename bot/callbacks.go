@@ -106,7 +106,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		return
 	}
 	switch act {
-	case actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop:
+	case actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actLogIn:
 		text, err = c.choose(ctx, p, chosen(act), cli.TurnID(what))
 	case actShow:
 		text, err = c.show(ctx, p, cli.TurnID(what))

@@ -20,6 +20,7 @@ const (
 	actLater   = "l"
 	actHandOff = "g"
 	actDrop    = "d"
+	actLogIn   = "li"
 )
 
 // perRow is how many buttons of an offer share a row.
@@ -50,6 +51,8 @@ func (b turnButtons) choice(turn cli.TurnID, what orchestrator.Action, r orchest
 		return turnButton(p.Text("bot.run-at", p.Clock(r.At.Local(), time.Now())), actLater, turn)
 	case orchestrator.ActionHandOff:
 		return turnButton(p.Text("bot.hand-off", render.AgentName(p, r.Other)), actHandOff, turn)
+	case orchestrator.ActionLogIn:
+		return turnButton(p.Text("bot.log-in"), actLogIn, turn)
 	case orchestrator.ActionDrop:
 		return turnButton(p.Text("common.cancel"), actDrop, turn)
 	}
@@ -70,6 +73,9 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if receipt.Full {
 		return c.lang.Text("bot.queue-full"), nil
 	}
+	if what == orchestrator.ActionLogIn { // the other buttons are of use after that
+		return c.lang.Text("bot.logging-in"), nil
+	}
 	c.voice.Unbutton(p.By.Conversation, p.Message)
 	switch {
 	case what == orchestrator.ActionDrop:
@@ -87,7 +93,7 @@ func chosen(act string) orchestrator.Action {
 	return map[string]orchestrator.Action{
 		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,
 		actCompact: orchestrator.ActionCompact, actLater: orchestrator.ActionLater, actHandOff: orchestrator.ActionHandOff,
-		actDrop: orchestrator.ActionDrop,
+		actDrop: orchestrator.ActionDrop, actLogIn: orchestrator.ActionLogIn,
 	}[act]
 }
 

@@ -89,7 +89,7 @@ func (f *Failure) Sentence(p lang.Printer) string {
 
 // what says what happened.
 func (f *Failure) what(p lang.Printer) string {
-	agent := upperFirst(string(f.Agent))
+	agent := f.Agent.Name()
 	if agent == "" {
 		agent = p.Text("common.the-agent")
 	}
@@ -207,3 +207,6 @@ func upperFirst(s string) string {
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
 }
+
+// Name is how texts write the agent.
+func (a Agent) Name() string { return upperFirst(string(a)) }

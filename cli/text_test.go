@@ -31,3 +31,23 @@ func TestResetAt(t *testing.T) {
 		}
 	}
 }
+
+func TestModelsSayThatTheContextIsFull(t *testing.T) {
+	for text, full := range map[string]bool{
+		"prompt is too long: 210000 tokens > 200000 maximum": true,
+		"Prompt is too long": true,
+		"This model's maximum context length is 8192 tokens.":                                                true,
+		"Your input exceeds the context window of this model. Please adjust your input and try again.":       true,
+		"Codex ran out of room in the model's context window. Start a new thread":                            true,
+		"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).":            true,
+		"input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length": true,
+		"Sending this message (9000 tokens) might exceed the remaining context window limit (8000 tokens).":  true,
+		"max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens for this model":    false,
+		"Request too large":          false,
+		"the answer became too long": false,
+	} {
+		if got := SaysContextFull(text); got != full {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -111,6 +111,10 @@ type Gateway interface {
 	// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used. Otherwise
 	// instead says why it cannot.
 	Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error)
+	// CanLogIn says whether an agent of a place can be logged in from another device.
+	CanLogIn(in cli.Sandbox, agent cli.Agent) bool
+	// LogIn logs it in: show gets where the user enters which code. It returns once the agent is logged in, or with why it is not.
+	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error
 	// Substitute is an agent of a place that can be used in place of another; configured says that the configuration names it
 	// for that. Empty if there is none.
 	Substitute(ctx context.Context, in cli.Sandbox, of cli.Agent) (agent cli.Agent, configured bool)

@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// Action is what a user can choose after a turn that did not go well. All but ActionDrop run its prompt once more; of those
+// Action is what a user can choose after a turn that did not go well. All but ActionLogIn and ActionDrop run its prompt once more; of those
 // one is taken, once. The values are stored.
 type Action string
 
@@ -19,6 +19,7 @@ const (
 	ActionCompact Action = "compact" // in the same session, after the agent shortened its context
 	ActionLater   Action = "later"   // at Recovery.At, as a job that runs once
 	ActionHandOff Action = "handoff" // by Recovery.Other, which goes on in the session
+	ActionLogIn   Action = "log-in"  // nothing: Recovery.Who is logged in, by a code that the owner gets
 	ActionDrop    Action = "drop"    // nothing: the buttons disappear
 )
 
@@ -28,6 +29,7 @@ type Recovery struct {
 	Offer []Action        // in the order of the buttons
 	At    time.Time       // of ActionLater
 	Other cli.Agent       // of ActionHandOff
+	Who   cli.Agent       // of ActionLogIn
 	Raw   string          // what an agent printed that ductor cannot read, shortened
 }
 
@@ -71,8 +73,10 @@ func RemedyOf(kind cli.FailureKind) Remedy {
 		return Remedy{AutomaticRetries, []Action{ActionAgain, ActionHandOff}}
 	case cli.Crashed, cli.TimedOut:
 		return Remedy{AutomaticOnce, []Action{ActionAgain}}
-	case cli.NotInstalled, cli.NotLoggedIn:
+	case cli.NotInstalled:
 		return Remedy{AutomaticSubstitute, []Action{ActionHandOff, ActionAgain}}
+	case cli.NotLoggedIn:
+		return Remedy{AutomaticSubstitute, []Action{ActionLogIn, ActionHandOff, ActionAgain}}
 	case cli.ContextFull:
 		return Remedy{AutomaticNothing, []Action{ActionCompact, ActionSummary}}
 	case cli.ResumeFailed:

@@ -53,6 +53,9 @@ func (o *Options) meaning(code int, text string) *cli.Failure {
 
 // KindOf sorts an error by its code, which is the protocol's or that of the model's API, and then by its words.
 func KindOf(code int, text string) cli.FailureKind {
+	if cli.SaysContextFull(text) {
+		return cli.ContextFull
+	}
 	switch code {
 	case codeNoAuth, http.StatusUnauthorized, http.StatusForbidden:
 		return cli.NotLoggedIn

@@ -125,6 +125,8 @@ func failureKind(r resultFields, subtype string, t trouble) cli.FailureKind {
 		return cli.ResumeFailed
 	case r.StopReason == "refusal":
 		return cli.Refused
+	case cli.SaysContextFull(r.Result):
+		return cli.ContextFull
 	}
 	if kind := byAPIError(t.apiError); kind != "" {
 		return kind

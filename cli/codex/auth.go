@@ -70,3 +70,12 @@ func home(env []string) string {
 	}
 	return filepath.Join(cli.Variable(env, "HOME"), ".codex")
 }
+
+var _ cli.DeviceLogin = (*Provider)(nil)
+
+// LogIn implements cli.DeviceLogin.
+func (p *Provider) LogIn(ctx context.Context, show func(cli.DeviceCode)) error {
+	return turn.DeviceLogin(ctx, Agent, p.opts.Launcher, cli.Command{
+		Path: p.opts.Path, Args: []string{"login", "--device-auth"}, Env: p.env(cli.Request{}), For: cli.Purpose{Agent: Agent},
+	}, show)
+}

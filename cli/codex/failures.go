@@ -21,6 +21,8 @@ func kindOf(message string) cli.FailureKind {
 	switch {
 	case stopOf(message) != "":
 		return stopOf(message)
+	case cli.SaysContextFull(message):
+		return cli.ContextFull
 	case has("401 Unauthorized", "403 Forbidden", "Not logged in", "codex login", "Missing environment variable"):
 		return cli.NotLoggedIn
 	case has("404 Not Found: model", "model_not_found", "does not exist or you do not have access"):

@@ -222,7 +222,11 @@ func (e *turnError) failure() *cli.Failure {
 		text = e.Details
 	}
 	said := e.Message + " " + e.Details
-	kind := cmp.Or(stopOf(said), kindOfInfo(e.Info), kindOf(said))
+	full := cli.FailureKind("")
+	if cli.SaysContextFull(said) {
+		full = cli.ContextFull
+	}
+	kind := cmp.Or(full, stopOf(said), kindOfInfo(e.Info), kindOf(said))
 	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
 }
 
@@ -254,7 +258,9 @@ func kindOfInfo(info json.RawMessage) cli.FailureKind {
 		return cli.LimitOfTurn
 	case "tooManyDenials":
 		return cli.DeniedTools
-	case "contextWindowExceeded", "badRequest", "cyberPolicy", "misalignmentPolicyViolation", "inferenceHookDenied":
+	case "contextWindowExceeded":
+		return cli.ContextFull
+	case "badRequest", "cyberPolicy", "misalignmentPolicyViolation", "inferenceHookDenied":
 		return cli.Refused
 	case "httpConnectionFailed", "responseStreamConnectionFailed":
 		return cli.NetworkDown

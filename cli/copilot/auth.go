@@ -76,3 +76,12 @@ func (p *Provider) version(ctx context.Context) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
 	return strings.TrimSuffix(strings.TrimPrefix(line, "GitHub Copilot CLI "), ".")
 }
+
+var _ cli.DeviceLogin = (*Provider)(nil)
+
+// LogIn implements cli.DeviceLogin.
+func (p *Provider) LogIn(ctx context.Context, show func(cli.DeviceCode)) error {
+	return turn.DeviceLogin(ctx, Agent, p.opts.Launcher, cli.Command{
+		Path: p.opts.Path, Args: []string{"login", "--device-code"}, Env: p.environment(cli.Request{}), For: cli.Purpose{Agent: Agent},
+	}, show)
+}

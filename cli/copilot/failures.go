@@ -20,6 +20,8 @@ func errorKind(f fields) cli.FailureKind {
 		return cli.LimitReached
 	}
 	switch {
+	case f.ErrorType == "context_limit", cli.SaysContextFull(f.Message):
+		return cli.ContextFull
 	case f.StatusCode == 401:
 		return cli.NotLoggedIn
 	case f.StatusCode == 404:
@@ -28,7 +30,7 @@ func errorKind(f fields) cli.FailureKind {
 		return cli.LimitReached
 	case f.StatusCode >= 500:
 		return cli.Overloaded
-	case f.StatusCode >= 400, f.ErrorType == "policy", f.ErrorType == "context_limit":
+	case f.StatusCode >= 400, f.ErrorType == "policy":
 		return cli.Refused
 	}
 	return textKind(f.Message)

@@ -355,7 +355,7 @@ func TestWhatTheEndMeans(t *testing.T) {
 	}{
 		"a crash":        {func(p *program) { p.stderr = "first\nlast words\n"; p.die(3) }, cli.Crashed, "last words"},
 		"silently":       {func(p *program) { p.die(3) }, cli.Crashed, "it said nothing of why"},
-		"garbage":        {func(p *program) { p.say("what?\n"); p.die(0) }, cli.BadOutput, "1 lines cannot be read"},
+		"garbage":        {func(p *program) { p.say("what?\n"); p.die(0) }, cli.BadOutput, "one line"},
 		"by age":         {func(p *program) { p.exit.By = cli.EndedByAge; close(p.done); _ = p.out.Close() }, cli.TimedOut, "longer than is allowed"},
 		"no memory":      {func(p *program) { p.exit.OOM = true; close(p.done); _ = p.out.Close() }, cli.Crashed, "too little memory"},
 		"the place lost": {func(p *program) { _ = p.out.CloseWithError(cli.Failf(cli.NetworkDown, "", "the sandbox is gone")) }, cli.NetworkDown, "the sandbox is gone"},

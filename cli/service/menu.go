@@ -216,3 +216,33 @@ func (s *Service) Refresh() {
 		}
 	}
 }
+
+// CanLogIn says whether an agent of a place can be logged in from another device.
+func (s *Service) CanLogIn(in cli.Sandbox, agent cli.Agent) bool {
+	entry, failure := s.at(in, agent)
+	if failure != nil {
+		return false
+	}
+	_, ok := entry.provider.(cli.DeviceLogin)
+	return ok
+}
+
+// LogIn logs an agent of a place in from another device; see cli.DeviceLogin. What is known of the agent is asked anew after
+// that. ErrUnsupported for an agent that cannot be logged in so.
+func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error {
+	entry, failure := s.at(in, agent)
+	if failure != nil {
+		return failure
+	}
+	login, ok := entry.provider.(cli.DeviceLogin)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	if err := entry.runEnv.prepare(ctx); err != nil {
+		return entry.runEnv.lost(agent, err)
+	}
+	err := guard(agent, func() error { return login.LogIn(ctx, show) })
+	entry.auth.forget()
+	entry.models.forget()
+	return err
+}

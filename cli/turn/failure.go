@@ -3,6 +3,7 @@ package turn
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,6 +39,13 @@ func (g *Garbage) Add(raw []byte) {
 	}
 }
 
+func (g Garbage) many() string {
+	if g.count == 1 {
+		return "one line"
+	}
+	return fmt.Sprintf("%d lines", g.count)
+}
+
 // EndFailure says what the end of a process in the middle of a turn means: it crashed or was ended, or what it printed
 // could not be read. readErr is how reading its output ended; wait is how long the process may take to exit after that.
 func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr error, garbage Garbage) *cli.Failure {
@@ -57,7 +65,7 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 	case kind != "":
 		f.Kind, f.Reason = kind, reason
 	case garbage.count > 0 && (exit.Code == 0 || stderr == ""):
-		f = cli.Failf(cli.BadOutput, agent, "%d lines cannot be read", garbage.count)
+		f = cli.Failf(cli.BadOutput, agent, "%s", garbage.many())
 		f.Detail, f.Code, f.Cause = cli.Shorten(string(garbage.first), garbageKept), exit.Code, readErr
 	case killed(exit): // what it said before that is of something else
 	default:

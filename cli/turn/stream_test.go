@@ -147,8 +147,8 @@ func TestStreamFailure(t *testing.T) {
 	}{
 		{"silent exit", "", "", cli.ExitStatus{}, cli.Failure{Kind: cli.Crashed, Reason: "it said nothing of why"}},
 		{"killed", "", "", cli.ExitStatus{Code: -9, Signal: true}, cli.Failure{Kind: cli.Crashed, Code: -9}},
-		{"garbage", "\x00junk", "", cli.ExitStatus{Code: 1}, cli.Failure{Kind: cli.BadOutput, Code: 1, Reason: "1 lines cannot be read", Detail: "\x00junk"}},
-		{"garbage and exit 0", "junk", "by the way", cli.ExitStatus{}, cli.Failure{Kind: cli.BadOutput, Reason: "1 lines cannot be read", Detail: "junk"}},
+		{"garbage", "\x00junk", "", cli.ExitStatus{Code: 1}, cli.Failure{Kind: cli.BadOutput, Code: 1, Reason: "one line", Detail: "\x00junk"}},
+		{"garbage and exit 0", "junk", "by the way", cli.ExitStatus{}, cli.Failure{Kind: cli.BadOutput, Reason: "one line", Detail: "junk"}},
 		{"garbage and a reason", "junk", "out of memory", cli.ExitStatus{Code: 1}, cli.Failure{Kind: cli.Crashed, Code: 1, Reason: "out of memory", Detail: "out of memory"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -52,10 +52,16 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 	if t.Reactions {
 		o.Receipts = updates.ReactionReceipts
 	}
-	if len(t.AllowedUsers) > 0 {
-		o.Owner = orchestrator.PersonID(t.AllowedUsers[0])
-	}
+	o.Owner = ownerOf(cfg)
 	return o
+}
+
+// ownerOf is the user who is told what concerns the machine; 0 for none.
+func ownerOf(cfg config.Config) orchestrator.PersonID {
+	if len(cfg.Telegram.AllowedUsers) == 0 {
+		return 0
+	}
+	return orchestrator.PersonID(cfg.Telegram.AllowedUsers[0])
 }
 
 // Transport makes the transport to Telegram, by the proxy of the configuration if there is one.
@@ -175,7 +181,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		OnFailure: conversation.OnFailure{
 			Limits:  orchestrator.LimitPolicy(cfg.Recovery.RateLimited),
 			Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter, Jobs: a.jobs(),
-			Breakers: circuit.New(cfg.Recovery.Failures, time.Now),
+			Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now),
 		},
 		Now: time.Now, NewID: newID, Logger: a.Log,
 	}

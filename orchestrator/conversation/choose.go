@@ -40,6 +40,8 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		return e.repeat(ctx, t, wants, by, t.AgentEnv())
 	case orchestrator.ActionCompact:
 		return e.compactFirst(ctx, t, wants, by)
+	case orchestrator.ActionLogIn:
+		return orchestrator.Receipt{}, e.logIn(ctx, t)
 	case orchestrator.ActionHandOff:
 		return e.goOnWith(ctx, t, wants, by)
 	case orchestrator.ActionLater:

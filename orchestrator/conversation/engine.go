@@ -83,10 +83,11 @@ type Options struct {
 // OnFailure says what follows failures of which nothing ran.
 type OnFailure struct {
 	Limits     orchestrator.LimitPolicy
-	Retries    int               // of a turn whose model is overloaded
-	RetryAfter time.Duration     // the pause before the first; it doubles
-	Jobs       orchestrator.Jobs // of LimitWait and ActionLater; nil: neither
-	Breakers   *circuit.Breakers // of agents that fail often; nil: none is left alone
+	Retries    int                   // of a turn whose model is overloaded
+	RetryAfter time.Duration         // the pause before the first; it doubles
+	Owner      orchestrator.PersonID // gets the codes that log agents in, in the private chat; 0: no agent is logged in from the chat
+	Jobs       orchestrator.Jobs     // of LimitWait and ActionLater; nil: neither
+	Breakers   *circuit.Breakers     // of agents that fail often; nil: none is left alone
 }
 
 // Roles are the roles that conversations can play. They may change at any time. internal/roles implements it.
@@ -111,6 +112,8 @@ type Engine struct {
 	life context.Context // of every turn; cancelled with ErrShutdown
 	end  context.CancelCauseFunc
 	wg   sync.WaitGroup
+
+	logins sync.Map // has an orchestrator.AgentEnv for each agent that is being logged in
 
 	mu            sync.Mutex
 	conversations map[orchestrator.ConversationID]*conversation

@@ -231,6 +231,11 @@ func (a *agent) Default(_ context.Context, in cli.Sandbox) (cli.Agent, *cli.Fail
 	return defaultIn(in), nil, nil
 }
 
+func (a *agent) CanLogIn(cli.Sandbox, cli.Agent) bool { return false }
+func (a *agent) LogIn(context.Context, cli.Sandbox, cli.Agent, func(cli.DeviceCode)) error {
+	return errors.ErrUnsupported
+}
+
 func (a *agent) Substitute(context.Context, cli.Sandbox, cli.Agent) (cli.Agent, bool) {
 	return a.substitute, true
 }

@@ -1,0 +1,73 @@
+package turn
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"ductor/cli"
+	"ductor/lang"
+)
+
+// What a program says of a log-in from another device.
+var (
+	loginURL  = regexp.MustCompile(`https?://[^\s"'<>]+`)
+	loginCode = regexp.MustCompile(`\b[A-Z0-9]{4,5}-[A-Z0-9]{4,5}\b`)
+)
+
+// DeviceLogin runs the program of an agent that logs it in: show gets the page and the code once the program printed both.
+// It returns when the program has ended; the error has its last words. The end of ctx ends the program.
+func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.Command, show func(cli.DeviceCode)) error {
+	p, err := l.Start(ctx, cmd)
+	if err != nil {
+		return cli.StartFailure(agent, err)
+	}
+	_ = p.Stdin().Close()
+	stop := context.AfterFunc(ctx, func() { _ = p.Stop(context.WithoutCancel(ctx), 0) })
+	defer stop()
+	last, shown := readCode(p.Stdout(), cli.DeviceCode{Agent: agent}, show)
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+	}
+	stopErr := p.Stop(context.WithoutCancel(ctx), 0)
+	switch code := p.Exit().Code; {
+	case ctx.Err() != nil:
+		return fmt.Errorf("log in: %w", context.Cause(ctx))
+	case code != 0:
+		if words := strings.TrimSpace(terminalCodes.ReplaceAllString(p.StderrTail(), "")); words != "" {
+			last = lastLine(words)
+		}
+		return fmt.Errorf("log in: %s: %s", cli.ExitText(lang.Printer{}, code), last)
+	case !shown:
+		return errors.New("log in: the program names no code")
+	}
+	return stopErr
+}
+
+// readCode reads what a program prints to its end, and shows the page and the code in it. last is its last line.
+func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last string, shown bool) {
+	lines := bufio.NewScanner(io.LimitReader(r, maxOutput))
+	for lines.Scan() {
+		line := strings.TrimSpace(terminalCodes.ReplaceAllString(lines.Text(), ""))
+		if line == "" {
+			continue
+		}
+		last = cli.ShortLine(line)
+		if d.URL == "" {
+			d.URL = loginURL.FindString(line)
+		}
+		if d.Code == "" {
+			d.Code = loginCode.FindString(loginURL.ReplaceAllString(line, ""))
+		}
+		if d.URL != "" && d.Code != "" && !shown {
+			shown = true
+			show(d)
+		}
+	}
+	return last, shown
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// ran is the part of a script that runs a command, and counts in a file how often.
+const ran = `[[tool cmd="echo x >> ran"]]`
+
+// timesRan is how often a script with ran ran.
+func (town *town) timesRan() int {
+	b, _ := os.ReadFile(filepath.Join(town.cfg.Projects.DefaultDir, "ran"))
+	return strings.Count(string(b), "x")
+}
+
+// failure is a row of the table of docs/recovery.md, as it is provoked.
+type failure struct {
+	change  func(*config.Config)
+	script  string
+	says    []string // on its card
+	buttons []string
+	runs    int // of the command in the script
+}
+
+// failures are the rows of which nothing can be repeated, or nothing is: something ran.
+func failures() map[string]failure {
+	bypass := func(c *config.Config) { c.Permissions.Mode = "bypass" }
+	missing := func(c *config.Config) { c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", nil }
+	return map[string]failure{
+		"overloaded": {change: bypass, script: ran + `[[error 529 delay=1ms]]`, runs: 1,
+			says: []string{"The model behind Claude is overloaded", "1 command ran before that."}, buttons: []string{"🔁 Run again", "🤝 Go on with Codex"}},
+		"crashed": {change: bypass, script: ran + `[[crash code=3]]`, runs: 1,
+			says: []string{"Claude ended unexpectedly (exit code 3)", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
+		"timeout": {change: func(c *config.Config) { bypass(c); c.Agents.TurnTimeout = 3 * time.Second }, script: ran + `[[text "half"]][[hang]]`, runs: 1,
+			says: []string{"half", "Claude took too long and was stopped. What it wrote so far is kept.", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
+		"unreadable": {change: bypass, script: ran + `[[garbage]][[silent]]`, runs: 1,
+			says: []string{"Claude wrote something ductor cannot read: one line", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
+		"not installed": {change: func(c *config.Config) { bypass(c); missing(c) }, script: ran,
+			says: []string{"Claude is not installed on this machine", "Install"}, buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
+		"context full": {change: bypass, script: ran + `[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`, runs: 1,
+			says: []string{"This session is longer than the model of Claude can read", "1 command ran before that."}, buttons: []string{"🗜 Compact and continue", "🌱 New session with a summary"}},
+		"refused": {change: bypass, script: ran + `[[error 400 message="this is not allowed"]]`, runs: 1,
+			says: []string{"Claude refused this request"}},
+		"unknown model": {change: bypass, script: ran + `[[error 404]]`, runs: 1,
+			says: []string{"Claude does not know this model", "Choose another with /model."}, buttons: []string{"🔁 Run again"}},
+	}
+}
+
+// Each kind of failure says what happened and what ran, has its buttons, and runs nothing once more without a press.
+func TestEachFailureHasItsButtons(t *testing.T) {
+	for name, f := range failures() {
+		t.Run(name, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) {
+				f.change(c)
+				c.Recovery.RetryAfter = time.Second
+			})
+			town.say("%s", f.script)
+			card := town.awaitMessage(func(m telegram.Message) bool {
+				return strings.Contains(m.Text, f.says[len(f.says)-1]) && !m.HasButton("⏹ Stop")
+			})
+			for _, part := range f.says {
+				if strings.Count(card.Text, part) != 1 {
+					t.Errorf("the card has %q %d times: %s", part, strings.Count(card.Text, part), card.Text)
+				}
+			}
+			var has []string
+			for _, row := range card.Keyboard {
+				for _, b := range row {
+					if !strings.Contains(b.Text, "Steps") {
+						has = append(has, b.Text)
+					}
+				}
+			}
+			if fmt.Sprint(has) != fmt.Sprint(f.buttons) {
+				t.Errorf("its buttons are %q, want %q", has, f.buttons)
+			}
+			if n := town.timesRan(); n != f.runs {
+				t.Errorf("the command ran %d times, want %d", n, f.runs)
+			}
+		})
+	}
+}
