@@ -78,7 +78,7 @@ func (f *Failure) Unwrap() error { return f.Cause }
 // Sentence says in one line what happened and what helps.
 func (f *Failure) Sentence(p lang.Printer) string {
 	what, help := f.what(p), ""
-	if key := f.help(); key != "" {
+	if key := f.help(); key != "" && !f.advised() {
 		help = " " + p.Text(key)
 	}
 	if f.Reason != "" {
@@ -210,3 +210,9 @@ func upperFirst(s string) string {
 
 // Name is how texts write the agent.
 func (a Agent) Name() string { return upperFirst(string(a)) }
+
+// advised says whether the agent's own sentence says what helps. Two pieces of advice are one too many.
+func (f *Failure) advised() bool {
+	word, _, _ := strings.Cut(f.Reason, " ")
+	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" && (word == "Install" || word == "Log" || word == "Run")
+}

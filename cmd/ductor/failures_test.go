@@ -33,7 +33,6 @@ type failure struct {
 // failures are the rows of which nothing can be repeated, or nothing is: something ran.
 func failures() map[string]failure {
 	bypass := func(c *config.Config) { c.Permissions.Mode = "bypass" }
-	missing := func(c *config.Config) { c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", nil }
 	return map[string]failure{
 		"overloaded": {change: bypass, script: ran + `[[error 529 delay=1ms]]`, runs: 1,
 			says: []string{"The model behind Claude is overloaded", "1 command ran before that."}, buttons: []string{"🔁 Run again", "🤝 Go on with Codex"}},
@@ -43,8 +42,6 @@ func failures() map[string]failure {
 			says: []string{"half", "Claude took too long and was stopped. What it wrote so far is kept.", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
 		"unreadable": {change: bypass, script: ran + `[[garbage]][[silent]]`, runs: 1,
 			says: []string{"Claude wrote something ductor cannot read: one line", "1 command ran before that."}, buttons: []string{"🔁 Run again"}},
-		"not installed": {change: func(c *config.Config) { bypass(c); missing(c) }, script: ran,
-			says: []string{"Claude is not installed on this machine", "Install"}, buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
 		"context full": {change: bypass, script: ran + `[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`, runs: 1,
 			says: []string{"This session is longer than the model of Claude can read", "1 command ran before that."}, buttons: []string{"🗜 Compact and continue", "🌱 New session with a summary"}},
 		"refused": {change: bypass, script: ran + `[[error 400 message="this is not allowed"]]`, runs: 1,
@@ -86,5 +83,80 @@ func TestEachFailureHasItsButtons(t *testing.T) {
 				t.Errorf("the command ran %d times, want %d", n, f.runs)
 			}
 		})
+	}
+}
+
+// What each button after a failure does: the prompt runs once more, once, in the session, in a new one, or with another agent.
+func TestEachButtonAfterAFailure(t *testing.T) {
+	overloaded := ran + `[[error 529 delay=1ms]]`
+	full := ran + `[[error 400 message="prompt is too long: 210000 tokens > 200000 maximum"]]`
+	for button, script := range map[string]string{
+		"🔁 Run again": ran + `[[crash code=3]]`, "🤝 Go on with Codex": overloaded, "🌱 New session with a summary": full, "🗜 Compact and continue": full,
+	} {
+		t.Run(button, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+			town.say("%s", script)
+			card := town.awaitButton(button)
+			data := town.buttonData(card, button)
+			town.pressOn(card, button)
+			eventually(t, "the prompt to run once more", func() bool { return town.timesRan() == 2 })
+			a, err := town.chat.Person().TapData(card, data).Answer(town.soon())
+			if err != nil || !strings.Contains(a.Text, "already") {
+				t.Errorf("a second press is answered with %q: %v", a.Text, err)
+			}
+			if button == "🤝 Go on with Codex" {
+				town.say("/status")
+				town.await("codex · ")
+			}
+			town.say(`[[start]] [[text "the end"]]`)
+			town.await("the end")
+			if n := town.timesRan(); n != 2 {
+				t.Errorf("it ran %d times", n)
+			}
+		})
+	}
+}
+
+// A turn of an overloaded model of which nothing ran is tried again after a pause that the card counts down. Its button ends that.
+func TestAnOverloadedModelIsTriedAgain(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Recovery.RetryAfter = 30 * time.Second })
+	town.say(`[[error 529 delay=1ms]]`)
+	town.await("the model is overloaded; it is asked again in ")
+	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "asked again in 25") }) // it counts
+	town.press("✖ Cancel")
+	m := town.awaitButton("🤝 Go on with Codex")
+	if !strings.Contains(m.Text, "The model behind Claude is overloaded") {
+		t.Errorf("the card says %q", m.Text)
+	}
+}
+
+// A substitute answers for an agent that is not there, and for one that failed too often; the first line of the card says so.
+func TestASubstituteIsNamedFirst(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", []string{"codex"} })
+	town.say(`[[text "here I am"]]`)
+	m := town.await("here I am")
+	if n := strings.Count(m.Text, "nstall"); n != 2 { // what is wrong, and one piece of advice
+		t.Errorf("the card says %q", m.Text)
+	}
+	if !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude is not installed on this machine") {
+		t.Errorf("the card says %q", m.Text)
+	}
+
+	town = newTown(t, func(c *config.Config) {
+		c.Permissions.Mode, c.Recovery.Failures, c.Agents.Fallback = "bypass", 2, []string{"codex"}
+	})
+	for i := range 2 {
+		town.say(ran + `[[crash code=3]]`)
+		town.awaitDone(i + 1)
+	}
+	town.say("/status")
+	town.await("Claude failed 2 turns in a row and is left alone until")
+	town.say("/model")
+	town.awaitMessage(func(m telegram.Message) bool {
+		return strings.Contains(m.Text, "Which agent") && strings.Contains(m.Text, "is left alone until")
+	})
+	town.say(`[[start]] [[text "in its place"]]`)
+	if m := town.await("in its place"); !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude failed 2 turns in a row") {
+		t.Errorf("the card says %q", m.Text)
 	}
 }

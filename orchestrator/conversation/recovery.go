@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -276,8 +275,8 @@ func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
 		return orchestrator.ErrShutdown
 	}
 	owner := orchestrator.ConversationID{Chat: int64(e.opts.Owner)}
-	tell := func(key lang.Key, args ...any) {
-		if err := e.opts.Chat.Notice(context.WithoutCancel(ctx), owner, p.Text(key, args...)); err != nil {
+	tell := func(text string) {
+		if err := e.opts.Chat.Notice(context.WithoutCancel(ctx), owner, text); err != nil {
 			e.log.Warn("tell the owner about a log-in", "agent", agent, "err", err)
 		}
 	}
@@ -286,13 +285,13 @@ func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
 		defer e.logins.Delete(orchestrator.AgentEnv{Agent: agent, Sandbox: in})
 		ctx, cancel := context.WithTimeout(e.life, loginWait)
 		defer cancel()
-		err := e.opts.Gateway.LogIn(ctx, in, agent, func(d cli.DeviceCode) { tell("turn.log-in", d.Agent.Name(), d.URL, d.Code) })
+		err := e.opts.Gateway.LogIn(ctx, in, agent, func(d cli.DeviceCode) { tell(p.Text("turn.log-in", d.Agent.Name(), d.URL, d.Code)) })
 		switch {
 		case err == nil:
-			tell("turn.logged-in", agent.Name())
+			tell(p.Text("turn.logged-in", agent.Name()))
 		case e.life.Err() == nil:
 			e.log.Warn("log an agent in", "agent", agent, "err", err)
-			tell("turn.not-logged-in", agent.Name(), cli.ShortLine(err.Error()))
+			tell(p.Text("turn.not-logged-in", agent.Name(), cli.ShortLine(err.Error())))
 		}
 	}()
 	return nil
