@@ -145,10 +145,25 @@ func (m *modelMenu) modelsView() tgapi.Page {
 		if model.Description != "" {
 			fmt.Fprintf(&b, "\n%s: %s", name, render.Cut(firstLineOf(model.Description), 120))
 		}
+		if known := factsText(m.lang, model); known != "" {
+			fmt.Fprintf(&b, "\n%s: %s", name, known)
+		}
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)}})
 	}
 	keyboard = append(keyboard, m.pager(m.page, m.pages())...)
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, m.foot())}
+}
+
+// factsText says how much a model reads and what it costs, as far as that is known.
+func factsText(p lang.Printer, m cli.Model) string {
+	var known []string
+	if m.Context > 0 {
+		known = append(known, p.Text("menu.model-context", p.Tokens(m.Context)))
+	}
+	if m.Price != (cli.Price{}) {
+		known = append(known, p.Text("menu.model-price", p.Cost(m.Price.Input), p.Cost(m.Price.Output)))
+	}
+	return strings.Join(known, ", ")
 }
 
 func (m *modelMenu) effortsView() tgapi.Page {

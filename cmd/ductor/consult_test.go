@@ -33,16 +33,23 @@ func TestAChatConsultsAModel(t *testing.T) {
 
 // A group is offered with what it takes, and begins with a button: the models answer, see what the others said, and one concludes.
 func TestAGroupAnswers(t *testing.T) {
-	town := newTown(t, func(cfg *config.Config) { cfg.Consult.Group = []string{"claude", "codex", "gemini"} })
+	town := newTown(t, func(cfg *config.Config) {
+		cfg.Consult.Group = []string{"claude", "codex", "gemini"}
+		cfg.Models = map[string]config.Alias{"mine": {Use: "claude", Context: 200_000, InputPrice: 5, OutputPrice: 25}}
+	})
 	town.say(`/group Which is it? [[text "It is this."]]`)
 	m := town.await("These models answer side by side: claude, codex, gemini. Then claude concludes.")
-	if !strings.Contains(m.Text, "1 round: 4 questions, about 6") {
+	if !strings.Contains(m.Text, "1 round: 4 questions, about 6") || !strings.Contains(m.Text, "That is about $0.2") || !strings.Contains(m.Text, "The price of 2 of them is not known here.") {
 		t.Errorf("the offer: %q", m.Text)
 	}
 	town.press("2 rounds")
 	town.await("2 rounds: 7 questions")
 	town.press("▶️ Begin")
 	town.await("⚖️ Conclusion of claude")
+	town.say("/model")
+	town.awaitButton("✓ claude")
+	town.press("✓ claude")
+	town.await("reads 200.0k tokens, $5.00 in, $25.00 out per million")
 	town.say(`/group Again? [[text "x"]]`)
 	town.awaitButton("▶️ Begin")
 	town.press("✖ Cancel")

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/cli/naming"
 	"ductor/internal/config"
+	"ductor/orchestrator"
 )
 
 // DoubtsOfModels says which models that a configuration names are none of those that its agents list. Of an agent that cannot be
@@ -57,5 +60,46 @@ func (a *App) checkModels(ctx context.Context) {
 	}
 	for _, doubt := range DoubtsOfModels(a.cfg, entries) {
 		a.Log.Warn("a model of the configuration", "doubt", doubt)
+	}
+}
+
+// knowing is a gateway whose menu has what the configuration says of models, where their agents do not say it.
+type knowing struct {
+	orchestrator.Gateway
+	models map[string]config.Alias
+}
+
+// Menu implements orchestrator.Gateway.
+func (k knowing) Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry {
+	entries := slices.Clone(k.Gateway.Menu(ctx, in))
+	for i := range entries {
+		e := &entries[i]
+		e.Models = slices.Clone(e.Models) // others read them too
+		for j := range e.Models {
+			for _, said := range k.models {
+				if means(said.Use, e.Models[j], e.Agent) {
+					learn(&e.Models[j], said)
+				}
+			}
+		}
+	}
+	return entries
+}
+
+// means says whether the use of an alias is a model of an agent.
+func means(use string, m cli.Model, agent cli.Agent) bool {
+	words := strings.Fields(strings.Replace(use, "/", " ", 1))
+	if len(words) == 0 || !strings.EqualFold(words[0], string(agent)) {
+		return false
+	}
+	return len(words) > 1 && (strings.EqualFold(words[1], string(m.ID)) || strings.EqualFold(words[1], m.Name)) || len(words) == 1 && m.Default
+}
+
+func learn(m *cli.Model, said config.Alias) {
+	if m.Context == 0 {
+		m.Context = int64(said.Context)
+	}
+	if m.Price == (cli.Price{}) {
+		m.Price = cli.Price{Input: said.InputPrice, Output: said.OutputPrice}
 	}
 }

@@ -20,10 +20,14 @@ func (a *App) openTracer() {
 	})
 }
 
-// gateway is the gateway to agents, traced if the configuration wants that.
+// gateway is the gateway to agents, with what the configuration knows of models, and traced if it wants that.
 func (a *App) gateway() orchestrator.Gateway {
-	if a.tracer == nil {
-		return a.watched(a.service)
+	var g orchestrator.Gateway = a.service
+	if len(a.cfg.Models) > 0 {
+		g = knowing{g, a.cfg.Models}
 	}
-	return a.watched(a.tracer.Wrap(a.service))
+	if a.tracer != nil {
+		g = a.tracer.Wrap(g)
+	}
+	return a.watched(g)
 }

@@ -242,6 +242,10 @@ type Role struct {
 // Alias is another name for a model.
 type Alias struct {
 	Use string `toml:"use"` // "claude/haiku", "codex high": what /model takes
+	// What is known of that model where its agent does not say; 0 is unknown.
+	Context     int     `toml:"context"`      // tokens that it reads
+	InputPrice  float64 `toml:"input_price"`  // of a million tokens, in dollars
+	OutputPrice float64 `toml:"output_price"` // likewise
 }
 
 // ShippedRoles are the names of the roles that there always are; package roles has their texts.

@@ -186,6 +186,9 @@ func (c *Config) checkModels(p *problems) {
 		if slices.Contains(c.Agents.names(), name) {
 			p.add(key, "an agent has this name")
 		}
+		if m := c.Models[name]; m.Context < 0 || m.InputPrice < 0 || m.OutputPrice < 0 {
+			p.add(key, "has a context or a price below 0")
+		}
 		words := strings.Fields(c.Models[name].Use)
 		if len(words) == 0 {
 			p.add(key+".use", "is empty; name an agent and a model, such as claude/haiku")

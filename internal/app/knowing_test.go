@@ -1,0 +1,39 @@
+package app
+
+import (
+	"context"
+	"testing"
+
+	"ductor/cli"
+	"ductor/internal/config"
+	"ductor/orchestrator"
+)
+
+type menu struct {
+	orchestrator.Gateway
+	entries []cli.MenuEntry
+}
+
+func (m menu) Menu(context.Context, cli.Sandbox) []cli.MenuEntry { return m.entries }
+
+// What the configuration says of a model counts where its agent says nothing, and changes nothing that others read.
+func TestTheConfigurationKnowsModels(t *testing.T) {
+	listed := []cli.MenuEntry{
+		{Agent: "claude", Models: []cli.Model{{ID: "opus"}, {ID: "haiku", Context: 7}}},
+		{Agent: "codex", Models: []cli.Model{{ID: "gpt"}, {ID: "mini", Default: true}}},
+	}
+	k := knowing{menu{entries: listed}, map[string]config.Alias{
+		"big": {Use: "claude/Opus high", Context: 200_000, InputPrice: 5, OutputPrice: 25}, "small": {Use: "claude haiku", Context: 9, InputPrice: 1},
+		"other": {Use: "codex", OutputPrice: 2},
+	}}
+	got := k.Menu(t.Context(), "")
+	if m := got[0].Models[0]; m.Context != 200_000 || m.Price != (cli.Price{Input: 5, Output: 25}) {
+		t.Errorf("%+v", m)
+	}
+	if m := got[0].Models[1]; m.Context != 7 || m.Price.Input != 1 {
+		t.Errorf("what the agent says does not count: %+v", m)
+	}
+	if got[1].Models[0].Price != (cli.Price{}) || got[1].Models[1].Price.Output != 2 || listed[0].Models[0].Context != 0 {
+		t.Errorf("%+v of %+v", got, listed)
+	}
+}
