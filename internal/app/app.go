@@ -19,6 +19,7 @@ import (
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/memory"
 	"ductor/internal/proctree"
 	"ductor/internal/runner"
 	"ductor/internal/store"
@@ -81,7 +82,8 @@ type beside struct {
 // ticks are what goes on as long as the app does.
 type ticks struct {
 	sync.WaitGroup
-	stop context.CancelFunc
+	stop    context.CancelFunc
+	started func() error // the start is over, which used more memory than what follows
 }
 
 // Options configure an App. Log and Scrub are required.
@@ -95,7 +97,7 @@ type Options struct {
 
 // Build constructs what ductor consists of, from the store up. Until Run, only the sender of cards runs.
 func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
-	a := &App{Options: opts, cfg: cfg}
+	a := &App{Options: opts, cfg: cfg, ticks: ticks{started: memory.Start()}}
 	defer func() {
 		if err != nil {
 			a.Close()
@@ -183,7 +185,13 @@ func (a *App) Run(ctx context.Context) error {
 		a.ticks.Go(func() { a.serveTools(ticking) })
 	}
 	a.service.Refresh()
-	a.ticks.Go(func() { a.logAgents(ticking); a.checkModels(ticking) })
+	a.ticks.Go(func() {
+		a.logAgents(ticking)
+		a.checkModels(ticking)
+		if err := a.ticks.started(); err != nil {
+			a.Log.Info("memory of the start is kept", "err", err)
+		}
+	})
 	if err := a.orchestrator.Recover(ctx); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"ductor/internal/memory"
 	"ductor/internal/proctree"
 )
 
@@ -57,6 +58,7 @@ func (a *agent) facts() facts {
 // keep does what time or the absence of a client demands, until there has been no agent for long or a signal ends the
 // runner.
 func (s *server) keep(signals <-chan os.Signal) {
+	var restedFrom time.Duration
 	for {
 		now := sinceBoot()
 		next := now + lookEvery
@@ -76,6 +78,7 @@ func (s *server) keep(signals <-chan os.Signal) {
 		if leave {
 			return
 		}
+		next = min(next, s.rest(now, &restedFrom))
 		timer := time.NewTimer(min(next, at) - now)
 		select {
 		case <-timer.C:
@@ -88,6 +91,25 @@ func (s *server) keep(signals <-chan os.Signal) {
 		}
 		timer.Stop()
 	}
+}
+
+// restAfter is how long there must be no agent until the runner gives memory back.
+const restAfter = 500 * time.Millisecond
+
+// rest gives memory back once in every time without an agent, and says when to ask again. The last such time began at from.
+func (s *server) rest(now time.Duration, from *time.Duration) time.Duration {
+	s.mu.Lock()
+	idleFrom, busy := s.idleFrom, len(s.runs)+len(s.starting) > 0
+	s.mu.Unlock()
+	if busy || idleFrom == *from {
+		return now + lookEvery
+	}
+	if at := idleFrom + restAfter; now < at {
+		return at
+	}
+	*from = idleFrom
+	_ = memory.Release() // what is kept does no harm
+	return now + lookEvery
 }
 
 // mayLeave says whether nothing has run for long, and lets nothing start then. Else it says when to ask again.

@@ -91,6 +91,7 @@ func (s *server) remove(a *agent) {
 	delete(s.runs, a.ID)
 	s.idleFrom = sinceBoot()
 	s.mu.Unlock()
+	s.wake()
 }
 
 // find gives a run. One that is being started is there when it is started.

@@ -1,0 +1,3 @@
+package sqlite
+
+import "C" // for malloc.c
