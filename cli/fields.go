@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Weight says how much a Field matters to the user who decides.
@@ -50,10 +51,10 @@ func (r Reading) Fields(input json.RawMessage) []Field {
 	return fields
 }
 
-var indices = regexp.MustCompile(`\[\d+\]`)
+var indices = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[\d+\]`) })
 
 func (r Reading) weigh(l Leaf) Weight {
-	name := indices.ReplaceAllString(l.Name, "")
+	name := indices().ReplaceAllString(l.Name, "")
 	words := strings.Split(name, ".")
 	switch usual, is := r.Usual[name]; {
 	case slices.Contains(directoryFields(), words[len(words)-1]):
@@ -179,11 +180,11 @@ func (w *leafWalk) inside(name string, open json.Delim) error {
 	return w.add(name, map[json.Delim]string{'{': "{}", '[': "[]"}[open], true)
 }
 
-var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var plainKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 func fieldName(of, key string) string {
 	switch {
-	case !plainKey.MatchString(key):
+	case !plainKey().MatchString(key):
 		return of + "[" + strconv.Quote(key) + "]"
 	case of == "":
 		return key

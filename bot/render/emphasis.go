@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"regexp"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -67,12 +68,12 @@ func adjustStars(d *parser.Delimiter, before, after rune) {
 	}
 }
 
-var dunder = regexp.MustCompile(`^__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__`)
+var dunder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__`) })
 
 // dunderName is the length of a name like __init__ at the start of line, 0 if there is none. It takes a part
 // of a path or an expression around it to tell a name from bold text.
 func dunderName(before rune, line []byte) int {
-	name := dunder.Find(line)
+	name := dunder().Find(line)
 	if name == nil || wordRune(before) {
 		return 0
 	}

@@ -5,13 +5,14 @@ import (
 	"html"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark/ast"
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/util"
 )
 
-var lineBreak = regexp.MustCompile(`(?i)^<br\s*/?>$`)
+var lineBreak = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^<br\s*/?>$`) })
 
 // inlines writes what is inside n.
 func (r *renderer) inlines(n ast.Node) {
@@ -94,7 +95,7 @@ func (r *renderer) html(n *ast.RawHTML) {
 		s := n.Segments.At(i)
 		b.Write(s.Value(r.source))
 	}
-	if lineBreak.MatchString(b.String()) {
+	if lineBreak().MatchString(b.String()) {
 		r.lineBreak()
 		return
 	}

@@ -3,6 +3,7 @@ package updates
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -14,12 +15,14 @@ type Command struct {
 }
 
 // commandForm is strict on purpose: "/usr/bin/env fails" is a prompt.
-var commandForm = regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
+var commandForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?:\s+|$)`)
+})
 
 // parseCommand reads a command. Text that only begins with a slash is none, nor is "//name", which is how
 // people send a line that begins with a slash to the agent.
 func parseCommand(text string) (Command, bool) {
-	m := commandForm.FindStringSubmatch(text)
+	m := commandForm().FindStringSubmatch(text)
 	if m == nil {
 		return Command{}, false
 	}

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -276,10 +277,10 @@ func describe(at, name, mime string, head []byte) orchestrator.Attachment {
 }
 
 // notOfMIME matches what no MIME type contains.
-var notOfMIME = regexp.MustCompile(`[^A-Za-z0-9/+._-]`)
+var notOfMIME = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9/+._-]`) })
 
 // cleanMIME keeps what a MIME type is made of, since the agent sees it.
-func cleanMIME(mime string) string { return notOfMIME.ReplaceAllString(mime, "") }
+func cleanMIME(mime string) string { return notOfMIME().ReplaceAllString(mime, "") }
 
 // headWriter keeps the first bytes of what is written to it.
 type headWriter struct {

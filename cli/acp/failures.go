@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -88,11 +89,11 @@ func kindOfWords(text string) cli.FailureKind {
 	return cli.UnknownFailure
 }
 
-var innerMessage = regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`)
+var innerMessage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`) })
 
 // ReasonOf is the sentence inside an error text, which may be the JSON of a model's API.
 func ReasonOf(text string) string {
-	if m := innerMessage.FindStringSubmatch(text); m != nil {
+	if m := innerMessage().FindStringSubmatch(text); m != nil {
 		if inner, err := strconv.Unquote(m[1]); err == nil && inner != "" {
 			text = inner
 		}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 )
@@ -20,10 +21,12 @@ func (q Quirks) of(name string) Quirks {
 	return q
 }
 
-var shellExitLine = regexp.MustCompile(`<shellId: \S+ completed with exit code (-?\d{1,9})>\s*$`)
+var shellExitLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`<shellId: \S+ completed with exit code (-?\d{1,9})>\s*$`)
+})
 
 // shellExit finds the exit code at the end of what Copilot says of a command.
-func shellExit(output string) (*int, string) { return cli.NumberIn(shellExitLine, output), "" }
+func shellExit(output string) (*int, string) { return cli.NumberIn(shellExitLine(), output), "" }
 
 // What an agent of Quirks.Notices says as text of its answer.
 const (
@@ -76,10 +79,10 @@ func (r *reporter) failed(used cli.Usage) (string, bool) {
 	return text, true
 }
 
-var codeInText = regexp.MustCompile(`^\d{3} |\(HTTP \d{3}\)`)
+var codeInText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{3} |\(HTTP \d{3}\)`) })
 
 // errorCode is the status of the model's API in an error text; 0 if it names none.
 func errorCode(text string) int {
-	code, _ := strconv.Atoi(strings.Trim(codeInText.FindString(text), " (HTP)")) // 0 where there are no digits
+	code, _ := strconv.Atoi(strings.Trim(codeInText().FindString(text), " (HTP)")) // 0 where there are no digits
 	return code
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 )
@@ -56,10 +57,10 @@ func oneOf(names, offered []string) string {
 	return ""
 }
 
-var notBare = regexp.MustCompile(`^.*[#/]|[^a-z0-9]+`)
+var notBare = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^.*[#/]|[^a-z0-9]+`) })
 
 // bareMode is the name of a mode without case, punctuation and what precedes it in an address.
-func bareMode(id string) string { return notBare.ReplaceAllString(strings.ToLower(id), "") }
+func bareMode(id string) string { return notBare().ReplaceAllString(strings.ToLower(id), "") }
 
 // setMode puts the session into the mode that a permission mode becomes.
 func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {

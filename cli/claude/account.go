@@ -35,7 +35,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	return a
 }
 
-var versionText = regexp.MustCompile(`\d+\.\d+\.\d+\S*`)
+var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+\.\d+\S*`) })
 
 // version is empty where the CLI does not say.
 func (p *Provider) version(ctx context.Context) string {
@@ -46,7 +46,7 @@ func (p *Provider) version(ctx context.Context) string {
 		p.opts.Logger.Warn("claude does not tell its version", "err", err)
 		return ""
 	}
-	return versionText.FindString(out)
+	return versionText().FindString(out)
 }
 
 // loginMethod says how Claude is logged in; empty for not at all.

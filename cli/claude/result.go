@@ -170,7 +170,9 @@ func byText(text string, t trouble) cli.FailureKind {
 }
 
 // forTerminal is advice for a user at a terminal.
-var forTerminal = regexp.MustCompile(` (?:Please r|R)un (?:--model|/model|/login)\b[^.]*\.`)
+var forTerminal = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(` (?:Please r|R)un (?:--model|/model|/login)\b[^.]*\.`)
+})
 
 // failureReason is Claude's own sentence.
 func failureReason(r resultFields) string {
@@ -186,7 +188,7 @@ func failureReason(r resultFields) string {
 			}
 		}
 	}
-	return cli.Shorten(forTerminal.ReplaceAllString(strings.TrimPrefix(text, "API Error: "), ""), 500)
+	return cli.Shorten(forTerminal().ReplaceAllString(strings.TrimPrefix(text, "API Error: "), ""), 500)
 }
 
 // exitFailure sharpens what is known about a process that ended without a result, by its last words.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -112,13 +113,13 @@ func resultText(content json.RawMessage) string {
 	return strings.Join(parts, "\n")
 }
 
-var exitLine = regexp.MustCompile(`^(?:Error: )?Exit code (\d{1,9})(?:\n|$)`)
+var exitLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:Error: )?Exit code (\d{1,9})(?:\n|$)`) })
 
 // exitCode is the exit code of a shell command: Claude says it in words when it is not 0. A command that
 // was refused, interrupted or sent to the background has none.
 func exitCode(failed bool, output string, structured json.RawMessage) *int {
 	if failed {
-		return cli.NumberIn(exitLine, output)
+		return cli.NumberIn(exitLine(), output)
 	}
 	var bash struct {
 		Interrupted bool   `json:"interrupted"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 )
@@ -66,7 +67,7 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 	var failed toolError
 	_ = json.Unmarshal(f.Result, &result) // absent where the tool failed
 	_ = json.Unmarshal(f.Error, &failed)
-	e.Output = shellTail.ReplaceAllString(result.Content, "")
+	e.Output = shellTail().ReplaceAllString(result.Content, "")
 	if f.Shell != nil {
 		e.ExitCode = f.Shell.ExitCode
 	}
@@ -84,7 +85,9 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 }
 
 // shellTail is what Copilot tells the model, and not people, at the end of a command's output.
-var shellTail = regexp.MustCompile(`\n?<shellId: [^<>]* completed with exit code -?\d+>\s*$`)
+var shellTail = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\n?<shellId: [^<>]* completed with exit code -?\d+>\s*$`)
+})
 
 // changes are what a file tool did. The diff is of the whole call, so it is shown where there is one file.
 func changes(f fields, dir string) []cli.FileChanged {

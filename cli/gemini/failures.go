@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -20,11 +21,11 @@ const (
 	exitUntrusted = 55
 )
 
-var apiCode = regexp.MustCompile(`"code"\s*:\s*(\d{3})\b`)
+var apiCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"code"\s*:\s*(\d{3})\b`) })
 
 // kindOf sorts what Gemini says of an error; the texts are those of version 0.61.
 func kindOf(code int, text string) cli.FailureKind {
-	if m := apiCode.FindStringSubmatch(text); m != nil {
+	if m := apiCode().FindStringSubmatch(text); m != nil {
 		inner, err := strconv.Atoi(m[1])
 		if err == nil {
 			code = inner

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -116,7 +117,7 @@ func (r *reader) rawLine() (line []byte, size int, err error) {
 }
 
 // lengthHeader is the end of a line that says how long the message behind it is.
-var lengthHeader = regexp.MustCompile(`(?i)content-length:[ \t]*(\d{1,18})\s*$`)
+var lengthHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)content-length:[ \t]*(\d{1,18})\s*$`) })
 
 // headed reads a header, and the message behind it; nil for one that is too long. What stands in one line with a header,
 // and before it, is the rest of a message that was torn, or garbage.
@@ -125,7 +126,7 @@ func (r *reader) headed() ([]byte, error) {
 	for {
 		line, _, err := r.rawLine()
 		text := bytes.TrimSpace(line)
-		header := lengthHeader.FindSubmatchIndex(text)
+		header := lengthHeader().FindSubmatchIndex(text)
 		switch {
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err

@@ -208,13 +208,13 @@ func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Re
 	return shellLine([]string{"cd", req.Dir}) + " && " + shellLine(words), nil
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`) })
 
 // shellLine writes words so that a shell reads them back.
 func shellLine(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {
-		if line[i] = w; !plainWord.MatchString(w) {
+		if line[i] = w; !plainWord().MatchString(w) {
 			line[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 	}

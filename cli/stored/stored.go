@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"sync"
 	"time"
 
 	"ductor/cli"
@@ -34,7 +35,7 @@ const (
 )
 
 // idShape keeps an id from being anything else in an argument or a path.
-var idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // List lists the sessions of agent in a directory, the newest first. env is the environment of the agent's processes, and launcher
 // where they start. read translates a line, which may be cut or no line of the agent's at all.
@@ -47,7 +48,7 @@ func List(ctx context.Context, agent cli.Agent, launcher cli.Launcher, env []str
 	known := map[cli.AgentSessionID]bool{} // a session may have several files
 	for _, f := range found {
 		s := cli.StoredSession{Agent: agent, Used: f.Used}
-		if merge(&s, f, read) && s.Dir == dir && s.First != "" && idShape.MatchString(string(s.ID)) && !known[s.ID] {
+		if merge(&s, f, read) && s.Dir == dir && s.First != "" && idShape().MatchString(string(s.ID)) && !known[s.ID] {
 			known[s.ID] = true
 			all = append(all, s)
 		}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ductor/cli"
@@ -55,7 +56,7 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 		return &f
 	}
 	exit := exitOf(p, wait)
-	stderr := lastBytes(strings.TrimSpace(terminalCodes.ReplaceAllString(p.StderrTail(), "")), stderrShown)
+	stderr := lastBytes(strings.TrimSpace(terminalCodes().ReplaceAllString(p.StderrTail(), "")), stderrShown)
 	f := &cli.Failure{Kind: cli.Crashed, Agent: agent, Code: exit.Code, Detail: stderr, Cause: readErr}
 	kind, reason := meaning(exit)
 	if fromOutside(exit) {
@@ -96,10 +97,10 @@ func killed(e cli.ExitStatus) bool {
 }
 
 // terminalCodes are the colours of a terminal.
-var terminalCodes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]")
+var terminalCodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]") })
 
 // warningLine is a line that says what is not as it should be, and no reason for an end.
-var warningLine = regexp.MustCompile(`(?i)^\W*(?:warn(?:ing)?\b|\S+ +warn\b)`)
+var warningLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\W*(?:warn(?:ing)?\b|\S+ +warn\b)`) })
 
 // meaning is what can be said of an end that was not the program's own doing; nothing of others.
 func meaning(e cli.ExitStatus) (cli.FailureKind, string) {
@@ -135,7 +136,7 @@ func exitOf(p cli.Process, limit time.Duration) cli.ExitStatus {
 func lastLine(s string) string {
 	lines := strings.Split(s, "\n")
 	for _, line := range slices.Backward(lines) {
-		if line = strings.TrimSpace(line); line != "" && !warningLine.MatchString(line) {
+		if line = strings.TrimSpace(line); line != "" && !warningLine().MatchString(line) {
 			return cli.Shorten(line, 300)
 		}
 	}

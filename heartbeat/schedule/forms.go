@@ -134,11 +134,11 @@ func match(p *regexp.Regexp, text string) map[string]string {
 	return found
 }
 
-var wantsTime = regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`)
+var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
 // leftOver says what is wrong with a sentence that matches a form up to its rest.
 func leftOver(f form, found map[string]string, rest string) error {
-	word := wantsTime.FindStringSubmatch(rest)
+	word := wantsTime().FindStringSubmatch(rest)
 	switch {
 	case f.timed && (rest == "" || rest == "at"):
 		return missing("say at what time")

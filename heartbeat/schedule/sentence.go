@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -63,7 +64,7 @@ func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error)
 		line = strings.ToLower(first) + " " + rest
 	}
 	plan, err := Parse(line, loc, now)
-	if err != nil && !cronLike.MatchString(line) {
+	if err != nil && !cronLike().MatchString(line) {
 		if line, err = readSentence(normalised(words), wallTime(now, loc)); err == nil {
 			plan, err = Parse(line, loc, now)
 		}
@@ -78,7 +79,9 @@ func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error)
 }
 
 // cronLike is a line that its reader means as a cron line.
-var cronLike = regexp.MustCompile(`^(?:@|CRON_TZ=|TZ=|[0-9*/,?-]+(?: [0-9*/,?-]+){4,5}$)`)
+var cronLike = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:@|CRON_TZ=|TZ=|[0-9*/,?-]+(?: [0-9*/,?-]+){4,5}$)`)
+})
 
 // normalised gives words in lower case, without commas after them.
 func normalised(words []string) string {

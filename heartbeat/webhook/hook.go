@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"sync"
 	"time"
 
 	"ductor/orchestrator"
@@ -61,7 +62,7 @@ const (
 )
 
 // hookName limits names to what is plain in URLs and ids.
-var hookName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`)
+var hookName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`) })
 
 // withDefaults sets empty fields to their defaults, and the fields of the job that every hook has.
 func (h Hook) withDefaults() Hook {
@@ -81,7 +82,7 @@ func (h Hook) withDefaults() Hook {
 // check returns what is wrong with a hook with defaults.
 func (h Hook) check() error {
 	switch {
-	case !hookName.MatchString(h.Name):
+	case !hookName().MatchString(h.Name):
 		return fmt.Errorf("a webhook has a name of at most 48 small letters, digits, - and _, not %q", h.Name)
 	case h.Auth != Bearer && h.Auth != GitHub && h.Auth != Stripe:
 		return fmt.Errorf("webhook %s: auth is \"bearer\", \"github\" or \"stripe\", not %q", h.Name, h.Auth)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // enabled says of every agent, by name, whether it is switched on.
@@ -45,7 +46,7 @@ func (a Agents) environments() map[string][]string {
 }
 
 // agentName is what an agent may be called: it is typed in /model and kept with its sessions.
-var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`)
+var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}$`) })
 
 func (c *Config) checkACP(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.ACP)) {
@@ -53,7 +54,7 @@ func (c *Config) checkACP(p *problems) {
 		switch {
 		case slices.Contains(ownAgents(), name):
 			p.add(key, "ductor knows an agent called %s already; choose another name", name)
-		case !agentName.MatchString(name):
+		case !agentName().MatchString(name):
 			p.add(key, "an agent's name is small letters, digits and dashes, such as goose")
 		}
 		if strings.TrimSpace(acp.Path) == "" {

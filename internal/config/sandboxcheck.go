@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,7 +18,7 @@ func (c *Config) checkSandbox(p *problems) {
 	dirs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Sandbox.Projects)) {
 		project, key := c.Sandbox.Projects[name], projectKey(name)
-		if !taskName.MatchString(name) {
+		if !taskName().MatchString(name) {
 			p.add(key, "a name is small letters, digits, - and _, at most 48")
 		}
 		if name == DefaultSandbox {
@@ -179,7 +180,9 @@ func takenTarget(target string) bool {
 }
 
 // secretName are variables that hold what must not be shown, by how they are called.
-var secretName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$`)
+var secretName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$`)
+})
 
 // sandboxDoubts warn of what is allowed but probably not meant.
 func (c *Config) sandboxDoubts() []string {
@@ -206,7 +209,7 @@ func (c *Config) sandboxDoubts() []string {
 			say(key+".cpus", "with %v of a processor an agent takes minutes to start", s.CPUs)
 		}
 		for _, entry := range s.Env {
-			if name, value, _ := strings.Cut(entry, "="); value != "" && secretName.MatchString(name) && !(own && slices.Contains(general.Env, entry)) {
+			if name, value, _ := strings.Cut(entry, "="); value != "" && secretName().MatchString(name) && !(own && slices.Contains(general.Env, entry)) {
 				say(key+".env", "%s looks like a secret, and this file like no place for one; put it into ductor's environment and name it in agents.….env", name)
 			}
 		}
@@ -240,7 +243,7 @@ func (s Sandbox) secrets() (all []string) {
 	}
 	for _, setting := range settings {
 		for _, entry := range setting.Env {
-			if name, value, _ := strings.Cut(entry, "="); len(value) >= 8 && secretName.MatchString(name) && !slices.Contains(all, value) {
+			if name, value, _ := strings.Cut(entry, "="); len(value) >= 8 && secretName().MatchString(name) && !slices.Contains(all, value) {
 				all = append(all, value)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -130,7 +131,7 @@ func defaultHeartbeat() Heartbeat {
 }
 
 // taskName is what a job or a webhook may be called: it stands in a URL, and in ids.
-var taskName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`)
+var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,47}$`) })
 
 func (c *Config) checkTasks(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Jobs)) {
@@ -199,7 +200,7 @@ func (c *Config) checkHooks(p *problems) {
 }
 
 func checkTaskName(p *problems, key, name string) {
-	if !taskName.MatchString(name) {
+	if !taskName().MatchString(name) {
 		p.add(key, "a name is small letters, digits, - and _, at most 48")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -24,11 +25,11 @@ func files() []string {
 		".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".envrc"}
 }
 
-var secretName = regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL`)
+var secretName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL`) })
 
 // isSecret says whether a variable holds a secret, by its name and what it looks like. Paths and addresses are none.
 func isSecret(name, value string) bool {
-	if !secretName.MatchString(name) || len(value) < leastValue || len(value) > mostValue {
+	if !secretName().MatchString(name) || len(value) < leastValue || len(value) > mostValue {
 		return false
 	}
 	address := strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://")
@@ -110,13 +111,15 @@ func ofFile(root *os.Root, name string) []string {
 	return parse(string(text))
 }
 
-var assignment = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*)$`)
+var assignment = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*)$`)
+})
 
 // parse finds the secrets in the text of a file of variables.
 func parse(text string) (all []string) {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
-		m := assignment.FindStringSubmatch(strings.TrimRight(lines[i], "\r"))
+		m := assignment().FindStringSubmatch(strings.TrimRight(lines[i], "\r"))
 		if m == nil {
 			continue
 		}

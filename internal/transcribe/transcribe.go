@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode"
@@ -199,11 +200,11 @@ func (t *Transcriber) request(ctx context.Context, file string) ([]byte, error) 
 }
 
 // escapes are the control sequences by which programs colour what they print.
-var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+var escapes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`) })
 
 // clean is a transcript without anything but text, or what is wrong with it.
 func clean(said []byte) (string, error) {
-	text := escapes.ReplaceAllString(string(said), "")
+	text := escapes().ReplaceAllString(string(said), "")
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
 		return "", errRubbish
 	}

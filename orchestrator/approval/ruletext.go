@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -87,7 +88,9 @@ func onlyFields(fields map[string]any, names ...string) bool {
 }
 
 // wrapped finds the command in what some agents start a shell with.
-var wrapped = regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']*)'|([A-Za-z0-9_./-]+))$`)
+var wrapped = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']*)'|([A-Za-z0-9_./-]+))$`)
+})
 
 // commandOf is the command that an approval is about, if it is about nothing else.
 func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
@@ -113,7 +116,7 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 	if !ok || strings.TrimSpace(command) == "" {
 		return "", false
 	}
-	if m := wrapped.FindStringSubmatch(command); m != nil {
+	if m := wrapped().FindStringSubmatch(command); m != nil {
 		command = m[1] + m[2]
 	}
 	return command, true

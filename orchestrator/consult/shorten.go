@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -23,7 +24,7 @@ type Shortener struct {
 	Logger *slog.Logger
 }
 
-var summaryBlock = regexp.MustCompile(`(?s)<SUMMARY>(.*?)</SUMMARY>`)
+var summaryBlock = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<SUMMARY>(.*?)</SUMMARY>`) })
 
 // Shorten gives a text of more than most characters in short, and says whether it did: its last <SUMMARY> block if it has one, else what
 // the model makes of it where at says, else its end.
@@ -31,7 +32,7 @@ func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, mos
 	if utf8.RuneCountInString(text) <= most {
 		return text, false
 	}
-	if blocks := summaryBlock.FindAllStringSubmatch(text, -1); len(blocks) > 0 {
+	if blocks := summaryBlock().FindAllStringSubmatch(text, -1); len(blocks) > 0 {
 		if block := strings.TrimSpace(blocks[len(blocks)-1][1]); block != "" {
 			return s.end(block, most), true
 		}

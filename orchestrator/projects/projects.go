@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"ductor/git"
 	"ductor/orchestrator"
@@ -192,11 +193,11 @@ func (b *Book) makeTreesDir(main string) error {
 	return errors.Join(err, ignore.Close())
 }
 
-var unplain = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var unplain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9._-]+`) })
 
 // folderOf names the folder of a branch; two branches never have one.
 func folderOf(branch string) string {
-	plain := strings.Trim(unplain.ReplaceAllString(branch, "-"), ".-")
+	plain := strings.Trim(unplain().ReplaceAllString(branch, "-"), ".-")
 	if plain == branch {
 		return branch
 	}

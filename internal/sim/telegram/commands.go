@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"sync"
 )
 
 // Command is an entry of the bot's menu.
@@ -19,7 +20,7 @@ func (s *Server) Menu(scope string) []Command {
 	return s.commands[scope+"/"]
 }
 
-var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,32}$`) })
 
 func (s *Server) setMyCommands(q *request) (any, *Error) {
 	var list []Command
@@ -33,7 +34,7 @@ func (s *Server) setMyCommands(q *request) (any, *Error) {
 		if len(list[i].Name) > 0 && list[i].Name[0] == '/' {
 			list[i].Name = list[i].Name[1:]
 		}
-		if !commandName.MatchString(list[i].Name) {
+		if !commandName().MatchString(list[i].Name) {
 			return nil, badRequest("BOT_COMMAND_INVALID")
 		}
 		if n := Units(list[i].Description); n < 1 || n > 256 {

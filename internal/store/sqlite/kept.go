@@ -113,11 +113,13 @@ func (t *Tx) ExecRow(row, query string, args ...any) (int64, error) {
 }
 
 // target finds the table that a statement changes.
-var target = regexp.MustCompile(`(?i)^\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)\s+(\w+)`)
+var target = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^\s*(?:INSERT(?:\s+OR\s+\w+)?\s+INTO|REPLACE\s+INTO|UPDATE(?:\s+OR\s+\w+)?|DELETE\s+FROM)\s+(\w+)`)
+})
 
 // changedBy is the table that a statement changes; empty for none.
 func changedBy(query string) string {
-	if m := target.FindStringSubmatch(query); m != nil {
+	if m := target().FindStringSubmatch(query); m != nil {
 		return strings.ToLower(m[1])
 	}
 	word, _, _ := strings.Cut(strings.TrimSpace(query), " ")
