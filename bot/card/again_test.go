@@ -116,6 +116,8 @@ func (s *stage) diesAfter(writes int) {
 	s.shelf.Mu.Lock()
 	s.shelf.DiesAt = s.shelf.Writes + writes
 	s.shelf.Mu.Unlock()
+	s.wall.Mu.Lock() // cards that run call it
+	defer s.wall.Mu.Unlock()
 	s.wall.Mishaps = func(string) bottest.Mishap {
 		if s.shelf.Dead() {
 			return bottest.NotSent

@@ -73,8 +73,8 @@ func TestEveryRowYieldsItsFigures(t *testing.T) {
 		t.Errorf("%d figures, want %d", len(r.Figures), i)
 	}
 	left, err := filepath.Glob(filepath.Join(b.scratch, "*"))
-	if err != nil || len(left) != 1 {
-		t.Errorf("only ductor may be left in the scratch directory: %q, %v", left, err)
+	if err != nil || len(left) != 2 {
+		t.Errorf("only ductor and its runner may be left in the scratch directory: %q, %v", left, err)
 	}
 }
 

@@ -101,8 +101,8 @@ func quoted(steps []orchestrator.GroupStep) string {
 	return b.String()
 }
 
-// What a question takes besides its text, in tokens: what an agent tells its model first, and the length of an answer. Measured with the
-// real agents these are 10,000 to 20,000 and some hundred.
+// What a question is taken to cost besides its text, in tokens: what an agent tells its model first, and the length of an answer. Both are
+// assumptions: agents differ, and none says so before it is asked.
 const (
 	usualStart  = 15_000
 	usualAnswer = 800
