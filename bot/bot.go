@@ -20,6 +20,7 @@ import (
 	"ductor/bot/tables"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
+	"ductor/bot/usage"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -57,6 +58,7 @@ type Options struct {
 	Group    []string                 // the models that answer /group; empty chooses some
 	Files    orchestrator.Files       // of projects; nil: none are sent
 	Changes  orchestrator.FileChanges // behind the buttons of receipts, /diff and /checkpoint; nil: there are none
+	Usage    usage.Store              // behind /usage and /audit
 
 	FileMarks bool // answers name files that are to be sent
 
@@ -241,7 +243,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, steps: b.opts.Steps, consults: b.opts.Consults,
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, steps: b.opts.Steps, usage: b.opts.Usage, owner: b.opts.Owner, consults: b.opts.Consults,
 			changes: b.opts.Changes, spool: b.spool,
 			tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
 		},

@@ -24,6 +24,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/transcript"
 	"ductor/bot/updates"
+	"ductor/bot/usage"
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -106,7 +107,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		return
 	}
 	switch act {
-	case actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actLogIn:
+	case actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actLogIn, actLift:
 		text, err = c.choose(ctx, p, chosen(act), cli.TurnID(what))
 	case actShow:
 		text, err = c.show(ctx, p, cli.TurnID(what))
@@ -128,8 +129,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, notices, err = c.ofTurn(ctx, p, act, what)
 	case sessions.Action:
 		text, notices, err = c.session(ctx, p, what)
-	case agent.Action:
-		text, err = c.ofAgent(ctx, p, what)
+	case agent.Action, usage.Action:
+		text, err = c.ofAgent(ctx, p, act, what)
 	case files.Action:
 		text, notices, err = c.file(ctx, p, what)
 	case tables.Action, silence.Action:
@@ -167,6 +168,8 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 		return c.lang.Text("bot.jobs-full")
 	case errors.Is(err, orchestrator.ErrBadChoice), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
 		return c.lang.Text("common.stale-button")
+	case errors.Is(err, orchestrator.ErrNotOwner):
+		return c.lang.Text("bot.not-owner")
 	case errors.Is(err, orchestrator.ErrNotListed):
 		return c.lang.Text("common.not-for-members")
 	case errors.Is(err, orchestrator.ErrStillOpen):
@@ -296,7 +299,19 @@ func (c *callbacks) file(ctx context.Context, p updates.Press, data string) (str
 	return render.Cut(a.Text, 190), a.Messages, nil
 }
 
-func (c *callbacks) ofAgent(ctx context.Context, p updates.Press, data string) (string, error) {
+func (c *callbacks) ofUsage(ctx context.Context, p updates.Press, data string) (string, error) {
+	page, err := c.usage.Press(ctx, p.By, data)
+	if err == nil && page.Text == "" {
+		return c.lang.Text("common.stale-button"), nil
+	}
+	c.edit(p, page)
+	return "", err
+}
+
+func (c *callbacks) ofAgent(ctx context.Context, p updates.Press, act, data string) (string, error) {
+	if act == usage.Action {
+		return c.ofUsage(ctx, p, data)
+	}
 	a, err := c.agent.Press(ctx, p.By, data)
 	c.edit(p, a.Page)
 	return a.Text, err

@@ -48,6 +48,8 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"context", p.Text("bot.menu-context")},
 		{"compact", p.Text("bot.menu-compact")},
 		{"cmd", p.Text("bot.menu-cmd")},
+		{"usage", p.Text("bot.menu-usage")},
+		{"audit", p.Text("bot.menu-audit")},
 		{"permissions", p.Text("bot.menu-permissions")},
 		{"role", p.Text("bot.menu-role")},
 		{"queue", p.Text("bot.menu-queue")},
@@ -88,6 +90,10 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.menus.Effort), true
 	case "context":
 		return c.page(c.agent.Context), true
+	case "usage":
+		return c.page(c.usage.Usage), true
+	case "audit":
+		return c.page(c.usage.Audit), true
 	case "compact", "cmd":
 		return c.ofAgent, true
 	case "permissions":

@@ -21,6 +21,7 @@ const (
 	actHandOff = "g"
 	actDrop    = "d"
 	actLogIn   = "li"
+	actLift    = "lb"
 )
 
 // perRow is how many buttons of an offer share a row.
@@ -53,6 +54,8 @@ func (b turnButtons) choice(turn cli.TurnID, what orchestrator.Action, r orchest
 		return turnButton(p.Text("bot.hand-off", render.AgentName(p, r.Other)), actHandOff, turn)
 	case orchestrator.ActionLogIn:
 		return turnButton(p.Text("bot.log-in"), actLogIn, turn)
+	case orchestrator.ActionLift:
+		return turnButton(p.Text("bot.lift"), actLift, turn)
 	case orchestrator.ActionDrop:
 		return turnButton(p.Text("common.cancel"), actDrop, turn)
 	}
@@ -93,7 +96,7 @@ func chosen(act string) orchestrator.Action {
 	return map[string]orchestrator.Action{
 		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,
 		actCompact: orchestrator.ActionCompact, actLater: orchestrator.ActionLater, actHandOff: orchestrator.ActionHandOff,
-		actDrop: orchestrator.ActionDrop, actLogIn: orchestrator.ActionLogIn,
+		actDrop: orchestrator.ActionDrop, actLogIn: orchestrator.ActionLogIn, actLift: orchestrator.ActionLift,
 	}[act]
 }
 

@@ -11,6 +11,7 @@ import (
 	"ductor/bot/project"
 	"ductor/bot/sessions"
 	"ductor/bot/tables"
+	"ductor/bot/usage"
 	"ductor/orchestrator"
 )
 
@@ -24,6 +25,8 @@ type books struct {
 	changes  orchestrator.FileChanges // nil: nothing is kept of changes
 	spool    *message.Spool           // of pictures; nil: there are none
 	tables   *tables.Screen
+	usage    usage.Store
+	owner    orchestrator.PersonID // 0 for none
 	consults orchestrator.Consults
 }
 
@@ -36,5 +39,6 @@ type pages struct {
 	projects *project.Screen
 	agent    *agent.Screen
 	changes  *changes.Screen
+	usage    *usage.Screen
 	consults *consult.Screen
 }

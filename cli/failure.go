@@ -26,6 +26,7 @@ const (
 	ContextFull    FailureKind = "context-full" // the conversation is longer than the model reads
 	NetworkDown    FailureKind = "network"
 	UnknownModel   FailureKind = "unknown-model"
+	OverBudget     FailureKind = "budget"      // a budget is spent; Reason says which
 	LimitOfTurn    FailureKind = "turn-limit"  // max turns or budget reached
 	Refused        FailureKind = "refused"     // the request itself is refused: by the model, or as invalid
 	NoSandbox      FailureKind = "sandbox"     // the sandbox cannot be had or was lost; Reason says what helps
@@ -153,6 +154,8 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 		return p.Text("failure.refused", agent)
 	case NoDirectory:
 		return p.Text("failure.no-directory")
+	case OverBudget:
+		return p.Text("failure.over-budget")
 	}
 	return p.Text("failure.unknown", agent)
 }
@@ -178,6 +181,8 @@ func (f *Failure) help() lang.Key {
 		return "failure.no-sandbox-help"
 	case NoDirectory:
 		return "failure.no-directory-help"
+	case OverBudget:
+		return "failure.over-budget-help"
 	}
 	return ""
 }

@@ -87,6 +87,7 @@ type Request struct {
 	Tools     ToolList
 	Servers   []ToolServer
 
+	Budget  float64       // US dollars that the turn may cost, for agents that hold to it; 0 is no limit
 	Timeout time.Duration // wall time at most; 0 is the service's limit
 	Began   time.Time     // when a turn that is resumed began; zero for one that begins now
 

@@ -127,7 +127,7 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 		Prompt: orchestrator.Prompt{Conversation: j.Conversation, Person: j.Person, Text: r.Prompt, Rights: j.Rights},
 		Wants: orchestrator.Wants{
 			Agent: j.Agent, Model: j.Model, Effort: j.Effort, Dir: j.Dir, Sandbox: j.Sandbox, Timeout: j.Timeout,
-			Silence: j.OKWord, Title: s.title(j, r),
+			Silence: j.OKWord, Title: s.title(j, r), Purpose: orchestrator.Purpose{Job: j.ID},
 		},
 	}
 	if j.Session == orchestrator.OwnSession {

@@ -28,6 +28,7 @@ var (
 	ErrBadChoice         = errors.New("that cannot be chosen here")
 	ErrNoRule            = errors.New("there is no such rule")
 	ErrNotListed         = errors.New("only a listed user may do this")
+	ErrNotOwner          = errors.New("only an owner may do this")
 	ErrNotWaiting        = errors.New("that prompt no longer waits")
 	ErrCannotSteer       = errors.New("the agent takes no message while it works, so it runs in its turn")
 	ErrSteerUnknown      = errors.New("it is unknown whether the agent got it")

@@ -43,7 +43,13 @@ type Wants struct {
 	Known string
 	Title string // the first line of its card; empty for none
 	Card  CardStyle
-	Task  cli.Task // what the prompt is to the agent
+	Purpose
+}
+
+// Purpose is what a turn is for.
+type Purpose struct {
+	Task cli.Task // what the prompt is to the agent
+	Job  JobID    // that it is a run of; empty for none
 }
 
 // CardStyle is how the card of a turn looks.

@@ -20,6 +20,7 @@ const (
 	ActionLater   Action = "later"   // at Recovery.At, as a job that runs once
 	ActionHandOff Action = "handoff" // by Recovery.Other, which goes on in the session
 	ActionLogIn   Action = "log-in"  // nothing: Recovery.Who is logged in, by a code that the owner gets
+	ActionLift    Action = "lift"    // in the same session, after the owner lifted all budgets for today
 	ActionDrop    Action = "drop"    // nothing: the buttons disappear
 )
 
@@ -77,6 +78,8 @@ func RemedyOf(kind cli.FailureKind) Remedy {
 		return Remedy{AutomaticSubstitute, []Action{ActionHandOff, ActionAgain}}
 	case cli.NotLoggedIn:
 		return Remedy{AutomaticSubstitute, []Action{ActionLogIn, ActionHandOff, ActionAgain}}
+	case cli.OverBudget:
+		return Remedy{AutomaticNothing, []Action{ActionLift, ActionAgain}}
 	case cli.ContextFull:
 		return Remedy{AutomaticNothing, []Action{ActionCompact, ActionSummary}}
 	case cli.ResumeFailed:

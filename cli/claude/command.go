@@ -2,6 +2,7 @@ package claude
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"ductor/cli"
@@ -41,6 +42,9 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	args = append(args, toolFlags(req)...)
 	for _, dir := range req.AddDirs {
 		args = add(args, "--add-dir", dir)
+	}
+	if req.Budget > 0 && f != formatLive { // a live process counts more than one turn
+		args = add(args, "--max-budget-usd", strconv.FormatFloat(max(req.Budget, 0.01), 'f', 2, 64))
 	}
 	args = add(args, "--mcp-config", serverConfig(req.Servers))
 	return append(args, req.ExtraArgs...), nil

@@ -131,6 +131,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID})
 	served.Projects, served.Steps, served.Sessions = repos, steps.Reader{Store: a.db}, book
+	served.Usage = a.db
 	if a.bot, err = bot.New(ctx, served); err != nil {
 		return nil, err
 	}

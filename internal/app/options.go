@@ -29,6 +29,7 @@ import (
 	"ductor/orchestrator/files"
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
+	"ductor/orchestrator/spending"
 )
 
 func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.Scrubber, transport http.RoundTripper) bot.Options {
@@ -175,7 +176,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 
 		Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long,
 		QuietHour: quietHour(cfg),
-		QueueMax:  cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
+		Budgets:   a.budgets(), QueueMax: cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
 		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		OnFailure: conversation.OnFailure{
@@ -202,8 +203,21 @@ func quietHour(cfg config.Config) func(at time.Time) bool {
 	}
 }
 
+// budgets are those of the configuration. The owner lifts them.
+func (a *App) budgets() *spending.Budgets {
+	b := a.cfg.Budget
+	o := spending.Options{
+		Store: a.db, All: spending.Limits{Day: b.Day, Month: b.Month}, User: spending.Limits{Day: b.UserDay, Month: b.UserMonth},
+		Job: spending.Limits{Day: b.JobDay, Month: b.JobMonth}, Now: time.Now, Logger: a.Log,
+	}
+	if owners := userIDs(a.cfg.Telegram.AllowedUsers); len(owners) > 0 {
+		o.Owners = owners[:1]
+	}
+	return spending.New(o)
+}
+
 func (a *App) side() side.Client {
-	return side.Client{Gateway: a.gateway(), NewID: newID, Secrets: a.secretsOf}
+	return side.Client{Gateway: a.gateway(), NewID: newID, Secrets: a.secretsOf, Budgets: a.budgets()}
 }
 
 // summaryModel is the model that summarizes; the zero value if none is configured.

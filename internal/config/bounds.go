@@ -93,6 +93,12 @@ func (c *Config) checkNumbers(p *problems) {
 		{"rate.private_per_second", c.Rate.PrivatePerSecond, 100},
 		{"rate.group_per_minute", c.Rate.GroupPerMinute, 6000},
 		{"rate.overall_per_second", c.Rate.OverallPerSecond, 1000},
+		{"budget.day", c.Budget.Day, 1e6},
+		{"budget.month", c.Budget.Month, 1e6},
+		{"budget.user_day", c.Budget.UserDay, 1e6},
+		{"budget.user_month", c.Budget.UserMonth, 1e6},
+		{"budget.job_day", c.Budget.JobDay, 1e6},
+		{"budget.job_month", c.Budget.JobMonth, 1e6},
 	} {
 		// Written so that a number that is none fails too.
 		if n.value != 0 && !(n.value >= 0.01 && n.value <= n.top) {

@@ -17,6 +17,7 @@ type Config struct {
 	Queue       Queue            `toml:"queue"`
 	Sessions    Sessions         `toml:"sessions"`
 	Recovery    Recovery         `toml:"recovery"`
+	Budget      Budget           `toml:"budget"`
 	Agents      Agents           `toml:"agents"`
 	Permissions Permissions      `toml:"permissions"`
 	MCP         MCP              `toml:"mcp"`
@@ -104,6 +105,16 @@ type Recovery struct {
 	Retries     int           `toml:"retries"`      // of a turn whose model is overloaded
 	RetryAfter  time.Duration `toml:"retry_after"`  // the pause before the first; it doubles
 	Failures    int           `toml:"failures"`     // turns that an agent fails in a row before it is left alone for a while; 0 for never
+}
+
+// Budget is what may be spent, in US dollars; 0 is no limit.
+type Budget struct {
+	Day       float64 `toml:"day"`
+	Month     float64 `toml:"month"`
+	UserDay   float64 `toml:"user_day"` // of each user
+	UserMonth float64 `toml:"user_month"`
+	JobDay    float64 `toml:"job_day"` // of each job
+	JobMonth  float64 `toml:"job_month"`
 }
 
 // Agents is which agents there are and how long they may take.

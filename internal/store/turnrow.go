@@ -255,6 +255,7 @@ type wantsRow struct {
 	Quote   bool   `json:"quote,omitempty"`
 	Think   string `json:"think,omitempty"`
 	Task    string `json:"task,omitempty"`
+	Job     string `json:"job,omitempty"`
 }
 
 // encodeWants gives JSON, and nothing for a turn that wants nothing.
@@ -264,7 +265,7 @@ func encodeWants(w orchestrator.Wants) (string, error) {
 	}
 	text, err := json.Marshal(wantsRow{Own: w.Own, Agent: string(w.Agent), Model: string(w.Model), Effort: string(w.Effort),
 		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence, Sandbox: w.Sandbox,
-		Known: w.Known, Title: w.Title, Then: w.Card.Then, Quote: w.Card.Quote, Think: string(w.Card.Think), Task: string(w.Task)})
+		Known: w.Known, Title: w.Title, Then: w.Card.Then, Quote: w.Card.Quote, Think: string(w.Card.Think), Task: string(w.Task), Job: string(w.Job)})
 	if err != nil {
 		return "", fmt.Errorf("encode what a turn wants: %w", err)
 	}
@@ -278,5 +279,5 @@ func decodeWants(text string) (orchestrator.Wants, error) {
 	}
 	return orchestrator.Wants{Own: row.Own, Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model),
 		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence, Sandbox: row.Sandbox,
-		Known: row.Known, Title: row.Title, Card: orchestrator.CardStyle{Then: row.Then, Quote: row.Quote, Think: orchestrator.ThinkMode(row.Think)}, Task: cli.Task(row.Task)}, nil
+		Known: row.Known, Title: row.Title, Card: orchestrator.CardStyle{Then: row.Then, Quote: row.Quote, Think: orchestrator.ThinkMode(row.Think)}, Purpose: orchestrator.Purpose{Task: cli.Task(row.Task), Job: orchestrator.JobID(row.Job)}}, nil
 }

@@ -184,6 +184,9 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 		if errors.Is(err, sql.ErrNoRows) {
 			return t.whyNot(id, "running")
 		}
+		if err == nil {
+			err = t.countTurn(id, ended, o)
+		}
 		if err != nil || session == "" {
 			return err
 		}

@@ -38,6 +38,8 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		e.opts.Gateway.Release(by.Conversation.Key())
 		// With the turn: a second press must not take away what the turn of the first has begun.
 		return e.repeat(ctx, t, wants, by, t.AgentEnv())
+	case orchestrator.ActionLift:
+		return e.liftBudgets(ctx, t, wants, by)
 	case orchestrator.ActionCompact:
 		return e.compactFirst(ctx, t, wants, by)
 	case orchestrator.ActionLogIn:

@@ -9,13 +9,14 @@ import (
 	"ductor/cli"
 	"ductor/orchestrator"
 	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/spending"
 )
 
 // Compact has the agent of a conversation shorten its context, in a turn of its own. hint says what to keep and may be empty. An
 // agent that does not do that gets a new session, which is told the history in short.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
-	return e.enqueue(ctx, orchestrator.Turn{Prompt: p, Wants: orchestrator.Wants{Task: cli.TaskCompact, Title: e.opts.Lang.Text("turn.compact-title")}})
+	return e.enqueue(ctx, orchestrator.Turn{Prompt: p, Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCompact}, Title: e.opts.Lang.Text("turn.compact-title")}})
 }
 
 // isCompaction says whether a turn only shortened a context: nothing was said in it.
@@ -146,7 +147,7 @@ func (e *Engine) AgentCommands(ctx context.Context, in orchestrator.Conversation
 
 // RunCommand has the agent of a conversation do one of its own commands, in a turn of its own.
 func (e *Engine) RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
-	return e.enqueue(ctx, orchestrator.Turn{Prompt: p, Wants: orchestrator.Wants{Task: cli.TaskCommand}})
+	return e.enqueue(ctx, orchestrator.Turn{Prompt: p, Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}})
 }
 
 // atHand is the agent that a conversation talks to: the one whose turn runs, or that of its next turn.
@@ -159,4 +160,40 @@ func (e *Engine) atHand(ctx context.Context, in orchestrator.ConversationID) (cl
 		return who, req, now.ID, nil
 	}
 	return who, req, "", nil
+}
+
+// spender is who a turn is counted for.
+func spender(t orchestrator.Turn) spending.Spender {
+	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
+}
+
+// withinBudget is what a turn may cost, 0 where nothing limits it; a *cli.Failure if a budget is spent.
+func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
+	if e.opts.Budgets == nil {
+		return 0, nil
+	}
+	return e.opts.Budgets.Left(ctx, spender(t))
+}
+
+// liftBudgets has an owner lift all budgets for today, and runs the prompt of a turn once more.
+func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) (orchestrator.Receipt, error) {
+	if e.opts.Budgets == nil {
+		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
+	}
+	if err := e.opts.Budgets.Lift(ctx, by.Person); err != nil {
+		return orchestrator.Receipt{}, err
+	}
+	return e.repeat(ctx, t, wants, by)
+}
+
+// warnOfBudgets tells a chat, once in each period, that most of a budget is spent.
+func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
+	if e.opts.Budgets == nil {
+		return
+	}
+	for _, text := range e.opts.Budgets.Warnings(ctx, spender(t)) {
+		if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, text); err != nil {
+			e.log.Error("warn of a budget", "chat", t.Prompt.Conversation.Chat, "err", err)
+		}
+	}
 }

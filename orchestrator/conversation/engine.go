@@ -16,6 +16,7 @@ import (
 	"ductor/orchestrator/approval"
 	"ductor/orchestrator/circuit"
 	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/spending"
 )
 
 // Options configure an Engine. Store, Gateway and Chat are required.
@@ -52,6 +53,8 @@ type Options struct {
 	Settings  orchestrator.Settings   // for conversations that chose none
 	LongTurn  time.Duration           // a turn that takes longer ends with a message that notifies; a minute when 0
 	QuietHour func(at time.Time) bool // then that message makes no sound; nil: there are none
+
+	Budgets *spending.Budgets // nil: there are none
 
 	QueueMax      int                 // turns waiting per conversation
 	HandoffTokens int                 // of history for an agent that joins a session, at most; 0 is none

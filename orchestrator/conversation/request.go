@@ -33,6 +33,10 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 	if left != "" {
 		return e.prepareLeft(ctx, conv, *t)
 	}
+	budget, err := e.withinBudget(ctx, *t)
+	if err != nil {
+		return asking{}, err
+	}
 	session, err := e.sessionFor(ctx, c, conv, *t)
 	if err != nil {
 		return asking{}, err
@@ -54,6 +58,7 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 	}
 	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, e.now(), orchestrator.TurnRunning
 	req, err := e.request(ctx, conv, session, *t, who)
+	req.Budget = budget
 	return asking{req: req, session: session, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead}, err
 }
 

@@ -131,6 +131,7 @@ func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.T
 	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
 		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
 	c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
+	e.warnOfBudgets(ctx, t)
 }
 
 // askOnce asks the agent of a turn, and says whether the turn has begun.

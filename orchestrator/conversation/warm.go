@@ -53,6 +53,9 @@ func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.
 // Background shows what an agent said between two turns of ours, such as when a background command ended.
 func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	id, err := orchestrator.ParseKey(key)
+	if err == nil && e.opts.Budgets != nil {
+		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude", Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
+	}
 	if err != nil || r.Text == "" && r.Task == "" || !e.open() {
 		return
 	}

@@ -1,6 +1,7 @@
 package side
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
+	"ductor/orchestrator/spending"
 )
 
 // Gateway runs turns of agents. orchestrator.Gateway has more of it.
@@ -22,6 +24,8 @@ type Gateway interface {
 type Client struct {
 	Gateway Gateway
 	NewID   func() string
+	// Budgets are those that the questions count in, which are not put once one is spent; nil for none.
+	Budgets *spending.Budgets
 	Secrets func(dir string) *secrets.Set // what agents that work in a directory must not have shown or stored; nil for nothing
 }
 
@@ -52,6 +56,15 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 	defer cancel(nil)
 	limited, stop := context.WithTimeoutCause(ctx, q.Wait, ErrTooLate)
 	defer stop()
+	who := spending.Spender{}
+	if at.ChatID > 0 { // a private chat has the number of its user
+		who.Person = orchestrator.PersonID(at.ChatID)
+	}
+	if a.Budgets != nil {
+		if _, err := a.Budgets.Left(ctx, who); err != nil {
+			return cli.Result{}, err
+		}
+	}
 	size := 0
 	at.Turn, at.Conversation = cli.TurnID(a.NewID()), cli.Conversation("side/"+a.NewID())
 	defer a.Gateway.Release(at.Conversation)
@@ -62,6 +75,10 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 			}
 		}
 	})
+	if a.Budgets != nil {
+		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn), Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
+			Agent: q.Model.Agent, Model: cmp.Or(result.Model, q.Model.Model), Usage: result.Usage, CostUSD: result.CostUSD, Took: result.Duration})
+	}
 	if a.Secrets != nil {
 		result, _ = secrets.Clean(a.Secrets(at.Dir), result)
 	}

@@ -1,0 +1,306 @@
+// Package usage is the screens of /usage and /audit: what turns used and cost, and what was decided or ran without asking.
+package usage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Action is the action of the buttons of this screen. They say what to show, so they work after a restart.
+const Action = "us"
+
+// Store is what the screen reads. internal/store implements it.
+type Store interface {
+	Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error)
+	AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error)
+}
+
+// Screen shows them. Safe for concurrent use.
+type Screen struct {
+	Store Store
+	Owner orchestrator.PersonID // sees all conversations; others see those they ask in
+	Now   func() time.Time
+	Lang  lang.Printer
+}
+
+// period is how far back is looked.
+type period string
+
+// The periods.
+const (
+	today period = "d"
+	week  period = "w"
+	month period = "m"
+	year  period = "y"
+)
+
+// Usage answers "/usage": this week by day, or as the words say.
+func (s *Screen) Usage(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	p, group := week, orchestrator.UsageByDay
+	for _, word := range strings.Fields(strings.ToLower(args)) {
+		for _, g := range orchestrator.UsageGroups() {
+			if word == string(g) {
+				group = g
+			}
+		}
+		for name, one := range map[string]period{"today": today, "week": week, "month": month, "year": year} {
+			if word == name {
+				p = one
+			}
+		}
+	}
+	return s.table(ctx, by, p, group)
+}
+
+// since is when a period began.
+func (s *Screen) since(p period) time.Time {
+	now := s.Now().Local()
+	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	switch p {
+	case today:
+		return day
+	case month:
+		return day.AddDate(0, 0, -29)
+	case year:
+		return day.AddDate(-1, 0, 1)
+	}
+	return day.AddDate(0, 0, -6)
+}
+
+// rowsMost is how many lines a table has.
+const rowsMost = 30
+
+// barWidth is how many characters the longest bar has.
+const barWidth = 10
+
+func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, group orchestrator.UsageGroup) (tgapi.Page, error) {
+	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
+	if s.Owner == 0 || by.Person != s.Owner {
+		q.In = by.Conversation
+	}
+	rows, err := s.Store.Usage(ctx, q)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	head := s.Lang.Text("usage.title", s.periodName(p), s.groupName(group))
+	if q.In != (orchestrator.ConversationID{}) {
+		head += "\n" + s.Lang.Text("usage.here-only")
+	}
+	lines := []string{head, ""}
+	if len(rows) == 0 {
+		lines = append(lines, s.Lang.Text("usage.nothing"))
+	}
+	var total orchestrator.UsageRow
+	for _, r := range rows {
+		total.Turns, total.Tokens, total.CostUSD, total.Took = total.Turns+r.Turns, total.Tokens+r.Tokens, total.CostUSD+r.CostUSD, total.Took+r.Took
+	}
+	share := shareOf(rows)
+	shown := rows
+	if group == orchestrator.UsageByDay { // the newest are wanted
+		shown = rows[max(len(rows)-rowsMost, 0):]
+	} else {
+		shown = rows[:min(len(rows), rowsMost)]
+	}
+	for _, r := range shown {
+		bar := strings.Repeat("▇", max(int(share(r)*barWidth+0.5), 1))
+		lines = append(lines, bar+" "+s.name(r.Name, group), "    "+s.counts(r))
+	}
+	if rest := len(rows) - len(shown); rest > 0 {
+		lines = append(lines, s.Lang.Text("usage.more", rest))
+	}
+	if len(rows) > 1 {
+		lines = append(lines, "", s.Lang.Text("usage.total", s.counts(total)))
+	}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: s.buttons(p, group)}, nil
+}
+
+// shareOf compares a row with the highest: by cost, or by tokens where agents do not say what they cost.
+func shareOf(rows []orchestrator.UsageRow) func(orchestrator.UsageRow) float64 {
+	var cost, tokens float64
+	for _, r := range rows {
+		cost, tokens = max(cost, r.CostUSD), max(tokens, float64(r.Tokens))
+	}
+	return func(r orchestrator.UsageRow) float64 {
+		switch {
+		case cost > 0:
+			return r.CostUSD / cost
+		case tokens > 0:
+			return float64(r.Tokens) / tokens
+		}
+		return 0
+	}
+}
+
+// counts is "3 turns, $0.42, 12k tokens, 4 min".
+func (s *Screen) counts(r orchestrator.UsageRow) string {
+	parts := []string{s.Lang.Text("usage.turns", r.Turns)}
+	if r.CostUSD > 0 {
+		parts = append(parts, s.Lang.Cost(r.CostUSD))
+	}
+	if r.Tokens > 0 {
+		parts = append(parts, s.Lang.Tokens(r.Tokens))
+	}
+	return strings.Join(append(parts, s.Lang.Rounded(r.Took)), ", ")
+}
+
+func (s *Screen) name(name string, group orchestrator.UsageGroup) string {
+	switch {
+	case name == "", group == orchestrator.UsageByPerson && name == "0":
+		return s.Lang.Text("usage.no-user")
+	case group == orchestrator.UsageByDay:
+		if day, err := time.ParseInLocation(time.DateOnly, name, time.Local); err == nil {
+			return day.Format("Mon 2 Jan")
+		}
+	case group == orchestrator.UsageByConversation:
+		return s.Lang.Text("usage.chat", name)
+	case group == orchestrator.UsageByPerson:
+		return s.Lang.Text("usage.user", name)
+	}
+	return render.ShortenPlain(render.OneLine(name), 60)
+}
+
+func (s *Screen) periodName(p period) string {
+	switch p {
+	case today:
+		return s.Lang.Text("usage.today")
+	case month:
+		return s.Lang.Text("usage.month")
+	case year:
+		return s.Lang.Text("usage.year")
+	}
+	return s.Lang.Text("usage.week")
+}
+
+func (s *Screen) groupName(g orchestrator.UsageGroup) string {
+	switch g {
+	case orchestrator.UsageByAgent:
+		return s.Lang.Text("usage.by-agent")
+	case orchestrator.UsageByModel:
+		return s.Lang.Text("usage.by-model")
+	case orchestrator.UsageByConversation:
+		return s.Lang.Text("usage.by-conversation")
+	case orchestrator.UsageByPerson:
+		return s.Lang.Text("usage.by-user")
+	}
+	return s.Lang.Text("usage.by-day")
+}
+
+// buttons choose the period and the group.
+func (s *Screen) buttons(p period, group orchestrator.UsageGroup) tgapi.Keyboard {
+	var periods []tgapi.Button
+	for _, one := range []period{today, week, month, year} {
+		periods = append(periods, button(render.Marked(s.periodName(one), one == p), string(one)+":"+string(group)))
+	}
+	keyboard := tgapi.Keyboard{periods, nil, nil}
+	for i, g := range orchestrator.UsageGroups() {
+		row := 1 + i/3
+		keyboard[row] = append(keyboard[row], button(render.Marked(s.groupName(g), g == group), string(p)+":"+string(g)))
+	}
+	return keyboard
+}
+
+func button(text, what string) tgapi.Button {
+	data, _ := tgapi.ButtonData(Action, what)
+	return tgapi.Button{Text: text, Data: data}
+}
+
+// auditPage begins the data of a button that leads to a page of the audit.
+const auditPage = "a"
+
+// Press acts on a button. data is the button's data without the action. Without a page the button is stale.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Page, error) {
+	what, arg, _ := strings.Cut(data, ":")
+	if page, ok := tgapi.ButtonNumber(arg); ok && what == auditPage {
+		return s.audit(ctx, by, page)
+	}
+	for _, g := range orchestrator.UsageGroups() {
+		for _, p := range []period{today, week, month, year} {
+			if what == string(p) && arg == string(g) {
+				return s.table(ctx, by, p, g)
+			}
+		}
+	}
+	return tgapi.Page{}, nil
+}
+
+// What the audit shows.
+const (
+	auditBack = 30 * 24 * time.Hour
+	auditMost = 400
+	auditLine = 160 // characters of what was decided on
+)
+
+// Audit answers "/audit": the last decisions, and what ran without asking.
+func (s *Screen) Audit(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
+	return s.audit(ctx, by, 0)
+}
+
+func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
+	all, err := s.Store.AuditSince(ctx, s.Now().Add(-auditBack), auditMost)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	var here []orchestrator.AuditEntry
+	for _, e := range all {
+		if s.Owner != 0 && by.Person == s.Owner || e.Conversation == by.Conversation {
+			here = append(here, e)
+		}
+	}
+	if len(here) == 0 {
+		return tgapi.Page{Text: s.Lang.Text("usage.audit-nothing")}, nil
+	}
+	pages := tgapi.Pages(len(here))
+	page = min(page, pages-1)
+	from, to := tgapi.PageBounds(page, len(here))
+	lines := []string{s.Lang.Text("usage.audit")}
+	for _, e := range here[from:to] {
+		lines = append(lines, "", s.entry(e, by.Conversation))
+	}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Pager(s.Lang, page, pages, func(page int) string {
+		return button("", fmt.Sprintf("%s:%d", auditPage, page)).Data
+	})}, nil
+}
+
+// entry is one thing that happened.
+func (s *Screen) entry(e orchestrator.AuditEntry, here orchestrator.ConversationID) string {
+	line := e.At.Local().Format("2 Jan 15:04") + " " + s.what(e.What)
+	if e.By != 0 {
+		line += " " + s.Lang.Text("usage.audit-by", int64(e.By))
+	}
+	if e.Conversation != here {
+		line += " " + s.Lang.Text("usage.audit-in", string(e.Conversation.Key()))
+	}
+	if of := render.Cut(render.OneLine(strings.TrimSpace(e.Tool+" "+e.Title)), auditLine); of != "" {
+		line += "\n    " + of
+	}
+	if why := render.Cut(render.OneLine(strings.TrimSpace(e.Rule+" "+e.Reason)), auditLine); why != "" {
+		line += "\n    " + s.Lang.Text("usage.audit-why", why)
+	}
+	return line
+}
+
+func (s *Screen) what(k orchestrator.AuditKind) string {
+	p := s.Lang
+	switch k {
+	case orchestrator.AuditAllowed:
+		return p.Text("usage.audit-allowed")
+	case orchestrator.AuditDenied:
+		return p.Text("usage.audit-denied")
+	case orchestrator.AuditAnswered:
+		return p.Text("usage.audit-answered")
+	case orchestrator.AuditExpired:
+		return p.Text("usage.audit-expired")
+	case orchestrator.AuditWithdrawn:
+		return p.Text("usage.audit-withdrawn")
+	case orchestrator.AuditRuled, orchestrator.AuditAccepted, orchestrator.AuditRan, orchestrator.AuditCalled:
+		return p.Text("usage.audit-ran")
+	}
+	return p.Text("usage.audit-changed", string(k))
+}

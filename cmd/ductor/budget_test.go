@@ -1,0 +1,31 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+)
+
+// A user is warned of a budget once, refused when it is spent, also after a restart, and goes on once the owner lifted it.
+func TestABudgetInTheChat(t *testing.T) {
+	town := surroundings(t, func(cfg *config.Config) { cfg.Budget.Day = 1 })
+	town.start()
+	town.say(`one [[usage in=1000 out=200 cost=0.85]] [[text "first"]]`)
+	town.await("Budget: $0.85 of $1.00 for today is spent")
+	town.answer("/usage", "by day")
+	town.say(`two [[usage in=10 out=2 cost=0.3]] [[text "second"]]`)
+	town.await("second")
+	town.stop()
+	town.start()
+	town.say(`three [[text "third"]]`)
+	refused := town.await("A budget is spent: $1.15 of $1.00 for today is spent")
+	if _, err := town.chat.Person().Press(town.soon(), refused, "🔓 Lift budgets for today"); err != nil {
+		t.Fatal(err)
+	}
+	town.await("third")
+	if shown := town.answer("/usage month agent", "by agent"); !strings.Contains(shown, "$1.16") {
+		t.Errorf("the table is %q", shown)
+	}
+	town.answer("/audit", "without asking")
+}

@@ -1,0 +1,179 @@
+// Package spending holds what turns cost within budgets: it warns once when most of one is spent, and refuses turns when all of it is.
+package spending
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Limits are what may be spent in a day and a month, in US dollars; 0 is no limit.
+type Limits struct{ Day, Month float64 }
+
+// Options configure Budgets. Store, Now and Logger are required.
+type Options struct {
+	Store     orchestrator.SpendingStore
+	All       Limits
+	User, Job Limits                  // of each user, and of each job
+	Owners    []orchestrator.PersonID // who may lift budgets
+	Lang      lang.Printer
+	Now       func() time.Time
+	Logger    *slog.Logger
+}
+
+// Budgets checks what is spent against what may be. Safe for concurrent use.
+type Budgets struct{ opts Options }
+
+// New makes Budgets.
+func New(o Options) *Budgets { return &Budgets{o} }
+
+// warnAt is how much of a budget is spent when its users are warned, in percent.
+const warnAt = 80
+
+// Spender is who a turn is for.
+type Spender struct {
+	Person orchestrator.PersonID // 0 for none
+	Job    orchestrator.JobID    // empty for none
+}
+
+// account is one budget in one period.
+type account struct {
+	of     Spender // what counts; zero for all
+	period string  // 2006-01-02 or 2006-01
+	since  time.Time
+	limit  float64
+}
+
+// daily says whether the period is a day.
+func (a account) daily() bool { return len(a.period) == len(time.DateOnly) }
+
+func (a account) scope() orchestrator.BudgetScope {
+	switch {
+	case a.of.Person != 0:
+		return orchestrator.BudgetScope(fmt.Sprintf("user %d", a.of.Person))
+	case a.of.Job != "":
+		return orchestrator.BudgetScope("job " + string(a.of.Job))
+	}
+	return "all"
+}
+
+// accounts are the budgets that a spender's turn counts in.
+func (b *Budgets) accounts(who Spender) (list []account) {
+	now := b.opts.Now().Local()
+	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, now.Location())
+	add := func(of Spender, l Limits) {
+		if l.Day > 0 {
+			list = append(list, account{of, day.Format(time.DateOnly), day, l.Day})
+		}
+		if l.Month > 0 {
+			list = append(list, account{of, month.Format("2006-01"), month, l.Month})
+		}
+	}
+	add(Spender{}, b.opts.All)
+	if who.Person != 0 {
+		add(Spender{Person: who.Person}, b.opts.User)
+	}
+	if who.Job != "" {
+		add(Spender{Job: who.Job}, b.opts.Job)
+	}
+	return list
+}
+
+// today is the day that budgets are lifted for.
+func (b *Budgets) today() string { return b.opts.Now().Local().Format(time.DateOnly) }
+
+// Left is what a turn may cost; 0 where nothing limits it. The error is a *cli.Failure of the kind cli.OverBudget if it may not run.
+func (b *Budgets) Left(ctx context.Context, who Spender) (left float64, err error) {
+	accounts := b.accounts(who)
+	if len(accounts) == 0 {
+		return 0, nil
+	}
+	free, err := b.opts.Store.BudgetsLifted(ctx, b.today())
+	if err != nil || free {
+		return 0, err
+	}
+	for _, a := range accounts {
+		spent, err := b.opts.Store.CostSince(ctx, a.since, a.of.Person, a.of.Job)
+		if err != nil {
+			return 0, err
+		}
+		if spent >= a.limit {
+			return 0, cli.Failf(cli.OverBudget, "", "%s", b.describe(a, spent))
+		}
+		if rest := a.limit - spent; left == 0 || rest < left {
+			left = rest
+		}
+	}
+	return left, nil
+}
+
+// describe says what a budget is of, and how much of it is spent.
+func (b *Budgets) describe(a account, spent float64) string {
+	p := b.opts.Lang
+	cost, limit := p.Cost(spent), p.Cost(a.limit)
+	switch {
+	case a.of.Person != 0 && a.daily():
+		return p.Text("usage.spent-user-day", cost, limit)
+	case a.of.Person != 0:
+		return p.Text("usage.spent-user-month", cost, limit)
+	case a.of.Job != "" && a.daily():
+		return p.Text("usage.spent-job-day", a.of.Job, cost, limit)
+	case a.of.Job != "":
+		return p.Text("usage.spent-job-month", a.of.Job, cost, limit)
+	case a.daily():
+		return p.Text("usage.spent-day", cost, limit)
+	}
+	return p.Text("usage.spent-month", cost, limit)
+}
+
+// Warnings gives a sentence on each budget that is nearly spent, once in a period.
+func (b *Budgets) Warnings(ctx context.Context, who Spender) (list []string) {
+	for _, a := range b.accounts(who) {
+		text, err := b.warning(ctx, a)
+		if err != nil {
+			b.opts.Logger.Error("look how much of a budget is spent", "scope", string(a.scope()), "err", err)
+		}
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+func (b *Budgets) warning(ctx context.Context, a account) (string, error) {
+	spent, err := b.opts.Store.CostSince(ctx, a.since, a.of.Person, a.of.Job)
+	if err != nil || spent*100 < a.limit*warnAt {
+		return "", err
+	}
+	first, err := b.opts.Store.WarnBudget(ctx, a.period, a.scope())
+	if err != nil || !first {
+		return "", err
+	}
+	return b.opts.Lang.Text("usage.warning", b.describe(a, spent)), nil
+}
+
+// Lift lifts all budgets until midnight; orchestrator.ErrNotOwner.
+func (b *Budgets) Lift(ctx context.Context, by orchestrator.PersonID) error {
+	if !slices.Contains(b.opts.Owners, by) {
+		return orchestrator.ErrNotOwner
+	}
+	return b.opts.Store.LiftBudgets(ctx, b.today(), by, b.opts.Now())
+}
+
+// Count counts what was used beside turns.
+func (b *Budgets) Count(ctx context.Context, s orchestrator.Spent) {
+	if s.Usage == (cli.Usage{}) && s.CostUSD == 0 {
+		return
+	}
+	s.At = b.opts.Now()
+	if err := b.opts.Store.CountSpent(context.WithoutCancel(ctx), s); err != nil {
+		b.opts.Logger.Error("count what was used", "id", s.ID, "err", err)
+	}
+}
