@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +56,7 @@ func (town *town) answer(text, part string) string {
 	if err != nil {
 		town.fatal(err)
 	}
-	town.t.Log(fmt.Sprintf("%s\n%s", text, m.Text))
+	town.t.Logf("%s\n%s", text, m.Text)
 	return m.Text
 }
 
