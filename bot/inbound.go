@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
+	"time"
 
 	"ductor/bot/agent"
 	"ductor/bot/approval"
@@ -119,7 +120,26 @@ func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.han
 
 // Reply passes a message to the approval, the question or the job that it is for; false if it is a prompt.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
-	return h.decided(ctx, in) || in.ReplyTo != 0 && (h.corrects(ctx, in) || h.changesJob(ctx, in) || h.commits(ctx, in) || h.asksOn(ctx, in))
+	if h.decided(ctx, in) {
+		return true
+	}
+	if in.ReplyTo == 0 {
+		return false
+	}
+	h.awaitSent(ctx, in)
+	return h.corrects(ctx, in) || h.changesJob(ctx, in) || h.commits(ctx, in) || h.asksOn(ctx, in)
+}
+
+// sentWithin is how long a reply waits for the message that it replies to.
+const sentWithin = 2 * time.Second
+
+// awaitSent waits until it is known what a message replies to: a user may see a message, and reply, before ductor has Telegram's answer.
+func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
+	ctx, cancel := context.WithTimeout(ctx, sentWithin)
+	defer cancel()
+	if err := h.messages.Await(ctx, in.Conversation, in.ReplyTo); err != nil {
+		h.commands.log.Warn("find what a message replies to", "update", in.Update, "err", err)
+	}
 }
 
 // commits says whether a reply was the message of a commit, and finishes it if so.

@@ -37,6 +37,9 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		m.mu.Unlock()
 		return err
 	}
+	chat := m.To().Chat
+	m.all.flights.begin(chat)
+	defer m.all.flights.end(chat)
 	id, err := m.call(ctx, want)
 	keep := context.WithoutCancel(ctx)
 	defer func() { m.forgetFiles(keep, want, m.State()) }()

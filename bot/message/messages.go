@@ -43,11 +43,13 @@ type Messages struct {
 	log    *slog.Logger
 	owed   owed
 	spool  *Spool // nil where no message has a file in it
+
+	flights *flights
 }
 
 // New makes Messages. Run sends those that the store says are owed.
 func New(out *outbox.Outbox, client Client, store Store, p lang.Printer, log *slog.Logger) *Messages {
-	return &Messages{out: out, client: client, store: store, lang: p, log: log, owed: newOwed()}
+	return &Messages{out: out, client: client, store: store, lang: p, log: log, owed: newOwed(), flights: newFlights()}
 }
 
 // WithSpool has messages send files of a spool. Call it before Run.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type agentProcess struct {
 	offered  *atomic.Pointer[[]string] // see Provider
 	sessions shared.Members[*session]
 	awaited  map[cli.TurnID]*session // of a run that was attached to: those of the turns to be resumed
+	early    sync.Map                // what the agent offers in sessions that it has not named yet: cli.AgentSessionID to *update
 
 	// Valid once the process is ready.
 	hello  initialized
@@ -110,6 +112,18 @@ func (proc *agentProcess) tellAll(i item) {
 	}
 }
 
+// updated hands an update to its session. An agent may tell what it offers before the answer that names the session was read.
+func (proc *agentProcess) updated(id cli.AgentSessionID, i item) {
+	s, ok := proc.sessions.Of(id)
+	if !ok && i.update.Kind == updateOffers {
+		proc.early.Store(id, i.update)
+		s, ok = proc.sessions.Of(id)
+	}
+	if ok {
+		s.deliver(i)
+	}
+}
+
 // Notified hands a notification to the session it is of.
 func (proc *agentProcess) Notified(m rpc.Message) {
 	switch m.Method {
@@ -118,9 +132,7 @@ func (proc *agentProcess) Notified(m rpc.Message) {
 		if json.Unmarshal(m.Params, &p) != nil {
 			return
 		}
-		if s, ok := proc.sessions.Of(cli.AgentSessionID(p.SessionID)); ok {
-			s.deliver(item{at: m.End, size: len(m.Params), update: &p.Update})
-		}
+		proc.updated(cli.AgentSessionID(p.SessionID), item{at: m.End, size: len(m.Params), update: &p.Update})
 	case methodCancelRequest:
 		var p cancelRequestParams
 		if json.Unmarshal(m.Params, &p) == nil {

@@ -112,7 +112,13 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 	}
 	s.opened(made, phaseNew)
 	s.process.offered.Store(&s.offers.modes)
-	return s.register(cli.AgentSessionID(made.SessionID))
+	if err := s.register(cli.AgentSessionID(made.SessionID)); err != nil {
+		return err
+	}
+	if early, ok := s.process.early.LoadAndDelete(s.id); ok {
+		s.deliver(item{update: early.(*update)})
+	}
+	return nil
 }
 
 // request makes or loads a session, after a log-in where the agent wants one that needs no user.

@@ -119,7 +119,7 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 	town.awaitAfter(file, "I made "+filepath.Join(dir, "data.csv"))
 	town.chat.Person().Send(town.chat, "/put out/other.csv", telegram.ReplyTo(file.ID))
 	town.await("I made " + filepath.Join(dir, "out/other.csv"))
-	town.awaitAfter(town.chat.Person().Send(town.chat, "/put", telegram.ReplyTo(file.ID)), "is there already")
+	town.awaitAfter(town.chat.Person().Send(town.chat, "/put", telegram.ReplyTo(file.ID)), "there is a file of this name already")
 	town.awaitAfter(town.chat.Person().Send(town.chat, "/put link/x", telegram.ReplyTo(file.ID)), "symbolic link")
 	town.awaitAfter(town.say("/put"), "Reply with /put")
 	for name, want := range map[string]string{"data.csv": "1,2", "out/other.csv": "1,2"} {

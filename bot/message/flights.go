@@ -1,0 +1,62 @@
+package message
+
+import (
+	"context"
+	"sync"
+
+	"ductor/orchestrator"
+)
+
+// flights counts the messages of each chat that Telegram was asked to send, and of which the store does not have the number yet. A
+// user may see such a message, and reply to it.
+type flights struct {
+	mu     sync.Mutex
+	chats  map[int64]int
+	landed chan struct{} // closed with the next one that is stored
+}
+
+func newFlights() *flights {
+	return &flights{chats: make(map[int64]int), landed: make(chan struct{})}
+}
+
+func (f *flights) begin(chat int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.chats[chat]++
+}
+
+func (f *flights) end(chat int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.chats[chat]--; f.chats[chat] == 0 {
+		delete(f.chats, chat)
+	}
+	close(f.landed)
+	f.landed = make(chan struct{})
+}
+
+// next gives what is closed with the next message that is stored; nil where none of a chat is being sent.
+func (f *flights) next(chat int64) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.chats[chat] == 0 {
+		return nil
+	}
+	return f.landed
+}
+
+// Await waits until the store knows the message with a number in a conversation: as long as messages of its chat are being sent, and until
+// ctx ends.
+func (s *Messages) Await(ctx context.Context, in orchestrator.ConversationID, id int) error {
+	for {
+		landed := s.flights.next(in.Chat)
+		if key, err := s.At(ctx, in, id); err != nil || key != "" || landed == nil {
+			return err
+		}
+		select {
+		case <-landed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
