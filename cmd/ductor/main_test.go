@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -198,12 +199,15 @@ func (town *town) awaitDone(n int) telegram.Message {
 func ended(v telegram.View) (out []telegram.Message) {
 	for _, m := range v.FromBot() {
 		lines := strings.Split(strings.TrimSpace(m.Text), "\n")
-		last := lines[len(lines)-1]
-		if strings.Contains(last, " · ") && strings.HasSuffix(last, "s") && !strings.ContainsAny(last, "✓✗⏳") {
+		if slices.ContainsFunc(lines[max(0, len(lines)-2):], isFooter) { // a receipt may have a line below
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+func isFooter(line string) bool {
+	return strings.Contains(line, " · ") && (strings.HasSuffix(line, "s") || strings.Contains(line, "s · ")) && !strings.ContainsAny(line, "✓✗⏳")
 }
 
 // press presses a button of the newest message that has it.
