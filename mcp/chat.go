@@ -20,6 +20,7 @@ func (t *toolset) register() {
 	t.addProject()
 	t.addSchedule()
 	t.addConsult()
+	t.addWork()
 }
 
 // Limits of what is said in a chat.

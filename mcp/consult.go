@@ -15,9 +15,11 @@ const (
 	mostConsults = 8 // questions to models in one turn
 )
 
-// Consults asks models beside the turns of conversations; see orchestrator.Consults.
+// Consults asks models beside the turns of conversations, and has agents work for turns; *consult.Engine implements it.
 type Consults interface {
 	Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error)
+	Find(ctx context.Context, in orchestrator.ConversationID, id orchestrator.ConsultID) (orchestrator.Consult, error)
+	Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error)
 	Group(ctx context.Context, q orchestrator.GroupQuestion, step func(orchestrator.GroupStep)) (orchestrator.GroupAnswer, error)
 }
 

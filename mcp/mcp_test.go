@@ -33,6 +33,7 @@ type world struct {
 	asked   []cli.Event
 	answer  func(ctx context.Context) (cli.Decision, error)
 	jobs    []orchestrator.Job
+	works   []orchestrator.Work
 }
 
 func (w *world) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
@@ -121,6 +122,38 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	return orchestrator.ConsultAnswer{Consult: "C1", Model: q.Model, Text: "on " + string(q.Follows) + ": " + q.Text}, nil
 }
 
+// AskFor is what no tool calls.
+func (w *world) AskFor(context.Context, cli.TurnID, orchestrator.Helper, cli.Event) (cli.Decision, error) {
+	return cli.Decision{}, orchestrator.ErrNoTurn
+}
+
+func (w *world) Find(_ context.Context, _ orchestrator.ConversationID, id orchestrator.ConsultID) (orchestrator.Consult, error) {
+	if id != "C1" {
+		return orchestrator.Consult{}, orchestrator.ErrNoConsult
+	}
+	return orchestrator.Consult{ID: id, Model: orchestrator.ModelChoice{Agent: "gemini"}}, nil
+}
+
+func (w *world) Work(_ context.Context, task orchestrator.Work) (orchestrator.ConsultAnswer, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.works = append(w.works, task)
+	if task.Model.Agent == "silent" {
+		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
+	}
+	return orchestrator.ConsultAnswer{Consult: "C1", Model: task.Model, Text: "did: " + task.Text}, nil
+}
+
+// Role is that of a tester.
+func (w *world) Role(name string) (orchestrator.Role, bool) {
+	if name != "tester" {
+		return orchestrator.Role{}, false
+	}
+	return orchestrator.Role{Prompt: "You test.", Agent: "codex", Model: "small", Tools: cli.ToolList{Denied: []string{"web"}}}, true
+}
+
+func (w *world) Roles() []string { return []string{"tester"} }
+
 // Group asks each model of the panel, and has the first conclude.
 func (w *world) Group(ctx context.Context, q orchestrator.GroupQuestion, _ func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
 	for _, m := range q.Panel {
@@ -171,7 +204,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.t.Helper()
 	srv, err := mcp.Open(mcp.Options{
-		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel,
+		Dir: r.dir, Version: "test", Turns: r.world, Chat: r.world, Audit: r.world, Sessions: r.world, Jobs: jobs{w: r.world}, Files: r.world, Consults: r.world, FindModel: findModel, Roles: r.world,
 		Place: func(context.Context, orchestrator.Turn) (orchestrator.FilePlace, error) {
 			return orchestrator.FilePlace{}, nil
 		},
@@ -368,6 +401,67 @@ func TestSchedulingAsksTheUser(t *testing.T) {
 	r.turn.Prompt.Rights.Of = orchestrator.RightsOfJob
 	if text, failed := call(t, s, "schedule", args); !failed || len(r.jobs) != 1 {
 		t.Errorf("a job schedules: %q", text)
+	}
+}
+
+// Another agent works once the user allows it, who sees the whole task; only for a turn that may change something.
+func TestWorkAsksTheUser(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	args := map[string]any{"agent": "codex", "task": "Fix the\nlock", "context": "It is in a.go."}
+	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Reason: "not now"}, nil }
+	if text, _ := call(t, s, "work_with", args); !strings.Contains(text, "not now") || len(r.works) != 0 {
+		t.Errorf("denied: %q, %v", text, r.works)
+	}
+	var shown []string
+	for _, f := range r.asked[0].(cli.ApprovalAsked).Fields {
+		shown = append(shown, f.Value)
+	}
+	if all := strings.Join(shown, "|"); !strings.Contains(all, "codex") || !strings.Contains(all, "Fix the\nlock") || !strings.Contains(all, "It is in a.go.") {
+		t.Errorf("the approval shows %q", all)
+	}
+	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
+	text, failed := call(t, s, "work_with", args)
+	if failed || !strings.Contains(text, "Fix the\nlock") || !strings.Contains(text, "(codex worked on it; session_id C1)") || r.works[0].For.ID != "T1" || r.works[0].Wait != time.Minute {
+		t.Errorf("allowed: %q, %+v", text, r.works)
+	}
+	if text, failed := call(t, s, "work_with", map[string]any{"task": "go on", "session_id": "C1"}); failed || r.works[1].Follows != "C1" || !strings.Contains(text, "gemini worked") {
+		t.Errorf("going on: %q, %+v", text, r.works)
+	}
+	if text, failed := call(t, s, "work_with", map[string]any{"task": "test it", "role": "tester"}); failed || r.works[2].Instructions != "You test." || len(r.works[2].Tools) != 1 || !strings.Contains(text, "codex/small") {
+		t.Errorf("a role: %q, %+v", text, r.works)
+	}
+	if text, failed := call(t, s, "work_with", args); !failed || !strings.Contains(text, "the limit") || len(r.works) != 3 {
+		t.Errorf("work without end: %q", text)
+	}
+}
+
+func TestWorkThatIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		args   map[string]any
+		change func(turn *orchestrator.ActiveTurn)
+		want   string
+	}{
+		"a job":              {map[string]any{"agent": "codex", "task": "x"}, func(a *orchestrator.ActiveTurn) { a.Prompt.Rights.Of = orchestrator.RightsOfJob }, "only a turn that a listed user"},
+		"a member":           {map[string]any{"agent": "codex", "task": "x"}, func(a *orchestrator.ActiveTurn) { a.Prompt.Rights.Of = orchestrator.RightsOfMember }, "only a turn that a listed user"},
+		"a plan":             {map[string]any{"agent": "codex", "task": "x"}, func(a *orchestrator.ActiveTurn) { a.Request.Permission = cli.Plan }, "only plans"},
+		"no task":            {map[string]any{"agent": "codex", "task": " "}, nil, "empty"},
+		"a long task":        {map[string]any{"agent": "codex", "task": strings.Repeat("x", 5000)}, nil, "the limit"},
+		"an unknown model":   {map[string]any{"agent": "nothing", "task": "x"}, nil, "no such model"},
+		"an unknown role":    {map[string]any{"agent": "codex", "task": "x", "role": "king"}, nil, "roles here: tester"},
+		"an unknown session": {map[string]any{"task": "x", "session_id": "C9"}, nil, "no such session_id"},
+		"a failure":          {map[string]any{"agent": "silent", "task": "x"}, nil, "what the agent changed until then stays"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			if c.change != nil {
+				c.change(r.turn)
+			}
+			r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
+			if text, failed := call(t, r.connected(), "work_with", c.args); !failed || !strings.Contains(text, c.want) || len(r.works) > 0 && name != "a failure" {
+				t.Errorf("%q, %+v", text, r.works)
+			}
+		})
 	}
 }
 

@@ -36,6 +36,7 @@ type Options struct {
 	Place     func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
 	Consults  Consults // nil: no model can be asked
 	FindModel FindModel
+	Roles     Roles
 	Patience  time.Duration // a call that takes longer is ended
 	Now       func() time.Time
 	NewID     func() string
@@ -65,8 +66,8 @@ type Server struct {
 
 // counted is how many calls a turn has made.
 type counted struct {
-	turn            cli.TurnID
-	calls, consults int
+	turn                   cli.TurnID
+	calls, consults, works int
 }
 
 // Open makes a Server. Serve takes the connections of agents.

@@ -21,7 +21,7 @@ func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+s
 // ConsultID names a side session.
 type ConsultID string
 
-// Consult is a side session: what a model is asked beside the turns of a conversation. Its agent only reads.
+// Consult is a side session: what a model is asked beside the turns of a conversation. Its agent only reads, but for what is Work.
 type Consult struct {
 	ID           ConsultID
 	Conversation ConversationID
@@ -62,6 +62,15 @@ type GroupQuestion struct {
 	Rounds       int           // 1 to GroupRounds
 	Text         string
 	Wait         time.Duration // of each question; 0 is a limit of the engine
+}
+
+// Work is a task that an agent has another one do in a side session.
+type Work struct {
+	ConsultQuestion // Conversation is that of For
+	// For is the turn that it is done for: with its rights, where it works, and as long as it runs.
+	For          ActiveTurn
+	Instructions string         // for the system prompt: a role
+	Tools        []cli.ToolList // count besides those of the turn
 }
 
 // Limits of a group.

@@ -93,6 +93,9 @@ type ActiveTurn struct {
 	Life context.Context
 	// Hide takes secrets out of a text.
 	Hide func(text string) string
+	// Help counts another agent that works for the turn. What it gives ends when the turn's own agent has ended, and the turn is not
+	// over before leave is called. ErrNoTurn if that agent has ended.
+	Help func(ctx context.Context) (_ context.Context, leave func(), err error)
 }
 
 // ActiveTurns is what the tools of ductor need of the turns that run. *conversation.Engine implements it.
@@ -102,6 +105,15 @@ type ActiveTurns interface {
 	// AskUser has a user decide or answer for a running turn, and waits for that; ErrNoTurn if the turn does not run. asked is a
 	// cli.ApprovalAsked or a cli.QuestionAsked without an id. The end of ctx withdraws it.
 	AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error)
+	// AskFor is AskUser for what another agent asks that works for the turn. The rules of the conversation for that agent count, and it
+	// is denied a tool that its lists do.
+	AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error)
+}
+
+// Helper is another agent that works for a running turn.
+type Helper struct {
+	Agent     cli.Agent
+	ToolLists []cli.ToolList // that limit its tools together
 }
 
 // Ending is what follows the answer of a turn that ended.

@@ -89,6 +89,7 @@ func (f foreign) listsAndCalls(token string) {
 		"search_project_history": {args: "words=nothing", want: "none"},
 		"count_project_tokens":   {want: "tokens in"},
 		"consult_with":           {args: "model=claude|question=Why?", want: "session_id"},
+		"work_with":              {args: "agent=codex|task=[[text \"all done\"]]", press: "✅ Allow once", want: "all done"},
 		"group_think":            {args: "models=[\"claude\",\"codex\"]|question=Why?", want: "Conclusion"},
 	}
 	for _, tool := range listed.Tools {

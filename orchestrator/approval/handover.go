@@ -42,7 +42,7 @@ func (r *Requests) tell(approval orchestrator.Approval) (gone bool, err error) {
 
 func (r *Requests) hand(request cli.ApprovalID, d cli.Decision) error {
 	if own, is := r.own[request]; is {
-		own <- d // it has room for the one decision
+		own.decided <- d // it has room for the one decision
 		delete(r.own, request)
 		return nil
 	}

@@ -23,8 +23,12 @@ func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, e
 }
 
 // permits says whether the lists of tools of the turn leave a request open. A plan, and the settings of a project, are no tools.
-func (r *Requests) permits(p *cli.ApprovalAsked) bool {
-	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || r.turn.Tools.Permits(p.Tool)
+func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
+	p, tools := a.Request, r.turn.Tools
+	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {
+		tools = of.Tools
+	}
+	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || tools.Permits(p.Tool)
 }
 
 // mayPass says whether a rule or a mode may let a request through.

@@ -13,11 +13,23 @@ import (
 // decision, for its expiry or for the end of ctx, which withdraws the request. asked is a cli.ApprovalAsked or a cli.QuestionAsked;
 // its id is chosen here. ErrNoTurn if the turn does not run.
 func (s *Service) Ask(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
+	return s.AskFor(ctx, turn, Helper{}, asked)
+}
+
+// Helper is another agent that works for a running turn, and the tools it may use, in its own words. The zero value is the agent
+// of the turn.
+type Helper struct {
+	Agent cli.Agent
+	Tools cli.ToolList
+}
+
+// AskFor is Ask for what a helper of the turn asks: the rules that count are those for the helper's agent, and its lists of tools hold.
+func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error) {
 	r := s.of(turn)
 	if r == nil {
 		return cli.Decision{}, orchestrator.ErrNoTurn
 	}
-	id, decided, err := r.expect("tool")
+	id, decided, err := r.expect("tool", h)
 	if err != nil {
 		return cli.Decision{}, err
 	}
@@ -50,7 +62,7 @@ func (s *Service) Ask(ctx context.Context, turn cli.TurnID, asked cli.Event) (cl
 }
 
 // expect gives the id of something that ductor asks in the agent's place, and where its decision comes. The caller gives it up.
-func (r *Requests) expect(kind string) (cli.ApprovalID, <-chan cli.Decision, error) {
+func (r *Requests) expect(kind string, of Helper) (cli.ApprovalID, <-chan cli.Decision, error) {
 	word, err := r.s.random(5)
 	if err != nil {
 		return "", nil, err
@@ -61,8 +73,14 @@ func (r *Requests) expect(kind string) (cli.ApprovalID, <-chan cli.Decision, err
 	if r.own == nil {
 		return "", nil, orchestrator.ErrNoTurn
 	}
-	r.own[id] = decided
+	r.own[id] = ownRequest{decided, of}
 	return id, decided, nil
+}
+
+// ownRequest is something that ductor asks in an agent's place.
+type ownRequest struct {
+	decided chan<- cli.Decision
+	of      Helper
 }
 
 func (r *Requests) giveUp(id cli.ApprovalID) {

@@ -77,7 +77,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	if !there || !t.Prompt.Rights.OfChat() || opts.Screen == nil {
 		return cli.WithoutProject
 	}
-	id, decided, err := r.expect("project")
+	id, decided, err := r.expect("project", Helper{})
 	if err != nil {
 		r.log.Error("ask about the settings of a project", "err", err)
 		return cli.WithoutProject

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -62,7 +63,7 @@ type Requests struct {
 	told   map[cli.ApprovalID]bool                 // requests of this process; whether the agent has the decision
 	timers map[orchestrator.ApprovalID]func() bool // nil once the requests are closed
 	held   []cli.Event                             // asked before CaughtUp: perhaps withdrawn since
-	own    map[cli.ApprovalID]chan cli.Decision    // what ductor asks in the agent's place; nil once drained
+	own    map[cli.ApprovalID]ownRequest           // what ductor asks in the agent's place; nil once drained
 }
 
 // Open begins to handle the requests of a turn. Drain and Close end it. life is that of the turn.
@@ -70,7 +71,7 @@ func (s *Service) Open(life context.Context, turn Running) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, log: s.log.With("turn", turn.Turn.ID),
 		events: make(chan cli.Event, mostEvents), done: make(chan struct{}),
-		told: map[cli.ApprovalID]bool{}, own: map[cli.ApprovalID]chan cli.Decision{}, timers: map[orchestrator.ApprovalID]func() bool{},
+		told: map[cli.ApprovalID]bool{}, own: map[cli.ApprovalID]ownRequest{}, timers: map[orchestrator.ApprovalID]func() bool{},
 	}
 	s.mu.Lock()
 	s.turns[turn.Turn.ID] = r
@@ -237,7 +238,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	}
 	stored := hide(r.turn.Secrets.Known(), approval)
 	switch {
-	case !r.permits(approval.Request):
+	case !r.permits(approval.ApprovalRequest):
 		rule = ""
 		stored.State, stored.Reason, stored.Decided = orchestrator.ApprovalDenied, toolSentence, r.s.opts.Now()
 		stored.Ruled = orchestrator.RuledByTools
@@ -269,7 +270,7 @@ func (r *Requests) compose(ev cli.Event) (orchestrator.Approval, error) {
 	approval := orchestrator.Approval{
 		ID: orchestrator.ApprovalID(id), Nonce: nonce,
 		ApprovalRequest: orchestrator.ApprovalRequest{
-			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation, Agent: turn.Agent,
+			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation, Agent: cmp.Or(r.own[requestOf(ev)].of.Agent, turn.Agent),
 			AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Asked: now,
 		},
 		ApprovalTerms: orchestrator.ApprovalTerms{Approvers: r.s.approvers(turn.Prompt), Expires: now.Add(r.s.opts.Timeout)},

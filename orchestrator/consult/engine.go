@@ -23,6 +23,7 @@ type Options struct {
 	Status  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
 	History func(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) // the last ended turns, oldest first
 	Shorten Shortener
+	Works   Works
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
@@ -62,8 +63,23 @@ func New(o Options) *Engine {
 // for a side session that is not there, ErrConsultBusy or ErrTooManyConsults where too much is asked at once, side.ErrTooLate, a
 // *cli.Failure, cli.ErrAborted, or ErrShutdown. What was asked so far of a side session that failed stays as it was.
 func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error) {
+	at, err := e.opts.Beside(ctx, q.Conversation)
+	if err != nil {
+		return orchestrator.ConsultAnswer{}, err
+	}
+	return e.inSide(ctx, at, q, approach{e.opts.Side.Ask, instructions})
+}
+
+// approach is how an agent is asked, and what it is told first.
+type approach struct {
+	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
+	instructions string
+}
+
+// inSide has an agent asked in the side session of a question.
+func (e *Engine) inSide(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion, by approach) (orchestrator.ConsultAnswer, error) {
 	began := e.opts.Now()
-	c, at, err := e.side(ctx, q)
+	c, at, err := e.side(ctx, at, q)
 	if err != nil {
 		return orchestrator.ConsultAnswer{}, err
 	}
@@ -72,7 +88,7 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 		return orchestrator.ConsultAnswer{}, err
 	}
 	defer leave()
-	r, err := e.put(ctx, at, c, q)
+	r, err := e.put(ctx, at, c, q, by)
 	if err != nil {
 		return orchestrator.ConsultAnswer{}, fmt.Errorf("ask %s: %w", c.Model.Agent, err)
 	}
@@ -88,11 +104,7 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 }
 
 // side is the side session of a question, and what its agent is started with.
-func (e *Engine) side(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.Consult, cli.Request, error) {
-	at, err := e.opts.Beside(ctx, q.Conversation)
-	if err != nil {
-		return orchestrator.Consult{}, at, err
-	}
+func (e *Engine) side(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion) (orchestrator.Consult, cli.Request, error) {
 	if q.Follows == "" {
 		c := orchestrator.Consult{
 			ID: orchestrator.ConsultID(e.opts.Side.NewID()), Conversation: q.Conversation, Model: q.Model, Sandbox: at.Sandbox, Dir: at.Dir,
@@ -101,12 +113,10 @@ func (e *Engine) side(ctx context.Context, q orchestrator.ConsultQuestion) (orch
 		at.Session = c.Home
 		return c, at, nil
 	}
-	c, err := e.opts.Store.Consult(ctx, q.Follows)
+	c, err := e.Find(ctx, q.Conversation, q.Follows)
 	switch {
 	case err != nil:
-		return c, at, fmt.Errorf("load a side session: %w", err)
-	case c.Conversation != q.Conversation:
-		return c, at, orchestrator.ErrElsewhere
+		return c, at, err
 	case c.Sandbox != at.Sandbox || c.Dir != at.Dir: // its agent knows nothing of what it said elsewhere
 		c.Own, c.Sandbox, c.Dir = "", at.Sandbox, at.Dir
 	}
@@ -114,15 +124,27 @@ func (e *Engine) side(ctx context.Context, q orchestrator.ConsultQuestion) (orch
 	return c, at, nil
 }
 
+// Find loads a side session of a conversation; ErrNoConsult, ErrElsewhere.
+func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID, id orchestrator.ConsultID) (orchestrator.Consult, error) {
+	c, err := e.opts.Store.Consult(ctx, id)
+	if err != nil {
+		return c, fmt.Errorf("load a side session: %w", err)
+	}
+	if c.Conversation != in {
+		return orchestrator.Consult{}, orchestrator.ErrElsewhere
+	}
+	return c, nil
+}
+
 // instructions tell an agent what is wanted of it, whatever its mode for reading says about plans.
 const instructions = "You are consulted: another conversation asks you one question and gets your answer. Answer it directly. You may read files, " +
 	"and you change nothing. Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
 // put puts a question to the agent, with what was said before where it cannot resume that.
-func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion) (cli.Result, error) {
-	ask := side.Question{Model: c.Model, Prompt: q.Text, Instructions: instructions, Resume: c.Own, Wait: cmp.Or(q.Wait, DefaultWait)}
+func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion, by approach) (cli.Result, error) {
+	ask := side.Question{Model: c.Model, Prompt: q.Text, Instructions: by.instructions, Resume: c.Own, Wait: cmp.Or(q.Wait, DefaultWait)}
 	if c.Own != "" {
-		r, err := e.opts.Side.Ask(ctx, at, ask)
+		r, err := by.ask(ctx, at, ask)
 		var failure *cli.Failure
 		if !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
 			return r, err
@@ -132,7 +154,7 @@ func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult
 	if ask.Resume = ""; c.Said != "" {
 		ask.Prompt = "[What you were asked before, and what you answered]\n" + c.Said + "[The question now]\n" + q.Text
 	}
-	return e.opts.Side.Ask(ctx, at, ask)
+	return by.ask(ctx, at, ask)
 }
 
 // enter counts a question, which leave ends.

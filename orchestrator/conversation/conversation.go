@@ -72,6 +72,7 @@ type running struct {
 	cancel    context.CancelCauseFunc
 	retries   context.Context // ends when no retry is to follow: with the turn, or when a user wants none
 	noRetries context.CancelFunc
+	helpers   *helpers
 	over      chan struct{} // closed once all it started is dead and the delivery of its outcome was tried
 }
 
@@ -99,7 +100,7 @@ func (c *conversation) startNext() {
 		cancel(cli.ErrAborted)
 	}
 	retries, noRetries := context.WithCancel(ctx)
-	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries, noRetries: noRetries, over: make(chan struct{})})
+	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries, noRetries: noRetries, over: make(chan struct{}), helpers: &helpers{}})
 	go func() {
 		defer c.e.wg.Done()
 		defer cancel(nil)

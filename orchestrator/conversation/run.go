@@ -36,6 +36,7 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 		card.Show(cli.Substituted{By: t.Agent, Why: asking.instead})
 	}
 	result, begun := e.attempt(ctx, keep, c, &t, asking, card, w.left)
+	c.running.Load().helpers.end()
 	if result.Detached {
 		log.Info("turn goes on without ductor", "agent", t.Agent)
 		asking.files.leave()

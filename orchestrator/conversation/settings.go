@@ -78,6 +78,9 @@ func (e *Engine) Roles() []string {
 	return slices.DeleteFunc(slices.Clone(e.opts.Roles.Names()), func(name string) bool { return name == "" || name == orchestrator.NoRole })
 }
 
+// Role finds a role that can be chosen; false if there is none of that name.
+func (e *Engine) Role(name string) (orchestrator.Role, bool) { return e.role(name) }
+
 // role finds a role that can be chosen.
 func (e *Engine) role(name string) (orchestrator.Role, bool) {
 	if e.opts.Roles == nil || name == "" || name == orchestrator.NoRole {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
 )
 
 // Status says what the conversation is set to and busy with.
@@ -146,10 +148,57 @@ func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (or
 	if now == nil || now.req == nil || now.turn.Agent != agent || now.ctx.Err() != nil {
 		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
 	}
-	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx, Hide: e.secretsOf(*now.req).String}, nil
+	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx, Hide: e.secretsOf(*now.req).String, Help: now.helpers.join}, nil
 }
 
 // AskUser has a user decide or answer for a running turn; see orchestrator.ActiveTurns.
 func (e *Engine) AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
 	return e.approvals.Ask(ctx, turn, asked)
+}
+
+// AskFor has a user decide or answer for another agent that works for a running turn; see orchestrator.ActiveTurns.
+func (e *Engine) AskFor(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
+	tools := toolsOf(h.Agent, cli.Request{ToolLists: h.ToolLists})
+	return e.approvals.AskFor(ctx, turn, approval.Helper{Agent: h.Agent, Tools: tools}, asked)
+}
+
+// helpers are the other agents that work for a running turn. The turn is not over before they are. The zero value is ready.
+type helpers struct {
+	mu   sync.Mutex
+	over bool
+	ends map[*context.CancelCauseFunc]bool
+	wg   sync.WaitGroup
+}
+
+// join counts another agent; see orchestrator.ActiveTurn.
+func (h *helpers) join(ctx context.Context) (_ context.Context, leave func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return ctx, nil, orchestrator.ErrNoTurn
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	if h.ends == nil {
+		h.ends = map[*context.CancelCauseFunc]bool{}
+	}
+	h.ends[&end] = true
+	h.wg.Add(1)
+	return ctx, func() {
+		end(nil)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.ends, &end)
+		h.wg.Done()
+	}, nil
+}
+
+// end ends the other agents, and waits until they are dead.
+func (h *helpers) end() {
+	h.mu.Lock()
+	h.over = true
+	for end := range h.ends {
+		(*end)(orchestrator.ErrNoTurn)
+	}
+	h.mu.Unlock()
+	h.wg.Wait()
 }

@@ -33,9 +33,10 @@ type Client struct {
 type Question struct {
 	Model        orchestrator.ModelChoice
 	Prompt       string
-	Instructions string             // for the system prompt
-	Resume       cli.AgentSessionID // the session to continue; empty begins one
-	Wait         time.Duration      // after which it is given up
+	Instructions string                // for the system prompt
+	Resume       cli.AgentSessionID    // the session to continue; empty begins one
+	Wait         time.Duration         // after which it is given up
+	Person       orchestrator.PersonID // whose budget it counts in; 0: that of the user of a private chat
 }
 
 // mostAnswer ends an agent that does not come to an end, in bytes of its answer.
@@ -52,23 +53,38 @@ var (
 // what it asks for, and the settings of the project do not count. The error says why there is no answer; it is the cause of ctx
 // where that ended. The Result has what the question cost in either case. An answer beyond a megabyte is cut there.
 func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
+	at.Turn = cli.TurnID(a.NewID())
+	at.Permission, at.Attended, at.AllowedTools = cli.Plan, false, nil
+	return a.run(ctx, at, q, func(cli.Event) {})
+}
+
+// Work has an agent do something, as the turn that at names and with the rights that it gives. tell gets what happens, as Gateway.Run
+// says it. The settings of the project do not count, and the agent has no tool servers. All else is as with Ask.
+func (a Client) Work(ctx context.Context, at cli.Request, q Question, tell func(cli.Event)) (cli.Result, error) {
+	return a.run(ctx, at, q, tell)
+}
+
+func (a Client) run(ctx context.Context, at cli.Request, q Question, tell func(cli.Event)) (cli.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limited, stop := context.WithTimeoutCause(ctx, q.Wait, ErrTooLate)
 	defer stop()
-	who := spending.Spender{}
-	if at.ChatID > 0 { // a private chat has the number of its user
+	who := spending.Spender{Person: q.Person}
+	if who.Person == 0 && at.ChatID > 0 { // a private chat has the number of its user
 		who.Person = orchestrator.PersonID(at.ChatID)
 	}
 	if a.Budgets != nil {
-		if _, err := a.Budgets.Left(ctx, who); err != nil {
+		left, err := a.Budgets.Left(ctx, who)
+		if err != nil {
 			return cli.Result{}, err
 		}
+		at.Budget = left
 	}
 	size := 0
-	at.Turn, at.Conversation = cli.TurnID(a.NewID()), cli.Conversation("side/"+a.NewID())
+	at.Conversation = cli.Conversation("side/" + a.NewID())
 	defer a.Gateway.Release(at.Conversation)
-	result := a.Gateway.Run(limited, q.Model.Agent, withoutRights(at, q), func(ev cli.Event) {
+	result := a.Gateway.Run(limited, q.Model.Agent, asked(at, q), func(ev cli.Event) {
+		tell(ev)
 		if text, ok := ev.(cli.TextDelta); ok {
 			if size += len(text.Text); size > mostAnswer {
 				cancel(errTooLong)
@@ -98,9 +114,10 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 	return result, nil
 }
 
-func withoutRights(at cli.Request, q Question) cli.Request {
+// asked is a request with a question in it.
+func asked(at cli.Request, q Question) cli.Request {
 	at.Model, at.Effort, at.Resume, at.Prompt = q.Model.Model, q.Model.Effort, q.Resume, q.Prompt
-	at.Permission, at.Attended, at.AllowedTools, at.Project = cli.Plan, false, nil, cli.WithoutProject
+	at.Project = cli.WithoutProject
 	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs, at.Servers = "", q.Instructions, nil, nil, nil, nil
 	at.Timeout, at.Started = q.Wait, func(context.Context, cli.Start) error { return nil }
 	return at

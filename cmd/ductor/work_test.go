@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/realagent"
+)
+
+// An agent has another one work: the user is asked for the task, and for each thing that the other agent may not do unasked. What is
+// denied is not done, and the other agent ends with the turn that it works for.
+func TestAnAgentHasAnotherOneWork(t *testing.T) {
+	program := realagent.Npm(t, "mcp-inspector")
+	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
+	town.start()
+	work := town.cfg.Projects.DefaultDir
+	town.say(`[[start]] [[ask cmd="printenv DUCTOR_MCP_TOKEN > token.new; mv token.new token; until [ -e go ]; do sleep 0.05; done"]] [[text "that was all"]]`)
+	town.press("✅ Allow once")
+	awaitFile(t, filepath.Join(work, "token"))
+	raw, err := os.ReadFile(filepath.Join(work, "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := foreign{town, program, []string{"-e", "DUCTOR_MCP_DIR=" + town.cfg.Storage.Dir}}
+	begin := func(task string) <-chan string {
+		said := make(chan string, 1)
+		go func() {
+			out, _ := f.run(strings.TrimSpace(string(raw)), "--method", "tools/call", "--tool-name", "work_with", "--tool-arg", "agent=codex", "--tool-arg", "task="+task)
+			said <- out
+		}()
+		town.await("ductor.work_with")
+		town.press("✅ Allow once")
+		return said
+	}
+	for button, done := range map[string]bool{"✅ Allow once": true, "⛔ Deny": false} {
+		file := filepath.Join(work, fmt.Sprintf("made-%v", done))
+		said := begin(fmt.Sprintf(`[[start]] [[ask cmd="touch %s"]] [[text "the report"]]`, file))
+		town.await("touch " + file)
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Error("it is done before it is allowed")
+		}
+		town.press(button)
+		if out := <-said; !strings.Contains(out, "the report") || !strings.Contains(out, "session_id") {
+			t.Errorf("the report: %s", out)
+		}
+		if _, err := os.Stat(file); (err == nil) != done {
+			t.Errorf("%s: %v", button, err)
+		}
+	}
+	said := begin(`[[start]] [[ask cmd="touch late"]] [[text "the report"]]`)
+	town.await("touch late")
+	town.say("/abort")
+	town.await("Aborted")
+	if out := <-said; strings.Contains(out, "the report") {
+		t.Errorf("after the abort: %s", out)
+	}
+	town.awaitNoButton("✅ Allow once")
+	town.nothingOfTurnsLives()
+}
+
+// The real agents have another one work for them, whose model uses a shell once the user allows it.
+func TestRealAgentsHaveAnotherOneWork(t *testing.T) {
+	for agent, shell := range shellTools() {
+		t.Run(agent, func(t *testing.T) {
+			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
+			task := fmt.Sprintf(`[[start]] [[tool cmd="touch made" as=%s]] [[text "the report of the other"]]`, shell)
+			args, err := json.Marshal(map[string]string{"agent": agent, "task": task})
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := map[string]string{"copilot": "ductor-work_with"}[agent]
+			if name == "" {
+				name = "work_with"
+			}
+			town.say(`[[start]] [[call %s args=%q]] [[text "that was all"]]`, name, string(args))
+			town.await("ductor.work_with")
+			town.press("✅ Allow once")
+			town.await("touch made")
+			town.press("✅ Allow once")
+			if m := town.awaitDone(1); !strings.Contains(m.Text, "that was all") {
+				t.Errorf("it answers %q", m.Text)
+			}
+			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "made"))
+			if !strings.Contains(api.Asked(), "worked on it; session_id") {
+				t.Error("the model is not told the report")
+			}
+		})
+	}
+}

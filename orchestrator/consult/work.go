@@ -1,0 +1,156 @@
+package consult
+
+import (
+	"context"
+	"sync"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/side"
+)
+
+// Works is what an Engine needs for agents that work for a turn. All fields are required.
+type Works struct {
+	// AskFor has the users of a running turn decide what another agent asks that works for it; see orchestrator.ActiveTurns.
+	AskFor func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error)
+	// Decide hands a decision to the agent of a turn; see orchestrator.Gateway.
+	Decide func(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
+	// Audit records what agents did.
+	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
+}
+
+const workInstructions = "Another agent has you work on a task for its user, and gets your last answer. Do the task, and no more than it. You cannot ask that " +
+	"agent anything. End with a short report: what you did, which files you changed, how you checked it, and what is open. If the " +
+	"report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
+
+// Work has an agent do something for a turn, with the rights of that turn and where it works, and waits for its report. Its users and
+// the rules of its conversation decide what the agent asks. It ends with ctx, with the turn, with Abort and with Close. The errors are
+// those of Ask.
+func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error) {
+	ctx, leave, err := w.For.Help(ctx)
+	if err != nil {
+		return orchestrator.ConsultAnswer{}, err
+	}
+	defer leave()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.For.Life, func() { cancel(context.Cause(w.For.Life)) })()
+	w.Conversation = w.For.Prompt.Conversation
+	told := workInstructions
+	if w.Instructions != "" {
+		told = w.Instructions + "\n\n" + told
+	}
+	return e.inSide(ctx, lent(w), w.ConsultQuestion, approach{instructions: told, ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
+		return e.work(ctx, at, w.For, q)
+	}})
+}
+
+// lent is where the agent of a task works, with the rights of the turn that it is for. A bypass for a while is not lent: it could end
+// while the agent works. Users decide instead.
+func lent(w orchestrator.Work) cli.Request {
+	of := w.For.Request
+	at := cli.Request{
+		ChatID: of.ChatID, Sandbox: of.Sandbox, Session: of.Session, Dir: of.Dir, AddDirs: of.AddDirs,
+		Permission: of.Permission, Attended: of.Attended, AllowedTools: of.AllowedTools,
+	}
+	at.ToolLists = append(append(at.ToolLists, of.ToolLists...), w.Tools...)
+	if at.Permission == cli.Bypass && at.Attended {
+		at.Permission = cli.Ask
+	}
+	return at
+}
+
+// work runs the agent of a task once.
+func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result, error) {
+	at.Turn, q.Person = cli.TurnID(e.opts.Side.NewID()), turn.Prompt.Person
+	h := &helper{
+		e: e, turn: turn, work: at.Turn, mode: at.Permission, who: orchestrator.Helper{Agent: q.Model.Agent, ToolLists: at.ToolLists},
+		asking: map[cli.ApprovalID]context.CancelFunc{}, tools: map[cli.ToolID]cli.ToolStarted{},
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	h.life = ctx
+	defer h.wg.Wait()
+	defer cancel()
+	return e.opts.Side.Work(ctx, at, q, h.take)
+}
+
+// helper is an agent that works for a turn.
+type helper struct {
+	e    *Engine
+	turn orchestrator.ActiveTurn
+	work cli.TurnID
+	mode cli.PermissionMode
+	who  orchestrator.Helper
+	life context.Context
+
+	wg sync.WaitGroup // of what waits for a decision
+	// Of the agent's stream alone.
+	asking map[cli.ApprovalID]context.CancelFunc
+	tools  map[cli.ToolID]cli.ToolStarted // that run
+}
+
+// take handles an event of the agent's stream.
+func (h *helper) take(ev cli.Event) {
+	switch ev := ev.(type) {
+	case cli.ApprovalAsked:
+		id := ev.ID
+		if ev.Started != "" {
+			ev.Started = h.call(ev.Started)
+		}
+		h.ask(id, ev)
+	case cli.QuestionAsked:
+		h.ask(ev.ID, ev)
+	case cli.ApprovalWithdrawn:
+		if giveUp := h.asking[ev.ID]; giveUp != nil {
+			giveUp()
+			delete(h.asking, ev.ID)
+		}
+	case cli.ToolStarted:
+		h.tools[ev.ID] = ev
+	case cli.ToolEnded:
+		if began, known := h.tools[ev.ID]; known {
+			delete(h.tools, ev.ID)
+			h.audit(began, ev)
+		}
+	}
+}
+
+// call names a tool apart from those of the turn's own agent.
+func (h *helper) call(id cli.ToolID) cli.ToolID { return cli.ToolID(string(h.work) + "/" + string(id)) }
+
+// undecided is what the agent is told when no user could decide.
+const undecided = "No user can be asked any more, so it was denied."
+
+// ask has the users of the turn decide. The agent's stream does not wait for that.
+func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
+	ctx, giveUp := context.WithCancel(h.life)
+	h.asking[id] = giveUp
+	h.wg.Go(func() {
+		defer giveUp()
+		d, err := h.e.opts.Works.AskFor(ctx, h.turn.ID, h.who, asked)
+		if ctx.Err() != nil {
+			return // the agent waits no more
+		}
+		if err != nil {
+			h.e.opts.Logger.Error("have a user decide for an agent that works for a turn; it is denied", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)
+			d = cli.Decision{Reason: undecided}
+		}
+		if err := h.e.opts.Works.Decide(ctx, h.work, id, d); err != nil && ctx.Err() == nil {
+			h.e.opts.Logger.Error("hand a decision to an agent that works for a turn", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)
+		}
+	})
+}
+
+// mostReason is how much the audit keeps of why a tool failed, in bytes.
+const mostReason = 200
+
+// audit records a tool that ran. The store passes over what was asked for.
+func (h *helper) audit(began cli.ToolStarted, ended cli.ToolEnded) {
+	entry := orchestrator.AuditEntry{
+		At: h.e.opts.Now(), What: orchestrator.AuditRan, Conversation: h.turn.Prompt.Conversation, Turn: h.turn.ID, Call: h.call(ended.ID), Agent: h.who.Agent,
+		Tool: began.Name, Title: h.turn.Hide(began.Title), Rule: string(h.mode), Reason: cli.Shorten(h.turn.Hide(ended.Err), mostReason),
+	}
+	if err := h.e.opts.Works.Audit(context.WithoutCancel(h.life), entry); err != nil { // it has happened already
+		h.e.opts.Logger.Error("record the audit", "what", entry.What, "err", err)
+	}
+}
