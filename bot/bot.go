@@ -243,7 +243,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, steps: b.opts.Steps, usage: b.opts.Usage, owner: b.opts.Owner, consults: b.opts.Consults,
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, steps: b.opts.Steps, usage: b.opts.Usage, owner: b.opts.Owner, consults: b.opts.Consults,
 			changes: b.opts.Changes, spool: b.spool,
 			tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
 		},

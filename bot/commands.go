@@ -67,6 +67,7 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"diff", p.Text("bot.menu-diff")},
 		{"checkpoint", p.Text("bot.menu-checkpoint")},
 		{"project", p.Text("bot.menu-project")},
+		{"newtopic", p.Text("bot.menu-newtopic")},
 		{"cwd", p.Text("bot.menu-cwd")},
 		{"consult", p.Text("bot.menu-consult")},
 		{"group", p.Text("bot.menu-group")},
@@ -116,6 +117,8 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.sessions.Rename), true
 	case "project":
 		return c.page(c.projects.Command), true
+	case "newtopic":
+		return c.newTopic, true
 	case "terminal":
 		return c.terminal, true
 	case "consult", "group", "summarize":
@@ -243,6 +246,20 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	default:
 		c.answer(ctx, r, c.lang.Text("bot.cwd-set", dir))
 	}
+}
+
+// newTopic does /newtopic. If ductor dies before its update is finished, the next process opens another topic.
+func (c *commands) newTopic(ctx context.Context, r updates.Request) {
+	o, err := c.projects.NewTopic(ctx, r.In.By(), r.Args)
+	if err != nil {
+		c.fail(ctx, r, "bot.not-done", err)
+		return
+	}
+	answers := []orchestrator.Message{message.Compose(r.In.Conversation, message.Content{Text: render.Plain(o.Text), ReplyTo: r.In.Quote()})}
+	if o.First != "" {
+		answers = append(answers, message.Compose(o.In, message.Content{Text: render.Plain(o.First)}))
+	}
+	c.closer.Finish(ctx, r.In.Updates(), answers...)
 }
 
 func (c *commands) diff(ctx context.Context, r updates.Request) {

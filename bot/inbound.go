@@ -80,7 +80,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	})
 	browser := files.NewScreen(p.files)
 	projects := project.New(project.Options{
-		Projects: p.projects, Lang: o.Lang,
+		Projects: p.projects, Topics: newTopics{p.topics, h.Named, p.desk}, Lang: o.Lang,
 		Dir: func(ctx context.Context, in orchestrator.ConversationID) (string, error) {
 			st, err := p.desk.Status(ctx, in)
 			return st.Dir, err

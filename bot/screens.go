@@ -21,6 +21,7 @@ type books struct {
 	sessions orchestrator.Sessions
 	files    *files.Sender // nil: there are none
 	projects orchestrator.Projects
+	topics   *topicOpener
 	steps    orchestrator.Steps
 	changes  orchestrator.FileChanges // nil: nothing is kept of changes
 	spool    *message.Spool           // of pictures; nil: there are none

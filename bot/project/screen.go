@@ -1,5 +1,5 @@
-// Package project is the screen of /project: it offers projects, opens them and worktrees of their branches, and removes worktrees. It
-// decides what messages say and does what their buttons say; it sends no message.
+// Package project is the screen of /project and /newtopic: it offers projects, opens them and worktrees of their branches, removes
+// worktrees, and opens topics that work in a project. It decides what messages say and does what their buttons say; it sends no message.
 package project
 
 import (
@@ -36,6 +36,7 @@ const (
 type Options struct {
 	Projects orchestrator.Projects
 	Dir      func(ctx context.Context, in orchestrator.ConversationID) (string, error) // that a conversation works in
+	Topics   Topics
 	Lang     lang.Printer
 }
 

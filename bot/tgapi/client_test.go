@@ -193,6 +193,20 @@ func TestClientFaults(t *testing.T) {
 			l.to = orchestrator.ConversationID{Chat: int64(f.ID()), Topic: 77}
 			return say(ctx, l, "x")
 		}},
+		{"a topic in a chat without", NoTopics, func(ctx context.Context, l *line, _ int) error {
+			_, err := l.client.OpenTopic(ctx, 7, "x")
+			return err
+		}},
+		{"a topic without the right", NoTopicRight, func(ctx context.Context, l *line, _ int) error {
+			f := l.srv.Forum(-100, "F")
+			topic, err := l.client.OpenTopic(ctx, -100, "web")
+			if err != nil || f.Topics()[telegram.TopicID(topic)].Name != "web" {
+				return fmt.Errorf("topic %d of %v: %w", topic, f.Topics(), err)
+			}
+			f.ForbidTopics()
+			_, err = l.client.OpenTopic(ctx, -100, "x")
+			return err
+		}},
 		{"rate limit", RateLimited, func(ctx context.Context, l *line, _ int) error {
 			l.srv.Inject(telegram.Fault{Kind: telegram.TooMany, RetryAfter: 9})
 			return say(ctx, l, "x")

@@ -22,6 +22,8 @@ const (
 	NotModified  FaultKind = "not-modified" // the edit changed nothing: success
 	MessageGone  FaultKind = "message-gone" // deleted, or too old to be edited
 	TopicGone    FaultKind = "topic-gone"
+	NoTopics     FaultKind = "no-topics" // the chat has none
+	NoTopicRight FaultKind = "no-topic-right"
 	ChatGone     FaultKind = "chat-gone" // blocked, kicked, deleted, moved: nothing reaches this chat
 	TooLong      FaultKind = "too-long"
 	BadRequest   FaultKind = "bad-request" // refused for good
@@ -152,6 +154,8 @@ var badRequests = []struct {
 	{"topic_deleted", TopicGone},
 	{"topic_closed", TopicGone},
 	{"topic_id_invalid", TopicGone},
+	{"the chat is not a forum", NoTopics},
+	{"not enough rights to create a topic", NoTopicRight},
 	{"chat not found", ChatGone},
 	{"user is deactivated", ChatGone},
 	{"peer_id_invalid", ChatGone},

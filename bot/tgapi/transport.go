@@ -2,6 +2,7 @@ package tgapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -153,7 +154,8 @@ func sentID(body []byte) (id int, ok bool) {
 	return id, err == nil
 }
 
-// sentMessage is the id of the message in an answer, or of the first of an album; 0 where the answer is something else.
+// sentMessage is the id of the message in an answer, or of the first of an album, or of the one that opened the topic in it; 0 where the
+// answer is something else.
 type sentMessage int
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -165,11 +167,12 @@ func (m *sentMessage) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	var sent struct {
-		ID int `json:"message_id"`
+		ID    int `json:"message_id"`
+		Topic int `json:"message_thread_id"`
 	}
 	if err := json.Unmarshal(raw, &sent); err != nil {
 		return fmt.Errorf("read the message that was sent: %w", err)
 	}
-	*m = sentMessage(sent.ID)
+	*m = sentMessage(cmp.Or(sent.ID, sent.Topic))
 	return nil
 }

@@ -122,7 +122,7 @@ func wireChatOf(c *telegram.Chat, v telegram.View) wireChat {
 		w.Title = "ductor"
 	}
 	for _, t := range info.Topics {
-		w.Topics = append(w.Topics, wireTopic(t))
+		w.Topics = append(w.Topics, wireTopic{ID: t.ID, Name: t.Name, Closed: t.Closed})
 	}
 	if !v.Action.At.IsZero() {
 		w.Typing = &wireTyping{v.Action.Kind, v.Action.Topic, millis(v.Action.At)}

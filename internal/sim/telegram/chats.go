@@ -53,6 +53,7 @@ type Chat struct {
 	changed  signal
 	bucket   *bucket
 	noFiles  bool // the bot may not send any
+	noTopics bool // the bot may not manage them
 }
 
 // Private is the chat of the bot with a person, who is made if unknown and counts as having pressed Start.

@@ -31,7 +31,11 @@ func (s *Server) getChatMember(q *request) (any, *Error) {
 	}
 	id := UserID(q.integer("user_id"))
 	if id == s.opts.BotID {
-		return memberJSON(s.botUser(), c.bot), nil
+		m := memberJSON(s.botUser(), c.bot)
+		if c.bot == Administrator {
+			m["can_manage_topics"] = !c.noTopics
+		}
+		return m, nil
 	}
 	p := s.people[id]
 	if p == nil {

@@ -40,6 +40,7 @@ func (s *Server) methodTable() map[string]method {
 	free("getFile", s.getFile)
 	free("getChat", s.getChat)
 	free("getChatMember", s.getChatMember)
+	free("getForumTopicIconStickers", s.getForumTopicIconStickers)
 
 	counted("sendMessage", s.sendMessage)
 	counted("editMessageText", s.editMessageText)

@@ -2,6 +2,7 @@ package telegram_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -146,8 +147,10 @@ func TestRules(t *testing.T) {
 		{"draft in a group", "sendMessageDraft", p{"chat_id": forum, "draft_id": 1, "text": "x"}, "400 Bad Request: TEXTDRAFT_PEER_INVALID"},
 
 		{"topic in a group without", "createForumTopic", p{"chat_id": super, "name": "x"}, "400 Bad Request: the chat is not a forum"},
-		{"topic without a name", "createForumTopic", p{"chat_id": forum}, "400 Bad Request: TOPIC_TITLE_EMPTY"},
+		{"topic without a name", "createForumTopic", p{"chat_id": forum}, "400 Bad Request: title must be non-empty"},
 		{"rename to the same", "editForumTopic", p{"chat_id": forum, "message_thread_id": topic, "name": "bugs"}, "400 Bad Request: TOPIC_NOT_MODIFIED"},
+		{"an icon that is none", "editForumTopic", p{"chat_id": forum, "message_thread_id": topic, "icon_custom_emoji_id": "1"}, "400 Bad Request: DOCUMENT_INVALID"},
+		{"a topic with an icon that is none", "createForumTopic", p{"chat_id": forum, "name": "x", "icon_custom_emoji_id": "1"}, "400 Bad Request: DOCUMENT_INVALID"},
 		{"close an unknown topic", "closeForumTopic", p{"chat_id": forum, "message_thread_id": 77}, "400 Bad Request: TOPIC_ID_INVALID"},
 		{"pin without the right", "pinChatMessage", p{"chat_id": super, "message_id": 1}, "400 Bad Request: not enough rights to manage pinned messages in the chat"},
 		{"command with a capital", "setMyCommands", p{"commands": []p{{"command": "New", "description": "x"}}}, "400 Bad Request: BOT_COMMAND_INVALID"},
@@ -224,6 +227,44 @@ func TestTheBotIsToldWhatItIsInAGroup(t *testing.T) {
 	if got := say(8).refusal(); got != "403 Forbidden: user is deactivated" {
 		t.Errorf("a deleted account: %s", got)
 	}
+}
+
+// Without the right to manage topics a bot makes none and changes only its own.
+func TestTopicsNeedTheRightToManageThem(t *testing.T) {
+	srv, ctx := house(t)
+	f := srv.Forum(forum, "")
+	call := func(method string, in p, want string) {
+		t.Helper()
+		in["chat_id"] = forum
+		if got := post(ctx, t, srv, method, in).refusal(); got != want {
+			t.Errorf("%s %v: %s, want %s", method, in, got, want)
+		}
+	}
+	must(t, post(ctx, t, srv, "createForumTopic", p{"chat_id": forum, "name": strings.Repeat("ü", 130)}))
+	var own telegram.TopicID
+	for id, one := range f.Topics() {
+		if one.Name == strings.Repeat("ü", 128) {
+			own = id
+		}
+	}
+	var icons []struct {
+		ID    string `json:"custom_emoji_id"`
+		Emoji string `json:"emoji"`
+	}
+	if err := json.Unmarshal(must(t, post(ctx, t, srv, "getForumTopicIconStickers", p{})).Result, &icons); err != nil || len(icons) < 4 {
+		t.Fatalf("the icons are %v, %v", icons, err)
+	}
+	f.ForbidTopics()
+	call("createForumTopic", p{"name": "x"}, "400 Bad Request: not enough rights to create a topic")
+	call("editForumTopic", p{"message_thread_id": topic, "name": "x"}, "400 Bad Request: not enough rights to edit the topic")
+	call("closeForumTopic", p{"message_thread_id": topic}, "400 Bad Request: not enough rights to close or open the topic")
+	call("deleteForumTopic", p{"message_thread_id": topic}, "400 Bad Request: not enough rights to delete the topic")
+	must(t, post(ctx, t, srv, "editForumTopic", p{"chat_id": forum, "message_thread_id": own, "icon_custom_emoji_id": icons[0].ID}))
+	if got := f.Topics()[own]; got.Icon != icons[0].ID {
+		t.Errorf("the topic of the bot is %+v", got)
+	}
+	call("editForumTopic", p{"message_thread_id": own, "icon_custom_emoji_id": icons[0].ID}, "400 Bad Request: TOPIC_NOT_MODIFIED")
+	must(t, post(ctx, t, srv, "editForumTopic", p{"chat_id": forum, "message_thread_id": own}))
 }
 
 func TestTopicsOpenCloseAndGo(t *testing.T) {

@@ -1,6 +1,10 @@
 package telegram
 
-import "unicode/utf8"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // TopicID is the message_thread_id of a topic: the number of the message that made it.
 type TopicID int64
@@ -12,7 +16,9 @@ const GeneralTopic TopicID = 1
 type Topic struct {
 	ID     TopicID
 	Name   string
+	Icon   string // the custom emoji; empty for none
 	Closed bool
+	byBot  bool // the bot made it, and may rename, close and open it without rights
 }
 
 // Topic makes a topic and announces it, as a person does.
@@ -28,7 +34,7 @@ func (s *Server) makeTopic(c *Chat, by *Person, name string) *Topic {
 		c.lastID = 1 // number 1 belongs to General
 	}
 	id := c.peekID()
-	t := &Topic{ID: TopicID(id), Name: name}
+	t := &Topic{ID: TopicID(id), Name: name, byBot: by == nil}
 	c.topics[t.ID] = t
 	made := map[string]any{"forum_topic_created": map[string]any{"name": name, "icon_color": 7322096}}
 	m := message{Message: Message{Service: "topic " + name + " was made", Topic: t.ID}, author: by, extra: made}
@@ -114,17 +120,50 @@ func (c *Chat) sendTopic(q *request) (TopicID, *Error) {
 	return t.ID, nil
 }
 
+// topicNameLimit is how many characters the name of a topic has; the original cuts off what is beyond.
+const topicNameLimit = 128
+
+// topicName is the name that a call gives to a topic.
+func topicName(q *request) (string, *Error) {
+	name := []rune(strings.TrimSpace(q.params["name"]))
+	if len(name) == 0 {
+		return "", badRequest("title must be non-empty")
+	}
+	return string(name[:min(len(name), topicNameLimit)]), nil
+}
+
+// topicIcon is the icon that a call gives to a topic; empty for none.
+func topicIcon(q *request) (string, *Error) {
+	id := q.params["icon_custom_emoji_id"]
+	if _, known := topicIcons()[id]; id != "" && !known {
+		return "", badRequest("DOCUMENT_INVALID")
+	}
+	return id, nil
+}
+
 func (s *Server) createForumTopic(q *request) (any, *Error) {
 	c, err := s.forumTarget(q)
 	if err != nil {
 		return nil, err
 	}
-	name := q.params["name"]
-	if name == "" || utf8.RuneCountInString(name) > 128 {
-		return nil, badRequest("TOPIC_TITLE_EMPTY")
+	if !c.managesTopics() {
+		return nil, badRequest("not enough rights to create a topic")
+	}
+	name, err := topicName(q)
+	if err != nil {
+		return nil, err
+	}
+	icon, err := topicIcon(q)
+	if err != nil {
+		return nil, err
 	}
 	t := s.makeTopic(c, nil, name)
-	return map[string]any{"message_thread_id": t.ID, "name": t.Name, "icon_color": 7322096}, nil
+	t.Icon = icon
+	made := map[string]any{"message_thread_id": t.ID, "name": t.Name, "icon_color": 7322096}
+	if icon != "" {
+		made["icon_custom_emoji_id"] = icon
+	}
+	return made, nil
 }
 
 // forumTarget is the chat of a call that manages topics.
@@ -135,41 +174,96 @@ func (s *Server) forumTarget(q *request) (*Chat, *Error) {
 		return nil, err
 	case !c.forum:
 		return nil, badRequest("the chat is not a forum")
-	case c.kind != PrivateChat && c.bot != Administrator:
-		return nil, badRequest("not enough rights to create a topic")
 	}
 	return c, nil
 }
 
-// managed finds the topic a call changes.
-func (s *Server) managed(q *request) (*Chat, *Topic, *Error) {
+// managesTopics says whether the bot may manage topics that it did not make. The caller holds mu.
+func (c *Chat) managesTopics() bool {
+	return c.kind == PrivateChat || c.bot == Administrator && !c.noTopics
+}
+
+// ForbidTopics takes the right to manage topics from the bot, which stays what it is.
+func (c *Chat) ForbidTopics() {
+	c.srv.mu.Lock()
+	defer c.srv.mu.Unlock()
+	c.noTopics = true
+}
+
+// managed finds the topic a call changes. forbidden is the answer where the bot may not.
+func (s *Server) managed(q *request, forbidden string) (*Chat, *Topic, *Error) {
 	c, err := s.forumTarget(q)
 	if err != nil {
 		return nil, nil, err
 	}
 	t := c.topics[TopicID(q.integer("message_thread_id"))]
-	if t == nil {
+	switch {
+	case t == nil:
 		return nil, nil, badRequest("TOPIC_ID_INVALID")
+	case !t.byBot && !c.managesTopics():
+		return nil, nil, badRequest("%s", forbidden)
 	}
 	return c, t, nil
 }
 
 func (s *Server) editForumTopic(q *request) (any, *Error) {
-	c, t, err := s.managed(q)
+	c, t, err := s.managed(q, "not enough rights to edit the topic")
 	if err != nil {
 		return nil, err
 	}
-	name, given := q.params["name"]
-	if !given || name == t.Name {
+	now, changes := *t, map[string]any{}
+	if q.params["name"] != "" { // an empty one leaves the name alone
+		if now.Name, err = topicName(q); err != nil {
+			return nil, err
+		}
+		changes["name"] = now.Name
+	}
+	if _, given := q.params["icon_custom_emoji_id"]; given {
+		if now.Icon, err = topicIcon(q); err != nil {
+			return nil, err
+		}
+		changes["icon_custom_emoji_id"] = now.Icon
+	}
+	switch {
+	case len(changes) == 0:
+		return true, nil
+	case now == *t:
 		return nil, badRequest("TOPIC_NOT_MODIFIED")
 	}
-	t.Name = name
-	s.noteTopic(c, t, "topic is now called "+name, "forum_topic_edited", map[string]any{"name": name})
+	*t = now
+	what := "topic is now called " + now.Name
+	if changes["name"] == nil {
+		what = "topic has another icon: " + topicIcons()[now.Icon]
+	}
+	s.noteTopic(c, t, what, "forum_topic_edited", changes)
 	return true, nil
 }
 
+// topicIcons are the custom emoji that any user and bot may give to a topic, with the emoji each shows: a few of those of the original.
+func topicIcons() map[string]string {
+	return map[string]string{
+		"5312536423851630001": "💡", "5312016608254762256": "⚡️", "5417915203100613993": "💬", "5377316857231450742": "❓",
+		"5379748062124056162": "❗️", "5237699328843200968": "✅", "5309832892262654231": "🤖", "5350554349074391003": "💻",
+	}
+}
+
+func (s *Server) getForumTopicIconStickers(*request) (any, *Error) {
+	var all []map[string]any
+	icons := topicIcons()
+	for _, id := range slices.Sorted(maps.Keys(icons)) {
+		all = append(all, map[string]any{
+			"file_id": "icon" + id, "file_unique_id": "unique" + id, "type": "custom_emoji", "width": 512, "height": 512,
+			"is_animated": true, "is_video": false, "emoji": icons[id], "custom_emoji_id": id, "set_name": "Topics",
+		})
+	}
+	return all, nil
+}
+
+// notToggled refuses to close or to open a topic.
+const notToggled = "not enough rights to close or open the topic"
+
 func (s *Server) closeForumTopic(q *request) (any, *Error) {
-	c, t, err := s.managed(q)
+	c, t, err := s.managed(q, notToggled)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +276,7 @@ func (s *Server) closeForumTopic(q *request) (any, *Error) {
 }
 
 func (s *Server) reopenForumTopic(q *request) (any, *Error) {
-	c, t, err := s.managed(q)
+	c, t, err := s.managed(q, notToggled)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +289,7 @@ func (s *Server) reopenForumTopic(q *request) (any, *Error) {
 }
 
 func (s *Server) deleteForumTopic(q *request) (any, *Error) {
-	c, t, err := s.managed(q)
+	c, t, err := s.managed(q, "not enough rights to delete the topic")
 	if err != nil {
 		return nil, err
 	}

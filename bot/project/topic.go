@@ -1,0 +1,112 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// Topics opens topics of chats, and chooses who answers in them.
+type Topics interface {
+	// OpenTopic opens a topic and returns its number. Its errors are those of tgapi.Client.OpenTopic.
+	OpenTopic(ctx context.Context, chat int64, name string) (int, error)
+	// Named is what a name of an agent or of a model wants; false for an unknown name.
+	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
+	// SetModel chooses who answers in a conversation.
+	SetModel(ctx context.Context, in orchestrator.ConversationID, w orchestrator.Wants) error
+}
+
+// Opened is the answer to "/newtopic".
+type Opened struct {
+	Text  string                      // where the user asked
+	In    orchestrator.ConversationID // the topic; the zero value if none was opened
+	First string                      // its first message
+}
+
+// NewTopic answers "/newtopic": it opens a topic that works in a project, with an agent or a model if one is named. A repeated call
+// opens another topic.
+func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args string) (Opened, error) {
+	p := s.o.Lang
+	words := strings.Fields(args)
+	if len(words) == 0 || len(words) > 2 {
+		return Opened{Text: p.Text("project.topic-help")}, nil
+	}
+	name, wants := words[0], orchestrator.Wants{}
+	all, err := s.o.Projects.Projects(ctx)
+	if err != nil {
+		return Opened{}, err
+	}
+	if !slices.ContainsFunc(all, func(p orchestrator.Project) bool { return p.Name == name }) {
+		return Opened{Text: s.refusal(name, "", orchestrator.ErrNoProject)}, nil
+	}
+	if len(words) == 2 {
+		var known bool
+		if wants, known = s.o.Topics.Named(ctx, by.Conversation, words[1]); !known {
+			return Opened{Text: p.Text("project.no-agent", render.Cut(words[1], 100))}, nil
+		}
+	}
+	in := orchestrator.ConversationID{Chat: by.Conversation.Chat}
+	in.Topic, err = s.o.Topics.OpenTopic(ctx, in.Chat, name)
+	if text := s.noTopic(in, err); text != "" {
+		return Opened{Text: text}, nil
+	}
+	if err != nil {
+		return Opened{}, err
+	}
+	return s.furnish(ctx, orchestrator.Press{Conversation: in, Person: by.Person}, name, wants)
+}
+
+// furnish has a topic that was opened work in a project.
+func (s *Screen) furnish(ctx context.Context, by orchestrator.Press, name string, wants orchestrator.Wants) (Opened, error) {
+	dir, err := s.o.Projects.OpenProject(ctx, by, name, "")
+	if err != nil {
+		return Opened{}, fmt.Errorf("open the project of a topic: %w", err)
+	}
+	if wants.Agent != "" {
+		if err := s.o.Topics.SetModel(ctx, by.Conversation, wants); err != nil {
+			return Opened{}, fmt.Errorf("choose the agent of a topic: %w", err)
+		}
+	}
+	p := s.o.Lang
+	o := Opened{In: by.Conversation, Text: p.Text("project.topic-opened", name), First: p.Text("project.topic-first", dir)}
+	if wants.Agent != "" {
+		who := render.AgentName(p, wants.Agent)
+		if wants.Model != "" {
+			who = render.ChoiceText(p, wants.Agent, wants.Model, wants.Effort)
+		}
+		o.First = p.Text("project.topic-first-with", who, dir)
+	}
+	if link := topicLink(o.In); link != "" {
+		o.Text += "\n" + link
+	}
+	return o, nil
+}
+
+// noTopic says why no topic can be opened in a chat; empty for what a user cannot mend.
+func (s *Screen) noTopic(in orchestrator.ConversationID, err error) string {
+	p := s.o.Lang
+	switch kind := tgapi.FaultOf(err).Kind; {
+	case kind == tgapi.NoTopicRight:
+		return p.Text("project.topic-right")
+	case kind == tgapi.NoTopics && in.Group():
+		return p.Text("project.no-forum")
+	case kind == tgapi.NoTopics:
+		return p.Text("project.no-threads")
+	}
+	return ""
+}
+
+// topicLink leads to a topic of a supergroup; empty for a private chat, which has no links.
+func topicLink(in orchestrator.ConversationID) string {
+	id, super := strings.CutPrefix(strconv.FormatInt(in.Chat, 10), "-100")
+	if !super {
+		return ""
+	}
+	return "https://t.me/c/" + id + "/" + strconv.Itoa(in.Topic)
+}

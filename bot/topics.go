@@ -1,0 +1,50 @@
+package bot
+
+import (
+	"context"
+	"time"
+
+	"ductor/bot/outbox"
+	"ductor/bot/project"
+	"ductor/bot/tgapi"
+	"ductor/orchestrator"
+)
+
+// topicPatience is how long a user waits for a topic at most.
+const topicPatience = 30 * time.Second
+
+// topicOpener opens topics, through the outbox. It waits until a topic is open.
+type topicOpener struct {
+	out    *outbox.Outbox
+	client *tgapi.Client
+}
+
+func (o *topicOpener) OpenTopic(ctx context.Context, chat int64, name string) (topic int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, topicPatience)
+	defer cancel()
+	err = o.out.Do(ctx, outbox.Call{
+		Chat: outbox.ChatOf(chat), Priority: outbox.Awaited, Key: "topic",
+		Run: func(ctx context.Context) (err error) {
+			topic, err = o.client.OpenTopic(ctx, chat, name)
+			return err
+		},
+	})
+	return topic, err
+}
+
+// newTopics is what /newtopic needs besides projects.
+type newTopics struct {
+	*topicOpener
+	named func(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
+	desk  Desk
+}
+
+var _ project.Topics = newTopics{}
+
+func (t newTopics) Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool) {
+	return t.named(ctx, in, name)
+}
+
+func (t newTopics) SetModel(ctx context.Context, in orchestrator.ConversationID, w orchestrator.Wants) error {
+	return t.desk.SetModel(ctx, in, w.Agent, w.Model, w.Effort)
+}
