@@ -42,7 +42,8 @@ type journal struct {
 	scarce    bool          // the disk is full
 }
 
-// openJournal opens or makes the files of a run.
+// openJournal opens or makes the files of a run. A new journal has room ahead before its agent writes: one that fills the disk at once must
+// not break its own output.
 func openJournal(dir string, flags int) (j *journal, err error) {
 	j = &journal{every: timeEvery}
 	if j.out, err = os.OpenFile(dir+"/"+outFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
@@ -50,6 +51,9 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 	}
 	if j.err, err = os.OpenFile(dir+"/"+errFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
 		return nil, errors.Join(err, j.out.Close())
+	}
+	if flags&os.O_CREATE != 0 {
+		_ = j.reserve() // a full disk is dealt with when the journal grows
 	}
 	return j, nil
 }
