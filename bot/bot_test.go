@@ -337,7 +337,7 @@ func TestTurnButtons(t *testing.T) {
 			{"c:t1", "Cancelled."},
 			{"c:t1", "Too late"},
 			{"r:t2", "Running again."},
-			{"r:t2", "run again already"},
+			{"r:t2", "This ran again already"},
 			{"f:t3", "Running again."},
 			{"v:t4", ""},
 			{"s:nobody", "no longer does anything"},

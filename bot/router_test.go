@@ -132,7 +132,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "command in a topic", update: func(r *inboundRig) map[string]any {
 			return r.text("/new", inGroup(), map[string]any{"message_thread_id": 9, "is_topic_message": true})
 		}, calls: []string{"new -100/9"}, said: "New session"},
-		{name: "unknown command", update: func(r *inboundRig) map[string]any { return r.text("/compact now") }, said: "//compact"},
+		{name: "unknown command", update: func(r *inboundRig) map[string]any { return r.text("/compost now") }, said: "//compost"},
 		{name: "unknown command in a group", update: func(r *inboundRig) map[string]any { return r.text("/poll", inGroup()) }},
 		{name: "unknown command that names us", update: func(r *inboundRig) map[string]any { return r.text("/poll@ductor_bot", inGroup()) }, said: "/poll"},
 		{name: "a line for the agent that begins with a slash", update: func(r *inboundRig) map[string]any { return r.text("//compact now") }, prompt: []string{"/compact now"}},

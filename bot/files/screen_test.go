@@ -97,7 +97,7 @@ func TestBrowsing(t *testing.T) {
 			by   orchestrator.Press
 			data string
 		}{{stranger, fresh}, {by, strings.TrimPrefix(old, Action+":")}, {by, ""}, {by, "x:e0"}, {by, fresh[:12] + ":e9"}, {by, fresh[:12] + ":e-1"}, {by, fresh[:12] + ":q0"}, {by, fresh[:12] + ":"}} {
-			if got, err := s.Press(t.Context(), c.by, c.data); err != nil || !strings.Contains(got.Text, "old one") || got.Page.Text != "" || len(got.Messages) > 0 {
+			if got, err := s.Press(t.Context(), c.by, c.data); err != nil || !strings.Contains(got.Text, "This list is old") || got.Page.Text != "" || len(got.Messages) > 0 {
 				h.Errorf("%q in chat %d: %+v, %v", c.data, c.by.Conversation.Chat, got, err)
 			}
 		}

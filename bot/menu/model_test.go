@@ -125,7 +125,7 @@ func TestStaleAndForeignPresses(t *testing.T) {
 		{"pressed twice", func(r *rig, k tgapi.Keyboard) {
 			r.press(k[0][0].Data)
 			r.press(k[1][0].Data)
-		}, "moved on"},
+		}, "The menu has changed"},
 		{"made up", func(r *rig, _ tgapi.Keyboard) { r.press("w:made:0:m1") }, "expired"},
 		{"an index that is not there", func(r *rig, k tgapi.Keyboard) {
 			r.press(strings.TrimSuffix(k[0][0].Data, "a0") + "a99")
