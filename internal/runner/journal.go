@@ -52,8 +52,8 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 	if j.err, err = os.OpenFile(dir+"/"+errFile, flags|os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
 		return nil, errors.Join(err, j.out.Close())
 	}
-	if flags&os.O_CREATE != 0 {
-		_ = j.reserve() // a full disk is dealt with when the journal grows
+	if flags&os.O_CREATE != 0 && j.reserve(ahead) != nil {
+		j.reserveSome() // a full disk is dealt with when the journal grows
 	}
 	return j, nil
 }
@@ -118,26 +118,35 @@ func (j *journal) keep(most int64, owned bool) (full bool) {
 	if j.allocated-j.size >= aheadLow {
 		return false
 	}
-	err := j.reserve()
+	err := j.reserve(ahead)
 	if err != nil && (owned && j.read > j.freed || !owned && j.size > j.freed) { // what may be read again goes before what is not written yet
 		if owned {
 			j.free(j.read)
 		} else {
 			j.free(j.size - minJournal)
 		}
-		err = j.reserve()
+		err = j.reserve(ahead)
 	}
-	j.scarce = errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+	if j.scarce = errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT); j.scarce {
+		j.reserveSome()
+	}
 	return j.scarce && j.allocated-j.size < aheadLow/4
 }
 
-func (j *journal) reserve() error {
-	err := unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, ahead)
+// reserve allocates room ahead.
+func (j *journal) reserve(room int64) error {
+	err := unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, room)
 	if err == nil || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) { // some file systems cannot
-		j.allocated = j.size + ahead
+		j.allocated = max(j.allocated, j.size+room)
 		return nil
 	}
 	return err
+}
+
+// reserveSome allocates what there is on a disk that does not have all that is to be ahead, if that is enough for an agent to run.
+func (j *journal) reserveSome() {
+	for room := int64(ahead / 2); room >= aheadLow/4 && j.reserve(room) != nil; room /= 2 {
+	}
 }
 
 // free gives the disk what is before offset back.
