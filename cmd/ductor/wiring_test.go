@@ -21,7 +21,7 @@ import (
 // chat.
 
 func TestDemoAnswersWithoutATokenOrAnAgent(t *testing.T) {
-	cmd := exec.Command(clitest.Program(t), "demo", "--scripted")
+	cmd := exec.Command(clitest.Program(t), "demo", "--scripted", "--terminal")
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "HOME="+t.TempDir())
 	cmd.Stdin = strings.NewReader(`[[text "the scripted agent speaks"]]` + "\n/status\n/help\n")
 	out, err := cmd.CombinedOutput()
