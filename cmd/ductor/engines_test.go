@@ -323,10 +323,10 @@ func (e *engines) aLineThatBreaksForLong() {
 	}
 	e.line.cut()
 	e.besides.say("/abort")
-	e.byTLS.refused("sandbox tls of claude", "cannot be reached")
-	e.besides.refused("sandbox tls of claude", "goes on there until it can be reached")
+	e.byTLS.refused("sandbox tls of Claude", "cannot be reached")
+	e.besides.refused("sandbox tls of Claude", "goes on there until it can be reached")
 	e.byTLS.ask("meanwhile")
-	e.byTLS.refused("sandbox tls of claude", e.line.addr, "cannot be reached", "start it")
+	e.byTLS.refused("sandbox tls of Claude", e.line.addr, "cannot be reached", "start it")
 	e.line.mend()
 	e.works(e.byTLS)
 	e.works(e.besides)

@@ -149,8 +149,9 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 		town.say(ran + `[[crash code=3]]`)
 		town.awaitDone(i + 1)
 	}
-	town.say("/status")
-	town.await("Claude failed 2 turns in a row and is left alone until")
+	eventually(t, "the status to say that Claude is left alone", func() bool { // it does when the turn's end is stored
+		return strings.Contains(town.answer("/status", "Directory: "), "Claude failed 2 turns in a row and is left alone until")
+	})
 	town.say("/model")
 	town.awaitMessage(func(m telegram.Message) bool {
 		return strings.Contains(m.Text, "Which agent") && strings.Contains(m.Text, "is left alone until")
