@@ -37,6 +37,15 @@ func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string
 	return c, err
 }
 
+// turnToChange is toChange for what concerns a turn and no checkpoint.
+func (s *Service) turnToChange(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+	c, err := s.toChange(ctx, by, string(turn))
+	if err == nil && c.Checkpoint {
+		err = orchestrator.ErrNoChanges
+	}
+	return c, err
+}
+
 // Undo implements orchestrator.FileChanges.
 func (s *Service) Undo(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
 	return s.turnBack(ctx, by, turn, true)
@@ -50,12 +59,10 @@ func (s *Service) Redo(ctx context.Context, by orchestrator.Press, turn cli.Turn
 func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.TurnID, undone bool) (orchestrator.TurnChanges, error) {
 	s.work.Lock()
 	defer s.work.Unlock()
-	c, err := s.toChange(ctx, by, string(turn))
+	c, err := s.turnToChange(ctx, by, turn)
 	switch {
 	case err != nil:
 		return c, err
-	case c.Checkpoint:
-		return c, orchestrator.ErrNoChanges
 	case c.Undone && undone:
 		return c, orchestrator.ErrUndone
 	case !c.Undone && !undone:
@@ -223,12 +230,10 @@ func (s *Service) placeOf(ctx context.Context, in orchestrator.ConversationID) (
 func (s *Service) Commit(ctx context.Context, by orchestrator.Press, turn cli.TurnID, message string) (orchestrator.TurnChanges, error) {
 	s.work.Lock()
 	defer s.work.Unlock()
-	c, err := s.toChange(ctx, by, string(turn))
+	c, err := s.turnToChange(ctx, by, turn)
 	switch {
 	case err != nil:
 		return c, err
-	case c.Checkpoint:
-		return c, orchestrator.ErrNoChanges
 	case c.Undone:
 		return c, orchestrator.ErrUndone
 	case c.Commit != "":
