@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,11 +21,13 @@ func ContainsAny(text string, parts ...string) bool {
 }
 
 // contextFull are the words in which models and agents say that a session is longer than the model reads.
-var contextFull = regexp.MustCompile(`(?i)prompt is too long|context_length_exceeded|maximum context length|exceeds? (?:the |its )?context (?:window|limit|length)|` +
-	`ran out of room in the model's context|input token count.*exceeds the maximum|exceed the (?:remaining )?context window|input is too long`)
+var contextFull = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)prompt is too long|context_length_exceeded|maximum context length|exceeds? (?:the |its )?context (?:window|limit|length)|` +
+		`ran out of room in the model's context|input token count.*exceeds the maximum|exceed the (?:remaining )?context window|input is too long`)
+})
 
 // SaysContextFull says whether a text of a model or an agent means ContextFull.
-func SaysContextFull(text string) bool { return contextFull.MatchString(text) }
+func SaysContextFull(text string) bool { return contextFull().MatchString(text) }
 
 // NumberIn is the number that the first group of re finds in text; nil if there is none.
 func NumberIn(re *regexp.Regexp, text string) *int {

@@ -189,7 +189,7 @@ type task struct {
 	cli.PlanStep
 }
 
-var createdTask = regexp.MustCompile(`^Task #(\S+) created`)
+var createdTask = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Task #(\S+) created`) })
 
 // change takes what a tool did that ended well, and says whether the plan is another one.
 func (p *plan) change(tool string, input json.RawMessage, output string) bool {
@@ -214,7 +214,7 @@ func (p *plan) change(tool string, input json.RawMessage, output string) bool {
 		return true
 	case toolTaskCreate:
 		id := ""
-		if m := createdTask.FindStringSubmatch(output); m != nil {
+		if m := createdTask().FindStringSubmatch(output); m != nil {
 			id = m[1]
 		}
 		p.tasks = append(p.tasks, task{id, cli.PlanStep{Text: oneLine(in.Subject), State: cli.PlanOpen}})

@@ -23,7 +23,7 @@ func toolStarted(f fields, dir string) cli.ToolStarted {
 // toolTodo keeps the plan, as a Markdown list of tasks. The plan is shown instead of the tool.
 const toolTodo = "update_todo"
 
-var todoLine = regexp.MustCompile(`^\s*[-*] \[(.)\] (.+)$`)
+var todoLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*[-*] \[(.)\] (.+)$`) })
 
 func planOf(args json.RawMessage) cli.PlanChanged {
 	var in struct {
@@ -32,7 +32,7 @@ func planOf(args json.RawMessage) cli.PlanChanged {
 	_ = json.Unmarshal(args, &in)
 	var ev cli.PlanChanged
 	for line := range strings.Lines(in.Todos) {
-		if m := todoLine.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+		if m := todoLine().FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
 			step := cli.PlanStep{Text: cli.ShortLine(m[2]), State: cli.PlanOpen}
 			if m[1] == "x" || m[1] == "X" {
 				step.State = cli.PlanDone

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 	"ductor/lang"
@@ -15,8 +16,8 @@ import (
 
 // What a program says of a log-in from another device.
 var (
-	loginURL  = regexp.MustCompile(`https?://[^\s"'<>]+`)
-	loginCode = regexp.MustCompile(`\b[A-Z0-9]{4,5}-[A-Z0-9]{4,5}\b`)
+	loginURL  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https?://[^\s"'<>]+`) })
+	loginCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b[A-Z0-9]{4,5}-[A-Z0-9]{4,5}\b`) })
 )
 
 // DeviceLogin runs the program of an agent that logs it in: show gets the page and the code once the program printed both.
@@ -59,10 +60,10 @@ func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last st
 		}
 		last = cli.ShortLine(line)
 		if d.URL == "" {
-			d.URL = loginURL.FindString(line)
+			d.URL = loginURL().FindString(line)
 		}
 		if d.Code == "" {
-			d.Code = loginCode.FindString(loginURL.ReplaceAllString(line, ""))
+			d.Code = loginCode().FindString(loginURL().ReplaceAllString(line, ""))
 		}
 		if d.URL != "" && d.Code != "" && !shown {
 			shown = true
