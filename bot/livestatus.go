@@ -27,11 +27,11 @@ func livingLines(p lang.Printer, id orchestrator.ConversationID, l cli.Living) [
 		}
 		lines = append(lines, strings.Join(append(parts, p.Text(doing)), ", "))
 	}
-	if l.MaxProcesses == 0 && l.Processes == 0 {
-		return lines
-	}
 	for _, why := range l.Resting {
 		lines = append(lines, why.Sentence(p))
+	}
+	if l.MaxProcesses == 0 && l.Processes == 0 {
+		return lines
 	}
 	parts := []string{p.Text("status.processes", l.Processes)}
 	if l.MaxProcesses > 0 {

@@ -23,6 +23,8 @@ func TestStatusSaysWhatLives(t *testing.T) {
 		{"its own process", id, l, "Process: Codex, live, pid 42, 120 MB, idle\nAgents alive: 3 of at most 4, 300 MB, 1 waiting for room"},
 		{"no process here", orchestrator.ConversationID{Chat: 8}, l, "Agents alive: 3 of at most 4, 300 MB, 1 waiting for room"},
 		{"nothing known", id, cli.Living{}, ""},
+		{"an agent is left alone, and no process lives", id, cli.Living{Resting: []*cli.Failure{{Kind: cli.NotInstalled, Agent: "codex"}}},
+			(&cli.Failure{Kind: cli.NotInstalled, Agent: "codex"}).Sentence(lang.Printer{})},
 	} {
 		if got := strings.Join(livingLines(lang.Printer{}, tc.in, tc.live), "\n"); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
