@@ -69,6 +69,7 @@ type wireMessage struct {
 	Edited    int64               `json:"edited"`
 	Text      string              `json:"text"`
 	Entities  []telegram.Entity   `json:"entities"`
+	Rich      []telegram.Block    `json:"rich,omitempty"`
 	Keyboard  [][]telegram.Button `json:"keyboard"`
 	ReplyTo   telegram.MessageID  `json:"replyTo"`
 	Media     *wireMedia          `json:"media,omitempty"`
@@ -102,7 +103,7 @@ func millis(t time.Time) int64 {
 func wireOf(m telegram.Message) wireMessage {
 	w := wireMessage{
 		ID: m.ID, Chat: m.Chat, Topic: m.Topic, From: m.From.ID, Name: m.From.Name, Bot: m.From.Bot,
-		Date: millis(m.Date), Edited: millis(m.Edited), Text: m.Text, Entities: m.Entities, Keyboard: m.Keyboard,
+		Date: millis(m.Date), Edited: millis(m.Edited), Text: m.Text, Entities: m.Entities, Rich: m.Rich, Keyboard: m.Keyboard,
 		ReplyTo: m.ReplyTo, Album: m.Album, Pinned: m.Pinned, Silent: m.Silent, Service: m.Service,
 	}
 	if m.Media != nil {

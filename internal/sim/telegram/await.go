@@ -24,7 +24,7 @@ func (c *Chat) View() View {
 }
 
 func (c *Chat) view() View {
-	v := View{Chat: c.id, Title: c.title, Action: c.action, Drafts: c.liveDrafts()}
+	v := View{Chat: c.id, Title: c.title, Action: c.action, Drafts: c.shownDrafts()}
 	v.Messages = make([]Message, 0, len(c.messages))
 	for _, m := range c.messages {
 		if !m.Deleted {

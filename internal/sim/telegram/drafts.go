@@ -16,6 +16,8 @@ type Draft struct {
 	Entities []Entity
 	At       time.Time
 	CanStop  bool
+	Keep     bool // stays as it is when it is stopped
+	Stopped  bool // shows no more of what is sent
 }
 
 func (s *Server) sendMessageDraft(q *request) (any, *Error) {
@@ -40,24 +42,47 @@ func (s *Server) sendMessageDraft(q *request) (any, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.ID == id })
-	c.drafts = append(c.drafts, Draft{id, topic, text.text, text.entities, s.now(), q.boolean("can_stop")})
+	if old := c.draft(id, topic); old != nil && old.Stopped {
+		return true, nil
+	}
+	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic }) // the newest is shown
+	c.drafts = append(c.drafts, Draft{
+		ID: id, Topic: topic, Text: text.text, Entities: text.entities, At: s.now(), CanStop: q.boolean("can_stop"), Keep: q.boolean("keep_on_stop"),
+	})
 	c.touch()
 	return true, nil
 }
 
-// StopDraft presses the Stop button of a draft; the bot gets a stopped_message_generation update if it asked for it.
-func (p *Person) StopDraft(c *Chat, id int64) {
+// draft is a draft that the chat shows; nil for none.
+func (c *Chat) draft(id int64, topic TopicID) *Draft {
+	for _, d := range c.liveDrafts() {
+		if d.ID == id && d.Topic == topic {
+			return &d
+		}
+	}
+	return nil
+}
+
+// StopDraft presses the Stop button of a draft; the bot gets a stopped_message_generation update if it asked for it. It
+// says whether the chat shows the draft with the button.
+func (p *Person) StopDraft(c *Chat, id int64) bool {
 	s := p.srv
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stopped := map[string]any{"chat": c.wire(), "draft_id": id}
-	for _, d := range c.drafts {
-		if d.ID == id && d.Topic != 0 {
-			stopped["message_thread_id"] = d.Topic
-		}
+	i := slices.IndexFunc(c.drafts, func(d Draft) bool { return d.ID == id && d.CanStop && !d.Stopped && d.lives(s.now()) })
+	if i < 0 {
+		return false
 	}
+	c.drafts = slices.Clone(c.drafts)
+	d := &c.drafts[i]
+	d.Stopped = true
+	stopped := map[string]any{"chat": c.wire(), "draft_id": id}
+	if d.Topic != 0 {
+		stopped["message_thread_id"] = d.Topic
+	}
+	c.touch()
 	s.push("stopped_message_generation", stopped)
+	return true
 }
 
 // endDrafts takes the drafts of a topic away, as the message they became does.
@@ -65,8 +90,15 @@ func (c *Chat) endDrafts(topic TopicID) {
 	c.drafts = slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return d.Topic == topic })
 }
 
-// liveDrafts are the drafts still shown.
+func (d Draft) lives(now time.Time) bool { return now.Sub(d.At) < DraftLife }
+
+// liveDrafts are the drafts that were not too long ago, those that were stopped included.
 func (c *Chat) liveDrafts() []Draft {
 	now := c.srv.now()
-	return slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return now.Sub(d.At) >= DraftLife })
+	return slices.DeleteFunc(slices.Clone(c.drafts), func(d Draft) bool { return !d.lives(now) })
+}
+
+// shownDrafts are the drafts still shown.
+func (c *Chat) shownDrafts() []Draft {
+	return slices.DeleteFunc(c.liveDrafts(), func(d Draft) bool { return d.Stopped && !d.Keep })
 }

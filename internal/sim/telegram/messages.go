@@ -21,6 +21,7 @@ type Version struct {
 	Text     string
 	Entities []Entity
 	Keyboard [][]Button
+	Rich     []Block
 }
 
 // Message is what a chat shows of one message at one moment. Its slices are shared: don't write to them.
@@ -31,8 +32,9 @@ type Message struct {
 	From     Sender
 	Date     time.Time
 	Edited   time.Time // zero if never
-	Text     string    // the caption when Media is there
+	Text     string    // the caption when Media is there; of a rich message the texts of its blocks
 	Entities []Entity
+	Rich     []Block // of a rich message; nil for any other
 	Caption  bool
 	Keyboard [][]Button // inline buttons
 	ReplyTo  MessageID
@@ -55,12 +57,13 @@ type message struct {
 	forward *Sender
 	via     string         // username of the inline bot that made it
 	extra   map[string]any // fields of a service message
+	rich    *rich          // nil unless it is a rich message
 }
 
 // store gives a message its number and date and puts it into its chat. The caller holds mu.
 func (s *Server) store(c *Chat, m message) *message {
 	m.ID, m.Chat, m.chat, m.Date = c.nextID(), c.id, c, s.now()
-	m.Versions = []Version{{m.Date, m.Text, m.Entities, m.Keyboard}}
+	m.Versions = []Version{{m.Date, m.Text, m.Entities, m.Keyboard, m.Rich}}
 	stored := &m
 	c.messages = append(c.messages, stored)
 	if keep := s.opts.KeepMessages; keep > 0 && len(c.messages) > keep {
@@ -92,16 +95,24 @@ func (s *Server) service(c *Chat, by *Person, what string, extra map[string]any)
 
 // revise gives a message a new state. The caller holds mu.
 func (m *message) revise(s *Server, f formatted, keyboard [][]Button) {
-	m.Text, m.Entities, m.Keyboard = f.text, f.entities, keyboard
-	m.Edited = s.now()
-	m.Versions = append(m.Versions, Version{m.Edited, m.Text, m.Entities, m.Keyboard})
+	m.show(f)
+	m.Keyboard, m.Edited = keyboard, s.now()
+	m.Versions = append(m.Versions, Version{m.Edited, m.Text, m.Entities, m.Keyboard, m.Rich})
 	if keep := s.opts.KeepVersions; keep > 0 && len(m.Versions) > keep {
 		m.Versions = slices.Clone(m.Versions[len(m.Versions)-keep:])
 	}
 	m.chat.touch()
 }
 
-func (m *message) formatted() formatted { return formatted{m.Text, m.Entities} }
+func (m *message) formatted() formatted { return formatted{m.Text, m.Entities, m.rich} }
+
+// show has the message show f.
+func (m *message) show(f formatted) {
+	m.Text, m.Entities, m.rich, m.Rich = f.text, f.entities, f.rich, nil
+	if f.rich != nil {
+		m.Rich = f.rich.blocks
+	}
+}
 
 type wireMessage struct {
 	ID         MessageID      `json:"message_id"`
@@ -117,6 +128,7 @@ type wireMessage struct {
 	Album      string         `json:"media_group_id,omitempty"`
 	Text       string         `json:"text,omitempty"`
 	Entities   []entityJSON   `json:"entities,omitempty"`
+	Rich       any            `json:"rich_message,omitempty"`
 	Photo      []photoSize    `json:"photo,omitempty"`
 	Document   *wireFile      `json:"document,omitempty"`
 	Voice      *wireFile      `json:"voice,omitempty"`
@@ -171,9 +183,12 @@ func (m *message) wireAlone() *wireMessage {
 	if m.via != "" {
 		w.Via = &wireUser{ID: viaBotID, IsBot: true, FirstName: m.via, Username: m.via}
 	}
-	if m.Media == nil {
+	switch {
+	case m.rich != nil:
+		w.Rich = map[string]any{"blocks": m.rich.raw}
+	case m.Media == nil:
 		w.Text, w.Entities = m.Text, s.entitiesJSON(m.Entities)
-	} else {
+	default:
 		w.Caption, w.CapEnts = m.Text, s.entitiesJSON(m.Entities)
 		m.Media.wire(w)
 	}

@@ -43,6 +43,7 @@ func (s *Server) methodTable() map[string]method {
 	free("getForumTopicIconStickers", s.getForumTopicIconStickers)
 
 	counted("sendMessage", s.sendMessage)
+	counted("sendRichMessage", s.sendRichMessage)
 	counted("editMessageText", s.editMessageText)
 	counted("editMessageCaption", s.editMessageCaption)
 	counted("editMessageReplyMarkup", s.editMessageReplyMarkup)
@@ -62,7 +63,16 @@ func (s *Server) methodTable() map[string]method {
 	counted("closeForumTopic", s.closeForumTopic)
 	counted("reopenForumTopic", s.reopenForumTopic)
 	counted("deleteForumTopic", s.deleteForumTopic)
+	for _, name := range s.opts.Without {
+		delete(table, lower(name))
+	}
 	return table
+}
+
+// has says whether the server has a method.
+func (s *Server) has(name string) bool {
+	_, known := s.methods[lower(name)]
+	return known
 }
 
 // rawResult is a result that is JSON already, valid or not.

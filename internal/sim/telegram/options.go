@@ -37,6 +37,9 @@ type Options struct {
 	// half a second yields one update, within three seconds a poll waits at least three.
 	ThrottlePolls bool
 
+	// Without are methods that the server does not have, as an older one does not.
+	Without []string
+
 	// Now is the clock for dates, limits and expiry; time.Now when nil. Waiting always uses package time's timers.
 	Now func() time.Time
 

@@ -140,7 +140,7 @@ func (p *Person) Edit(sent Message, text string) Message {
 	if m == nil {
 		return Message{}
 	}
-	m.revise(s, formatted{text, findEntities(text)}, m.Keyboard)
+	m.revise(s, formatted{text, findEntities(text), nil}, m.Keyboard)
 	s.push("edited_message", m.wire())
 	return m.Message
 }

@@ -74,6 +74,7 @@ func TestWhatPeopleDoReachesTheBot(t *testing.T) {
 			t.Errorf("writing again came as %+v", u.Message)
 		}
 		must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "good"}))
+		must(t, post(t.Context(), t, srv, "sendMessageDraft", p{"chat_id": 7, "draft_id": 5, "text": "so", "can_stop": true}))
 		if u := one(func() { ada.StopDraft(chat, 5) }); u.StoppedMessageGeneration == nil {
 			t.Errorf("stopping a draft came as %+v", u)
 		}
@@ -269,6 +270,35 @@ func TestDraftsShowUntilTheMessageOrThirtySeconds(t *testing.T) {
 		must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "the answer"}))
 		if d := chat.View().Drafts; len(d) != 0 {
 			t.Errorf("a draft beside its message: %+v", d)
+		}
+	})
+}
+
+func TestOnlyADraftWithTheButtonIsStoppedAndOnce(t *testing.T) {
+	inBubble(t, telegram.Options{}, func(t *testing.T, srv *telegram.Server, chat *telegram.Chat) {
+		draft := func(id int, text string, more p) {
+			must(t, post(t.Context(), t, srv, "sendMessageDraft", with(p{"chat_id": 7, "draft_id": id, "text": text}, more)))
+		}
+		ada := chat.Person()
+		draft(1, "no button", nil)
+		if ada.StopDraft(chat, 1) || ada.StopDraft(chat, 2) {
+			t.Error("a draft without the button, or none at all, was stopped")
+		}
+		draft(2, "", p{"can_stop": true, "keep_on_stop": true}) // an empty one says that the bot thinks
+		draft(2, "as far as", p{"can_stop": true, "keep_on_stop": true})
+		if d := chat.View().Drafts; len(d) != 1 || d[0].Text != "as far as" || !d[0].CanStop {
+			t.Errorf("another draft does not replace the first: %+v", d)
+		}
+		if !ada.StopDraft(chat, 2) || ada.StopDraft(chat, 2) {
+			t.Error("a draft is stopped once")
+		}
+		draft(2, "as far as it goes", p{"can_stop": true})
+		if d := chat.View().Drafts; len(d) != 1 || d[0].Text != "as far as" {
+			t.Errorf("a stopped draft went on: %+v", d)
+		}
+		draft(3, "gone", p{"can_stop": true})
+		if !ada.StopDraft(chat, 3) || len(chat.View().Drafts) != 0 {
+			t.Errorf("a stopped draft stayed: %+v", chat.View().Drafts)
 		}
 	})
 }

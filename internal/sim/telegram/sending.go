@@ -104,7 +104,8 @@ func (s *Server) copied(q *request, missing string) (outgoing, *message, *Error)
 		return outgoing{}, nil, badRequest("%s", missing)
 	}
 	o, err := s.outgoing(q)
-	o.base.Text, o.base.Entities, o.base.Media = source.Text, source.Entities, source.Media
+	o.base.show(source.formatted())
+	o.base.Media = source.Media
 	o.base.Caption = source.Caption
 	return o, source, err
 }
@@ -130,6 +131,9 @@ func (s *Server) ownMessage(q *request) (*message, *Error) {
 }
 
 func (s *Server) editMessageText(q *request) (any, *Error) {
+	if content, err := q.richParam(); s.has("sendRichMessage") && (content != nil || err != nil) {
+		return s.editRich(q, content, err)
+	}
 	if q.params["text"] == "" {
 		return nil, badRequest("message text is empty")
 	}

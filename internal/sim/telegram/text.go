@@ -35,10 +35,11 @@ func Slice(text string, offset, length int) string {
 type formatted struct {
 	text     string
 	entities []Entity
+	rich     *rich // instead of them; nil for most
 }
 
 func (f formatted) equal(g formatted) bool {
-	return f.text == g.text && slices.Equal(f.entities, g.entities)
+	return f.text == g.text && slices.Equal(f.entities, g.entities) && f.rich.equal(g.rich)
 }
 
 // formattedParam reads a text and its entities from a call and normalises them. An empty result is not an error.
@@ -88,7 +89,7 @@ func normalise(text string, entities []Entity) (formatted, *Error) {
 	if len(entities) > MaxEntities {
 		entities = entities[:MaxEntities]
 	}
-	return formatted{string(utf16.Decode(units)), entities}, nil
+	return formatted{text: string(utf16.Decode(units)), entities: entities}, nil
 }
 
 func isEmpty(e Entity) bool { return e.Length <= 0 }

@@ -2,6 +2,7 @@
 import { h, icon, iconButton, clock, bytes, byId } from "/shared/dom.js";
 import { fileURL } from "/api.js";
 import { renderText, renderPrompt } from "/text.js";
+import { renderRich } from "/rich.js";
 import { state, message, summary, userName, current } from "/state.js";
 
 // makeBubble builds the element of a message. do holds what its controls call.
@@ -14,7 +15,8 @@ export function makeBubble(m, act) {
     (current().kind !== "private" && !out) || (!out && !m.bot) ? h("span", { class: "sender" }, m.name) : null,
     m.replyTo ? replyOf(m, act) : null,
     m.media ? media(m) : null,
-    m.text ? h("div", { class: "text" }, m.bot ? renderText(m.text, m.entities, `${m.chat}/${m.id}`, act.command) : renderPrompt(m, act.command)) : null,
+    m.rich?.length ? h("div", { class: "text rich" }, renderRich(m.rich, `${m.chat}/${m.id}`, act.command))
+      : m.text ? h("div", { class: "text" }, m.bot ? renderText(m.text, m.entities, `${m.chat}/${m.id}`, act.command) : renderPrompt(m, act.command)) : null,
     h("span", { class: "meta" }, m.pinned ? h("span", {}, "pinned") : null, m.edited ? h("span", {}, "edited") : null,
       h("time", { dateTime: new Date(m.date).toISOString() }, clock(m.date))),
     m.reactions?.length ? reactions(m, act) : null);

@@ -3,7 +3,7 @@ import { h, announce } from "/shared/dom.js";
 import { directives } from "/state.js";
 
 // What a user opened stays open when its message is edited.
-const opened = new Set();
+export const opened = new Set();
 
 // renderText gives the nodes of a text. key names the message; onCommand is called with a pressed command.
 export function renderText(text, entities, key, onCommand) {
@@ -59,7 +59,7 @@ function link(url, inner) {
   return safe ? h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, inner) : h("span", {}, inner);
 }
 
-function codeBlock(text, language) {
+export function codeBlock(text, language) {
   const copy = h("button", { type: "button", class: "copy", onclick: async () => {
     const done = await copyText(text);
     copy.textContent = done ? "Copied" : "Not copied";
