@@ -8,7 +8,13 @@ import (
 // eventually looks again and again: what it waits for happens in processes that no fake clock reaches.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	eventuallyIn(t, patience, what, ok)
+}
+
+// eventuallyIn is eventually for what takes longer than tests wait otherwise.
+func eventuallyIn(t testing.TB, most time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if ok() {
 			return
 		}

@@ -113,34 +113,35 @@ func TestWhatAnAgentSaysAfterATaskInTheBackgroundArrivesOnce(t *testing.T) {
 }
 
 func TestTheHeartbeatSpeaksUpOnlyWhenThereIsSomething(t *testing.T) {
-	t.Parallel() // a minute is the shortest interval there is
-	for name, c := range map[string]struct {
-		answer string
-		want   int
-	}{"nothing to say": {"HEARTBEAT_OK", 0}, "something": {"the disk is nearly full", 1}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			town := surroundings(t, nil)
-			asked := filepath.Join(t.TempDir(), "asked")
-			town.serve("[agents]", `[heartbeat]
+	type beating struct {
+		*town
+		asked, answer string
+		want          int
+	}
+	var towns []beating // they wait together: a minute is the shortest interval there is
+	for answer, want := range map[string]int{"HEARTBEAT_OK": 0, "the disk is nearly full": 1} {
+		b := beating{town: surroundings(t, nil), asked: filepath.Join(t.TempDir(), "asked"), answer: answer, want: want}
+		b.serve("[agents]", `[heartbeat]
 enabled = true
 every = "1m"
-prompt = '[[tool "echo x >>`+asked+`"]] [[text "`+c.answer+`"]]'
+prompt = '[[tool "echo x >>`+b.asked+`"]] [[text "`+answer+`"]]'
 
 [agents]`)
-			eventually(t, "the heartbeat to ask", func() bool {
-				_, err := os.Stat(asked)
-				return err == nil
-			})
-			town.say(`[[text "a message of the user"]]`)
-			town.await("a message of the user")
-			if c.want > 0 {
-				town.await(c.answer)
-			}
-			if n := town.shown(c.answer); n != c.want {
-				t.Errorf("the answer %q is shown %d times", c.answer, n)
-			}
+		towns = append(towns, b)
+	}
+	for _, b := range towns {
+		eventuallyIn(t, patience+time.Minute, "the heartbeat to ask", func() bool {
+			_, err := os.Stat(b.asked)
+			return err == nil
 		})
+		b.say(`[[text "a message of the user"]]`)
+		b.await("a message of the user")
+		if b.want > 0 {
+			b.await(b.answer)
+		}
+		if n := b.shown(b.answer); n != b.want {
+			t.Errorf("the answer %q is shown %d times", b.answer, n)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -98,10 +99,7 @@ func (t *teller) end(n name, ev event) {
 
 func (t *teller) endPackage(n name, ev event) {
 	if ev.Action == "fail" {
-		for _, f := range t.failed[n.pkg] {
-			fmt.Fprint(t.out, strings.Join(t.said[f], ""))
-			delete(t.said, f)
-		}
+		t.failures(n.pkg)
 		t.unfinished(n.pkg)
 	}
 	last := ""
@@ -113,6 +111,14 @@ func (t *teller) endPackage(n name, ev event) {
 	}
 	fmt.Fprint(t.out, last)
 	delete(t.said, n)
+}
+
+func (t *teller) failures(pkg string) {
+	for _, f := range t.failed[pkg] {
+		fmt.Fprint(t.out, strings.Join(t.said[f], ""))
+		delete(t.said, f)
+	}
+	delete(t.failed, pkg)
 }
 
 // unfinished tells what tests had said that the end of the package cut short: a panic, a race or a timeout.
@@ -143,6 +149,10 @@ func reason(said []string) string {
 const slowest = 12
 
 func (t *teller) sum() {
+	for _, pkg := range slices.Sorted(maps.Keys(t.failed)) { // a panic may end a program before its package has ended
+		t.failures(pkg)
+		t.unfinished(pkg)
+	}
 	slices.SortStableFunc(t.slow, func(a, b ended) int { return cmp.Compare(b.seconds, a.seconds) })
 	fmt.Fprintln(t.out, "\nslowest tests")
 	for _, e := range t.slow[:min(slowest, len(t.slow))] {

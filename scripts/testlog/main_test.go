@@ -51,3 +51,13 @@ func TestAPackageThatPassedIsOneLine(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 }
+
+func TestAPanicThatEndsAProgramIsTold(t *testing.T) {
+	got := told(t,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"panic: oh\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestBad","Elapsed":0.1}`,
+	)
+	if !strings.Contains(got, "panic: oh") {
+		t.Errorf("told %q", got)
+	}
+}
