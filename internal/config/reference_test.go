@@ -1,0 +1,120 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const referencePath = "../../docs/reference.md"
+
+// The tables whose names users choose, and what a table of them is decoded into. Each is in the example under the name here.
+var namedTables = map[string]any{
+	"roles.reviewer": &Role{}, "models.fast": &Alias{}, "agents.acp.goose": &ACP{}, "jobs.morning": &Job{},
+	"webhooks.hooks.deploy": &Hook{}, "sandbox.projects.web": &SandboxProject{}, "projects.named.shop": &Project{},
+}
+
+// docs/reference.md has a table for each section of the configuration: its types come from Config, its defaults and its
+// sentences from config.toml.example. Run with -update after a change of either.
+func TestReferenceIsOfTheTypes(t *testing.T) {
+	want := reference(t)
+	if *update {
+		if err := os.WriteFile(referencePath, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referencePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(want, "\n"), strings.Split(string(got), "\n")); d != "" {
+		t.Errorf("docs/reference.md is not of these types; run go test ./internal/config -update (-want +page):\n%s", d)
+	}
+}
+
+func reference(t *testing.T) string {
+	types := map[string]reflect.Type{}
+	typesOf(types, reflect.ValueOf(&Config{}).Elem(), "")
+	for name, table := range namedTables {
+		typesOf(types, reflect.ValueOf(table).Elem(), name+".")
+	}
+	var b strings.Builder
+	b.WriteString("# All keys of the configuration\n\nWritten by `go test ./internal/config -update` from the types of the program and from " +
+		"[config.toml.example](../config.toml.example).\n[configuration.md](configuration.md) has the rules. A name that you choose, such as that of a role, is an example here.\n")
+	section, said := "", []string(nil)
+	setting := regexp.MustCompile(`^([a-z_0-9]+) = (.*)$`)
+	for _, line := range strings.Split(withRole(exampleText(t)), "\n") {
+		switch key := setting.FindStringSubmatch(line); {
+		case strings.HasPrefix(line, "# "):
+			said = append(said, strings.TrimPrefix(line, "# "))
+			continue
+		case strings.HasPrefix(line, "["):
+			section = strings.Trim(line, "[]")
+			fmt.Fprintf(&b, "\n## [%s]\n\n", section)
+			if len(said) > 0 {
+				b.WriteString(strings.Join(said, " ") + "\n\n")
+			}
+			b.WriteString("| key | type | example or default | what it does |\n|---|---|---|---|\n")
+		case key != nil:
+			name := section + "." + key[1]
+			of, ok := types[name]
+			if !ok {
+				t.Errorf("the example has %s, no type does", name)
+				continue
+			}
+			delete(types, name)
+			fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", key[1], typeInWords(of), cell(key[2]), cell(strings.Join(said, " ")))
+		}
+		said = nil
+	}
+	for name := range types {
+		if !strings.HasPrefix(name, "sandbox.projects.") { // it says that all keys of [sandbox] may stand there
+			t.Errorf("the example has no %s", name)
+		}
+	}
+	return b.String()
+}
+
+// typesOf adds the types of the keys of a table to all.
+func typesOf(all map[string]reflect.Type, table reflect.Value, prefix string) {
+	for name, f := range fieldsOf(table) {
+		switch f.Kind() {
+		case reflect.Struct:
+			typesOf(all, f, prefix+name+".")
+		case reflect.Map:
+			if f.Type().Elem().Kind() == reflect.String {
+				all[prefix+name] = f.Type()
+			}
+		default:
+			all[prefix+name] = f.Type()
+		}
+	}
+}
+
+// cell is a text as it may stand in a cell of a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+func typeInWords(of reflect.Type) string {
+	switch {
+	case of == reflect.TypeFor[time.Duration]():
+		return "duration"
+	case of.Kind() == reflect.Slice:
+		return "list of " + strings.TrimSuffix(typeInWords(of.Elem()), "s") + "s"
+	case of.Kind() == reflect.Map:
+		return "table of texts"
+	case of.Kind() == reflect.Bool:
+		return "true or false"
+	case of.Kind() == reflect.String:
+		return "text"
+	case of.Kind() == reflect.Pointer:
+		return typeInWords(of.Elem())
+	default:
+		return "number"
+	}
+}
