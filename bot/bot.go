@@ -21,6 +21,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/bot/usage"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -65,7 +66,7 @@ type Options struct {
 	Listener updates.Listener // turns speech into text; nil: users are told how to get one
 	Confirm  bool             // users confirm what was heard
 
-	Lang  lang.Printer            // of everything that users read
+	Lang  *lang.Choices           // of everything that users read
 	Quiet func(at time.Time) bool // messages that remind make no sound then; nil: never
 
 	Outbox outbox.Options
@@ -138,13 +139,13 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	cards := o.Cards
 	cards.FileMarks = b.files != nil && o.FileMarks
 	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
-	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = turnButtons{o.Lang}, client.Scrubber(), o.Lang, b.log
+	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = func(p lang.Printer) card.Buttons { return turnButtons{p} }, client.Scrubber(), o.Lang, b.log
 	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now,
 		}),
 		silence: silence.New(silence.Options{
-			Messages: b.messages, Stop: turnButtons{o.Lang}.Stop, After: o.Silence, Quiet: o.Quiet, Lang: o.Lang,
+			Messages: b.messages, Stop: func(p lang.Printer, turn cli.TurnID) tgapi.Button { return turnButtons{p}.Stop(turn) }, After: o.Silence, Quiet: o.Quiet, Lang: o.Lang,
 		})}
 	return b, nil
 }
@@ -304,7 +305,7 @@ func (b *Bot) prepare(ctx context.Context) {
 			b.log.Warn("remove webhook", "err", err)
 		}
 	}
-	if err := b.api.Call(call, "setMyCommands", map[string]any{"commands": commandMenu(b.opts.Lang)}, nil); err != nil {
+	if err := b.api.Call(call, "setMyCommands", map[string]any{"commands": commandMenu(b.opts.Lang.Of(0))}, nil); err != nil {
 		b.log.Warn("publish the command menu", "err", err)
 	}
 }
@@ -315,7 +316,7 @@ func (b *Bot) tellConflict(ctx context.Context) {
 		return
 	}
 	id := orchestrator.ConversationID{Chat: int64(b.opts.Owner)}
-	err := b.chat.Notice(ctx, id, b.opts.Lang.Text("bot.conflict"))
+	err := b.chat.Notice(ctx, id, b.opts.Lang.Of(id.Chat).Text("bot.conflict"))
 	if err != nil {
 		b.log.Warn("tell the owner about the conflict", "err", err)
 	}

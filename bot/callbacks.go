@@ -79,7 +79,7 @@ type callbacks struct {
 	desk   Desk
 	closer *updates.Finisher
 	voice  voice
-	lang   lang.Printer
+	lang   *lang.Choices
 	log    *slog.Logger
 	screens
 }
@@ -97,13 +97,14 @@ type screens struct {
 }
 
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
+	say := c.lang.Of(p.By.Conversation.Chat)
 	act, what, _ := strings.Cut(p.Data, ":")
 	var text string
 	var notices []orchestrator.Message
 	var err error
 	if p.By.Of == orchestrator.RightsOfMember && act != actCancel && act != transcript.Action && act != actStop {
 		c.closer.Finish(ctx, p.By.Updates)
-		c.voice.Answer(ctx, p.Query, c.lang.Text("common.not-for-members"))
+		c.voice.Answer(ctx, p.Query, say.Text("common.not-for-members"))
 		return
 	}
 	switch act {
@@ -146,7 +147,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	case actKeep:
 		text, err = c.restarts.keep(ctx, p, cli.TurnID(what))
 	default:
-		text = c.lang.Text("common.stale-button")
+		text = say.Text("common.stale-button")
 	}
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return // stays in the journal
@@ -160,25 +161,26 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 
 // refusal says why a press changed nothing.
 func (c *callbacks) refusal(p updates.Press, err error) string {
+	say := c.lang.Of(p.By.Conversation.Chat)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
 		c.voice.Unbutton(p.By.Conversation, p.Message)
-		return c.lang.Text("bot.again-already")
+		return say.Text("bot.again-already")
 	case errors.Is(err, orchestrator.ErrJobsFull):
-		return c.lang.Text("bot.jobs-full")
+		return say.Text("bot.jobs-full")
 	case errors.Is(err, orchestrator.ErrBadChoice), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn), errors.Is(err, orchestrator.ErrNoSession):
-		return c.lang.Text("common.stale-button")
+		return say.Text("common.stale-button")
 	case errors.Is(err, orchestrator.ErrNotOwner):
-		return c.lang.Text("bot.not-owner")
+		return say.Text("bot.not-owner")
 	case errors.Is(err, orchestrator.ErrNotListed):
-		return c.lang.Text("common.not-for-members")
+		return say.Text("common.not-for-members")
 	case errors.Is(err, orchestrator.ErrStillOpen):
-		return c.lang.Text("bot.still-open")
+		return say.Text("bot.still-open")
 	case errors.Is(err, card.ErrBusy): // and the button stays
-		return c.lang.Text("bot.busy")
+		return say.Text("bot.busy")
 	}
 	c.log.Error("button failed", "data", p.Data, "updates", p.By.Updates, "err", err)
-	return c.lang.Text("common.failed")
+	return say.Text("common.failed")
 }
 
 // decide passes a press to the approval or the question that it is for.
@@ -200,24 +202,26 @@ func (c *callbacks) show(ctx context.Context, p updates.Press, turn cli.TurnID) 
 }
 
 func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	say := c.lang.Of(p.By.Conversation.Chat)
 	cancelled, err := c.desk.CancelQueued(ctx, turn, p.By)
 	switch {
 	case err != nil:
 		return "", err
 	case cancelled:
-		return c.lang.Text("common.cancelled"), nil
+		return say.Text("common.cancelled"), nil
 	}
 	c.voice.Unbutton(p.By.Conversation, p.Message)
-	return c.lang.Text("bot.cancel-too-late"), nil
+	return say.Text("bot.cancel-too-late"), nil
 }
 
 // stop ends the turn of a card, if it still runs.
 func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	say := c.lang.Of(p.By.Conversation.Chat)
 	err := c.desk.StopTurn(ctx, turn, p.By)
 	if errors.Is(err, orchestrator.ErrNoTurn) {
-		return c.lang.Text("bot.too-late-ended"), nil
+		return say.Text("bot.too-late-ended"), nil
 	}
-	return c.lang.Text("bot.stopping"), err
+	return say.Text("bot.stopping"), err
 }
 
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (string, error) {
@@ -289,7 +293,7 @@ func (c *callbacks) session(ctx context.Context, p updates.Press, data string) (
 
 func (c *callbacks) file(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Message, error) {
 	if c.files == nil {
-		return c.lang.Text("common.stale-button"), nil, nil
+		return c.lang.Of(p.By.Conversation.Chat).Text("common.stale-button"), nil, nil
 	}
 	a, err := c.files.Press(ctx, p.By, data)
 	if err != nil {
@@ -302,7 +306,7 @@ func (c *callbacks) file(ctx context.Context, p updates.Press, data string) (str
 func (c *callbacks) ofUsage(ctx context.Context, p updates.Press, data string) (string, error) {
 	page, err := c.usage.Press(ctx, p.By, data)
 	if err == nil && page.Text == "" {
-		return c.lang.Text("common.stale-button"), nil
+		return c.lang.Of(p.By.Conversation.Chat).Text("common.stale-button"), nil
 	}
 	c.edit(p, page)
 	return "", err

@@ -23,7 +23,7 @@ type Chat struct {
 	files     *files.Sender // nil: no files of projects are sent
 	silence   *silence.Watcher
 	approvals *approval.Screen
-	lang      lang.Printer
+	lang      *lang.Choices
 }
 
 var (
@@ -85,7 +85,7 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 
 // Say tells about a job that had no turn, in the place of the card of that turn, at most once; see Cards.Say.
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
-	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(c.lang, job)}})
+	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)}})
 }
 
 // Notice says one thing, in Markdown, outside any turn.

@@ -13,7 +13,6 @@ import (
 	"ductor/bot/bottest"
 	"ductor/bot/message"
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -22,10 +21,10 @@ func TestAHintOfAnApprovalThatIsDecidedAsTheCardIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, out := bottest.NewChat(t), bottest.NewOutbox()
 		journal, log := bottest.NewJournal(), slog.New(slog.DiscardHandler)
-		messages := message.New(out, w, journal, lang.Printer{}, log)
+		messages := message.New(out, w, journal, nil, log)
 		approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 		approvals.Attach(NewDeskFake(newJournalFake()))
-		chat := &Chat{approvals: approvals, queue: newQueueCards(messages, lang.Printer{})}
+		chat := &Chat{approvals: approvals, queue: newQueueCards(messages, nil)}
 		approval := orchestrator.Approval{
 			ID: "1", Nonce: "n", Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 			ApprovalRequest: orchestrator.ApprovalRequest{Turn: "turn1", Conversation: orchestrator.ConversationID{Chat: 7}, Agent: "claude",

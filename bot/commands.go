@@ -26,7 +26,7 @@ type commands struct {
 	voice    voice
 	messages *message.Messages
 	now      func() time.Time
-	lang     lang.Printer
+	lang     *lang.Choices
 	log      *slog.Logger
 
 	pages
@@ -142,29 +142,31 @@ func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
 // fail tells that a command did not do what it says. At the end of ductor it tells nothing: the command
 // stays in the journal.
 func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, err error) {
+	p := c.lang.Of(r.In.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}
 	c.log.Error("command failed", "command", r.Name, "update", r.In.Update, "err", err)
-	c.answer(ctx, r, c.lang.Text("bot.log-says", c.lang.Text(what)))
+	c.answer(ctx, r, p.Text("bot.log-says", p.Text(what)))
 }
 
 func (c *commands) start(ctx context.Context, r updates.Request) {
-	c.answer(ctx, r, c.lang.Text("bot.hello"))
+	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.hello"))
 }
 
 func (c *commands) help(ctx context.Context, r updates.Request) {
+	p := c.lang.Of(r.In.Conversation.Chat)
 	var b strings.Builder
-	b.WriteString(c.lang.Text("bot.help") + "\n\n")
-	for _, m := range commandMenu(c.lang) {
+	b.WriteString(p.Text("bot.help") + "\n\n")
+	for _, m := range commandMenu(p) {
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
 	}
-	b.WriteString("\n" + c.lang.Text("bot.help-more"))
+	b.WriteString("\n" + p.Text("bot.help-more"))
 	c.answer(ctx, r, b.String())
 }
 
 func (c *commands) unknown(ctx context.Context, r updates.Request) {
-	c.answer(ctx, r, c.lang.Text("bot.unknown-command", r.Name))
+	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.unknown-command", r.Name))
 }
 
 func (c *commands) fresh(ctx context.Context, r updates.Request) {
@@ -172,7 +174,7 @@ func (c *commands) fresh(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.not-begun", err)
 		return
 	}
-	c.answer(ctx, r, c.lang.Text("bot.new-session"))
+	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.new-session"))
 }
 
 // page makes a handler of a command that a screen answers with a page.
@@ -195,7 +197,7 @@ func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 	_, file, err := r.File(ctx)
 	if err != nil && !errors.Is(err, updates.ErrNoFile) {
 		c.log.Error("a file could not be fetched", "update", r.In.Update, "err", err)
-		c.answer(ctx, r, c.lang.Text("bot.not-fetched"))
+		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.not-fetched"))
 		return
 	}
 	c.page(func(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
@@ -226,25 +228,26 @@ func (c *commands) model(ctx context.Context, r updates.Request) {
 }
 
 func (c *commands) cwd(ctx context.Context, r updates.Request) {
+	p := c.lang.Of(r.In.Conversation.Chat)
 	if r.Args == "" {
 		st, err := c.desk.Status(ctx, r.In.Conversation)
 		if err != nil {
 			c.fail(ctx, r, "bot.not-found", err)
 			return
 		}
-		c.answer(ctx, r, c.lang.Text("bot.cwd", st.Dir)+"\n"+c.lang.Text("bot.cwd-help"))
+		c.answer(ctx, r, p.Text("bot.cwd", st.Dir)+"\n"+p.Text("bot.cwd-help"))
 		return
 	}
 	dir, err := c.desk.SetDir(ctx, r.In.Conversation, r.Args, r.In.User)
 	switch {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
-		c.answer(ctx, r, c.lang.Text("common.outside-roots", render.Cut(r.Args, 200)))
+		c.answer(ctx, r, p.Text("common.outside-roots", render.Cut(r.Args, 200)))
 	case errors.Is(err, orchestrator.ErrNotADir):
-		c.answer(ctx, r, c.lang.Text("common.no-directory", render.Cut(r.Args, 200)))
+		c.answer(ctx, r, p.Text("common.no-directory", render.Cut(r.Args, 200)))
 	case err != nil:
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
-		c.answer(ctx, r, c.lang.Text("bot.cwd-set", dir))
+		c.answer(ctx, r, p.Text("bot.cwd-set", dir))
 	}
 }
 
@@ -290,6 +293,7 @@ func (c *commands) file(ctx context.Context, r updates.Request) {
 }
 
 func (c *commands) onFiles(ctx context.Context, r updates.Request) (files.Answer, error) {
+	p := c.lang.Of(r.In.Conversation.Chat)
 	switch r.Name {
 	case "get":
 		return c.files.Get(ctx, r.In.By(), r.Args)
@@ -299,10 +303,10 @@ func (c *commands) onFiles(ctx context.Context, r updates.Request) (files.Answer
 	name, content, err := r.File(ctx)
 	switch {
 	case errors.Is(err, updates.ErrNoFile):
-		return files.Answer{Text: c.lang.Text("files.how-to-put")}, nil
+		return files.Answer{Text: p.Text("files.how-to-put")}, nil
 	case err != nil:
 		c.log.Warn("fetch a file", "update", r.In.Update, "err", err)
-		return files.Answer{Text: c.uploads.Sentence(c.lang, err)}, nil
+		return files.Answer{Text: c.uploads.Sentence(p, err)}, nil
 	}
 	return c.files.Put(ctx, r.In.By(), r.Args, name, content)
 }

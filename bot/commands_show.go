@@ -17,12 +17,13 @@ import (
 
 // status says in a few lines what is set and what runs.
 func (c *commands) status(ctx context.Context, r updates.Request) {
+	p := c.lang.Of(r.In.Conversation.Chat)
 	st, err := c.desk.Status(ctx, r.In.Conversation)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-found", err)
 		return
 	}
-	c.answer(ctx, r, statusText(c.lang, st, c.now())+slowedLine(c.lang, c.voice.Slowed(r.In.Conversation.Chat)))
+	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.voice.Slowed(r.In.Conversation.Chat)))
 }
 
 // ofAgent does /compact and /cmd: what becomes a turn shows itself.

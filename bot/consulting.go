@@ -69,7 +69,7 @@ func (h *handlers) asksOn(ctx context.Context, in *updates.Message) bool {
 	asks, err := h.callbacks.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
 	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {
 		h.commands.log.Error("ask a model on", "update", in.Update, "err", err)
-		h.closer.Answer(ctx, in, h.commands.lang.Text("bot.not-done"), nil)
+		h.closer.Answer(ctx, in, h.commands.lang.Of(in.Conversation.Chat).Text("bot.not-done"), nil)
 		return true
 	}
 	return asks

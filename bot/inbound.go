@@ -72,7 +72,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice, lang: o.Lang}
 	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Lang: o.Lang, Log: o.Log})
 	book := sessions.New(sessions.Options{
-		Sessions: p.sessions, Now: o.Now,
+		Sessions: p.sessions, Now: o.Now, Lang: o.Lang,
 		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
 			st, err := p.desk.Status(ctx, in)
 			return st.Session.ID, err
@@ -144,10 +144,11 @@ func (h *handlers) awaitSent(ctx context.Context, in *updates.Message) {
 
 // commits says whether a reply was the message of a commit, and finishes it if so.
 func (h *handlers) commits(ctx context.Context, in *updates.Message) bool {
+	p := h.commands.lang.Of(in.Conversation.Chat)
 	answer, ok, err := h.commands.changes.Replied(ctx, in.By(), in.ReplyTo, in.Text)
 	if err != nil {
 		h.commands.log.Error("commit what a turn changed", "update", in.Update, "err", err)
-		answer = h.commands.lang.Text("bot.log-says", h.commands.lang.Text("bot.not-done"))
+		answer = p.Text("bot.log-says", p.Text("bot.not-done"))
 	}
 	if ok {
 		h.closer.Answer(ctx, in, answer, nil)
@@ -218,7 +219,7 @@ func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrato
 	m, err := h.heard.Ask(ctx, p, in.Text)
 	if err != nil {
 		h.commands.log.Error("ask about a transcript", "updates", p.Updates, "err", err)
-		h.closer.Tell(ctx, in.Conversation, in.ID, p.Updates, h.commands.lang.Text("updates.not-stored"), nil)
+		h.closer.Tell(ctx, in.Conversation, in.ID, p.Updates, h.commands.lang.Of(in.Conversation.Chat).Text("updates.not-stored"), nil)
 		return true
 	}
 	h.closer.Finish(ctx, p.Updates, m)

@@ -18,7 +18,6 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -38,7 +37,7 @@ func (messagesFake) Follow(_ string, arrived func(id int)) { arrived(9) }
 func stuckMessages(journal *journalFake, log *slog.Logger) *message.Messages {
 	out := bottest.NewOutbox()
 	_ = out.Drain(context.Background())
-	return message.New(out, nil, journal, lang.Printer{}, log)
+	return message.New(out, nil, journal, nil, log)
 }
 
 // voiceFake records signs.
@@ -151,7 +150,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
 		desk: rig.desk, books: books{jobs: jobs}, journal: journal, messages: messages, voice: rig.voice,
-		approvals: approvals, queue: newQueueCards(messages, lang.Printer{}), random: &counterReader{}, aliases: map[string]string{"fast": "claude/opus high"},
+		approvals: approvals, queue: newQueueCards(messages, nil), random: &counterReader{}, aliases: map[string]string{"fast": "claude/opus high"},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig

@@ -21,15 +21,15 @@ import (
 // gone once the turn runs, after a restart too. Safe for concurrent use; nothing here waits for the network.
 type queueCards struct {
 	messages *message.Messages
-	lang     lang.Printer
+	lang     *lang.Choices
 
 	mu    sync.Mutex
 	cards map[cli.TurnID]*queueCard
 	past  map[cli.TurnID]bool // turns that left the queue before the chat was told that they wait
 }
 
-func newQueueCards(messages *message.Messages, p lang.Printer) *queueCards {
-	return &queueCards{messages: messages, lang: p, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool)}
+func newQueueCards(messages *message.Messages, l *lang.Choices) *queueCards {
+	return &queueCards{messages: messages, lang: l, cards: make(map[cli.TurnID]*queueCard), past: make(map[cli.TurnID]bool)}
 }
 
 // queueCard is one waiting turn. The lock of queueCards guards it.
@@ -67,16 +67,17 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 
 // content is what a card shows: that of a turn that runs goes, and that of a cancelled one turns into a note.
 func (q *queueCards) content(c *queueCard) message.Content {
+	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
-		return message.Content{Text: render.Unchanged(q.text(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: q.buttons(c.turn.ID), Silent: true}
+		return message.Content{Text: render.Unchanged(q.text(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: q.buttons(p, c.turn.ID), Silent: true}
 	}
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
-		return message.Content{Text: render.Unchanged(q.lang.Text("bot.cancelled")), Life: message.OnlyEdits}
+		return message.Content{Text: render.Unchanged(p.Text("bot.cancelled")), Life: message.OnlyEdits}
 	case orchestrator.TurnSteered: // it has no card of its own
-		return message.Content{Text: render.Unchanged(q.lang.Text("bot.steered-card")), Life: message.OnlyEdits}
+		return message.Content{Text: render.Unchanged(p.Text("bot.steered-card")), Life: message.OnlyEdits}
 	}
-	return message.Content{Text: render.Unchanged(q.lang.Text("bot.runs-now")), Life: message.Goes}
+	return message.Content{Text: render.Unchanged(p.Text("bot.runs-now")), Life: message.Goes}
 }
 
 // queued shows that t waits. hint is asked with the lock held, so that unhint finds the card or hint tells what is so.
@@ -98,8 +99,8 @@ func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) 
 	c.message.Update(urgency)
 }
 
-func (q *queueCards) buttons(turn cli.TurnID) tgapi.Keyboard {
-	b := turnButtons{q.lang}
+func (q *queueCards) buttons(p lang.Printer, turn cli.TurnID) tgapi.Keyboard {
+	b := turnButtons{p}
 	return tgapi.Keyboard{{b.Steer(turn), b.Interrupt(turn), b.Cancel(turn)}}
 }
 
@@ -138,9 +139,10 @@ func show(cards []*queueCard) {
 
 // text says what waits where no message of a person does: that one the card answers to.
 func (q *queueCards) text(c *queueCard) string {
-	text := q.lang.Text("bot.next-in-line")
+	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
+	text := p.Text("bot.next-in-line")
 	if c.ahead > 1 {
-		text = q.lang.Text("bot.ahead", c.ahead)
+		text = p.Text("bot.ahead", c.ahead)
 	}
 	if c.turn.Wants.Title != "" {
 		text = card.TitleLine(c.turn).Text + "\n" + text

@@ -69,26 +69,27 @@ func (b turnButtons) EndRetries(turn cli.TurnID) tgapi.Button {
 
 // choose does what a user chose after a turn.
 func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrator.Action, turn cli.TurnID) (string, error) {
+	say := c.lang.Of(p.By.Conversation.Chat)
 	receipt, err := c.desk.Choose(ctx, turn, what, p.By)
 	if err != nil {
 		return "", err
 	}
 	if receipt.Full {
-		return c.lang.Text("bot.queue-full"), nil
+		return say.Text("bot.queue-full"), nil
 	}
 	if what == orchestrator.ActionLogIn { // the other buttons are of use after that
-		return c.lang.Text("bot.logging-in"), nil
+		return say.Text("bot.logging-in"), nil
 	}
 	c.voice.Unbutton(p.By.Conversation, p.Message)
 	switch {
 	case what == orchestrator.ActionDrop:
-		return c.lang.Text("bot.nothing-more"), nil
+		return say.Text("bot.nothing-more"), nil
 	case !receipt.At.IsZero():
-		return c.lang.Text("bot.runs-at", c.lang.Clock(receipt.At.Local(), time.Now())), nil
+		return say.Text("bot.runs-at", say.Clock(receipt.At.Local(), time.Now())), nil
 	case receipt.Ahead > 0:
-		return c.lang.Text("bot.again-queued", receipt.Ahead), nil
+		return say.Text("bot.again-queued", receipt.Ahead), nil
 	}
-	return c.lang.Text("bot.again-runs"), nil
+	return say.Text("bot.again-runs"), nil
 }
 
 // chosen is what a button of these actions chooses.

@@ -26,7 +26,7 @@ type restarts struct {
 	journal editJournal
 	closer  *updates.Finisher
 	voice   voice
-	lang    lang.Printer
+	lang    *lang.Choices
 }
 
 // editedPrompt is what the journal keeps.
@@ -42,6 +42,7 @@ func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 // offer offers to start over with text, if message is what runs now; the newest text counts. False if there is
 // nothing to offer; else the task is finished.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
+	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
 	if err != nil || st.Running == nil || st.Running.Message != message {
 		return false
@@ -53,12 +54,12 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 	}
 	switch {
 	case err != nil:
-		r.closer.Answer(ctx, in, r.lang.Text("bot.edit-not-stored"), nil)
+		r.closer.Answer(ctx, in, p.Text("bot.edit-not-stored"), nil)
 	case was.Offered:
 		r.closer.Finish(ctx, in.Updates())
 	default:
-		r.closer.Tell(ctx, in.Conversation, message, in.Updates(), r.lang.Text("bot.edited"),
-			tgapi.Keyboard{{turnButton(r.lang.Text("bot.start-over"), actRestart, turn), turnButton(r.lang.Text("bot.keep-running"), actKeep, turn)}})
+		r.closer.Tell(ctx, in.Conversation, message, in.Updates(), p.Text("bot.edited"),
+			tgapi.Keyboard{{turnButton(p.Text("bot.start-over"), actRestart, turn), turnButton(p.Text("bot.keep-running"), actKeep, turn)}})
 	}
 	return true
 }
@@ -90,12 +91,13 @@ func (r *restarts) save(ctx context.Context, turn cli.TurnID, e editedPrompt) er
 
 // press starts the turn over.
 func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	say := r.lang.Of(p.By.Conversation.Chat)
 	e, err := r.load(ctx, turn)
 	switch {
 	case err != nil:
 		return "", err
 	case e.Text == "":
-		return r.lang.Text("common.stale-button"), nil
+		return say.Text("common.stale-button"), nil
 	}
 	if err := r.save(ctx, turn, editedPrompt{Text: e.Text, Taken: true}); err != nil {
 		return "", err
@@ -103,28 +105,29 @@ func (r *restarts) press(ctx context.Context, p updates.Press, turn cli.TurnID) 
 	_, err = r.desk.Restart(ctx, turn, e.Text, p.By)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoTurn) && e.Taken:
-		return r.lang.Text("bot.started-over-already"), nil
+		return say.Text("bot.started-over-already"), nil
 	case errors.Is(err, orchestrator.ErrNoTurn):
 		// Nothing was begun, and the next press must not take it for that.
 		if err := r.save(ctx, turn, editedPrompt{Text: e.Text}); err != nil {
 			return "", err
 		}
-		r.voice.Edit(p.By.Conversation, p.Message, r.lang.Text("bot.ended-before"), nil)
-		return r.lang.Text("bot.too-late-ended"), nil
+		r.voice.Edit(p.By.Conversation, p.Message, say.Text("bot.ended-before"), nil)
+		return say.Text("bot.too-late-ended"), nil
 	case errors.Is(err, orchestrator.ErrRepeated):
-		return r.lang.Text("bot.started-over-already"), nil
+		return say.Text("bot.started-over-already"), nil
 	case err != nil:
 		return "", err
 	}
-	r.voice.Edit(p.By.Conversation, p.Message, r.lang.Text("bot.started-over"), nil)
-	return r.lang.Text("bot.starting-over"), nil
+	r.voice.Edit(p.By.Conversation, p.Message, say.Text("bot.started-over"), nil)
+	return say.Text("bot.starting-over"), nil
 }
 
 // keep takes the offer back: a later edit makes another.
 func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	say := r.lang.Of(p.By.Conversation.Chat)
 	e, err := r.load(ctx, turn)
 	if err != nil || e.Text == "" {
-		return r.lang.Text("common.stale-button"), err
+		return say.Text("common.stale-button"), err
 	}
 	st, err := r.desk.Status(ctx, p.By.Conversation)
 	if err != nil {
@@ -135,6 +138,6 @@ func (r *restarts) keep(ctx context.Context, p updates.Press, turn cli.TurnID) (
 			return "", err
 		}
 	}
-	r.voice.Edit(p.By.Conversation, p.Message, r.lang.Text("bot.runs-on"), nil)
+	r.voice.Edit(p.By.Conversation, p.Message, say.Text("bot.runs-on"), nil)
 	return "", nil
 }

@@ -21,31 +21,33 @@ func (b turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
 }
 
 func (c *callbacks) steer(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	say := c.lang.Of(p.By.Conversation.Chat)
 	err := c.desk.Steer(ctx, turn, p.By)
 	switch {
 	case err == nil:
-		return c.lang.Text("bot.steered"), nil
+		return say.Text("bot.steered"), nil
 	case errors.Is(err, orchestrator.ErrCannotSteer):
 		c.queue.promote(p.By.Conversation, turn)
-		return c.lang.Text("bot.cannot-steer"), nil
+		return say.Text("bot.cannot-steer"), nil
 	case errors.Is(err, orchestrator.ErrSteerUnknown):
-		return c.lang.Text("bot.steer-unknown"), nil
+		return say.Text("bot.steer-unknown"), nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
 		c.voice.Unbutton(p.By.Conversation, p.Message)
-		return c.lang.Text("bot.too-late"), nil
+		return say.Text("bot.too-late"), nil
 	}
 	return "", err
 }
 
 func (c *callbacks) interrupt(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+	say := c.lang.Of(p.By.Conversation.Chat)
 	err := c.desk.Interrupt(ctx, turn, p.By)
 	switch {
 	case err == nil:
 		c.queue.promote(p.By.Conversation, turn)
-		return c.lang.Text("bot.interrupted"), nil
+		return say.Text("bot.interrupted"), nil
 	case errors.Is(err, orchestrator.ErrNotWaiting):
 		c.voice.Unbutton(p.By.Conversation, p.Message)
-		return c.lang.Text("bot.too-late"), nil
+		return say.Text("bot.too-late"), nil
 	}
 	return "", err
 }

@@ -27,7 +27,7 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	mine := func(other *updates.Message) bool {
 		return in.Rights != orchestrator.RightsOfMember || other.User == in.User
 	}
-	reply := &stopReply{messages: c.messages, lang: c.lang, in: in, since: time.Now()}
+	reply := &stopReply{messages: c.messages, lang: c.lang.Of(a.In.Conversation.Chat), in: in, since: time.Now()}
 	var handled orchestrator.Handled
 	var prompts int
 	by := orchestrator.Press{Conversation: in.Conversation, Person: in.User, Of: in.Rights, Updates: in.Updates()}
@@ -207,7 +207,7 @@ func notStopped(p lang.Printer, alive []cli.ProcessName) string {
 
 // resumeStops has replies to aborts say what came of them, which the previous process did not get to: once the turn is over
 // that each told to end.
-func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), p lang.Printer, log *slog.Logger) error {
+func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, beside func(func()), l *lang.Choices, log *slog.Logger) error {
 	held, err := messages.Hold(ctx, stopPrefix)
 	if err != nil {
 		return fmt.Errorf("load replies to aborts: %w", err)
@@ -221,7 +221,7 @@ func resumeStops(ctx context.Context, messages *message.Messages, desk Desk, bes
 					return
 				}
 				if alive := s.Alive(ctx); len(alive) > 0 {
-					row.Content = message.Content{Text: render.Plain(notStopped(p, alive))}.Encode()
+					row.Content = message.Content{Text: render.Plain(notStopped(l.Of(row.Conversation.Chat), alive))}.Encode()
 				}
 			}
 			if err := messages.Release(ctx, row); err != nil {

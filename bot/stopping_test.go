@@ -14,7 +14,6 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -69,7 +68,7 @@ func TestAnAbortNamesWhatStillRuns(t *testing.T) {
 // reachable has the messages of the rig leave for a fake chat.
 func (r *inboundRig) reachable(t *testing.T) (*bottest.Chat, *outbox.Outbox) {
 	wall, out := bottest.NewChat(t), bottest.NewOutbox()
-	r.handlers.commands.messages = message.New(out, wall, r.journal, lang.Printer{}, slog.New(r.logs))
+	r.handlers.commands.messages = message.New(out, wall, r.journal, nil, slog.New(r.logs))
 	return wall, out
 }
 
@@ -108,10 +107,10 @@ func TestAReplyToAnAbortIsResumed(t *testing.T) {
 				desk := &deskFake{stopping: &orchestrator.Stopping{Over: over, Alive: func(context.Context) []cli.ProcessName { return c.alive }}}
 				for _, restarts := range []bool{true, false} { // a second restart changes nothing
 					out, log := bottest.NewOutbox(), slog.New(slog.DiscardHandler)
-					messages := message.New(out, wall, journal, lang.Printer{}, log)
+					messages := message.New(out, wall, journal, nil, log)
 					ctx, cancel := context.WithCancel(t.Context())
 					var all sync.WaitGroup
-					if err := resumeStops(ctx, messages, desk, all.Go, lang.Printer{}, log); err != nil {
+					if err := resumeStops(ctx, messages, desk, all.Go, nil, log); err != nil {
 						t.Fatal(err)
 					}
 					all.Go(func() { messages.Run(ctx) })

@@ -53,7 +53,7 @@ type signClient interface {
 type outVoice struct {
 	out    *outbox.Outbox
 	client signClient
-	lang   lang.Printer
+	lang   *lang.Choices
 	log    *slog.Logger
 }
 
@@ -113,7 +113,7 @@ func (v *outVoice) Remove(id orchestrator.ConversationID, message int) {
 		}
 		v.log.Warn("a secret answer could not be deleted from the chat", "chat", id.Chat, "topic", id.Topic, "err", err)
 		post(false, func(ctx context.Context) error {
-			_, err := v.client.Send(ctx, tgapi.Message{To: id, ReplyTo: message, Text: render.Unchanged(v.lang.Text("bot.delete-secret"))})
+			_, err := v.client.Send(ctx, tgapi.Message{To: id, ReplyTo: message, Text: render.Unchanged(v.lang.Of(id.Chat).Text("bot.delete-secret"))})
 			return err
 		}, v.missed("deletion", id))
 	})

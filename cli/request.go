@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ductor/lang"
 )
 
 // Agent names a dialect, such as "claude" or "codex".
@@ -54,7 +56,8 @@ type Image struct {
 type Request struct {
 	Turn         TurnID
 	Conversation Conversation
-	ChatID       int64 // shown to the agent as DUCTOR_CHAT_ID
+	Lang         lang.Language // of what the turn tells its users
+	ChatID       int64         // shown to the agent as DUCTOR_CHAT_ID
 
 	Prompt       string // reaches the model as text, whatever it begins with, unless Task says otherwise
 	Task         Task

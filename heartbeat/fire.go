@@ -42,6 +42,7 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 
 // due makes the runs of all moments up to now, with the job's policy for missed ones.
 func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now time.Time) []orchestrator.JobRun {
+	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	moments, count := momentsUntil(plan, st.Next, now)
 	punctual := len(moments)
 	for punctual > 0 && now.Sub(moments[punctual-1]) <= s.opts.Grace {
@@ -54,7 +55,7 @@ func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now t
 	case missed == 0:
 	case st.Job.Missed == orchestrator.MissedAll:
 		if rest := missed - len(late); rest > 0 {
-			runs = append(runs, skipped(st.Job, st.Next, rest, s.opts.Lang.Text("job.missed-many")))
+			runs = append(runs, skipped(st.Job, st.Next, rest, p.Text("job.missed-many")))
 		}
 		for _, at := range late {
 			runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, at, 1))
@@ -64,7 +65,7 @@ func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now t
 		if len(late) > 0 {
 			last = late[len(late)-1]
 		}
-		runs = append(runs, skipped(st.Job, last, missed, s.opts.Lang.Text("job.missed")))
+		runs = append(runs, skipped(st.Job, last, missed, p.Text("job.missed")))
 	default: // one run for all, on time if one of them is
 		last := moments[len(moments)-1]
 		fresh = nil
@@ -123,6 +124,7 @@ func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRu
 // overlap skips runs while another run of the job is open, if that is the job's policy, and runs beyond the limit of
 // waiting ones. Late runs of orchestrator.MissedAll wait for each other.
 func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
+	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	open := st.Open
 	for i, r := range runs {
 		if r.State != orchestrator.RunWaiting {
@@ -133,9 +135,9 @@ func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRu
 		case late && open < orchestrator.MostQueuedRuns+MostMissed, open == 0:
 			open++
 		case st.Job.Overlap == orchestrator.OverlapSkip:
-			runs[i] = skip(r, r.Due, s.opts.Lang.Text("job.still-open"))
+			runs[i] = skip(r, r.Due, p.Text("job.still-open"))
 		case open >= orchestrator.MostQueuedRuns:
-			runs[i] = skip(r, r.Due, s.opts.Lang.Text("job.too-many-waiting", open))
+			runs[i] = skip(r, r.Due, p.Text("job.too-many-waiting", open))
 		default:
 			open++
 		}
@@ -154,7 +156,7 @@ func (s *Scheduler) hold(j orchestrator.Job, loc *time.Location, runs []orchestr
 		switch {
 		case r.State != orchestrator.RunWaiting:
 		case j.QuietPolicy == orchestrator.QuietSkip:
-			runs[i] = skip(r, now, s.opts.Lang.Text("job.in-quiet-hours"))
+			runs[i] = skip(r, now, s.opts.Lang.Of(j.Conversation.Chat).Text("job.in-quiet-hours"))
 		default:
 			runs[i].NotBefore = end
 		}

@@ -83,6 +83,7 @@ func (s *Scheduler) follow(ctx context.Context, r orchestrator.JobRun) (orchestr
 // ask submits the turn of a waiting run. After a crash before the run is stored as asked, it submits the same turn id
 // again, which changes nothing.
 func (s *Scheduler) ask(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun) (orchestrator.JobRun, error) {
+	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	j := st.Job
 	now := s.now()
 	if r.NotBefore.After(now) {
@@ -104,13 +105,13 @@ func (s *Scheduler) ask(ctx context.Context, st orchestrator.JobStatus, r orches
 	case errors.Is(err, orchestrator.ErrQueueFull):
 		return later(r, now), nil
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
-		r.Reason = s.opts.Lang.Text("job.directory-outside", j.Dir)
+		r.Reason = p.Text("job.directory-outside", j.Dir)
 		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case errors.Is(err, orchestrator.ErrNotADir):
-		r.Reason = s.opts.Lang.Text("job.directory-missing", j.Dir)
+		r.Reason = p.Text("job.directory-missing", j.Dir)
 		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case errors.Is(err, orchestrator.ErrBadChoice):
-		r.Reason = s.opts.Lang.Text("job.bad-choice", err.Error())
+		r.Reason = p.Text("job.bad-choice", err.Error())
 		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case err != nil:
 		return later(r, now), fmt.Errorf("ask for the turn: %w", err)
@@ -121,6 +122,7 @@ func (s *Scheduler) ask(ctx context.Context, st orchestrator.JobStatus, r orches
 
 // order is the turn that a run submits.
 func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orchestrator.Order {
+	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	j := st.Job
 	o := orchestrator.Order{
 		Turn:   r.Turn(),
@@ -140,7 +142,7 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 		o.Wants.Silence = "" // a user waits for the answer
 	}
 	if r.Attempt <= j.Retries {
-		o.Wants.Card.Then = s.opts.Lang.Text("job.tries-again", s.opts.Lang.Span(backoff(j, r)), r.Attempt+1, j.Retries+1)
+		o.Wants.Card.Then = p.Text("job.tries-again", p.Span(backoff(j, r)), r.Attempt+1, j.Retries+1)
 	}
 	return o
 }
@@ -187,9 +189,10 @@ func later(r orchestrator.JobRun, now time.Time) orchestrator.JobRun {
 
 // watch checks the turn of a run, and ends the run with it.
 func (s *Scheduler) watch(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun) (orchestrator.JobRun, error) {
+	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	t, err := s.opts.Runner.Turn(ctx, r.Turn())
 	if errors.Is(err, orchestrator.ErrNoTurn) {
-		r.Reason = s.opts.Lang.Text("job.turn-gone")
+		r.Reason = p.Text("job.turn-gone")
 		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	}
 	if err != nil {
@@ -204,7 +207,7 @@ func (s *Scheduler) watch(ctx context.Context, st orchestrator.JobStatus, r orch
 	case orchestrator.TurnDone:
 		return s.done(ctx, st, r, t.Outcome.Text)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
-		r.Reason, r.Notified = s.opts.Lang.Text("job.user-ended"), true
+		r.Reason, r.Notified = p.Text("job.user-ended"), true
 		return s.end(ctx, r, orchestrator.RunAborted, st.JobResult)
 	}
 	r.Text, r.Reason = cli.Shorten(t.Outcome.Text, textMost), t.Outcome.Failure

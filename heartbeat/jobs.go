@@ -60,7 +60,7 @@ func (k *Jobs) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrat
 }
 
 // ReadJob implements orchestrator.Jobs.
-func (k *Jobs) ReadJob(text string) (orchestrator.Job, error) {
+func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrator.Job, error) {
 	spec, prompt, err := schedule.ParseRequest(text, k.s.now(), k.s.opts.Zone)
 	if err != nil {
 		return orchestrator.Job{}, badJob(err)
@@ -68,7 +68,7 @@ func (k *Jobs) ReadJob(text string) (orchestrator.Job, error) {
 	j := orchestrator.Job{Prompt: prompt}
 	j.Schedule, j.Zone = spec.Split()
 	if prompt == "" {
-		return orchestrator.Job{}, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("job.no-prompt", schedule.Describe(j.Schedule))}
+		return orchestrator.Job{}, &orchestrator.BadJob{Why: k.s.opts.Lang.Of(in.Chat).Text("job.no-prompt", schedule.Describe(j.Schedule))}
 	}
 	j = withDefaults(j)
 	j.When = when(j)
@@ -147,7 +147,7 @@ func (k *Jobs) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrato
 	_, err := k.s.RunNow(ctx, id, by.Conversation, key)
 	switch {
 	case errors.Is(err, ErrNotCalled):
-		return orchestrator.JobStatus{}, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("job.not-called")}
+		return orchestrator.JobStatus{}, &orchestrator.BadJob{Why: k.s.opts.Lang.Of(by.Conversation.Chat).Text("job.not-called")}
 	case err != nil:
 		return orchestrator.JobStatus{}, err
 	}
@@ -162,16 +162,17 @@ func (k *Jobs) DeleteJob(ctx context.Context, id orchestrator.JobID, by orchestr
 // checked is a job with its defaults and its directory as an absolute path; *orchestrator.BadJob for a directory outside
 // the roots and for a time limit that is too long.
 func (k *Jobs) checked(j orchestrator.Job) (orchestrator.Job, error) {
+	p := k.s.opts.Lang.Of(j.Conversation.Chat)
 	if stale := k.opts.Stale; stale > 0 && j.Timeout >= stale {
-		return j, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("job.limit-too-long", k.s.opts.Lang.Span(stale))}
+		return j, &orchestrator.BadJob{Why: p.Text("job.limit-too-long", p.Span(stale))}
 	}
 	if j.Dir != "" {
 		dir, err := k.opts.Directory(j.Dir)
 		switch {
 		case errors.Is(err, orchestrator.ErrOutsideRoot):
-			return j, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("common.outside-roots", j.Dir)}
+			return j, &orchestrator.BadJob{Why: p.Text("common.outside-roots", j.Dir)}
 		case err != nil:
-			return j, &orchestrator.BadJob{Why: k.s.opts.Lang.Text("common.no-directory", j.Dir)}
+			return j, &orchestrator.BadJob{Why: p.Text("common.no-directory", j.Dir)}
 		}
 		j.Dir = dir
 	}

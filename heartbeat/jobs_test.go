@@ -20,7 +20,7 @@ func TestADraftIsAddedOnce(t *testing.T) {
 		return "/real" + path, nil
 	}})
 	ctx := t.Context()
-	j, err := d.ReadJob("CRON_TZ=Asia/Tokyo 0 9 * * * look\nat it")
+	j, err := d.ReadJob(orchestrator.ConversationID{Chat: 42}, "CRON_TZ=Asia/Tokyo 0 9 * * * look\nat it")
 	if err != nil || j.Schedule != "0 9 * * *" || j.Zone != "Asia/Tokyo" || j.Prompt != "look\nat it" || j.When != "every day at 9:00 Asia/Tokyo" {
 		t.Fatalf("it is read as %+v, %v", j, err)
 	}

@@ -35,24 +35,26 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 
 // sameNote says that the answer did not change, and when.
 func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) string {
+	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	at := s.moment(st.Job, r.Ended)
 	if st.Same > 1 {
-		return s.opts.Lang.Text("job.same-often", st.Same, at)
+		return p.Text("job.same-often", st.Same, at)
 	}
-	return s.opts.Lang.Text("job.same-on", at)
+	return p.Text("job.same-on", at)
 }
 
 // title is the first line of a run in the chat: its job, and whether it is late or a retry.
 func (s *Scheduler) title(j orchestrator.Job, r orchestrator.JobRun) string {
+	p := s.opts.Lang.Of(j.Conversation.Chat)
 	parts := []string{symbol(j) + " " + j.Name}
 	switch {
 	case r.Cause == orchestrator.CauseMissed && r.StandsFor > 1:
-		parts = append(parts, s.opts.Lang.Text("job.makes-up", r.StandsFor))
+		parts = append(parts, p.Text("job.makes-up", r.StandsFor))
 	case r.Cause == orchestrator.CauseMissed:
-		parts = append(parts, s.opts.Lang.Text("job.missed-on", s.moment(j, r.Due)))
+		parts = append(parts, p.Text("job.missed-on", s.moment(j, r.Due)))
 	}
 	if r.Attempt > 1 {
-		parts = append(parts, s.opts.Lang.Text("job.try", r.Attempt, max(j.Retries+1, r.Attempt)))
+		parts = append(parts, p.Text("job.try", r.Attempt, max(j.Retries+1, r.Attempt)))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -74,5 +76,5 @@ func (s *Scheduler) moment(j orchestrator.Job, t time.Time) string {
 	if err != nil {
 		loc = s.opts.Zone
 	}
-	return s.opts.Lang.Moment(t.In(loc))
+	return s.opts.Lang.Of(j.Conversation.Chat).Moment(t.In(loc))
 }

@@ -20,7 +20,7 @@ type Options struct {
 	Notifier Notifier
 	Now      func() time.Time // the wall clock
 	Zone     *time.Location   // of jobs without a zone; time.Local when nil
-	Lang     lang.Printer     // of what becomes of runs
+	Lang     *lang.Choices    // of what becomes of runs
 	NewID    func() string
 	Logger   *slog.Logger
 

@@ -1,5 +1,5 @@
-// Package lang is the catalogue of all texts that users read in a chat: one file for each screen below en, and a Printer
-// that fills them in.
+// Package lang is the catalogue of all texts that users read in a chat: one file for each screen below en, and a
+// Printer that fills them in.
 package lang
 
 import (
@@ -27,14 +27,30 @@ type Printer struct {
 	of *message.Printer
 }
 
-// english reads the catalogue once, when the first text is asked for.
-var english = sync.OnceValue(func() *message.Printer {
-	c := catalog.NewBuilder(catalog.Fallback(language.English))
-	if err := load(c, language.English, "en"); err != nil {
-		panic(err) // the catalogue is a part of the program
+// printers reads the texts of each language once, when the first of them is asked for.
+var printers = func() map[Language]func() *message.Printer {
+	all := map[Language]func() *message.Printer{}
+	for _, l := range Languages() {
+		all[l] = sync.OnceValue(func() *message.Printer {
+			tag := language.Make(string(l))
+			c := catalog.NewBuilder(catalog.Fallback(tag))
+			if err := load(c, tag, string(l)); err != nil {
+				panic(err) // the catalogue is a part of the program
+			}
+			return message.NewPrinter(tag, message.Catalog(c))
+		})
 	}
-	return message.NewPrinter(language.English, message.Catalog(c))
-})
+	return all
+}()
+
+// Printer gives the texts of l, and English ones if the catalogue does not have it.
+func (l Language) Printer() Printer {
+	of, ok := printers[l]
+	if !ok {
+		return Printer{}
+	}
+	return Printer{of()}
+}
 
 // Text is the text that key names, with args in its places. Texts with places have a constant key: a test compares the two.
 // Numbers are written as the language does, 12,345 in English; a number that is a name, such as a process id, is an
@@ -42,7 +58,7 @@ var english = sync.OnceValue(func() *message.Printer {
 func (p Printer) Text(key Key, args ...any) string {
 	of := p.of
 	if of == nil {
-		of = english()
+		of = printers[Languages()[0]]()
 	}
 	return of.Sprintf(string(key), args...)
 }

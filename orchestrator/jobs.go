@@ -32,7 +32,7 @@ type Jobs interface {
 
 	// ReadJob splits a request into a schedule and a prompt, and gives a job with the other fields at their defaults.
 	// *BadJob says what is unclear, with examples.
-	ReadJob(text string) (Job, error)
+	ReadJob(in ConversationID, text string) (Job, error)
 	// ReadSchedule reads a schedule, in words or as a cron line, in the zone it names or else in the given one; *BadJob
 	// as with ReadJob.
 	ReadSchedule(text, zone string) (schedule, named string, err error)

@@ -37,7 +37,7 @@ type Service interface {
 // Screen is what users ask of the agent itself. Safe for concurrent use.
 type Screen struct {
 	Service Service
-	Lang    lang.Printer
+	Lang    *lang.Choices
 }
 
 // Answer is what comes of a command or a press.
@@ -53,7 +53,7 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	p := s.Lang
+	p := s.Lang.Of(by.Conversation.Chat)
 	lines := []string{p.Text("agent.context", render.ChoiceText(p, r.Agent, r.Model, ""))}
 	switch f := r.Fill; {
 	case r.Session.ID == "":
@@ -61,7 +61,7 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 	case f.Used == 0:
 		lines = append(lines, p.Text("agent.context-unknown", render.AgentName(p, r.Agent)))
 	default:
-		lines = append(lines, s.filled(f)...)
+		lines = append(lines, s.filled(p, f)...)
 	}
 	if r.Session.CostUSD > 0 {
 		lines = append(lines, p.Text("agent.cost", p.Cost(r.Session.CostUSD)))
@@ -80,8 +80,7 @@ func (s *Screen) Context(ctx context.Context, by orchestrator.Press, _ string) (
 const barWidth = 20
 
 // filled says how full a context is, and of what.
-func (s *Screen) filled(f cli.Fill) []string {
-	p := s.Lang
+func (s *Screen) filled(p lang.Printer, f cli.Fill) []string {
 	percent, known := f.Percent()
 	if !known {
 		return []string{p.Text("agent.used", p.Tokens(f.Used))}
@@ -110,41 +109,42 @@ func (s *Screen) filled(f cli.Fill) []string {
 // Compact answers "/compact": the rest of the message says what to keep.
 func (s *Screen) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (Answer, error) {
 	receipt, err := s.Service.Compact(ctx, hint, p)
-	return s.began(receipt, err)
+	return s.began(s.Lang.Of(p.Conversation.Chat), receipt, err)
 }
 
 // began is the answer to what became a turn: its card says the rest.
-func (s *Screen) began(r orchestrator.Receipt, err error) (Answer, error) {
+func (s *Screen) began(p lang.Printer, r orchestrator.Receipt, err error) (Answer, error) {
 	switch {
 	case err != nil:
 		return Answer{}, err
 	case r.Full:
-		return Answer{Page: tgapi.Page{Text: s.Lang.Text("bot.queue-full")}, Text: s.Lang.Text("bot.queue-full")}, nil
+		return Answer{Page: tgapi.Page{Text: p.Text("bot.queue-full")}, Text: p.Text("bot.queue-full")}, nil
 	case r.Ahead > 0:
-		return Answer{Text: s.Lang.Text("bot.again-queued", r.Ahead), Handled: true}, nil
+		return Answer{Text: p.Text("bot.again-queued", r.Ahead), Handled: true}, nil
 	}
 	return Answer{Handled: true}, nil
 }
 
 // Commands answers "/cmd": without a name it lists the commands, with one it runs that.
 func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Prompt) (Answer, error) {
+	say := s.Lang.Of(p.Conversation.Chat)
 	args = strings.TrimSpace(args)
 	agent, list, err := s.list(ctx, p.Conversation)
 	if err != nil {
-		return s.refused(agent, err)
+		return s.refused(say, agent, err)
 	}
 	if args == "" {
-		return Answer{Page: s.page(agent, list, 0)}, nil
+		return Answer{Page: s.page(say, agent, list, 0)}, nil
 	}
 	name, rest, _ := strings.Cut(args, " ")
 	for _, c := range list {
 		if strings.EqualFold(strings.TrimLeft(name, "/$"), strings.TrimLeft(c.Name, "/$")) {
 			p.Text = strings.TrimSpace(c.Name + " " + strings.TrimSpace(rest))
 			receipt, err := s.Service.RunCommand(ctx, p)
-			return s.began(receipt, err)
+			return s.began(say, receipt, err)
 		}
 	}
-	return Answer{Page: tgapi.Page{Text: s.Lang.Text("agent.no-such-command", render.AgentName(s.Lang, agent), render.Cut(name, 60))}}, nil
+	return Answer{Page: tgapi.Page{Text: say.Text("agent.no-such-command", render.AgentName(say, agent), render.Cut(name, 60))}}, nil
 }
 
 // list is the commands of an agent by name. Names of several words are an agent's subcommands, which their first word offers.
@@ -158,14 +158,14 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID) (cli.
 	return agent, list, nil
 }
 
-func (s *Screen) refused(agent cli.Agent, err error) (Answer, error) {
+func (s *Screen) refused(p lang.Printer, agent cli.Agent, err error) (Answer, error) {
 	var failure *cli.Failure
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		text := s.Lang.Text("agent.no-commands", render.AgentName(s.Lang, agent))
+		text := p.Text("agent.no-commands", render.AgentName(p, agent))
 		return Answer{Page: tgapi.Page{Text: text}, Text: render.Cut(text, 190)}, nil
 	case errors.As(err, &failure):
-		return Answer{Page: tgapi.Page{Text: failure.Sentence(s.Lang)}, Text: render.Cut(failure.Sentence(s.Lang), 190)}, nil
+		return Answer{Page: tgapi.Page{Text: failure.Sentence(p)}, Text: render.Cut(failure.Sentence(p), 190)}, nil
 	}
 	return Answer{}, err
 }
@@ -174,14 +174,14 @@ func (s *Screen) refused(agent cli.Agent, err error) (Answer, error) {
 const describedMost = 100
 
 // page is a page of the list.
-func (s *Screen) page(agent cli.Agent, list []cli.AgentCommand, page int) tgapi.Page {
+func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, page int) tgapi.Page {
 	if len(list) == 0 {
-		return tgapi.Page{Text: s.Lang.Text("agent.no-commands", render.AgentName(s.Lang, agent))}
+		return tgapi.Page{Text: p.Text("agent.no-commands", render.AgentName(p, agent))}
 	}
 	pages := tgapi.Pages(len(list))
 	page = min(max(page, 0), pages-1)
 	from, to := tgapi.PageBounds(page, len(list))
-	lines := []string{s.Lang.Text("agent.commands", render.AgentName(s.Lang, agent)), ""}
+	lines := []string{p.Text("agent.commands", render.AgentName(p, agent)), ""}
 	var keyboard tgapi.Keyboard
 	for _, c := range list[from:to] {
 		line := c.Name
@@ -191,8 +191,8 @@ func (s *Screen) page(agent cli.Agent, list []cli.AgentCommand, page int) tgapi.
 		lines = append(lines, line)
 		keyboard = append(keyboard, []tgapi.Button{s.button(render.Cut(c.Name, 40), opOpen, digest(c.Name))})
 	}
-	lines = append(lines, "", s.Lang.Text("agent.commands-help"))
-	keyboard = append(keyboard, tgapi.Pager(s.Lang, page, pages, func(page int) string { return s.button("", opPage, strconv.Itoa(page)).Data })...)
+	lines = append(lines, "", p.Text("agent.commands-help"))
+	keyboard = append(keyboard, tgapi.Pager(p, page, pages, func(page int) string { return s.button("", opPage, strconv.Itoa(page)).Data })...)
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}
 }
 
@@ -217,8 +217,9 @@ func digest(name string) string {
 
 // Press acts on a button. data is the button's data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+	say := s.Lang.Of(by.Conversation.Chat)
 	if data == "" {
-		return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+		return Answer{Text: say.Text("common.stale-button")}, nil
 	}
 	op, what := data[:1], data[1:]
 	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Updates: by.Updates}
@@ -227,28 +228,28 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	}
 	agent, list, err := s.list(ctx, by.Conversation)
 	if err != nil {
-		return s.refused(agent, err)
+		return s.refused(say, agent, err)
 	}
 	if page, ok := tgapi.ButtonNumber(what); ok && op == opPage {
-		return Answer{Page: s.page(agent, list, page)}, nil
+		return Answer{Page: s.page(say, agent, list, page)}, nil
 	}
 	i := slices.IndexFunc(list, func(c cli.AgentCommand) bool { return digest(c.Name) == what })
 	switch {
 	case i < 0, op != opOpen && op != opRun:
-		return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+		return Answer{Text: say.Text("common.stale-button")}, nil
 	case op == opOpen && list[i].Arguments != "":
-		return Answer{Page: s.arguments(list[i], i)}, nil
+		return Answer{Page: s.arguments(say, list[i], i)}, nil
 	}
 	p.Text = list[i].Name
 	receipt, err := s.Service.RunCommand(ctx, p)
-	return s.began(receipt, err)
+	return s.began(say, receipt, err)
 }
 
 // arguments says how to give a command what it takes.
-func (s *Screen) arguments(c cli.AgentCommand, at int) tgapi.Page {
-	run := s.button(s.Lang.Text("agent.run-without"), opRun, digest(c.Name))
-	back := s.button(s.Lang.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))
+func (s *Screen) arguments(p lang.Printer, c cli.AgentCommand, at int) tgapi.Page {
+	run := s.button(p.Text("agent.run-without"), opRun, digest(c.Name))
+	back := s.button(p.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))
 	name := strings.TrimLeft(c.Name, "/$")
-	text := s.Lang.Text("agent.arguments", c.Name, render.Cut(render.OneLine(c.Arguments), 200), fmt.Sprintf("/cmd %s", name))
+	text := p.Text("agent.arguments", c.Name, render.Cut(render.OneLine(c.Arguments), 200), fmt.Sprintf("/cmd %s", name))
 	return tgapi.Page{Text: text, Keyboard: tgapi.Keyboard{{run}, {back}}}
 }

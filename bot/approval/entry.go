@@ -136,6 +136,7 @@ func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error)
 // missing is what the notice about a message shows that may not have arrived. The screen does not send the approval again
 // blindly: a button turns the notice into it.
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
+	p := s.lang.Of(e.conv.Chat)
 	if e.message.State() != orchestrator.Unknown {
 		return message.Content{Life: message.Goes}, nil
 	}
@@ -147,7 +148,7 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	a := e.approval
 	s.mu.Unlock()
 	return message.Content{
-		Text:     render.Plain(s.lang.Text("approval.may-be-missing", render.AgentName(s.lang, a.Agent))),
+		Text:     render.Plain(p.Text("approval.may-be-missing", render.AgentName(p, a.Agent))),
 		Keyboard: s.view(a).keyboard([]button{{"approval.show", opShow}}),
 	}, nil
 }
@@ -306,6 +307,7 @@ func (s *Screen) scheduleLocked(e *entry) {
 
 // reminds is what the reminder of an approval shows. It goes with the decision.
 func (s *Screen) reminds(_ context.Context, e *entry) (message.Content, error) {
+	p := s.lang.Of(e.conv.Chat)
 	s.mu.Lock()
 	a, shown := e.approval, e.message.ID()
 	s.mu.Unlock()
@@ -316,14 +318,14 @@ func (s *Screen) reminds(_ context.Context, e *entry) (message.Content, error) {
 	case a.WhyClosed(now) != nil, shown == 0: // it ends in a moment, or there is nothing to point to
 		return message.Content{}, outbox.ErrNotNeeded
 	}
-	agent := render.AgentName(s.lang, a.Agent)
-	text := s.lang.Text("approval.reminder", agent)
+	agent := render.AgentName(p, a.Agent)
+	text := p.Text("approval.reminder", agent)
 	switch {
 	case a.Expires.IsZero():
 	case a.Request == nil:
-		text = s.lang.Text("approval.reminder-of-question", agent, clock(a.Expires))
+		text = p.Text("approval.reminder-of-question", agent, clock(a.Expires))
 	default:
-		text = s.lang.Text("approval.reminder-until", agent, clock(a.Expires))
+		text = p.Text("approval.reminder-until", agent, clock(a.Expires))
 	}
 	return message.Content{Text: render.Plain(text), ReplyTo: shown, Silent: s.quiet != nil && s.quiet(now)}, nil
 }

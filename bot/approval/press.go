@@ -22,20 +22,21 @@ type Press struct {
 // text where the button asks for it, to be sent as replies to the message. A press that comes too late, from another
 // user or from another conversation changes nothing, and the answer says so.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
+	say := s.lang.Of(p.By.Conversation.Chat)
 	pressed, ok := parseButtonData(data)
 	if !ok {
-		return s.lang.Text("common.stale-button"), nil, nil
+		return say.Text("common.stale-button"), nil, nil
 	}
 	p.By.Conversation = s.home(p.By.Conversation, p.Message)
 	approval, err := s.service.Approval(ctx, pressed.id, p.By.Conversation)
 	switch {
 	case err != nil:
-		answer, err = s.refusal("", err)
+		answer, err = s.refusal(say, "", err)
 		return answer, nil, err
 	case subtle.ConstantTimeCompare([]byte(approval.Nonce), []byte(pressed.nonce)) != 1:
-		return s.lang.Text("common.stale-button"), nil, nil
+		return say.Text("common.stale-button"), nil, nil
 	case !slices.Contains(approval.Approvers, p.By.Person):
-		return s.lang.Text("approval.not-approver"), nil, nil
+		return say.Text("approval.not-approver"), nil, nil
 	}
 	s.remember(p.By.Person, p.Name)
 	e, err := s.enter(ctx, approval)
@@ -61,7 +62,7 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 	}
 	if over := a.WhyClosed(s.now()); over != nil {
 		s.correct(e, a, p.Message)
-		return s.refusal(a.State, over)
+		return s.refusal(s.lang.Of(e.conv.Chat), a.State, over)
 	}
 	return s.advance(ctx, e, a, p, pressed)
 }
@@ -75,33 +76,34 @@ func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, 
 
 // decideByPress decides, and says what came of it.
 func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.Approval, p Press, v orchestrator.Verdict) (string, error) {
+	say := s.lang.Of(e.conv.Chat)
 	now, err := s.decide(ctx, e, a, p.By, p.Message, v)
 	switch {
 	case err != nil:
-		return s.refusal(now.State, err)
+		return s.refusal(say, now.State, err)
 	case now.State == orchestrator.ApprovalAllowed:
-		return s.lang.Text("approval.is-allowed"), nil
+		return say.Text("approval.is-allowed"), nil
 	case now.State == orchestrator.ApprovalAnswered:
-		return s.lang.Text("approval.is-sent"), nil
+		return say.Text("approval.is-sent"), nil
 	case now.Request == nil:
-		return s.lang.Text("approval.is-unanswered"), nil
+		return say.Text("approval.is-unanswered"), nil
 	}
-	return s.lang.Text("approval.is-denied"), nil
+	return say.Text("approval.is-denied"), nil
 }
 
 // refusal says why nothing changed; state is that of the approval. It returns an error about which users can do nothing.
-func (s *Screen) refusal(state orchestrator.ApprovalState, err error) (string, error) {
+func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err error) (string, error) {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoApproval), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrBadChoice):
-		return s.lang.Text("common.stale-button"), nil
+		return p.Text("common.stale-button"), nil
 	case errors.Is(err, orchestrator.ErrNotApprover):
-		return s.lang.Text("approval.not-approver"), nil
+		return p.Text("approval.not-approver"), nil
 	case errors.Is(err, orchestrator.ErrApprovalExpired):
-		return s.lang.Text("approval.too-late"), nil
+		return p.Text("approval.too-late"), nil
 	case errors.Is(err, orchestrator.ErrApprovalWithdrawn):
-		return s.lang.Text("approval.agent-gone"), nil
+		return p.Text("approval.agent-gone"), nil
 	case errors.Is(err, orchestrator.ErrApprovalDecided):
-		return s.lang.Text(decidedBefore(state)), nil
+		return p.Text(decidedBefore(state)), nil
 	}
 	return "", err
 }
@@ -119,6 +121,7 @@ func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 
 // unseen says why a user who was not shown all of an approval cannot allow it; empty if the user can.
 func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.Choice) string {
+	p := s.lang.Of(e.conv.Chat)
 	if a.State != orchestrator.ApprovalOpen || a.Request == nil || choice == orchestrator.Deny {
 		return ""
 	}
@@ -127,9 +130,9 @@ func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.C
 	s.mu.Unlock()
 	switch v := s.view(a); {
 	case v.whyShut() != "":
-		return s.lang.Text("approval.nothing-shown")
+		return p.Text("approval.nothing-shown")
 	case !opened && v.unreadFor(choice):
-		return s.lang.Text("approval.full-text-first")
+		return p.Text("approval.full-text-first")
 	}
 	return ""
 }
@@ -149,7 +152,7 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Appr
 	case err != nil:
 		return "", nil, err
 	case again:
-		return s.lang.Text("approval.full-text-sent"), nil, nil
+		return s.lang.Of(e.conv.Chat).Text("approval.full-text-sent"), nil, nil
 	}
 	return "", s.view(a).fullText(), nil
 }
@@ -174,5 +177,5 @@ func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval,
 	if answer == "" {
 		return "", err
 	}
-	return s.lang.Text(answer), err
+	return s.lang.Of(e.conv.Chat).Text(answer), err
 }

@@ -45,7 +45,7 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 		return Outcome{Fate: Leave}
 	case err != nil:
 		s.log.Error("look up what a message answers to", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: s.lang.Text("common.not-looked-up")}
+		return Outcome{Fate: Finish, Text: s.lang.Of(m.Conversation.Chat).Text("common.not-looked-up")}
 	case e == nil:
 		return Outcome{}
 	}
@@ -133,7 +133,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 	})
 	if err != nil {
 		s.log.Error("keep a reason", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: s.lang.Text("approval.not-kept")}
+		return Outcome{Fate: Finish, Text: s.lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User} // the prompt marks the updates handled
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
@@ -154,13 +154,14 @@ func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orche
 
 // notDecided says why a message decided nothing.
 func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Outcome {
+	p := s.lang.Of(m.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return Outcome{Fate: Leave}
 	}
-	text, err := s.refusal(now.State, err)
+	text, err := s.refusal(p, now.State, err)
 	if err != nil {
 		s.log.Error("decide by a reply", "updates", m.Updates, "err", err)
-		text = s.lang.Text("common.failed")
+		text = p.Text("common.failed")
 	}
 	return Outcome{Fate: Finish, Text: text}
 }
@@ -172,7 +173,7 @@ func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestr
 		if !secret && !d.waits(m.User, s.now()) {
 			return Outcome{}
 		}
-		text, _ := s.refusal(a.State, err)
+		text, _ := s.refusal(s.lang.Of(m.Conversation.Chat), a.State, err)
 		return Outcome{Fate: Finish, Text: text, Secret: secret}
 	}
 	out := s.answer(ctx, m, e, a, d)
@@ -181,12 +182,13 @@ func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestr
 }
 
 func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
+	p := s.lang.Of(m.Conversation.Chat)
 	q := a.Questions[d.Question]
 	option := slices.IndexFunc(q.Options, func(o cli.Option) bool {
 		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(m.Text))
 	})
 	if option < 0 && !takesWords(q) {
-		return Outcome{Fate: Finish, Text: s.lang.Text("approval.no-words")}
+		return Outcome{Fate: Finish, Text: p.Text("approval.no-words")}
 	}
 	last := false
 	d, err := s.change(ctx, e, func(d *draft) bool {
@@ -206,7 +208,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 	switch {
 	case err != nil:
 		s.log.Error("keep an answer", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: s.lang.Text("approval.not-kept")}
+		return Outcome{Fate: Finish, Text: p.Text("approval.not-kept")}
 	case last && d.complete(a.Questions):
 		return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
 	}

@@ -38,7 +38,7 @@ type Options struct {
 	Pins     Pins
 	Quiet    func(at time.Time) bool // reminders make no sound then
 	Journal  Journal
-	Lang     lang.Printer
+	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
 }
@@ -48,7 +48,7 @@ type Options struct {
 type Screen struct {
 	messages *message.Messages
 	journal  Journal
-	lang     lang.Printer
+	lang     *lang.Choices
 	log      *slog.Logger
 	now      func() time.Time
 	out      *outbox.Outbox
@@ -70,7 +70,7 @@ func New(o Options) *Screen {
 	}
 }
 
-func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.lang} }
+func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.lang.Of(a.Conversation.Chat)} }
 
 // Attach gives the screen its service and begins to send. Call it once, before Press and Reply.
 func (s *Screen) Attach(service Service) {
@@ -103,7 +103,7 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
 		if e.conv == in && e.open() {
-			return s.lang.Text("approval.waits")
+			return s.lang.Of(in.Chat).Text("approval.waits")
 		}
 	}
 	return ""

@@ -13,7 +13,6 @@ import (
 	"ductor/bot/bottest"
 	"ductor/bot/message"
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -36,7 +35,7 @@ func withScreen(t *testing.T, test func(t *testing.T, s *Screen, chat *bottest.C
 	synctest.Test(t, func(t *testing.T) {
 		chat, out := bottest.NewChat(t), bottest.NewOutbox()
 		journal, log := &faultyJournal{bottest.NewJournal(), func(orchestrator.SendState) bool { return false }}, slog.New(slog.DiscardHandler)
-		s := New(Options{Messages: message.New(out, chat, journal, lang.Printer{}, log), Journal: journal, Log: log, Now: time.Now})
+		s := New(Options{Messages: message.New(out, chat, journal, nil, log), Journal: journal, Log: log, Now: time.Now})
 		s.Attach(struct{ Service }{})
 		test(t, s, chat, journal)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

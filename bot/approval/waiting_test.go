@@ -10,7 +10,6 @@ import (
 
 	"ductor/bot/bottest"
 	"ductor/bot/message"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -25,7 +24,7 @@ type waitingRig struct {
 func (r *waitingRig) life(t *testing.T, f func(s *Screen)) {
 	out, log := bottest.NewOutbox(), slog.New(slog.DiscardHandler)
 	s := New(Options{
-		Messages: message.New(out, r.chat, r.journal, lang.Printer{}, log), Outbox: out, Pins: r.chat, Quiet: func(time.Time) bool { return r.quiet },
+		Messages: message.New(out, r.chat, r.journal, nil, log), Outbox: out, Pins: r.chat, Quiet: func(time.Time) bool { return r.quiet },
 		Journal: r.journal, Log: log, Now: time.Now,
 	})
 	s.Attach(struct{ Service }{})

@@ -44,9 +44,9 @@ type Options struct {
 	Typing   func(ctx context.Context, to orchestrator.ConversationID) error
 	Outbox   *outbox.Outbox
 	Journal  Journal
-	Buttons  Buttons
-	Scrub    *tgapi.Scrubber // nil masks nothing
-	Lang     lang.Printer
+	Buttons  func(p lang.Printer) Buttons // in a language
+	Scrub    *tgapi.Scrubber              // nil masks nothing
+	Lang     *lang.Choices
 	Log      *slog.Logger
 
 	IntervalPrivate time.Duration          // least time between two edits; 1 s
@@ -131,15 +131,15 @@ func (c *card) startLocked() {
 
 // document makes an empty document. It masks secrets before it is cut into messages, since no later check would find a
 // secret of which two messages have a half each.
-func (c *Cards) document(thinking bool) *document {
+func (c *Cards) document(p lang.Printer, thinking bool) *document {
 	d := newDocument(thinking)
-	d.scrub, d.lang, d.shows.fileMarks = c.opts.Scrub, c.opts.Lang, c.opts.FileMarks
+	d.scrub, d.lang, d.shows.fileMarks = c.opts.Scrub, p, c.opts.FileMarks
 	return d
 }
 
 // documentOf is the document of a turn: it begins with what the turn is called.
 func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
-	d := c.document(thinking)
+	d := c.document(c.opts.Lang.Of(t.Prompt.Conversation.Chat), thinking)
 	if t.Wants.Title != "" {
 		d.addNote(TitleLine(t))
 	}
@@ -233,7 +233,7 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 	if c.ending == nil {
 		c.doc.finish(o, c.cards.opts.Footer)
 		texts, cut := c.layoutLocked(render.MessageLimit)
-		c.ending = &contents{texts: texts, buttons: c.cards.offer(c.turn.ID, o), file: c.cards.fileOf(o, cut)}
+		c.ending = &contents{texts: texts, buttons: c.cards.offer(c.doc.lang, c.turn.ID, o), file: c.cards.fileOf(o, cut)}
 		if !c.pace.rang(time.Now()) {
 			c.ending.end = c.cards.endOf(c.messages, o)
 		}

@@ -66,8 +66,8 @@ func over(client interface {
 }, out *outbox.Outbox, journal *bottest.Journal,
 ) Options {
 	return Options{
-		Messages: message.New(out, client, journal, lang.Printer{}, slog.New(slog.DiscardHandler)), Typing: client.Typing,
-		Outbox: out, Journal: journal, Buttons: bottest.Buttons{},
+		Messages: message.New(out, client, journal, nil, slog.New(slog.DiscardHandler)), Typing: client.Typing,
+		Outbox: out, Journal: journal, Buttons: func(lang.Printer) Buttons { return bottest.Buttons{} },
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -129,16 +130,17 @@ func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
 
 // tell says in the chat that a message may be missing, once.
 func (c *Cards) tell(ctx context.Context, s *messages) error {
+	p := c.opts.Lang.Of(s.conv.Chat)
 	unknown, refused := s.missing()
 	if !unknown && !refused {
 		return nil
 	}
 	n := message.Content{ReplyTo: s.replyTo}
 	if unknown {
-		n.Text = render.Plain(c.opts.Lang.Text("card.part-unknown"))
-		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons.ShowAgain(s.turn)}}
+		n.Text = render.Plain(p.Text("card.part-unknown"))
+		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons(p).ShowAgain(s.turn)}}
 	} else {
-		n.Text = render.Plain(c.opts.Lang.Text("card.part-refused"))
+		n.Text = render.Plain(p.Text("card.part-refused"))
 	}
 	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.notice.Do(ctx, s.notice.Begin(n), n) })
 }
@@ -182,6 +184,7 @@ func interrupted(t orchestrator.Turn) bool {
 
 // resume decides what the messages of a turn's card are to show after a restart.
 func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) contents {
+	p := c.opts.Lang.Of(s.conv.Chat)
 	if saved.Final {
 		return saved.contents(c.opts.Scrub.String(t.Outcome.Text))
 	}
@@ -193,13 +196,13 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.
 	o := t.Outcome
 	o.State, o.Text = orchestrator.TurnInterrupted, ""
-	d := c.document(false)
+	d := c.document(p, false)
 	if s.opened() == 0 {
 		d = c.documentOf(t, false)
 	}
 	d.finish(o, nil)
 	mark := d.slices([]position{{}}, position{})[0]
-	alone := contents{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(t.ID, o), end: c.endOf(s, o)}
+	alone := contents{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(p, t.ID, o), end: c.endOf(s, o)}
 	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].State() != orchestrator.Sent {
 		return alone
 	}
@@ -219,7 +222,7 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.opts.Footer)
 	_, texts, cut := d.layout([]position{{}}, render.MessageLimit, c.opts.MaxMessages)
-	return contents{texts: texts, buttons: c.offer(t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut)}
+	return contents{texts: texts, buttons: c.offer(c.opts.Lang.Of(t.Prompt.Conversation.Chat), t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut)}
 }
 
 // claim begins an activity, unless the card has one already, which it returns then.
@@ -239,27 +242,27 @@ func (c *Cards) release(turn cli.TurnID) {
 }
 
 // offer is the buttons below an outcome.
-func (c *Cards) offer(turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
-	k := c.remedies(turn, o)
-	if row := c.opts.Buttons.Tables(turn, o.Text); row != nil {
+func (c *Cards) offer(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
+	k := c.remedies(p, turn, o)
+	if row := c.opts.Buttons(p).Tables(turn, o.Text); row != nil {
 		k = append(k, row)
 	}
-	if row := c.opts.Buttons.Changes(turn, o.Changed); len(row) > 0 {
+	if row := c.opts.Buttons(p).Changes(turn, o.Changed); len(row) > 0 {
 		k = append(k, row)
 	}
 	if o.Steps > 0 {
-		k = append(k, []tgapi.Button{c.opts.Buttons.Steps(turn)})
+		k = append(k, []tgapi.Button{c.opts.Buttons(p).Steps(turn)})
 	}
 	return k
 }
 
 // remedies are the buttons that try once more.
-func (c *Cards) remedies(turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
+func (c *Cards) remedies(p lang.Printer, turn cli.TurnID, o orchestrator.Outcome) tgapi.Keyboard {
 	switch o.State {
 	case orchestrator.TurnAborted:
 		return nil
 	case orchestrator.TurnInterrupted:
 		o.Recovery = orchestrator.Repeatable()
 	}
-	return c.opts.Buttons.Offer(turn, o.Recovery)
+	return c.opts.Buttons(p).Offer(turn, o.Recovery)
 }

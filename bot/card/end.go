@@ -21,21 +21,22 @@ type ending struct {
 // endOf announces an outcome; nil where nothing is announced, or where no message of the card was in the chat before: the
 // first one makes a sound.
 func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
+	p := c.opts.Lang.Of(s.conv.Chat)
 	if o.Announce == orchestrator.NotAnnounced || s.opened() == 0 {
 		return nil
 	}
-	line := c.opts.Lang.Text("card.done")
+	line := p.Text("card.done")
 	switch {
 	case o.Failure != "":
 		line = "⚠️ " + render.ShortenPlain(render.OneLine(o.Failure), 300)
 	case o.State == orchestrator.TurnInterrupted:
-		line = c.opts.Lang.Text("card.interrupted")
+		line = p.Text("card.interrupted")
 	}
 	fields := c.opts.Footer
 	if !slices.Contains(fields, FooterTime) {
 		fields = append(slices.Clone(fields), FooterTime)
 	}
-	text := joinFooter(line, footerLine(c.opts.Lang, o, fields))
+	text := joinFooter(line, footerLine(p, o, fields))
 	return &ending{Text: c.opts.Scrub.Text(render.Plain(text)), Silent: o.Announce == orchestrator.Muted}
 }
 

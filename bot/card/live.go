@@ -191,13 +191,14 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 
 // liveButtonsLocked is the keyboard of a running card. An answer has none when it first leaves: it may be whole then.
 func (c *card) liveButtonsLocked() tgapi.Keyboard {
+	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {
 	case c.pace.calls == 0 && c.doc.answer > 0:
 		return nil
 	case c.doc.wait.state == waitPaused:
-		return tgapi.Keyboard{{c.cards.opts.Buttons.EndRetries(c.turn.ID), c.cards.opts.Buttons.Stop(c.turn.ID)}}
+		return tgapi.Keyboard{{buttons.EndRetries(c.turn.ID), buttons.Stop(c.turn.ID)}}
 	}
-	return tgapi.Keyboard{{c.cards.opts.Buttons.Stop(c.turn.ID)}}
+	return tgapi.Keyboard{{buttons.Stop(c.turn.ID)}}
 }
 
 // withLive puts the live lines below the newest message, if there is room.

@@ -11,6 +11,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -19,13 +20,14 @@ const rowsMost = 60
 
 // diffOf shows what a turn changed.
 func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool, id string) (Answer, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	text, err := s.o.Changes.Diff(ctx, by.Conversation, cli.TurnID(id))
 	if err != nil {
 		return Answer{}, err
 	}
-	other := button(s.o.Lang.Text("changes.dark"), opDarkDiff, id)
+	other := button(p.Text("changes.dark"), opDarkDiff, id)
 	if dark {
-		other = button(s.o.Lang.Text("changes.light"), opDiff, id)
+		other = button(p.Text("changes.light"), opDiff, id)
 	}
 	return s.show(by, on, text, themeOf(dark), other)
 }
@@ -39,7 +41,7 @@ func themeOf(dark bool) picture.Theme {
 
 // show makes the message that shows a diff: a picture where it is short, otherwise a file.
 func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.Theme, rows ...tgapi.Button) (Answer, error) {
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	if strings.TrimSpace(diff) == "" {
 		return Answer{Text: p.Text("changes.same"), Messages: nil}, nil
 	}
@@ -47,7 +49,7 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.
 	c := message.Content{Text: render.Plain(p.Text("changes.files", files, added, removed)), ReplyTo: on, Files: []message.File{{Name: "changes.diff", Content: strings.ToValidUTF8(diff, "�")}}}
 	drawn, ok, err := []byte(nil), false, error(nil)
 	if s.o.Spool != nil {
-		drawn, ok, err = picture.Diff(theme, diff, rowsMost, s.words())
+		drawn, ok, err = picture.Diff(theme, diff, rowsMost, s.words(p))
 	}
 	if err != nil {
 		return Answer{}, fmt.Errorf("draw a diff: %w", err)
@@ -66,8 +68,7 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.
 	return Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, "diff/"+fmt.Sprint(by.Updates), 0, c)}}, nil
 }
 
-func (s *Screen) words() picture.Words {
-	p := s.o.Lang
+func (s *Screen) words(p lang.Printer) picture.Words {
 	return picture.Words{
 		New: p.Text("changes.new"), Deleted: p.Text("changes.deleted"), Binary: p.Text("changes.binary"), Was: p.Text("changes.was"),
 		Mode: p.Text("changes.mode"), Line: p.Text("changes.line"),
@@ -92,15 +93,16 @@ func count(diff string) (files, added, removed int) {
 
 // Diff answers "/diff": it shows what changed since the last turn that changed files, or since the last commit where there is none.
 func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (Answer, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
-		return Answer{Text: s.o.Lang.Text("changes.no-repository")}, nil
+		return Answer{Text: p.Text("changes.no-repository")}, nil
 	}
 	path = strings.TrimSpace(path)
 	a, err := s.since(ctx, by, 0, orchestrator.SinceTurn, false, path)
 	if errors.Is(err, orchestrator.ErrNoChanges) {
 		a, err = s.since(ctx, by, 0, orchestrator.SinceCommit, false, path)
 	}
-	if why := s.why(err); why != "" {
+	if why := s.why(p, err); why != "" {
 		return Answer{Text: why}, nil
 	}
 	return a, err
@@ -117,12 +119,13 @@ func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 }
 
 func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, data string) (Answer, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	if len(data) < 2 {
-		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+		return Answer{Text: p.Text("common.stale-button")}, nil
 	}
 	since, ok := sinceOf(data[0])
 	if !ok {
-		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+		return Answer{Text: p.Text("common.stale-button")}, nil
 	}
 	return s.since(ctx, by, on, since, data[1] == 'd', data[2:])
 }
@@ -133,7 +136,7 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since
 	if err != nil {
 		return Answer{}, err
 	}
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	theme := map[bool]string{true: "d", false: "l"}[dark]
 	var row []tgapi.Button
 	for _, one := range []orchestrator.DiffSince{orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit} {

@@ -48,7 +48,7 @@ type Options struct {
 	Changes orchestrator.FileChanges // nil: nothing is kept of changes
 	Store   Store
 	Spool   *message.Spool // of pictures; nil: diffs are files
-	Lang    lang.Printer
+	Lang    *lang.Choices
 }
 
 // Screen acts on changes. Safe for concurrent use.
@@ -79,18 +79,20 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 
 // Press acts on a button of a message. data is its data without the action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (Answer, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, id, _ := strings.Cut(data, ":")
 	if s.o.Changes == nil {
-		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+		return Answer{Text: p.Text("common.stale-button")}, nil
 	}
 	a, err := s.act(ctx, by, on, op(what), id)
-	if why := s.why(err); why != "" {
+	if why := s.why(p, err); why != "" {
 		return Answer{Text: render.Cut(why, 190)}, nil
 	}
 	return a, err
 }
 
 func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op, id string) (Answer, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	switch what {
 	case opUndo, opRedo:
 		return s.turnBack(ctx, by, on, what, id)
@@ -101,7 +103,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 	case opCommits:
 		return s.commit(ctx, by, on, id)
 	case opCancel:
-		return Answer{Text: s.o.Lang.Text("common.cancelled"), Edit: tgapi.Page{Text: s.o.Lang.Text("common.cancelled")}}, nil
+		return Answer{Text: p.Text("common.cancelled"), Edit: tgapi.Page{Text: p.Text("common.cancelled")}}, nil
 	case opSince:
 		return s.pressSince(ctx, by, on, id)
 	case opReturn, opReturns:
@@ -111,12 +113,11 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 		page, err := s.points(ctx, by, n)
 		return Answer{Edit: page}, err
 	}
-	return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+	return Answer{Text: p.Text("common.stale-button")}, nil
 }
 
 // why says why nothing was done; empty for what a user cannot mend.
-func (s *Screen) why(err error) string {
-	p := s.o.Lang
+func (s *Screen) why(p lang.Printer, err error) string {
 	var since *orchestrator.ChangedSince
 	if errors.As(err, &since) {
 		return p.Text("changes.changed-since", namesOf(since.Paths))
@@ -174,7 +175,7 @@ func (s *Screen) say(by orchestrator.Press, on int, text string, buttons ...tgap
 }
 
 func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, what op, id string) (Answer, error) {
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	if what == opUndo {
 		c, err := s.o.Changes.Undo(ctx, by, cli.TurnID(id))
 		if err != nil {
@@ -214,7 +215,7 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, i
 	case c.Commit != "":
 		return Answer{}, orchestrator.ErrCommitted
 	}
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	m := s.say(by, on, p.Text("changes.ask-commit", c.Files, proposal(c)), button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
 	m.Key = commitKey + id + "/" + fmt.Sprint(by.Updates)
 	return Answer{Messages: []orchestrator.Message{m}}, nil
@@ -242,29 +243,30 @@ func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, messag
 	if err != nil {
 		return "", err
 	}
-	return s.o.Lang.Text("changes.committed", c.Files, short(c.Commit), message), nil
+	return s.o.Lang.Of(by.Conversation.Chat).Text("changes.committed", c.Files, short(c.Commit), message), nil
 }
 
 // Replied takes a reply to a question of the screen: the message of a commit. False if it is none.
 func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int, text string) (answer string, ok bool, err error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	m, err := s.o.Store.MessageAt(ctx, by.Conversation, to)
 	if err != nil || !strings.HasPrefix(m.Key, commitKey) {
 		return "", false, err
 	}
 	id, _, _ := strings.Cut(strings.TrimPrefix(m.Key, commitKey), "/")
 	answer, err = s.commitAs(ctx, by, id, text)
-	if why := s.why(err); why != "" {
+	if why := s.why(p, err); why != "" {
 		return why, true, nil
 	}
 	if errors.Is(err, orchestrator.ErrBadChoice) {
-		return s.o.Lang.Text("changes.no-message"), true, nil
+		return p.Text("changes.no-message"), true, nil
 	}
 	return answer, true, err
 }
 
 // Checkpoint answers "/checkpoint": it remembers the files, or lists what can be returned to for "list".
 func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
 		return tgapi.Page{Text: p.Text("changes.no-repository")}, nil
 	}
@@ -273,7 +275,7 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 		return s.points(ctx, by, 0)
 	}
 	c, err := s.o.Changes.Checkpoint(ctx, by, name)
-	if why := s.why(err); why != "" {
+	if why := s.why(p, err); why != "" {
 		return tgapi.Page{Text: why}, nil
 	}
 	if err != nil {
@@ -286,19 +288,20 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 
 // nameOf names a checkpoint or a turn.
 func (s *Screen) nameOf(c orchestrator.TurnChanges) string {
-	at := s.o.Lang.Moment(c.At.Local())
+	p := s.o.Lang.Of(c.Conversation.Chat)
+	at := p.Moment(c.At.Local())
 	switch {
 	case c.Checkpoint && c.Title == "":
-		return s.o.Lang.Text("changes.unnamed", at)
+		return p.Text("changes.unnamed", at)
 	case c.Checkpoint:
 		return "📌 " + render.ShortenPlain(render.OneLine(c.Title), 60) + " · " + at
 	}
-	return s.o.Lang.Text("changes.before", render.ShortenPlain(render.OneLine(c.Title), 60), at)
+	return p.Text("changes.before", render.ShortenPlain(render.OneLine(c.Title), 60), at)
 }
 
 // points lists what can be returned to.
 func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	all, err := s.o.Changes.Checkpoints(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
@@ -319,7 +322,7 @@ func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (t
 
 // goBack asks whether all files are to be as they were, and does it.
 func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, what op, id string) (Answer, error) {
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	if what == opReturn {
 		c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 		if err != nil {

@@ -12,7 +12,6 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -143,7 +142,7 @@ func (b *books) MessageAt(_ context.Context, _ orchestrator.ConversationID, id i
 	return b.store[id], nil
 }
 
-func (b *books) screen() *Screen { return New(Options{Changes: b, Store: b, Lang: lang.Printer{}}) }
+func (b *books) screen() *Screen { return New(Options{Changes: b, Store: b}) }
 
 func by(chat int64) orchestrator.Press {
 	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: 1, Updates: []int64{5}}
@@ -234,7 +233,7 @@ func TestADiffIsAPictureOrAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer spool.Close()
-	screen := New(Options{Changes: b, Store: b, Spool: spool, Lang: lang.Printer{}})
+	screen := New(Options{Changes: b, Store: b, Spool: spool})
 	for data, want := range map[string]string{"d:turn-1": "Dark", "D:turn-1": "Light", "scl": ""} {
 		if want == "" {
 			data = "s:cl"

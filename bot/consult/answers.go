@@ -5,6 +5,7 @@ import (
 
 	"ductor/bot/message"
 	"ductor/bot/render"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -16,7 +17,7 @@ func (s *Screen) compose(in orchestrator.ConversationID, id string, q question, 
 			continue
 		}
 		fold := q.Kind == ofGroup && one.Round <= q.Rounds
-		for i, part := range render.Split(s.quote(q, one, fold), render.FullMessage) {
+		for i, part := range render.Split(s.quote(s.o.Lang.Of(in.Chat), q, one, fold), render.FullMessage) {
 			c := message.Content{Text: part.Text, Silent: fold}
 			if i == 0 && len(rows) == 0 {
 				c.ReplyTo = q.ReplyTo
@@ -30,8 +31,7 @@ func (s *Screen) compose(in orchestrator.ConversationID, id string, q question, 
 }
 
 // quote writes an answer below the name of its model.
-func (s *Screen) quote(q question, one orchestrator.GroupStep, fold bool) render.Text {
-	p := s.o.Lang
+func (s *Screen) quote(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) render.Text {
 	head := p.Text("consult.says", one.Answer.Model.String())
 	switch {
 	case q.Kind == summary:

@@ -29,7 +29,7 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	}
 	if problem == nil || problem.Kind == naming.NoEfforts {
 		if rest == "" {
-			return tgapi.Page{Text: s.o.Lang.Text("consult.no-question", name)}, nil
+			return tgapi.Page{Text: s.o.Lang.Of(a.By.Conversation.Chat).Text("consult.no-question", name)}, nil
 		}
 		q.Models = []orchestrator.ModelChoice{orchestrator.ModelChoice(m)}
 		return tgapi.Page{}, s.begin(ctx, a.By, q)
@@ -37,7 +37,7 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 	last, err := s.o.Consults.Last(ctx, a.By.Conversation)
 	switch {
 	case problem.Kind != naming.Unknown || problem.Near != "" || rest == "" || errors.Is(err, orchestrator.ErrNoConsult):
-		return tgapi.Page{Text: s.o.Models.WhyNot(problem)}, nil
+		return tgapi.Page{Text: s.o.Models.WhyNot(s.o.Lang.Of(a.By.Conversation.Chat), problem)}, nil
 	case err != nil:
 		return tgapi.Page{}, err
 	}
@@ -47,12 +47,13 @@ func (s *Screen) Consult(ctx context.Context, a Asked) (tgapi.Page, error) {
 
 // help says how to ask, and whom the next question without a model goes to.
 func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgapi.Page, error) {
-	text := s.o.Lang.Text("consult.help")
+	p := s.o.Lang.Of(in.Chat)
+	text := p.Text("consult.help")
 	last, err := s.o.Consults.Last(ctx, in)
 	if errors.Is(err, orchestrator.ErrNoConsult) {
 		return tgapi.Page{Text: text}, nil
 	}
-	return tgapi.Page{Text: text + "\n" + s.o.Lang.Text("consult.last", last.Model.String())}, err
+	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", last.Model.String())}, err
 }
 
 // Summarize does "/summarize".
@@ -78,7 +79,8 @@ func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 
 // Press acts on a button. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
-	stale := Answer{Text: s.o.Lang.Text("common.stale-button")}
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	stale := Answer{Text: p.Text("common.stale-button")}
 	op, id, _ := strings.Cut(data, ":")
 	q, there, err := s.load(ctx, by.Conversation, id)
 	if err != nil || !there || !s.Offered() || op == "" || len(by.Updates) == 0 {
@@ -89,7 +91,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		if s.o.Consults.Abort(by.Conversation) == 0 {
 			return stale, nil
 		}
-		return Answer{Text: s.o.Lang.Text("bot.stopping")}, nil
+		return Answer{Text: p.Text("bot.stopping")}, nil
 	case opAgain:
 		return s.again(ctx, by, id, q)
 	}
@@ -104,5 +106,5 @@ func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q 
 	if err := s.take(ctx, by, id, q); err != nil {
 		return Answer{}, err
 	}
-	return Answer{Edit: tgapi.Page{Text: s.o.Lang.Text("consult.asked-again")}}, s.begin(ctx, by, q)
+	return Answer{Edit: tgapi.Page{Text: s.o.Lang.Of(by.Conversation.Chat).Text("consult.asked-again")}}, s.begin(ctx, by, q)
 }

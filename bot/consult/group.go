@@ -14,8 +14,9 @@ import (
 
 // Group does "/group": it says which models will answer, how often and at what cost, and begins with a button.
 func (s *Screen) Group(ctx context.Context, a Asked) (tgapi.Page, error) {
+	p := s.o.Lang.Of(a.By.Conversation.Chat)
 	if strings.TrimSpace(a.Args) == "" {
-		return tgapi.Page{Text: s.o.Lang.Text("consult.help-group")}, nil
+		return tgapi.Page{Text: p.Text("consult.help-group")}, nil
 	}
 	entries, err := s.o.Models.Entries(ctx, a.By.Conversation)
 	if err != nil {
@@ -28,7 +29,7 @@ func (s *Screen) Group(ctx context.Context, a Asked) (tgapi.Page, error) {
 	case problem != "":
 		return tgapi.Page{Text: problem}, nil
 	case len(panel) < orchestrator.GroupLeast:
-		return tgapi.Page{Text: s.o.Lang.Text("consult.no-group")}, nil
+		return tgapi.Page{Text: p.Text("consult.no-group")}, nil
 	}
 	q := question{Kind: ofGroup, Models: panel, Rounds: 1, Text: a.Context + a.Args, ReplyTo: a.Message}
 	id := s.o.NewID()
@@ -46,7 +47,7 @@ func (s *Screen) panel(ctx context.Context, in orchestrator.ConversationID, entr
 			return nil, "", err
 		}
 		if p != nil && p.Kind != naming.NoEfforts {
-			return nil, s.o.Models.WhyNot(p), nil
+			return nil, s.o.Models.WhyNot(s.o.Lang.Of(in.Chat), p), nil
 		}
 		panel = append(panel, orchestrator.ModelChoice(c))
 	}
@@ -72,7 +73,7 @@ func (s *Screen) panel(ctx context.Context, in orchestrator.ConversationID, entr
 
 // offer says what a group will do, with the buttons that begin it.
 func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, entries []cli.MenuEntry) tgapi.Page {
-	p := s.o.Lang
+	p := s.o.Lang.Of(in.Chat)
 	names := make([]string, len(q.Models))
 	for i, m := range q.Models {
 		names[i] = m.String()
@@ -87,30 +88,31 @@ func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, en
 	}
 	var more []tgapi.Button
 	for n := 1; n <= orchestrator.GroupRounds; n++ {
-		b := s.button("consult.begin", opRounds+strconv.Itoa(n), id)[0]
+		b := s.button(p, "consult.begin", opRounds+strconv.Itoa(n), id)[0]
 		b.Text = render.Marked(p.Text("consult.round-button", n), n == q.Rounds)
 		more = append(more, b)
 	}
 	return tgapi.Page{Text: text, Keyboard: tgapi.Keyboard{
-		more, append(s.button("consult.begin", opBegin, id), s.button("common.cancel", opCancel, id)...),
+		more, append(s.button(p, "consult.begin", opBegin, id), s.button(p, "common.cancel", opCancel, id)...),
 	}}
 }
 
 func (s *Screen) pressGroup(ctx context.Context, by orchestrator.Press, op, id string, q question) (Answer, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	switch {
 	case op == opBegin:
 		if err := s.take(ctx, by, id, q); err != nil {
 			return Answer{}, err
 		}
-		return Answer{Edit: tgapi.Page{Text: s.o.Lang.Text("consult.begun")}}, s.begin(ctx, by, q)
+		return Answer{Edit: tgapi.Page{Text: p.Text("consult.begun")}}, s.begin(ctx, by, q)
 	case op == opCancel:
-		return Answer{Edit: tgapi.Page{Text: s.o.Lang.Text("consult.group-cancelled")}}, s.take(ctx, by, id, q)
+		return Answer{Edit: tgapi.Page{Text: p.Text("consult.group-cancelled")}}, s.take(ctx, by, id, q)
 	case q.Taken != 0:
-		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+		return Answer{Text: p.Text("common.stale-button")}, nil
 	}
 	n, ok := tgapi.ButtonNumber(strings.TrimPrefix(op, opRounds))
 	if !ok || n < 1 || n > orchestrator.GroupRounds {
-		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+		return Answer{Text: p.Text("common.stale-button")}, nil
 	}
 	q.Rounds = n
 	entries, err := s.o.Models.Entries(ctx, by.Conversation)

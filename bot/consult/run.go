@@ -43,6 +43,7 @@ const (
 // begin asks a question and finishes the updates that asked it, with the message that says so. The message becomes one that says that
 // ductor was restarted, if it is.
 func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) error {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	q.Taken = 0
 	if len(q.Text) > mostQuestion {
 		q.Text = cli.Shorten(q.Text, mostQuestion)
@@ -54,10 +55,10 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	r.message = s.o.Messages.Early(message.Spec{
 		Key: keyOf(r.in, r.id), To: r.in, Content: func(context.Context) (message.Content, error) { return r.content(), nil },
 	})
-	row, _ := r.message.Keep(r.noAnswer(s.o.Lang.Text("consult.restarted", r.who())))
+	row, _ := r.message.Keep(r.noAnswer(p.Text("consult.restarted", r.who())))
 	stored := s.o.Finish(ctx, by.Updates, row)
 	if !stored { // it is asked when the updates are handled again
-		r.fail(s.o.Lang.Text("updates.not-stored"))
+		r.fail(p.Text("updates.not-stored"))
 	}
 	r.message.Kept(stored)
 	if stored {
@@ -85,7 +86,7 @@ func (r *asked) run(ctx context.Context) {
 	err = r.s.o.Journal.FinishUpdates(ctx, nil, rows...)
 	if err != nil {
 		r.s.o.Log.Error("an answer of a model could not be stored", "question", r.id, "err", err)
-		r.fail(r.s.o.Lang.Text("consult.not-stored"))
+		r.fail(r.s.o.Lang.Of(r.in.Chat).Text("consult.not-stored"))
 	}
 	if keep {
 		r.message.Kept(err == nil)
@@ -125,17 +126,19 @@ func (r *asked) fail(why string) { r.set(func() { r.state, r.why = failed, why }
 
 // who is asked, as a text names it.
 func (r *asked) who() string {
+	p := r.s.o.Lang.Of(r.in.Chat)
 	switch {
 	case r.q.Kind == ofGroup:
-		return r.s.o.Lang.Text("consult.the-group")
+		return p.Text("consult.the-group")
 	case len(r.q.Models) == 0:
-		return r.s.o.Lang.Text("consult.the-model")
+		return p.Text("consult.the-model")
 	}
 	return r.q.Models[0].String()
 }
 
 // content is what the message shows now.
 func (r *asked) content() message.Content {
+	p := r.s.o.Lang.Of(r.in.Chat)
 	r.mu.Lock()
 	state, why := r.state, r.why
 	r.mu.Unlock()
@@ -147,13 +150,13 @@ func (r *asked) content() message.Content {
 	case failed:
 		return r.noAnswer(why)
 	}
-	lines := []string{r.s.o.Lang.Text("consult.asking", r.who())}
+	lines := []string{p.Text("consult.asking", r.who())}
 	if r.q.Kind == ofGroup {
 		lines = append(lines, r.progress()...)
 	}
 	return message.Content{
 		Text: render.Plain(strings.Join(lines, "\n")), ReplyTo: r.q.ReplyTo, Life: message.Changes,
-		Keyboard: tgapi.Keyboard{r.s.button("bot.stop", opStop, r.id)},
+		Keyboard: tgapi.Keyboard{r.s.button(p, "bot.stop", opStop, r.id)},
 	}
 }
 
@@ -165,11 +168,11 @@ func (r *asked) last() message.Content {
 	if state == failed {
 		return r.noAnswer(why)
 	}
-	return message.Content{Text: render.Plain(r.s.o.Lang.Text("consult.answered-below", r.who())), ReplyTo: r.q.ReplyTo}
+	return message.Content{Text: render.Plain(r.s.o.Lang.Of(r.in.Chat).Text("consult.answered-below", r.who())), ReplyTo: r.q.ReplyTo}
 }
 
 func (r *asked) noAnswer(why string) message.Content {
-	return message.Content{Text: render.Plain(why), ReplyTo: r.q.ReplyTo, Keyboard: tgapi.Keyboard{r.s.button("consult.again", opAgain, r.id)}}
+	return message.Content{Text: render.Plain(why), ReplyTo: r.q.ReplyTo, Keyboard: tgapi.Keyboard{r.s.button(r.s.o.Lang.Of(r.in.Chat), "consult.again", opAgain, r.id)}}
 }
 
 // progress says of each model of a group how far it is.
@@ -186,7 +189,7 @@ func (r *asked) progress() (lines []string) {
 			case s.Round == r.q.Rounds:
 				line = "✅ " + m.String()
 			default:
-				line = "⏳ " + m.String() + ", " + r.s.o.Lang.Text("consult.round", s.Round+1)
+				line = "⏳ " + m.String() + ", " + r.s.o.Lang.Of(r.in.Chat).Text("consult.round", s.Round+1)
 			}
 		}
 		lines = append(lines, line)
@@ -196,7 +199,7 @@ func (r *asked) progress() (lines []string) {
 
 // sentence says in the chat why there is no answer.
 func (r *asked) sentence(err error) string {
-	p := r.s.o.Lang
+	p := r.s.o.Lang.Of(r.in.Chat)
 	var failure *cli.Failure
 	switch {
 	case errors.Is(err, cli.ErrAborted):

@@ -43,7 +43,7 @@ type Models interface {
 	// Find finds the model that a name means; problem says why it is none.
 	Find(ctx context.Context, in orchestrator.ConversationID, name string) (c naming.Choice, problem *naming.Problem, err error)
 	// WhyNot says in the chat what is wrong with a name.
-	WhyNot(problem *naming.Problem) string
+	WhyNot(p lang.Printer, problem *naming.Problem) string
 	// Entries lists the agents and their models.
 	Entries(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error)
 }
@@ -58,7 +58,7 @@ type Options struct {
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
 	Beside   func(func(ctx context.Context)) // runs what no handler waits for
 	NewID    func() string                   // names questions
-	Lang     lang.Printer
+	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time
 }
@@ -142,9 +142,9 @@ func (s *Screen) take(ctx context.Context, by orchestrator.Press, id string, q q
 	return s.save(ctx, by.Conversation, id, q)
 }
 
-func (s *Screen) button(text lang.Key, op, id string) []tgapi.Button {
+func (s *Screen) button(p lang.Printer, text lang.Key, op, id string) []tgapi.Button {
 	data, _ := tgapi.ButtonData(Action, op+":"+id) // both are short
-	return []tgapi.Button{{Text: s.o.Lang.Text(text), Data: data}}
+	return []tgapi.Button{{Text: p.Text(text), Data: data}}
 }
 
 func keyOf(in orchestrator.ConversationID, id string) string {

@@ -179,7 +179,7 @@ func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 
 func TestTooManyJobsAreRefused(t *testing.T) {
 	withJobs(t, func(r *rig) {
-		j, err := r.jobs.ReadJob("every day at 9 look")
+		j, err := r.jobs.ReadJob(orchestrator.ConversationID{Chat: 42}, "every day at 9 look")
 		if err != nil {
 			t.Fatal(err)
 		}

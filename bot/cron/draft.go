@@ -66,6 +66,7 @@ func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, 
 
 // draftPage shows a draft, before it is stored.
 func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
+	p := s.lang.Of(j.Conversation.Chat)
 	st, err := s.jobs.CheckJob(j)
 	text := ""
 	switch bad := (*orchestrator.BadJob)(nil); {
@@ -74,25 +75,26 @@ func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 	case err != nil:
 		return tgapi.Page{}, err
 	default:
-		text = when(s.lang, st)
+		text = when(p, st)
 	}
-	lines := append([]string{s.lang.Text("cron.new", render.Cut(st.Job.Name, nameShown)), text}, s.settings(st.Job)...)
+	lines := append([]string{p.Text("cron.new", render.Cut(st.Job.Name, nameShown)), text}, s.settings(st.Job)...)
 	lines = append(lines, "", render.Cut(strings.TrimSpace(st.Job.Prompt), promptShown))
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Keyboard{
-		{newButton(s.lang.Text("cron.add"), opAdd, key, ""), newButton(s.lang.Text("cron.change"), opEdit, key, "")},
-		{newButton(s.lang.Text("common.cancel"), opCancel, key, "")},
+		{newButton(p.Text("cron.add"), opAdd, key, ""), newButton(p.Text("cron.change"), opEdit, key, "")},
+		{newButton(p.Text("common.cancel"), opCancel, key, "")},
 	}}, nil
 }
 
 // actOnDraft acts on the buttons below a draft.
 func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tgapi.Page, short string, err error) {
+	say := s.lang.Of(p.by.Conversation.Chat)
 	j, err := s.loadDraft(ctx, p.by.Conversation, nonce)
 	if errors.Is(err, orchestrator.ErrRepeated) {
 		st, err := s.jobs.Job(ctx, draftJob(nonce), p.by.Conversation)
 		if errors.Is(err, orchestrator.ErrNoJob) {
-			return tgapi.Page{}, s.lang.Text("cron.over"), nil
+			return tgapi.Page{}, say.Text("cron.over"), nil
 		}
-		return s.jobPage(st), s.lang.Text("cron.added-already"), err
+		return s.jobPage(st), say.Text("cron.added-already"), err
 	}
 	if err != nil {
 		return tgapi.Page{}, "", err
@@ -103,14 +105,14 @@ func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tg
 		if err == nil {
 			err = s.saveDraft(ctx, nonce, draft{})
 		}
-		return s.jobPage(st), s.lang.Text("cron.added"), err
+		return s.jobPage(st), say.Text("cron.added"), err
 	case opCancel:
-		return tgapi.Page{Text: s.lang.Text("cron.cancelled-job", render.Cut(j.Name, nameShown))}, s.lang.Text("common.cancelled"), s.saveDraft(ctx, nonce, draft{})
+		return tgapi.Page{Text: say.Text("cron.cancelled-job", render.Cut(j.Name, nameShown))}, say.Text("common.cancelled"), s.saveDraft(ctx, nonce, draft{})
 	case opOpen:
 		page, err = s.draftPage(p.key, j)
 		return page, "", err
 	case opEdit, opField, opValue, opModel:
 		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: j})
 	}
-	return tgapi.Page{}, s.lang.Text("common.stale-button"), nil
+	return tgapi.Page{}, say.Text("common.stale-button"), nil
 }

@@ -59,14 +59,15 @@ func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) 
 
 // actOnForm acts on the buttons of the pages that change a job.
 func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Page, short string, err error) {
+	say := s.lang.Of(p.by.Conversation.Chat)
 	if f.job.Configured {
 		return tgapi.Page{}, "", orchestrator.ErrJobConfigured
 	}
 	switch p.op {
 	case opField:
-		field, ok := fieldOf(s.lang, p.arg)
+		field, ok := fieldOf(say, p.arg)
 		if !ok {
-			return tgapi.Page{}, s.lang.Text("common.stale-button"), nil
+			return tgapi.Page{}, say.Text("common.stale-button"), nil
 		}
 		if field.ask != "" {
 			err = s.awaitReply(ctx, p, f, field)
@@ -79,7 +80,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 		if f, err = s.choose(ctx, p.pressed, f); err != nil {
 			return tgapi.Page{}, "", err
 		}
-		short = s.lang.Text("cron.changed")
+		short = say.Text("cron.changed")
 	}
 	if err = s.stopAwaiting(ctx, p.by.Conversation, p.message); err != nil {
 		return tgapi.Page{}, "", err
@@ -90,7 +91,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 // choose sets a field to the choice of a button.
 func (s *Screen) choose(ctx context.Context, p pressed, f form) (form, error) {
 	code, i, ok := p.choice()
-	field, known := fieldOf(s.lang, code)
+	field, known := fieldOf(s.lang.Of(f.by.Conversation.Chat), code)
 	if !ok || !known || i >= len(field.choices) {
 		return f, orchestrator.ErrNoJob
 	}
@@ -99,9 +100,10 @@ func (s *Screen) choose(ctx context.Context, p pressed, f form) (form, error) {
 
 // editPage shows the fields of a job.
 func (s *Screen) editPage(f form) tgapi.Page {
+	p := s.lang.Of(f.by.Conversation.Chat)
 	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}
 	var keyboard tgapi.Keyboard
-	for i, field := range fields(s.lang) {
+	for i, field := range fields(p) {
 		if field.code != "t" {
 			lines = append(lines, field.label+": "+field.value(f.job))
 		}
@@ -112,11 +114,12 @@ func (s *Screen) editPage(f form) tgapi.Page {
 		keyboard[len(keyboard)-1] = append(keyboard[len(keyboard)-1], button)
 	}
 	lines = append(lines, "", render.Cut(strings.TrimSpace(f.job.Prompt), promptShown))
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(s.lang.Text("cron.done"), opOpen, f.key, "")})}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("cron.done"), opOpen, f.key, "")})}
 }
 
 // fieldPage shows one field, with its choices.
 func (s *Screen) fieldPage(f form, field field) tgapi.Page {
+	p := s.lang.Of(f.by.Conversation.Chat)
 	lines := []string{render.Cut(f.job.Name, nameShown), field.label + ": " + field.value(f.job)}
 	if field.ask != "" {
 		lines = append(lines, "", field.ask)
@@ -126,9 +129,9 @@ func (s *Screen) fieldPage(f form, field field) tgapi.Page {
 		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(c.label, c.is(f.job)), opValue, f.key, field.code+strconv.Itoa(i))})
 	}
 	if field.code == "a" {
-		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(s.lang.Text("cron.choose"), f.job.Agent != ""), opModel, f.key, "")})
+		keyboard = append(keyboard, []tgapi.Button{newButton(render.Marked(p.Text("cron.choose"), f.job.Agent != ""), opModel, f.key, "")})
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(s.lang.Text("common.back"), opEdit, f.key, "")})}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, []tgapi.Button{newButton(p.Text("common.back"), opEdit, f.key, "")})}
 }
 
 // modelPage turns the message into a model menu, which leads back to the page of the fields.

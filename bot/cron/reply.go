@@ -62,6 +62,7 @@ const (
 // Reply deals with a reply that a page waits for. It calls answer, which marks the reply's update handled, before it
 // forgets that it waited: a reply that comes again after a crash is no prompt.
 func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
+	p := s.lang.Of(r.By.Conversation.Chat)
 	if s.jobs == nil {
 		return Prompt
 	}
@@ -70,10 +71,10 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	found, err := s.loadJSON(ctx, awaitedName(in, r.To), &a)
 	if err != nil {
 		s.log.Error("look up what a reply is about", "updates", r.By.Updates, "err", err)
-		answer(tgapi.Page{Text: s.lang.Text("common.not-looked-up")})
+		answer(tgapi.Page{Text: p.Text("common.not-looked-up")})
 		return Answered
 	}
-	field, known := fieldOf(s.lang, a.Field)
+	field, known := fieldOf(p, a.Field)
 	if !found || !known || field.read == nil || a.Key == "" || a.From != r.By.Person || !s.now().Before(a.Until) {
 		return Prompt
 	}
@@ -81,13 +82,13 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	bad := (*orchestrator.BadJob)(nil)
 	switch {
 	case errors.As(err, &bad):
-		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\n" + s.lang.Text("cron.reply-again")})
+		answer(tgapi.Page{Text: render.Cut(bad.Why, 1500) + "\n\n" + p.Text("cron.reply-again")})
 		return Answered
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated), errors.Is(err, orchestrator.ErrJobConfigured):
-		page = tgapi.Page{Text: s.lang.Text("cron.gone")}
+		page = tgapi.Page{Text: p.Text("cron.gone")}
 	case err != nil:
 		s.log.Error("change a job", "updates", r.By.Updates, "err", err)
-		page = tgapi.Page{Text: s.lang.Text("cron.not-changed")}
+		page = tgapi.Page{Text: p.Text("cron.not-changed")}
 	}
 	answer(page)
 	if err := s.stopAwaiting(ctx, in, r.To); err != nil {

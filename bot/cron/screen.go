@@ -39,7 +39,7 @@ type Options struct {
 	Models  ModelMenu
 	Now     func() time.Time
 	Random  io.Reader // of nonces
-	Lang    lang.Printer
+	Lang    *lang.Choices
 	Log     *slog.Logger
 }
 
@@ -51,7 +51,7 @@ type Screen struct {
 	models  ModelMenu
 	now     func() time.Time
 	random  io.Reader
-	lang    lang.Printer
+	lang    *lang.Choices
 	log     *slog.Logger
 }
 
@@ -64,7 +64,7 @@ func New(o Options) *Screen {
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	switch {
 	case s.jobs == nil:
-		return tgapi.Page{Text: s.lang.Text("cron.no-jobs-kept")}, nil
+		return tgapi.Page{Text: s.lang.Of(by.Conversation.Chat).Text("cron.no-jobs-kept")}, nil
 	case args == "" || strings.EqualFold(args, "list"):
 		return s.list(ctx, by.Conversation, 0)
 	}
@@ -73,7 +73,7 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 
 // read makes a draft of a request.
 func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string) (tgapi.Page, error) {
-	j, err := s.jobs.ReadJob(request)
+	j, err := s.jobs.ReadJob(by.Conversation, request)
 	if err == nil {
 		j.Conversation, j.Person = by.Conversation, by.Person
 		_, err = s.jobs.CheckJob(j)
@@ -105,9 +105,10 @@ type Answer struct {
 
 // Press acts on a button of a message. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (Answer, error) {
+	say := s.lang.Of(by.Conversation.Chat)
 	button, ok := parseButton(data)
 	if !ok || s.jobs == nil {
-		return Answer{Text: s.lang.Text("common.stale-button")}, nil
+		return Answer{Text: say.Text("common.stale-button")}, nil
 	}
 	p := press{pressed: button, by: by, message: message}
 	if p.op == opNew {
@@ -120,11 +121,11 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 		return Answer{Text: render.Cut(bad.Why, 190)}, nil
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrElsewhere):
 		page, err = s.list(ctx, by.Conversation, 0)
-		return Answer{Text: s.lang.Text("cron.gone"), Edit: page}, err
+		return Answer{Text: say.Text("cron.gone"), Edit: page}, err
 	case errors.Is(err, orchestrator.ErrJobsFull):
-		return Answer{Text: s.lang.Text("cron.full")}, nil
+		return Answer{Text: say.Text("cron.full")}, nil
 	case errors.Is(err, orchestrator.ErrJobConfigured):
-		return Answer{Text: s.lang.Text("cron.configured")}, nil
+		return Answer{Text: say.Text("cron.configured")}, nil
 	}
 	return Answer{Text: short, Edit: page}, err
 }
@@ -133,7 +134,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 func (s *Screen) showAnew(ctx context.Context, p press) (Answer, error) {
 	st, err := s.find(ctx, p.by.Conversation, p.key)
 	if errors.Is(err, orchestrator.ErrNoJob) {
-		return Answer{Text: s.lang.Text("cron.gone")}, nil
+		return Answer{Text: s.lang.Of(p.by.Conversation.Chat).Text("cron.gone")}, nil
 	}
 	if err != nil {
 		return Answer{}, err
@@ -143,6 +144,7 @@ func (s *Screen) showAnew(ctx context.Context, p press) (Answer, error) {
 
 // act does what a button says, and gives what its message shows now; an empty page leaves it unchanged.
 func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short string, err error) {
+	say := s.lang.Of(p.by.Conversation.Chat)
 	in := p.by.Conversation
 	if p.op == opList {
 		page, err = s.list(ctx, in, p.number())
@@ -162,10 +164,10 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 		st, short, err = s.run(ctx, st, p.by, p.arg)
 	case opPause:
 		st, err = s.jobs.PauseJob(ctx, id, p.by)
-		short = s.lang.Text("cron.is-paused")
+		short = say.Text("cron.is-paused")
 	case opResume:
 		st, err = s.jobs.ResumeJob(ctx, id, p.by)
-		short = s.lang.Text("cron.is-resumed")
+		short = say.Text("cron.is-resumed")
 	case opHistory:
 		page, err = s.historyPage(ctx, st)
 		return page, "", err
@@ -175,11 +177,11 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 		if err = s.jobs.DeleteJob(ctx, id, p.by); err == nil {
 			page, err = s.list(ctx, in, 0)
 		}
-		return page, s.lang.Text("cron.deleted", render.Cut(st.Job.Name, 100)), err
+		return page, say.Text("cron.deleted", render.Cut(st.Job.Name, 100)), err
 	case opEdit, opField, opValue, opModel:
 		return s.actOnForm(ctx, p, form{key: p.key, by: p.by, job: st.Job})
 	default:
-		return tgapi.Page{}, s.lang.Text("common.stale-button"), nil
+		return tgapi.Page{}, say.Text("common.stale-button"), nil
 	}
 	if err != nil {
 		return tgapi.Page{}, "", err
@@ -189,19 +191,20 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 
 // run has a job run now. The button carries how many runs there were when it was made, so two presses run it once.
 func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press, count string) (orchestrator.JobStatus, string, error) {
+	p := s.lang.Of(by.Conversation.Chat)
 	now, err := s.jobs.RunJob(ctx, st.Job.ID, by, count)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
 		now, err = s.jobs.Job(ctx, st.Job.ID, st.Job.Conversation)
-		return now, s.lang.Text("cron.started-already"), err
+		return now, p.Text("cron.started-already"), err
 	case errors.Is(err, orchestrator.ErrJobsFull):
-		return st, s.lang.Text("cron.runs-full"), nil
+		return st, p.Text("cron.runs-full"), nil
 	case err != nil:
 		return st, "", err
 	case st.Open > 0:
-		return now, s.lang.Text("cron.started-next"), nil
+		return now, p.Text("cron.started-next"), nil
 	}
-	return now, s.lang.Text("cron.started"), nil
+	return now, p.Text("cron.started"), nil
 }
 
 // find is the job that a button names.

@@ -22,26 +22,27 @@ const (
 
 // list shows the jobs of a conversation, a page of them.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page int) (tgapi.Page, error) {
+	p := s.lang.Of(in.Chat)
 	all, err := s.jobs.Jobs(ctx, in)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
 	if len(all) == 0 {
-		return tgapi.Page{Text: s.lang.Text("cron.none") + "\n\n" + s.lang.Text("cron.examples")}, nil
+		return tgapi.Page{Text: p.Text("cron.none") + "\n\n" + p.Text("cron.examples")}, nil
 	}
 	page = min(page, tgapi.Pages(len(all))-1)
 	from, to := tgapi.PageBounds(page, len(all))
-	lines := []string{s.lang.Text("cron.list")}
+	lines := []string{p.Text("cron.list")}
 	var keyboard tgapi.Keyboard
 	for i, st := range all[from:to] {
 		name := fmt.Sprintf("%d. %s", from+i+1, render.Cut(st.Job.Name, nameShown))
-		lines = append(lines, "", sign(st)+" "+name, when(s.lang, st), lastRun(s.lang, st))
+		lines = append(lines, "", sign(st)+" "+name, when(p, st), lastRun(p, st))
 		keyboard = append(keyboard, []tgapi.Button{newButton(sign(st)+" "+name, opOpen, jobKey(st.Job.ID), "")})
 	}
-	keyboard = append(keyboard, tgapi.Pager(s.lang, page, tgapi.Pages(len(all)), func(page int) string {
+	keyboard = append(keyboard, tgapi.Pager(p, page, tgapi.Pages(len(all)), func(page int) string {
 		return newButton("", opList, "", strconv.Itoa(page)).Data
 	})...)
-	lines = append(lines, "", s.lang.Text("cron.add-one"))
+	lines = append(lines, "", p.Text("cron.add-one"))
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
 }
 
@@ -132,31 +133,32 @@ func stateSign(p lang.Printer, state string) string {
 
 // jobPage shows one job, with buttons that act on it.
 func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
+	p := s.lang.Of(st.Job.Conversation.Chat)
 	j, key := st.Job, jobKey(st.Job.ID)
-	lines := []string{sign(st) + " " + render.Cut(j.Name, nameShown), when(s.lang, st), lastRun(s.lang, st)}
+	lines := []string{sign(st) + " " + render.Cut(j.Name, nameShown), when(p, st), lastRun(p, st)}
 	switch {
 	case st.Runs > 0 && st.CostUSD > 0:
-		lines = append(lines, s.lang.Text("cron.runs-cost", st.Runs, s.lang.Cost(st.CostUSD)))
+		lines = append(lines, p.Text("cron.runs-cost", st.Runs, p.Cost(st.CostUSD)))
 	case st.Runs > 0:
-		lines = append(lines, s.lang.Text("cron.runs", st.Runs))
+		lines = append(lines, p.Text("cron.runs", st.Runs))
 	}
 	lines = append(lines, s.settings(j)...)
 	if j.Configured {
-		lines = append(lines, "", s.lang.Text("cron.in-config", section(j)))
+		lines = append(lines, "", p.Text("cron.in-config", section(j)))
 	}
 	if j.Prompt != "" {
 		lines = append(lines, "", render.Cut(strings.TrimSpace(j.Prompt), promptShown))
 	}
-	pause := newButton(s.lang.Text("cron.pause"), opPause, key, "")
+	pause := newButton(p.Text("cron.pause"), opPause, key, "")
 	if j.Paused {
-		pause = newButton(s.lang.Text("cron.resume"), opResume, key, "")
+		pause = newButton(p.Text("cron.resume"), opResume, key, "")
 	}
-	keyboard := tgapi.Keyboard{{newButton(s.lang.Text("cron.run-now"), opRun, key, runsOf(st)), pause}}
+	keyboard := tgapi.Keyboard{{newButton(p.Text("cron.run-now"), opRun, key, runsOf(st)), pause}}
 	if !j.Configured {
-		keyboard = append(keyboard, []tgapi.Button{newButton(s.lang.Text("cron.edit"), opEdit, key, ""), newButton(s.lang.Text("cron.delete"), opDelete, key, "")})
+		keyboard = append(keyboard, []tgapi.Button{newButton(p.Text("cron.edit"), opEdit, key, ""), newButton(p.Text("cron.delete"), opDelete, key, "")})
 	}
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard,
-		[]tgapi.Button{newButton(s.lang.Text("cron.history"), opHistory, key, ""), newButton(s.lang.Text("cron.all-jobs"), opList, "", "0")})}
+		[]tgapi.Button{newButton(p.Text("cron.history"), opHistory, key, ""), newButton(p.Text("cron.all-jobs"), opList, "", "0")})}
 }
 
 // section names the section of the configuration that has a job.
@@ -172,8 +174,9 @@ func section(j orchestrator.Job) string {
 
 // settings lists the rights of a job, and its fields that do not have their usual value.
 func (s *Screen) settings(j orchestrator.Job) []string {
-	lines := []string{RightsLine(s.lang, j.Rights)}
-	for _, f := range fields(s.lang) {
+	p := s.lang.Of(j.Conversation.Chat)
+	lines := []string{RightsLine(p, j.Rights)}
+	for _, f := range fields(p) {
 		if f.plain != nil && !f.plain(j) {
 			lines = append(lines, f.label+": "+f.value(j))
 		}
@@ -182,25 +185,27 @@ func (s *Screen) settings(j orchestrator.Job) []string {
 }
 
 func (s *Screen) historyPage(ctx context.Context, st orchestrator.JobStatus) (tgapi.Page, error) {
+	p := s.lang.Of(st.Job.Conversation.Chat)
 	runs, err := s.jobs.JobRuns(ctx, st.Job.ID, st.Job.Conversation, runsShown)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
 	key := jobKey(st.Job.ID)
-	lines := []string{"📜 " + render.Cut(st.Job.Name, nameShown), s.lang.Text("cron.last-runs"), ""}
+	lines := []string{"📜 " + render.Cut(st.Job.Name, nameShown), p.Text("cron.last-runs"), ""}
 	for _, r := range runs {
-		lines = append(lines, runLine(s.lang, r))
+		lines = append(lines, runLine(p, r))
 	}
 	if len(runs) == 0 {
-		lines[1] = s.lang.Text("cron.no-runs")
+		lines[1] = p.Text("cron.no-runs")
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Keyboard{{newButton(s.lang.Text("common.back"), opOpen, key, ""), newButton(s.lang.Text("cron.refresh"), opHistory, key, "")}}}, nil
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Keyboard{{newButton(p.Text("common.back"), opOpen, key, ""), newButton(p.Text("cron.refresh"), opHistory, key, "")}}}, nil
 }
 
 func (s *Screen) deletePage(st orchestrator.JobStatus) tgapi.Page {
+	p := s.lang.Of(st.Job.Conversation.Chat)
 	key := jobKey(st.Job.ID)
 	return tgapi.Page{
-		Text:     s.lang.Text("cron.confirm-delete", render.Cut(st.Job.Name, nameShown)),
-		Keyboard: tgapi.Keyboard{{newButton(s.lang.Text("cron.confirm-delete-yes"), opDeleted, key, "")}, {newButton(s.lang.Text("cron.confirm-delete-no"), opOpen, key, "")}},
+		Text:     p.Text("cron.confirm-delete", render.Cut(st.Job.Name, nameShown)),
+		Keyboard: tgapi.Keyboard{{newButton(p.Text("cron.confirm-delete-yes"), opDeleted, key, "")}, {newButton(p.Text("cron.confirm-delete-no"), opOpen, key, "")}},
 	}
 }

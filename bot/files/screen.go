@@ -12,6 +12,7 @@ import (
 	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -67,14 +68,15 @@ type Answer struct {
 
 // Get answers "/get PATH": it sends the file, or lists the directory.
 func (s *Screen) Get(ctx context.Context, by orchestrator.Press, path string) (Answer, error) {
+	p := s.Lang.Of(by.Conversation.Chat)
 	if path == "" {
-		return Answer{Text: s.Lang.Text("files.how-to-get")}, nil
+		return Answer{Text: p.Text("files.how-to-get")}, nil
 	}
 	a, err := s.get(ctx, by, path)
 	if why := (*orchestrator.FileError)(nil); errors.As(err, &why) && why.Why == orchestrator.FileDirectory {
 		return s.Browse(ctx, by, path)
 	}
-	return s.refused(a, err)
+	return refused(p)(a, err)
 }
 
 func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (Answer, error) {
@@ -87,25 +89,28 @@ func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (A
 		return Answer{}, err
 	}
 	row := message.ComposeFiles(by.Conversation, "get/"+rand.Text(), 0, message.Content{Files: []message.File{f}})
-	return Answer{Text: s.Lang.Text("files.comes", f.Name), Messages: []orchestrator.Message{row}}, nil
+	return Answer{Text: s.Lang.Of(by.Conversation.Chat).Text("files.comes", f.Name), Messages: []orchestrator.Message{row}}, nil
 }
 
 // refused says to the user why a file is refused; any other error stays one.
-func (s *Screen) refused(a Answer, err error) (Answer, error) {
-	if why := (*orchestrator.FileError)(nil); errors.As(err, &why) {
-		return Answer{Text: why.Sentence(s.Lang)}, nil
+func refused(p lang.Printer) func(Answer, error) (Answer, error) {
+	return func(a Answer, err error) (Answer, error) {
+		if why := (*orchestrator.FileError)(nil); errors.As(err, &why) {
+			return Answer{Text: why.Sentence(p)}, nil
+		}
+		return a, err
 	}
-	return a, err
 }
 
 // Put answers "/put [PATH]": it makes a file of the project. name is what its sender calls it.
 func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string, content []byte) (Answer, error) {
+	p := s.Lang.Of(by.Conversation.Chat)
 	at, err := s.Files.OfChat(ctx, by.Conversation, path)
 	if err != nil {
 		return Answer{}, err
 	}
 	made, err := s.Files.Write(ctx, at, path, name, content)
-	return s.refused(Answer{Text: s.Lang.Text("files.put", made)}, err)
+	return refused(p)(Answer{Text: p.Text("files.put", made)}, err)
 }
 
 // Browse answers "/files [DIR]": it lists a directory, by default that in which the next message works.
@@ -117,7 +122,7 @@ func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) 
 	if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~") {
 		dir = filepath.Join(at.Dir, dir)
 	}
-	return s.refused(s.list(ctx, by, filepath.Clean(dir)))
+	return refused(s.Lang.Of(by.Conversation.Chat))(s.list(ctx, by, filepath.Clean(dir)))
 }
 
 // list shows a directory, or the roots for none.
@@ -139,6 +144,7 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (A
 
 // show remembers a view and makes its page.
 func (s *Screen) show(v view) tgapi.Page {
+	say := s.Lang.Of(v.conversation.Chat)
 	nonce := rand.Text()[:12]
 	s.mu.Lock()
 	for other := range s.views {
@@ -153,73 +159,74 @@ func (s *Screen) show(v view) tgapi.Page {
 		data, _ := tgapi.ButtonData(Action, nonce+":"+op+strconv.Itoa(arg))
 		return data
 	}
-	page := tgapi.Page{Text: s.Lang.Text("files.roots")}
+	page := tgapi.Page{Text: say.Text("files.roots")}
 	if v.dir != "" {
-		page.Text = s.Lang.Text("files.directory-of", render.Cut(v.dir, 500))
+		page.Text = say.Text("files.directory-of", render.Cut(v.dir, 500))
 		if len(v.entries) == 0 {
-			page.Text += "\n" + s.Lang.Text("files.nothing")
+			page.Text += "\n" + say.Text("files.nothing")
 		}
 		if len(v.entries) > manyEntries {
-			page.Text += "\n" + s.Lang.Text("files.many")
+			page.Text += "\n" + say.Text("files.many")
 		}
 	}
 	from, to := tgapi.PageBounds(v.page, len(v.entries))
 	for i := from; i < to; i++ {
-		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: s.label(v.entries[i]), Data: data(opEntry, i)}})
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: s.label(say, v.entries[i]), Data: data(opEntry, i)}})
 	}
-	page.Keyboard = append(page.Keyboard, tgapi.Pager(s.Lang, v.page, tgapi.Pages(len(v.entries)), func(p int) string { return data(opPage, p) })...)
-	last := []tgapi.Button{{Text: s.Lang.Text("common.close"), Data: data(opClose, 0)}}
+	page.Keyboard = append(page.Keyboard, tgapi.Pager(say, v.page, tgapi.Pages(len(v.entries)), func(p int) string { return data(opPage, p) })...)
+	last := []tgapi.Button{{Text: say.Text("common.close"), Data: data(opClose, 0)}}
 	if v.dir != "" {
-		last = append([]tgapi.Button{{Text: s.Lang.Text("files.up"), Data: data(opUp, 0)}}, last...)
+		last = append([]tgapi.Button{{Text: say.Text("files.up"), Data: data(opUp, 0)}}, last...)
 	}
 	page.Keyboard = append(page.Keyboard, last)
 	return page
 }
 
 // label is what a button says about an entry.
-func (s *Screen) label(e orchestrator.FileEntry) string {
+func (s *Screen) label(p lang.Printer, e orchestrator.FileEntry) string {
 	name := render.Cut(render.OneLine(e.Name), 40)
 	if e.Dir {
 		return "📁 " + name
 	}
-	return "📄 " + name + " · " + s.Lang.Size(e.Size)
+	return "📄 " + name + " · " + p.Size(e.Size)
 }
 
 // Press acts on a button of a message. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+	p := s.Lang.Of(by.Conversation.Chat)
 	nonce, what, _ := strings.Cut(data, ":")
 	s.mu.Lock()
 	v, known := s.views[nonce]
 	s.mu.Unlock()
 	if !known || v.conversation != by.Conversation || len(what) < 2 {
-		return Answer{Text: s.Lang.Text("files.stale")}, nil
+		return Answer{Text: p.Text("files.stale")}, nil
 	}
 	i, ok := tgapi.ButtonNumber(what[1:])
 	switch op := what[:1]; {
 	case op == opEntry && ok && i < len(v.entries) && !v.entries[i].Dir:
-		return s.refused(s.get(ctx, by, filepath.Join(v.dir, v.entries[i].Name)))
+		return refused(p)(s.get(ctx, by, filepath.Join(v.dir, v.entries[i].Name)))
 	case op == opEntry && ok && i < len(v.entries):
-		return s.moved(nonce)(s.list(ctx, by, filepath.Join(v.dir, v.entries[i].Name)))
+		return s.moved(p, nonce)(s.list(ctx, by, filepath.Join(v.dir, v.entries[i].Name)))
 	case op == opPage && ok && i < tgapi.Pages(len(v.entries)):
 		v.page = i
-		return s.moved(nonce)(Answer{Page: s.show(v)}, nil)
+		return s.moved(p, nonce)(Answer{Page: s.show(v)}, nil)
 	case op == opUp:
-		return s.moved(nonce)(s.list(ctx, by, v.above()))
+		return s.moved(p, nonce)(s.list(ctx, by, v.above()))
 	case op == opClose:
-		return s.moved(nonce)(Answer{Page: tgapi.Page{Text: s.Lang.Text("files.closed")}}, nil)
+		return s.moved(p, nonce)(Answer{Page: tgapi.Page{Text: p.Text("files.closed")}}, nil)
 	}
-	return Answer{Text: s.Lang.Text("files.stale")}, nil
+	return Answer{Text: p.Text("files.stale")}, nil
 }
 
 // moved forgets the page that a message no longer shows.
-func (s *Screen) moved(nonce string) func(Answer, error) (Answer, error) {
+func (s *Screen) moved(p lang.Printer, nonce string) func(Answer, error) (Answer, error) {
 	return func(a Answer, err error) (Answer, error) {
 		if err == nil {
 			s.mu.Lock()
 			delete(s.views, nonce)
 			s.mu.Unlock()
 		}
-		return s.refused(a, err)
+		return refused(p)(a, err)
 	}
 }
 

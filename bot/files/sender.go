@@ -31,7 +31,7 @@ type Options struct {
 	Spool    *message.Spool
 	Store    Store
 	Marks    bool // answers name files; see render.FileMark
-	Lang     lang.Printer
+	Lang     *lang.Choices
 	Log      *slog.Logger
 }
 
@@ -167,18 +167,20 @@ func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrato
 	if err != nil {
 		return err
 	}
-	_, err = s.send(ctx, t.Prompt.Conversation, at, keyOf(t.ID), files, s.sentences)
+	_, err = s.send(ctx, t.Prompt.Conversation, at, keyOf(t.ID), files, func(refused []*orchestrator.FileError) string {
+		return s.sentences(s.Lang.Of(t.Prompt.Conversation.Chat), refused)
+	})
 	return err
 }
 
 func keyOf(turn cli.TurnID) string { return "turn/" + string(turn) }
 
 // sentences says to users why files are not sent.
-func (s *Sender) sentences(refused []*orchestrator.FileError) string {
+func (s *Sender) sentences(p lang.Printer, refused []*orchestrator.FileError) string {
 	text := ""
 	for _, e := range refused {
 		s.Log.Info("a file is not sent", "path", e.Path, "why", e.Why, "err", e.Err)
-		text += "📎 " + e.Sentence(s.Lang) + "\n"
+		text += "📎 " + e.Sentence(p) + "\n"
 	}
 	return strings.TrimSpace(text)
 }

@@ -13,7 +13,6 @@ import (
 
 	"ductor/bot/bottest"
 	"ductor/bot/message"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -91,7 +90,7 @@ func (h *house) open() {
 		h.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	messages := message.New(out, h.wall, h.store, lang.Printer{}, log).WithSpool(spool)
+	messages := message.New(out, h.wall, h.store, nil, log).WithSpool(spool)
 	h.sender = NewSender(Options{Files: h.project, Messages: messages, Spool: spool, Store: h.store, Marks: true, Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

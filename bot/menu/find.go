@@ -6,6 +6,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/naming"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -29,7 +30,7 @@ func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID, name s
 }
 
 // WhyNot says in the chat why a name is no choice.
-func (k *Menus) WhyNot(p *naming.Problem) string { return whyNot(k.lang, p) }
+func (k *Menus) WhyNot(p lang.Printer, problem *naming.Problem) string { return whyNot(p, problem) }
 
 // Entries lists the agents that a conversation can use and their models. It waits for agents to list them.
 func (k *Menus) Entries(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error) {

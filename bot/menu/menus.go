@@ -22,7 +22,7 @@ type Options struct {
 	Beside  func(func(ctx context.Context))                                    // runs what no command waits for
 	Now     func() time.Time
 	Random  io.Reader // of nonces
-	Lang    lang.Printer
+	Lang    *lang.Choices
 	Aliases map[string]string // of models; see naming.Names
 }
 
@@ -37,7 +37,7 @@ type Menus struct {
 	beside  func(func(ctx context.Context))
 	now     func() time.Time
 	random  io.Reader
-	lang    lang.Printer
+	lang    *lang.Choices
 	aliases map[string]string
 
 	mu   sync.Mutex
@@ -115,7 +115,7 @@ func (k *Menus) open(in orchestrator.ConversationID, m menu) (tgapi.Page, error)
 		return tgapi.Page{}, fmt.Errorf("make a nonce: %w", err)
 	}
 	f := m.common()
-	f.nonce, f.conv, f.expires, f.lang = base64.RawURLEncoding.EncodeToString(raw[:]), in, k.now().Add(life), k.lang
+	f.nonce, f.conv, f.expires, f.lang = base64.RawURLEncoding.EncodeToString(raw[:]), in, k.now().Add(life), k.lang.Of(in.Chat)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forget()
@@ -187,22 +187,23 @@ type Answer struct {
 // Press acts on a button of a message. data is the button's data without the action. With an error the choice is not
 // stored, and Edit says so.
 func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data string) (Answer, error) {
+	p := k.lang.Of(by.Conversation.Chat)
 	nonce, step, o, ok := parseData(data)
 	k.mu.Lock()
 	m := k.byID[nonce]
 	if !ok || m == nil || m.common().action != action || !k.now().Before(m.common().expires) {
 		k.mu.Unlock()
-		return Answer{Text: k.lang.Text("menu.expired", commandOf(action)), Expired: true}, nil
+		return Answer{Text: p.Text("menu.expired", commandOf(action)), Expired: true}, nil
 	}
 	f := m.common()
 	switch {
 	case f.conv != by.Conversation:
 		k.mu.Unlock()
-		return Answer{Text: k.lang.Text("common.stale-button")}, nil
+		return Answer{Text: p.Text("common.stale-button")}, nil
 	case step != f.step:
 		page := m.view() // also for a message whose last edit never arrived
 		k.mu.Unlock()
-		return Answer{Text: k.lang.Text("menu.moved-on"), Edit: page}, nil
+		return Answer{Text: p.Text("menu.moved-on"), Edit: page}, nil
 	}
 	f.step++
 	became := m.press(o)
@@ -214,7 +215,7 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 
 	switch became {
 	case stateClosed:
-		return Answer{Edit: lastPage(m, k.lang.Text("menu.unchanged", m.unchanged()))}, nil
+		return Answer{Edit: lastPage(m, p.Text("menu.unchanged", m.unchanged()))}, nil
 	case stateDone:
 		return k.store(ctx, m, by)
 	}
@@ -227,7 +228,7 @@ func (k *Menus) store(ctx context.Context, m menu, by orchestrator.Press) (Answe
 		return Answer{}, err
 	}
 	if err != nil {
-		return Answer{Edit: tgapi.Page{Text: k.lang.Text("menu.not-stored")}}, err
+		return Answer{Edit: tgapi.Page{Text: k.lang.Of(by.Conversation.Chat).Text("menu.not-stored")}}, err
 	}
 	return Answer{Text: render.Cut(short, 190), Edit: lastPage(m, said)}, nil
 }

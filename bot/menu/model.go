@@ -89,23 +89,25 @@ func (m *modelMenu) enterOnly() {
 }
 
 func (k *Menus) modelByName(ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent) (tgapi.Page, error) {
+	p := k.lang.Of(in.Chat)
 	entries, err := k.service.Menu(ctx, in)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
 	c, problem := naming.Names{Entries: entries, Aliases: k.aliases, Current: current}.Find(name)
-	text := chosenText(k.lang, c)
+	text := chosenText(p, c)
 	switch {
 	case problem != nil && problem.Kind == naming.NoEfforts: // the model is what the user wants most
-		text += "\n" + whyNot(k.lang, problem)
+		text += "\n" + whyNot(p, problem)
 	case problem != nil:
-		return tgapi.Page{Text: whyNot(k.lang, problem)}, nil
+		return tgapi.Page{Text: whyNot(p, problem)}, nil
 	}
 	return tgapi.Page{Text: text}, k.service.SetModel(ctx, in, c.Agent, c.Model, c.Effort)
 }
 
 // Effort answers "/effort": with an argument it chooses how hard the current model thinks, without one it offers what that has.
 func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	p := k.lang.Of(by.Conversation.Chat)
 	st, err := k.service.Status(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
@@ -118,9 +120,9 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	m.service = k.service
 	switch m.enterCurrent() {
 	case effortsUnknown:
-		return tgapi.Page{Text: k.lang.Text("menu.efforts-unknown", render.ChoiceText(k.lang, st.Agent, st.Model, ""))}, nil
+		return tgapi.Page{Text: p.Text("menu.efforts-unknown", render.ChoiceText(p, st.Agent, st.Model, ""))}, nil
 	case effortsNone:
-		return tgapi.Page{Text: k.lang.Text("menu.no-efforts", render.ChoiceText(k.lang, st.Agent, st.Model, ""))}, nil
+		return tgapi.Page{Text: p.Text("menu.no-efforts", render.ChoiceText(p, st.Agent, st.Model, ""))}, nil
 	}
 	if args == "" {
 		return k.open(by.Conversation, m)
@@ -131,10 +133,10 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	case strings.EqualFold(args, "default"):
 		effort = ""
 	case !slices.Contains(model.Efforts, effort):
-		return tgapi.Page{Text: whyNot(k.lang, &naming.Problem{Kind: naming.UnknownEffort, Name: args, Model: model})}, nil
+		return tgapi.Page{Text: whyNot(p, &naming.Problem{Kind: naming.UnknownEffort, Name: args, Model: model})}, nil
 	}
 	c := naming.Choice{Agent: st.Agent, Model: st.Model, Effort: effort}
-	return tgapi.Page{Text: chosenText(k.lang, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
+	return tgapi.Page{Text: chosenText(p, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
 }
 
 // efforts says what is known of the efforts of a model.

@@ -58,11 +58,12 @@ func meaningOf(p lang.Printer, mode cli.PermissionMode) string {
 // Permissions answers "/permissions": with a mode it sets it at once, without one it opens the menu. Bypass is confirmed
 // either way.
 func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	p := k.lang.Of(by.Conversation.Chat)
 	now, err := k.service.Permissions(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	m := &permissionMenu{frame: frame{action: PermissionAction, lang: k.lang}, service: k.service, current: now.Mode, until: now.BypassUntil,
+	m := &permissionMenu{frame: frame{action: PermissionAction, lang: p}, service: k.service, current: now.Mode, until: now.BypassUntil,
 		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot,
 		tools: toolLists{own: now.Tools, others: now.OtherTools, agent: now.Agent, unheld: now.Unheld}}
 	if args == "" {
@@ -77,9 +78,9 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	}
 	switch {
 	case !ok && mode == cli.Bypass:
-		return tgapi.Page{Text: k.lang.Text("menu.bypass-needs-time")}, nil
+		return tgapi.Page{Text: p.Text("menu.bypass-needs-time")}, nil
 	case !ok:
-		return tgapi.Page{Text: k.lang.Text("menu.no-such-permission", modeNames())}, nil
+		return tgapi.Page{Text: p.Text("menu.no-such-permission", modeNames())}, nil
 	case mode == cli.Bypass:
 		m.showing = pageBypass
 		return k.open(by.Conversation, m)

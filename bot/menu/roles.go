@@ -39,11 +39,12 @@ func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (t
 }
 
 func (k *Menus) roleByName(ctx context.Context, in orchestrator.ConversationID, name string, names []string) (tgapi.Page, error) {
-	role, ok := roleNamed(k.lang, name, names)
+	p := k.lang.Of(in.Chat)
+	role, ok := roleNamed(p, name, names)
 	if !ok {
-		return tgapi.Page{Text: noSuchRole(k.lang, name, names)}, nil
+		return tgapi.Page{Text: noSuchRole(p, name, names)}, nil
 	}
-	text, err := setRole(ctx, k.lang, k.service, in, role)
+	text, err := setRole(ctx, p, k.service, in, role)
 	return tgapi.Page{Text: text}, err
 }
 

@@ -26,6 +26,7 @@ type toolLists struct {
 // tools answers "/permissions tools": with "no shell web" or "only read search" it sets the list at once, with "all" it takes the
 // list back, without more it opens the page.
 func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionMenu, words []string) (tgapi.Page, error) {
+	p := k.lang.Of(by.Conversation.Chat)
 	var list cli.ToolList
 	switch {
 	case len(words) == 0:
@@ -37,11 +38,11 @@ func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionM
 	case len(words) > 1 && words[0] == "only":
 		list.Only = words[1:]
 	default:
-		return tgapi.Page{Text: k.lang.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))}, nil
+		return tgapi.Page{Text: p.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))}, nil
 	}
 	err := k.service.SetTools(ctx, by.Conversation, list, by.Person)
 	if errors.Is(err, orchestrator.ErrBadChoice) {
-		return tgapi.Page{Text: k.lang.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))}, nil
+		return tgapi.Page{Text: p.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))}, nil
 	}
 	return tgapi.Page{Text: m.toolsSet(list)}, err
 }

@@ -91,6 +91,7 @@ func wordsOf[T ~string](modes []T) (words []string) {
 
 // choose answers the command of a setting: with a word it sets it at once, without one it opens the menu.
 func (k *Menus) choose(ctx context.Context, by orchestrator.Press, args string, s setting) (tgapi.Page, error) {
+	p := k.lang.Of(by.Conversation.Chat)
 	if args == "" {
 		st, err := k.service.Status(ctx, by.Conversation)
 		if err != nil {
@@ -100,9 +101,9 @@ func (k *Menus) choose(ctx context.Context, by orchestrator.Press, args string, 
 	}
 	word := strings.ToLower(args)
 	if !slices.Contains(s.words, word) {
-		return tgapi.Page{Text: k.lang.Text(s.unknown)}, nil
+		return tgapi.Page{Text: p.Text(s.unknown)}, nil
 	}
-	return tgapi.Page{Text: s.saidSet(k.lang, word)}, s.store(ctx, by.Conversation, word)
+	return tgapi.Page{Text: s.saidSet(p, word)}, s.store(ctx, by.Conversation, word)
 }
 
 func (s setting) saidSet(p lang.Printer, word string) string {

@@ -162,7 +162,7 @@ func (m *Message) dressed(t render.Text) render.Text {
 		t = render.Plain(m.trouble.said)
 	}
 	if m.tried&inMainTopic != 0 {
-		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Text("common.moved")+"\n\n"), t); render.Fits(noted, render.MessageLimit) {
+		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, render.MessageLimit) {
 			return noted
 		}
 	}
@@ -204,7 +204,7 @@ func (m *Message) refusedFiles(want Content, f tgapi.Fault, err error) bool {
 		return true
 	}
 	m.tried |= asText
-	m.trouble.said = m.all.lang.Text("files.not-taken", namesOf(want.Files), cmp.Or(f.Description, string(f.Kind)))
+	m.trouble.said = m.all.lang.Of(m.spec.To.Chat).Text("files.not-taken", namesOf(want.Files), cmp.Or(f.Description, string(f.Kind)))
 	return true
 }
 
@@ -224,7 +224,7 @@ func (m *Message) forgetFiles(ctx context.Context, c Content, now orchestrator.S
 	if now != orchestrator.Unknown || m.landed == nil {
 		return
 	}
-	notice := Compose(m.To(), Content{Text: render.Plain(m.all.lang.Text("files.may-be-missing", namesOf(c.Files)))})
+	notice := Compose(m.To(), Content{Text: render.Plain(m.all.lang.Of(m.spec.To.Chat).Text("files.may-be-missing", namesOf(c.Files)))})
 	notice.Key = m.spec.Key + "/unknown"
 	if err := m.all.store.SaveMessage(ctx, notice); err != nil {
 		m.log.Warn("say that files may be missing", "err", err)

@@ -14,7 +14,6 @@ import (
 	"ductor/bot/bottest"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -33,7 +32,7 @@ type producer struct {
 // begin starts a ductor, which continues with the message.
 func (p *producer) begin() {
 	p.out = bottest.NewOutbox()
-	p.message = New(p.out, p.wall, p.shelf, lang.Printer{}, slog.New(slog.DiscardHandler)).Open(Spec{
+	p.message = New(p.out, p.wall, p.shelf, nil, slog.New(slog.DiscardHandler)).Open(Spec{
 		Key: "m", To: orchestrator.ConversationID{Chat: 1}, Content: func(context.Context) (Content, error) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

@@ -39,7 +39,7 @@ type Messages struct {
 	out    *outbox.Outbox
 	client Client
 	store  Store
-	lang   lang.Printer
+	lang   *lang.Choices
 	log    *slog.Logger
 	owed   owed
 	spool  *Spool // nil where no message has a file in it
@@ -48,8 +48,8 @@ type Messages struct {
 }
 
 // New makes Messages. Run sends those that the store says are owed.
-func New(out *outbox.Outbox, client Client, store Store, p lang.Printer, log *slog.Logger) *Messages {
-	return &Messages{out: out, client: client, store: store, lang: p, log: log, owed: newOwed(), flights: newFlights()}
+func New(out *outbox.Outbox, client Client, store Store, l *lang.Choices, log *slog.Logger) *Messages {
+	return &Messages{out: out, client: client, store: store, lang: l, log: log, owed: newOwed(), flights: newFlights()}
 }
 
 // WithSpool has messages send files of a spool. Call it before Run.

@@ -13,7 +13,6 @@ import (
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -41,7 +40,7 @@ func inOffice(t *testing.T, work func(o *office)) {
 // open starts sending; stop ends it and drains the outbox.
 func (o *office) open() {
 	o.outbox = bottest.NewOutbox()
-	o.messages = New(o.outbox, o.wall, o.shelf, lang.Printer{}, slog.New(slog.DiscardHandler))
+	o.messages = New(o.outbox, o.wall, o.shelf, nil, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

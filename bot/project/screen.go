@@ -37,7 +37,7 @@ type Options struct {
 	Projects orchestrator.Projects
 	Dir      func(ctx context.Context, in orchestrator.ConversationID) (string, error) // that a conversation works in
 	Topics   Topics
-	Lang     lang.Printer
+	Lang     *lang.Choices
 }
 
 // Screen is what users do with projects. Its buttons name what they act on by its directory, so they work after a restart too. Safe for
@@ -55,20 +55,20 @@ type Answer struct {
 
 // Command answers "/project": it offers the projects, or opens "app" or "app@branch".
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	name, branch, _ := strings.Cut(strings.TrimSpace(args), "@")
 	if name == "" {
 		return s.list(ctx, by, 0)
 	}
 	dir, err := s.o.Projects.OpenProject(ctx, by, name, branch)
-	if text := s.refusal(name, branch, err); text != "" {
+	if text := s.refusal(p, name, branch, err); text != "" {
 		return tgapi.Page{Text: text}, nil
 	}
-	return tgapi.Page{Text: s.o.Lang.Text("project.opened", dir)}, err
+	return tgapi.Page{Text: p.Text("project.opened", dir)}, err
 }
 
 // refusal says why a project is not opened; empty for what a user cannot mend.
-func (s *Screen) refusal(name, branch string, err error) string {
-	p := s.o.Lang
+func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string {
 	switch {
 	case errors.Is(err, orchestrator.ErrNoProject):
 		return p.Text("project.unknown", render.Cut(name, 100))
@@ -84,15 +84,16 @@ func (s *Screen) refusal(name, branch string, err error) string {
 
 // Press acts on a button of a message. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, key, _ := strings.Cut(data, ":")
 	a, err := s.act(ctx, by, op(what), key)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoProject):
-		return Answer{Text: s.o.Lang.Text("common.stale-button")}, nil
+		return Answer{Text: p.Text("common.stale-button")}, nil
 	case errors.Is(err, orchestrator.ErrStillOpen):
-		return Answer{Text: s.o.Lang.Text("project.runs")}, nil
+		return Answer{Text: p.Text("project.runs")}, nil
 	case errors.Is(err, orchestrator.ErrNoRepository), errors.Is(err, orchestrator.ErrOutsideRoot):
-		return Answer{Text: render.Cut(s.refusal("", "", err), 190)}, nil
+		return Answer{Text: render.Cut(s.refusal(p, "", "", err), 190)}, nil
 	}
 	return a, err
 }
@@ -109,7 +110,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, what op, key st
 	case opTree, opRemove, opDrop:
 		a, err = s.tree(ctx, by, what, key)
 	default:
-		a.Text = s.o.Lang.Text("common.stale-button")
+		a.Text = s.o.Lang.Of(by.Conversation.Chat).Text("common.stale-button")
 	}
 	return a, err
 }
@@ -135,7 +136,7 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, page int) (tga
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	text := p.Text("project.list", dir)
 	if len(all) == 0 {
 		text = p.Text("project.none", dir)
@@ -170,7 +171,7 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (A
 		return Answer{}, err
 	}
 	page, err := s.list(ctx, by, tgapi.PageOf(i))
-	return Answer{Text: render.Cut(s.o.Lang.Text("project.opened", dir), 190), Edit: page}, err
+	return Answer{Text: render.Cut(s.o.Lang.Of(by.Conversation.Chat).Text("project.opened", dir), 190), Edit: page}, err
 }
 
 // treesShown limits the worktrees of a page.
@@ -186,7 +187,7 @@ func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, 
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	text := []string{p.Text("project.trees")}
 	var k tgapi.Keyboard
 	for _, w := range all[:min(len(all), treesShown)] {
@@ -230,7 +231,7 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 	if i < 0 {
 		return Answer{}, orchestrator.ErrNoProject
 	}
-	p, w := s.o.Lang, all[i]
+	p, w := s.o.Lang.Of(by.Conversation.Chat), all[i]
 	changes := orchestrator.KeepChanges
 	switch what {
 	case opTree:

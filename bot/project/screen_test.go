@@ -8,7 +8,6 @@ import (
 
 	"ductor/bot/project"
 	"ductor/bot/tgapi"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -71,7 +70,7 @@ func newRig(t *testing.T) *rig {
 		},
 	}
 	return &rig{T: t, book: b, screen: project.New(project.Options{
-		Projects: b, Lang: lang.Printer{}, Dir: func(context.Context, orchestrator.ConversationID) (string, error) { return b.dir, nil },
+		Projects: b, Dir: func(context.Context, orchestrator.ConversationID) (string, error) { return b.dir, nil },
 	})}
 }
 

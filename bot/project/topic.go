@@ -32,7 +32,7 @@ type Opened struct {
 // NewTopic answers "/newtopic": it opens a topic that works in a project, with an agent or a model if one is named. A repeated call
 // opens another topic.
 func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args string) (Opened, error) {
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	words := strings.Fields(args)
 	if len(words) == 0 || len(words) > 2 {
 		return Opened{Text: p.Text("project.topic-help")}, nil
@@ -43,7 +43,7 @@ func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args strin
 		return Opened{}, err
 	}
 	if !slices.ContainsFunc(all, func(p orchestrator.Project) bool { return p.Name == name }) {
-		return Opened{Text: s.refusal(name, "", orchestrator.ErrNoProject)}, nil
+		return Opened{Text: s.refusal(p, name, "", orchestrator.ErrNoProject)}, nil
 	}
 	if len(words) == 2 {
 		var known bool
@@ -73,7 +73,7 @@ func (s *Screen) furnish(ctx context.Context, by orchestrator.Press, name string
 			return Opened{}, fmt.Errorf("choose the agent of a topic: %w", err)
 		}
 	}
-	p := s.o.Lang
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	o := Opened{In: by.Conversation, Text: p.Text("project.topic-opened", name), First: p.Text("project.topic-first", dir)}
 	if wants.Agent != "" {
 		who := render.AgentName(p, wants.Agent)
@@ -90,7 +90,7 @@ func (s *Screen) furnish(ctx context.Context, by orchestrator.Press, name string
 
 // noTopic says why no topic can be opened in a chat; empty for what a user cannot mend.
 func (s *Screen) noTopic(in orchestrator.ConversationID, err error) string {
-	p := s.o.Lang
+	p := s.o.Lang.Of(in.Chat)
 	switch kind := tgapi.FaultOf(err).Kind; {
 	case kind == tgapi.NoTopicRight:
 		return p.Text("project.topic-right")

@@ -7,7 +7,6 @@ import (
 
 	"ductor/bot/project"
 	"ductor/bot/tgapi"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -68,7 +67,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
 			f := &topics{wants: map[orchestrator.ConversationID]orchestrator.Wants{}, err: c.err}
-			s := project.New(project.Options{Projects: r.book, Topics: f, Lang: lang.Printer{}})
+			s := project.New(project.Options{Projects: r.book, Topics: f})
 			in := orchestrator.ConversationID{Chat: c.chat, Topic: 3}
 			o, err := s.NewTopic(t.Context(), orchestrator.Press{Conversation: in, Person: user}, c.args)
 			if err != nil || o.Text != c.text || o.First != c.first {
@@ -91,7 +90,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 func TestATroubleWithTelegramIsNoAnswer(t *testing.T) {
 	r := newRig(t)
 	f := &topics{err: errors.New("the network is down")}
-	s := project.New(project.Options{Projects: r.book, Topics: f, Lang: lang.Printer{}})
+	s := project.New(project.Options{Projects: r.book, Topics: f})
 	if o, err := s.NewTopic(t.Context(), orchestrator.Press{}, "app"); !errors.Is(err, f.err) {
 		t.Errorf("it answers %q, %v", o.Text, err)
 	}

@@ -13,8 +13,9 @@ import (
 
 // elsewhere lists the user's sessions of other chats. In a group it asks first whether all there may read their titles.
 func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int, shown shown) (tgapi.Page, error) {
+	p := s.lang.Of(by.Conversation.Chat)
 	if by.Conversation.Group() && shown != toAll {
-		return s.askToShow(opElsewhere, "0", s.lang.Text("sessions.elsewhere-in-group")), nil
+		return s.askToShow(p, opElsewhere, "0", p.Text("sessions.elsewhere-in-group")), nil
 	}
 	found, more, err := s.sessions.FindSessions(ctx, orchestrator.SessionQuery{
 		Conversation: by.Conversation, Elsewhere: by.Person, Offset: page * perPage, Limit: perPage,
@@ -22,14 +23,14 @@ func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	text := []string{s.lang.Text("sessions.elsewhere-none")}
+	text := []string{p.Text("sessions.elsewhere-none")}
 	if len(found) > 0 {
-		text[0] = s.lang.Text("sessions.elsewhere-list")
+		text[0] = p.Text("sessions.elsewhere-list")
 	}
 	var k tgapi.Keyboard
 	for i, f := range found {
-		name := fmt.Sprintf("%d. %s%s", page*perPage+i+1, pin(f.Session), render.Cut(s.title(f.Session), titleShown))
-		text = append(text, "", name, "    "+s.about(f.Session))
+		name := fmt.Sprintf("%d. %s%s", page*perPage+i+1, pin(f.Session), render.Cut(s.title(p, f.Session), titleShown))
+		text = append(text, "", name, "    "+s.about(p, f.Session))
 		if b, ok := newButton(name, opMoving, string(f.ID), ""); ok {
 			k = append(k, []tgapi.Button{b})
 		}
@@ -37,22 +38,23 @@ func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
 	k = append(k, arrows(page, more, func(sign string, to int) (tgapi.Button, bool) {
 		return newButton(sign, opElsewhere, strconv.Itoa(to), string(shown))
 	})...)
-	back, _ := newButton(s.lang.Text("common.back"), opList, "", listed{}.arg())
+	back, _ := newButton(p.Text("common.back"), opList, "", listed{}.arg())
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, []tgapi.Button{back})}, nil
 }
 
 // movePage asks before a session leaves another chat.
 func (s *Screen) movePage(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (tgapi.Page, error) {
+	p := s.lang.Of(by.Conversation.Chat)
 	of, err := s.sessions.Own(ctx, by, id)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	title := render.Cut(s.title(of), titleShown)
-	question := s.lang.Text("sessions.really-move", title)
+	title := render.Cut(s.title(p, of), titleShown)
+	question := p.Text("sessions.really-move", title)
 	if by.Conversation.Group() {
-		question = s.lang.Text("sessions.really-move-group", title)
+		question = p.Text("sessions.really-move-group", title)
 	}
-	yes, _ := newButton(s.lang.Text("sessions.move"), opMove, string(id), "")
-	back, _ := newButton(s.lang.Text("common.back"), opElsewhere, "0", string(toAll))
-	return tgapi.Page{Text: question + "\n\n" + s.about(of), Keyboard: tgapi.Keyboard{{yes}, {back}}}, nil
+	yes, _ := newButton(p.Text("sessions.move"), opMove, string(id), "")
+	back, _ := newButton(p.Text("common.back"), opElsewhere, "0", string(toAll))
+	return tgapi.Page{Text: question + "\n\n" + s.about(p, of), Keyboard: tgapi.Keyboard{{yes}, {back}}}, nil
 }

@@ -18,7 +18,7 @@ type Options struct {
 	Sessions orchestrator.Sessions
 	Current  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) // that a chat's next message continues; empty for none
 	Now      func() time.Time
-	Lang     lang.Printer
+	Lang     *lang.Choices
 }
 
 // Screen is what users do with sessions. Its buttons name the session or turn they act on, so they work after a restart too. Safe
@@ -27,7 +27,7 @@ type Screen struct {
 	sessions orchestrator.Sessions
 	current  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
 	now      func() time.Time
-	lang     lang.Printer
+	lang     *lang.Choices
 }
 
 // New makes a Screen.
@@ -46,37 +46,39 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 
 // Rename answers "/rename": it gives the current session another title.
 func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string) (tgapi.Page, error) {
+	p := s.lang.Of(by.Conversation.Chat)
 	id, err := s.current(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
 	if id == "" {
-		return tgapi.Page{Text: s.lang.Text("sessions.no-session")}, nil
+		return tgapi.Page{Text: p.Text("sessions.no-session")}, nil
 	}
 	changed, err := s.sessions.Rename(ctx, by, id, title)
 	switch {
 	case errors.Is(err, orchestrator.ErrBadChoice):
-		return tgapi.Page{Text: s.lang.Text("sessions.how-to-rename")}, nil
+		return tgapi.Page{Text: p.Text("sessions.how-to-rename")}, nil
 	case errors.Is(err, orchestrator.ErrNotListed):
-		return tgapi.Page{Text: s.lang.Text("common.not-for-members")}, nil
+		return tgapi.Page{Text: p.Text("common.not-for-members")}, nil
 	}
-	return tgapi.Page{Text: s.lang.Text("sessions.renamed", changed.Title)}, err
+	return tgapi.Page{Text: p.Text("sessions.renamed", changed.Title)}, err
 }
 
 // Import answers "/sessions import" with a file; nil for none.
 func (s *Screen) Import(ctx context.Context, by orchestrator.Press, file []byte) (tgapi.Page, error) {
+	p := s.lang.Of(by.Conversation.Chat)
 	if file == nil {
-		return tgapi.Page{Text: s.lang.Text("sessions.how-to-import")}, nil
+		return tgapi.Page{Text: p.Text("sessions.how-to-import")}, nil
 	}
 	now, err := s.sessions.Import(ctx, by, file)
 	if errors.Is(err, orchestrator.ErrNoExport) {
-		return tgapi.Page{Text: s.lang.Text("sessions.no-export", render.Cut(err.Error(), 200))}, nil
+		return tgapi.Page{Text: p.Text("sessions.no-export", render.Cut(err.Error(), 200))}, nil
 	}
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	page, err := s.page(ctx, now)
-	page.Text = s.lang.Text("sessions.imported") + "\n\n" + page.Text
+	page, err := s.page(ctx, p, now)
+	page.Text = p.Text("sessions.imported") + "\n\n" + page.Text
 	return page, err
 }
 
@@ -92,22 +94,24 @@ type File struct{ Name, Caption, Content string }
 
 // Press acts on a button of a message. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+	say := s.lang.Of(by.Conversation.Chat)
 	p, ok := parseButton(data)
 	if !ok {
-		return Answer{Text: s.lang.Text("common.stale-button")}, nil
+		return Answer{Text: say.Text("common.stale-button")}, nil
 	}
 	a, err := s.act(ctx, by, p)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn):
 		page, err := s.list(ctx, by.Conversation, listed{})
-		return Answer{Text: s.lang.Text("sessions.gone"), Edit: page}, err
+		return Answer{Text: say.Text("sessions.gone"), Edit: page}, err
 	case errors.Is(err, orchestrator.ErrSessionInUse):
-		return Answer{Text: render.Cut(s.lang.Text("sessions.in-use"), 190)}, nil
+		return Answer{Text: render.Cut(say.Text("sessions.in-use"), 190)}, nil
 	}
 	return a, err
 }
 
 func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a Answer, err error) {
+	say := s.lang.Of(by.Conversation.Chat)
 	in, id := by.Conversation, orchestrator.SessionID(p.key)
 	switch p.op {
 	case opList:
@@ -115,16 +119,16 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a A
 		return a, err
 	case opResume:
 		now, err := s.sessions.Resume(ctx, in, id)
-		return s.resumed(ctx, now, s.lang.Text("sessions.resumed", s.title(now)), err)
+		return s.resumed(ctx, say, now, say.Text("sessions.resumed", s.title(say, now)), err)
 	case opFork:
 		now, err := s.sessions.Fork(ctx, in, cli.TurnID(p.key))
-		return s.resumed(ctx, now, s.lang.Text("sessions.forked"), err)
+		return s.resumed(ctx, say, now, say.Text("sessions.forked"), err)
 	case opExport:
 		return s.export(ctx, in, id, orchestrator.ExportMarkdown)
 	case opJSON:
 		return s.export(ctx, in, id, orchestrator.ExportJSON)
 	case opRename:
-		return Answer{Text: s.lang.Text("sessions.how-to-rename")}, nil
+		return Answer{Text: say.Text("sessions.how-to-rename")}, nil
 	case opElsewhere:
 		page, _ := tgapi.ButtonNumber(p.key)
 		a.Edit, err = s.elsewhere(ctx, by, page, shown(p.arg))
@@ -134,7 +138,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a A
 		return a, err
 	case opMove:
 		now, err := s.sessions.TakeOver(ctx, by, id)
-		return s.resumed(ctx, now, s.lang.Text("sessions.resumed", s.title(now)), err)
+		return s.resumed(ctx, say, now, say.Text("sessions.resumed", s.title(say, now)), err)
 	case opTerminal:
 		a.Edit, err = s.stored(ctx, in, shown(p.arg))
 		return a, err
@@ -146,7 +150,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a A
 		return a, err
 	case opDeleted:
 		if err = s.sessions.Delete(ctx, by, id); err == nil {
-			a.Text = s.lang.Text("sessions.deleted")
+			a.Text = say.Text("sessions.deleted")
 			a.Edit, err = s.list(ctx, in, listed{})
 		}
 		return a, err
@@ -156,47 +160,49 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a A
 
 // change does what leaves the page of a session in place.
 func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id orchestrator.SessionID) (a Answer, err error) {
+	p := s.lang.Of(by.Conversation.Chat)
 	var now orchestrator.Session
 	switch op {
 	case opOpen:
 		now, err = s.sessions.Session(ctx, by.Conversation, id)
 	case opPin:
 		if now, err = s.sessions.Pin(ctx, by, id); now.Pinned {
-			a.Text = s.lang.Text("sessions.pinned")
+			a.Text = p.Text("sessions.pinned")
 		} else {
-			a.Text = s.lang.Text("sessions.unpinned")
+			a.Text = p.Text("sessions.unpinned")
 		}
 	case opArchive:
 		if now, err = s.sessions.Archive(ctx, by, id); now.Archived {
-			a.Text = s.lang.Text("sessions.is-archived")
+			a.Text = p.Text("sessions.is-archived")
 		} else {
-			a.Text = s.lang.Text("sessions.is-unarchived")
+			a.Text = p.Text("sessions.is-unarchived")
 		}
 	case opDelete:
 		if now, err = s.sessions.Session(ctx, by.Conversation, id); err == nil {
-			a.Edit = s.deletePage(now)
+			a.Edit = s.deletePage(p, now)
 		}
 		return a, err
 	default:
-		return Answer{Text: s.lang.Text("common.stale-button")}, nil
+		return Answer{Text: p.Text("common.stale-button")}, nil
 	}
 	if err != nil {
 		return Answer{}, err
 	}
-	a.Edit, err = s.page(ctx, now)
+	a.Edit, err = s.page(ctx, p, now)
 	return a, err
 }
 
 // resumed shows the page of a session that became the current one.
-func (s *Screen) resumed(ctx context.Context, now orchestrator.Session, said string, err error) (Answer, error) {
+func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string, err error) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	page, err := s.page(ctx, now)
+	page, err := s.page(ctx, p, now)
 	return Answer{Text: render.Cut(said, 190), Edit: page}, err
 }
 
 func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, as orchestrator.ExportFormat) (Answer, error) {
+	p := s.lang.Of(in.Chat)
 	now, err := s.sessions.Session(ctx, in, id)
 	if err != nil {
 		return Answer{}, err
@@ -205,5 +211,5 @@ func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id 
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{File: File{Name: "session." + string(as), Caption: s.lang.Text("sessions.exported", s.title(now)), Content: text}}, nil
+	return Answer{File: File{Name: "session." + string(as), Caption: p.Text("sessions.exported", s.title(p, now)), Content: text}}, nil
 }

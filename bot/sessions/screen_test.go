@@ -16,7 +16,6 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/store"
-	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/sessions"
 )
@@ -120,7 +119,7 @@ func newRig(t testing.TB) *rig {
 	})
 	book.Attach(engine{db}, &r.agents)
 	r.screen = screen.New(screen.Options{
-		Sessions: book, Now: func() time.Time { return noon.Add(3 * time.Hour) }, Lang: lang.Printer{},
+		Sessions: book, Now: func() time.Time { return noon.Add(3 * time.Hour) },
 		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
 			c, err := db.Conversation(ctx, in)
 			return c.Session, err

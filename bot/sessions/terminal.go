@@ -8,24 +8,26 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
 // stored lists the sessions that agents keep for the directory of a conversation. In a group it asks first whether all there may
 // read them, unless that was answered.
 func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, shown shown) (tgapi.Page, error) {
-	back, _ := newButton(s.lang.Text("common.back"), opList, "", listed{}.arg())
+	p := s.lang.Of(in.Chat)
+	back, _ := newButton(p.Text("common.back"), opList, "", listed{}.arg())
 	if in.Group() && shown != toAll {
-		return s.askToShow(opTerminal, "", s.lang.Text("sessions.terminal-in-group")), nil
+		return s.askToShow(p, opTerminal, "", p.Text("sessions.terminal-in-group")), nil
 	}
 	all, err := s.sessions.Stored(ctx, in)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return tgapi.Page{Text: s.lang.Text("sessions.terminal-homes"), Keyboard: tgapi.Keyboard{{back}}}, nil
+		return tgapi.Page{Text: p.Text("sessions.terminal-homes"), Keyboard: tgapi.Keyboard{{back}}}, nil
 	}
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	text := []string{s.lang.Text("sessions.terminal-none")}
+	text := []string{p.Text("sessions.terminal-none")}
 	var keyboard tgapi.Keyboard
 	for _, f := range all {
 		b, ok := newButton(string(f.Agent)+": "+render.Cut(f.First, titleShown), opStored, string(f.Agent), string(f.ID))
@@ -33,8 +35,8 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 			continue
 		}
 		keyboard = append(keyboard, []tgapi.Button{b})
-		text[0] = s.lang.Text("sessions.terminal-list", f.Dir)
-		text = append(text, "", s.lang.Text("sessions.terminal-entry", len(keyboard), f.Agent, s.lang.Rounded(s.now().Sub(f.Used))), "    “"+render.Cut(f.First, excerptShown)+"”")
+		text[0] = p.Text("sessions.terminal-list", f.Dir)
+		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), f.Agent, p.Rounded(s.now().Sub(f.Used))), "    “"+render.Cut(f.First, excerptShown)+"”")
 		if f.Last != f.First {
 			text = append(text, "    … “"+render.Cut(f.Last, excerptShown)+"”")
 		}
@@ -43,9 +45,9 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 }
 
 // askToShow asks the user whether all in a group may read a list.
-func (s *Screen) askToShow(list op, key, question string) tgapi.Page {
-	yes, _ := newButton(s.lang.Text("sessions.show-all"), list, key, string(toAll))
-	back, _ := newButton(s.lang.Text("common.back"), opList, "", listed{}.arg())
+func (s *Screen) askToShow(p lang.Printer, list op, key, question string) tgapi.Page {
+	yes, _ := newButton(p.Text("sessions.show-all"), list, key, string(toAll))
+	back, _ := newButton(p.Text("common.back"), opList, "", listed{}.arg())
 	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {back}}}
 }
 
@@ -56,27 +58,29 @@ const toAll shown = "all"
 
 // resumeStored continues a session that an agent keeps.
 func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pressed) (Answer, error) {
+	say := s.lang.Of(by.Conversation.Chat)
 	now, err := s.sessions.ResumeStored(ctx, by, cli.Agent(p.key), cli.AgentSessionID(p.arg))
 	if err != nil {
 		return Answer{}, err
 	}
-	page, err := s.page(ctx, now)
-	page.Text += "\n\n" + s.lang.Text("sessions.terminal-resumed", p.key)
-	return Answer{Text: render.Cut(s.lang.Text("sessions.resumed", s.title(now)), 190), Edit: page}, err
+	page, err := s.page(ctx, say, now)
+	page.Text += "\n\n" + say.Text("sessions.terminal-resumed", p.key)
+	return Answer{Text: render.Cut(say.Text("sessions.resumed", s.title(say, now)), 190), Edit: page}, err
 }
 
 // Terminal answers "/terminal" with the line of a shell that resumes the current session.
 func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press) (render.Text, error) {
+	p := s.lang.Of(by.Conversation.Chat)
 	agent, line, err := s.sessions.Terminal(ctx, by)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoSession):
-		return render.Plain(s.lang.Text("sessions.no-agent-session")), nil
+		return render.Plain(p.Text("sessions.no-agent-session")), nil
 	case errors.Is(err, errors.ErrUnsupported):
-		return render.Plain(s.lang.Text("sessions.no-terminal", agent)), nil
+		return render.Plain(p.Text("sessions.no-terminal", agent)), nil
 	case errors.Is(err, orchestrator.ErrNotListed):
-		return render.Plain(s.lang.Text("common.not-for-members")), nil
+		return render.Plain(p.Text("common.not-for-members")), nil
 	case err != nil:
 		return render.Text{}, err
 	}
-	return render.Concat(render.Plain(s.lang.Text("sessions.terminal", agent)+"\n\n"), render.CodeBlock("", line)), nil
+	return render.Concat(render.Plain(p.Text("sessions.terminal", agent)+"\n\n"), render.CodeBlock("", line)), nil
 }

@@ -23,6 +23,7 @@ const (
 
 // list shows the sessions of a conversation, a page of them.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l listed) (tgapi.Page, error) {
+	p := s.lang.Of(in.Chat)
 	found, more, err := s.sessions.FindSessions(ctx, orchestrator.SessionQuery{
 		Conversation: in, Words: l.words, Archived: l.archived, Offset: l.page * perPage, Limit: perPage,
 	})
@@ -33,14 +34,14 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l lis
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	text := []string{s.head(l, len(found) > 0)}
+	text := []string{s.head(p, l, len(found) > 0)}
 	var keyboard tgapi.Keyboard
 	for i, f := range found {
-		name := fmt.Sprintf("%d. %s%s", l.page*perPage+i+1, pin(f.Session), render.Cut(s.title(f.Session), titleShown))
+		name := fmt.Sprintf("%d. %s%s", l.page*perPage+i+1, pin(f.Session), render.Cut(s.title(p, f.Session), titleShown))
 		if f.ID == current {
 			name += " ✓"
 		}
-		text = append(text, "", name, "    "+s.about(f.Session))
+		text = append(text, "", name, "    "+s.about(p, f.Session))
 		if f.Excerpt != "" {
 			text = append(text, "    “"+render.Cut(f.Excerpt, excerptShown)+"”")
 		}
@@ -48,23 +49,23 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l lis
 			keyboard = append(keyboard, []tgapi.Button{b})
 		}
 	}
-	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, s.around(l, more)...)}, nil
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, s.around(p, l, more)...)}, nil
 }
 
-func (s *Screen) head(l listed, some bool) string {
+func (s *Screen) head(p lang.Printer, l listed, some bool) string {
 	switch {
 	case l.words != "" && some:
-		return s.lang.Text("sessions.list-found", l.words)
+		return p.Text("sessions.list-found", l.words)
 	case l.words != "":
-		return s.lang.Text("sessions.none-found", l.words)
+		return p.Text("sessions.none-found", l.words)
 	case l.archived && some:
-		return s.lang.Text("sessions.list-archived")
+		return p.Text("sessions.list-archived")
 	case l.archived:
-		return s.lang.Text("sessions.none-archived")
+		return p.Text("sessions.none-archived")
 	case some:
-		return s.lang.Text("sessions.list")
+		return p.Text("sessions.list")
 	}
-	return s.lang.Text("sessions.none")
+	return p.Text("sessions.none")
 }
 
 // arrows lead to the pages beside one.
@@ -86,30 +87,30 @@ func arrows(page int, more bool, button func(sign string, to int) (tgapi.Button,
 }
 
 // around leads to other pages and to the other lists.
-func (s *Screen) around(l listed, more bool) tgapi.Keyboard {
+func (s *Screen) around(p lang.Printer, l listed, more bool) tgapi.Keyboard {
 	k := arrows(l.page, more, func(sign string, to int) (tgapi.Button, bool) {
 		next := l
 		next.page = to
 		return newButton(sign, opList, "", next.arg())
 	})
-	other, text := listed{archived: !l.archived}, s.lang.Text("sessions.archived-button")
+	other, text := listed{archived: !l.archived}, p.Text("sessions.archived-button")
 	if l.archived {
-		text = s.lang.Text("sessions.others-button")
+		text = p.Text("sessions.others-button")
 	}
 	if b, ok := newButton(text, opList, "", other.arg()); ok && l.words == "" {
 		k = append(k, []tgapi.Button{b})
 	}
-	if b, ok := newButton(s.lang.Text("sessions.elsewhere-button"), opElsewhere, "0", ""); ok && l.words == "" && !l.archived {
+	if b, ok := newButton(p.Text("sessions.elsewhere-button"), opElsewhere, "0", ""); ok && l.words == "" && !l.archived {
 		k = append(k, []tgapi.Button{b})
 	}
-	if b, ok := newButton(s.lang.Text("sessions.terminal-button"), opTerminal, "", ""); ok && l.words == "" && !l.archived {
+	if b, ok := newButton(p.Text("sessions.terminal-button"), opTerminal, "", ""); ok && l.words == "" && !l.archived {
 		k = append(k, []tgapi.Button{b})
 	}
 	return k
 }
 
 // page shows a session.
-func (s *Screen) page(ctx context.Context, now orchestrator.Session) (tgapi.Page, error) {
+func (s *Screen) page(ctx context.Context, p lang.Printer, now orchestrator.Session) (tgapi.Page, error) {
 	current, err := s.current(ctx, now.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
@@ -118,20 +119,20 @@ func (s *Screen) page(ctx context.Context, now orchestrator.Session) (tgapi.Page
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	text := []string{pin(now) + s.title(now), s.about(now)}
+	text := []string{pin(now) + s.title(p, now), s.about(p, now)}
 	if now.ID == current {
-		text = append(text, s.lang.Text("sessions.current"))
+		text = append(text, p.Text("sessions.current"))
 	}
 	for _, t := range last {
-		text = append(text, "", s.lang.Text("sessions.last-said"), "> "+render.Cut(render.OneLine(t.Prompt.Text), saidShown))
+		text = append(text, "", p.Text("sessions.last-said"), "> "+render.Cut(render.OneLine(t.Prompt.Text), saidShown))
 		if t.Outcome.Text != "" {
 			text = append(text, render.Cut(t.Outcome.Text, saidShown))
 		}
 	}
-	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: s.buttons(now, current)}, nil
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: s.buttons(p, now, current)}, nil
 }
 
-func (s *Screen) buttons(now orchestrator.Session, current orchestrator.SessionID) (k tgapi.Keyboard) {
+func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orchestrator.SessionID) (k tgapi.Keyboard) {
 	row := func(buttons ...[2]string) {
 		var r []tgapi.Button
 		for _, b := range buttons {
@@ -141,7 +142,7 @@ func (s *Screen) buttons(now orchestrator.Session, current orchestrator.SessionI
 		}
 		k = append(k, r)
 	}
-	p := s.lang
+
 	pinText, archiveText := p.Text("sessions.pin"), p.Text("sessions.archive")
 	if now.Pinned {
 		pinText = p.Text("sessions.unpin")
@@ -164,6 +165,7 @@ func (s *Screen) buttons(now orchestrator.Session, current orchestrator.SessionI
 
 // turns shows the messages of a session, the newest first, to fork it at one of them.
 func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, page int) (tgapi.Page, error) {
+	p := s.lang.Of(in.Chat)
 	all, err := s.sessions.Turns(ctx, in, id, turnsShown)
 	if err != nil {
 		return tgapi.Page{}, err
@@ -178,20 +180,20 @@ func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id o
 			k = append(k, []tgapi.Button{b})
 		}
 	}
-	k = append(k, tgapi.Pager(s.lang, page, tgapi.Pages(len(all)), func(page int) string {
+	k = append(k, tgapi.Pager(p, page, tgapi.Pages(len(all)), func(page int) string {
 		b, _ := newButton("", opTurns, string(id), strconv.Itoa(page))
 		return b.Data
 	})...)
-	if b, ok := newButton(s.lang.Text("common.back"), opOpen, string(id), ""); ok {
+	if b, ok := newButton(p.Text("common.back"), opOpen, string(id), ""); ok {
 		k = append(k, []tgapi.Button{b})
 	}
-	return tgapi.Page{Text: s.lang.Text("sessions.which-turn"), Keyboard: k}, nil
+	return tgapi.Page{Text: p.Text("sessions.which-turn"), Keyboard: k}, nil
 }
 
-func (s *Screen) deletePage(now orchestrator.Session) tgapi.Page {
-	yes, _ := newButton(s.lang.Text("sessions.delete"), opDeleted, string(now.ID), "")
-	back, _ := newButton(s.lang.Text("common.back"), opOpen, string(now.ID), "")
-	return tgapi.Page{Text: s.lang.Text("sessions.really-delete", render.Cut(s.title(now), titleShown)), Keyboard: tgapi.Keyboard{{yes}, {back}}}
+func (s *Screen) deletePage(p lang.Printer, now orchestrator.Session) tgapi.Page {
+	yes, _ := newButton(p.Text("sessions.delete"), opDeleted, string(now.ID), "")
+	back, _ := newButton(p.Text("common.back"), opOpen, string(now.ID), "")
+	return tgapi.Page{Text: p.Text("sessions.really-delete", render.Cut(s.title(p, now), titleShown)), Keyboard: tgapi.Keyboard{{yes}, {back}}}
 }
 
 func pin(s orchestrator.Session) string {
@@ -201,7 +203,7 @@ func pin(s orchestrator.Session) string {
 	return ""
 }
 
-func (s *Screen) title(of orchestrator.Session) string { return Title(s.lang, of.Title) }
+func (s *Screen) title(p lang.Printer, of orchestrator.Session) string { return Title(p, of.Title) }
 
 // Title is the title of a session or a turn, or what stands for one without words.
 func Title(p lang.Printer, title string) string {
@@ -212,12 +214,12 @@ func Title(p lang.Printer, title string) string {
 }
 
 // about says when a session was used, what it counts and where it works.
-func (s *Screen) about(of orchestrator.Session) string {
+func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
 	used := of.Used
 	if used.IsZero() {
 		used = of.Created
 	}
-	return s.lang.Text("sessions.used", s.lang.Rounded(s.now().Sub(used)), Counts(s.lang, of), of.Dir)
+	return p.Text("sessions.used", p.Rounded(s.now().Sub(used)), Counts(p, of), of.Dir)
 }
 
 // Counts says how many messages a session has, and what they cost as far as that is known.

@@ -23,10 +23,10 @@ const Action = "W"
 // Options are what a Watcher is made of. Quiet may be nil.
 type Options struct {
 	Messages *message.Messages
-	Stop     func(turn cli.TurnID) tgapi.Button // ends the turn
-	After    time.Duration                      // of silence; 0 for never
-	Quiet    func(at time.Time) bool            // notices make no sound then
-	Lang     lang.Printer
+	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // ends the turn
+	After    time.Duration                                      // of silence; 0 for never
+	Quiet    func(at time.Time) bool                            // notices make no sound then
+	Lang     *lang.Choices
 }
 
 // Watcher watches turns that run. Safe for concurrent use.
@@ -64,20 +64,21 @@ func (w *Watcher) open(turn cli.TurnID, to orchestrator.ConversationID, content 
 
 // Press acts on the Wait button below a message: the notice goes. It returns the short answer to the press.
 func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (string, error) {
+	p := w.opts.Lang.Of(in.Chat)
 	turn := cli.TurnID(data)
 	w.mu.Lock()
 	k := w.turns[turn]
 	w.mu.Unlock()
 	if k != nil && k.turn.Prompt.Conversation == in {
 		k.end(waited)
-		return w.opts.Lang.Text("silence.waiting"), nil
+		return p.Text("silence.waiting"), nil
 	}
 	key, err := w.opts.Messages.At(ctx, in, below)
 	if err != nil || key != keyOf(turn) {
-		return w.opts.Lang.Text("common.stale-button"), err
+		return p.Text("common.stale-button"), err
 	}
 	w.Forget(turn, in)
-	return w.opts.Lang.Text("silence.waiting"), nil
+	return p.Text("silence.waiting"), nil
 }
 
 // Forget removes the notice that a process before this one may have left of a turn.
@@ -166,15 +167,16 @@ func (k *watched) content() message.Content {
 		return message.Content{Life: message.Goes}
 	}
 	o := k.watcher.opts
-	text := o.Lang.Text("silence.notice", render.AgentName(o.Lang, k.turn.Agent), o.Lang.Rounded(o.After))
+	p := o.Lang.Of(k.turn.Prompt.Conversation.Chat)
+	text := p.Text("silence.notice", render.AgentName(p, k.turn.Agent), p.Rounded(o.After))
 	if len(k.tools) == 1 {
 		for _, tool := range k.tools {
-			text += "\n" + o.Lang.Text("silence.tool", render.ShortenPlain(render.OneLine(tool), 120))
+			text += "\n" + p.Text("silence.tool", render.ShortenPlain(render.OneLine(tool), 120))
 		}
 	}
-	wait := tgapi.Button{Text: o.Lang.Text("silence.wait"), Data: fmt.Sprint(Action, ":", k.turn.ID)}
+	wait := tgapi.Button{Text: p.Text("silence.wait"), Data: fmt.Sprint(Action, ":", k.turn.ID)}
 	return message.Content{
-		Text: render.Plain(text), Keyboard: tgapi.Keyboard{{o.Stop(k.turn.ID), wait}}, ReplyTo: k.turn.Prompt.Message,
+		Text: render.Plain(text), Keyboard: tgapi.Keyboard{{o.Stop(p, k.turn.ID), wait}}, ReplyTo: k.turn.Prompt.Message,
 		Silent: o.Quiet != nil && o.Quiet(time.Now()),
 	}
 }

@@ -30,7 +30,7 @@ const (
 // Screen shows steps. Safe for concurrent use.
 type Screen struct {
 	Steps orchestrator.Steps // nil: none are kept
-	Lang  lang.Printer
+	Lang  *lang.Choices
 }
 
 // Answer is what comes of a press.
@@ -57,27 +57,29 @@ func data(turn cli.TurnID, op rune, n int) string {
 
 // Press acts on a button of a message of in. what is its data without the action.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, what string) (Answer, error) {
+	p := s.Lang.Of(in.Chat)
 	id, rest, _ := strings.Cut(what, ":")
 	turn := cli.TurnID(id)
 	op, n := rune(0), 0
 	if rest != "" {
 		var ok bool
 		if n, ok = tgapi.ButtonNumber(rest[1:]); !ok {
-			return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+			return Answer{Text: p.Text("common.stale-button")}, nil
 		}
 		op = rune(rest[0])
 	}
 	if s.Steps == nil {
-		return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+		return Answer{Text: p.Text("common.stale-button")}, nil
 	}
 	answer, err := s.show(ctx, in, on, turn, op, n)
 	if errors.Is(err, orchestrator.ErrNoStep) {
-		return Answer{Text: s.Lang.Text("steps.gone")}, nil
+		return Answer{Text: p.Text("steps.gone")}, nil
 	}
 	return answer, err
 }
 
 func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on int, turn cli.TurnID, op rune, n int) (Answer, error) {
+	p := s.Lang.Of(in.Chat)
 	switch op {
 	case 0, opPage:
 		text, keyboard, err := s.list(ctx, in, turn, n)
@@ -93,10 +95,10 @@ func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on in
 		case op == opFile || step.Tool == "":
 			return s.file(in, on, step), nil
 		}
-		text, keyboard := s.step(turn, step)
+		text, keyboard := s.step(p, turn, step)
 		return Answer{Shown: text, Keyboard: keyboard}, nil
 	}
-	return Answer{Text: s.Lang.Text("common.stale-button")}, nil
+	return Answer{Text: p.Text("common.stale-button")}, nil
 }
 
 // Bounds of texts, in UTF-16 units.
@@ -108,6 +110,7 @@ const (
 
 // list is a page of the steps of a turn.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID, page int) (render.Text, tgapi.Keyboard, error) {
+	p := s.Lang.Of(in.Chat)
 	all, err := s.Steps.StepsOf(ctx, in, turn)
 	if err == nil && len(all) == 0 {
 		err = orchestrator.ErrNoStep
@@ -118,22 +121,22 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn 
 	pages := tgapi.Pages(len(all))
 	page = min(page, pages-1)
 	from, to := tgapi.PageBounds(page, len(all))
-	parts := []render.Text{render.Styled(render.Bold, s.Lang.Text("steps.title", len(all)))}
+	parts := []render.Text{render.Styled(render.Bold, p.Text("steps.title", len(all)))}
 	var keyboard tgapi.Keyboard
 	for i, step := range all[from:to] {
-		parts = append(parts, render.Plain("\n"+strconv.Itoa(step.Number)+" "), s.line(step, listedMost))
+		parts = append(parts, render.Plain("\n"+strconv.Itoa(step.Number)+" "), s.line(p, step, listedMost))
 		if i%4 == 0 {
 			keyboard = append(keyboard, nil)
 		}
 		last := &keyboard[len(keyboard)-1]
 		*last = append(*last, tgapi.Button{Text: strconv.Itoa(step.Number), Data: data(turn, opStep, step.Number)})
 	}
-	keyboard = append(keyboard, tgapi.Pager(s.Lang, page, pages, func(page int) string { return data(turn, opPage, page) })...)
+	keyboard = append(keyboard, tgapi.Pager(p, page, pages, func(page int) string { return data(turn, opPage, page) })...)
 	return render.AsMessage(render.Concat(parts...)), keyboard, nil
 }
 
 // line is a step in one line.
-func (s *Screen) line(step orchestrator.Step, most int) render.Text {
+func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.Text {
 	title := render.Styled(render.Code, render.ShortenPlain(render.OneLine(step.Title), most))
 	if step.Tool == "" {
 		return render.Concat(render.Plain(render.ChangeSign(step.Change)+" "), title)
@@ -146,40 +149,40 @@ func (s *Screen) line(step orchestrator.Step, most int) render.Text {
 	if title.Text != "" {
 		name = render.Concat(name, render.Plain(" "), title)
 	}
-	return render.Concat(name, render.Plain(s.result(step)))
+	return render.Concat(name, render.Plain(s.result(p, step)))
 }
 
 // result is how a tool ended.
-func (s *Screen) result(step orchestrator.Step) string {
+func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	line := ""
 	switch {
 	case step.ExitCode != nil:
-		line = " · " + s.Lang.Text("card.tool-exit", *step.ExitCode)
+		line = " · " + p.Text("card.tool-exit", *step.ExitCode)
 	case step.Err != "":
 		line = " · " + render.ShortenPlain(render.OneLine(step.Err), 60)
 	}
 	if step.Duration > 0 {
-		line += " · " + s.Lang.Elapsed(step.Duration)
+		line += " · " + p.Elapsed(step.Duration)
 	}
 	return line
 }
 
 // step is one tool with its whole command and the last lines of its output.
-func (s *Screen) step(turn cli.TurnID, step orchestrator.Step) (render.Text, tgapi.Keyboard) {
+func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (render.Text, tgapi.Keyboard) {
 	bare := step
 	bare.Title = ""
-	parts := []render.Text{s.line(bare, 0)}
+	parts := []render.Text{s.line(p, bare, 0)}
 	if step.Title != "" {
 		parts = append(parts, render.Plain("\n"), render.CodeBlock("", render.ShortenPlain(step.Title, commandMost)))
 	}
 	var keyboard tgapi.Keyboard
 	if out := strings.TrimSpace(step.Output); out != "" {
 		parts = append(parts, render.Plain("\n"), render.Styled(render.Expandable, lastLines(out, outputMost)))
-		keyboard = append(keyboard, []tgapi.Button{{Text: s.Lang.Text("steps.whole"), Data: data(turn, opFile, step.Number)}})
+		keyboard = append(keyboard, []tgapi.Button{{Text: p.Text("steps.whole"), Data: data(turn, opFile, step.Number)}})
 	} else {
-		parts = append(parts, render.Plain("\n"), render.Styled(render.Italic, s.Lang.Text("steps.no-output")))
+		parts = append(parts, render.Plain("\n"), render.Styled(render.Italic, p.Text("steps.no-output")))
 	}
-	back := tgapi.Button{Text: s.Lang.Text("common.back"), Data: data(turn, opPage, tgapi.PageOf(step.Number-1))}
+	back := tgapi.Button{Text: p.Text("common.back"), Data: data(turn, opPage, tgapi.PageOf(step.Number-1))}
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, []tgapi.Button{back})
 }
 
@@ -198,17 +201,18 @@ func lastLines(text string, most int) string {
 
 // file sends an output as a text file, or a diff.
 func (s *Screen) file(in orchestrator.ConversationID, on int, step orchestrator.Step) Answer {
+	p := s.Lang.Of(in.Chat)
 	if strings.TrimSpace(step.Output) == "" {
-		return Answer{Text: s.Lang.Text("steps.nothing-kept")}
+		return Answer{Text: p.Text("steps.nothing-kept")}
 	}
 	name, content := "step-"+strconv.Itoa(step.Number)+".txt", step.Output
 	if step.Tool == "" {
 		name = path.Base(step.Title) + ".diff"
 		content = "--- a/" + step.Title + "\n+++ b/" + step.Title + "\n" + content
 	}
-	caption := s.line(step, listedMost)
+	caption := s.line(p, step, listedMost)
 	if step.Lost > 0 {
-		caption = render.Concat(caption, render.Plain("\n"+s.Lang.Text("steps.lost", step.Lost>>10)))
+		caption = render.Concat(caption, render.Plain("\n"+p.Text("steps.lost", step.Lost>>10)))
 	}
 	return Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{
 		Text: caption, ReplyTo: on, Files: []message.File{{Name: name, Content: content}},

@@ -10,7 +10,6 @@ import (
 
 	"ductor/bot/render"
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/steps"
 )
@@ -51,7 +50,7 @@ func (shelf) Step(_ context.Context, turn cli.TurnID, n int) (orchestrator.Step,
 func TestAnySequenceOfPresses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "presses") {
-			screen := &Screen{Steps: steps.Reader{Store: shelf{}}, Lang: lang.Printer{}} // each press may come after a restart
+			screen := &Screen{Steps: steps.Reader{Store: shelf{}}} // each press may come after a restart
 			in := orchestrator.ConversationID{Chat: rapid.Int64Range(1, 2).Draw(t, "chat")}
 			what := fmt.Sprintf("turn-%d", rapid.IntRange(1, 3).Draw(t, "turn")) +
 				rapid.SampledFrom([]string{"", ":", ":p0", ":p2", ":p99", ":n1", ":n3", ":n20", ":n21", ":f1", ":f3", ":x1", ":n-1", ":n01"}).Draw(t, "data")

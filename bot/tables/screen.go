@@ -34,7 +34,7 @@ type Screen struct {
 	Messages *message.Messages
 	Spool    *message.Spool // nil: no pictures are sent
 	Scrub    *tgapi.Scrubber
-	Lang     lang.Printer
+	Lang     *lang.Choices
 }
 
 // Row are the buttons below an answer that has tables; nil for one that has none.
@@ -51,10 +51,11 @@ func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 
 // Press acts on a button of a message of in. It gives the short answer to the press, and messages to be stored.
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (string, []orchestrator.Message, error) {
+	p := s.Lang.Of(in.Chat)
 	name, turn, _ := strings.Cut(data, ":")
 	theme, known := map[string]picture.Theme{"l": picture.Light, "d": picture.Dark}[name]
 	if !known || s.Spool == nil {
-		return s.Lang.Text("common.stale-button"), nil, nil
+		return p.Text("common.stale-button"), nil, nil
 	}
 	answer, err := s.Answers.AnswerOf(ctx, in, cli.TurnID(turn))
 	if err != nil {
@@ -62,11 +63,11 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, belo
 	}
 	found := render.Tables(s.Scrub.String(answer))
 	if len(found) == 0 {
-		return s.Lang.Text("common.stale-button"), nil, nil
+		return p.Text("common.stale-button"), nil, nil
 	}
 	key := fmt.Sprint("table/", name, "/", turn)
 	if sent, err := s.Messages.Composed(ctx, key); err != nil || sent {
-		return s.Lang.Text("tables.sent"), nil, err
+		return p.Text("tables.sent"), nil, err
 	}
 	content := message.Content{ReplyTo: below, Silent: true}
 	for i, t := range found[:min(len(found), picturesMost)] {
@@ -81,7 +82,7 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, belo
 		content.Files = append(content.Files, file)
 	}
 	if len(content.Files) == 0 {
-		return s.Lang.Text("tables.too-large"), nil, nil
+		return p.Text("tables.too-large"), nil, nil
 	}
 	return "", []orchestrator.Message{message.ComposeFiles(in, key, 0, content)}, nil
 }

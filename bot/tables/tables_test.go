@@ -117,7 +117,7 @@ func (answers) AnswerOf(_ context.Context, in orchestrator.ConversationID, turn 
 func TestPresses(t *testing.T) {
 	journal, out := bottest.NewJournal(), bottest.NewOutbox()
 	chat := bottest.NewChat(t)
-	messages := message.New(out, chat, journal, lang.Printer{}, slog.New(slog.DiscardHandler))
+	messages := message.New(out, chat, journal, nil, slog.New(slog.DiscardHandler))
 	spool, err := message.OpenSpool(t.Context(), t.TempDir(), journal)
 	if err != nil {
 		t.Fatal(err)

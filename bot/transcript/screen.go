@@ -37,7 +37,7 @@ type Journal interface {
 type Options struct {
 	Journal Journal
 	Submit  func(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
-	Lang    lang.Printer
+	Lang    *lang.Choices
 }
 
 // Screen asks about transcripts. A transcript waits in the journal, so its buttons work after a restart, and a press acts
@@ -71,7 +71,7 @@ func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (o
 	if err := s.save(ctx, keyOf(p.Conversation, p.Message), w); err != nil {
 		return orchestrator.Message{}, err
 	}
-	page := s.page(w, p.Message)
+	page := s.page(s.Lang.Of(p.Conversation.Chat), w, p.Message)
 	m := message.Compose(p.Conversation, message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: p.Message})
 	m.Key = keyOf(p.Conversation, p.Message)
 	return m, nil
@@ -80,27 +80,28 @@ func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (o
 // shownMost bounds what is shown of a transcript, in UTF-16 units.
 const shownMost = 3000
 
-func (s *Screen) page(w waiting, spoken int) tgapi.Page {
+func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
 	page := tgapi.Page{Text: "🎙 " + render.ShortenPlain(w.Text, shownMost)}
 	if w.Taken != 0 {
 		return page
 	}
-	page.Text += "\n\n" + s.Lang.Text("transcript.is-it-right")
+	page.Text += "\n\n" + p.Text("transcript.is-it-right")
 	for _, b := range []struct {
 		op  string
 		key lang.Key
 	}{{opSend, "transcript.send"}, {opDiscard, "transcript.discard"}} {
 		data, _ := tgapi.ButtonData(Action, b.op+strconv.Itoa(spoken))
-		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: s.Lang.Text(b.key), Data: data}})
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: p.Text(b.key), Data: data}})
 	}
 	return page
 }
 
 // Press acts on a button: text answers the press, and page is what the message is to show; without text it stays.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (text string, page tgapi.Page, err error) {
+	p := s.Lang.Of(by.Conversation.Chat)
 	spoken, err := strconv.Atoi(strings.TrimLeft(data, opSend+opDiscard))
 	if err != nil || len(by.Updates) == 0 {
-		return s.Lang.Text("common.stale-button"), page, nil
+		return p.Text("common.stale-button"), page, nil
 	}
 	key := keyOf(by.Conversation, spoken)
 	w, there, err := s.load(ctx, key)
@@ -108,7 +109,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	case err != nil:
 		return "", page, err
 	case !there || w.Taken != 0 && w.Taken != by.Updates[0]:
-		return s.Lang.Text("common.stale-button"), page, nil
+		return p.Text("common.stale-button"), page, nil
 	case by.Of == orchestrator.RightsOfMember && by.Person != w.Person:
 		return "", page, orchestrator.ErrNotListed
 	}
@@ -117,16 +118,16 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		return "", page, err
 	}
 	if strings.HasPrefix(data, opDiscard) {
-		return s.Lang.Text("transcript.discarded"), tgapi.Page{Text: s.Lang.Text("transcript.discarded")}, nil
+		return p.Text("transcript.discarded"), tgapi.Page{Text: p.Text("transcript.discarded")}, nil
 	}
 	receipt, err := s.Submit(ctx, orchestrator.Prompt{
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
 		Rights: orchestrator.Rights{Of: w.Of}, Arrived: w.Arrived,
 	}, orchestrator.Wants{})
 	if err == nil && !receipt.Full {
-		return "", s.page(w, spoken), nil
+		return "", s.page(p, w, spoken), nil
 	}
-	text = s.Lang.Text("bot.queue-full")
+	text = p.Text("bot.queue-full")
 	w.Taken = 0
 	if saved := s.save(ctx, key, w); saved != nil && err == nil {
 		err = saved
@@ -147,7 +148,7 @@ func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by 
 		return 0, page, false, err
 	}
 	m, err := s.Journal.FindMessage(ctx, key)
-	return m.ID, s.page(w, spoken), err == nil, err
+	return m.ID, s.page(s.Lang.Of(in.Chat), w, spoken), err == nil, err
 }
 
 // Replied is Edited for a reply to the message that shows a transcript.

@@ -17,7 +17,7 @@ type diskGuard struct {
 	say      func(id orchestrator.ConversationID, text string)
 	owner    orchestrator.PersonID // 0 for none
 	now      func() time.Time
-	lang     lang.Printer
+	lang     *lang.Choices
 	log      *slog.Logger
 
 	state    orchestrator.DiskState
@@ -82,14 +82,14 @@ func (g *diskGuard) hear(updates []orchestrator.Update) {
 }
 
 func (g *diskGuard) tell(ids ...orchestrator.ConversationID) {
-	text := g.lang.Text("updates.disk-full")
+	text := lang.Key("updates.disk-full")
 	if g.state == orchestrator.DiskFailed {
-		text = g.lang.Text("updates.disk-failed")
+		text = "updates.disk-failed"
 	}
 	for _, id := range ids {
 		if !g.notified[id] {
 			g.notified[id] = true
-			g.say(id, text)
+			g.say(id, g.lang.Of(id.Chat).Text(text))
 		}
 	}
 }

@@ -26,7 +26,7 @@ type receiver struct {
 	windows  mergeWindows
 	merged   *mergeMemory
 	receipts Receipts
-	lang     lang.Printer
+	lang     *lang.Choices
 	log      *slog.Logger
 }
 
@@ -67,7 +67,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 	}
 	if err != nil {
 		r.log.Warn("fetch files", "updates", t.updates, "err", err)
-		r.finisher.answerMerged(ctx, parts[0], t.updates, r.sentence(err), nil)
+		r.finisher.answerMerged(ctx, parts[0], t.updates, r.sentence(r.lang.Of(q.id.Chat), err), nil)
 		return
 	}
 	r.submit(ctx, t, parts, files)
@@ -157,14 +157,14 @@ func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 }
 
 // sentence says to the user why a file did not become a part of the prompt.
-func (r *receiver) sentence(err error) string {
+func (r *receiver) sentence(p lang.Printer, err error) string {
 	switch {
 	case errors.Is(err, ErrNothingHeard):
-		return r.lang.Text("updates.nothing-heard")
+		return p.Text("updates.nothing-heard")
 	case errors.As(err, new(unheard)):
-		return r.lang.Text("updates.not-transcribed", render.Cut(render.OneLine(err.Error()), 300))
+		return p.Text("updates.not-transcribed", render.Cut(render.OneLine(err.Error()), 300))
 	}
-	return r.uploads.Sentence(r.lang, err)
+	return r.uploads.Sentence(p, err)
 }
 
 // isSpoken says whether a part of a prompt is speech.
@@ -174,11 +174,12 @@ func isSpoken(parts []*Message) bool {
 
 // submit stores the prompt as a turn, which marks the updates handled in the same transaction.
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
+	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
 	wants := r.takeName(ctx, first)
 	text := wordingOf(parts)
 	if len(files) == 0 && isBlank(parts) {
-		r.finisher.answerMerged(ctx, first, t.updates, r.lang.Text("updates.no-text"), nil)
+		r.finisher.answerMerged(ctx, first, t.updates, p.Text("updates.no-text"), nil)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
@@ -199,9 +200,9 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		r.finisher.unfinished.add(t.updates)
 	case err != nil:
 		r.log.Error("submit prompt", "updates", t.updates, "err", err)
-		r.finisher.answerMerged(ctx, first, t.updates, r.lang.Text("updates.not-stored"), nil)
+		r.finisher.answerMerged(ctx, first, t.updates, p.Text("updates.not-stored"), nil)
 	case receipt.Full:
-		r.finisher.answerMerged(ctx, first, t.updates, r.lang.Text("updates.queue-full"), nil)
+		r.finisher.answerMerged(ctx, first, t.updates, p.Text("updates.queue-full"), nil)
 	default:
 		r.acknowledge(first)
 		if receipt.Did == orchestrator.BusySteer && r.receipts != NoReceipts {
@@ -278,7 +279,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			return
 		case err != nil:
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
-			r.finisher.Answer(ctx, in, r.lang.Text("updates.edit-not-stored"), nil)
+			r.finisher.Answer(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"), nil)
 			return
 		case changed && r.receipts != NoReceipts:
 			r.signs.React(in.Conversation, in.ID, editEmoji, 0)

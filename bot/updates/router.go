@@ -36,7 +36,7 @@ type RouterOptions struct {
 	AlbumWindow time.Duration // how long further files of an album are waited for; nothing is waited for unless positive
 	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
 
-	Lang lang.Printer
+	Lang *lang.Choices
 	Log  *slog.Logger
 	Now  func() time.Time
 }
@@ -54,7 +54,7 @@ type Router struct {
 	gate     *gate
 	follower *follower
 	uploads  *Uploads
-	lang     lang.Printer
+	lang     *lang.Choices
 	log      *slog.Logger
 }
 
@@ -77,7 +77,7 @@ func NewRouter(o RouterOptions) *Router {
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
 	queues.broke = func(t *task) { // what the task did before is unknown, so it does not run again
-		o.Finisher.Tell(context.Background(), t.conv, 0, t.updates, o.Lang.Text("updates.broke"), nil)
+		o.Finisher.Tell(context.Background(), t.conv, 0, t.updates, o.Lang.Of(t.conv.Chat).Text("updates.broke"), nil)
 	}
 	return &Router{
 		me: o.Me, meaning: meaning{trigger: o.Trigger, abortWords: o.AbortWords, listens: o.Listener != nil},
@@ -138,6 +138,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	}
 	switch {
 	case w.Callback != nil:
+		r.hear(ctx, &w.Callback.From, w.Callback.Message)
 		return r.callback(ctx, u.ID, w.Callback)
 	case w.Message != nil:
 		return r.message(ctx, u, w.Message)
@@ -151,7 +152,8 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 func (r *Router) giveUp(ctx context.Context, u orchestrator.Update, w *wireUpdate) fate {
 	r.log.Error("gave up an update: ductor crashed over it more than once", "update", u.ID, "crashes", u.Crashes)
 	m := w.message()
-	r.finisher.Tell(ctx, conversationOf(m), m.ID, []int64{u.ID}, r.lang.Text("updates.gave-up"), nil)
+	id := conversationOf(m)
+	r.finisher.Tell(ctx, id, m.ID, []int64{u.ID}, r.lang.Of(id.Chat).Text("updates.gave-up"), nil)
 	return taken
 }
 
@@ -167,6 +169,13 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 		class: classControl, conv: p.By.Conversation, updates: p.By.Updates,
 		do: func(ctx context.Context, _ *queue, _ *task) { r.handler.Press(ctx, p) },
 	}, nil)
+}
+
+// hear notes the language of a user who turns to the bot.
+func (r *Router) hear(ctx context.Context, from *wireUser, in *wireMessage) {
+	if err := r.lang.Hear(ctx, in.Chat.ID, from.ID, from.Language); err != nil {
+		r.log.Warn("a language is not kept", "chat", in.Chat.ID, "user", from.ID, "err", err)
+	}
 }
 
 // read reads the message of an update.
@@ -187,11 +196,13 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 		return r.unsupported(ctx, u, m, in)
 	}
 	if c, ok := commandOf(m); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.belongs(in)) {
+		r.hear(ctx, m.From, m)
 		return r.command(ctx, in, c)
 	}
 	if !r.meant(m, in) {
 		return ignore
 	}
+	r.hear(ctx, m.From, m)
 	if in.file != nil && in.file.kind == speech && !r.listens {
 		return r.deaf(ctx, in)
 	}
@@ -224,7 +235,7 @@ func (r *Router) command(ctx context.Context, in *Message, c Command) fate {
 		return ignore
 	}
 	if in.Rights == orchestrator.RightsOfMember && !forMembers(c.Name) {
-		return r.say(ctx, in, r.lang.Text("common.not-for-members"))
+		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("common.not-for-members"))
 	}
 	return r.put(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates(),
@@ -254,7 +265,8 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 		return ignore
 	}
 	r.follower.add(in)
-	return r.say(ctx, in, r.lang.Text("updates.unsupported", r.lang.Text(kind)))
+	p := r.lang.Of(in.Conversation.Chat)
+	return r.say(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
 }
 
 // deaf says how to have speech understood; of an album, once.
@@ -263,7 +275,7 @@ func (r *Router) deaf(ctx context.Context, in *Message) fate {
 		return ignore
 	}
 	r.follower.add(in)
-	return r.say(ctx, in, r.lang.Text("updates.no-transcriber"))
+	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
 // edit changes the prompt of a message that still waits. Whether it does only the domain knows.
@@ -284,7 +296,7 @@ func (r *Router) put(ctx context.Context, t *task, in *Message) fate {
 		if in == nil {
 			return ignore
 		}
-		return r.say(ctx, in, r.lang.Text("updates.crowded"))
+		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.crowded"))
 	case silenced:
 		return ignore
 	}

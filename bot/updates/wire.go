@@ -72,6 +72,7 @@ type wireUser struct {
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name"`
 	Username  string `json:"username"`
+	Language  string `json:"language_code"`
 }
 
 type wireChat struct {

@@ -27,7 +27,7 @@ type Screen struct {
 	Store Store
 	Owner orchestrator.PersonID // sees all conversations; others see those they ask in
 	Now   func() time.Time
-	Lang  lang.Printer
+	Lang  *lang.Choices
 }
 
 // period is how far back is looked.
@@ -81,6 +81,7 @@ const rowsMost = 30
 const barWidth = 10
 
 func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, group orchestrator.UsageGroup) (tgapi.Page, error) {
+	say := s.Lang.Of(by.Conversation.Chat)
 	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
 	if s.Owner == 0 || by.Person != s.Owner {
 		q.In = by.Conversation
@@ -89,13 +90,13 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, gro
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	head := s.Lang.Text("usage.title", s.periodName(p), s.groupName(group))
+	head := say.Text("usage.title", s.periodName(say, p), s.groupName(say, group))
 	if q.In != (orchestrator.ConversationID{}) {
-		head += "\n" + s.Lang.Text("usage.here-only")
+		head += "\n" + say.Text("usage.here-only")
 	}
 	lines := []string{head, ""}
 	if len(rows) == 0 {
-		lines = append(lines, s.Lang.Text("usage.nothing"))
+		lines = append(lines, say.Text("usage.nothing"))
 	}
 	var total orchestrator.UsageRow
 	for _, r := range rows {
@@ -110,15 +111,15 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, gro
 	}
 	for _, r := range shown {
 		bar := strings.Repeat("▇", max(int(share(r)*barWidth+0.5), 1))
-		lines = append(lines, bar+" "+s.name(r.Name, group), "    "+s.counts(r))
+		lines = append(lines, bar+" "+s.name(say, r.Name, group), "    "+s.counts(say, r))
 	}
 	if rest := len(rows) - len(shown); rest > 0 {
-		lines = append(lines, s.Lang.Text("usage.more", rest))
+		lines = append(lines, say.Text("usage.more", rest))
 	}
 	if len(rows) > 1 {
-		lines = append(lines, "", s.Lang.Text("usage.total", s.counts(total)))
+		lines = append(lines, "", say.Text("usage.total", s.counts(say, total)))
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: s.buttons(p, group)}, nil
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: s.buttons(say, p, group)}, nil
 }
 
 // shareOf compares a row with the highest: by cost, or by tokens where agents do not say what they cost.
@@ -139,69 +140,69 @@ func shareOf(rows []orchestrator.UsageRow) func(orchestrator.UsageRow) float64 {
 }
 
 // counts is "3 turns, $0.42, 12k tokens, 4 min".
-func (s *Screen) counts(r orchestrator.UsageRow) string {
-	parts := []string{s.Lang.Text("usage.turns", r.Turns)}
+func (s *Screen) counts(p lang.Printer, r orchestrator.UsageRow) string {
+	parts := []string{p.Text("usage.turns", r.Turns)}
 	if r.CostUSD > 0 {
-		parts = append(parts, s.Lang.Cost(r.CostUSD))
+		parts = append(parts, p.Cost(r.CostUSD))
 	}
 	if r.Tokens > 0 {
-		parts = append(parts, s.Lang.Tokens(r.Tokens))
+		parts = append(parts, p.Tokens(r.Tokens))
 	}
-	return strings.Join(append(parts, s.Lang.Rounded(r.Took)), ", ")
+	return strings.Join(append(parts, p.Rounded(r.Took)), ", ")
 }
 
-func (s *Screen) name(name string, group orchestrator.UsageGroup) string {
+func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup) string {
 	switch {
 	case name == "", group == orchestrator.UsageByPerson && name == "0":
-		return s.Lang.Text("usage.no-user")
+		return p.Text("usage.no-user")
 	case group == orchestrator.UsageByDay:
 		if day, err := time.ParseInLocation(time.DateOnly, name, time.Local); err == nil {
 			return day.Format("Mon 2 Jan")
 		}
 	case group == orchestrator.UsageByConversation:
-		return s.Lang.Text("usage.chat", name)
+		return p.Text("usage.chat", name)
 	case group == orchestrator.UsageByPerson:
-		return s.Lang.Text("usage.user", name)
+		return p.Text("usage.user", name)
 	}
 	return render.ShortenPlain(render.OneLine(name), 60)
 }
 
-func (s *Screen) periodName(p period) string {
+func (s *Screen) periodName(say lang.Printer, p period) string {
 	switch p {
 	case today:
-		return s.Lang.Text("usage.today")
+		return say.Text("usage.today")
 	case month:
-		return s.Lang.Text("usage.month")
+		return say.Text("usage.month")
 	case year:
-		return s.Lang.Text("usage.year")
+		return say.Text("usage.year")
 	}
-	return s.Lang.Text("usage.week")
+	return say.Text("usage.week")
 }
 
-func (s *Screen) groupName(g orchestrator.UsageGroup) string {
+func (s *Screen) groupName(p lang.Printer, g orchestrator.UsageGroup) string {
 	switch g {
 	case orchestrator.UsageByAgent:
-		return s.Lang.Text("usage.by-agent")
+		return p.Text("usage.by-agent")
 	case orchestrator.UsageByModel:
-		return s.Lang.Text("usage.by-model")
+		return p.Text("usage.by-model")
 	case orchestrator.UsageByConversation:
-		return s.Lang.Text("usage.by-conversation")
+		return p.Text("usage.by-conversation")
 	case orchestrator.UsageByPerson:
-		return s.Lang.Text("usage.by-user")
+		return p.Text("usage.by-user")
 	}
-	return s.Lang.Text("usage.by-day")
+	return p.Text("usage.by-day")
 }
 
 // buttons choose the period and the group.
-func (s *Screen) buttons(p period, group orchestrator.UsageGroup) tgapi.Keyboard {
+func (s *Screen) buttons(say lang.Printer, p period, group orchestrator.UsageGroup) tgapi.Keyboard {
 	var periods []tgapi.Button
 	for _, one := range []period{today, week, month, year} {
-		periods = append(periods, button(render.Marked(s.periodName(one), one == p), string(one)+":"+string(group)))
+		periods = append(periods, button(render.Marked(s.periodName(say, one), one == p), string(one)+":"+string(group)))
 	}
 	keyboard := tgapi.Keyboard{periods, nil, nil}
 	for i, g := range orchestrator.UsageGroups() {
 		row := 1 + i/3
-		keyboard[row] = append(keyboard[row], button(render.Marked(s.groupName(g), g == group), string(p)+":"+string(g)))
+		keyboard[row] = append(keyboard[row], button(render.Marked(s.groupName(say, g), g == group), string(p)+":"+string(g)))
 	}
 	return keyboard
 }
@@ -243,6 +244,7 @@ func (s *Screen) Audit(ctx context.Context, by orchestrator.Press, _ string) (tg
 }
 
 func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
+	p := s.Lang.Of(by.Conversation.Chat)
 	all, err := s.Store.AuditSince(ctx, s.Now().Add(-auditBack), auditMost)
 	if err != nil {
 		return tgapi.Page{}, err
@@ -254,40 +256,40 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 		}
 	}
 	if len(here) == 0 {
-		return tgapi.Page{Text: s.Lang.Text("usage.audit-nothing")}, nil
+		return tgapi.Page{Text: p.Text("usage.audit-nothing")}, nil
 	}
 	pages := tgapi.Pages(len(here))
 	page = min(page, pages-1)
 	from, to := tgapi.PageBounds(page, len(here))
-	lines := []string{s.Lang.Text("usage.audit")}
+	lines := []string{p.Text("usage.audit")}
 	for _, e := range here[from:to] {
 		lines = append(lines, "", s.entry(e, by.Conversation))
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Pager(s.Lang, page, pages, func(page int) string {
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Pager(p, page, pages, func(page int) string {
 		return button("", fmt.Sprintf("%s:%d", auditPage, page)).Data
 	})}, nil
 }
 
 // entry is one thing that happened.
 func (s *Screen) entry(e orchestrator.AuditEntry, here orchestrator.ConversationID) string {
-	line := e.At.Local().Format("2 Jan 15:04") + " " + s.what(e.What)
+	p := s.Lang.Of(here.Chat)
+	line := e.At.Local().Format("2 Jan 15:04") + " " + s.what(p, e.What)
 	if e.By != 0 {
-		line += " " + s.Lang.Text("usage.audit-by", int64(e.By))
+		line += " " + p.Text("usage.audit-by", int64(e.By))
 	}
 	if e.Conversation != here {
-		line += " " + s.Lang.Text("usage.audit-in", string(e.Conversation.Key()))
+		line += " " + p.Text("usage.audit-in", string(e.Conversation.Key()))
 	}
 	if of := render.Cut(render.OneLine(strings.TrimSpace(e.Tool+" "+e.Title)), auditLine); of != "" {
 		line += "\n    " + of
 	}
 	if why := render.Cut(render.OneLine(strings.TrimSpace(e.Rule+" "+e.Reason)), auditLine); why != "" {
-		line += "\n    " + s.Lang.Text("usage.audit-why", why)
+		line += "\n    " + p.Text("usage.audit-why", why)
 	}
 	return line
 }
 
-func (s *Screen) what(k orchestrator.AuditKind) string {
-	p := s.Lang
+func (s *Screen) what(p lang.Printer, k orchestrator.AuditKind) string {
 	switch k {
 	case orchestrator.AuditAllowed:
 		return p.Text("usage.audit-allowed")

@@ -88,7 +88,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 	agent, waited := entry.provider.Agent(), false
 	lent, err := s.pool.acquire(ctx, entry, mode, req, nil, func(now shortage) {
 		waited = true
-		emit(cli.Status{Kind: cli.StatusWaiting, Detail: now.sentence(s.opts.Lang)})
+		emit(cli.Status{Kind: cli.StatusWaiting, Detail: now.sentence(req.Lang.Printer())})
 	})
 	if err != nil {
 		return attempt{result: cli.Cut(ctx, agent)}
@@ -136,7 +136,7 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 		}
 		return o
 	})
-	if o, ok := awaitPlace(ctx, entry.runEnv, emit, came); ok {
+	if o, ok := awaitPlace(ctx, entry.runEnv, req.Lang.Printer(), emit, came); ok {
 		return o.session, nil, o.err
 	}
 	late = make(chan struct{})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/lang"
 )
 
 // Defaults of Options.
@@ -54,8 +53,7 @@ type Options struct {
 	// Background stores that work in the background is open in a run or, where the Note is empty, that none is.
 	Background func(ctx context.Context, start cli.Start) error
 
-	Registry *Registry    // shared with the sweep; nil makes one
-	Lang     lang.Printer // of what turns wait for
+	Registry *Registry // shared with the sweep; nil makes one
 	Now      func() time.Time
 	Logger   *slog.Logger
 }

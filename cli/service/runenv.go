@@ -14,7 +14,6 @@ import (
 
 // runEnv is a place with what the service knows of it. This host is one as well.
 type runEnv struct {
-	lang      lang.Printer
 	sandbox   cli.Sandbox
 	launchers []cli.Launcher
 	homes     Homes
@@ -29,7 +28,7 @@ type runEnv struct {
 
 // newRunEnv ties providers to their place.
 func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes, providers []cli.Provider) (*runEnv, error) {
-	at := &runEnv{lang: s.opts.Lang, sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{}, look: make(chan struct{}, 1)}
+	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{}, look: make(chan struct{}, 1)}
 	for _, p := range providers {
 		agent := p.Agent()
 		if at.agents[agent] != nil {
@@ -138,7 +137,7 @@ func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Reques
 		})
 		came <- f
 	})
-	f, ok := awaitPlace(ctx, at, emit, came)
+	f, ok := awaitPlace(ctx, at, req.Lang.Printer(), emit, came)
 	if !ok {
 		return req, context.Cause(ctx)
 	}
@@ -182,17 +181,17 @@ func (at *runEnv) bring(ctx context.Context, files []string) error {
 const slowPlace = 1500 * time.Millisecond
 
 // preparing says what is waited for in a place that is not there yet.
-func (at *runEnv) preparing() string {
+func (at *runEnv) preparing(p lang.Printer) string {
 	for _, l := range at.launchers {
 		if doing, ok := l.(cli.Preparer); ok && doing.Doing() != "" {
-			return at.lang.Text("wait.sandbox-doing", at.sandbox.Name(), doing.Doing())
+			return p.Text("wait.sandbox-doing", at.sandbox.Name(), doing.Doing())
 		}
 	}
-	return at.lang.Text("wait.sandbox", at.sandbox.Name())
+	return p.Text("wait.sandbox", at.sandbox.Name())
 }
 
 // awaitPlace waits for something that a place may be long about. False says that ctx is done.
-func awaitPlace[T any](ctx context.Context, at *runEnv, emit func(cli.Event), came <-chan T) (v T, ok bool) {
+func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), came <-chan T) (v T, ok bool) {
 	var slow <-chan time.Time
 	if at.sandbox != "" && emit != nil {
 		tick := time.NewTicker(slowPlace)
@@ -211,7 +210,7 @@ func awaitPlace[T any](ctx context.Context, at *runEnv, emit func(cli.Event), ca
 		case <-ctx.Done():
 			return v, false
 		case <-slow:
-			if now := at.preparing(); now != told {
+			if now := at.preparing(p); now != told {
 				told = now
 				emit(cli.Status{Kind: cli.StatusWaiting, Detail: now})
 			}

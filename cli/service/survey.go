@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 )
 
 // surveyWait is how long a sandbox may take to say what was left in it, and to have that taken up.
@@ -115,7 +116,7 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 		a.runs, a.err = l.Left(ctx)
 		came <- a
 	})
-	a, ok := awaitPlace(ctx, at, nil, came)
+	a, ok := awaitPlace(ctx, at, lang.Printer{}, nil, came)
 	if !ok {
 		return nil, context.Cause(ctx)
 	}

@@ -24,6 +24,7 @@ import (
 	"ductor/internal/runner"
 	"ductor/internal/store"
 	"ductor/internal/trace"
+	"ductor/lang"
 	"ductor/mcp"
 	"ductor/orchestrator"
 	"ductor/orchestrator/changes"
@@ -72,8 +73,9 @@ type App struct {
 	ticks ticks
 }
 
-// beside are parts that a configuration can do without.
+// beside are parts beside the path of a message. A configuration can do without those that may be nil.
 type beside struct {
+	lang    *lang.Choices    // the languages of chats
 	tools   *mcp.Server      // nil: agents get none
 	tracer  *trace.Tracer    // nil: nothing is traced
 	changes *changes.Service // looks at files
@@ -115,10 +117,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	if a.envs, err = environment.Open(cfg, a.Log); err != nil {
 		return nil, err
 	}
-	if a.db, err = store.Open(ctx, filepath.Join(cfg.Storage.Dir, DatabaseFile), store.Options{}); err != nil {
-		return nil, err
-	}
-	if err = a.tryDisk(ctx); err != nil {
+	if err = a.openStore(ctx); err != nil {
 		return nil, err
 	}
 	a.timers = newTimers(a)
@@ -127,6 +126,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	served := botOptions(cfg, a.db, a.Log, a.Scrub, transport)
+	served.Lang = a.lang
 	served.Jobs, served.Files, served.Changes = a.jobs(), a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID})
@@ -155,6 +155,18 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	return a, nil
+}
+
+// openStore opens the database, and reads the languages of chats from it.
+func (a *App) openStore(ctx context.Context) (err error) {
+	if a.db, err = store.Open(ctx, filepath.Join(a.cfg.Storage.Dir, DatabaseFile), store.Options{}); err != nil {
+		return err
+	}
+	if err = a.tryDisk(ctx); err != nil {
+		return err
+	}
+	a.lang, err = lang.OpenChoices(ctx, a.db, int64(ownerOf(a.cfg)))
+	return err
 }
 
 // tryDisk refuses to start on a disk that reports errors: a restart every few seconds would repeat the same message

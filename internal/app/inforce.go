@@ -112,7 +112,7 @@ func (a *App) TellChanges(ctx context.Context) {
 	case err != nil:
 		a.Log.Warn("what was in force at the last start cannot be read, so that no user is notified of a change", "err", err)
 	default:
-		if err := a.notifyUsers(ctx, before, now.changes(lang.Printer{}, before)); err != nil {
+		if err := a.notifyUsers(ctx, before, now); err != nil {
 			a.Log.Warn("notify users of a changed configuration; it is tried again at the next start", "err", err)
 			return
 		}
@@ -122,7 +122,8 @@ func (a *App) TellChanges(ctx context.Context) {
 	}
 }
 
-func (a *App) notifyUsers(ctx context.Context, before inForce, lines []string) (err error) {
+func (a *App) notifyUsers(ctx context.Context, before, now inForce) (err error) {
+	lines := now.changes(lang.Printer{}, before)
 	if len(lines) == 0 {
 		return nil
 	}
@@ -131,9 +132,9 @@ func (a *App) notifyUsers(ctx context.Context, before inForce, lines []string) (
 	if before.Token != hashOf(a.cfg.Telegram.Token.Reveal()) {
 		a.Log.Warn("this is another bot than at the last start: it reaches only users who have written to it")
 	}
-	p := lang.Printer{}
-	text := p.Text("config.changed") + "\n\n- " + strings.Join(lines, "\n- ") + "\n\n" + p.Text("config.not-you", a.cfg.File)
 	for _, user := range before.Users {
+		p := a.lang.Of(user)
+		text := p.Text("config.changed") + "\n\n- " + strings.Join(now.changes(p, before), "\n- ") + "\n\n" + p.Text("config.not-you", a.cfg.File)
 		err = errors.Join(err, a.bot.Chat().Notice(ctx, orchestrator.ConversationID{Chat: user}, text))
 	}
 	return err

@@ -184,7 +184,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 			Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter, Jobs: a.jobs(),
 			Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now),
 		},
-		Now: time.Now, NewID: newID, Logger: a.Log,
+		Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
 	}
 	if cfg.Files.Marker {
 		o.Instruction = files.Instruction

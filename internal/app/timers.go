@@ -31,7 +31,7 @@ type timers struct {
 // newTimers makes the scheduler. It runs no job before start.
 func newTimers(a *App) *timers {
 	return &timers{scheduler: heartbeat.New(heartbeat.Options{
-		Store: a.db, Runner: orders{a}, Notifier: results{a}, Now: time.Now, NewID: newID, Logger: a.Log,
+		Store: a.db, Runner: orders{a}, Notifier: results{a}, Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
 	})}
 }
 

@@ -85,7 +85,7 @@ var imports = map[string][]string{
 	"heartbeat":             {"lang", "orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
 	"heartbeat/schedule":    {},
 	"heartbeat/webhook":     {"orchestrator", "cli"},
-	"internal/store":        {"orchestrator", "heartbeat", "heartbeat/webhook", "cli", "internal/store/sqlite"},
+	"internal/store":        {"orchestrator", "heartbeat", "heartbeat/webhook", "cli", "lang", "internal/store/sqlite"},
 	"internal/store/sqlite": {"orchestrator"}, // for the states of the disk
 	"internal/archtest":     {},
 	"internal/realagent":    {"internal/sim/modelapi"},

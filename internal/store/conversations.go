@@ -11,6 +11,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/store/sqlite"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -153,6 +154,23 @@ func (db *DB) SaveConsult(ctx context.Context, c orchestrator.Consult) error {
 		_, err := t.Exec(`INSERT OR REPLACE INTO consults (`+consultColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(c.ID), c.Conversation.Chat, c.Conversation.Topic, string(c.Model.Agent), string(c.Model.Model), string(c.Model.Effort),
 			string(c.Sandbox), c.Dir, c.Home, string(c.Own), c.Said, millis(c.Used))
+		return err
+	}))
+}
+
+// Languages lists what SaveLanguage stored.
+func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
+	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (c lang.Choice, err error) {
+		return c, row.Scan(&c.ID, &c.Chosen, &c.Heard)
+	}, `SELECT id, chosen, heard FROM languages`)
+	return all, wrap("list languages", err)
+}
+
+// SaveLanguage stores the language of a user or group in place of the one before.
+func (db *DB) SaveLanguage(ctx context.Context, c lang.Choice) error {
+	return wrap("save a language", db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT INTO languages (id, chosen, heard) VALUES (?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET chosen = excluded.chosen, heard = excluded.heard`, c.ID, string(c.Chosen), string(c.Heard))
 		return err
 	}))
 }

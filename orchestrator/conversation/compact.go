@@ -16,7 +16,7 @@ import (
 // agent that does not do that gets a new session, which is told the history in short.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
-	return e.enqueue(ctx, orchestrator.Turn{Prompt: p, Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCompact}, Title: e.opts.Lang.Text("turn.compact-title")}})
+	return e.enqueue(ctx, orchestrator.Turn{Prompt: p, Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCompact}, Title: e.opts.Lang.Of(p.Conversation.Chat).Text("turn.compact-title")}})
 }
 
 // isCompaction says whether a turn only shortened a context: nothing was said in it.
@@ -43,7 +43,7 @@ func (e *Engine) compacted(ctx, keep context.Context, a asking, t orchestrator.T
 	if r.Err != nil || r.Aborted || r.Detached || shortened == nil { // then the agent says why it did nothing
 		return r
 	}
-	p, before := e.opts.Lang, int64(shortened.PreTokens)
+	p, before := e.opts.Lang.Of(t.Prompt.Conversation.Chat), int64(shortened.PreTokens)
 	if before == 0 {
 		before = e.lastFill(keep, a.session.ID, t.AgentEnv()).Used
 	}
@@ -64,6 +64,7 @@ func (e *Engine) compacted(ctx, keep context.Context, a asking, t orchestrator.T
 
 // compactAfresh has the agent begin a new session with the next prompt, which is told the history in short.
 func (e *Engine) compactAfresh(ctx, keep context.Context, a asking, t orchestrator.Turn, req cli.Request, show func(cli.Event)) cli.Result {
+	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
 	turns, err := e.opts.Store.History(keep, a.session.ID, mostMissed)
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, fmt.Errorf("load history: %w", err))}
@@ -85,7 +86,7 @@ func (e *Engine) compactAfresh(ctx, keep context.Context, a asking, t orchestrat
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	e.opts.Gateway.Release(req.Conversation)
-	return cli.Result{Text: e.opts.Lang.Text("turn.compacted-afresh", told.Turns, e.opts.Lang.Tokens(int64(told.Tokens)))}
+	return cli.Result{Text: p.Text("turn.compacted-afresh", told.Turns, p.Tokens(int64(told.Tokens)))}
 }
 
 // filledLately is how many turns back is looked for what an agent said of its context.
@@ -172,7 +173,7 @@ func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64
 	if e.opts.Budgets == nil {
 		return 0, nil
 	}
-	return e.opts.Budgets.Left(ctx, spender(t))
+	return e.opts.Budgets.Left(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t))
 }
 
 // liftBudgets has an owner lift all budgets for today, and runs the prompt of a turn once more.
@@ -191,7 +192,7 @@ func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
 	if e.opts.Budgets == nil {
 		return
 	}
-	for _, text := range e.opts.Budgets.Warnings(ctx, spender(t)) {
+	for _, text := range e.opts.Budgets.Warnings(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t)) {
 		if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, text); err != nil {
 			e.log.Error("warn of a budget", "chat", t.Prompt.Conversation.Chat, "err", err)
 		}

@@ -73,7 +73,7 @@ type Options struct {
 	Approvers       func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
 	ApprovalTimeout time.Duration // what is not decided in time is denied; DefaultApprovalTimeout when 0
 
-	Lang lang.Printer // of failures and notices
+	Lang *lang.Choices // of failures and notices
 
 	Now func() time.Time
 	// After calls f once, after d; the function it returns stops that. time.AfterFunc when nil.

@@ -76,7 +76,7 @@ func (e *Engine) Beside(ctx context.Context, id orchestrator.ConversationID) (cl
 		err = e.checkDir(session.Dir)
 	}
 	return cli.Request{
-		ChatID: id.Chat, Sandbox: in, Session: string(session.ID), Dir: session.Dir, AddDirs: e.addDirs(id),
+		ChatID: id.Chat, Lang: e.opts.Lang.In(id.Chat), Sandbox: in, Session: string(session.ID), Dir: session.Dir, AddDirs: e.addDirs(id),
 		ToolLists: e.toolLists(conv, session.Dir),
 	}, err
 }

@@ -113,7 +113,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		}
 		t.State = orchestrator.TurnInterrupted
 		t.Outcome = orchestrator.Outcome{State: orchestrator.TurnInterrupted, Agent: t.Agent, Model: t.Model,
-			Failure: c.e.opts.Lang.Text(why), Recovery: orchestrator.Repeatable()}
+			Failure: c.e.opts.Lang.Of(c.id.Chat).Text(why), Recovery: orchestrator.Repeatable()}
 		t.Outcome.Announce = c.e.announcement(ctx, t, t.Outcome)
 		if err := c.e.opts.Store.FinishTurn(ctx, t.ID, c.e.now(), t.Outcome); err != nil {
 			c.e.log.Error("record interrupted turn", "turn", t.ID, "err", err)
@@ -129,7 +129,7 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 // dropOutcome says that an outcome is not shown, and no longer tries to.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
-	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, e.opts.Lang.Text("turn.not-shown")); err != nil {
+	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shown")); err != nil {
 		e.log.Error("say that an outcome is not shown", "turn", t.ID, "err", err)
 		return
 	}

@@ -180,10 +180,11 @@ const pauseStep = 5 * time.Second
 // pause waits before a retry, and shows for how long. False if the turn ends instead: it was aborted, which result then says,
 // or a user wants no more retries.
 func (e *Engine) pause(ctx context.Context, c *conversation, t orchestrator.Turn, result *cli.Result, card *witness, retry int) bool {
+	p := e.opts.Lang.Of(c.id.Chat)
 	wanted := c.running.Load().retries
 	end := e.now().Add(e.opts.RetryAfter << (retry - 1))
 	for left := end.Sub(e.now()); left > 0; left = end.Sub(e.now()) {
-		card.Show(cli.Status{Kind: cli.StatusPaused, Detail: e.opts.Lang.Text("turn.retry-in", e.opts.Lang.Span(left.Round(time.Second)), retry, e.opts.Retries)})
+		card.Show(cli.Status{Kind: cli.StatusPaused, Detail: p.Text("turn.retry-in", p.Span(left.Round(time.Second)), retry, e.opts.Retries)})
 		step := time.NewTimer(min(left, pauseStep))
 		select {
 		case <-step.C:
@@ -201,7 +202,7 @@ func (e *Engine) pause(ctx context.Context, c *conversation, t orchestrator.Turn
 
 // failed is the outcome of a turn with a failure, and what a user can do about it.
 func (e *Engine) failed(ctx context.Context, t orchestrator.Turn, f *cli.Failure, card *witness) orchestrator.Outcome {
-	p := e.opts.Lang
+	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
 	out := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(p), Recovery: e.recovery(ctx, t, f)}
 	if f.Kind == cli.BadOutput {
 		out.Recovery.Raw = f.Detail
@@ -264,7 +265,7 @@ const loginWait = 15 * time.Minute
 
 // logIn logs the agent of a turn in. The owner gets the code in the private chat, and how that ended.
 func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
-	agent, in, p := t.Outcome.Recovery.Who, t.Sandbox, e.opts.Lang
+	agent, in, p := t.Outcome.Recovery.Who, t.Sandbox, e.opts.Lang.Of(t.Prompt.Conversation.Chat)
 	if agent == "" || e.opts.Owner == 0 || !e.opts.Gateway.CanLogIn(in, agent) {
 		return orchestrator.ErrBadChoice
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/steps"
@@ -80,7 +81,7 @@ func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation
 func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who choice) (cli.Request, error) {
 	role, _ := e.role(e.roleOf(conv))
 	req := cli.Request{
-		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat,
+		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat, Lang: e.opts.Lang.In(conv.ID.Chat),
 		Model: who.model, Effort: who.effort, ExtraArgs: e.opts.Agents[t.Agent].Args,
 		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
 		Dir: s.Dir, AddDirs: e.addDirs(conv.ID),
@@ -129,16 +130,17 @@ func wording(p orchestrator.Prompt) (string, []cli.Image) {
 // handOff puts before a prompt what the agent missed of the session, and shows the user how much that is. What does not fit is
 // summarized where a model is configured for that; it is shortened if that fails.
 func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestrator.Session, t orchestrator.Turn, req *cli.Request, show func(cli.Event)) error {
+	p := e.opts.Lang.Of(c.id.Chat)
 	turns, err := e.missed(keep, c.last, s, t.AgentEnv())
 	if err != nil {
 		return err
 	}
 	if req.Resume == "" {
-		e.addContext(req, show)
+		e.addContext(p, req, show)
 	}
 	told := handoff.Write(turns, "", e.opts.HandoffTokens)
 	if told.LeftOut > 0 && e.opts.Summarizer != nil && told.Turns > 0 {
-		show(cli.Status{Kind: cli.StatusWaiting, Detail: e.opts.Lang.Text("turn.summarizing", len(turns))})
+		show(cli.Status{Kind: cli.StatusWaiting, Detail: p.Text("turn.summarizing", len(turns))})
 		summarized, err := e.opts.Summarizer.Write(ctx, *req, s.ID, turns, e.opts.HandoffTokens)
 		show(cli.Status{Kind: cli.StatusIdle})
 		if err != nil {
@@ -156,11 +158,11 @@ func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestra
 }
 
 // addContext puts before the first prompt of an agent in a session the files that its project names.
-func (e *Engine) addContext(req *cli.Request, show func(cli.Event)) {
+func (e *Engine) addContext(p lang.Printer, req *cli.Request, show func(cli.Event)) {
 	project := e.projectOf(req.Dir)
 	text, left := handoff.Context(project.Dir, project.Context)
 	for _, l := range left {
-		show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Text("turn.context-left-out", l.File, l.Err.Error())})
+		show(cli.Status{Kind: cli.StatusWarning, Detail: p.Text("turn.context-left-out", l.File, l.Err.Error())})
 	}
 	req.Prompt = text + req.Prompt
 }

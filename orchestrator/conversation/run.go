@@ -196,7 +196,7 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	}
 	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && req.Task == cli.TaskPrompt && ctx.Err() == nil {
 		// The agent refused before it read the prompt, so asking again asks once.
-		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Text("turn.session-lost")})
+		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Of(c.id.Chat).Text("turn.session-lost")})
 		result = e.askFresh(ctx, keep, c, t, req, show)
 	}
 	requests.Drain()
@@ -220,7 +220,7 @@ func (e *Engine) before(ctx, keep context.Context, c *conversation, a asking, t 
 	case req.Task == cli.TaskCommand: // nothing may come before it
 	case req.Task == cli.TaskCompact:
 		if req.Resume == "" {
-			r.Text = e.opts.Lang.Text("turn.nothing-to-compact")
+			r.Text = e.opts.Lang.Of(c.id.Chat).Text("turn.nothing-to-compact")
 		}
 	default:
 		r.Err = cli.AsFailure(t.Agent, e.handOff(ctx, keep, c, a.session, t, req, show))
@@ -280,6 +280,7 @@ func (k *agentSessionKeeper) wait() error {
 
 // outcome says how the turn ended for the person who asked.
 func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result, card *witness) orchestrator.Outcome {
+	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
 	out := orchestrator.Outcome{
 		State: orchestrator.TurnDone, Text: r.Text, Agent: t.Agent, Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD,
 		Duration: max(e.now().Sub(t.Queued), 0), Denials: r.Denials, Fallback: r.Fallback,
@@ -287,9 +288,9 @@ func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result,
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), orchestrator.ErrShutdown):
-		out.State, out.Failure, out.Recovery = orchestrator.TurnInterrupted, e.opts.Lang.Text("turn.interrupted"), orchestrator.Repeatable()
+		out.State, out.Failure, out.Recovery = orchestrator.TurnInterrupted, p.Text("turn.interrupted"), orchestrator.Repeatable()
 	case r.Err != nil && errors.Is(context.Cause(ctx), errBypassOver):
-		out.State, out.Failure, out.Recovery = orchestrator.TurnFailed, e.opts.Lang.Text("turn.bypass-stopped"), orchestrator.Repeatable()
+		out.State, out.Failure, out.Recovery = orchestrator.TurnFailed, p.Text("turn.bypass-stopped"), orchestrator.Repeatable()
 	case r.Aborted:
 		out.State = orchestrator.TurnAborted
 	case r.Err != nil:

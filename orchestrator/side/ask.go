@@ -74,7 +74,7 @@ func (a Client) run(ctx context.Context, at cli.Request, q Question, tell func(c
 		who.Person = orchestrator.PersonID(at.ChatID)
 	}
 	if a.Budgets != nil {
-		left, err := a.Budgets.Left(ctx, who)
+		left, err := a.Budgets.Left(ctx, at.Lang.Printer(), who)
 		if err != nil {
 			return cli.Result{}, err
 		}

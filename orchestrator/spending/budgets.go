@@ -22,7 +22,6 @@ type Options struct {
 	All       Limits
 	User, Job Limits                  // of each user, and of each job
 	Owners    []orchestrator.PersonID // who may lift budgets
-	Lang      lang.Printer
 	Now       func() time.Time
 	Logger    *slog.Logger
 }
@@ -90,7 +89,7 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 func (b *Budgets) today() string { return b.opts.Now().Local().Format(time.DateOnly) }
 
 // Left is what a turn may cost; 0 where nothing limits it. The error is a *cli.Failure of the kind cli.OverBudget if it may not run.
-func (b *Budgets) Left(ctx context.Context, who Spender) (left float64, err error) {
+func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left float64, err error) {
 	accounts := b.accounts(who)
 	if len(accounts) == 0 {
 		return 0, nil
@@ -105,7 +104,7 @@ func (b *Budgets) Left(ctx context.Context, who Spender) (left float64, err erro
 			return 0, err
 		}
 		if spent >= a.limit {
-			return 0, cli.Failf(cli.OverBudget, "", "%s", b.describe(a, spent))
+			return 0, cli.Failf(cli.OverBudget, "", "%s", describe(p, a, spent))
 		}
 		if rest := a.limit - spent; left == 0 || rest < left {
 			left = rest
@@ -115,8 +114,7 @@ func (b *Budgets) Left(ctx context.Context, who Spender) (left float64, err erro
 }
 
 // describe says what a budget is of, and how much of it is spent.
-func (b *Budgets) describe(a account, spent float64) string {
-	p := b.opts.Lang
+func describe(p lang.Printer, a account, spent float64) string {
 	cost, limit := p.Cost(spent), p.Cost(a.limit)
 	switch {
 	case a.of.Person != 0 && a.daily():
@@ -134,9 +132,9 @@ func (b *Budgets) describe(a account, spent float64) string {
 }
 
 // Warnings gives a sentence on each budget that is nearly spent, once in a period.
-func (b *Budgets) Warnings(ctx context.Context, who Spender) (list []string) {
+func (b *Budgets) Warnings(ctx context.Context, p lang.Printer, who Spender) (list []string) {
 	for _, a := range b.accounts(who) {
-		text, err := b.warning(ctx, a)
+		text, err := b.warning(ctx, p, a)
 		if err != nil {
 			b.opts.Logger.Error("look how much of a budget is spent", "scope", string(a.scope()), "err", err)
 		}
@@ -147,7 +145,7 @@ func (b *Budgets) Warnings(ctx context.Context, who Spender) (list []string) {
 	return list
 }
 
-func (b *Budgets) warning(ctx context.Context, a account) (string, error) {
+func (b *Budgets) warning(ctx context.Context, p lang.Printer, a account) (string, error) {
 	spent, err := b.opts.Store.CostSince(ctx, a.since, a.of.Person, a.of.Job)
 	if err != nil || spent*100 < a.limit*warnAt {
 		return "", err
@@ -156,7 +154,7 @@ func (b *Budgets) warning(ctx context.Context, a account) (string, error) {
 	if err != nil || !first {
 		return "", err
 	}
-	return b.opts.Lang.Text("usage.warning", b.describe(a, spent)), nil
+	return p.Text("usage.warning", describe(p, a, spent)), nil
 }
 
 // Lift lifts all budgets until midnight; orchestrator.ErrNotOwner.

@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/store"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/spending"
 )
@@ -43,7 +44,7 @@ func (a *account) spend(id string, who spending.Spender, usd float64) {
 // refused is why a turn is refused; empty if it may run.
 func (a *account) refused(who spending.Spender) string {
 	a.t.Helper()
-	_, err := a.Left(a.t.Context(), who)
+	_, err := a.Left(a.t.Context(), lang.Printer{}, who)
 	var f *cli.Failure
 	switch {
 	case err == nil:
@@ -59,17 +60,17 @@ func TestABudgetWarnsOnceAndRefusesAtItsEnd(t *testing.T) {
 	who := spending.Spender{Person: user}
 	a.spend("1", who, 7.99)
 	a.spend("1", who, 7.99) // of the same turn, after a crash
-	if w := a.Warnings(t.Context(), who); len(w) != 0 {
+	if w := a.Warnings(t.Context(), lang.Printer{}, who); len(w) != 0 {
 		t.Errorf("below 80%% it warns %q", w)
 	}
-	if left, err := a.Left(t.Context(), who); err != nil || left < 2 || left > 2.02 {
+	if left, err := a.Left(t.Context(), lang.Printer{}, who); err != nil || left < 2 || left > 2.02 {
 		t.Errorf("%v is left, %v", left, err)
 	}
 	a.spend("2", who, 1)
-	if w := a.Warnings(t.Context(), who); len(w) != 1 || w[0] != "💸 Budget: $8.99 of $10.00 for today is spent." {
+	if w := a.Warnings(t.Context(), lang.Printer{}, who); len(w) != 1 || w[0] != "💸 Budget: $8.99 of $10.00 for today is spent." {
 		t.Errorf("at 90%% it warns %q", w)
 	}
-	if w := a.Warnings(t.Context(), who); len(w) != 0 {
+	if w := a.Warnings(t.Context(), lang.Printer{}, who); len(w) != 0 {
 		t.Errorf("it warns again: %q", w)
 	}
 	a.spend("3", who, 2)
