@@ -28,7 +28,9 @@ const (
 	UnknownModel   FailureKind = "unknown-model"
 	OverBudget     FailureKind = "budget"      // a budget is spent; Reason says which
 	LimitOfTurn    FailureKind = "turn-limit"  // max turns or budget reached
-	Refused        FailureKind = "refused"     // the request itself is refused: by the model, or as invalid
+	Refused        FailureKind = "refused"     // the request itself is refused: as invalid, or by the agent
+	AnswerCut      FailureKind = "cut"         // the answer is longer than the model may write; what there is of it is kept
+	ModelRefused   FailureKind = "no-answer"   // the model, or a filter behind it, refused to answer
 	NoSandbox      FailureKind = "sandbox"     // the sandbox cannot be had or was lost; Reason says what helps
 	NoDirectory    FailureKind = "directory"   // the working directory is gone, or leads outside of the roots
 	FailsOften     FailureKind = "fails-often" // Code turns in a row, Cause is the last; it is left alone until ResetAt
@@ -152,6 +154,10 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 		return p.Text("failure.turn-limit", agent)
 	case Refused:
 		return p.Text("failure.refused", agent)
+	case AnswerCut:
+		return p.Text("failure.cut")
+	case ModelRefused:
+		return p.Text("failure.model-refused")
 	case NoDirectory:
 		return p.Text("failure.no-directory")
 	case OverBudget:

@@ -37,6 +37,8 @@ func TestFailureSentences(t *testing.T) {
 		{Failure{Kind: UnknownModel}, "Claude does not know this model. Choose another with /model."},
 		{Failure{Kind: LimitOfTurn}, "Claude stopped at the limit set for one turn."},
 		{Failure{Kind: Refused}, "Claude refused this request."},
+		{Failure{Kind: AnswerCut}, "The answer was cut at the model's limit."},
+		{Failure{Kind: ModelRefused, Reason: "a filter."}, "The model refused: a filter."},
 		{Failure{Kind: UnknownFailure}, "Claude failed."},
 	} {
 		tc.f.Agent = "claude"

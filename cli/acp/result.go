@@ -41,16 +41,16 @@ func (t *liveTurn) replied() cli.Result {
 		if text, ok := t.reporter.failed(r.Usage); ok {
 			r.Err = o.meaning(errorCode(text), text)
 		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && t.out.Answer() == "" {
-			r.Err = cli.Failf(cli.Refused, o.Agent, "its model gave no answer")
+			r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "its model gave no answer, and it does not say whether a limit or a filter stopped it")
 		}
 	case "cancelled":
 		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it cancelled the turn, and no user asked for that")
 	case "max_tokens":
-		r.Err = cli.Failf(cli.LimitOfTurn, o.Agent, "the answer became too long")
+		r.Err = &cli.Failure{Kind: cli.AnswerCut, Agent: o.Agent}
 	case "max_turn_requests":
 		r.Err = cli.Failf(cli.LimitOfTurn, o.Agent, "it asked its model too many times")
 	case "refusal":
-		r.Err = cli.Failf(cli.Refused, o.Agent, "the model refuses to go on")
+		r.Err = &cli.Failure{Kind: cli.ModelRefused, Agent: o.Agent}
 	default:
 		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it stopped: %s", cli.ShortLine(p.StopReason))
 	}

@@ -60,9 +60,9 @@ func TestAPeerThatBreaksTheRules(t *testing.T) {
 func TestHowATurnEnds(t *testing.T) {
 	for answer, want := range map[string]cli.FailureKind{
 		`"result":{"stopReason":"end_turn"}`:                          "",
-		`"result":{"stopReason":"max_tokens"}`:                        cli.LimitOfTurn,
+		`"result":{"stopReason":"max_tokens"}`:                        cli.AnswerCut,
 		`"result":{"stopReason":"max_turn_requests"}`:                 cli.LimitOfTurn,
-		`"result":{"stopReason":"refusal"}`:                           cli.Refused,
+		`"result":{"stopReason":"refusal"}`:                           cli.ModelRefused,
 		`"result":{"stopReason":"cancelled"}`:                         cli.UnknownFailure,
 		`"result":{"stopReason":"bored"}`:                             cli.UnknownFailure,
 		`"result":{}`:                                                 cli.BadOutput,

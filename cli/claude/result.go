@@ -124,7 +124,7 @@ func failureKind(r resultFields, subtype string, t trouble) cli.FailureKind {
 	case unknownSession(strings.Join(r.Errors, "\n")):
 		return cli.ResumeFailed
 	case r.StopReason == "refusal":
-		return cli.Refused
+		return cli.ModelRefused
 	case cli.SaysContextFull(r.Result):
 		return cli.ContextFull
 	}
@@ -143,7 +143,7 @@ func byAPIError(kind string) cli.FailureKind {
 	return map[string]cli.FailureKind{
 		"authentication_failed": cli.NotLoggedIn, "oauth_org_not_allowed": cli.NotLoggedIn,
 		"rate_limit": cli.LimitReached, "billing_error": cli.LimitReached, "overloaded": cli.Overloaded,
-		"model_not_found": cli.UnknownModel, "invalid_request": cli.Refused, "max_output_tokens": cli.LimitOfTurn,
+		"model_not_found": cli.UnknownModel, "invalid_request": cli.Refused, "max_output_tokens": cli.AnswerCut,
 	}[kind]
 }
 
@@ -171,7 +171,7 @@ func byText(text string, t trouble) cli.FailureKind {
 
 // forTerminal is advice for a user at a terminal.
 var forTerminal = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(` (?:Please r|R)un (?:--model|/model|/login)\b[^.]*\.`)
+	return regexp.MustCompile(` (?:(?:Please r|R)un (?:--model|/model|/login)\b|To configure this behavior,)[^.]*\.`)
 })
 
 // failureReason is Claude's own sentence.

@@ -45,9 +45,9 @@ func kindOf(message string) cli.FailureKind {
 func stopOf(message string) cli.FailureKind {
 	switch {
 	case strings.Contains(message, "reason: content_filter"):
-		return cli.Refused
+		return cli.ModelRefused
 	case strings.Contains(message, "reason: max_output_tokens"):
-		return cli.LimitOfTurn
+		return cli.AnswerCut
 	}
 	return ""
 }
@@ -76,10 +76,10 @@ func reasonOf(message string) string {
 	message = waiting.ReplaceAllString(message, "")
 	message = request.ReplaceAllString(address.ReplaceAllString(message, ""), "")
 	switch stopOf(message) {
-	case cli.Refused:
+	case cli.ModelRefused:
 		return "a content filter stopped the answer"
-	case cli.LimitOfTurn:
-		return "the answer became too long"
+	case cli.AnswerCut: // there is no more to say
+		return ""
 	}
 	return cli.ShortLine(broken.ReplaceAllString(retried.ReplaceAllString(message, ""), "the connection broke"))
 }

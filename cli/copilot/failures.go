@@ -12,6 +12,17 @@ func errorFailure(f fields) *cli.Failure {
 	return &cli.Failure{Kind: errorKind(f), Agent: Agent, Reason: reasonOf(f.Message)}
 }
 
+// stopped says what kept the model from ending its answer itself, by the reason that Copilot gives; nil for nothing.
+func stopped(reason string) *cli.Failure {
+	switch reason {
+	case "length":
+		return &cli.Failure{Kind: cli.AnswerCut, Agent: Agent}
+	case "content_filter":
+		return &cli.Failure{Kind: cli.ModelRefused, Agent: Agent}
+	}
+	return nil
+}
+
 func errorKind(f fields) cli.FailureKind {
 	switch f.ErrorType {
 	case "authentication", "authorization":

@@ -28,6 +28,7 @@ type parser struct {
 	phase   phase
 	known   cli.Result                 // its failure, usage and denials, as far as they are known
 	message string                     // the id of the one that is written
+	finish  string                     // why the model ended what it said last
 	thought bool                       // reasoning was streamed since the model was asked
 	waiting bool                       // a status is shown that is over with the next word
 	tools   map[string]cli.ToolStarted // by call, for what their ends do not tell
@@ -73,6 +74,7 @@ var eventTypes = map[string]eventType{
 	"user.message":              {take: (*parser).begin, always: true},
 	"assistant.turn_start":      {take: func(p *parser, _ fields) { p.thought = false }},
 	"assistant.turn_retry":      {take: (*parser).retry},
+	"model.call_failure":        {take: (*parser).broke},
 	"assistant.message_start":   {take: func(p *parser, f fields) { p.message = f.MessageID }},
 	"assistant.message_delta":   {take: (*parser).delta},
 	"assistant.message":         {take: (*parser).whole},
@@ -112,6 +114,9 @@ func (p *parser) event(e event) error {
 	}
 	f, err := e.fields()
 	if err == nil {
+		if e.AgentID == "" && f.Finish != "" {
+			p.finish = f.Finish
+		}
 		t.take(p, f)
 	}
 	return err
@@ -141,10 +146,27 @@ func (p *parser) retry(f fields) {
 	p.status(cli.StatusRetrying, retryText(f.Reason))
 }
 
+// broke takes a request to the model that failed. What may help is tried again after a pause, which retry tells of only when
+// it is over.
+func (p *parser) broke(f fields) {
+	reason := ""
+	switch {
+	case f.Failed == "transport":
+		reason = "streaming_error"
+	case f.StatusCode == 429:
+		reason = "rate_limit"
+	case f.StatusCode > 0 && f.StatusCode < 500:
+		return
+	}
+	p.out.GiveUp(p.message)
+	p.status(cli.StatusRetrying, retryText(reason))
+}
+
 func (p *parser) delta(f fields) {
-	p.resume()
 	p.message = f.MessageID
-	p.out.Text(f.MessageID, f.Delta)
+	if p.out.Text(f.MessageID, f.Delta) {
+		p.resume()
+	}
 }
 
 func (p *parser) thinking(f fields) {
@@ -286,6 +308,9 @@ func (p *parser) result(e event) {
 func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	r := p.known
 	completed := p.phase == ended && r.Err == nil && end != turn.EndDetached
+	if completed {
+		r.Err = stopped(p.finish)
+	}
 	if completed || r.Err != nil && (end == turn.EndTurn || end == turn.EndExit) {
 		return r
 	}

@@ -40,7 +40,9 @@ type fields struct {
 	ErrorType  string `json:"errorType"`
 	Message    string `json:"message"`
 	StatusCode int    `json:"statusCode"`
+	Failed     string `json:"failureKind"`
 	Reason     string `json:"reason"`
+	Finish     string `json:"finishReason"` // why the model ended an answer
 
 	InputTokens      int64 `json:"inputTokens"`
 	OutputTokens     int64 `json:"outputTokens"`

@@ -1,8 +1,11 @@
 package gemini
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -166,5 +169,53 @@ func TestRealGeminiAsAConfiguredAgentCreatesAFile(t *testing.T) {
 	r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)
 	if got, err := os.ReadFile(filepath.Join(c.Work, "new.txt")); r.Err != nil || err != nil || string(got) != "one\n" {
 		t.Errorf("%q, %v, %+v", got, err, r)
+	}
+}
+
+// Gemini says the same of an answer that its model ended, of one that was cut, and of one that was refused in its midst: ductor
+// has nothing to show. When this fails, Gemini says it, and package acp is to.
+func TestRealGeminiDoesNotSayWhyAnAnswerEnded(t *testing.T) {
+	_, c, _ := real(t, nil)
+	cmd := exec.CommandContext(t.Context(), c.Path, "--acp", "-m", realModel)
+	cmd.Dir, cmd.Env = c.Work, append(c.Environ(), "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	lines := bufio.NewReader(out)
+	// call gives all that Gemini says up to the answer.
+	call := func(method, params string) (said string) {
+		t.Helper()
+		if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`+"\n", method, params); err != nil {
+			t.Fatal(err)
+		}
+		for !strings.Contains(said, `"id":1`) {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(line, "available_commands_update") {
+				said += line
+			}
+		}
+		return said
+	}
+	call("initialize", `{"protocolVersion":1,"clientCapabilities":{}}`)
+	_, id, _ := strings.Cut(call("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, c.Work)), `"sessionId":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	ends := map[string]string{}
+	for _, reason := range []string{"", "[[end max-tokens]]", "[[end refusal]]"} {
+		ends[reason] = call("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, id, `[[start]][[text "so"]]`+reason))
+		if ends[reason] != ends[""] || !strings.Contains(ends[""], `"end_turn"`) {
+			t.Errorf("after %q it says\n%s\nand else\n%s", reason, ends[reason], ends[""])
+		}
 	}
 }

@@ -60,15 +60,16 @@ func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 func (e *Emitter) Named() bool { return e.named }
 
 // Text appends delta to the block called key, opening it at the end of the answer if it is new.
-// Deltas for a block that is no longer the last are taken as a new block.
-func (e *Emitter) Text(key, delta string) {
+// Deltas for a block that is no longer the last are taken as a new block. It says whether that is news, and not words that
+// were given up and are said again.
+func (e *Emitter) Text(key, delta string) (news bool) {
 	if e.done || delta == "" {
-		return
+		return false
 	}
 	if n := len(e.blocks); n == 0 || e.blocks[n-1].key != key {
 		e.open(key)
 	}
-	e.add(delta)
+	return e.add(delta)
 }
 
 // FullText sets the whole text of the block called key, which overwrites its deltas. What differs from them is
@@ -234,7 +235,8 @@ const MaxAnswer = 10 << 20
 
 const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
 
-func (e *Emitter) add(s string) {
+// add says whether anything was passed on.
+func (e *Emitter) add(s string) bool {
 	if e.again >= 0 {
 		same := commonPrefix(e.text.String()[e.again:], s)
 		e.again += same
@@ -247,13 +249,14 @@ func (e *Emitter) add(s string) {
 	}
 	room := MaxAnswer - e.text.Len()
 	if s == "" || room < 0 {
-		return
+		return false
 	}
 	if len(s) > room {
 		s = strings.ToValidUTF8(s[:room], "") + answerCut
 	}
 	e.text.WriteString(s)
 	e.emit(cli.TextDelta{Text: s})
+	return true
 }
 
 // retract takes n bytes off the end of the answer, and with them all that was given up.

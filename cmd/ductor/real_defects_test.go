@@ -20,7 +20,7 @@ func TestRealAgentsInTrouble(t *testing.T) {
 			for _, m := range town.chat.History() {
 				for _, v := range m.Versions {
 					for _, never := range []string{
-						"doesn't want to", "the turn ended before", "Run --model", "exceeded retry limit", "did not allow this", "[1m]", "request id", "said no", "auto ·",
+						"doesn't want to", "the turn ended before", "Run --model", "exceeded retry limit", "did not allow this", "[1m]", "request id", "said no", "auto ·", "not allow tool", "[Operation Cancelled",
 					} {
 						if m.From.Bot && strings.Contains(v.Text, never) {
 							t.Errorf("the chat showed %q: %q", never, v.Text)
@@ -73,12 +73,14 @@ func (in *troubled) breaks(times int) {
 	}
 }
 
-// denies has a user deny a tool, and then abort while another waits for permission.
-func (in *troubled) denies() {
+// denies has a user deny a tool, which the card shows in its words, and then abort while another waits for permission.
+func (in *troubled) denies(shown string) {
 	in.t.Helper()
-	in.say(`[[start]][[tool cmd="touch a.txt"]][[text "after the denial"]]`)
+	in.say(`[[start]][[text "It is about to."]][[tool cmd="touch a.txt"]][[text "after the denial"]]`)
 	in.press("⛔ Deny")
-	in.next("touch a.txt · denied", "after the denial")
+	if m := in.next("It is about to.", shown, "after the denial"); strings.Contains(m.Text, "to.after") {
+		in.t.Errorf("paragraphs stick together: %q", m.Text)
+	}
 	in.say(`[[start]][[tool cmd="touch b.txt"]]`)
 	in.awaitButton("⛔ Deny")
 	in.say("/abort")
@@ -89,17 +91,17 @@ func (in *troubled) denies() {
 
 func claudeInTrouble(in *troubled) {
 	in.breaks(1) // after the second time Claude asks for the answer in one piece
-	in.denies()
+	in.denies("touch a.txt · denied")
 	in.ends(`[[error 404]]`, "does not know this model", "It may not exist")
-	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "refused this request")
+	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: ")
 }
 
 func codexInTrouble(in *troubled) {
 	in.breaks(2)
-	in.denies()
+	in.denies("touch a.txt · denied")
 	in.ends(`[[error 429]]`, "429 Too Many Requests")
-	in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "An answer that is cut.", "the answer became too long")
-	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "a content filter stopped the answer")
+	in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "An answer that is cut.", "The answer was cut at the model's limit.")
+	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: a content filter stopped the answer")
 	in.say(`[[start]][[text "It begins."]][[hang]]`)
 	in.await("It begins.")
 	for _, run := range in.runs() {
@@ -112,7 +114,30 @@ func codexInTrouble(in *troubled) {
 
 func copilotInTrouble(in *troubled) {
 	in.breaks(2)
-	in.denies()
+	in.gone()
+	in.denies("touch a.txt · denied")
+	// Copilot has the model go on with an answer that was cut, and gives up after a while.
+	if m := in.ends(`[[text "An answer that is cut."]][[end max-tokens]]`, "The answer was cut at the model's limit."); !strings.Contains(m.Text, "An answer that is cut.") {
+		in.t.Errorf("the answer is %q", m.Text)
+	}
+	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused.")
+}
+
+// gone has every stream of the model break: the words stay, and so does the line that says what the agent does about it.
+func (in *troubled) gone() {
+	in.t.Helper()
+	m := in.ends(half+`[[drop]]`, "This is the first half of an answer.", "cannot reach its model over the network")
+	began := false
+	for i, v := range m.Versions {
+		retries := strings.Contains(v.Text, "asking the model's API again")
+		if began && !retries && i < len(m.Versions)-1 {
+			in.t.Errorf("the card flickers: %q", v.Text)
+		}
+		began = began || retries
+	}
+	if !began {
+		in.t.Error("the card does not say that the model is asked again")
+	}
 }
 
 func geminiInTrouble(in *troubled) {
@@ -120,9 +145,6 @@ func geminiInTrouble(in *troubled) {
 	in.ends(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
 	in.ends(`[[end refusal]]`, "its model gave no answer")
 	// The agent forgets that a tool waited when its process ended, and its model takes such a session no more.
-	in.say(`[[start]][[tool cmd="touch b.txt"]]`)
-	in.awaitButton("⛔ Deny")
-	in.say("/abort")
-	in.next("Aborted")
+	in.denies("touch a.txt was denied")
 	in.ends(`[[text "The session goes on."]]`, "The session goes on.")
 }

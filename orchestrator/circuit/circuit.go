@@ -101,7 +101,7 @@ func judge(f *cli.Failure) verdict {
 			return saysNothing
 		}
 		return limited
-	case cli.Refused, cli.DeniedTools, cli.LimitOfTurn, cli.ContextFull, cli.UnknownModel:
+	case cli.Refused, cli.AnswerCut, cli.ModelRefused, cli.DeniedTools, cli.LimitOfTurn, cli.ContextFull, cli.UnknownModel:
 		return works
 	}
 	return saysNothing

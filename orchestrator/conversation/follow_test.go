@@ -45,7 +45,7 @@ func TestWhatFollowsAFailureWithoutAsking(t *testing.T) {
 	for kind, asked := range map[cli.FailureKind]int{
 		cli.Crashed: 2, cli.TimedOut: 2, cli.Overloaded: 3,
 		cli.LimitReached: 1, cli.NotInstalled: 1, cli.NotLoggedIn: 1, cli.BadOutput: 1, cli.NetworkDown: 1, cli.UnknownModel: 1,
-		cli.ContextFull: 1, cli.Refused: 1, cli.DeniedTools: 1, cli.LimitOfTurn: 1, cli.ResumeFailed: 1, cli.UnknownFailure: 1,
+		cli.ContextFull: 1, cli.Refused: 1, cli.AnswerCut: 1, cli.ModelRefused: 1, cli.DeniedTools: 1, cli.LimitOfTurn: 1, cli.ResumeFailed: 1, cli.UnknownFailure: 1,
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			h := openFailing(t, kind, nil, nil)
