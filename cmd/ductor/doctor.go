@@ -57,6 +57,7 @@ func examine(ctx context.Context, from *source, out io.Writer) error {
 	for _, w := range cfg.Warnings {
 		d.warn("configuration", w)
 	}
+	d.keys(cfg)
 	d.telegram(ctx, cfg)
 	d.groups(cfg)
 	d.storage(ctx, cfg)
@@ -114,6 +115,18 @@ func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
 	// The configuration warns of an empty allowlist.
 	if users, groups := len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups); users+groups > 0 {
 		d.ok("allowlist", fmt.Sprintf("%d users, %d groups", users, groups))
+	}
+}
+
+// keys names the keys of agents, without their values, and warns of those that no agent gets.
+func (d *doctor) keys(cfg config.Config) {
+	for _, k := range cfg.Keys {
+		what := "key " + k.Agent + "." + k.Name
+		if !cfg.Agents.Enabled(k.Agent) {
+			d.warn(what, fmt.Sprintf("no agent %s is enabled, so none gets it; run: ductor secret rm %s.%s", k.Agent, k.Agent, k.Name))
+			continue
+		}
+		d.ok(what, "from "+string(k.From))
 	}
 }
 

@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ductor/cmd/ductor/sub"
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/keys"
 	"ductor/internal/sim/agent"
 	"ductor/orchestrator"
 )
@@ -48,6 +50,7 @@ func command(env config.Environment) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), mcpCommand(), sendCommand())
+	root.AddCommand(sub.Secret(env, func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }))
 	return root
 }
 
@@ -66,7 +69,20 @@ func sourceOf(cmd *cobra.Command, env config.Environment) *source {
 	return s
 }
 
+// load reads the configuration and the keys of agents.
 func (s *source) load() (config.Config, error) {
+	cfg, err := s.read()
+	if err != nil {
+		return cfg, err
+	}
+	if cfg.Keys, err = keys.Read(cfg.Storage.Dir, s.env.Getenv(keys.CredentialsVariable)); err != nil {
+		return cfg, app.OfKind(app.ErrConfig, err)
+	}
+	return cfg, nil
+}
+
+// read reads the configuration alone.
+func (s *source) read() (config.Config, error) {
 	if s.path == "" && s.err != nil {
 		return config.Config{}, app.OfKind(app.ErrConfig, s.err)
 	}

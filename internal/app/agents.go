@@ -124,25 +124,25 @@ func (a agents) providers(g runEnv) []cli.Provider {
 	var out []cli.Provider
 	if agents.Claude.Enabled {
 		out = append(out, claude.New(claude.Options{
-			ProviderOptions: a.dialect(g, agents.Claude.Path, agents.Claude.Env),
+			ProviderOptions: a.dialect(g, "claude", agents.Claude.Path, agents.Claude.Env),
 			ReadFile:        g.readFile, PromptDir: g.prompts, OwnerHome: g.owner, Background: a.background,
 		}))
 	}
 	if agents.Codex.Enabled {
 		out = append(out, codex.New(codex.Options{
-			ProviderOptions: a.dialect(g, agents.Codex.Path, agents.Codex.Env),
+			ProviderOptions: a.dialect(g, codex.Agent, agents.Codex.Path, agents.Codex.Env),
 			ReadFile:        g.readFile, Sandbox: g.codexSandbox(agents.Codex.Sandbox),
 		}))
 	}
 	if agents.Gemini.Enabled {
 		out = append(out, gemini.New(gemini.Options{
-			ProviderOptions: a.dialect(g, agents.Gemini.Path, agents.Gemini.Env),
+			ProviderOptions: a.dialect(g, gemini.Agent, agents.Gemini.Path, agents.Gemini.Env),
 			ReadFile:        g.readFile, StateDir: g.gemini,
 		}))
 	}
 	if agents.Copilot.Enabled {
 		out = append(out, copilot.New(copilot.Options{
-			ProviderOptions: a.dialect(g, agents.Copilot.Path, agents.Copilot.Env),
+			ProviderOptions: a.dialect(g, copilot.Agent, agents.Copilot.Path, agents.Copilot.Env),
 			ReadFile:        g.readFile, OwnerHome: g.owner,
 		}))
 	}
@@ -154,11 +154,18 @@ func (a agents) providers(g runEnv) []cli.Provider {
 	return out
 }
 
-// dialect gives the options of the agent at path, which gets the variables that env names, too.
-func (a agents) dialect(g runEnv, path string, env []string) cli.ProviderOptions {
+// dialect gives the options of an agent whose program is at path. It gets the variables that env names, too, and its keys.
+func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli.ProviderOptions {
 	agents := a.cfg.Agents
+	var keys []string
+	for _, k := range a.cfg.Keys {
+		if k.Agent == string(name) {
+			keys, env = append(keys, k.Name+"="+k.Value.Reveal()), append(slices.Clone(env), k.Name)
+		}
+	}
 	return cli.ProviderOptions{
-		Launcher: g.launcher, Path: g.program(path), Env: g.environ, AllowEnv: env, Protected: ownFiles(a.cfg),
+		Launcher: g.launcher, Path: g.program(path), AllowEnv: env,
+		Env: func() []string { return append(g.environ(), keys...) }, Protected: ownFiles(a.cfg),
 		Grace: agents.Grace, Stall: agents.Stall, ToolStall: agents.ToolStall, Logger: a.log,
 	}
 }
@@ -167,7 +174,7 @@ func (a agents) dialect(g runEnv, path string, env []string) cli.ProviderOptions
 // in a sandbox gets none.
 func (a agents) acp(name cli.Agent, c config.ACP, g runEnv) cli.Provider {
 	o := acp.Options{
-		ProviderOptions: a.dialect(g, c.Path, c.Env),
+		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
 		Agent:           name, Args: c.Args, NoFiles: g.inside, NoTerminals: g.inside,
 	}
 	for _, m := range c.Models {

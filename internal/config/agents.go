@@ -20,6 +20,9 @@ func (a Agents) enabled() map[string]bool {
 	return all
 }
 
+// Enabled says whether there is an agent of this name that is switched on.
+func (a Agents) Enabled(name string) bool { return a.enabled()[name] }
+
 // names are those of all agents, ductor's own first.
 func (a Agents) names() []string {
 	return append(ownAgents(), slices.Sorted(maps.Keys(a.ACP))...)

@@ -41,6 +41,8 @@ type Config struct {
 	File string `toml:"-"`
 	// ModelNames are the models that the file names; Load sets them.
 	ModelNames []ModelName `toml:"-"`
+	// Keys are those of agents, which are kept beside the file; whoever loads the file sets them.
+	Keys []AgentKey `toml:"-"`
 	// Warnings are sentences on what is allowed but probably not meant; Load sets them.
 	Warnings []string `toml:"-"`
 }

@@ -31,3 +31,19 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // MarshalText hides the value from encoders, JSON and TOML among them.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// AgentKey is an API key of one agent. The configuration's file never has one.
+type AgentKey struct {
+	Agent, Name string // the agent that gets it, in a variable of this name
+	Value       Secret
+	From        KeyPlace
+}
+
+// KeyPlace is where a key is kept.
+type KeyPlace string
+
+// The places of keys.
+const (
+	KeyInFile       KeyPlace = "the state directory"
+	KeyInCredential KeyPlace = "a credential of systemd"
+)

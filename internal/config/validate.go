@@ -36,6 +36,9 @@ func (c Config) Secrets() []string {
 			all = append(all, h.Secret.Reveal())
 		}
 	}
+	for _, k := range c.Keys {
+		all = append(all, k.Value.Reveal())
+	}
 	all = append(all, c.Sandbox.secrets()...)
 	if u, err := url.Parse(c.Telegram.Proxy.Reveal()); err == nil && u.User != nil {
 		if password, ok := u.User.Password(); ok && password != "" {

@@ -1,0 +1,113 @@
+package sub
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"ductor/internal/config"
+	"ductor/internal/keys"
+)
+
+// Secret makes the commands for the keys of agents.
+func Secret(env config.Environment, from Source) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "secret",
+		Short: "Keep API keys of agents outside of the configuration",
+		Long: "Keeps an API key in a file of its own that only your user may read. NAME is AGENT.VARIABLE, such as " +
+			"codex.OPENAI_API_KEY; the variable alone is enough where it tells the agent. Only that agent gets the key, " +
+			"and ductor takes it out of all it shows and stores. A ductor that runs has to be restarted.",
+	}
+	cmd.AddCommand(setSecret(from), listSecrets(env, from), removeSecret(from))
+	return cmd
+}
+
+func setSecret(from Source) *cobra.Command {
+	return withConfig(from, &cobra.Command{
+		Use: "set NAME", Short: "Keep a key, which is asked for or read from standard input", Args: cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		name, err := keys.Parse(args[0])
+		if err != nil {
+			return err
+		}
+		in, err := secretFrom(cmd.InOrStdin(), cmd.ErrOrStderr(), name.String())
+		if err != nil {
+			return err
+		}
+		if err := keys.Set(cfg.Storage.Dir, name, in); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is kept; restart ductor if it runs\n", name)
+		return err
+	})
+}
+
+// secretFrom asks a user at a terminal, which does not show what is typed. Anything else is read as it is.
+func secretFrom(in io.Reader, prompt io.Writer, what string) (io.Reader, error) {
+	f, ok := in.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return in, nil
+	}
+	fmt.Fprintf(prompt, "%s (not shown): ", what)
+	typed, err := term.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(prompt)
+	if err != nil {
+		return nil, fmt.Errorf("read from the terminal: %w", err)
+	}
+	return strings.NewReader(string(typed)), nil
+}
+
+func listSecrets(env config.Environment, from Source) *cobra.Command {
+	return withConfig(from, &cobra.Command{
+		Use: "list", Short: "List the keys, without their values", Args: cobra.NoArgs,
+	}, func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		all, err := keys.Read(cfg.Storage.Dir, env.Getenv(keys.CredentialsVariable))
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "no keys are kept")
+			return err
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "AGENT\tVARIABLE\tKEPT IN")
+		for _, k := range all {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", k.Agent, k.Name, k.From)
+		}
+		return w.Flush()
+	})
+}
+
+func removeSecret(from Source) *cobra.Command {
+	return withConfig(from, &cobra.Command{
+		Use: "rm NAME", Short: "Forget a key", Args: cobra.ExactArgs(1),
+	}, func(cmd *cobra.Command, cfg config.Config, args []string) error {
+		name, err := keys.Parse(args[0])
+		if err != nil {
+			return err
+		}
+		if err := keys.Remove(cfg.Storage.Dir, name); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is forgotten; restart ductor if it runs\n", name)
+		return err
+	})
+}
+
+// withConfig has cmd run f with the configuration.
+func withConfig(from Source, cmd *cobra.Command, f func(*cobra.Command, config.Config, []string) error) *cobra.Command {
+	load := from(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cfg, err := load()
+		if err != nil {
+			return err
+		}
+		return f(cmd, cfg, args)
+	}
+	return cmd
+}

@@ -1,0 +1,34 @@
+package app
+
+import (
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"ductor/cli"
+	"ductor/internal/config"
+)
+
+// A key is in the environment of its agent and of no other, on this machine and in a sandbox, and no text shows it.
+func TestOnlyItsAgentGetsAKey(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "of-the-environment")
+	cfg := config.Default()
+	cfg.Keys = []config.AgentKey{
+		{Agent: "codex", Name: "OPENAI_API_KEY", Value: "sk-of-codex-1"}, {Agent: "goose", Name: "WARM_KEY", Value: "sk-of-goose-1"},
+	}
+	a := agents{cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), nil}
+	for _, inside := range []bool{false, true} {
+		for agent, want := range map[cli.Agent][]string{
+			"codex": {"sk-of-codex-1", ""}, "goose": {"", "sk-of-goose-1"}, "claude": {"", ""},
+		} {
+			env := a.dialect(runEnv{inside: inside}, agent, "", nil).ChildEnv(cli.Request{}, nil, nil)
+			if got := []string{cli.Variable(env, "OPENAI_API_KEY"), cli.Variable(env, "WARM_KEY")}; !slices.Equal(got, want) {
+				t.Errorf("%s, in a sandbox: %v, gets %q, want %q", agent, inside, got, want)
+			}
+		}
+	}
+	if text := NewScrubber(cfg).String("sk-of-codex-1 sk-of-goose-1"); text != "[secret removed] [secret removed]" {
+		t.Errorf("it is shown: %s", text)
+	}
+}

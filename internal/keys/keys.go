@@ -1,0 +1,218 @@
+package keys
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"ductor/internal/config"
+)
+
+// CredentialsVariable names the directory in which systemd puts the credentials of a service.
+const CredentialsVariable = "CREDENTIALS_DIRECTORY"
+
+// Folder is where keys are, below the state directory.
+const Folder = "keys"
+
+// Bounds of a key, in bytes. What is shorter than least could not be taken out of texts.
+const (
+	least = 8
+	most  = 16 << 10
+)
+
+// ErrNone says that there is no such key.
+var ErrNone = errors.New("there is no such key")
+
+var named = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:([a-z][a-z0-9-]{0,30})\.)?([A-Z_][A-Z0-9_]{0,127})$`)
+})
+
+// Name is how a key is called: the agent that gets it, and the variable in which.
+type Name struct{ Agent, Variable string }
+
+func (n Name) String() string { return n.Agent + "." + n.Variable }
+
+// Parse reads AGENT.NAME. NAME alone is enough where it tells the agent, as ANTHROPIC_API_KEY does.
+func Parse(text string) (Name, error) {
+	m := named().FindStringSubmatch(text)
+	if m == nil {
+		return Name{}, fmt.Errorf("%q is no name of a key; write AGENT.NAME, such as codex.OPENAI_API_KEY", text)
+	}
+	n := Name{Agent: cmp.Or(m[1], agentOf(m[2])), Variable: m[2]}
+	switch {
+	case n.Agent == "":
+		return n, fmt.Errorf("say which agent gets %s: write AGENT.%s", n.Variable, n.Variable)
+	case strings.HasPrefix(n.Variable, "DUCTOR_"):
+		return n, fmt.Errorf("%s is a variable of ductor's own, which no agent gets", n.Variable)
+	case reserved(n.Variable):
+		return n, fmt.Errorf("%s says how programs run and is no key", n.Variable)
+	}
+	return n, nil
+}
+
+// agentOf is the agent that a variable belongs to by its beginning; empty for none.
+func agentOf(variable string) string {
+	for prefix, agent := range map[string]string{
+		"ANTHROPIC_": "claude", "CLAUDE_CODE_": "claude", "OPENAI_": "codex", "CODEX_": "codex", "GEMINI_": "gemini",
+		"GOOGLE_": "gemini", "COPILOT_": "copilot", "GH_": "copilot", "GITHUB_": "copilot",
+	} {
+		if strings.HasPrefix(variable, prefix) {
+			return agent
+		}
+	}
+	return ""
+}
+
+// reserved are variables that change which programs run, or where.
+func reserved(variable string) bool {
+	return slices.Contains([]string{"PATH", "HOME", "SHELL", "TMPDIR", "ENV", "BASH_ENV", "NODE_OPTIONS"}, variable) ||
+		strings.HasPrefix(variable, "LD_")
+}
+
+// Read lists all keys by name: those of the credentials, which win, and those of the state directory. Either directory
+// may be missing, and credentials may be empty. A credential with another name than a key's is passed over.
+func Read(state, credentials string) ([]config.AgentKey, error) {
+	found := map[Name]config.AgentKey{}
+	if err := readAll(filepath.Join(state, Folder), config.KeyInFile, found); err != nil {
+		return nil, fmt.Errorf("read keys of agents: %w", err)
+	}
+	if credentials != "" {
+		if err := readAll(credentials, config.KeyInCredential, found); err != nil {
+			return nil, fmt.Errorf("read credentials: %w", err)
+		}
+	}
+	var all []config.AgentKey
+	for _, k := range found {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b config.AgentKey) int {
+		return cmp.Or(strings.Compare(a.Agent, b.Agent), strings.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+func readAll(dir string, from config.KeyPlace, found map[Name]config.AgentKey) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, err := Parse(e.Name())
+		if err != nil {
+			continue // such as a part that a crash left
+		}
+		value, err := readOne(root, e.Name(), from)
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(dir, e.Name()), err)
+		}
+		found[name] = config.AgentKey{Agent: name.Agent, Name: name.Variable, Value: config.Secret(value), From: from}
+	}
+	return nil
+}
+
+// readOne reads a key. In a file of ductor's it is for this user alone; systemd decides who reads a credential.
+func readOne(root *os.Root, name string, from config.KeyPlace) (string, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", errors.New("it is no regular file")
+	case from == config.KeyInFile && info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("others on this machine may read it (mode %04o); run: chmod 600 on it", info.Mode().Perm())
+	}
+	return value(f)
+}
+
+// value reads a key from r, without the line break that ends it.
+func value(r io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return "", err
+	}
+	key := strings.TrimSpace(string(text))
+	switch {
+	case len(text) > most:
+		return "", fmt.Errorf("a key has at most %d bytes", most)
+	case len(key) < least:
+		return "", fmt.Errorf("a key has at least %d characters", least)
+	case strings.ContainsAny(key, "\x00\n\r"):
+		return "", errors.New("a key is one line")
+	}
+	return key, nil
+}
+
+// Set keeps the key that r gives, in place of one with this name. After a crash there is the old or the new one.
+func Set(state string, name Name, r io.Reader) (err error) {
+	key, err := value(r)
+	if err != nil {
+		return fmt.Errorf("set %s: %w", name, err)
+	}
+	dir := filepath.Join(state, Folder)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("set %s: %w", name, err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("set %s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if err := replace(root, name.String(), key); err != nil {
+		return fmt.Errorf("set %s: %w", name, err)
+	}
+	return nil
+}
+
+func replace(root *os.Root, name, key string) error {
+	part := name + ".part"
+	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(key + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, root.Remove(part))
+	}
+	return root.Rename(part, name)
+}
+
+// Remove forgets a key of the state directory. The error matches ErrNone where it is not there.
+func Remove(state string, name Name) error {
+	root, err := os.OpenRoot(filepath.Join(state, Folder))
+	if err == nil {
+		defer root.Close()
+		err = root.Remove(name.String())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", name, ErrNone)
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", name, err)
+	}
+	return nil
+}
