@@ -45,9 +45,10 @@ type Options struct {
 	Receipts   updates.Receipts      // ReactionReceipts
 	Owner      orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0: no user is told
 
-	PollTimeout time.Duration // of a long poll, whole seconds; 50 s
-	AlbumWindow time.Duration // how long further files of an album are waited for; 700 ms, negative for not at all
-	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
+	PollTimeout time.Duration                       // of a long poll, whole seconds; 50 s
+	Polled      func(err error, wait time.Duration) // takes the end of each poll; see updates.PollerOptions
+	AlbumWindow time.Duration                       // how long further files of an album are waited for; 700 ms, negative for not at all
+	PasteWindow time.Duration                       // how long the next part of a long paste is waited for; likewise
 
 	Aliases map[string]string // of models, from a name to what /model takes
 
@@ -95,6 +96,9 @@ type Bot struct {
 	endMessages context.CancelFunc
 	running     sync.WaitGroup
 }
+
+// PollTimeout is how long a poll waits for updates unless the options say otherwise.
+const PollTimeout = 50 * time.Second
 
 // stopPatience is how long a shutdown waits for handlers at most.
 const stopPatience = 10 * time.Second
@@ -175,7 +179,7 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		at  *time.Duration
 		def time.Duration
-	}{{&o.PollTimeout, 50 * time.Second}, {&o.AlbumWindow, 700 * time.Millisecond}, {&o.PasteWindow, 700 * time.Millisecond}} {
+	}{{&o.PollTimeout, PollTimeout}, {&o.AlbumWindow, 700 * time.Millisecond}, {&o.PasteWindow, 700 * time.Millisecond}} {
 		if *d.at == 0 {
 			*d.at = d.def
 		}
@@ -257,7 +261,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}()
 	p := updates.NewPoller(updates.PollerOptions{
 		API: b.api, Journal: b.opts.Journal, Router: r, Signs: voice, Timeout: b.opts.PollTimeout, Owner: b.opts.Owner,
-		Conflict: b.tellConflict, Log: b.log, Now: b.opts.Now,
+		Conflict: b.tellConflict, Polled: b.opts.Polled, Log: b.log, Now: b.opts.Now,
 	})
 	return p.Run(ctx)
 }

@@ -24,18 +24,23 @@ type PollerOptions struct {
 	Timeout  time.Duration             // of a long poll
 	Owner    orchestrator.PersonID     // is notified of trouble with the disk; 0 for none
 	Conflict func(ctx context.Context) // another program polls with our token; called once per trouble
-	Log      *slog.Logger
-	Now      func() time.Time
+	// Polled takes the end of each poll, and how long the next one is waited for. It must not block; nil for none.
+	Polled func(err error, wait time.Duration)
+	Log    *slog.Logger
+	Now    func() time.Time
 }
 
 // NewPoller makes a Poller that gives the router what comes in.
 func NewPoller(o PollerOptions) *Poller {
+	if o.Polled == nil {
+		o.Polled = func(error, time.Duration) {}
+	}
 	return &Poller{
 		api: o.API, journal: o.Journal, dispatch: o.Router.Dispatch, strip: o.Router.gate.strip, unfinished: o.Router.finisher.unfinished,
 		guard: &diskGuard{
 			journal: o.Journal, concerns: o.Router.concerns, say: o.Signs.Say, owner: o.Owner, now: o.Now, lang: o.Router.lang, log: o.Log,
 		},
-		conflict: o.Conflict, timeout: o.Timeout, backoff: backoff{jitter: jitter}, log: o.Log,
+		report: reports{o.Conflict, o.Polled}, timeout: o.Timeout, backoff: backoff{jitter: jitter}, log: o.Log,
 	}
 }
 
@@ -48,15 +53,29 @@ type Poller struct {
 	strip      func(orchestrator.Update) orchestrator.Update // keeps only the id of a stranger's update
 	guard      *diskGuard
 	unfinished *unfinished
-	conflict   func(ctx context.Context) // another program polls with our token; called once per trouble
-	timeout    time.Duration             // of a long poll
+	report     reports
+	timeout    time.Duration // of a long poll
 	backoff    backoff
 	log        *slog.Logger
 
 	offset int64 // of the next poll; 0 asks for whatever is not acknowledged
-
-	conflicts int
+	last   last
 }
+
+// last is how the last poll ended.
+type last struct {
+	answered  bool
+	conflicts int // in a row
+}
+
+// reports are the calls for those who want to know of polls; see PollerOptions.
+type reports struct {
+	conflict func(ctx context.Context)
+	polled   func(err error, wait time.Duration)
+}
+
+// PollMost is how long a poll may take that waits for updates for so long.
+func PollMost(timeout time.Duration) time.Duration { return timeout + pollGrace }
 
 const (
 	pollLimit   = 100
@@ -122,8 +141,11 @@ func (p *Poller) awaitRoom(ctx context.Context) (wait time.Duration, fatal error
 	}
 	if err != nil {
 		wait, fatal = p.trouble(ctx, err)
-		return max(wait, diskRetry), fatal
+		wait = max(wait, diskRetry)
+		p.report.polled(err, wait)
+		return wait, fatal
 	}
+	p.report.polled(nil, diskRetry)
 	p.guard.hear(updates)
 	return diskRetry, nil
 }
@@ -162,14 +184,22 @@ func (p *Poller) takeUp(ctx context.Context, wanted func(orchestrator.Update) bo
 
 // once makes one poll. It says how long to wait before the next.
 func (p *Poller) once(ctx context.Context) (wait time.Duration, fatal error) {
-	updates, err := p.poll(ctx, p.timeout)
+	patience := p.timeout
+	if !p.last.answered && p.last.conflicts == 0 { // a short poll meets no other poller
+		patience = 0 // an answer at once says that Telegram is there
+	}
+	updates, err := p.poll(ctx, patience)
 	if ctx.Err() != nil {
 		return 0, nil
 	}
+	p.last.answered = err == nil
 	if err != nil {
-		return p.trouble(ctx, err)
+		wait, fatal = p.trouble(ctx, err)
+		p.report.polled(err, wait)
+		return wait, fatal
 	}
-	p.conflicts = 0
+	p.report.polled(nil, 0)
+	p.last.conflicts = 0
 	if len(updates) == 0 {
 		// All is acknowledged. From here on 0 asks for the same as an offset would, except that it also
 		// gets updates with lower ids: after a quiet week Telegram may begin to count anew.
@@ -215,7 +245,7 @@ func (p *Poller) take(ctx context.Context, updates []orchestrator.Update) error 
 
 // poll asks Telegram for updates, and waits for them for so long at most. Those without a readable id are logged and left out.
 func (p *Poller) poll(ctx context.Context, patience time.Duration) ([]orchestrator.Update, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience+pollGrace)
+	ctx, cancel := context.WithTimeout(ctx, PollMost(patience))
 	defer cancel()
 	var raw []json.RawMessage
 	err := p.api.Call(ctx, "getUpdates", map[string]any{
@@ -267,7 +297,7 @@ func (p *Poller) trouble(ctx context.Context, err error) (wait time.Duration, fa
 }
 
 func (p *Poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Duration {
-	p.conflicts++
+	p.last.conflicts++
 	if strings.Contains(no.Description, "webhook") {
 		p.log.Warn("a webhook is set for this bot; it is removed, since ductor polls")
 		if err := RemoveWebhook(ctx, p.api); err != nil {
@@ -278,8 +308,8 @@ func (p *Poller) conflicted(ctx context.Context, no *tgapi.AnswerError) time.Dur
 	wait := p.timeout + conflictRest + p.backoff.jitter(backoffBase)
 	p.log.Error("another program polls with the same bot token; stop it, or give ductor a token of its own", "again_in", wait)
 	// One conflict may be the last poll of a process that was just replaced.
-	if p.conflicts == 2 {
-		p.conflict(ctx)
+	if p.last.conflicts == 2 {
+		p.report.conflict(ctx)
 	}
 	return wait
 }

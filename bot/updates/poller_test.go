@@ -79,6 +79,13 @@ type pollRig struct {
 	got       []int64
 	logs      *bottest.Log
 	conflicts int
+	reported  []reported
+}
+
+// reported is the end of a poll, as the poller reports it.
+type reported struct {
+	failed bool
+	wait   time.Duration
 }
 
 func newPollRig(answers ...func(*http.Request) (*http.Response, error)) *pollRig {
@@ -89,7 +96,7 @@ func newPollRig(answers ...func(*http.Request) (*http.Response, error)) *pollRig
 		strip:      func(u orchestrator.Update) orchestrator.Update { return u },
 		guard:      &diskGuard{journal: rig.journal, now: time.Now, log: slog.New(rig.logs)},
 		unfinished: &unfinished{},
-		log:        slog.New(rig.logs), conflict: func(context.Context) { rig.conflicts++ },
+		log:        slog.New(rig.logs), report: reports{func(context.Context) { rig.conflicts++ }, func(err error, wait time.Duration) { rig.reported = append(rig.reported, reported{err != nil, wait}) }},
 		dispatch: func(_ context.Context, updates []orchestrator.Update) {
 			for _, u := range updates {
 				rig.got = append(rig.got, u.ID)
@@ -137,7 +144,7 @@ func TestPollAcknowledgesWhatIsJournaled(t *testing.T) {
 		if !slices.Equal(r.got, []int64{10, 11, 12}) || !slices.Equal(r.offsets(), []int64{0, 12, 13, 0}) {
 			t.Errorf("got %v with offsets %v", r.got, r.offsets())
 		}
-		p := r.api.asked[0]
+		p := r.api.asked[1]
 		if p.Timeout != 50 || p.Limit != 100 || !slices.Equal(p.Allowed, []string{"message", "edited_message", "callback_query"}) {
 			t.Errorf("asked %+v", p)
 		}
@@ -257,6 +264,25 @@ func TestPollTroubles(t *testing.T) {
 	}
 }
 
+// The first poll, and the first after a failure, is answered at once if Telegram is there. Each is reported.
+func TestTheEndOfEachPollIsReported(t *testing.T) {
+	polling(t, func(t *testing.T) {
+		r := newPollRig(updatesOf(1), broken, broken, saysNo(429, "Too Many Requests", `"retry_after":300`), updatesOf(), updatesOf())
+		_ = r.play(t, 10*time.Minute)
+		var timeouts []int
+		for _, p := range r.api.asked[:7] {
+			timeouts = append(timeouts, p.Timeout)
+		}
+		if !slices.Equal(timeouts, []int{0, 50, 0, 0, 0, 50, 50}) {
+			t.Errorf("polls waited %v seconds", timeouts)
+		}
+		want := []reported{{}, {true, time.Second}, {true, 2 * time.Second}, {true, 5 * time.Minute}, {}, {}}
+		if got := r.reported[:6]; !slices.Equal(got, want) {
+			t.Errorf("reported %v, want %v", got, want)
+		}
+	})
+}
+
 func TestPollBackoffIsBounded(t *testing.T) {
 	polling(t, func(t *testing.T) {
 		script := slices.Repeat([]func(*http.Request) (*http.Response, error){broken}, 40)
@@ -299,9 +325,9 @@ func TestWebhookIsRemovedWithItsBacklogKept(t *testing.T) {
 
 func TestAHungPollIsGivenUp(t *testing.T) {
 	polling(t, func(t *testing.T) {
-		r := newPollRig()
+		r := newPollRig(updatesOf())
 		_ = r.play(t, 10*time.Minute)
-		if gaps := r.gaps(); len(gaps) < 5 || gaps[0] != r.timeout+pollGrace+backoffBase {
+		if gaps := r.gaps(); len(gaps) < 5 || gaps[1] != r.timeout+pollGrace+backoffBase {
 			t.Errorf("gaps %v", gaps)
 		}
 	})

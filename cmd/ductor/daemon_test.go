@@ -149,3 +149,18 @@ func (town *town) strikeAtCall(n int64, struck chan<- struct{}) {
 		}
 	})
 }
+
+// appendTo adds lines to a configuration.
+func appendTo(t testing.TB, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/health"
 	"ductor/internal/memory"
 	"ductor/internal/proctree"
 	"ductor/internal/runner"
@@ -33,6 +34,7 @@ import (
 	"ductor/orchestrator/projects"
 	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/steps"
+	"ductor/web"
 )
 
 // The names inside the storage directory.
@@ -75,9 +77,11 @@ type App struct {
 
 // beside are parts beside the path of a message. A configuration can do without those that may be nil.
 type beside struct {
-	lang    *lang.Choices    // the languages of chats
-	tools   *mcp.Server      // nil: agents get none
-	tracer  *trace.Tracer    // nil: nothing is traced
+	lang    *lang.Choices // the languages of chats
+	tools   *mcp.Server   // nil: agents get none
+	tracer  *trace.Tracer // nil: nothing is traced
+	health  *health.Health
+	monitor *web.Server      // answers monitors; nil: none is wanted
 	changes *changes.Service // looks at files
 }
 
@@ -130,8 +134,10 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	served.Jobs, served.Files, served.Changes = a.jobs(), a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID})
-	served.Projects, served.Steps, served.Sessions = repos, steps.Reader{Store: a.db}, book
-	served.Usage = a.db
+	served.Projects, served.Steps, served.Sessions, served.Usage = repos, steps.Reader{Store: a.db}, book, a.db
+	if served.Polled, err = a.openHealth(); err != nil {
+		return nil, err
+	}
 	if a.bot, err = bot.New(ctx, served); err != nil {
 		return nil, err
 	}
@@ -197,6 +203,7 @@ func (a *App) Run(ctx context.Context) error {
 	if a.tools != nil {
 		a.ticks.Go(func() { a.serveTools(ticking) })
 	}
+	defer a.watchHealth(ticking)()
 	a.service.Refresh()
 	a.ticks.Go(func() {
 		a.logAgents(ticking)
@@ -259,6 +266,9 @@ func (a *App) closeRest() {
 	a.ticks.Wait()
 	if a.timers != nil {
 		a.timers.close()
+	}
+	if a.monitor != nil {
+		_ = a.monitor.Close() // closed already, if it was served
 	}
 	if a.db != nil {
 		a.stage(drainNotices, "database", func(context.Context) error { return a.db.Close() })

@@ -2,11 +2,57 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"time"
 
+	"ductor/bot"
 	"ductor/bot/outbox"
+	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/internal/health"
 	"ductor/orchestrator"
+	"ductor/web"
 )
+
+// pollSlack is how much longer than the poll itself its round may take, with what is done about its updates, on a busy machine.
+const pollSlack = 2 * time.Minute
+
+// openHealth makes what knows how ductor is, and listens for monitors if the configuration wants that. polled takes the end of
+// each poll.
+func (a *App) openHealth() (polled func(error, time.Duration), err error) {
+	a.health = health.New(health.Options{Store: a.db, Poll: updates.PollMost(bot.PollTimeout) + pollSlack, Now: time.Now})
+	if listen := a.cfg.Health.Listen; listen != "" {
+		if a.monitor, err = web.Listen(listen, ""); err != nil {
+			return nil, fmt.Errorf("health.listen: %w", err)
+		}
+	}
+	return a.health.Polled, nil
+}
+
+// watchHealth tells systemd and monitors how ductor is, while ticking lasts. stop says that ductor ends.
+func (a *App) watchHealth(ticking context.Context) (stop func()) {
+	manager := health.ManagerOf(a.Log)
+	if manager.Notify != nil || a.monitor != nil {
+		a.ticks.Go(func() { a.health.Run(ticking, manager) })
+	}
+	if a.monitor != nil {
+		a.Log.Info("monitors are answered", "address", a.monitor.Origin())
+		a.ticks.Go(func() {
+			if err := a.monitor.Serve(ticking, http.NotFoundHandler(), a.forMonitors()); err != nil {
+				a.Log.Error("monitors get no answer", "err", err)
+			}
+		})
+	}
+	return manager.Stopping
+}
+
+// forMonitors is what monitors may ask without a token.
+func (a *App) forMonitors() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", a.health)
+	return mux
+}
 
 // Watch gets every event of every turn, in the turn's goroutine: it must not block.
 type Watch func(req cli.Request, ev cli.Event)

@@ -84,6 +84,7 @@ var imports = map[string][]string{
 	"cli/copilot":           {"cli", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
 	"internal/config":       {"internal/nearest"},
 	"internal/nearest":      {},
+	"internal/health":       {"orchestrator"},
 	"heartbeat":             {"lang", "orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
 	"heartbeat/schedule":    {},
 	"heartbeat/webhook":     {"orchestrator", "cli"},
@@ -139,6 +140,7 @@ var modules = map[string][]string{
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client
 	"github.com/google/uuid":                 {""},
+	"github.com/coreos/go-systemd":           {"internal/health"},
 	"github.com/chromedp":                    {"web/browsertest"},
 	"github.com/modelcontextprotocol/go-sdk": {"mcp"},
 	"pgregory.net/rapid":                     {"cli/clitest"},

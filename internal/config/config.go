@@ -23,6 +23,7 @@ type Config struct {
 	MCP         MCP              `toml:"mcp"`
 	Consult     Consult          `toml:"consult"`
 	Tracing     Tracing          `toml:"tracing"`
+	Health      Health           `toml:"health"`
 	Projects    Projects         `toml:"projects"`
 	Files       Files            `toml:"files"`
 	Voice       Voice            `toml:"voice"`
@@ -190,6 +191,11 @@ type Tracing struct {
 	URL     string `toml:"url"`      // of an OTLP collector; empty traces nothing
 	KeyFrom string `toml:"key_from"` // the variable of ductor's environment with its key
 	Content bool   `toml:"content"`  // prompts, answers, and what tools take and give
+}
+
+// Health is where monitors ask how ductor is.
+type Health struct {
+	Listen string `toml:"listen"` // on this machine only; empty: nowhere
 }
 
 // Consult is which models are asked beside sessions.

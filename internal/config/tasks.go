@@ -169,14 +169,29 @@ func (c *Config) checkTasks(p *problems) {
 	}
 }
 
+// onlyHere says whether an address is one that other machines do not reach. It reports one that is none.
+func onlyHere(p *problems, key, listen, example string) (host string, ok bool) {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		p.add(key, "should be an address and a port, such as %s", example)
+		return "", true
+	}
+	ip, err := netip.ParseAddr(host)
+	return host, err == nil && ip.IsLoopback()
+}
+
+func (c *Config) checkHealth(p *problems) {
+	if c.Health.Listen == "" {
+		return
+	}
+	if host, ok := onlyHere(p, "health.listen", c.Health.Listen, "127.0.0.1:8788"); !ok {
+		p.add("health.listen", "others could reach %s; monitors on this machine ask 127.0.0.1, and a proxy serves others", host)
+	}
+}
+
 func (c *Config) checkHooks(p *problems) {
 	w := c.Webhooks
-	host, _, err := net.SplitHostPort(w.Listen)
-	ip, noIP := netip.ParseAddr(host)
-	switch {
-	case err != nil:
-		p.add("webhooks.listen", "should be an address and a port, such as 127.0.0.1:8787")
-	case !w.Remote && (noIP != nil || !ip.IsLoopback()):
+	if host, ok := onlyHere(p, "webhooks.listen", w.Listen, "127.0.0.1:8787"); !ok && !w.Remote {
 		p.add("webhooks.listen", "others could reach %s; put a proxy with TLS before ductor, or set webhooks.remote", host)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Hooks)) {

@@ -67,6 +67,7 @@ func (c *Config) check() problems {
 	c.checkSandbox(&p)
 	c.checkTasks(&p)
 	c.checkVoice(&p)
+	c.checkHealth(&p)
 	if t := c.Tracing.URL; t != "" {
 		if u, err := url.Parse(t); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			p.add("tracing.url", "should be a URL such as http://localhost:4318")

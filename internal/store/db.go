@@ -100,6 +100,14 @@ func (db *DB) RetryDisk(ctx context.Context) error {
 	return wrap("try the disk", db.file.RetryDisk(ctx))
 }
 
+// TryWrite writes something small, and returns when it is on the disk; see health.Store.
+func (db *DB) TryWrite(ctx context.Context) error {
+	return wrap("try a write", db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT INTO health (id, at) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET at = ?1`, millis(db.now()))
+		return err
+	}))
+}
+
 // tx is a transaction under way. Its methods are the writes of several nouns that belong together.
 type tx struct{ *sqlite.Tx }
 
