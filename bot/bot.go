@@ -212,6 +212,9 @@ func (b *Bot) Chat() *Chat { return b.chat }
 // Budgets lists what may be sent to chats now.
 func (b *Bot) Budgets() []outbox.Budget { return b.outbox.Budgets() }
 
+// Backlog says how many calls to Telegram wait, and how long the oldest has.
+func (b *Bot) Backlog() (waiting int, oldest time.Duration) { return b.outbox.Backlog() }
+
 // Run serves people until ctx ends: it takes up what the previous process left in the journal, then polls. It
 // returns once no handler runs any more; updates that were not dealt with stay in the journal. What the
 // orchestrator still shows is sent until Close. Run is called once.
@@ -281,7 +284,7 @@ func (b *Bot) Close(ctx context.Context) error {
 	}
 	b.running.Wait()
 	err := b.outbox.Drain(ctx)
-	if t, ok := b.opts.Transport.(*http.Transport); ok {
+	if t, ok := b.opts.Transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
 	if b.spool != nil {

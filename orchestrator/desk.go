@@ -77,6 +77,14 @@ type Status struct {
 	Live    cli.Living // which agents run, in all conversations
 }
 
+// Load is how much waits, in all conversations.
+type Load struct {
+	Queued, Running  int // turns
+	Approvals        int // and questions, that wait for a user
+	Jobs, JobsPaused int // webhooks included
+	JobRuns          int // that have not ended
+}
+
 // Role is a system prompt with a name, and who is to play it unless the conversation chose somebody.
 type Role struct {
 	Prompt  string

@@ -31,3 +31,17 @@ func (o *Outbox) Budgets() []Budget {
 func (p *pace) budget(chat int64, now time.Time) Budget {
 	return Budget{chat, p.bucket.rate, p.normal, p.bucket.have(now), max(p.silent.Sub(now), 0)}
 }
+
+// Backlog says how many calls wait, and how long the oldest has.
+func (o *Outbox) Backlog() (waiting int, oldest time.Duration) {
+	now := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, q := range o.queues {
+		waiting += len(q.waiting)
+		for _, e := range q.waiting {
+			oldest = max(oldest, now.Sub(e.posted))
+		}
+	}
+	return waiting, oldest
+}

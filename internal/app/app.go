@@ -21,6 +21,7 @@ import (
 	"ductor/internal/config"
 	"ductor/internal/health"
 	"ductor/internal/memory"
+	"ductor/internal/metrics"
 	"ductor/internal/proctree"
 	"ductor/internal/runner"
 	"ductor/internal/store"
@@ -79,8 +80,9 @@ type App struct {
 type beside struct {
 	lang    *lang.Choices // the languages of chats
 	tools   *mcp.Server   // nil: agents get none
-	tracer  *trace.Tracer // nil: nothing is traced
+	tracer  *trace.Tracer // nil: nothing is measured
 	health  *health.Health
+	calls   *metrics.Calls   // to Telegram
 	monitor *web.Server      // answers monitors; nil: none is wanted
 	changes *changes.Service // looks at files
 }
@@ -125,7 +127,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	a.timers = newTimers(a)
-	transport, err := Transport(cfg)
+	transport, err := a.countedTransport()
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +199,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.ticks.Go(func() { a.prune(ticking) })
 	a.ticks.Go(func() { a.envs.Sandboxes.Run(ticking) })
 	a.ticks.Go(func() { a.forgetCrashes(ticking) })
-	if a.tracer != nil {
+	if a.cfg.Tracing.URL != "" {
 		a.ticks.Go(func() { a.tracer.Run(ticking) })
 	}
 	if a.tools != nil {

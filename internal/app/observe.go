@@ -11,6 +11,7 @@ import (
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/internal/health"
+	"ductor/internal/metrics"
 	"ductor/orchestrator"
 	"ductor/web"
 )
@@ -47,10 +48,24 @@ func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	return manager.Stopping
 }
 
+// countedTransport is the transport to Telegram. It counts calls.
+func (a *App) countedTransport() (http.RoundTripper, error) {
+	t, err := Transport(a.cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.calls = metrics.NewCalls()
+	return a.calls.Transport(t), nil
+}
+
 // forMonitors is what monitors may ask without a token.
 func (a *App) forMonitors() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", a.health)
+	mux.Handle("GET /metrics", metrics.Handler(metrics.Sources{
+		Turns: a.tracer.Measures, Live: a.Live, Load: a.db.Load, Store: a.db.Size, Outbox: a.bot.Backlog, Health: a.health.State,
+		Calls: a.calls, Log: a.Log,
+	}))
 	return mux
 }
 

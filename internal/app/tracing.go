@@ -8,10 +8,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// openTracer makes what sends spans and metrics, if the configuration names a collector.
+// openTracer makes what measures turns, if the configuration names a collector or has monitors asked.
 func (a *App) openTracer() {
 	t := a.cfg.Tracing
-	if t.URL == "" {
+	if t.URL == "" && a.monitor == nil {
 		return
 	}
 	a.tracer = trace.New(trace.Options{

@@ -85,6 +85,7 @@ var imports = map[string][]string{
 	"internal/config":       {"internal/nearest"},
 	"internal/nearest":      {},
 	"internal/health":       {"orchestrator"},
+	"internal/metrics":      {"cli", "internal/health", "internal/trace", "orchestrator"},
 	"heartbeat":             {"lang", "orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
 	"heartbeat/schedule":    {},
 	"heartbeat/webhook":     {"orchestrator", "cli"},
@@ -141,6 +142,7 @@ var modules = map[string][]string{
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client
 	"github.com/google/uuid":                 {""},
 	"github.com/coreos/go-systemd":           {"internal/health"},
+	"github.com/prometheus/client_golang":    {"internal/metrics"},
 	"github.com/chromedp":                    {"web/browsertest"},
 	"github.com/modelcontextprotocol/go-sdk": {"mcp"},
 	"pgregory.net/rapid":                     {"cli/clitest"},

@@ -100,6 +100,9 @@ func (db *DB) RetryDisk(ctx context.Context) error {
 	return wrap("try the disk", db.file.RetryDisk(ctx))
 }
 
+// Size is how many bytes the database and its log take, and how many transactions were committed since it was opened.
+func (db *DB) Size() (bytes, commits int64) { return db.file.Size() }
+
 // TryWrite writes something small, and returns when it is on the disk; see health.Store.
 func (db *DB) TryWrite(ctx context.Context) error {
 	return wrap("try a write", db.write(ctx, func(t tx) error {

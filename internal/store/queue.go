@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
 )
 
 // PromoteTurn makes a queued turn the first of those that wait in its conversation; false if it is no longer
@@ -68,4 +69,17 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return db.moveQueued(ctx, "unsteer", id, `UPDATE turns SET state = 'queued', steered_into = '', agent = '', model = '', sandbox = '',
 		started = 0, ended = 0 WHERE id = ? AND `+steeredInVain, string(id))
+}
+
+// Load counts what waits.
+func (db *DB) Load(ctx context.Context) (orchestrator.Load, error) {
+	l, err := sqlite.One(ctx, db.file, scanLoad, `SELECT (SELECT count(*) FROM turns WHERE state = 'queued' AND delivered = 0),
+		(SELECT count(*) FROM turns WHERE state = 'running' AND delivered = 0), (SELECT count(*) FROM asks WHERE state = 'open'),
+		(SELECT count(*) FROM jobs WHERE enabled), (SELECT count(*) FROM jobs WHERE NOT enabled),
+		(SELECT count(*) FROM job_runs WHERE told = 0 AND state IN ('waiting', 'asked'))`)
+	return l, wrap("count what waits", err)
+}
+
+func scanLoad(row sqlite.Row) (l orchestrator.Load, err error) {
+	return l, row.Scan(&l.Queued, &l.Running, &l.Approvals, &l.Jobs, &l.JobsPaused, &l.JobRuns)
 }

@@ -14,6 +14,7 @@ const (
 	tokenUsage = "gen_ai.client.token.usage"
 	duration   = "gen_ai.client.operation.duration"
 	cost       = "ductor.cost"
+	turns      = "ductor.turns"
 )
 
 func boundsOf(name string) []float64 {
@@ -61,6 +62,67 @@ func (t *Tracer) measure(common attributes, agent string, r cli.Result, took tim
 	if r.CostUSD > 0 {
 		t.observeLocked(cost, common, r.CostUSD)
 	}
+	var ended attributes
+	ended.text("gen_ai.agent.name", agent)
+	ended.text("ductor.outcome", finish(r))
+	t.observeLocked(turns, ended, 1)
+}
+
+// described are the metrics, without what was counted.
+func described() []metric {
+	return []metric{
+		{Name: tokenUsage, Description: "Tokens of a turn", Unit: "{token}", Histogram: &series{Temporality: 2}},
+		{Name: duration, Description: "Duration of a turn", Unit: "s", Histogram: &series{Temporality: 2}},
+		{Name: cost, Description: "Cost of turns", Unit: "{USD}", Sum: &series{Temporality: 2, Monotonic: true}},
+		{Name: turns, Description: "Turns that ended", Unit: "{turn}", Sum: &series{Temporality: 2, Monotonic: true}},
+	}
+}
+
+// Label is an attribute of a Measure.
+type Label struct{ Key, Value string }
+
+// Measure is one series of a metric since the start, in the words of OpenTelemetry.
+type Measure struct {
+	Name, Description, Unit string
+	Labels                  []Label // the same keys for all series of a metric
+	Count                   int64
+	Sum                     float64
+	Bounds                  []float64 // of a histogram; nil for a sum
+	Buckets                 []int64   // one more than bounds
+}
+
+// labelsOf are the keys of each metric: a series that lacks an attribute has it empty.
+func labelsOf(name string) []string {
+	switch name {
+	case tokenUsage:
+		return []string{"gen_ai.agent.name", "gen_ai.request.model", "gen_ai.token.type"}
+	case duration:
+		return []string{"gen_ai.agent.name", "gen_ai.request.model", "error.type"}
+	case turns:
+		return []string{"gen_ai.agent.name", "ductor.outcome"}
+	}
+	return []string{"gen_ai.agent.name", "gen_ai.request.model"}
+}
+
+// Measures lists what was counted of turns.
+func (t *Tracer) Measures() (all []Measure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range described() {
+		for _, c := range t.series {
+			if c.name != d.Name {
+				continue
+			}
+			m := Measure{
+				Name: d.Name, Description: d.Description, Unit: d.Unit, Count: c.count, Sum: c.sum, Bounds: boundsOf(c.name), Buckets: slices.Clone(c.buckets),
+			}
+			for _, key := range labelsOf(c.name) {
+				m.Labels = append(m.Labels, Label{key, c.attributes.get(key)})
+			}
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 func (t *Tracer) observeLocked(name string, a attributes, v float64) {
@@ -82,11 +144,7 @@ func (t *Tracer) observeLocked(name string, a attributes, v float64) {
 
 // metricsLocked are the metrics as they are sent.
 func (t *Tracer) metricsLocked(now time.Time) (all []metric) {
-	for _, m := range []metric{
-		{Name: tokenUsage, Description: "Tokens of a turn", Unit: "{token}", Histogram: &series{Temporality: 2}},
-		{Name: duration, Description: "Duration of a turn", Unit: "s", Histogram: &series{Temporality: 2}},
-		{Name: cost, Description: "Cost of turns", Unit: "{USD}", Sum: &series{Temporality: 2, Monotonic: true}},
-	} {
+	for _, m := range described() {
 		for _, c := range t.series {
 			if c.name != m.Name {
 				continue

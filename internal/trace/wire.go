@@ -34,6 +34,16 @@ func (a *attributes) text(key, s string) {
 	}
 }
 
+// get is the text of a key; empty if there is none.
+func (a attributes) get(key string) string {
+	for _, one := range a {
+		if one.Key == key && one.Value.String != nil {
+			return *one.Value.String
+		}
+	}
+	return ""
+}
+
 func (a *attributes) number(key string, n int64) {
 	if n != 0 {
 		s := strconv.FormatInt(n, 10)

@@ -93,3 +93,20 @@ func (l *walLog) close() error {
 	l.file = nil
 	return err
 }
+
+// Size is how many bytes the database and its log take, and how many transactions were committed since it was opened; 0 where the
+// file system cannot have a log.
+func (db *DB) Size() (bytes, commits int64) {
+	if db.writer == nil {
+		return 0, 0
+	}
+	for _, path := range []string{db.writer.path, db.writer.path + "-wal"} {
+		if info, err := os.Stat(path); err == nil {
+			bytes += info.Size()
+		}
+	}
+	if db.writer.log != nil {
+		commits = db.writer.log.committed.Load()
+	}
+	return bytes, commits
+}

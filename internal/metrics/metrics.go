@@ -1,0 +1,160 @@
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"ductor/cli"
+	"ductor/internal/health"
+	"ductor/internal/trace"
+	"ductor/orchestrator"
+)
+
+// Sources are what is shown. All are required; they are asked at each question and must be safe for concurrent use.
+type Sources struct {
+	Turns  func() []trace.Measure
+	Live   func(context.Context) cli.Living
+	Load   func(context.Context) (orchestrator.Load, error)
+	Store  func() (bytes, commits int64)
+	Outbox func() (waiting int, oldest time.Duration)
+	Health func() health.State
+	Calls  *Calls
+	Log    *slog.Logger
+}
+
+// askWait is how long one question may take.
+const askWait = 10 * time.Second
+
+// Handler answers the questions of Prometheus.
+func Handler(s Sources) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s.Calls.total, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{s})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: askWait, MaxRequestsInFlight: 4})
+}
+
+// collector makes the metrics of the moment.
+type collector struct{ Sources }
+
+// Describe implements prometheus.Collector. The metrics of turns are known when there were some, so it promises none.
+func (*collector) Describe(chan<- *prometheus.Desc) {}
+
+// out takes metrics.
+type out chan<- prometheus.Metric
+
+// gauge shows a value of the moment, with pairs of label and value.
+func (o out) gauge(name, help string, v float64, labels ...string) {
+	o.value(prometheus.GaugeValue, name, help, v, labels...)
+}
+
+func (o out) counter(name, help string, v float64, labels ...string) {
+	o.value(prometheus.CounterValue, name, help, v, labels...)
+}
+
+func (o out) value(kind prometheus.ValueType, name, help string, v float64, labels ...string) {
+	keys, values := pairs(labels)
+	o <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, keys, nil), kind, v, values...)
+}
+
+func pairs(labels []string) (keys, values []string) {
+	for i := 0; i+1 < len(labels); i += 2 {
+		keys, values = append(keys, labels[i]), append(values, labels[i+1])
+	}
+	return keys, values
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), askWait/2)
+	defer cancel()
+	o := out(ch)
+	for _, m := range c.Turns() {
+		o.measure(m)
+	}
+	o.agents(c.Live(ctx))
+	if load, err := c.Load(ctx); err != nil {
+		c.Log.Warn("metrics of the store are left out", "err", err)
+	} else {
+		o.load(load)
+	}
+	bytes, commits := c.Store()
+	o.gauge("ductor_store_bytes", "Size of the database with its log.", float64(bytes))
+	o.counter("ductor_store_commits_total", "Transactions committed since the start.", float64(commits))
+	waiting, oldest := c.Outbox()
+	o.gauge("ductor_outbox_waiting", "Calls to Telegram that wait for their turn.", float64(waiting))
+	o.gauge("ductor_outbox_lag_seconds", "How long the oldest of them has waited.", oldest.Seconds())
+	s := c.Health()
+	for part, status := range map[string]health.Status{"polling": s.Polling, "store": s.Store} {
+		up := 0.0
+		if status == health.OK {
+			up = 1
+		}
+		o.gauge("ductor_up", "Whether a part works, as /healthz says.", up, "part", part)
+	}
+}
+
+func (o out) agents(l cli.Living) {
+	type kind struct{ agent, state string }
+	processes, memory, seen := map[kind]int{}, map[string]int64{}, map[int]bool{}
+	for _, s := range l.Sessions {
+		k := kind{string(s.Agent), "idle"}
+		if s.Busy {
+			k.state = "busy"
+		}
+		processes[k]++
+		if s.PID == 0 || !seen[s.PID] { // sessions of one process share its memory
+			memory[k.agent] += s.Memory
+		}
+		seen[s.PID] = true
+	}
+	o.gauge("ductor_agent_processes", "Processes of agents, those included that start or end.", float64(l.Processes))
+	for k, n := range processes {
+		o.gauge("ductor_agent_sessions", "Sessions of agents that live.", float64(n), "agent", k.agent, "state", k.state)
+	}
+	for agent, bytes := range memory {
+		o.gauge("ductor_agent_memory_bytes", "Resident memory of agents and all they started, as far as it is known.", float64(bytes), "agent", agent)
+	}
+	o.gauge("ductor_agent_waiting_turns", "Turns that wait until the agent of another conversation ends.", float64(l.Waiting))
+}
+
+func (o out) load(l orchestrator.Load) {
+	const turns = "Turns that run, or wait in the queue of their conversation."
+	o.gauge("ductor_open_turns", turns, float64(l.Running), "state", "running")
+	o.gauge("ductor_open_turns", turns, float64(l.Queued), "state", "queued")
+	o.gauge("ductor_approvals_waiting", "Approvals and questions that wait for a user.", float64(l.Approvals))
+	const jobs = "Scheduled jobs and webhooks."
+	o.gauge("ductor_jobs", jobs, float64(l.Jobs), "state", "enabled")
+	o.gauge("ductor_jobs", jobs, float64(l.JobsPaused), "state", "paused")
+	o.gauge("ductor_job_runs_waiting", "Runs of jobs that have not ended.", float64(l.JobRuns))
+}
+
+// measure shows a series of turns by the name that Prometheus has for one of OpenTelemetry: dots become underscores, and the
+// unit follows.
+func (o out) measure(m trace.Measure) {
+	var keys, values []string
+	for _, l := range m.Labels {
+		keys, values = append(keys, dashed(l.Key)), append(values, l.Value)
+	}
+	name := dashed(m.Name)
+	if m.Unit == "s" {
+		name += "_seconds"
+	}
+	if len(m.Bounds) == 0 {
+		o <- prometheus.MustNewConstMetric(prometheus.NewDesc(name+"_total", m.Description+".", keys, nil), prometheus.CounterValue, m.Sum, values...)
+		return
+	}
+	buckets, below := map[float64]uint64{}, uint64(0)
+	for i, bound := range m.Bounds {
+		below += uint64(m.Buckets[i])
+		buckets[bound] = below
+	}
+	o <- prometheus.MustNewConstHistogram(prometheus.NewDesc(name, m.Description+".", keys, nil), uint64(m.Count), m.Sum, buckets, values...)
+}
+
+func dashed(name string) string { return strings.ReplaceAll(name, ".", "_") }
