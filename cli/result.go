@@ -23,6 +23,9 @@ type Result struct {
 type Told struct {
 	Turns int  // model calls; 0 where the agent does not say
 	Fill  Fill // of the session's context, after the turn
+	// Unread are the messages that were sent into the turn, and that the agent gave back when the turn was cut short: its model
+	// did not read them.
+	Unread []TurnID
 }
 
 // BackgroundResult is the result of a turn that an agent began without a prompt.

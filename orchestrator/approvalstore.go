@@ -63,7 +63,6 @@ type QueueStore interface {
 	// among OpenTurns. It takes over session, agent and model of that. False if it is no longer queued or the
 	// other does not run.
 	SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (bool, error)
-	// UnsteerTurn moves a steered turn that is not delivered back to queued, as the first that waits; false if
-	// it is not that.
+	// UnsteerTurn moves a steered turn back to queued, as the first that waits; false if it is not that.
 	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)
 }

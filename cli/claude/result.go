@@ -216,18 +216,20 @@ func unknownSession(text string) bool {
 // such moment any more, after its result, with another result then. Safe for concurrent use.
 type steers struct {
 	mu      sync.Mutex
-	sent    []string // in order
-	pending []string // of those: not taken up yet
-	over    bool     // the turn is
+	sent    []string              // in order
+	pending []string              // of those: not taken up yet
+	turns   map[string]cli.TurnID // of those that this process sent
+	back    []cli.TurnID          // that Claude gave back
+	over    bool                  // the turn is
 }
 
 // newSteers knows what the previous process of ductor sent.
 func newSteers(sent []string) *steers {
-	return &steers{sent: slices.Clone(sent), pending: slices.Clone(sent)}
+	return &steers{sent: slices.Clone(sent), pending: slices.Clone(sent), turns: map[string]cli.TurnID{}}
 }
 
 // add takes a message that is about to be sent. It is not new if it was sent before.
-func (s *steers) add(id string) (isNew, over bool) {
+func (s *steers) add(id string, turn cli.TurnID) (isNew, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -236,7 +238,7 @@ func (s *steers) add(id string) (isNew, over bool) {
 	if slices.Contains(s.sent, id) {
 		return false, false
 	}
-	s.sent, s.pending = append(s.sent, id), append(s.pending, id)
+	s.sent, s.pending, s.turns[id] = append(s.sent, id), append(s.pending, id), turn
 	return true, false
 }
 
@@ -254,7 +256,24 @@ func (s *steers) waiting() []string {
 	return slices.Clone(s.pending)
 }
 
-// settle says that a message does not wait any more: Claude took it up, or gave it back.
+// giveBack says that Claude will not take a message up any more.
+func (s *steers) giveBack(id string) {
+	s.settle(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if turn := s.turns[id]; turn != "" {
+		s.back = append(s.back, turn)
+	}
+}
+
+// unread are those that Claude gave back.
+func (s *steers) unread() []cli.TurnID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.back)
+}
+
+// settle says that a message does not wait any more.
 func (s *steers) settle(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

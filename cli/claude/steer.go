@@ -55,9 +55,9 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	if err := checkPrompt(req); err != nil {
 		return err
 	}
-	id := promptID(req.Turn)
-	if id == t.open.id {
-		id = uuid.NewString()
+	id := uuid.NewString()
+	if req.Turn != "" { // Claude reads what it gave back only under another name: in its own turn, or in another one
+		id = promptID(t.req.Turn + "/" + req.Turn)
 	}
 	line, err := userLine(req, id)
 	if err != nil {
@@ -70,15 +70,15 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	case <-ctx.Done():
 		return fmt.Errorf("steer claude: %w", context.Cause(ctx))
 	}
-	return t.steer(ctx, id, line)
+	return t.steer(ctx, id, req.Turn, line)
 }
 
 // steer notes the message before it is sent: whoever goes on with the turn must know that more is to come than
 // the first result.
-func (t *liveTurn) steer(ctx context.Context, id string, line []byte) error {
+func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
-	isNew, over := t.p.steers.add(id)
+	isNew, over := t.p.steers.add(id, turn)
 	switch {
 	case over:
 		return cli.ErrNoTurn
@@ -161,7 +161,7 @@ func (t *liveTurn) replied(r *controlReply) {
 		Cancelled bool `json:"cancelled"`
 	}
 	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled { // a Claude that does not know the request is ended
-		t.p.steers.settle(id)
+		t.p.steers.giveBack(id)
 	}
 }
 

@@ -190,6 +190,7 @@ func (t *liveTurn) finish(end turn.End) {
 	mustStop := t.p.steers.close() || t.p.phase == abandoned // Claude would go on with what was sent
 	close(t.gone)
 	result := t.result(end)
+	result.Unread = t.p.steers.unread()
 	if mustStop && !detached {
 		if err := t.run.stream.Close(context.WithoutCancel(t.ctx)); err != nil {
 			s.provider.opts.Logger.Error("claude did not end", "err", err)

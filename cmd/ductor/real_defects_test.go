@@ -89,7 +89,23 @@ func (in *troubled) denies(shown string) {
 	}
 }
 
+// loses interrupts a turn that waits for permission and was handed a message: it is answered after the one that interrupts.
+func (in *troubled) loses() {
+	in.t.Helper()
+	in.say(`[[start]][[tool cmd="touch c.txt"]]`)
+	in.awaitButton("⛔ Deny")
+	in.say(`[[start]][[text "the answer to what was handed over"]]`)
+	in.press(steerButton)
+	in.await("Handed to the agent")
+	in.say(`[[start]][[text "the answer to what interrupts"]]`)
+	in.press("⚡ Interrupt")
+	in.await("the answer to what interrupts")
+	in.turns += 2
+	in.next("the answer to what was handed over")
+}
+
 func claudeInTrouble(in *troubled) {
+	in.loses()
 	in.breaks(1) // after the second time Claude asks for the answer in one piece
 	in.denies("touch a.txt · denied")
 	in.ends(`[[error 404]]`, "does not know this model", "It may not exist")

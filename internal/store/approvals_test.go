@@ -325,9 +325,15 @@ func TestASteeredTurn(t *testing.T) {
 	same(t, "taken back", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
 	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
 	must(t, db.MarkDelivered(ctx, "b"))
-	if get[bool](t)(db.UnsteerTurn(ctx, "b")) || get[bool](t)(db.CancelTurn(ctx, "b")) {
-		t.Error("taken back though it arrived")
+	if get[bool](t)(db.CancelTurn(ctx, "b")) {
+		t.Error("cancelled though it arrived")
 	}
+	if !get[bool](t)(db.UnsteerTurn(ctx, "b")) {
+		t.Error("not taken back from an agent that did not read it")
+	}
+	same(t, "taken back from the agent", get[orchestrator.Turn](t)(db.Turn(ctx, "b")), want)
+	get[bool](t)(db.SteerTurn(ctx, "b", "running", noon))
+	must(t, db.MarkDelivered(ctx, "b"))
 	if err := db.FinishTurn(ctx, "b", noon, done("x")); err == nil {
 		t.Error("an outcome though it arrived")
 	}

@@ -65,10 +65,10 @@ func (db *DB) SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) 
 	return ok && err == nil, wrap(fmt.Sprintf("steer turn %s", id), err)
 }
 
-// UnsteerTurn moves a steered turn that is not delivered back to queued; false if it is not that.
+// UnsteerTurn moves a steered turn back to queued; false if it is not that.
 func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return db.moveQueued(ctx, "unsteer", id, `UPDATE turns SET state = 'queued', steered_into = '', agent = '', model = '', sandbox = '',
-		started = 0, ended = 0 WHERE id = ? AND `+steeredInVain, string(id))
+		started = 0, ended = 0, delivered = 0 WHERE id = ? AND state = 'cancelled' AND steered_into <> ''`, string(id))
 }
 
 // Load counts what waits.

@@ -73,6 +73,7 @@ type running struct {
 	retries   context.Context // ends when no retry is to follow: with the turn, or when a user wants none
 	noRetries context.CancelFunc
 	helpers   *helpers
+	cleared   int           // of the conversation, when another message was to take its place
 	over      chan struct{} // closed once all it started is dead and the delivery of its outcome was tried
 }
 

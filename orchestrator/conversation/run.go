@@ -37,6 +37,9 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	}
 	result, begun := e.attempt(ctx, keep, c, &t, asking, card, w.left)
 	c.running.Load().helpers.end()
+	if cli.Replaced(ctx) && len(result.Unread) > 0 {
+		c.do(func() { c.giveBack(keep, result.Unread) })
+	}
 	if result.Detached {
 		log.Info("turn goes on without ductor", "agent", t.Agent)
 		asking.files.leave()

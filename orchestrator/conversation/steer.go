@@ -84,6 +84,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	h.waiting = c.remove(i)
 	t := &h.waiting.turn
 	t.State, t.Into, t.Agent, t.Model, t.Sandbox, t.Session = orchestrator.TurnSteered, h.into, r.turn.Agent, r.turn.Model, r.turn.Sandbox, r.turn.Session
+	h.req.Turn = id
 	h.req.Prompt, h.req.Images = wording(t.Prompt)
 	h.req.Files = filesOf(t.Prompt)
 	return h, nil
@@ -154,11 +155,38 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	if r == nil {
 		return nil
 	}
+	now := *r
+	now.cleared = c.cleared
+	c.running.Store(&now)
 	r.cancel(cli.ErrReplaced)
 	if err := c.e.opts.Store.AbortTurns(ctx, r.turn.ID, nil, orchestrator.Handled{}); err != nil {
 		return fmt.Errorf("record abort: %w", err)
 	}
 	return nil
+}
+
+// giveBack has messages wait again that were handed to a turn and that its agent did not read, since another message took its
+// place: they come after that one.
+func (c *conversation) giveBack(ctx context.Context, unread []cli.TurnID) {
+	if c.running.Load().cleared != c.cleared {
+		return
+	}
+	for i, id := range unread {
+		ok, err := c.e.opts.Store.UnsteerTurn(ctx, id)
+		if err == nil && !ok {
+			continue
+		}
+		var t orchestrator.Turn
+		if err == nil {
+			t, err = c.e.opts.Store.Turn(ctx, id)
+		}
+		if err != nil {
+			c.e.log.Error("have a message wait again", "turn", id, "err", err)
+			continue
+		}
+		c.queue = slices.Insert(c.queue, min(1+i, len(c.queue)), waiting{turn: t, shown: true})
+		c.e.opts.Chat.Queued(t, 1+i)
+	}
 }
 
 // Restart ends a turn that runs and runs its prompt with another text next; see orchestrator.Approvals.
