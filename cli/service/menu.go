@@ -115,7 +115,8 @@ const (
 )
 
 // Default is the agent to use in a place when a conversation chose none: the configured one if it can be used, else
-// the first fallback that can, and instead is the *Failure of the configured one. If none can, that is the error. In a sandbox that
+// the first fallback that can, and instead is the *Failure of the configured one. If none can, that is the error: an agent that is no
+// fallback never answers unasked. In a sandbox that
 // does not say so soon, or cannot be had, it is the configured one: its turn waits for the place, and says what is
 // wrong with it. Where ctx is AtOnce an agent of which nothing is known yet counts as one that can be used.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error) {
@@ -125,25 +126,30 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 	}
 	asked, cancel := s.patience(ctx, at)
 	defer cancel()
-	order := s.order(at)
 	var first *cli.Failure
-	for _, agent := range order {
+	for _, agent := range s.preferred() {
+		if at.agents[agent] == nil {
+			continue
+		}
 		answer, err := at.agents[agent].auth.get(asked)
 		switch {
 		case err != nil && ctx.Err() == nil && asked.Err() != nil:
 			s.heardNothing(asked, at)
-			return order[0], nil, nil
+			return s.opts.Default, nil, nil
 		case errors.Is(err, cli.ErrLoading):
 			return agent, first, nil
 		case err != nil:
 			return "", nil, err
 		case answer.err != nil:
-			return order[0], nil, nil
+			return s.opts.Default, nil, nil
 		case answer.auth.State == cli.Authenticated:
 			return agent, first, nil
 		case first == nil:
 			first = at.named(unusable(agent, answer.auth))
 		}
+	}
+	if first == nil { // none of them is in this place: the turn says so
+		return s.opts.Default, nil, nil
 	}
 	return "", nil, first
 }
@@ -162,7 +168,7 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Agent) 
 			continue
 		}
 		if answer, err := at.agents[agent].auth.get(asked); err == nil && answer.err == nil && answer.auth.State == cli.Authenticated {
-			return agent, agent == s.opts.Default || slices.Contains(s.opts.Fallbacks, agent)
+			return agent, slices.Contains(s.preferred(), agent)
 		}
 	}
 	return "", false
@@ -195,11 +201,15 @@ func (s *Service) heardNothing(asked context.Context, at *runEnv) {
 	}
 }
 
-// order is every agent of a place once: the default, the fallbacks, the others.
+// preferred is who may answer unasked: the default, then the fallbacks.
+func (s *Service) preferred() []cli.Agent {
+	return append([]cli.Agent{s.opts.Default}, s.opts.Fallbacks...)
+}
+
+// order is every agent of a place once: the preferred ones, then the others.
 func (s *Service) order(at *runEnv) []cli.Agent {
-	wanted := append([]cli.Agent{s.opts.Default}, s.opts.Fallbacks...)
 	var order []cli.Agent
-	for _, agent := range append(wanted, at.order...) {
+	for _, agent := range append(s.preferred(), at.order...) {
 		if at.agents[agent] != nil && !slices.Contains(order, agent) {
 			order = append(order, agent)
 		}

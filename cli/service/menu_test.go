@@ -174,7 +174,9 @@ func TestDefault(t *testing.T) {
 		kind      cli.FailureKind
 	}{
 		{"the configured one", cli.Authenticated, cli.Authenticated, cli.Authenticated, nil, "a", ""},
-		{"the next that can be used", cli.Installed, cli.NotFound, cli.Authenticated, nil, "c", ""},
+		{"the next that can be used", cli.Installed, cli.NotFound, cli.Authenticated, []cli.Agent{"b", "c"}, "c", ""},
+		{"without fallbacks, no other one", cli.Installed, cli.Authenticated, cli.Authenticated, nil, "", cli.NotLoggedIn},
+		{"none that is no fallback", cli.Installed, cli.NotFound, cli.Authenticated, []cli.Agent{"b"}, "", cli.NotLoggedIn},
 		{"the fallbacks come first", cli.Installed, cli.Authenticated, cli.Authenticated, []cli.Agent{"c", "unknown"}, "c", ""},
 		{"none: what to do about the configured one", cli.Installed, cli.NotFound, cli.NotFound, nil, "", cli.NotLoggedIn},
 	} {

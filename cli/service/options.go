@@ -21,7 +21,7 @@ const (
 type Options struct {
 	Providers []cli.Provider
 	Default   cli.Agent   // whom to ask when a conversation chose no agent; empty means the first provider
-	Fallbacks []cli.Agent // whom to ask when Default cannot be used, in order; the other providers come after
+	Fallbacks []cli.Agent // who answers when Default cannot be used, in order; no other agent does
 	Modes     map[cli.Agent]cli.Mode
 
 	Timeout   time.Duration // of a turn whose Request says none
