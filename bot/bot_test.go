@@ -240,12 +240,12 @@ func TestASlowFileHoldsUpItsOwnConversationOnly(t *testing.T) {
 		h.ann.Send(h.chat, "after the file")
 		h.ann.Send(h.chat, "/status")
 		h.ann.Send(team, "/status")
-		h.await(t, "claude")
+		h.await(t, "Claude")
 		synctest.Wait()
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("commands waited %s for a file", took)
 		}
-		if m, ok := team.View().Find("claude"); !ok || m.ReplyTo == 0 {
+		if m, ok := team.View().Find("Claude"); !ok || m.ReplyTo == 0 {
 			t.Errorf("the group was not answered: %+v", team.View())
 		}
 		h.ann.Send(h.chat, "/abort")
@@ -269,7 +269,7 @@ func TestModelMenu(t *testing.T) {
 		h.serve(t)
 		h.ann.Send(h.chat, "/model")
 		menu := h.await(t, "Which agent should answer?")
-		if !strings.Contains(menu.Text, "gemini: not logged in. Run gemini once.") || menu.HasButton("gemini") {
+		if !strings.Contains(menu.Text, "Gemini: not logged in. Run gemini once.") || menu.HasButton("Gemini") {
 			t.Errorf("an agent that cannot be used is named with the reason, not offered:\n%s", menu.Text)
 		}
 		press := func(m telegram.Message, name string) string {
@@ -281,15 +281,15 @@ func TestModelMenu(t *testing.T) {
 			synctest.Wait()
 			return a.Text
 		}
-		press(menu, "✓ claude")
-		models := h.await(t, "Which model of claude?")
+		press(menu, "✓ Claude")
+		models := h.await(t, "Which model of Claude?")
 		if models.ID != menu.ID || !models.HasButton("✓ Opus") || !models.HasButton("‹ Back") {
 			t.Errorf("the menu moves on in one message, the current model marked: %+v", models)
 		}
 		press(models, "Sonnet")
 		efforts := h.await(t, "How hard")
 		press(efforts, "high")
-		done := h.await(t, "From your next message on: claude · sonnet · high")
+		done := h.await(t, "From your next message on: Claude · sonnet · high")
 		if len(done.Keyboard) > 0 {
 			t.Error("the buttons stay although all is chosen")
 		}

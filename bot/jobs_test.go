@@ -78,16 +78,16 @@ func TestAJobIsChangedInTheChat(t *testing.T) {
 		r.desk.menu = menuFixture()
 		r.send(r.text("/cron"))
 		synctest.Wait()
-		for _, name := range []string{"⏰ 1. look", "✏️ Edit", "Model", "Choose…", "✓ claude", "✓ Opus 4"} {
+		for _, name := range []string{"⏰ 1. look", "✏️ Edit", "Model", "Choose…", "✓ Claude", "✓ Opus 4"} {
 			r.choose(t, name)
 		}
-		if e := r.choose(t, "high"); !strings.Contains(e.Text, "Model: claude · opus · high") || r.voice.lastAnswer() != "claude · opus · high" || jobs.job.Effort != "high" {
+		if e := r.choose(t, "high"); !strings.Contains(e.Text, "Model: Claude · opus · high") || r.voice.lastAnswer() != "Claude · opus · high" || jobs.job.Effort != "high" {
 			t.Errorf("after the model is chosen: %q, answer %q", e.Text, r.voice.lastAnswer())
 		}
 		for _, name := range []string{"Model", "✓ Choose…"} {
 			r.choose(t, name)
 		}
-		if e := r.choose(t, "Close"); !strings.Contains(e.Text, "Model: claude · opus · high") {
+		if e := r.choose(t, "Close"); !strings.Contains(e.Text, "Model: Claude · opus · high") {
 			t.Errorf("after the menu is closed: %q", e.Text)
 		}
 		r.choose(t, "Name")

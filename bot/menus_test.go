@@ -40,7 +40,7 @@ func TestTheModelMenuFillsIn(t *testing.T) {
 		r.send(r.text("/model"), r.text("a prompt"))
 		synctest.Wait()
 		l := r.journal.lastNotice(t)
-		if names := buttonNames(l.Keyboard); !slices.Equal(names, []string{"✓ claude", "Close"}) || !strings.Contains(l.Text, "codex: looking up its models…") {
+		if names := buttonNames(l.Keyboard); !slices.Equal(names, []string{"✓ Claude", "Close"}) || !strings.Contains(l.Text, "Codex: looking up its models…") {
 			t.Errorf("it shows %q with %q", l.Text, names)
 		}
 		if got := r.desk.Texts(); !slices.Equal(got, []string{"a prompt"}) {
@@ -51,12 +51,12 @@ func TestTheModelMenuFillsIn(t *testing.T) {
 		if len(r.voice.edits) != 1 {
 			t.Fatalf("edits %+v", r.voice.edits)
 		}
-		if names := buttonNames(r.voice.edits[0].Keyboard); !slices.Equal(names, []string{"✓ claude", "codex", "Close"}) || strings.Contains(r.voice.edits[0].Text, "looked up") {
+		if names := buttonNames(r.voice.edits[0].Keyboard); !slices.Equal(names, []string{"✓ Claude", "Codex", "Close"}) || strings.Contains(r.voice.edits[0].Text, "looked up") {
 			t.Errorf("it is filled in with %q, %q", r.voice.edits[0].Text, names)
 		}
 		r.send(r.press(r.voice.edits[0].Keyboard[1][0].Data, 9))
 		synctest.Wait()
-		if got := r.voice.edits[len(r.voice.edits)-1].Text; !strings.Contains(got, "Which model of codex?") {
+		if got := r.voice.edits[len(r.voice.edits)-1].Text; !strings.Contains(got, "Which model of Codex?") {
 			t.Errorf("a press shows %q", got)
 		}
 	})

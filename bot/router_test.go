@@ -139,7 +139,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "a path", update: func(r *inboundRig) map[string]any { return r.text("/etc/hosts is wrong") }, prompt: []string{"/etc/hosts is wrong"}},
 		{name: "a dash", update: func(r *inboundRig) map[string]any { return r.text("--help") }, prompt: []string{"--help"}},
 		{name: "help", update: func(r *inboundRig) map[string]any { return r.text("/help") }, said: "/sessions"},
-		{name: "status", update: func(r *inboundRig) map[string]any { return r.text("/status") }, said: "claude · opus"},
+		{name: "status", update: func(r *inboundRig) map[string]any { return r.text("/status") }, said: "Claude · opus"},
 		{name: "status in a sandbox", update: func(r *inboundRig) map[string]any { return r.text("/status") },
 			set: func(r *inboundRig) { r.desk.status.Sandbox = "web" }, said: "Runs in the sandbox web (docker)\nSessions in one sandbox can read"},
 		{name: "status in a sandbox of its own", update: func(r *inboundRig) map[string]any { return r.text("/status") },

@@ -124,7 +124,8 @@ type CompactBoundary struct {
 
 // HandedOver says how much an agent was told of the session before its prompt, because other agents ran those turns.
 type HandedOver struct {
-	To     string // the model, or the agent where that has a model of its own
+	To     Agent
+	Model  ModelID // empty where the agent chose it
 	Turns  int
 	Tokens int // an estimate
 }

@@ -31,7 +31,10 @@ func compactLine(p lang.Printer, ev cli.CompactBoundary) render.Text {
 }
 
 func handedOverLine(p lang.Printer, ev cli.HandedOver) render.Text {
-	to := render.ShortenPlain(render.OneLine(ev.To), render.NameLimit)
+	to := render.AgentName(p, ev.To)
+	if ev.Model != "" {
+		to = render.ShortenPlain(render.OneLine(string(ev.Model)), render.NameLimit)
+	}
 	return render.Styled(render.Italic, p.Text("card.handed-over", ev.Turns, to, p.Tokens(int64(ev.Tokens))))
 }
 

@@ -53,7 +53,7 @@ func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgap
 	if errors.Is(err, orchestrator.ErrNoConsult) {
 		return tgapi.Page{Text: text}, nil
 	}
-	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", last.Model.String())}, err
+	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last.Model))}, err
 }
 
 // Summarize does "/summarize".

@@ -76,7 +76,7 @@ func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, en
 	p := s.o.Lang.Of(in.Chat)
 	names := make([]string, len(q.Models))
 	for i, m := range q.Models {
-		names[i] = m.String()
+		names[i] = s.name(p, m)
 	}
 	e := s.o.Consults.Estimate(q.group(in), entries)
 	text := p.Text("consult.group", strings.Join(names, ", "), names[0]) + "\n" + p.Text("consult.rounds", q.Rounds, e.Questions, p.Tokens(e.Tokens))

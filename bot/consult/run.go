@@ -133,7 +133,7 @@ func (r *asked) who() string {
 	case len(r.q.Models) == 0:
 		return p.Text("consult.the-model")
 	}
-	return r.q.Models[0].String()
+	return r.s.name(p, r.q.Models[0])
 }
 
 // content is what the message shows now.
@@ -177,19 +177,20 @@ func (r *asked) noAnswer(why string) message.Content {
 
 // progress says of each model of a group how far it is.
 func (r *asked) progress() (lines []string) {
+	p := r.s.o.Lang.Of(r.in.Chat)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range r.q.Models {
-		line := "⏳ " + m.String()
+		line := "⏳ " + r.s.name(p, m)
 		for _, s := range r.steps {
 			switch {
 			case s.Model != m || s.Round > r.q.Rounds:
 			case s.Err != nil:
-				line = "⚠️ " + m.String() + ": " + render.Cut(r.sentence(s.Err), 200)
+				line = "⚠️ " + r.s.name(p, m) + ": " + render.Cut(r.sentence(s.Err), 200)
 			case s.Round == r.q.Rounds:
-				line = "✅ " + m.String()
+				line = "✅ " + r.s.name(p, m)
 			default:
-				line = "⏳ " + m.String() + ", " + r.s.o.Lang.Of(r.in.Chat).Text("consult.round", s.Round+1)
+				line = "⏳ " + r.s.name(p, m) + ", " + p.Text("consult.round", s.Round+1)
 			}
 		}
 		lines = append(lines, line)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ductor/bot/message"
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/cli/naming"
@@ -145,6 +146,11 @@ func (s *Screen) take(ctx context.Context, by orchestrator.Press, id string, q q
 func (s *Screen) button(p lang.Printer, text lang.Key, op, id string) []tgapi.Button {
 	data, _ := tgapi.ButtonData(Action, op+":"+id) // both are short
 	return []tgapi.Button{{Text: p.Text(text), Data: data}}
+}
+
+// name is a model as texts name it.
+func (*Screen) name(p lang.Printer, m orchestrator.ModelChoice) string {
+	return render.ModelText(p, m.Agent, m.Model)
 }
 
 func keyOf(in orchestrator.ConversationID, id string) string {

@@ -25,7 +25,7 @@ func TestNamesThatAreNoChoice(t *testing.T) {
 		"opus low high": "one word too many",
 		"llama":         `There is no model "llama". There are: claude/opus`,
 		"sonet":         `There is no model "sonet". Did you mean sonnet?`,
-		"gemini-9-pro":  "gemini-9-pro is a model that gemini runs, and gemini cannot be used here",
+		"gemini-9-pro":  "gemini-9-pro is a model that Gemini runs, and Gemini cannot be used here",
 		"gemini":        "not installed. Install it with npm.",
 		"copilot/x":     "discovery failed",
 	} {
@@ -45,7 +45,7 @@ func TestNamesThatAreNoChoice(t *testing.T) {
 func TestModelMenuPages(t *testing.T) {
 	m := &modelMenu{frame: frame{action: ModelAction, nonce: "n"}, entries: menuFixture(), agent: -1, model: -1, current: orchestrator.Status{Agent: "codex"}}
 	keyboard := m.view().Keyboard
-	if names := buttonNames(keyboard); !slices.Equal(names, []string{"claude", "✓ codex", "Close"}) {
+	if names := buttonNames(keyboard); !slices.Equal(names, []string{"Claude", "✓ Codex", "Close"}) {
 		t.Errorf("agents %q", names)
 	}
 	m.press(op{'a', 1})
@@ -65,7 +65,7 @@ func TestModelMenuPages(t *testing.T) {
 	}
 	m.press(op{'b', 0})
 	m.press(op{'b', 0})
-	if text := m.view().Text; !strings.Contains(text, "Which agent") || !strings.Contains(text, "copilot: its models cannot be listed: discovery failed") || strings.Contains(text, "with details") {
+	if text := m.view().Text; !strings.Contains(text, "Which agent") || !strings.Contains(text, "Copilot: its models cannot be listed: discovery failed") || strings.Contains(text, "with details") {
 		t.Errorf("back at the agents: %s", text)
 	}
 }
@@ -74,7 +74,7 @@ func TestASingleUsableAgentIsEnteredAtOnce(t *testing.T) {
 	withMenus(t, func(t *testing.T, r *rig) {
 		r.service.entries = slices.Delete(menuFixture(), 1, 2)
 		r.command("/model")
-		if l := r.page; !strings.Contains(l.Text, "Which model of claude?") {
+		if l := r.page; !strings.Contains(l.Text, "Which model of Claude?") {
 			t.Errorf("it shows %q", l.Text)
 		}
 	})
@@ -100,7 +100,7 @@ func TestModelByCommand(t *testing.T) {
 		if calls := r.service.calls; !slices.Equal(calls, []string{"model 7/0 codex/gpt-03 high"}) {
 			t.Errorf("calls %q", calls)
 		}
-		if problem := r.page.Text; chosen != "From your next message on: codex · gpt-03 · high" || !strings.Contains(problem, "There is no model") {
+		if problem := r.page.Text; chosen != "From your next message on: Codex · gpt-03 · high" || !strings.Contains(problem, "There is no model") {
 			t.Errorf("it says %q and %q", chosen, problem)
 		}
 	})

@@ -14,11 +14,11 @@ func whyNot(p lang.Printer, w *naming.Problem) string {
 	name := render.Cut(w.Name, 60)
 	switch w.Kind {
 	case naming.Unusable:
-		return p.Text("menu.unusable", w.Agent, unusableBecause(p, w.Entry))
+		return p.Text("menu.unusable", render.AgentName(p, w.Agent), unusableBecause(p, w.Entry))
 	case naming.Ambiguous:
 		return p.Text("menu.ambiguous-model", modelIDs(w.Models))
 	case naming.Elsewhere:
-		return p.Text("menu.no-agent-runs", name, w.Agent)
+		return p.Text("menu.no-agent-runs", name, render.AgentName(p, w.Agent))
 	case naming.Unknown:
 		if w.Near != "" {
 			return p.Text("menu.model-mistyped", name, w.Near)
@@ -40,7 +40,7 @@ func whyNot(p lang.Printer, w *naming.Problem) string {
 
 func modelOrDefault(p lang.Printer, m cli.Model) string {
 	if m.ID == "" {
-		return p.Text("menu.default-model-of", m.Agent)
+		return p.Text("menu.default-model-of", render.AgentName(p, m.Agent))
 	}
 	return modelName(m)
 }

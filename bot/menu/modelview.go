@@ -107,7 +107,7 @@ func (m *modelMenu) agentsView() tgapi.Page {
 	var keyboard tgapi.Keyboard
 	for i, e := range m.entries {
 		if naming.Usable(e) {
-			keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(e.Agent), e.Agent == m.current.Agent), Data: m.data(opAgent, i)}})
+			keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(render.AgentName(m.lang, e.Agent), e.Agent == m.current.Agent), Data: m.data(opAgent, i)}})
 		}
 	}
 	switch {
@@ -121,9 +121,9 @@ func (m *modelMenu) agentsView() tgapi.Page {
 	for _, e := range m.entries {
 		switch {
 		case isLoading(e):
-			b.WriteString("\n\n" + m.lang.Text("menu.looking-up", e.Agent))
+			b.WriteString("\n\n" + m.lang.Text("menu.looking-up", render.AgentName(m.lang, e.Agent)))
 		case !naming.Usable(e):
-			fmt.Fprintf(&b, "\n\n%s: %s", e.Agent, unusableBecause(m.lang, e))
+			fmt.Fprintf(&b, "\n\n%s: %s", render.AgentName(m.lang, e.Agent), unusableBecause(m.lang, e))
 		case e.Resting != nil:
 			b.WriteString("\n\n" + e.Resting.Sentence(m.lang))
 		}
@@ -137,7 +137,7 @@ func (m *modelMenu) modelsView() tgapi.Page {
 	if resting := m.entries[m.agent].Resting; resting != nil {
 		b.WriteString(resting.Sentence(m.lang) + "\n\n")
 	}
-	b.WriteString(m.lang.Text("menu.which-model", m.entries[m.agent].Agent))
+	b.WriteString(m.lang.Text("menu.which-model", render.AgentName(m.lang, m.entries[m.agent].Agent)))
 	from, to := tgapi.PageBounds(m.page, len(m.models()))
 	var keyboard tgapi.Keyboard
 	for i, model := range m.models()[from:to] {

@@ -20,11 +20,11 @@ func TestRoleByCommand(t *testing.T) {
 		calls []string
 		said  string
 	}{
-		{"a role", []string{"author", "reviewer"}, "reviewer", []string{`role 7/0 "reviewer"`}, "plays: reviewer (claude · opus). It still knows what was said here; /new starts without that."},
+		{"a role", []string{"author", "reviewer"}, "reviewer", []string{`role 7/0 "reviewer"`}, "plays: reviewer (Claude · opus). It still knows what was said here; /new starts without that."},
 		{"in another case", []string{"author", "reviewer"}, "Reviewer", []string{`role 7/0 "reviewer"`}, "plays: reviewer"},
 		{"as it is written first", []string{"QA", "qa"}, "qa", []string{`role 7/0 "qa"`}, "plays: qa"},
 		{"of two words", []string{"in doubt"}, "in doubt", []string{`role 7/0 "in doubt"`}, "plays: in doubt"},
-		{"none", []string{"reviewer"}, "none", []string{`role 7/0 ""`}, "plays no role (claude · opus)"},
+		{"none", []string{"reviewer"}, "none", []string{`role 7/0 ""`}, "plays no role (Claude · opus)"},
 		{"one that is called none", []string{"none"}, "none", []string{`role 7/0 "none"`}, "plays: none"},
 		{"unknown", []string{"author", "reviewer"}, "plumber", nil, `There is no role "plumber". There are: none, author, reviewer.`},
 	}

@@ -55,7 +55,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 		{"in a group", "web", group, nil, "The topic web is open.\nhttps://t.me/c/1234/51", "The agent works in /src/web here. Write what it should do."},
 		{"in a private chat", "web", user, nil, "The topic web is open.", "The agent works in /src/web here. Write what it should do."},
 		{"with an agent", "app codex", user, nil, "The topic app is open.", "Codex works in /src/app here. Write what it should do."},
-		{"with a model", "app gpt", user, nil, "The topic app is open.", "codex · gpt works in /src/app here. Write what it should do."},
+		{"with a model", "app gpt", user, nil, "The topic app is open.", "Codex · gpt works in /src/app here. Write what it should do."},
 		{"without a project", " ", user, nil, help, ""},
 		{"with too many words", "app codex high", user, nil, help, ""},
 		{"an unknown project", "none codex", user, nil, `There is no project "none". /project lists them.`, ""},

@@ -67,7 +67,7 @@ func ChoiceText[Agent, Model, Effort ~string](p lang.Printer, agent Agent, model
 	if agent == "" {
 		return p.Text("common.no-agent")
 	}
-	parts := []string{string(agent), string(model)}
+	parts := []string{AgentName(p, agent), string(model)}
 	if model == "" {
 		parts[1] = p.Text("common.default-model")
 	}
@@ -75,6 +75,14 @@ func ChoiceText[Agent, Model, Effort ~string](p lang.Printer, agent Agent, model
 		parts = append(parts, string(effort))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// ModelText names an agent and, where one is chosen, its model: "Claude", "Claude · opus".
+func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) string {
+	if model == "" {
+		return AgentName(p, agent)
+	}
+	return ChoiceText(p, agent, model, "")
 }
 
 // BypassLeft says how long a bypass lasts: "bypass, 12 min left". Empty where there is none any more.

@@ -30,13 +30,13 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 	text := []string{p.Text("sessions.terminal-none")}
 	var keyboard tgapi.Keyboard
 	for _, f := range all {
-		b, ok := newButton(string(f.Agent)+": "+render.Cut(f.First, titleShown), opStored, string(f.Agent), string(f.ID))
+		b, ok := newButton(render.AgentName(p, f.Agent)+": "+render.Cut(f.First, titleShown), opStored, string(f.Agent), string(f.ID))
 		if !ok || len(keyboard) == perPage {
 			continue
 		}
 		keyboard = append(keyboard, []tgapi.Button{b})
 		text[0] = p.Text("sessions.terminal-list", f.Dir)
-		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), f.Agent, p.Rounded(s.now().Sub(f.Used))), "    “"+render.Cut(f.First, excerptShown)+"”")
+		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), render.AgentName(p, f.Agent), p.Rounded(s.now().Sub(f.Used))), "    “"+render.Cut(f.First, excerptShown)+"”")
 		if f.Last != f.First {
 			text = append(text, "    … “"+render.Cut(f.Last, excerptShown)+"”")
 		}
@@ -64,7 +64,7 @@ func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pres
 		return Answer{}, err
 	}
 	page, err := s.page(ctx, say, now)
-	page.Text += "\n\n" + say.Text("sessions.terminal-resumed", p.key)
+	page.Text += "\n\n" + say.Text("sessions.terminal-resumed", render.AgentName(say, p.key))
 	return Answer{Text: render.Cut(say.Text("sessions.resumed", s.title(say, now)), 190), Edit: page}, err
 }
 
@@ -76,11 +76,11 @@ func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press) (render.Te
 	case errors.Is(err, orchestrator.ErrNoSession):
 		return render.Plain(p.Text("sessions.no-agent-session")), nil
 	case errors.Is(err, errors.ErrUnsupported):
-		return render.Plain(p.Text("sessions.no-terminal", agent)), nil
+		return render.Plain(p.Text("sessions.no-terminal", render.AgentName(p, agent))), nil
 	case errors.Is(err, orchestrator.ErrNotListed):
 		return render.Plain(p.Text("common.not-for-members")), nil
 	case err != nil:
 		return render.Text{}, err
 	}
-	return render.Concat(render.Plain(p.Text("sessions.terminal", agent)+"\n\n"), render.CodeBlock("", line)), nil
+	return render.Concat(render.Plain(p.Text("sessions.terminal", render.AgentName(p, agent))+"\n\n"), render.CodeBlock("", line)), nil
 }

@@ -32,14 +32,14 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	r.agents.stored = stored()
 	r.command("")
 	r.press("From the terminal")
-	r.shows("Sessions of the terminal in /src", "1. codex, 2 h 0 min ago\n    “fix the lexer”\n    … “and test it”", "2. claude, 3 h 0 min ago\n    “write docs”")
+	r.shows("Sessions of the terminal in /src", "1. Codex, 2 h 0 min ago\n    “fix the lexer”\n    … “and test it”", "2. Claude, 3 h 0 min ago\n    “write docs”")
 	if strings.Count(r.page.Text, "write docs") != 1 {
 		t.Errorf("the only prompt is shown twice: %s", r.page.Text)
 	}
-	codex := r.data("codex")
-	r.press("codex")
+	codex := r.data("Codex")
+	r.press("Codex")
 	r.said("Your next message continues: fix the lexer")
-	r.shows("fix the lexer", "codex continues it with your next message")
+	r.shows("fix the lexer", "Codex continues it with your next message")
 	conv, err := r.db.Conversation(t.Context(), here)
 	r.must(err)
 	s, err := r.db.Session(t.Context(), conv.Session)
@@ -58,7 +58,7 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	}
 	member := owner
 	member.Of = orchestrator.RightsOfMember
-	if _, err := r.screen.Press(t.Context(), member, r.data("claude")); !errors.Is(err, orchestrator.ErrNotListed) {
+	if _, err := r.screen.Press(t.Context(), member, r.data("Claude")); !errors.Is(err, orchestrator.ErrNotListed) {
 		t.Errorf("a member continues it: %v", err)
 	}
 	if text, err := r.screen.Terminal(t.Context(), member); err != nil || !strings.Contains(text.Text, "Only") {

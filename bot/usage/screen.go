@@ -159,6 +159,8 @@ func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup
 		if day, err := time.ParseInLocation(time.DateOnly, name, time.Local); err == nil {
 			return day.Format("Mon 2 Jan")
 		}
+	case group == orchestrator.UsageByAgent:
+		return render.AgentName(p, name)
 	case group == orchestrator.UsageByConversation:
 		return p.Text("usage.chat", name)
 	case group == orchestrator.UsageByPerson:

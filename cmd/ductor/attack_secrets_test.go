@@ -83,7 +83,7 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 		t.Errorf("the doctor, exit %d: %s", code, stderr)
 	}
 	o.say("/model codex")
-	o.await("codex")
+	o.await("Codex")
 	o.say(`[[start]] [[question "Which password?" secret=1 echo=1]] [[text " said."]]`)
 	asked = o.awaitButton("✍ Own words…")
 	o.pressOn(asked, "✍ Own words…")

@@ -127,10 +127,10 @@ func awaitFile(t testing.TB, path string) {
 func TestTheModelMenu(t *testing.T) {
 	town := newTown(t, nil)
 	town.say("/model")
-	town.press("codex")
+	town.press("Codex")
 	v, err := town.chat.Await(town.soon(), func(v telegram.View) bool {
 		m, ok := v.Last()
-		return ok && strings.Contains(m.Text, "model of codex")
+		return ok && strings.Contains(m.Text, "model of Codex")
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestTheModelMenu(t *testing.T) {
 	town.press(m.Keyboard[0][0].Text)
 	v, err = town.chat.Await(town.soon(), func(v telegram.View) bool {
 		m, ok := v.Last()
-		return ok && !strings.Contains(m.Text, "model of codex")
+		return ok && !strings.Contains(m.Text, "model of Codex")
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -149,14 +149,14 @@ func TestTheModelMenu(t *testing.T) {
 	}
 	eventually(t, "codex to be chosen", func() bool {
 		m, ok := town.chat.View().Last()
-		return ok && strings.Contains(m.Text, "codex") && len(m.Keyboard) == 0
+		return ok && strings.Contains(m.Text, "Codex") && len(m.Keyboard) == 0
 	})
 	town.say(`[[text "who am I"]]`)
 	if m := town.awaitDone(1); !strings.Contains(m.Text, "who am I") {
 		t.Errorf("%q", m.Text)
 	}
 	town.say("/status")
-	town.await("codex")
+	town.await("Codex")
 }
 
 // While an agent takes its time to say which models it has, the menu is there with those that are known, a prompt is
@@ -172,14 +172,14 @@ func TestTheModelMenuDoesNotWaitForAgents(t *testing.T) {
 		}
 	})
 	town.say("/model")
-	town.await("codex: looking up its models…")
+	town.await("Codex: looking up its models…")
 	town.say(`[[text "meanwhile an answer"]]`)
 	town.await("meanwhile an answer")
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	town.press("codex")
-	town.await("model of codex")
+	town.press("Codex")
+	town.await("model of Codex")
 }
 
 func TestPermissionsInTheChat(t *testing.T) {
@@ -230,13 +230,13 @@ func TestRolesInTheChat(t *testing.T) {
 	town.awaitDone(1)
 	town.say("/role")
 	town.press("reviewer")
-	town.await("From the next turn on the agent plays: reviewer (claude")
+	town.await("From the next turn on the agent plays: reviewer (Claude")
 	town.say("[[history]]")
 	if m := town.awaitDone(2); !strings.Contains(m.Text, "as claude") {
 		t.Errorf("the role was played in another session: %q", m.Text)
 	}
 	town.say("/role author")
-	town.await("plays: author (codex")
+	town.await("plays: author (Codex")
 	town.say("/status")
 	town.await("Role: author")
 	town.say(`[[text "as codex"]]`)
@@ -245,7 +245,7 @@ func TestRolesInTheChat(t *testing.T) {
 	}
 	town.say("/role")
 	town.press("none")
-	town.await("plays no role (claude")
+	town.await("plays no role (Claude")
 }
 
 func TestStrangersGetNoAnswer(t *testing.T) {

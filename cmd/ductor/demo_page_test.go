@@ -81,8 +81,8 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 		case 3:
 			press(page, key("The quick", "Stop"))
 		case 4:
-			press(page, key("Which agent", "codex"))
-			press(page, key("Which model of codex?", ""))
+			press(page, key("Which agent", "Codex"))
+			press(page, key("Which model of Codex?", ""))
 			press(page, key("How hard should", "high"))
 			page.AwaitText("#messages", "From your next message on")
 		case 6:

@@ -106,7 +106,7 @@ func TestEachButtonAfterAFailure(t *testing.T) {
 			}
 			if button == "🤝 Go on with Codex" {
 				town.say("/status")
-				town.await("codex · ")
+				town.await("Codex · ")
 			}
 			town.say(`[[start]] [[text "the end"]]`)
 			town.await("the end")

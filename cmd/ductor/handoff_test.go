@@ -56,30 +56,30 @@ func TestRealAgentsHandOver(t *testing.T) {
 
 	answered(`please design [[start]] [[text "the plan begins"]] [[text n=2500 size=20]] [[text " the plan ends"]]`)
 	town.say("/model codex")
-	town.await("codex · its default model")
+	town.await("Codex · its default model")
 	asked, card := answered(`please build [[start]] [[text "it is built"]]`)
 	once(asked, "User: please design", "Assistant (claude): the plan begins", " the plan ends\n", "tokens are left out here")
 	if len(asked) > 60_000 {
 		t.Errorf("%d bytes are handed over", len(asked))
 	}
-	if !strings.Contains(card.Text, "handed 1 turn to codex") {
+	if !strings.Contains(card.Text, "handed 1 turn to Codex") {
 		t.Errorf("the card says %q", card.Text)
 	}
 	town.say("/model gemini")
-	town.await("gemini · its default model")
+	town.await("Gemini · its default model")
 	asked, card = answered(`please review [[start]] [[text "looks good"]]`)
 	once(asked, "User: please design", "User: please build", "Assistant (codex): it is built")
-	if !strings.Contains(card.Text, "handed 2 turns to gemini") {
+	if !strings.Contains(card.Text, "handed 2 turns to Gemini") {
 		t.Errorf("the card says %q", card.Text)
 	}
 	town.say("/model claude")
-	town.await("claude · its default model")
+	town.await("Claude · its default model")
 	asked, card = answered(`please merge [[start]] [[history]]`)
 	once(asked, "User: please build", "Assistant (codex): it is built\n", "User: please review", "Assistant (gemini): looks good\n")
 	if strings.Contains(asked, "User: please design") {
 		t.Errorf("claude is told what it said itself: %s", asked)
 	}
-	for _, part := range []string{"please design", "handed 2 turns to claude"} {
+	for _, part := range []string{"please design", "handed 2 turns to Claude"} {
 		if !strings.Contains(card.Text, part) {
 			t.Errorf("%q is not in the card %s", part, card.Text)
 		}
@@ -92,11 +92,11 @@ func TestOneMessageToAnotherModel(t *testing.T) {
 	town.say(`first [[text "by the default"]]`)
 	town.awaitDone(1)
 	town.say(`@other second [[text "by the other"]]`)
-	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to codex") || !strings.Contains(m.Text, "by the other") {
+	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to Codex") || !strings.Contains(m.Text, "by the other") {
 		t.Errorf("the other says %q", m.Text)
 	}
 	town.say(`third [[text "again by the default"]]`)
-	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to claude") {
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to Claude") {
 		t.Errorf("the default says %q", m.Text)
 	}
 }
@@ -120,7 +120,7 @@ func TestASessionIsFoundAndForked(t *testing.T) {
 	town.press(messages.Keyboard[1][0].Text) // the newest is first
 	town.await("⑂ remember the zebra")
 	town.say(`what now? [[text "Who knows."]]`)
-	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to claude") {
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to Claude") {
 		t.Errorf("the fork says %q", m.Text)
 	}
 	town.say("/sessions")
@@ -143,7 +143,7 @@ func TestHistoryIsSummarized(t *testing.T) {
 	town.say(`second [[text "short"]]`)
 	town.awaitDone(2)
 	town.say(`@codex third [[text "by the other"]]`)
-	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 2 turns to codex") || !strings.Contains(m.Text, "by the other") {
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 2 turns to Codex") || !strings.Contains(m.Text, "by the other") {
 		t.Errorf("the other says %q", m.Text)
 	}
 	town.stop()

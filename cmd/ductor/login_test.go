@@ -95,5 +95,5 @@ func TestARealAgentIsLoggedInFromTheChat(t *testing.T) {
 		t.Errorf("what Codex keeps of the log-in: %v", err)
 	}
 	town.say("/model")
-	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "odel of codex") })
+	town.awaitMessage(func(m telegram.Message) bool { return strings.Contains(m.Text, "odel of Codex") })
 }

@@ -117,7 +117,7 @@ func (town *town) awaitAfter(said telegram.Message, part string) {
 func TestCodexModelsInTheMenu(t *testing.T) {
 	town, _ := realTown(t, "codex", nil)
 	town.say("/model") // one agent alone: its models are asked for at once
-	m := town.await("model of codex")
+	m := town.await("model of Codex")
 	if len(m.Keyboard) < 3 {
 		t.Errorf("the menu of the real Codex has no models: %q %+v", m.Text, m.Keyboard)
 	}

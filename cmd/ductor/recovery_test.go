@@ -78,7 +78,7 @@ func TestALimitedPromptGoesOnWithAnotherAgent(t *testing.T) {
 		t.Errorf("a second press is answered with %q: %v", a.Text, err)
 	}
 	town.say("/status")
-	town.await("codex · ")
+	town.await("Codex · ")
 }
 
 // Cancel takes the buttons away, and nothing runs.

@@ -194,7 +194,7 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 		t.Errorf("after calls of tools it says %q", m.Text)
 	}
 	town.say("/model")
-	if m := town.await("model of codex"); len(m.Keyboard) < 3 {
+	if m := town.await("model of Codex"); len(m.Keyboard) < 3 {
 		t.Errorf("the menu has no models of the Codex inside: %q %+v", m.Text, m.Keyboard)
 	}
 }

@@ -118,7 +118,7 @@ func TestAnExportedSessionIsImported(t *testing.T) {
 	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "session.json", Data: data}, telegram.WithCaption("/sessions import"))
 	town.awaitAfter(file, "Imported. Your next message continues it.")
 	town.say(`what now? [[text "Who knows."]]`)
-	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to claude") {
+	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to Claude") {
 		t.Errorf("the imported session says %q", m.Text)
 	}
 	again := town.chat.Person().Send(town.chat, "/sessions import", telegram.ReplyTo(export.ID))

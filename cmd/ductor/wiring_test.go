@@ -73,7 +73,7 @@ func TestTheFallbackAnswersWhereTheDefaultIsNotInstalled(t *testing.T) {
 	town.say(`[[text "somebody is there"]]`)
 	town.await("somebody is there")
 	town.say("/status")
-	town.await("codex")
+	town.await("Codex")
 }
 
 func TestASessionIsResetWhenItWasIdle(t *testing.T) {

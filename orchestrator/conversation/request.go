@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -153,7 +152,7 @@ func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestra
 		return nil
 	}
 	req.Prompt = told.Text + req.Prompt
-	show(cli.HandedOver{To: cmp.Or(string(t.Model), string(t.Agent)), Turns: told.Turns, Tokens: told.Tokens})
+	show(cli.HandedOver{To: t.Agent, Model: t.Model, Turns: told.Turns, Tokens: told.Tokens})
 	return nil
 }
 

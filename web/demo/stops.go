@@ -116,11 +116,11 @@ func hasFile(v telegram.View) bool {
 func handOver(ctx context.Context, p *Page) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
-	agent := "gemini"
+	agent := "Gemini"
 	if m, ok := p.you.View().Find(chosenText); ok && strings.Contains(m.Text, chosenText+agent) {
-		agent = "codex"
+		agent = "Codex"
 	}
-	command := p.you.Person().Send(p.you, "/model "+agent)
+	command := p.you.Person().Send(p.you, "/model "+strings.ToLower(agent))
 	if _, err := p.you.AwaitMessage(ctx, func(m telegram.Message) bool {
 		return m.ID > command.ID && strings.Contains(m.Text, chosenText+agent)
 	}); err != nil {
