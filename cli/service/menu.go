@@ -116,7 +116,7 @@ const (
 
 // Default is the agent to use in a place when a conversation chose none: the configured one if it can be used, else
 // the first fallback that can, and instead is the *Failure of the configured one. If none can, that is the error: an agent that is no
-// fallback never answers unasked. In a sandbox that
+// fallback answers only where a user chose it. In a sandbox that
 // does not say so soon, or cannot be had, it is the configured one: its turn waits for the place, and says what is
 // wrong with it. Where ctx is AtOnce an agent of which nothing is known yet counts as one that can be used.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error) {
@@ -201,7 +201,7 @@ func (s *Service) heardNothing(asked context.Context, at *runEnv) {
 	}
 }
 
-// preferred is who may answer unasked: the default, then the fallbacks.
+// preferred lists the agents that may answer where a user chose none: the default, then the fallbacks.
 func (s *Service) preferred() []cli.Agent {
 	return append([]cli.Agent{s.opts.Default}, s.opts.Fallbacks...)
 }
