@@ -13,6 +13,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
+	"ductor/bot/display"
 	"ductor/bot/files"
 	"ductor/bot/message"
 	"ductor/bot/outbox"
@@ -144,7 +145,9 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	cards.FileMarks = b.files != nil && o.FileMarks
 	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
 	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = func(p lang.Printer) card.Buttons { return turnButtons{p} }, client.Scrubber(), o.Lang, b.log
-	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang,
+	asks := display.New(b.messages, o.Lang)
+	cards.Displays = asks
+	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now,
 		}),
@@ -236,6 +239,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	}
 	b.startMessages()
 	b.chat.approvals.Attach(desk)
+	b.chat.display.Attach(desk)
 	if b.opts.Consults != nil {
 		desk = asking{desk, b.opts.Consults}
 	}
@@ -251,9 +255,12 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, steps: b.opts.Steps, usage: b.opts.Usage, owner: b.opts.Owner, consults: b.opts.Consults,
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, owner: b.opts.Owner, consults: b.opts.Consults,
 			changes: b.opts.Changes, spool: b.spool,
-			tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
+			answers: answers{
+				steps: b.opts.Steps, display: b.chat.display,
+				tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
+			},
 		},
 		confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases, group: b.opts.Group,
 	}, o).router(o)

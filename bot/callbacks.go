@@ -12,6 +12,7 @@ import (
 	"ductor/bot/changes"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
+	"ductor/bot/display"
 	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
@@ -92,8 +93,9 @@ type screens struct {
 	heard     *transcript.Screen
 	silence   *silence.Watcher
 	pages
-	steps  *steps.Screen
-	tables *tables.Screen
+	steps   *steps.Screen
+	tables  *tables.Screen
+	display *display.Screen
 }
 
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
@@ -116,7 +118,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.cancel(ctx, p, cli.TurnID(what))
 	case actStop:
 		text, err = c.stop(ctx, p, cli.TurnID(what))
-	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.NotifyAction, menu.ThinkAction, menu.JobModelAction:
+	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.NotifyAction, menu.ThinkAction, menu.DisplayAction, menu.JobModelAction:
 		text, err = c.menu(ctx, p, act, what)
 	case approval.Action:
 		text, notices, err = c.decide(ctx, p, what)
@@ -134,7 +136,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.ofAgent(ctx, p, act, what)
 	case files.Action:
 		text, notices, err = c.file(ctx, p, what)
-	case tables.Action, silence.Action:
+	case tables.Action, silence.Action, display.Action:
 		text, notices, err = c.onTurn(ctx, p, act, what)
 	case transcript.Action:
 		text, err = c.transcript(ctx, p, what)
@@ -325,6 +327,12 @@ func (c *callbacks) ofAgent(ctx context.Context, p updates.Press, act, data stri
 func (c *callbacks) onTurn(ctx context.Context, p updates.Press, act, what string) (text string, notices []orchestrator.Message, err error) {
 	if act == silence.Action {
 		text, err = c.silence.Press(ctx, p.By.Conversation, p.Message, what)
+		return text, nil, err
+	}
+	if act == display.Action {
+		if text, err = c.display.Press(ctx, p.By.Conversation, what); err == nil {
+			c.voice.Unbutton(p.By.Conversation, p.Message)
+		}
 		return text, nil, err
 	}
 	return c.tables.Press(ctx, p.By.Conversation, p.Message, what)

@@ -6,6 +6,7 @@ import (
 	"ductor/bot/approval"
 	"ductor/bot/card"
 	"ductor/bot/cron"
+	"ductor/bot/display"
 	"ductor/bot/files"
 	"ductor/bot/message"
 	"ductor/bot/silence"
@@ -23,6 +24,7 @@ type Chat struct {
 	files     *files.Sender // nil: no files of projects are sent
 	silence   *silence.Watcher
 	approvals *approval.Screen
+	display   *display.Screen
 	lang      *lang.Choices
 }
 

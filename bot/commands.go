@@ -55,6 +55,7 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"queue", p.Text("bot.menu-queue")},
 		{"notify", p.Text("bot.menu-notify")},
 		{"think", p.Text("bot.menu-think")},
+		{"display", p.Text("bot.menu-display")},
 		{"cron", p.Text("bot.menu-cron")},
 		{"abort", p.Text("bot.menu-abort")},
 		{"status", p.Text("bot.menu-status")},
@@ -107,6 +108,8 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.menus.Notify), true
 	case "think":
 		return c.page(c.menus.Think), true
+	case "display":
+		return c.page(c.menus.Display), true
 	case "cron":
 		return c.page(c.jobs.Command), true
 	case "status":

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ductor/bot/agent"
+	"ductor/bot/display"
 	"ductor/bot/menu"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -16,6 +17,7 @@ type Desk interface {
 	orchestrator.Approvals
 	menu.Service
 	agent.Service
+	display.Service
 
 	// Steer hands a waiting prompt to the turn that runs, as a part of it: it will have no turn of its own.
 	// ErrNotWaiting if it no longer waits or nothing runs. ErrCannotSteer when the agent takes nothing now: it

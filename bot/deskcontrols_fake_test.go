@@ -56,6 +56,15 @@ func (d *deskFake) SetNotify(_ context.Context, id orchestrator.ConversationID, 
 	return d.fail
 }
 
+func (d *deskFake) Display(context.Context, orchestrator.ConversationID) (orchestrator.DisplayMode, error) {
+	return orchestrator.DisplayPlain, d.fail
+}
+
+func (d *deskFake) SetDisplay(_ context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
+	d.note("display %s %s", id.Key(), mode)
+	return d.fail
+}
+
 func (d *deskFake) SetThink(_ context.Context, id orchestrator.ConversationID, mode orchestrator.ThinkMode) error {
 	d.note("think %s %s", id.Key(), mode)
 	return d.fail

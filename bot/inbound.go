@@ -101,7 +101,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		screens: screens{
 			approvals: p.approvals, restarts: h.restarts, queue: p.queue, silence: p.silence, heard: heard, pages: all,
 			steps:  &steps.Screen{Steps: p.steps, Lang: o.Lang},
-			tables: p.tables,
+			tables: p.tables, display: p.display,
 		},
 	}
 	return h

@@ -5,6 +5,7 @@ import (
 	"ductor/bot/changes"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
+	"ductor/bot/display"
 	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
@@ -22,13 +23,19 @@ type books struct {
 	files    *files.Sender // nil: there are none
 	projects orchestrator.Projects
 	topics   *topicOpener
-	steps    orchestrator.Steps
 	changes  orchestrator.FileChanges // nil: nothing is kept of changes
 	spool    *message.Spool           // of pictures; nil: there are none
-	tables   *tables.Screen
+	answers
 	usage    usage.Store
 	owner    orchestrator.PersonID // 0 for none
 	consults orchestrator.Consults
+}
+
+// answers is what stands behind the buttons of answers.
+type answers struct {
+	steps   orchestrator.Steps
+	tables  *tables.Screen
+	display *display.Screen
 }
 
 // pages are the screens that commands lead to.

@@ -61,6 +61,8 @@ type Settings struct {
 	Busy   BusyMode // what becomes of a prompt that comes while a turn runs; empty means BusyQueue
 	Notify NotifyMode
 	Think  ThinkMode
+	// Display counts for all topics of a chat. That of the chat's main topic is kept.
+	Display DisplayMode
 }
 
 // NotifyMode says which turns end with a message that notifies.
@@ -87,6 +89,20 @@ const (
 
 // ThinkModes lists every mode.
 func ThinkModes() []ThinkMode { return []ThinkMode{ThinkOn, ThinkOff} }
+
+// DisplayMode says what a chat shows of rich messages, of which Telegram does not say who sees them.
+type DisplayMode string
+
+// The display modes.
+const (
+	DisplayRich  DisplayMode = "rich"  // the chat shows them
+	DisplayPlain DisplayMode = "plain" // it does not, or does not want them
+	DisplayAsk   DisplayMode = "ask"   // no user was asked yet
+	DisplayAsked DisplayMode = "asked" // no user has answered yet: like DisplayPlain
+)
+
+// DisplayModes lists those that a user can choose.
+func DisplayModes() []DisplayMode { return []DisplayMode{DisplayRich, DisplayPlain} }
 
 // NoRole stands in Conversation.Role for a conversation that is to play none, whatever the configured default.
 const NoRole = "(none)"

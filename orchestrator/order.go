@@ -57,6 +57,8 @@ type CardStyle struct {
 	Quote bool      // it replies to the prompt, since other prompts waited with it
 	Then  string    // is said below a failure: what comes of it; empty for nothing
 	Think ThinkMode // whether it shows reasoning; empty means the configured default
+
+	Display DisplayMode // whether it is a rich message
 }
 
 // OrderStore keeps the sessions of orders. internal/store implements it; Store.EnqueueTurn keeps Turn.Wants.

@@ -37,6 +37,7 @@ type Chat struct {
 	Delay     time.Duration              // of every call
 	Seen      func(render.Text)          // is told every text that is shown
 	Unchecked bool                       // for benchmarks
+	OldServer bool                       // it knows no rich messages
 
 	Mu      sync.Mutex
 	posts   map[int]*Post
@@ -57,7 +58,8 @@ type Failer interface {
 
 // Post is one message on the wall.
 type Post struct {
-	Text    render.Text
+	Text    render.Text // of a rich message the texts of its blocks
+	Rich    []render.Block
 	Buttons tgapi.Keyboard
 	Topic   int
 	ReplyTo int
@@ -131,7 +133,10 @@ func (w *Chat) Send(_ context.Context, m tgapi.Message) (int, error) {
 	if err := f.Fails(); err != nil {
 		return 0, err
 	}
-	w.check(m.Text)
+	if m.Rich != nil && w.OldServer {
+		return 0, fault(tgapi.NoMethod)
+	}
+	m.Text = w.shown(m.Text, m.Rich)
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	switch {
@@ -144,7 +149,7 @@ func (w *Chat) Send(_ context.Context, m tgapi.Message) (int, error) {
 		w.Seen(m.Text)
 	}
 	w.next++
-	w.posts[w.next] = &Post{Text: m.Text, Buttons: m.Keyboard, Topic: m.To.Topic, ReplyTo: m.ReplyTo, Silent: m.Silent}
+	w.posts[w.next] = &Post{Text: m.Text, Rich: m.Rich, Buttons: m.Keyboard, Topic: m.To.Topic, ReplyTo: m.ReplyTo, Silent: m.Silent}
 	if f == LostAfter {
 		return 0, fault(tgapi.UnknownFault)
 	}
@@ -191,12 +196,48 @@ func (w *Chat) Sent() []string {
 	return slices.Clone(w.files)
 }
 
+// shown is what a message shows, once it is checked.
+func (w *Chat) shown(t render.Text, rich []render.Block) render.Text {
+	if rich == nil {
+		w.check(t)
+		return t
+	}
+	if fit, cut := render.FitBlocks(rich, render.Block{}); cut || len(fit) != len(rich) {
+		w.T.Errorf("Telegram would not take a rich message that is too long")
+	}
+	return render.Plain(strings.TrimSpace(plainOf(rich)))
+}
+
+func plainOf(blocks []render.Block) string {
+	var b strings.Builder
+	for _, block := range blocks {
+		b.WriteString(block.Text.Text + "\n" + plainOf(block.Blocks))
+		for _, item := range block.Items {
+			b.WriteString(plainOf(item.Blocks))
+		}
+		for _, row := range block.Rows {
+			for _, c := range row {
+				b.WriteString(c.Text.Text + " | ")
+			}
+		}
+	}
+	return b.String()
+}
+
+func (w *Chat) EditRich(_ context.Context, _ int64, message int, blocks []render.Block, k tgapi.Keyboard) error {
+	return w.edit(message, render.Text{}, blocks, k)
+}
+
 func (w *Chat) Edit(_ context.Context, _ int64, message int, t render.Text, k tgapi.Keyboard) error {
+	return w.edit(message, t, nil, k)
+}
+
+func (w *Chat) edit(message int, t render.Text, rich []render.Block, k tgapi.Keyboard) error {
 	f := w.Begin("edit")
 	if err := f.Fails(); err != nil {
 		return err
 	}
-	w.check(t)
+	t = w.shown(t, rich)
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
 	p := w.posts[message]
@@ -212,7 +253,7 @@ func (w *Chat) Edit(_ context.Context, _ int64, message int, t render.Text, k tg
 	if w.Seen != nil {
 		w.Seen(t)
 	}
-	p.Text, p.Buttons, p.Edits = t, k, p.Edits+1
+	p.Text, p.Rich, p.Buttons, p.Edits = t, rich, k, p.Edits+1
 	if f == LostAfter {
 		return fault(tgapi.UnknownFault)
 	}

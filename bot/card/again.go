@@ -140,7 +140,7 @@ func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) er
 func (s *messages) trust(content contents) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wants := content.wants()
+	wants := content.on(s).wants()
 	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {
 		if p.State() == orchestrator.Sent {
 			p.Trust(wants[i])
@@ -153,11 +153,13 @@ func withRemark(t render.Text, line string) render.Text {
 	if line == "" || t.Text == "" {
 		return t
 	}
-	if all := render.Concat(t, render.Plain("\n\n"), render.Styled(render.Italic, line)); render.Fits(all, render.MessageLimit) {
+	if all := render.Concat(t, render.Plain("\n\n"), remarkText(line)); render.Fits(all, render.MessageLimit) {
 		return all
 	}
 	return t
 }
+
+func remarkText(line string) render.Text { return render.Styled(render.Italic, line) }
 
 // Say sends a message in the place of the card of a turn that never was, at most once for a turn. It returns when it is
 // sent, or with ErrNotYet: saying it again is the same as saying it once.

@@ -1,3 +1,4 @@
+// Package card shows a turn as one message that grows by edits, and its outcome when the turn has ended.
 package card
 
 import (
@@ -55,6 +56,7 @@ type Options struct {
 	Think           orchestrator.ThinkMode // of turns that say nothing of it; ThinkOff
 	FileMarks       bool                   // names of files stand for the marks in an answer; see render.FileMark
 	Footer          []FooterField          // nil for none
+	Displays        Displays               // nil: no chat is asked
 	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
 	// the end, and a file has all of it.
 	MaxMessages int
@@ -143,6 +145,7 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	if t.Wants.Title != "" {
 		d.addNote(TitleLine(t))
 	}
+	d.shows.outputs = isRich(t)
 	d.turn = turnFacts{agent: t.Agent, then: t.Wants.Card.Then, bypass: t.Bypass}
 	return d
 }
@@ -233,7 +236,12 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 	if c.ending == nil {
 		c.doc.finish(o, c.cards.opts.Footer)
 		texts, cut := c.layoutLocked(render.MessageLimit)
-		c.ending = &contents{texts: texts, buttons: c.cards.offer(c.doc.lang, c.turn.ID, o), file: c.cards.fileOf(o, cut)}
+		c.turn.Outcome = o
+		rich := c.doc.richContent(c.turn)
+		c.ending = &contents{
+			texts: texts, rich: rich, buttons: c.cards.offer(c.doc.lang, c.turn.ID, o), file: c.cards.fileOf(o, cut), whole: c.cards.fileOf(o, rich.Cut),
+			gains: gains(c.turn, texts),
+		}
 		if !c.pace.rang(time.Now()) {
 			c.ending.end = c.cards.endOf(c.messages, o)
 		}

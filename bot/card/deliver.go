@@ -24,6 +24,7 @@ type savedCard struct {
 	Topic   int            `json:"topic"`
 	Remark  string         `json:"remark,omitempty"` // below it all, added later
 	File    bool           `json:"file,omitempty"`   // a file with the whole answer follows
+	Rich    richContent    `json:"rich,omitzero"`    // instead of Texts, where Telegram takes it
 	End     *ending        `json:"end,omitempty"`    // a message announces the end; nil for none
 
 	// While the turn runs: where its messages begin in the document, as segment and offset, and the
@@ -40,6 +41,29 @@ type contents struct {
 	remark  string // below the last message, if it has room
 	end     *ending
 	file    string // the whole answer where the messages leave out a part of it; else empty
+	rich    richContent
+	whole   string // the whole answer where rich leaves out a part of it; else empty
+	gains   bool   // see there
+}
+
+// on is the content as the chat takes it: one rich message, or texts.
+func (s contents) on(m *messages) contents {
+	if s.rich.Blocks == nil || !m.takesRich() {
+		s.rich = richContent{}
+		return s
+	}
+	s.texts, s.file = []render.Text{s.rich.text(s.texts)}, s.whole
+	return s
+}
+
+// text is what stands for the content where it is not seen: the first of its texts.
+func (r richContent) text(texts []render.Text) render.Text {
+	for _, t := range texts {
+		if t.Text != "" {
+			return t
+		}
+	}
+	return render.Plain("…")
 }
 
 // wants gives each message its content; the buttons are below the last message.
@@ -55,13 +79,16 @@ func (s contents) wants() []message.Content {
 	if last >= 0 {
 		out[last].Keyboard = s.buttons
 		out[last].Text = withRemark(out[last].Text, s.remark)
+		if s.rich.Blocks != nil {
+			out[last].Rich = s.rich.with(remarkText(s.remark)).Blocks
+		}
 	}
 	return out
 }
 
 func (s contents) encode(topic int) ([]byte, error) {
 	return savedCard{
-		Final: true, First: s.first, Texts: s.texts, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != "", End: s.end,
+		Final: true, First: s.first, Texts: s.texts, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
 	}.encode()
 }
 
@@ -76,8 +103,12 @@ func (c savedCard) encode() ([]byte, error) {
 // contents is the stored final content of a card.
 func (c savedCard) contents(file string) contents {
 	s := contents{first: c.First, texts: c.Texts, buttons: c.Buttons, remark: c.Remark, end: c.End}
+	s.rich = c.Rich
 	if c.File {
 		s.file = file
+	}
+	if c.Rich.Cut {
+		s.whole = file
 	}
 	return s
 }
@@ -88,9 +119,8 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	if err := s.store(ctx, content); err != nil {
 		return err
 	}
-	wants := content.wants()
 	for call := 1 << 30; ; call++ { // later than any call before
-		if act, _ := s.next(content.first, wants, true); act.step == message.None && !s.flying() {
+		if act, _ := s.next(content.first, content.on(s).wants(), true); act.step == message.None && !s.flying() {
 			break
 		}
 		priority := outbox.Awaited
@@ -99,7 +129,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 		}
 		err := c.out(ctx, s, priority, func(ctx context.Context) error {
 			// Decided only now: a call that was in flight may have changed what is left to do.
-			act, _ := s.next(content.first, wants, true)
+			act, _ := s.next(content.first, content.on(s).wants(), true)
 			if act.step == message.None {
 				return outbox.ErrNotNeeded
 			}
@@ -109,13 +139,19 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 			return fmt.Errorf("show a turn's outcome: %w", err)
 		}
 	}
+	content = content.on(s)
+	c.learn(ctx, s)
 	if err := c.deliverFile(ctx, s, content); err != nil {
 		return fmt.Errorf("send an answer as a file: %w", err)
 	}
 	if err := c.announce(ctx, s, content); err != nil {
 		return fmt.Errorf("announce the end of a turn: %w", err)
 	}
-	return c.tell(ctx, s)
+	if err := c.tell(ctx, s); err != nil {
+		return err
+	}
+	c.ask(ctx, s, content)
+	return nil
 }
 
 // out makes a call of a card that must be delivered. run handles unknown outcomes of sends, so that the outbox may repeat
@@ -206,15 +242,18 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].State() != orchestrator.Sent {
 		return alone
 	}
+	if saved.Rich.Blocks != nil {
+		alone.first, alone.rich = saved.First, saved.Rich.with(mark)
+	}
 	shown := saved.Texts[len(saved.Texts)-1]
 	if shown.Text == "" {
-		return contents{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons, end: alone.end}
+		return contents{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons, end: alone.end, rich: alone.rich}
 	}
 	both := render.Concat(shown, render.Plain("\n\n"), mark)
 	if !render.Fits(both, render.MessageLimit) {
 		return alone
 	}
-	return contents{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end}
+	return contents{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end, rich: alone.rich}
 }
 
 // contentsOf is the final content of a card that has only the outcome of its turn.
@@ -222,7 +261,11 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.opts.Footer)
 	_, texts, cut := d.layout([]position{{}}, render.MessageLimit, c.opts.MaxMessages)
-	return contents{texts: texts, buttons: c.offer(c.opts.Lang.Of(t.Prompt.Conversation.Chat), t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut)}
+	rich := d.richContent(t)
+	return contents{
+		texts: texts, rich: rich, buttons: c.offer(d.lang, t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut), whole: c.fileOf(t.Outcome, rich.Cut),
+		gains: gains(t, texts),
+	}
 }
 
 // claim begins an activity, unless the card has one already, which it returns then.

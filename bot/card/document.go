@@ -31,6 +31,7 @@ type document struct {
 type shows struct {
 	thinking  bool // reasoning
 	fileMarks bool // names of files in their place
+	outputs   bool // of tools, folded
 }
 
 // turnFacts is what a card says about its turn besides the events.
@@ -58,6 +59,7 @@ type segment struct {
 	plan   *planList
 	raw    []byte // thinking: its beginning
 	note   render.Text
+	diff   string // the end of that of the file that note mentions
 	shown  shownText
 }
 

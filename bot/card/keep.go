@@ -13,6 +13,7 @@ type snapshot struct {
 	part   int         // the newest message
 	text   render.Text // what it shows, without the live line
 	starts []position  // where the messages begin
+	rich   richContent // what it shows instead, if it is rich
 }
 
 // keep stores a snapshot. What cannot be stored is only logged: the card is as good as without it.
@@ -22,7 +23,7 @@ func (s *messages) keep(ctx context.Context, snap snapshot) {
 	if s.final {
 		return
 	}
-	kept := savedCard{First: snap.part, Texts: []render.Text{snap.text}, Prints: s.prints(snap.part)}
+	kept := savedCard{First: snap.part, Texts: []render.Text{snap.text}, Prints: s.prints(snap.part), Rich: snap.rich}
 	for _, p := range snap.starts {
 		kept.Starts = append(kept.Starts, [2]int{p.segment, p.offset})
 	}

@@ -139,11 +139,11 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 		c.doc.silence(silent, c.clockStep())
 	}
 	c.pace.pacer.Take()
-	texts, _ := c.layoutLocked(render.FullMessage)
+	texts, rich := c.liveLocked(now)
 	last := len(texts) - 1
-	newest := texts[last]
-	texts[last] = withLive(newest, c.doc.liveLines(now))
-	wants := contents{texts: texts, buttons: c.liveButtonsLocked()}.wants()
+	newest := snapshot{part: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
+	texts[last] = withLive(newest.text, c.doc.liveLines(now))
+	wants := contents{texts: texts, buttons: c.liveButtonsLocked(), rich: rich.with(c.doc.liveLines(now))}.wants()
 	act, more := c.messages.next(0, wants, false)
 	c.pace.news = noNews
 	if more {
@@ -161,7 +161,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if act.step == message.Send {
 		act.want.Mark = pack(c.doc.reach(c.starts, act.part))
 	}
-	starts := slices.Clone(c.starts)
+	starts := newest.starts
 	p := c.messages.begin(act, c.pace.calls) // before Finish can ask what is on its way
 	c.mu.Unlock()
 	if act.step == message.Send && act.part > 0 {
@@ -175,6 +175,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if err := settled(c.messages.perform(ctx, act, p)); err != nil {
 		return err
 	}
+	c.cards.learn(ctx, c.messages)
 	if left, _ := c.messages.next(0, wants, false); left.step != message.None {
 		c.mu.Lock()
 		c.pace.news = urgentNews // it is to be sent in another way
@@ -184,9 +185,24 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	keep := act.part == last && c.pace.snapshot(last, time.Now())
 	c.mu.Unlock()
 	if keep {
-		c.messages.keep(ctx, snapshot{part: last, text: newest, starts: starts})
+		c.messages.keep(ctx, newest)
 	}
 	return nil
+}
+
+// liveLocked renders the document in the messages that show it while it grows: in one if that is rich.
+func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
+	texts, _ := c.layoutLocked(render.FullMessage)
+	if !c.richLocked() {
+		return texts, richContent{}
+	}
+	c.starts = c.starts[:1]
+	blocks, cut := c.doc.blocks(render.Text{})
+	rich := richContent{blocks, cut}
+	if rich.Blocks == nil { // nothing is to be seen of it yet
+		return texts[:1], richContent{Blocks: []render.Block{}}
+	}
+	return []render.Text{rich.text(texts)}, rich
 }
 
 // liveButtonsLocked is the keyboard of a running card. An answer has none when it first leaves: it may be whole then.

@@ -32,6 +32,7 @@ type messages struct {
 	mu      sync.Mutex
 	conv    orchestrator.ConversationID
 	replyTo int
+	told    bool // that Telegram knows no rich messages
 	parts   []*part
 	beside
 	lost loss

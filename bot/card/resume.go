@@ -199,11 +199,11 @@ func (c *card) Leave(ctx context.Context) {
 		}
 	}
 	c.mu.Lock()
-	texts, _ := c.layoutLocked(render.FullMessage)
+	texts, rich := c.liveLocked(time.Now())
 	starts := slices.Clone(c.starts)
 	c.mu.Unlock()
 	if last := len(texts) - 1; last == c.messages.opened()-1 {
-		c.messages.keep(ctx, snapshot{part: last, text: texts[last], starts: starts})
+		c.messages.keep(ctx, snapshot{part: last, text: texts[last], starts: starts, rich: rich})
 	}
 }
 

@@ -23,9 +23,16 @@ type toolLine struct {
 	held        cli.ApprovalID // waits for a user to let it run
 	waited      bool           // did so, until began
 	result      string         // of an ended tool, such as "exit 1 · 1.2 s"
-	children    int            // tools that a sub-agent started by this one used
 	hidden      bool           // the line of an earlier tool stands for it
 	folded      map[string]int // by name, the tools that this line stands for, itself included
+	inside
+}
+
+// inside is what a tool line stands above.
+type inside struct {
+	children int    // tools that a sub-agent started by this one used
+	output   string // the end of it, in a rich card
+	diff     string // likewise, of the file that it changed
 }
 
 type toolState int
@@ -91,7 +98,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	if ev.Err != "" || ev.ExitCode != nil && *ev.ExitCode != 0 {
 		t.state = toolFailed
 	}
-	t.result = toolResult(d.lang, ev)
+	t.result, t.output = toolResult(d.lang, ev), d.keepEnd(ev.Output)
 	d.fold()
 	return true
 }
@@ -130,11 +137,13 @@ func (d *document) addFile(ev cli.FileChanged) bool {
 	name := path.Base(ev.Path)
 	for i := len(d.segments) - 1; i >= 0 && d.segments[i].kind == toolSegment; i-- {
 		if t := d.segments[i].tool; strings.Contains(t.title, render.ShortenPlain(name, titleMax/2)) {
-			return false
+			t.diff = d.keepEnd(ev.Diff)
+			return t.diff != ""
 		}
 	}
 	d.addNote(render.Concat(render.Plain(render.ChangeSign(ev.Kind)+" "), render.Styled(render.Code, render.ShortenPlain(render.OneLine(ev.Path), titleMax)),
 		render.Plain(render.DiffCount(ev.Diff))))
+	d.last().diff = d.keepEnd(ev.Diff)
 	return true
 }
 

@@ -15,6 +15,7 @@ const (
 	BusyAction       = "b"
 	NotifyAction     = "n"
 	ThinkAction      = "th"
+	DisplayAction    = "di"
 	JobModelAction   = "u"
 )
 
@@ -33,6 +34,8 @@ func commandOf(action string) string {
 		return "notify"
 	case ThinkAction:
 		return "think"
+	case DisplayAction:
+		return "display"
 	}
 	return "cron"
 }

@@ -81,6 +81,10 @@ func (f *serviceFake) SetNotify(_ context.Context, id orchestrator.ConversationI
 	return f.change("notify %s %s", id.Key(), mode)
 }
 
+func (f *serviceFake) SetDisplay(_ context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
+	return f.change("display %s %s", id.Key(), mode)
+}
+
 func (f *serviceFake) SetThink(_ context.Context, id orchestrator.ConversationID, mode orchestrator.ThinkMode) error {
 	return f.change("think %s %s", id.Key(), mode)
 }

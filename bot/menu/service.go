@@ -43,4 +43,6 @@ type Service interface {
 	SetNotify(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.NotifyMode) error
 	// SetThink chooses whether the agent's reasoning is shown. ErrBadChoice for no ThinkMode.
 	SetThink(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.ThinkMode) error
+	// SetDisplay says whether the chat shows rich messages. ErrBadChoice for no DisplayMode.
+	SetDisplay(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.DisplayMode) error
 }

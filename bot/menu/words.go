@@ -82,6 +82,26 @@ func (k *Menus) Think(ctx context.Context, by orchestrator.Press, args string) (
 	})
 }
 
+// Display answers "/display": whether the chat shows rich messages.
+func (k *Menus) Display(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	return k.choose(ctx, by, args, setting{
+		action: DisplayAction, which: "menu.which-display", unknown: "menu.no-such-display",
+		set:     func(p lang.Printer, meaning string) string { return p.Text("menu.display-set", meaning) },
+		short:   func(p lang.Printer, word string) string { return p.Text("menu.display-short", word) },
+		words:   wordsOf(orchestrator.DisplayModes()),
+		meaning: map[string]lang.Key{string(orchestrator.DisplayRich): "menu.display-rich", string(orchestrator.DisplayPlain): "menu.display-plain"},
+		current: func(st orchestrator.Status) string {
+			if st.Display != orchestrator.DisplayRich {
+				return string(orchestrator.DisplayPlain)
+			}
+			return string(st.Display)
+		},
+		store: func(ctx context.Context, in orchestrator.ConversationID, word string) error {
+			return k.service.SetDisplay(ctx, in, orchestrator.DisplayMode(word))
+		},
+	})
+}
+
 func wordsOf[T ~string](modes []T) (words []string) {
 	for _, m := range modes {
 		words = append(words, string(m))

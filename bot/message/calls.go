@@ -52,8 +52,8 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		m.log.Warn("a message may or may not have arrived; it is not sent again", "err", err)
 		m.settle(want)
 		return m.save(keep, orchestrator.Unknown, 0)
-	case tgapi.TopicGone, tgapi.BadRequest, tgapi.TooLong, tgapi.ChatGone, tgapi.MessageGone:
-		if len(want.Files) > 0 && m.refusedFiles(want, f, err) || m.refused(f, err) {
+	case tgapi.TopicGone, tgapi.BadRequest, tgapi.NoMethod, tgapi.TooLong, tgapi.ChatGone, tgapi.MessageGone:
+		if len(want.Files) > 0 && m.refusedFiles(want, f, err) || m.refusedRich(want, f, err) || m.refused(f, err) {
 			return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 		}
 		return m.save(keep, orchestrator.Failed, 0)
@@ -66,8 +66,45 @@ func (m *Message) call(ctx context.Context, want Content) (int, error) {
 		return m.sendFiles(ctx, want)
 	}
 	return m.all.client.Send(ctx, tgapi.Message{
-		To: m.To(), Text: m.dressed(want.Text), Keyboard: want.Keyboard, ReplyTo: want.ReplyTo, Silent: want.Silent,
+		To: m.To(), Text: m.dressed(want.Text), Rich: m.richOf(want), Keyboard: want.Keyboard, ReplyTo: want.ReplyTo, Silent: want.Silent,
 	})
+}
+
+func (m *Message) callEdit(ctx context.Context, want Content) error {
+	if rich := m.richOf(want); rich != nil {
+		return m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
+	}
+	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text), want.Keyboard)
+}
+
+// richOf is the rich content that the message is to show; nil for none, and where Telegram refused it.
+func (m *Message) richOf(want Content) []render.Block {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if want.Rich == nil || m.tried&notRich != 0 {
+		return nil
+	}
+	if m.tried&inMainTopic != 0 {
+		moved := render.Block{Kind: render.Paragraph, Text: render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved"))}
+		fit, _ := render.FitBlocks(append([]render.Block{moved}, want.Rich...), render.Block{Kind: render.Divider})
+		return fit
+	}
+	return want.Rich
+}
+
+// refusedRich has a message show its text instead of the rich content that Telegram refused.
+func (m *Message) refusedRich(want Content, f tgapi.Fault, err error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if want.Rich == nil || m.tried&notRich != 0 || f.Kind != tgapi.BadRequest && f.Kind != tgapi.TooLong && f.Kind != tgapi.NoMethod {
+		return false
+	}
+	m.log.Warn("Telegram refused a rich message; it becomes a plain one", "err", err)
+	m.tried |= notRich
+	if f.Kind == tgapi.NoMethod {
+		m.tried |= neverRich
+	}
+	return true
 }
 
 // record brings the store up to date. There is no call to make.
@@ -103,7 +140,7 @@ func (m *Message) refused(f tgapi.Fault, err error) bool {
 }
 
 func (m *Message) edit(ctx context.Context, want Content) error {
-	err := m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text), want.Keyboard)
+	err := m.callEdit(ctx, want)
 	keep := context.WithoutCancel(ctx)
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault, tgapi.NotModified:
@@ -118,7 +155,7 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 		}
 		return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 	case tgapi.BadRequest, tgapi.TooLong, tgapi.ChatGone, tgapi.TopicGone:
-		if m.refused(f, err) {
+		if m.refusedRich(want, f, err) || m.refused(f, err) {
 			return outbox.ErrOtherForm
 		}
 		return m.edited(keep, want) // there is no other way to show it

@@ -11,6 +11,7 @@ import (
 // Content is what a message is to show, and how it gets to show that.
 type Content struct {
 	render.Text
+	Rich     []render.Block `json:"rich,omitempty"` // is shown instead of Text; Text is for where Telegram refuses it
 	Keyboard tgapi.Keyboard `json:"keyboard,omitempty"`
 	ReplyTo  int            `json:"reply_to,omitempty"` // 0 for none
 	Silent   bool           `json:"silent,omitempty"`
@@ -61,4 +62,10 @@ func decode(data []byte) (c Content, err error) {
 }
 
 // fingerprint is equal for contents that look the same in a chat.
-func (c Content) fingerprint() string { return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard) }
+func (c Content) fingerprint() string {
+	if c.Rich != nil {
+		rich, _ := json.Marshal(c.Rich) // cannot fail, see Encode
+		c.Text = render.Text{Text: string(rich)}
+	}
+	return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard)
+}

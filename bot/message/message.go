@@ -62,6 +62,8 @@ const (
 	undeletable                             // Telegram does not delete it
 	asDocuments                             // Telegram refused the pictures
 	asText                                  // Telegram refused the files, and the message says so
+	notRich                                 // Telegram refused the rich content
+	neverRich                               // likewise, since it knows none
 )
 
 // Step is a call for a message.
@@ -109,6 +111,27 @@ func (m *Message) Refusal() tgapi.FaultKind {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.trouble.refusal
+}
+
+// Richness says what Telegram makes of rich messages.
+type Richness int
+
+// What Telegram makes of them.
+const (
+	TakesRich   Richness = iota // as far as is known
+	RefusesRich                 // that of this message
+	KnowsNoRich                 // it is too old for them
+)
+
+// Richness says what became of a rich content of the message.
+func (m *Message) Richness() Richness {
+	switch {
+	case m.has(neverRich):
+		return KnowsNoRich
+	case m.has(notRich):
+		return RefusesRich
+	}
+	return TakesRich
 }
 
 // Shown is the fingerprint of what the chat shows; empty if that is unknown. Believe undoes it.

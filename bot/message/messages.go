@@ -22,6 +22,7 @@ type Client interface {
 	Send(ctx context.Context, m tgapi.Message) (int, error)
 	SendFiles(ctx context.Context, f tgapi.Files) (int, error)
 	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
+	EditRich(ctx context.Context, chat int64, message int, blocks []render.Block, k tgapi.Keyboard) error
 	Delete(ctx context.Context, chat int64, message int) error
 }
 

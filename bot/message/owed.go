@@ -78,6 +78,21 @@ func (s *Messages) Post(ctx context.Context, to orchestrator.ConversationID, mar
 	return nil
 }
 
+// PostOnce stores a message under a key, unless one was stored there before, and has it sent.
+func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID, key string, c Content) error {
+	row, err := s.store.FindMessage(ctx, key)
+	if err != nil || row.State != "" {
+		return err
+	}
+	m := Compose(to, c)
+	m.Key = key
+	if err := s.store.SaveMessage(ctx, m); err != nil {
+		return fmt.Errorf("store a message: %w", err)
+	}
+	s.Wake()
+	return nil
+}
+
 // Follow calls arrived with the number of a message once it is in the chat, unless ductor is restarted before. arrived must
 // not block.
 func (s *Messages) Follow(key string, arrived func(id int)) {

@@ -3,6 +3,8 @@ package render
 import (
 	"bytes"
 	"html"
+	"net/netip"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -104,34 +106,34 @@ func (r *renderer) html(n *ast.RawHTML) {
 
 // link writes a link. A destination Telegram does not take is written behind the label.
 func (r *renderer) link(n *ast.Link) {
-	url := unescape(n.Destination)
-	if r.out.count.links == 0 && linkable(url) {
+	address := unescape(n.Destination)
+	if r.out.count.links == 0 && linkable(address) {
 		from := len(r.out.buf)
-		r.out.begin(Link, url)
+		r.out.begin(Link, address)
 		r.inlines(n)
 		if isBlank(string(r.out.buf[from:])) {
-			r.out.write(url)
+			r.out.write(address)
 		}
 		r.out.end()
 		r.title(n.Title)
 		return
 	}
-	r.labelled(n, url, n.Title)
+	r.labelled(n, address, n.Title)
 }
 
 func (r *renderer) image(n *ast.Image) { r.labelled(n, unescape(n.Destination), n.Title) }
 
-// labelled writes "label (url)", and only what there is of the two.
-func (r *renderer) labelled(n ast.Node, url string, title []byte) {
+// labelled writes "label (address)", and only what there is of the two.
+func (r *renderer) labelled(n ast.Node, address string, title []byte) {
 	from := len(r.out.buf)
 	r.inlines(n)
 	label := string(r.out.buf[from:])
 	switch {
-	case url == "" || label == url:
+	case address == "" || label == address:
 	case isBlank(label):
-		r.out.write(url)
+		r.out.write(address)
 	default:
-		r.out.write(" (" + url + ")")
+		r.out.write(" (" + address + ")")
 	}
 	r.title(title)
 }
@@ -182,4 +184,53 @@ func reference(b []byte) (string, int) {
 		return s, end + 1
 	}
 	return "&", 1
+}
+
+// longestURL is the longest address that is made a link; longer ones are written out, so that a message
+// full of links still fits into a request.
+const longestURL = 1024
+
+// linkable says that Telegram takes raw as the address of a text link: http and https with a host that has
+// a dot in it, or tg. Mail addresses are not among them: Telegram makes web addresses of them in a link, and
+// finds them in plain text.
+func linkable(raw string) bool {
+	if raw == "" || len(raw) > longestURL || !isClean(raw) || strings.ContainsAny(raw, " \n\\<>\"^`{}|") {
+		return false
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.User != nil {
+		return false
+	}
+	switch strings.ToLower(u.Scheme) {
+	case "http", "https":
+		return validHost(u.Hostname())
+	case "tg":
+		return u.Host != "" && validLabel(u.Host)
+	}
+	return false
+}
+
+func validHost(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Zone() == ""
+	}
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	for _, l := range labels {
+		if !validLabel(l) {
+			return false
+		}
+	}
+	return len(labels) > 1 && len(host) <= 253
+}
+
+func validLabel(l string) bool {
+	if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' {
+		return false
+	}
+	for _, r := range l {
+		if !wordRune(r) && r != '-' && r != '_' {
+			return false
+		}
+	}
+	return true
 }

@@ -32,6 +32,19 @@ func Cut(s string, limit int) string {
 	return s
 }
 
+// LastLines is the end of a text of at most so many UTF-16 units, from the beginning of a line on where there is one.
+func LastLines(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most/2 || Len(text) <= most {
+		return text
+	}
+	end := string(runes[max(len(runes)-most/2, 0):]) // a character takes at most two units
+	if _, whole, ok := strings.Cut(end, "\n"); ok && whole != "" {
+		end = whole
+	}
+	return "…\n" + end
+}
+
 // Unchanged is s without markup, as it is: Telegram may change some of its characters, which Plain does first.
 func Unchanged(s string) Text { return Text{Text: s} }
 

@@ -177,26 +177,13 @@ func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (
 	}
 	var keyboard tgapi.Keyboard
 	if out := strings.TrimSpace(step.Output); out != "" {
-		parts = append(parts, render.Plain("\n"), render.Styled(render.Expandable, lastLines(out, outputMost)))
+		parts = append(parts, render.Plain("\n"), render.Styled(render.Expandable, render.LastLines(out, outputMost)))
 		keyboard = append(keyboard, []tgapi.Button{{Text: p.Text("steps.whole"), Data: data(turn, opFile, step.Number)}})
 	} else {
 		parts = append(parts, render.Plain("\n"), render.Styled(render.Italic, p.Text("steps.no-output")))
 	}
 	back := tgapi.Button{Text: p.Text("common.back"), Data: data(turn, opPage, tgapi.PageOf(step.Number-1))}
 	return render.AsMessage(render.Concat(parts...)), append(keyboard, []tgapi.Button{back})
-}
-
-// lastLines is the end of a text, from the beginning of a line on where there is one.
-func lastLines(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) <= most/2 || render.Len(text) <= most {
-		return text
-	}
-	end := string(runes[max(len(runes)-most/2, 0):]) // a character takes at most two units
-	if _, whole, ok := strings.Cut(end, "\n"); ok && whole != "" {
-		end = whole
-	}
-	return "…\n" + end
 }
 
 // file sends an output as a text file, or a diff.

@@ -71,32 +71,6 @@ func NewClient(o ClientOptions) (*Client, error) {
 // Scrubber is what takes the secrets out of what c sends.
 func (c *Client) Scrubber() *Scrubber { return c.scrub }
 
-// Message is a message to send.
-type Message struct {
-	To       orchestrator.ConversationID
-	Text     render.Text // at most 4096 UTF-16 units
-	Keyboard Keyboard
-	ReplyTo  int  // a message to answer to; sent all the same when that one is gone. 0 for none
-	Silent   bool // no sound on the other side
-}
-
-// Send sends m and returns the id of the new message. It is not idempotent.
-func (c *Client) Send(ctx context.Context, m Message) (int, error) {
-	text := c.scrub.Text(m.Text)
-	p := &telegram.SendMessageParams{
-		ChatID: m.To.Chat, MessageThreadID: thread(m.To.Topic),
-		Text: text.Text, Entities: entities(text.Entities), LinkPreviewOptions: noPreview(),
-		DisableNotification: m.Silent, ReplyParameters: replyTo(m.ReplyTo),
-	}
-	if len(m.Keyboard) > 0 {
-		p.ReplyMarkup = markup(m.Keyboard)
-	}
-	return c.send(ctx, "sendMessage", func(ctx context.Context) error {
-		_, err := c.api.SendMessage(ctx, p)
-		return err
-	})
-}
-
 // Edit gives a message another text and keyboard; a nil keyboard takes the buttons away. Idempotent.
 func (c *Client) Edit(ctx context.Context, chat int64, message int, t render.Text, k Keyboard) error {
 	t = c.scrub.Text(t)

@@ -27,6 +27,7 @@ const (
 	ChatGone     FaultKind = "chat-gone" // blocked, kicked, deleted, moved: nothing reaches this chat
 	TooLong      FaultKind = "too-long"
 	BadRequest   FaultKind = "bad-request" // refused for good
+	NoMethod     FaultKind = "no-method"   // the server is too old for it
 	Unauthorized FaultKind = "unauthorized"
 	Conflict     FaultKind = "conflict" // another poller, or a webhook
 	ServerFault  FaultKind = "server"   // Telegram's own trouble

@@ -55,6 +55,29 @@ func (s *Scrubber) Text(t render.Text) render.Text {
 	return t
 }
 
+// Blocks returns blocks without secrets, as Text does. blocks stay as they are.
+func (s *Scrubber) Blocks(blocks []render.Block) []render.Block {
+	if s == nil {
+		return blocks
+	}
+	out := slices.Clone(blocks)
+	for i := range out {
+		b := &out[i]
+		b.Text, b.Blocks, b.Language = s.Text(b.Text), s.Blocks(b.Blocks), s.String(b.Language)
+		b.Items, b.Rows = slices.Clone(b.Items), slices.Clone(b.Rows)
+		for j := range b.Items {
+			b.Items[j].Blocks = s.Blocks(b.Items[j].Blocks)
+		}
+		for j := range b.Rows {
+			b.Rows[j] = slices.Clone(b.Rows[j])
+			for k := range b.Rows[j] {
+				b.Rows[j][k].Text = s.Text(b.Rows[j][k].Text)
+			}
+		}
+	}
+	return out
+}
+
 // Handler wraps next so that no log record carries a secret, neither in its message nor in its attributes.
 func (s *Scrubber) Handler(next slog.Handler) slog.Handler { return scrubHandler{s, next} }
 

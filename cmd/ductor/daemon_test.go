@@ -34,6 +34,7 @@ allowed_users = [%d]
 
 [stream]
 interval_private = "100ms"
+display = "plain"
 
 [agents]
 default = %q

@@ -96,6 +96,7 @@ func surroundings(t testing.TB, change func(*config.Config)) *town {
 	cfg.Rate.PrivatePerSecond, cfg.Rate.PrivateBurst, cfg.Rate.OverallPerSecond = 100, 100, 1000
 	cfg.Stream.IntervalPrivate = 20 * time.Millisecond
 	cfg.Stream.MaxMessages = 0 // tests look for whole answers in messages
+	cfg.Stream.Display = "plain"
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("DUCTOR_SIM_HOME", t.TempDir())
 	t.Setenv("ANTHROPIC_API_KEY", "dummy")

@@ -236,7 +236,7 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 
 // settingsOf is how chats have their turns that chose nothing.
 func settingsOf(cfg config.Config) orchestrator.Settings {
-	d := orchestrator.Settings{Notify: orchestrator.NotifyMode(cfg.Notify.Mode), Think: orchestrator.ThinkOff}
+	d := orchestrator.Settings{Notify: orchestrator.NotifyMode(cfg.Notify.Mode), Think: orchestrator.ThinkOff, Display: orchestrator.DisplayMode(cfg.Stream.Display)}
 	if cfg.Stream.ShowThinking {
 		d.Think = orchestrator.ThinkOn
 	}

@@ -254,6 +254,7 @@ type wantsRow struct {
 	Then    string `json:"then,omitempty"`
 	Quote   bool   `json:"quote,omitempty"`
 	Think   string `json:"think,omitempty"`
+	Display string `json:"display,omitempty"`
 	Task    string `json:"task,omitempty"`
 	Job     string `json:"job,omitempty"`
 }
@@ -265,7 +266,7 @@ func encodeWants(w orchestrator.Wants) (string, error) {
 	}
 	text, err := json.Marshal(wantsRow{Own: w.Own, Agent: string(w.Agent), Model: string(w.Model), Effort: string(w.Effort),
 		Dir: w.Dir, Timeout: int64(w.Timeout), Silence: w.Silence, Sandbox: w.Sandbox,
-		Known: w.Known, Title: w.Title, Then: w.Card.Then, Quote: w.Card.Quote, Think: string(w.Card.Think), Task: string(w.Task), Job: string(w.Job)})
+		Known: w.Known, Title: w.Title, Then: w.Card.Then, Quote: w.Card.Quote, Think: string(w.Card.Think), Display: string(w.Card.Display), Task: string(w.Task), Job: string(w.Job)})
 	if err != nil {
 		return "", fmt.Errorf("encode what a turn wants: %w", err)
 	}
@@ -279,5 +280,5 @@ func decodeWants(text string) (orchestrator.Wants, error) {
 	}
 	return orchestrator.Wants{Own: row.Own, Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model),
 		Effort: cli.Effort(row.Effort), Dir: row.Dir, Timeout: time.Duration(row.Timeout), Silence: row.Silence, Sandbox: row.Sandbox,
-		Known: row.Known, Title: row.Title, Card: orchestrator.CardStyle{Then: row.Then, Quote: row.Quote, Think: orchestrator.ThinkMode(row.Think)}, Purpose: orchestrator.Purpose{Task: cli.Task(row.Task), Job: orchestrator.JobID(row.Job)}}, nil
+		Known: row.Known, Title: row.Title, Card: orchestrator.CardStyle{Then: row.Then, Quote: row.Quote, Think: orchestrator.ThinkMode(row.Think), Display: orchestrator.DisplayMode(row.Display)}, Purpose: orchestrator.Purpose{Task: cli.Task(row.Task), Job: orchestrator.JobID(row.Job)}}, nil
 }

@@ -138,6 +138,7 @@ func New(opts Options) *Engine {
 		opts.LongTurn = time.Minute
 	}
 	opts.Settings.Notify, opts.Settings.Think = cmp.Or(opts.Settings.Notify, orchestrator.NotifyLong), cmp.Or(opts.Settings.Think, orchestrator.ThinkOff)
+	opts.Settings.Display = cmp.Or(opts.Settings.Display, orchestrator.DisplayPlain)
 	opts.Chat = quietChat{opts.Chat}
 	life, end := context.WithCancelCause(context.Background())
 	e := &Engine{

@@ -190,7 +190,7 @@ func TestASilentAnswerIsShownToNobody(t *testing.T) {
 // TestAnAnswerThatTheChatHasIsNotShownOnceMore, also after a restart; another is, and so is one that a person asks for.
 func TestAnAnswerThatTheChatHasIsNotShownOnceMore(t *testing.T) {
 	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), t.TempDir())
-	known := orchestrator.Wants{Known: orchestrator.Digest(" echo:  same\n"), Title: "⏰ job", Card: orchestrator.CardStyle{Then: "nothing"}}
+	known := orchestrator.Wants{Known: orchestrator.Digest(" echo:  same\n"), Title: "⏰ job", Card: orchestrator.CardStyle{Then: "nothing", Display: orchestrator.DisplayPlain}}
 	h.order(t, order("o1", "same", known))
 	h.order(t, order("o2", "other", known))
 	h.await(t, "redelivered other: done")

@@ -113,6 +113,32 @@ func (e *Engine) SetThink(ctx context.Context, id orchestrator.ConversationID, m
 	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Think = mode })
 }
 
+// Display says what the chat of a conversation shows of rich messages.
+func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (orchestrator.DisplayMode, error) {
+	main, err := e.opts.Store.Conversation(ctx, orchestrator.ConversationID{Chat: id.Chat})
+	if err != nil {
+		return "", fmt.Errorf("load what a chat shows: %w", err)
+	}
+	return cmp.Or(main.Display, e.opts.Settings.Display), nil
+}
+
+// displayOf is Display for a conversation that was loaded.
+func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (orchestrator.DisplayMode, error) {
+	if c.ID.Topic != 0 {
+		return e.Display(ctx, c.ID)
+	}
+	return cmp.Or(c.Display, e.opts.Settings.Display), nil
+}
+
+// SetDisplay says what the chat of a conversation shows of rich messages, from the next turn to start on. ErrBadChoice for
+// what is neither among DisplayModes nor DisplayAsked.
+func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
+	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.DisplayModes(), mode) {
+		return orchestrator.ErrBadChoice
+	}
+	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat}, func(c *orchestrator.Conversation) { c.Display = mode })
+}
+
 // settingsOf are how a conversation has its turns.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
 	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.opts.Settings.Notify), Think: cmp.Or(c.Think, e.opts.Settings.Think)}

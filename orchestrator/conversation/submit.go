@@ -118,6 +118,9 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 		t.ID = cli.TurnID(e.opts.NewID())
 	}
 	t.Wants.Card.Think = conv.Think
+	if t.Wants.Card.Display, err = e.displayOf(ctx, conv); err != nil {
+		return err
+	}
 	if t.Session == "" && t.Wants.Own == "" {
 		t.Session = conv.Session
 	}

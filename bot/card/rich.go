@@ -1,0 +1,219 @@
+package card
+
+import (
+	"context"
+	"strings"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// A card can be one rich message instead of several plain ones: with real tables, and with outputs that fold.
+
+// Displays says which chats see rich messages. Safe for concurrent use.
+type Displays interface {
+	// Gains hears that a rich message would show an answer better, in a chat that was not asked whether it sees them.
+	Gains(ctx context.Context, in orchestrator.ConversationID) error
+	// TooOld hears that the server of a chat knows no rich messages.
+	TooOld(ctx context.Context, in orchestrator.ConversationID) error
+}
+
+// keptOutput bounds what a card keeps of an output or a diff, in UTF-16 units: the end of it.
+const keptOutput = 2000
+
+// blocks renders the document for a rich message, with live below it. cut says that it leaves out a part of the answer.
+func (d *document) blocks(live render.Text) (blocks []render.Block, cut bool) {
+	for i := 0; i < len(d.segments); i++ {
+		blocks = append(blocks, d.blocksOf(i)...)
+	}
+	blocks = append(d.scrub.Blocks(blocks), render.Lay(live)...)
+	follows := render.Styled(render.Italic, d.lang.Text("card.file-follows"))
+	return render.FitBlocks(blocks, render.Block{Kind: render.Paragraph, Text: follows})
+}
+
+// blocksOf renders a segment, as rendered does.
+func (d *document) blocksOf(i int) []render.Block {
+	switch s := d.segments[i]; s.kind {
+	case textSegment:
+		return s.stream.Blocks(d.scrub.String)
+	case toolSegment:
+		if s.tool.folded != nil {
+			return []render.Block{render.Fold(s.tool.rendered(), d.hiddenFrom(i)...)}
+		}
+		if s.tool.hidden {
+			return nil
+		}
+		return []render.Block{s.tool.block()}
+	case planSegment:
+		return s.plan.blocks()
+	case thinkingSegment:
+		return fold(render.Plain(d.lang.Text("card.reasoning")), render.Lay(render.Plain(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), ""))))...)
+	default:
+		if s.diff != "" {
+			return fold(s.note, code("diff", s.diff))
+		}
+		return render.Lay(s.note)
+	}
+}
+
+// hiddenFrom are the tools that the line of segment i stands for, itself included.
+func (d *document) hiddenFrom(i int) []render.Block {
+	first := *d.segments[i].tool
+	first.folded, first.children = nil, 0
+	out := []render.Block{first.block()}
+	for _, s := range d.segments[i+1:] {
+		if s.kind != toolSegment {
+			break
+		}
+		if s.tool.hidden {
+			shown := *s.tool
+			shown.hidden = false
+			out = append(out, shown.block())
+		}
+	}
+	return out
+}
+
+// block is the line of a tool, above its output.
+func (t *toolLine) block() render.Block {
+	var inside []render.Block
+	if t.output != "" {
+		inside = append(inside, code("", t.output))
+	}
+	if t.diff != "" {
+		inside = append(inside, code("diff", t.diff))
+	}
+	if len(inside) == 0 {
+		return render.Block{Kind: render.Paragraph, Text: t.rendered()}
+	}
+	return render.Fold(t.rendered(), inside...)
+}
+
+func code(language, text string) render.Block {
+	return render.Block{Kind: render.PreBlock, Language: language, Text: render.Plain(text)}
+}
+
+// fold is a block with something inside; nothing if there is none.
+func fold(summary render.Text, inside ...render.Block) []render.Block {
+	if len(inside) == 0 {
+		return nil
+	}
+	return []render.Block{render.Fold(summary, inside...)}
+}
+
+// blocks is the plan as a checklist.
+func (p *planList) blocks() []render.Block {
+	done := 0
+	var items []render.Item
+	for _, s := range p.steps {
+		item, text := render.Item{Box: render.ToDo}, render.Plain(render.ShortenPlain(render.OneLine(s.Text), stepMost))
+		switch s.State {
+		case cli.PlanDone:
+			item.Box = render.Done
+			done++
+		case cli.PlanActive:
+			text = render.Wrap(render.Bold, text)
+		}
+		if strings.TrimSpace(text.Text) != "" {
+			item.Blocks = []render.Block{{Kind: render.Paragraph, Text: text}}
+			items = append(items, item)
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	title, list := render.Plain(p.lang.Text("card.plan", done, len(p.steps))), render.Block{Kind: render.List, Items: items}
+	if p.folded {
+		return fold(title, list)
+	}
+	return []render.Block{{Kind: render.Paragraph, Text: title}, list}
+}
+
+// keepEnd is the end of an output as a card keeps it, without secrets: what is cut afterwards has no half of one.
+func (d *document) keepEnd(output string) string {
+	if !d.shows.outputs {
+		return ""
+	}
+	return strings.TrimSpace(render.LastLines(strings.TrimSpace(d.scrub.String(output)), keptOutput))
+}
+
+// richLocked says that the card is a rich message.
+func (c *card) richLocked() bool { return isRich(c.turn) && c.messages.takesRich() }
+
+func isRich(t orchestrator.Turn) bool { return t.Wants.Card.Display == orchestrator.DisplayRich }
+
+// takesRich says that the card can be a rich message: Telegram did not refuse it, the card is not several messages
+// already, and its message did arrive, since what a lost one lacks goes into another.
+func (s *messages) takesRich() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch len(s.parts) {
+	case 0:
+		return true
+	case 1:
+		return s.parts[0].Richness() == message.TakesRich && s.parts[0].State() != orchestrator.Unknown
+	}
+	return false
+}
+
+// learn tells what Telegram answered to a rich message, if it knows none.
+func (c *Cards) learn(ctx context.Context, s *messages) {
+	s.mu.Lock()
+	old := len(s.parts) > 0 && s.parts[0].Richness() == message.KnowsNoRich && !s.told
+	s.told = s.told || old
+	s.mu.Unlock()
+	if !old || c.opts.Displays == nil {
+		return
+	}
+	if err := c.opts.Displays.TooOld(context.WithoutCancel(ctx), s.where()); err != nil {
+		c.opts.Log.Warn("remember that a chat has no rich messages", "turn", s.turn, "err", err)
+	}
+}
+
+// gains says that a rich message would show an answer better than texts do, in a chat that was not asked yet.
+func gains(t orchestrator.Turn, texts []render.Text) bool {
+	if t.Wants.Card.Display != orchestrator.DisplayAsk || t.Outcome.State == orchestrator.TurnAborted {
+		return false
+	}
+	return len(texts) > 1 || strings.Contains(t.Outcome.Text, "|") && len(render.Tables(t.Outcome.Text)) > 0
+}
+
+// ask has the chat be asked whether it sees rich messages, if the answer would have gained from one.
+func (c *Cards) ask(ctx context.Context, s *messages, content contents) {
+	if !content.gains || c.opts.Displays == nil {
+		return
+	}
+	if err := c.opts.Displays.Gains(ctx, s.where()); err != nil {
+		c.opts.Log.Warn("ask whether a chat sees rich messages", "turn", s.turn, "err", err)
+	}
+}
+
+// richContent is the rich content of an outcome; nil if the card has none.
+func (d *document) richContent(t orchestrator.Turn) richContent {
+	if !isRich(t) {
+		return richContent{}
+	}
+	blocks, cut := d.blocks(render.Text{})
+	return richContent{Blocks: blocks, Cut: cut}
+}
+
+// richContent is what a card shows as a rich message. Blocks is nil for a plain card.
+type richContent struct {
+	Blocks []render.Block `json:"blocks,omitempty"`
+	Cut    bool           `json:"cut,omitempty"` // they leave out a part of the answer
+}
+
+// with adds texts below.
+func (r richContent) with(texts ...render.Text) richContent {
+	if r.Blocks == nil {
+		return r
+	}
+	all := append([]render.Block(nil), r.Blocks...)
+	for _, t := range texts {
+		all = append(all, render.Lay(t)...)
+	}
+	blocks, cut := render.FitBlocks(all, render.Block{Kind: render.Divider})
+	return richContent{blocks, r.Cut || cut}
+}

@@ -1,0 +1,140 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/yuin/goldmark/ast"
+)
+
+// Blocks renders what clean leaves of the source as blocks of a rich message: as Markdown does, but tables, lists, headings
+// and code are what they are. It may be longer than a rich message; see FitBlocks.
+func (s *Stream) Blocks(clean func(source string) string) []Block {
+	return blocksOf(clean(string(s.source)), s.FileMarks)
+}
+
+// blocksOf renders a source, with the marks of files in it or with those as text.
+func blocksOf(src string, marks bool) []Block {
+	clean := []byte(cleanSource(src))
+	return blockReader{clean}.inside(parse(clean, marks), 1)
+}
+
+// blockReader makes blocks of the tree of a source.
+type blockReader struct{ source []byte }
+
+// inside gives the blocks of the children of n, which stand at a depth.
+func (r blockReader) inside(n ast.Node, depth int) (out []Block) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		out = append(out, r.block(c, depth)...)
+	}
+	return out
+}
+
+func (r blockReader) block(n ast.Node, depth int) []Block {
+	switch n := n.(type) {
+	case *ast.Heading:
+		return only(Block{Kind: Heading, Text: r.text(n), Level: n.Level})
+	case *ast.ThematicBreak:
+		return []Block{{Kind: Divider}}
+	case *ast.Blockquote:
+		if inner := r.inside(n, depth+1); depth < richDepth && len(inner) > 0 {
+			return []Block{{Kind: QuoteOf, Blocks: inner}}
+		}
+	case *ast.List:
+		if depth+2 <= richDepth {
+			return []Block{{Kind: List, Items: r.items(n, depth)}}
+		}
+	case *table:
+		if rows := r.rows(n); rows != nil {
+			return []Block{{Kind: TableOf, Rows: rows}}
+		}
+	case *ast.FencedCodeBlock, *ast.CodeBlock:
+	default:
+		return only(Block{Kind: Paragraph, Text: r.text(n)})
+	}
+	flat := r.flat(n)
+	if depth >= richDepth { // there is no room for a quote
+		flat.Entities = slices.DeleteFunc(flat.Entities, func(e Entity) bool { return e.Kind.quote() })
+	}
+	return Lay(flat)
+}
+
+// only is b, unless nothing is to be seen of it.
+func only(b Block) []Block {
+	if isBlank(b.Text.Text) {
+		return nil
+	}
+	return []Block{b}
+}
+
+// text renders the inside of a paragraph.
+func (r blockReader) text(n ast.Node) Text {
+	in := &renderer{source: r.source, out: newBuilder()}
+	in.inlines(n)
+	return in.out.text()
+}
+
+// flat renders a block as a text.
+func (r blockReader) flat(n ast.Node) Text {
+	in := &renderer{source: r.source, out: newBuilder()}
+	in.block(n)
+	return in.out.text()
+}
+
+func (r blockReader) items(n *ast.List, depth int) (out []Item) {
+	number := n.Start - 1
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		var item Item
+		if n.IsOrdered() {
+			number++
+			if written, ok := c.Attribute(numberAttribute); ok {
+				number = max(number, written.(int))
+			}
+			item.Number = number
+		}
+		item.Box = takeBox(c)
+		if item.Blocks = r.inside(c, depth+2); len(item.Blocks) == 0 {
+			item.Blocks = []Block{{Kind: Paragraph, Text: Text{Text: "–"}}} // nothing is no item
+		}
+		out = append(out, item)
+	}
+	return out
+}
+
+// takeBox takes the checkbox off an item.
+func takeBox(item ast.Node) Box {
+	first := item.FirstChild()
+	if first == nil {
+		return NoBox
+	}
+	box, ok := first.FirstChild().(*taskBox)
+	if !ok {
+		return NoBox
+	}
+	first.RemoveChild(first, box)
+	if box.done {
+		return Done
+	}
+	return ToDo
+}
+
+// rows gives the rows of a table; nil if a rich message has no room for so many columns.
+func (r blockReader) rows(t *table) (out [][]Cell) {
+	align := func(column int) string {
+		if column < len(t.align) {
+			return []string{"left", "center", "right"}[t.align[column]]
+		}
+		return "left"
+	}
+	in := &renderer{source: r.source}
+	for i, row := range in.cells(t) {
+		if len(row) > richColumns {
+			return nil
+		}
+		var cells []Cell
+		for j, text := range row {
+			cells = append(cells, Cell{Text: text, Header: i == 0, Align: align(j)})
+		}
+		out = append(out, cells)
+	}
+	return out
+}

@@ -1,0 +1,244 @@
+package render
+
+import (
+	"slices"
+	"strings"
+)
+
+// Bounds of a rich message, which are Telegram's. An item of a list and a row of a table count as blocks.
+const (
+	RichLimit   = 32768 // UTF-16 units
+	RichBlocks  = 500
+	richColumns = 20
+	richDepth   = 8 // of blocks inside each other; Telegram's 16 count the formatting too
+)
+
+// BlockKind is the kind of a block of a rich message, spelled as the Bot API spells it.
+type BlockKind string
+
+// The kinds of blocks.
+const (
+	Paragraph BlockKind = "paragraph"
+	Heading   BlockKind = "heading"
+	PreBlock  BlockKind = "pre"
+	Footer    BlockKind = "footer"
+	Divider   BlockKind = "divider"
+	QuoteOf   BlockKind = "blockquote" // of Blocks
+	List      BlockKind = "list"
+	TableOf   BlockKind = "table"   // of Rows
+	Details   BlockKind = "details" // Text is what is seen of it before it is opened
+)
+
+// Block is a block of a rich message.
+type Block struct {
+	Kind     BlockKind `json:"kind"`
+	Text     Text      `json:"text,omitzero"`
+	Level    int       `json:"level,omitempty"`    // of a heading, from 1
+	Language string    `json:"language,omitempty"` // of code
+	Blocks   []Block   `json:"blocks,omitempty"`   // inside a quote or details
+	Items    []Item    `json:"items,omitempty"`
+	Rows     [][]Cell  `json:"rows,omitempty"`
+}
+
+// Item is an item of a list.
+type Item struct {
+	Blocks []Block `json:"blocks"`
+	Number int     `json:"number,omitempty"` // 0 for none
+	Box    Box     `json:"box,omitempty"`
+}
+
+// Box says whether an item of a list has a checkbox.
+type Box int
+
+// The boxes of items.
+const (
+	NoBox Box = iota
+	ToDo
+	Done
+)
+
+// Cell is a cell of a table.
+type Cell struct {
+	Text   Text   `json:"text,omitzero"`
+	Header bool   `json:"header,omitempty"`
+	Align  string `json:"align"` // left, center or right
+}
+
+// Lay gives the blocks of a text: its code and its quotes stand alone, what is around them are paragraphs.
+func Lay(t Text) []Block {
+	var out []Block
+	at := 0
+	add := func(kind BlockKind, from, to int, language string) {
+		part := Slice(t, from, to)
+		if kind == Paragraph {
+			part = trimLines(part)
+		}
+		part.Entities = slices.DeleteFunc(slices.Clone(part.Entities), func(e Entity) bool { return e.Kind == Pre || e.Kind.quote() })
+		switch {
+		case isBlank(part.Text):
+		case kind == QuoteOf:
+			out = append(out, Block{Kind: QuoteOf, Blocks: []Block{{Kind: Paragraph, Text: part}}})
+		default:
+			out = append(out, Block{Kind: kind, Text: part, Language: language})
+		}
+	}
+	for _, e := range t.Entities {
+		if e.Offset < at || e.Kind != Pre && !e.Kind.quote() {
+			continue
+		}
+		kind := QuoteOf
+		if e.Kind == Pre {
+			kind = PreBlock
+		}
+		add(Paragraph, at, e.Offset, "")
+		add(kind, e.Offset, e.End(), e.Language)
+		at = e.End()
+	}
+	add(Paragraph, at, Len(t.Text), "")
+	return out
+}
+
+// trimLines is t without the empty lines at its edges.
+func trimLines(t Text) Text {
+	from := len(t.Text) - len(strings.TrimLeft(t.Text, "\n"))
+	return Slice(t, from, Len(strings.TrimRight(t.Text, "\n")))
+}
+
+// Fold is a block that shows its inside when a user opens it.
+func Fold(summary Text, inside ...Block) Block {
+	return Block{Kind: Details, Text: summary, Blocks: inside}
+}
+
+// extent is what is limited of blocks.
+type extent struct{ units, blocks int }
+
+func (s extent) within(limit extent) bool { return s.units <= limit.units && s.blocks <= limit.blocks }
+
+func (s *extent) add(other extent) { s.units, s.blocks = s.units+other.units, s.blocks+other.blocks }
+
+func (b Block) extent() extent {
+	s := extent{units: Len(b.Text.Text), blocks: 1}
+	s.add(sizeOf(b.Blocks))
+	for _, item := range b.Items {
+		s.blocks++
+		s.add(sizeOf(item.Blocks))
+	}
+	for _, row := range b.Rows {
+		s.blocks++
+		for _, c := range row {
+			s.units += Len(c.Text.Text)
+		}
+	}
+	return s
+}
+
+func sizeOf(blocks []Block) (s extent) {
+	for _, b := range blocks {
+		s.add(b.extent())
+	}
+	return s
+}
+
+// FitBlocks has blocks fit into a rich message. First details lose their inside, from the oldest on; those are left out of
+// cut. Where that is not enough, left stands for the middle.
+func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
+	limit := extent{RichLimit, RichBlocks}
+	total := sizeOf(blocks)
+	if total.within(limit) {
+		return blocks, false
+	}
+	fit = slices.Clone(blocks)
+	for i, b := range fit {
+		if b.Kind != Details {
+			continue
+		}
+		fit[i] = Block{Kind: Paragraph, Text: b.Text}
+		inside := sizeOf(b.Blocks)
+		if total = (extent{total.units - inside.units, total.blocks - inside.blocks}); total.within(limit) {
+			return fit, false
+		}
+	}
+	tail := tailOf(fit, extent{RichLimit / 4, RichBlocks / 4})
+	rest := limit
+	for _, s := range []extent{sizeOf(tail), left.extent()} {
+		rest.units, rest.blocks = rest.units-s.units, rest.blocks-s.blocks
+	}
+	return append(append(headOf(fit, rest), left), tail...), true
+}
+
+// headOf is as much of the beginning of blocks as a limit has room for.
+func headOf(blocks []Block, room extent) (out []Block) {
+	for _, b := range blocks {
+		s := b.extent()
+		if !s.within(room) {
+			return append(out, b.head(room)...)
+		}
+		out = append(out, b)
+		room.units, room.blocks = room.units-s.units, room.blocks-s.blocks
+	}
+	return out
+}
+
+// head is the beginning of a block, if there is room for something of it.
+func (b Block) head(room extent) []Block {
+	const least = 64 // units that are worth a block
+	if room.units < least || room.blocks < 2 {
+		return nil
+	}
+	s := extent{units: Len(b.Text.Text), blocks: 1}
+	switch b.Kind {
+	case List:
+		b.Items = fitting(b.Items, &s, room, func(i Item) extent { return Block{Items: []Item{i}}.extent() })
+	case TableOf:
+		b.Rows = fitting(b.Rows, &s, room, func(r []Cell) extent { return Block{Rows: [][]Cell{r}}.extent() })
+	case QuoteOf:
+		b.Blocks = headOf(b.Blocks, extent{room.units, room.blocks - 1})
+	case Details:
+		return nil
+	default:
+		b.Text = Shorten(b.Text, room.units)
+		return []Block{b}
+	}
+	if len(b.Items)+len(b.Rows)+len(b.Blocks) == 0 {
+		return nil
+	}
+	return []Block{b}
+}
+
+// fitting is as many parts of a block as a limit has room for; each counts one block less than of says.
+func fitting[P any](parts []P, s *extent, room extent, of func(P) extent) []P {
+	for i, p := range parts {
+		part := of(p)
+		part.blocks--
+		if s.add(part); !s.within(room) {
+			return parts[:i]
+		}
+	}
+	return parts
+}
+
+// tailOf is as much of the end of blocks as a limit has room for.
+func tailOf(blocks []Block, room extent) []Block {
+	from := len(blocks)
+	for from > 0 {
+		s := blocks[from-1].extent()
+		if !s.within(room) {
+			break
+		}
+		room.units, room.blocks = room.units-s.units, room.blocks-s.blocks
+		from--
+	}
+	out := blocks[from:]
+	if from == 0 || room.blocks < 1 || sizeOf(out).units > RichLimit/16 {
+		return out
+	}
+	if b := blocks[from-1]; b.Kind == Paragraph || b.Kind == PreBlock { // the end of one long block
+		n := Len(b.Text.Text)
+		b.Text = Slice(b.Text, n-room.units, n)
+		if line := strings.IndexByte(b.Text.Text, '\n'); line >= 0 && line < len(b.Text.Text)/2 {
+			b.Text = Slice(b.Text, Len(b.Text.Text[:line+1]), n)
+		}
+		return append([]Block{b}, out...)
+	}
+	return out
+}
