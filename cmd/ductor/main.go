@@ -50,7 +50,8 @@ func command(env config.Environment) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), mcpCommand(), sendCommand())
-	root.AddCommand(sub.Secret(env, func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }))
+	from := func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }
+	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from))
 	return root
 }
 

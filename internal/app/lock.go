@@ -21,7 +21,6 @@ const storageLock = "ductor.lock"
 // LockInstance makes this process the only one of this user that serves the token of the configuration, and the only one
 // that uses its storage directory, until release is called or it dies.
 func LockInstance(cfg config.Config) (release func(), err error) {
-	storage := cfg.Storage.Dir
 	// The file of the token is named by a hash, so that the token is not on disk once more.
 	sum := sha256.Sum256([]byte(cfg.Telegram.Token.Reveal()))
 	bot, err := lockFile(filepath.Join(lockDir(), hex.EncodeToString(sum[:8])+".lock"),
@@ -29,13 +28,22 @@ func LockInstance(cfg config.Config) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := lockFile(filepath.Join(storage, storageLock),
-		"uses "+storage+" already", "give this one a storage.dir of its own")
+	releaseDir, err := LockStorage(cfg.Storage.Dir)
 	if err != nil {
 		bot.Close()
 		return nil, err
 	}
-	return func() { dir.Close(); bot.Close() }, nil
+	return func() { releaseDir(); bot.Close() }, nil
+}
+
+// LockStorage makes this process the only one that uses a storage directory, until release is called or it dies.
+func LockStorage(storage string) (release func(), err error) {
+	dir, err := lockFile(filepath.Join(storage, storageLock),
+		"uses "+storage+" already", "give this one a storage.dir of its own")
+	if err != nil {
+		return nil, err
+	}
+	return func() { dir.Close() }, nil
 }
 
 // Serving is the process that uses a storage directory, as its lock names it.

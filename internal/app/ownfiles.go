@@ -9,8 +9,35 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/internal/app/environment"
+	"ductor/internal/backup"
 	"ductor/internal/config"
+	"ductor/internal/keys"
 )
+
+// The names of files in a backup that are not of the storage directory.
+const (
+	BackedConfig = "config.toml"
+	backedToken  = "token"
+)
+
+// Backed is what a backup holds of a configuration's state: the database, and the files that its rows name. What belongs
+// to the agents and containers of this machine, and what is made anew at need, is not in it.
+func Backed(cfg config.Config) backup.Contents {
+	return backup.Contents{
+		State: cfg.Storage.Dir, Database: DatabaseFile, Dirs: []string{environment.UploadsDir, spoolDir},
+	}
+}
+
+// AddSecrets adds to a backup what holds secrets: the configuration, the token's file, kept keys and the homes of
+// sessions, in which agents keep their log-ins.
+func AddSecrets(c *backup.Contents, cfg config.Config) {
+	c.Dirs = append(c.Dirs, keys.Folder, environment.HomesDir)
+	c.Files = append(c.Files, backup.File{Name: BackedConfig, Path: cfg.File})
+	if cfg.Telegram.TokenFile != "" {
+		c.Files = append(c.Files, backup.File{Name: backedToken, Path: cfg.Telegram.TokenFile})
+	}
+}
 
 // ownFiles are the files and directories that decide what ductor does: configuration, state, units and program. Whoever
 // writes one of them owns the bot. All are absolute, as they are named and with links resolved.

@@ -141,3 +141,21 @@ func wrap(op string, err error) error {
 	}
 	return fmt.Errorf("store: %s: %w", op, err)
 }
+
+// Copy writes a copy of the database at path into a new file; see sqlite.Copy.
+func Copy(ctx context.Context, path, target string) error {
+	s, err := schema()
+	if err != nil {
+		return wrap("copy", err)
+	}
+	return wrap("copy", sqlite.Copy(ctx, path, target, s))
+}
+
+// Check reads all of a database that no process uses; see sqlite.Check.
+func Check(ctx context.Context, path string) error {
+	s, err := schema()
+	if err == nil {
+		_, err = sqlite.Check(ctx, path, s)
+	}
+	return wrap("check", err)
+}

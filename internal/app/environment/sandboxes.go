@@ -26,7 +26,7 @@ const (
 	UploadsDir = "uploads"
 	PromptsDir = "prompts" // system prompts, for as long as the agent that was given them runs
 	GeminiDir  = "gemini"  // settings that Gemini is started with
-	homesDir   = "homes"   // the homes of sessions on this machine
+	HomesDir   = "homes"   // the homes of sessions on this machine
 	dockerDir  = "docker"  // records of containers
 	seedsDir   = "seeds"   // inside dockerDir: what is made of the owner's files for sandboxes
 )

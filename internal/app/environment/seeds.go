@@ -62,7 +62,7 @@ func openHomes(cfg config.Config) (*host.Homes, error) {
 	for _, of := range homeSeeds(cfg.Agents) {
 		seeds = append(seeds, of.seeds...)
 	}
-	return host.OpenHomes(host.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, homesDir), Seeds: seeds})
+	return host.OpenHomes(host.HomesOptions{Dir: filepath.Join(cfg.Storage.Dir, HomesDir), Seeds: seeds})
 }
 
 // seedsOf are the files of this machine that are copied into the home of a sandbox. dir is for those that are made.

@@ -1,0 +1,171 @@
+package sub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ductor/internal/app"
+	"ductor/internal/backup"
+	"ductor/internal/config"
+)
+
+// Backup makes the command that writes an archive of what ductor needs.
+func Backup(from Source, version string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "backup [FILE]", Short: "Write a checked copy of ductor's state into an archive, also while ductor runs", Args: cobra.MaximumNArgs(1),
+		Long: "Writes the database, the files that users sent and those that wait to be sent into an archive that only your user may read.\n" +
+			"With --with-secrets also the configuration with its token, kept API keys and the homes of sessions with their log-ins.",
+	}
+	secrets := cmd.Flags().Bool("with-secrets", false, "include the configuration with the token, kept keys and homes of sessions")
+	load := from(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cfg, err := load()
+		if err != nil {
+			return err
+		}
+		what := app.Backed(cfg)
+		what.Version = version
+		if *secrets {
+			app.AddSecrets(&what, cfg)
+		}
+		target := archiveName(args)
+		m, err := backup.Write(cmd.Context(), target, what)
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%w; name another file", err)
+		}
+		if err != nil {
+			return err
+		}
+		return describeArchive(cmd.OutOrStdout(), target, m, *secrets)
+	}
+	return cmd
+}
+
+// archiveName is where the archive goes: the file of the arguments, or one that is named by the time in their directory.
+func archiveName(args []string) string {
+	named := "ductor-" + time.Now().Format("20060102-150405") + ".tar.gz"
+	if len(args) == 0 {
+		return named
+	}
+	if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+		return filepath.Join(args[0], named)
+	}
+	return args[0]
+}
+
+func describeArchive(out io.Writer, name string, m backup.Manifest, secrets bool) error {
+	var size int64
+	for _, e := range m.Entries {
+		size += e.Size
+	}
+	more := "without token, keys and log-ins"
+	if secrets {
+		more = "with token, keys and log-ins: keep it as safe as a password"
+	}
+	_, err := fmt.Fprintf(out, "%s: %d files (%d KB), checked; %s\n", name, len(m.Entries), size>>10, more)
+	return err
+}
+
+// Restore makes the command that puts an archive back.
+func Restore(from Source) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "restore FILE", Short: "Put the state of a backup back, once all of it is checked", Args: cobra.ExactArgs(1),
+		Long: "Checks the archive and the database in it, and then puts them into the state directory. Stop ductor first.\n" +
+			"State that is there stays, unless --force has it moved into a directory beside the new one.",
+	}
+	force := cmd.Flags().Bool("force", false, "move the state that is there into a directory beside the new one")
+	load := from(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m, other, err := backup.Verify(args[0])
+		if err != nil {
+			return err
+		}
+		r := restore{out: cmd.OutOrStdout(), archive: args[0], existing: backup.Refuse}
+		if *force {
+			r.existing = backup.Aside
+		}
+		path := cmp.Or(cmd.Flag("config").Value.String(), "config.toml")
+		cfg, err := load()
+		if errors.Is(err, fs.ErrNotExist) {
+			cfg, err = r.configuration(path, m, other, load)
+		}
+		if err != nil {
+			return err
+		}
+		return r.run(cmd.Context(), cfg)
+	}
+	return cmd
+}
+
+// restore is one run of the command.
+type restore struct {
+	out      io.Writer
+	archive  string
+	existing backup.Existing
+}
+
+// configuration is that of the archive, which it writes to path, or the default if the archive has none.
+func (r restore) configuration(path string, m backup.Manifest, other map[string][]byte, load func() (config.Config, error)) (config.Config, error) {
+	if _, ok := other[app.BackedConfig]; !ok {
+		fmt.Fprintf(r.out, "there is no configuration at %s, and none in the archive: write one before you start ductor\n", path)
+		return config.Default(), nil
+	}
+	for _, f := range m.Paths {
+		if f.Name == app.BackedConfig {
+			f.Path = path
+		}
+		if err := writeNew(f.Path, other[f.Name]); err != nil {
+			return config.Config{}, fmt.Errorf("restore %s: %w", f.Name, err)
+		}
+		fmt.Fprintf(r.out, "wrote %s\n", f.Path)
+	}
+	return load()
+}
+
+// writeNew writes a private file, and leaves one that is there as it is.
+func writeNew(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+func (r restore) run(ctx context.Context, cfg config.Config) error {
+	release, err := app.LockStorage(cfg.Storage.Dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	m, aside, err := backup.Restore(ctx, r.archive, backup.Target{State: cfg.Storage.Dir, Database: app.DatabaseFile, Existing: r.existing})
+	if errors.Is(err, backup.ErrInUse) {
+		return fmt.Errorf("%w; with --force it is moved aside first", err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "restored the state of %s (ductor %s) into %s\n", m.Made.Local().Format(time.DateTime), m.Version, cfg.Storage.Dir)
+	if aside != "" {
+		fmt.Fprintf(r.out, "what was there is in %s\n", aside)
+	}
+	if m.State != cfg.Storage.Dir {
+		fmt.Fprintf(r.out, "it was made of %s: files that users sent before are not found from here by prompts that wait\n", m.State)
+	}
+	return nil
+}

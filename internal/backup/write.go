@@ -1,0 +1,166 @@
+package backup
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"ductor/internal/store"
+)
+
+// Write makes an archive at target, a new file of mode 0600, and returns its manifest. A target that is there gives
+// fs.ErrExist. After an error there is none.
+func Write(ctx context.Context, target string, what Contents) (m Manifest, err error) {
+	reserved, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return m, fmt.Errorf("back up: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("back up: %w", err), os.Remove(target))
+		}
+	}()
+	if err := reserved.Close(); err != nil {
+		return m, err
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(target), ".ductor-backup-")
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	root, err := os.OpenRoot(what.State)
+	if err != nil {
+		return m, err
+	}
+	defer root.Close()
+	draft := filepath.Join(scratch, "archive")
+	w := &writer{root: root, scratch: scratch, has: map[string]bool{}}
+	if m, err = w.write(ctx, draft, what); err != nil {
+		return m, err
+	}
+	if _, _, err := Verify(draft); err != nil {
+		return m, fmt.Errorf("read what was written: %w", err)
+	}
+	return m, os.Rename(draft, target)
+}
+
+// writer writes one archive.
+type writer struct {
+	root     *os.Root
+	scratch  string
+	tar      *tar.Writer
+	manifest Manifest
+	has      map[string]bool // names that are in the archive
+}
+
+func (w *writer) write(ctx context.Context, path string, what Contents) (m Manifest, err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	zip, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
+	if err != nil {
+		return m, err
+	}
+	w.tar = tar.NewWriter(zip)
+	w.manifest = Manifest{Format: format, Version: what.Version, Made: time.Now().UTC().Truncate(time.Second), State: what.State}
+	if err := w.fill(ctx, what); err != nil {
+		return m, err
+	}
+	text, err := json.MarshalIndent(w.manifest, "", " ")
+	if err == nil {
+		err = w.header(manifestName, int64(len(text)), 0o600)
+	}
+	if err == nil {
+		_, err = w.tar.Write(text)
+	}
+	return w.manifest, errors.Join(err, w.tar.Close(), zip.Close(), f.Sync())
+}
+
+// fill writes the files, then the database, then the files that were made in that time. So each file that a row of the
+// database names is there, whether it is deleted or made during the backup.
+func (w *writer) fill(ctx context.Context, what Contents) error {
+	if err := w.dirs(ctx, what.Dirs); err != nil {
+		return err
+	}
+	database := filepath.Join(w.scratch, "database")
+	if err := store.Copy(ctx, filepath.Join(what.State, what.Database), database); err != nil {
+		return err
+	}
+	if err := w.file(statePrefix+what.Database, func() (*os.File, error) { return os.Open(database) }); err != nil {
+		return err
+	}
+	if err := w.dirs(ctx, what.Dirs); err != nil {
+		return err
+	}
+	for _, f := range what.Files {
+		if err := w.file(otherPrefix+f.Name, func() (*os.File, error) { return os.Open(f.Path) }); err != nil {
+			return err
+		}
+		w.manifest.Paths = append(w.manifest.Paths, f)
+	}
+	return nil
+}
+
+func (w *writer) dirs(ctx context.Context, names []string) error {
+	for _, name := range names {
+		if err := fs.WalkDir(w.root.FS(), name, func(below string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil || !d.Type().IsRegular() || w.has[statePrefix+below] {
+				return err
+			}
+			err = w.file(statePrefix+below, func() (*os.File, error) { return w.root.Open(below) })
+			if errors.Is(err, fs.ErrNotExist) { // deleted since its directory was read
+				return nil
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file writes what open opens, as long as it is now.
+func (w *writer) file(name string, open func() (*os.File, error)) error {
+	f, err := open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", name)
+	}
+	if err := w.header(name, info.Size(), info.Mode()); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	if _, err := io.CopyN(io.MultiWriter(w.tar, sum), f, info.Size()); err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	w.has[name] = true
+	w.manifest.Entries = append(w.manifest.Entries, Entry{Name: name, Size: info.Size(), SHA256: hex.EncodeToString(sum.Sum(nil))})
+	return nil
+}
+
+func (w *writer) header(name string, size int64, mode fs.FileMode) error {
+	return w.tar.WriteHeader(&tar.Header{Name: path.Clean(name), Size: size, Mode: int64(mode.Perm() & 0o700), Typeflag: tar.TypeReg, Format: tar.FormatPAX})
+}

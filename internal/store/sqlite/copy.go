@@ -1,0 +1,81 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// Copy writes a copy of the database at path into target, a new file of mode 0600, and checks it as Check does. The copy
+// is that of one moment. A process that uses the database continues. A target that is there gives fs.ErrExist.
+func Copy(ctx context.Context, path, target string, schema Schema) error {
+	info, err := os.Stat(path)
+	if err == nil {
+		err = checkHeader(path, info.Size())
+	}
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", path, err)
+	}
+	f, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode) // SQLite would let others read it
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", path, err)
+	}
+	if err = f.Close(); err == nil {
+		err = vacuumInto(ctx, path, target)
+	}
+	if err == nil {
+		_, err = Check(ctx, target, schema)
+	}
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", path, errors.Join(explain(err), os.Remove(target)))
+	}
+	return nil
+}
+
+func vacuumInto(ctx context.Context, path, target string) error {
+	pool, err := openPool(path, Options{}.filled(), url.Values{"mode": {string(readOnly)}}, 1)
+	if err != nil {
+		return err
+	}
+	_, err = pool.ExecContext(ctx, "VACUUM INTO ?", target)
+	return errors.Join(err, pool.Close())
+}
+
+// Check reads all of the database at path, which no process uses, and returns the version of its schema. It changes
+// nothing. ErrCorrupt, ErrForeign and ErrNewer say what is wrong; one of an older version is right.
+func Check(ctx context.Context, path string, schema Schema) (version int, err error) {
+	steps, err := schema.steps()
+	if err != nil {
+		return 0, err
+	}
+	pool, err := openPool(path, Options{}.filled(), url.Values{"mode": {string(readOnly)}, "_query_only": {"1"}}, 1)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(explain(err), pool.Close()) }()
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	if err := schema.checkOwner(ctx, conn); err != nil {
+		return 0, err
+	}
+	if version, err = pragma(ctx, conn, "user_version"); err != nil {
+		return 0, err
+	}
+	if version > len(steps) {
+		return version, newer(version, len(steps))
+	}
+	var word string
+	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&word); err != nil {
+		return version, err
+	}
+	if word != "ok" {
+		return version, fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(strings.Fields(word), " "))
+	}
+	return version, nil
+}
