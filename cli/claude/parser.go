@@ -242,11 +242,12 @@ func retryStatus(code *int) string {
 	return "the model's API answered with an error"
 }
 
+// warnServers names the servers that do not work. Claude waits some seconds for them before it begins without those that are pending.
 func (p *parser) warnServers(servers []mcpServer) {
 	for _, s := range servers {
-		if s.Status == "failed" && !p.mem.warned[s.Name] {
+		if what := map[string]string{"failed": "could not be started", "pending": "does not answer, so its tools are missing"}[s.Status]; what != "" && !p.mem.warned[s.Name] {
 			p.mem.warned[s.Name] = true
-			p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("MCP server " + s.Name + " could not be started")})
+			p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("MCP server " + s.Name + " " + what)})
 		}
 	}
 }

@@ -2,11 +2,15 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
@@ -163,4 +167,64 @@ func geminiInTrouble(in *troubled) {
 	// The agent forgets that a tool waited when its process ended, and its model takes such a session no more.
 	in.denies("touch a.txt was denied")
 	in.ends(`[[text "The session goes on."]]`, "The session goes on.")
+}
+
+// A turn of a real agent that runs for far too long is ended and says so, and the session goes on.
+func TestARealAgentThatRunsForFarTooLong(t *testing.T) {
+	agents := []string{"claude", "codex", "gemini", "copilot"}
+	if testing.Short() {
+		agents = agents[:1]
+	}
+	for _, agent := range agents {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) { c.Agents.StaleAfter = 12 * time.Second })
+			in := &troubled{town: town}
+			in.ends(`[[text "It begins."]][[hang]]`, "It begins.", "took too long and was stopped: it had been running for ")
+			in.ends(`[[text "It goes on."]]`, "It goes on.")
+		})
+	}
+}
+
+// A restart of ductor edits no message to what it shows already, while a real agent works and after its answer.
+func TestARestartEditsNothingInVain(t *testing.T) {
+	town, _ := realTown(t, "claude", nil)
+	gate := filepath.Join(town.cfg.Projects.DefaultDir, "gate")
+	town.say(`[[text "An answer."]]`)
+	town.awaitDone(1)
+	town.say(`[[start]][[text "It begins."]][[tool cmd="until test -e %s; do sleep 0.1; done"]][[text "It ends."]]`, gate)
+	town.await("It begins.")
+	for range 3 {
+		town.leave()
+		town.start()
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	town.await("It ends.")
+	town.awaitDone(2)
+	town.leave()
+	town.start()
+	town.say(`[[start]][[text "One more."]]`)
+	town.awaitDone(3)
+	for _, c := range town.srv.Calls(telegram.InChat(town.chat.ID())) {
+		if strings.Contains(c.Description, "not modified") {
+			t.Errorf("%s of message %d changes nothing: %v", c.Method, c.Message, c.Params)
+		}
+	}
+}
+
+// An agent that the image of a sandbox lacks is missing there, whatever there is on this machine.
+func TestAnAgentThatTheImageLacks(t *testing.T) {
+	host := engineHost(t)
+	real := realagent.Gemini(t, "http://127.0.0.1:9")
+	town := newTown(t, func(c *config.Config) {
+		boxes(t, host, c)
+		real.Setenv(t)
+		c.Agents.Claude.Enabled, c.Agents.Codex.Enabled, c.Agents.Copilot.Enabled = false, false, false
+		c.Agents.Default, c.Agents.Gemini.Path = "gemini", "/opt/agents/bin/gemini"
+	})
+	town.say(`[[text "An answer."]]`)
+	if m := town.await("Gemini is missing from the image of the sandbox default"); strings.Contains(m.Text, "not installed") {
+		t.Errorf("it says %q", m.Text)
+	}
 }

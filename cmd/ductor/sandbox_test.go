@@ -187,7 +187,7 @@ func TestTheRealCodexInASandbox(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(real.Work, "asked.txt")); err != nil || string(b) != "asked\n" {
 		t.Errorf("what was allowed made %q, %v", b, err)
 	}
-	town.say(`[[start]] [[call send_message args="{\"text\":\"out of the box\"}"]] [[call ask_user args="{\"question\":\"Which?\",\"options\":[\"Blue\"]}"]] [[text "it was told"]]`)
+	town.say(`[[start]] [[call send_message args="{\"text\":\"out of the box\"}"]] [[call ask_user args="{\"question\":\"Which?\",\"options\":[\"Blue\"]}"]] [[call consult_with args="{\"model\":\"codex\",\"question\":\"What do you think of it?\"}"]] [[text "it was told"]]`)
 	town.await("out of the box")
 	town.pressOn(town.awaitButton("Blue"), "Blue")
 	if m := town.awaitDone(5); !strings.Contains(m.Text, "it was told") {
