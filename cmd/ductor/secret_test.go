@@ -42,7 +42,7 @@ func TestAnAgentGetsItsKey(t *testing.T) {
 	o.say(`[[start]] [[tool cmd="test \"$ANTHROPIC_API_KEY\" != of-the-environment && printf %%s \"$ANTHROPIC_API_KEY\" | wc -c > length"]] [[text "mine: " env=ANTHROPIC_API_KEY]] [[text ", of Codex: " env=OPENAI_API_KEY]] [[text " the end"]]`)
 	o.await("mine: [secret removed], of Codex:  the end")
 	o.say("/model codex")
-	o.await("codex")
+	o.await("Codex")
 	o.say(`[[start]] [[text "of Claude: " env=ANTHROPIC_API_KEY]] [[text " that is all"]]`)
 	o.await("of Claude:  that is all")
 	notShown(t, o.chat, key[:10])
