@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -52,6 +53,9 @@ func command(env config.Environment) *cobra.Command {
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), mcpCommand(), sendCommand())
 	from := func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }
 	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from))
+	root.AddCommand(sub.Setup(env, func(ctx context.Context, path string, out io.Writer) error {
+		return examine(ctx, &source{env: env, path: path}, out)
+	}))
 	return root
 }
 

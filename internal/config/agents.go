@@ -23,6 +23,9 @@ func (a Agents) enabled() map[string]bool {
 // Enabled says whether there is an agent of this name that is switched on.
 func (a Agents) Enabled(name string) bool { return a.enabled()[name] }
 
+// Table is the table of the file that an agent has.
+func (a Agents) Table(name string) string { return a.key(name) }
+
 // names are those of all agents, ductor's own first.
 func (a Agents) names() []string {
 	return append(ownAgents(), slices.Sorted(maps.Keys(a.ACP))...)

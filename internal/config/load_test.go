@@ -135,7 +135,7 @@ Ask."""
 func TestLoadOfAMissingFileSaysWhatToDo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.toml")
 	_, err := Load(path)
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "config.toml.example") || !strings.Contains(err.Error(), path) {
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "ductor setup") || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
 }

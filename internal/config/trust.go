@@ -39,7 +39,7 @@ func notFound(path string) error {
 	if _, err := os.Lstat("config.toml"); err == nil && filepath.Base(path) == "config.toml" {
 		hint = ". The config.toml in the working directory is not read; if it is yours, move it there"
 	}
-	return fmt.Errorf("there is no configuration at %s; copy config.toml.example there and fill in the token and your user id%s: %w",
+	return fmt.Errorf("there is no configuration at %s; run ductor setup, which writes it%s: %w",
 		path, hint, fs.ErrNotExist)
 }
 

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// atTerminal is a ductor that runs at a pseudo-terminal.
+type atTerminal struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	tty  *os.File
+	done chan struct{}
+
+	mu    sync.Mutex
+	shown []byte
+	read  int // how much of it was waited for
+}
+
+func startAtTerminal(t testing.TB, args ...string) *atTerminal {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &atTerminal{t: t, cmd: exec.Command(self, args...), done: make(chan struct{})}
+	a.cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
+	if a.tty, err = pty.Start(a.cmd); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(a.done)
+		for buf := make([]byte, 4096); ; {
+			n, err := a.tty.Read(buf)
+			a.mu.Lock()
+			a.shown = append(a.shown, buf[:n]...)
+			a.mu.Unlock()
+			if err != nil {
+				return // the program ended
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = a.cmd.Process.Kill()
+		_ = a.cmd.Wait()
+		_ = a.tty.Close()
+		<-a.done
+	})
+	return a
+}
+
+// text is all that was shown.
+func (a *atTerminal) text() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return string(bytes.ReplaceAll(a.shown, []byte("\r"), nil))
+}
+
+// await waits for a text after those that were waited for, and types an answer to it.
+func (a *atTerminal) await(part, answer string) {
+	a.t.Helper()
+	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		if i := strings.Index(a.text()[a.read:], part); i >= 0 {
+			a.read += i + len(part)
+			break
+		}
+		if time.Now().After(until) {
+			a.t.Fatalf("%q is not shown:\n%s", part, a.text())
+		}
+	}
+	if _, err := a.tty.WriteString(answer); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// exit waits for the end and gives the exit code.
+func (a *atTerminal) exit() int {
+	a.t.Helper()
+	select {
+	case <-a.done:
+	case <-time.After(patience):
+		a.t.Fatalf("it does not end:\n%s", a.text())
+	}
+	_ = a.cmd.Wait() // the exit code says it
+	return a.cmd.ProcessState.ExitCode()
+}
+
+// freshUser is a user of this machine who never had a ductor, and has agents.
+func freshUser(t *testing.T) (town *town, config string) {
+	town = surroundings(t, nil)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "DUCTOR_CONFIG"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("PATH", filepath.Dir(town.cfg.Agents.Claude.Path)+":"+os.Getenv("PATH"))
+	town.cfg.Storage.Dir = filepath.Join(home, ".local/state/ductor")
+	t.Cleanup(town.endRuns)
+	return town, filepath.Join(home, ".config/ductor/config.toml")
+}
+
+// A new user answers the questions of a setup at a terminal, sends the code to the bot, and has a bot that works.
+func TestASetupAtATerminal(t *testing.T) {
+	town, config := freshUser(t)
+	setup := startAtTerminal(t, "setup", "--api-base", town.srv.URL())
+	setup.await("token from @BotFather", "123456789:AAExample-token_for-tests0000000000\n")
+	setup.await("Telegram does not know this token", "")
+	setup.await("token from @BotFather", town.srv.Token()+"\n")
+	setup.await("The bot is @", "")
+	setup.await("or send this code to", "")
+	setup.await(": ", "")
+	code := regexp.MustCompile(`\?start=([A-Z2-7]{12})`).FindStringSubmatch(setup.text())
+	if code == nil {
+		t.Fatalf("there is no code:\n%s", setup.text())
+	}
+	guesser := town.srv.Private(stranger, "Stranger")
+	guesser.Person().Send(guesser, "/start AAAAAAAAAAAA")
+	guesser.Person().Send(guesser, "AAAAAAAAAAAB")
+	town.chat.Person().Send(town.chat, "/start "+code[1])
+	setup.await("You are Owner, user 1.", "")
+	project := filepath.Join(t.TempDir(), "my project")
+	setup.await("The directory in which agents work", project+"\n")
+	setup.await("Where agents run", "\n")
+	setup.await("claude: ", "")
+	setup.await("The agent of new conversations", "codex\n")
+	setup.await("Write this?", "\n")
+	setup.await(config+" is written.", "")
+	setup.await("ok   Telegram: serves @", "")
+	setup.await("Start ductor with: ductor run", "")
+	if code := setup.exit(); code != 0 {
+		t.Errorf("exit %d:\n%s", code, setup.text())
+	}
+	if strings.Contains(setup.text(), town.srv.Token()) || !strings.Contains(setup.text(), `token = '[secret removed]'`) {
+		t.Errorf("the token is shown, or not said to be there:\n%s", setup.text())
+	}
+	if info, err := os.Stat(config); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the configuration: %v, %v", info, err)
+	}
+	if n := len(guesser.View().FromBot()); n != 0 {
+		t.Errorf("the stranger got %d answers", n)
+	}
+
+	up := town.strikeAtStart()
+	startDaemon(t, "run")
+	<-up
+	town.say(`[[start]] [[text "my first answer"]]`)
+	town.await("my first answer")
+	if n := len(guesser.View().FromBot()); n != 0 {
+		t.Errorf("the stranger got %d answers", n)
+	}
+}
+
+// A setup that is run again, at no terminal, changes what it is told to and nothing else; what is wrong changes nothing.
+func TestASetupThatIsRunAgain(t *testing.T) {
+	town, config := freshUser(t)
+	project := t.TempDir()
+	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
+	t.Setenv("DUCTOR_OWNER", "1")
+	args := []string{"setup", "--yes", "--api-base", town.srv.URL(), "--project", project}
+	if code, stdout, stderr := runDuctor(t, args...); code != 0 {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	text, err := os.ReadFile(config)
+	if err != nil || !bytes.Contains(text, []byte(town.srv.Token())) {
+		t.Fatalf("%s: %v", text, err)
+	}
+	own := append([]byte("# my own words\n"), append(text, "\n[queue] # mine\nmax = 3 # three\n"...)...)
+	if err := os.WriteFile(config, own, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := runDuctor(t, args...); code != 0 || !strings.Contains(stdout, "stays as it is") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	t.Setenv("DUCTOR_OWNER", "2")
+	if code, stdout, stderr := runDuctor(t, append(args, "--model", "codex/gpt-5")...); code != 0 {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	now, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# my own words\n", "[queue] # mine\nmax = 3 # three\n", "allowed_users = [2, 1]", "default = 'codex'", "model = 'gpt-5'"} {
+		if !bytes.Contains(now, []byte(want)) {
+			t.Errorf("there is no %q in\n%s", want, now)
+		}
+	}
+	for name, wrong := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an agent": {[]string{"--model", "clod"}, `there is no agent "clod"`},
+		"a box":    {[]string{"--sandbox", "podman"}, "off or docker"},
+		"a user":   {[]string{"--owner", "@ada"}, "is no id of a user"},
+	} {
+		code, _, stderr := runDuctor(t, append(args, wrong.args...)...)
+		if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, wrong.want) || err != nil || !bytes.Equal(after, now) {
+			t.Errorf("%s: exit %d, %v: %s\n%s", name, code, err, stderr, after)
+		}
+	}
+	broken := append(bytes.Clone(now), "\n[queue\n"...)
+	if err := os.WriteFile(config, broken, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := runDuctor(t, args...)
+	if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, "this is not TOML") || err != nil || !bytes.Equal(after, broken) {
+		t.Errorf("a broken file: exit %d, %v: %s", code, err, stderr)
+	}
+}
+
+// A bot that another program polls is named, be it a ductor of this user or not, and nothing is written.
+func TestASetupOfABotThatIsPolled(t *testing.T) {
+	town, config := freshUser(t)
+	args := []string{"setup", "--yes", "--api-base", town.srv.URL(), "--project", t.TempDir()}
+	refused := func(want string) {
+		t.Helper()
+		code, stdout, stderr := runDuctor(t, args...)
+		if _, err := os.Stat(config); code == 0 || !strings.Contains(stderr, want) || err == nil {
+			t.Errorf("exit %d, %v: %s%s", code, err, stdout, stderr)
+		}
+	}
+	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
+	stop := make(chan struct{})
+	var polls sync.WaitGroup
+	polls.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+				if answer, err := http.Get(town.srv.URL() + "/bot" + town.srv.Token() + "/getUpdates?timeout=0"); err == nil {
+					answer.Body.Close()
+				}
+			}
+		}
+	})
+	refused("another program polls this bot")
+	close(stop)
+	polls.Wait()
+
+	other := town.writeConfig()
+	up := town.strikeAtStart()
+	startDaemon(t, "run", "-c", other)
+	<-up
+	refused("serves this bot already")
+}

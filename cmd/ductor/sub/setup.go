@@ -1,0 +1,99 @@
+package sub
+
+import (
+	"context"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/internal/app"
+	"ductor/internal/config"
+	"ductor/internal/setup"
+)
+
+// Doctor checks the configuration at path and writes what it finds.
+type Doctor func(ctx context.Context, path string, out io.Writer) error
+
+// Setup makes the command that writes the configuration.
+func Setup(env config.Environment, doctor Doctor) *cobra.Command {
+	var given setup.Given
+	var owner string
+	var yes bool
+	path, pathErr := config.DefaultPath(env)
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "Ask what ductor needs to know, and write the configuration",
+		Long: "Asks for the token of the bot, learns from a message to the bot who you are, finds your agents, shows what it would " +
+			"write, and writes the configuration. It can be run again: it keeps comments and all other keys. With --yes it asks " +
+			"nothing and takes flags, the variables below, and what is configured. The token is taken from $" + config.TokenVariable + ".",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if path == "" {
+				return app.OfKind(app.ErrConfig, pathErr)
+			}
+			given.Token = config.Secret(env.Getenv(config.TokenVariable))
+			if given.Owner, err = setup.ParseOwner(owner); err != nil {
+				return err
+			}
+			in, _ := cmd.InOrStdin().(*os.File)
+			if yes {
+				in = nil
+			}
+			on := newConsole(in, cmd.OutOrStdout())
+			if err := setup.Run(cmd.Context(), path, given, on, world(env)); err != nil {
+				return err
+			}
+			on.Say("")
+			if err := doctor(cmd.Context(), path, cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			on.Say("\nStart ductor with: ductor run -c %s\nTo have it run always, see \"A service\" in docs/install.md.", path)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&path, "config", "c", path, "the configuration file; $"+config.PathVariable+" names another default")
+	flags.BoolVar(&yes, "yes", false, "ask nothing")
+	flag := func(to *string, name, variable, usage string) {
+		flags.StringVar(to, name, env.Getenv(variable), usage+"; $"+variable)
+	}
+	flag(&owner, "owner", "DUCTOR_OWNER", "the id of the user who owns the bot, who is not asked for a code then")
+	flag(&given.Project, "project", "DUCTOR_PROJECT", "the directory in which agents work")
+	flag(&given.Sandbox, "sandbox", "DUCTOR_SANDBOX", "off or docker")
+	flag(&given.Model, "model", "DUCTOR_MODEL", "the agent of new conversations, or AGENT/MODEL")
+	flag(&given.APIBase, "api-base", "DUCTOR_API_BASE", "a Bot API server of your own")
+	return cmd
+}
+
+// world is this machine.
+func world(env config.Environment) setup.World {
+	return setup.World{
+		Environment: env,
+		Connect: func(cfg config.Config) (setup.API, error) {
+			transport, err := app.Transport(cfg)
+			if err != nil {
+				return nil, err
+			}
+			return tgapi.NewAPI(cfg.Telegram.APIBase, cfg.Telegram.Token.Reveal(), transport), nil
+		},
+		Lock:   app.LockInstance,
+		Agents: lookAtAgents,
+	}
+}
+
+// lookAtAgents says how the agents of this machine are.
+func lookAtAgents(ctx context.Context, cfg config.Config) (states []cli.AgentState, err error) {
+	err = app.WithProbes(cfg, func(providers []cli.Provider) {
+		states = make([]cli.AgentState, len(providers))
+		var looks sync.WaitGroup
+		for i, p := range providers {
+			looks.Go(func() { states[i] = app.Look(ctx, cfg, p) })
+		}
+		looks.Wait()
+	})
+	return states, err
+}

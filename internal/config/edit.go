@@ -1,0 +1,237 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// Change sets one key of a file.
+type Change struct {
+	Table, Key string // such as "telegram" and "token"
+	Value      any    // a text, a number, or a list of numbers or texts
+	Comment    string // stands above the key where the file did not have it
+}
+
+// Edit is a file's text with changes. All else stays as it is, comments and unknown keys included. Where a change does
+// not fit what the file has, it gives an error that names the key, and no text.
+func Edit(text []byte, changes []Change) ([]byte, error) {
+	for _, c := range changes {
+		next, err := edit(text, c)
+		if err != nil {
+			return nil, fmt.Errorf("set %s.%s: %w", c.Table, c.Key, err)
+		}
+		text = next
+	}
+	return text, nil
+}
+
+func edit(text []byte, c Change) ([]byte, error) {
+	value, err := literal(c.Value)
+	if err != nil {
+		return nil, err
+	}
+	at, err := find(text, c)
+	if err != nil {
+		return nil, err
+	}
+	line := c.Key + " = " + value + "\n"
+	if c.Comment != "" {
+		line = "# " + strings.ReplaceAll(c.Comment, "\n", "\n# ") + "\n" + line
+	}
+	var next []byte
+	switch {
+	case at.end > 0:
+		next = splice(text, at.start, at.end, value)
+	case at.table >= 0:
+		next = splice(text, at.table, at.table, line)
+	default:
+		if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+			text = append(bytes.Clone(text), '\n')
+		}
+		if len(text) > 0 {
+			line = "\n[" + c.Table + "]\n" + line
+		} else {
+			line = "[" + c.Table + "]\n" + line
+		}
+		next = splice(text, len(text), len(text), line)
+	}
+	return next, sameBut(text, next, c)
+}
+
+func splice(text []byte, from, to int, with string) []byte {
+	return bytes.Join([][]byte{text[:from], []byte(with), text[to:]}, nil)
+}
+
+// literal writes a value as TOML on one line.
+func literal(value any) (string, error) {
+	out, err := toml.Marshal(map[string]any{"v": value})
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(strings.TrimPrefix(string(out), "v = ")), nil
+}
+
+// place is where a key stands in a text.
+type place struct {
+	start, end int // of its value; 0 where there is none
+	table      int // where a first key of its table would stand; -1 where the table has no line
+}
+
+func find(text []byte, c Change) (place, error) {
+	at := place{table: -1}
+	var p unstable.Parser
+	p.Reset(text)
+	var table string
+	for p.NextExpression() {
+		n := p.Expression()
+		path, end := pathOf(n)
+		switch n.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			if table = path; table == c.Table && n.Kind == unstable.Table {
+				at.table = lineAfter(text, end)
+			}
+		case unstable.KeyValue:
+			if strings.TrimPrefix(table+"."+path, ".") == c.Table+"."+c.Key {
+				at.start, at.end = valueAfter(text, end)
+			}
+		}
+	}
+	return at, p.Error()
+}
+
+// pathOf is the dotted key of an expression, and where it ends in the text.
+func pathOf(n *unstable.Node) (path string, end int) {
+	var parts []string
+	for key := n.Key(); key.Next(); {
+		parts = append(parts, string(key.Node().Data))
+		end = int(key.Node().Raw.Offset + key.Node().Raw.Length)
+	}
+	return dotted(parts), end
+}
+
+func lineAfter(text []byte, at int) int {
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i + 1
+	}
+	return len(text)
+}
+
+// valueAfter is where the value begins and ends whose key ends at a place. The text is valid TOML.
+func valueAfter(text []byte, at int) (start, end int) {
+	start = at + bytes.IndexByte(text[at:], '=') + 1
+	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
+		start++
+	}
+	depth := 0
+	for i := start; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '"', '\'':
+			i = stringEnd(text, i)
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		case '#':
+			if depth == 0 {
+				return start, start + len(bytes.TrimRight(text[start:i], " \t"))
+			}
+			i = lineAfter(text, i) - 1
+		case '\n':
+			if depth == 0 {
+				return start, start + len(bytes.TrimRight(text[start:i], " \t\r"))
+			}
+		}
+	}
+	return start, start + len(bytes.TrimRight(text[start:], " \t\r\n"))
+}
+
+// stringEnd is where the last quote of a string stands that begins at a place.
+func stringEnd(text []byte, at int) int {
+	quote := text[at : at+1]
+	if triple := bytes.Repeat(quote, 3); bytes.HasPrefix(text[at:], triple) {
+		quote = triple
+	}
+	for i := at + len(quote); i < len(text); i++ {
+		if text[i] == '\\' && quote[0] == '"' {
+			i++
+		} else if bytes.HasPrefix(text[i:], quote) {
+			end := i + len(quote) - 1
+			for len(quote) == 3 && end+1 < len(text) && text[end+1] == quote[0] { // quotes before the last three
+				end++
+			}
+			return end
+		}
+	}
+	return len(text) - 1
+}
+
+// sameBut says what is wrong where next is not old with a change, and nothing else.
+func sameBut(old, next []byte, c Change) error {
+	var before, after, changed map[string]any
+	if err := toml.Unmarshal(old, &before); err != nil {
+		return err
+	}
+	if err := toml.Unmarshal(next, &after); err != nil {
+		return errors.New("it stands there in a form that cannot be changed; set it by hand")
+	}
+	raw, err := toml.Marshal(map[string]any{"v": c.Value})
+	if err == nil {
+		err = toml.Unmarshal(raw, &changed)
+	}
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		before = map[string]any{}
+	}
+	in := before
+	for name := range strings.SplitSeq(c.Table, ".") {
+		inner, ok := in[name].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			in[name] = inner
+		}
+		in = inner
+	}
+	in[c.Key] = changed["v"]
+	if !reflect.DeepEqual(before, after) {
+		return errors.New("it stands there in a form that cannot be changed; set it by hand")
+	}
+	return nil
+}
+
+// Draft reads a file that need not be complete: one without a token, for instance, or none at all. What it says must
+// be right in itself. text is the file's.
+func Draft(path string, env Environment) (c Config, text []byte, err error) {
+	text, info, err := readSmall(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	} else if err == nil {
+		err = checkTrust(path, info)
+	}
+	if err != nil {
+		return Config{}, nil, fmt.Errorf("read configuration: %w", err)
+	}
+	doc, c, found := decode(text)
+	if !doc.unreadable {
+		found = append(found, resolve(&c, env)...)
+	}
+	if len(found) > 0 {
+		doc.locate(found)
+		return Config{}, nil, found.asError(path)
+	}
+	c.File = path
+	if c.Telegram.TokenFile != "" && c.Telegram.Token == "" {
+		if found := findToken(&c, env); len(found) > 0 {
+			return Config{}, nil, found.asError(path)
+		}
+	}
+	return c, text, nil
+}

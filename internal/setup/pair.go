@@ -1,0 +1,162 @@
+package setup
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"ductor/bot/tgapi"
+	"ductor/lang"
+)
+
+// Limits of a code.
+const (
+	codeLife    = 10 * time.Minute
+	mostWrong   = 10
+	pollSeconds = 20
+	pollAgain   = 2 * time.Second
+	conflicts   = 3 // polls in a row that another program ended
+)
+
+// Errors of a pairing.
+var (
+	ErrExpired  = errors.New("the code expired")
+	ErrAttempts = errors.New("too many wrong codes were sent")
+	ErrPolled   = errors.New("another program polls this bot, perhaps another ductor: stop it, or make a bot of its own for this one with @BotFather")
+)
+
+// API makes calls of the Bot API.
+type API interface {
+	Call(ctx context.Context, method string, params, result any) error
+}
+
+// Paired is the user who sent the code.
+type Paired struct {
+	ID   int64
+	Name string
+}
+
+type update struct {
+	ID      int64 `json:"update_id"`
+	Message *struct {
+		Text string `json:"text"`
+		Chat struct {
+			ID   int64  `json:"id"`
+			Type string `json:"type"`
+		} `json:"chat"`
+		From *struct {
+			ID        int64  `json:"id"`
+			IsBot     bool   `json:"is_bot"`
+			FirstName string `json:"first_name"`
+			Language  string `json:"language_code"`
+		} `json:"from"`
+	} `json:"message"`
+}
+
+// Pair waits until a user sends the code to the bot in a private chat, alone or as /start CODE, and answers that user.
+// All others get no answer. It acknowledges the updates that it reads: it is for a bot that no user may use yet. The
+// error is ErrExpired, ErrAttempts, ErrPolled or of ctx; failures of the network last until the code expires.
+func Pair(ctx context.Context, api API, code string) (Paired, error) {
+	within, cancel := context.WithTimeout(ctx, codeLife)
+	defer cancel()
+	p := pairing{api: api, code: code}
+	for {
+		who, err := p.poll(within)
+		switch {
+		case who.ID != 0 || err != nil:
+			return who, err
+		case ctx.Err() != nil:
+			return who, ctx.Err()
+		case within.Err() != nil:
+			return who, ErrExpired
+		}
+	}
+}
+
+// pairing is the state of a Pair.
+type pairing struct {
+	api              API
+	code             string
+	offset           int64
+	wrong, conflicts int
+}
+
+func (p *pairing) poll(ctx context.Context) (Paired, error) {
+	var found []update
+	params := map[string]any{"offset": p.offset, "timeout": pollSeconds, "allowed_updates": []string{"message"}}
+	if err := p.api.Call(ctx, "getUpdates", params, &found); err != nil {
+		return Paired{}, p.trouble(ctx, err)
+	}
+	p.conflicts = 0
+	for _, u := range found {
+		p.offset = u.ID + 1
+		switch p.judge(u) {
+		case right:
+			who := Paired{ID: u.Message.From.ID, Name: u.Message.From.FirstName}
+			return who, p.welcome(ctx, u)
+		case wrong:
+			if p.wrong++; p.wrong >= mostWrong {
+				return Paired{}, ErrAttempts
+			}
+		}
+	}
+	return Paired{}, nil
+}
+
+// trouble is what ends the pairing, or nil after a while.
+func (p *pairing) trouble(ctx context.Context, err error) error {
+	var no *tgapi.AnswerError
+	switch {
+	case tgapi.TokenRefused(err):
+		return fmt.Errorf("wait for the code: %w", err)
+	case errors.As(err, &no) && no.Code == http.StatusConflict:
+		if p.conflicts++; p.conflicts >= conflicts {
+			return fmt.Errorf("%w (%s)", ErrPolled, no.Description)
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(pollAgain):
+	}
+	return nil
+}
+
+type judgement string
+
+const (
+	other judgement = "other" // it is no attempt
+	wrong judgement = "wrong"
+	right judgement = "right"
+)
+
+// judge says what a message is. Only what looks like a code counts as an attempt, so that strangers who chat do not
+// end the pairing.
+func (p *pairing) judge(u update) judgement {
+	m := u.Message
+	if m == nil || m.From == nil || m.From.IsBot || m.Chat.Type != "private" || m.Chat.ID != m.From.ID {
+		return other
+	}
+	sent := strings.TrimSpace(m.Text)
+	linked, isStart := strings.CutPrefix(sent, "/start ")
+	sent = strings.ToUpper(strings.TrimSpace(linked))
+	switch {
+	case subtle.ConstantTimeCompare([]byte(sent), []byte(p.code)) == 1:
+		return right
+	case isStart || len(sent) == len(p.code) && !strings.Contains(sent, " "):
+		return wrong
+	}
+	return other
+}
+
+// welcome acknowledges the update of the code, so that the code is no prompt later, and answers it.
+func (p *pairing) welcome(ctx context.Context, u update) error {
+	ctx, cancel := context.WithTimeout(ctx, pollSeconds*time.Second)
+	defer cancel()
+	err := p.api.Call(ctx, "getUpdates", map[string]any{"offset": p.offset, "timeout": 0, "limit": 1}, nil)
+	hello := lang.Match(u.Message.From.Language).Printer().Text("bot.hello")
+	return errors.Join(err, p.api.Call(ctx, "sendMessage", map[string]any{"chat_id": u.Message.Chat.ID, "text": hello}, nil))
+}

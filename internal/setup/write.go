@@ -1,0 +1,98 @@
+package setup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"ductor/internal/config"
+	"ductor/internal/secrets"
+)
+
+// header begins a file that there was not.
+const header = `# ductor's configuration. Keep it private: it holds the token of your bot.
+# docs/reference.md lists every key with its default; what is not here keeps it. ductor setup changes the keys below and
+# keeps all else.
+
+`
+
+// partFile is the file until it is complete and checked.
+const partFile = "config.toml.part"
+
+// write shows what changes, and writes it.
+func (s *setup) write(ctx context.Context) error {
+	base := s.before
+	if len(bytes.TrimSpace(base)) == 0 {
+		base = []byte(header)
+	}
+	next, err := config.Edit(base, s.changes)
+	if err != nil {
+		return fmt.Errorf("change %s: %w", s.path, err)
+	}
+	if bytes.Equal(next, s.before) {
+		s.Say("%s stays as it is.", s.path)
+		return nil
+	}
+	hidden := secrets.NewSet(append(s.cfg.Secrets(), s.hadToken())...)
+	s.Say("%s", strings.TrimRight(hidden.String(udiff.Unified(s.path, s.path, string(s.before), string(next))), "\n"))
+	answer, err := s.Ask(ctx, "Write this? yes or no", "yes")
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
+		return errors.New("nothing was written")
+	}
+	if err := s.replace(next); err != nil {
+		return fmt.Errorf("write %s: %w", s.path, err)
+	}
+	s.Say("%s is written.", s.path)
+	return nil
+}
+
+// hadToken is the token in the file as it was.
+func (s *setup) hadToken() string {
+	before, _, err := config.Draft(s.path, s.world.Environment)
+	if err != nil {
+		return ""
+	}
+	return before.Telegram.Token.Reveal()
+}
+
+// replace puts a text in the place of the file once it is a configuration that can be used. A link stays a link.
+func (s *setup) replace(text []byte) (err error) {
+	path := s.path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if err := root.Remove(partFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(partFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		_, err = config.LoadFrom(filepath.Join(dir, partFile), s.world.Environment)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(partFile))
+	}
+	return root.Rename(partFile, filepath.Base(path))
+}
