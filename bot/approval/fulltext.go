@@ -43,8 +43,9 @@ func (a view) fullApproval() []render.Text {
 	}
 	block("", cmp.Or(req.Detail, req.Title))
 	for _, ch := range req.Changes {
-		lines = append(lines, render.Plain(changeIcon(ch.Kind)+" "+render.OneLine(render.Revealed(ch.Path))))
-		block("diff", ch.Diff)
+		path := cli.Relative(a.Dir, ch.Path)
+		lines = append(lines, render.Plain(render.ChangeSign(ch.Kind)+" "+render.OneLine(render.Revealed(path))))
+		block("diff", render.DiffText(a.lang, path, ch.Diff))
 	}
 	block("", fullFields(a.lang, fields))
 	if reason, _ := folded(render.Revealed(req.Reason)); strings.TrimSpace(reason) != "" {

@@ -120,16 +120,12 @@ func (s *subject) changes(changes []cli.FileChanged, dir string) {
 			s.add(render.Plain(s.lang.Text("approval.more-files", len(changes)-i)))
 			return
 		}
-		path, whole := inLine(ch.Path, pathMax)
+		path, whole := inLine(cli.Relative(dir, ch.Path), pathMax)
 		s.cut = s.cut || !whole
-		s.add(render.Concat(render.Plain(changeIcon(ch.Kind)+" "+outsideSign(ch.Path, dir)),
+		s.add(render.Concat(render.Plain(render.ChangeSign(ch.Kind)+" "+outsideSign(ch.Path, dir)),
 			render.Styled(render.Code, path), render.Plain(render.DiffCount(ch.Diff))))
-		s.block("diff", ch.Diff, room)
+		s.block("diff", render.DiffText(s.lang, cli.Relative(dir, ch.Path), ch.Diff), room)
 	}
-}
-
-func changeIcon(kind cli.ChangeKind) string {
-	return cmp.Or(map[cli.ChangeKind]string{cli.FileAdded: "➕", cli.FileDeleted: "➖"}[kind], "✎")
 }
 
 // outsideSign marks a path that leads out of the working directory, by its name.

@@ -58,6 +58,10 @@ func TestApproval(t *testing.T) {
 		{"a change", func(a *orchestrator.Approval) {
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
 		}, "🔐 May Claude use Edit?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nWithout a decision it is denied at 15:04." + openButtons},
+		{"a change in the project, in words", func(a *orchestrator.Approval) {
+			a.Dir = "/w"
+			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a/a.go\n+++ b/a.go\n@@ -10 +10 @@ f\n-x\n+y\n"}}}
+		}, "🔐 May Claude use Edit?\n✎ a.go +1 −1\n… line 10, f\n-x\n+y\nWithout a decision it is denied at 15:04." + openButtons},
 		{"a plan", func(a *orchestrator.Approval) {
 			a.Request, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
 		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nWithout a decision it is denied at 15:04." +

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,114 @@ func DiffCount(diff string) string {
 		return ""
 	}
 	return fmt.Sprintf(" +%d −%d", added, removed)
+}
+
+// DiffText is a unified diff of the file path as users read it: lines that begin with +, - or a space, and between them words that say
+// where a stretch begins. A heading stays if it names another file or says more than the name. A text without stretches is no unified
+// diff, and stays as it is.
+func DiffText(p lang.Printer, path, diff string) string {
+	if !strings.HasPrefix(diff, "@@ ") && !strings.Contains(diff, "\n@@ ") {
+		return diff
+	}
+	var out strings.Builder
+	var left stretch
+	begun := false
+	for line := range strings.Lines(diff) {
+		bare := strings.TrimRight(line, "\r\n")
+		switch {
+		case left.takes(line):
+			out.WriteString(line)
+		case strings.HasPrefix(line, `\`):
+			out.WriteString("… " + p.Text("common.diff-no-end") + "\n")
+		case left.begin(bare):
+			begun = true
+			if where := left.where(p); where != "" {
+				out.WriteString("… " + where + "\n")
+			}
+		case begun || !headingOf(bare, path):
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// stretch is what a line "@@ -1,3 +4,5 @@ func main()" announces: how many lines follow of the old and of the new file.
+type stretch struct {
+	old, now int
+	first    int
+	what     string
+}
+
+// begin reads such a line; false if it is none.
+func (s *stretch) begin(line string) bool {
+	ranges, what, ok := strings.Cut(strings.TrimPrefix(line, "@@ "), " @@")
+	old, now, two := strings.Cut(ranges, " ")
+	if !ok || !two || !strings.HasPrefix(line, "@@ ") {
+		return false
+	}
+	_, oldLines, okOld := lineRange(old, "-")
+	first, nowLines, okNow := lineRange(now, "+")
+	if !okOld || !okNow {
+		return false
+	}
+	*s = stretch{old: oldLines, now: nowLines, first: first, what: strings.TrimSpace(what)}
+	return true
+}
+
+// lineRange reads "-1,3", or "-1" for one line.
+func lineRange(text, sign string) (first, lines int, ok bool) {
+	text, signed := strings.CutPrefix(text, sign)
+	from, count, counted := strings.Cut(text, ",")
+	first, err := strconv.Atoi(from)
+	lines, countErr := 1, error(nil)
+	if counted {
+		lines, countErr = strconv.Atoi(count)
+	}
+	return first, lines, signed && err == nil && countErr == nil
+}
+
+// takes says whether a line belongs to the stretch, and counts it. A line without a sign is an empty one that lost its space.
+func (s *stretch) takes(line string) bool {
+	switch {
+	case line[0] == '+' && s.now > 0:
+		s.now--
+	case line[0] == '-' && s.old > 0:
+		s.old--
+	case (line[0] == ' ' || line[0] == '\n') && s.old > 0 && s.now > 0:
+		s.old, s.now = s.old-1, s.now-1
+	default:
+		return false
+	}
+	return true
+}
+
+// where says in words where a stretch begins. Empty for the beginning of a file.
+func (s *stretch) where(p lang.Printer) string {
+	switch {
+	case s.what != "":
+		return p.Text("common.diff-line-in", s.first, s.what)
+	case s.first > 1:
+		return p.Text("common.diff-line", s.first)
+	}
+	return ""
+}
+
+// headingOf says whether a line before a stretch says nothing but the name of the file.
+func headingOf(line, path string) bool {
+	is := func(name string) bool {
+		_, bare, _ := strings.Cut(name, "/") // without a/ and b/
+		return name == "/dev/null" || name == path || bare == path
+	}
+	for _, mark := range []string{"--- ", "+++ "} {
+		if name, ok := strings.CutPrefix(line, mark); ok {
+			name, _, _ = strings.Cut(name, "\t")
+			return is(name)
+		}
+	}
+	if both, ok := strings.CutPrefix(line, "diff --git "); ok {
+		return both == "a/"+path+" b/"+path
+	}
+	return strings.HasPrefix(line, "index ") && strings.Contains(line, "..")
 }
 
 // ReadSpan reads a duration that a user wrote: "45m", "2 hours".
