@@ -1,0 +1,183 @@
+package sub
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"ductor/internal/config"
+	"ductor/internal/service"
+)
+
+// Service makes the commands that have systemd run ductor.
+func Service(from Source) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "service", Short: "Have systemd run ductor",
+		Long: "Has systemd run ductor: the service manager of your user, or with --system that of the machine.",
+	}
+	system := cmd.PersistentFlags().Bool("system", false, "the service manager of the machine instead of your user's")
+	cmd.AddCommand(installService(from, system))
+	cmd.AddCommand(onService(system, "uninstall", "Stop the service and remove its unit; agents at work continue", func(cmd *cobra.Command, m service.Manager) error {
+		return m.Uninstall(cmd.Context())
+	}), onService(system, "status", "Print what systemd says of the service", func(cmd *cobra.Command, m service.Manager) error {
+		return m.Status(cmd.Context())
+	}))
+	cmd.AddCommand(serviceLogs(system))
+	return cmd
+}
+
+func onService(system *bool, name, short string, f func(*cobra.Command, service.Manager) error) *cobra.Command {
+	return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		m, err := manager(cmd, *system)
+		if err != nil {
+			return err
+		}
+		return f(cmd, m)
+	}}
+}
+
+func serviceLogs(system *bool) *cobra.Command {
+	lines, follow := 100, false
+	cmd := onService(system, "logs", "Print the log of the service", func(cmd *cobra.Command, m service.Manager) error {
+		how := service.End
+		if follow {
+			how = service.Continue
+		}
+		return m.Logs(cmd.Context(), lines, how)
+	})
+	cmd.Flags().IntVarP(&lines, "lines", "n", lines, "how many lines to print, the newest of them")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", follow, "print new lines too, until Ctrl-C")
+	return cmd
+}
+
+func manager(cmd *cobra.Command, system bool) (service.Manager, error) {
+	m := service.Manager{Scope: service.User, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()}
+	if system {
+		m.Scope = service.System
+	}
+	config, err := os.UserConfigDir()
+	if err != nil && !system {
+		return m, err
+	}
+	m.Dir = service.Dir(m.Scope, config)
+	return m, nil
+}
+
+func installService(from Source, system *bool) *cobra.Command {
+	var account string
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "install", Short: "Show the unit, write it and start the service", Args: cobra.NoArgs,
+		Long: "Shows the unit, asks, writes it, and starts ductor now and at each start of the machine. Run it again after ductor\n" +
+			"or its configuration moved, or your PATH changed. A unit that ductor did not write stays as it is.",
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "write the unit without asking")
+	cmd.Flags().StringVar(&account, "as", os.Getenv("SUDO_USER"), "with --system: the user that ductor runs as")
+	load := from(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		m, err := manager(cmd, *system)
+		if err != nil {
+			return err
+		}
+		unit := service.Unit{Scope: m.Scope, Account: account, Path: absolutePath(os.Getenv("PATH"))}
+		if *system {
+			err = ofMachine(cmd, &unit)
+		} else {
+			err = ofUser(load, &unit)
+		}
+		if err == nil {
+			unit.Program, err = os.Executable()
+		}
+		if err != nil {
+			return err
+		}
+		return install(cmd, m, unit, yes)
+	}
+	return cmd
+}
+
+// ofUser takes the configuration that the user's own ductor would read.
+func ofUser(load func() (config.Config, error), unit *service.Unit) error {
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	unit.Config, unit.Reloads = cfg.File, cfg.Log.File != ""
+	return nil
+}
+
+// ofMachine takes a configuration that is another user's, who alone can say whether it is right.
+func ofMachine(cmd *cobra.Command, unit *service.Unit) error {
+	if !cmd.Flag("config").Changed {
+		return errors.New("name the configuration of that user with -c FILE")
+	}
+	if _, err := user.Lookup(unit.Account); err != nil {
+		return fmt.Errorf("name the user that ductor runs as with --as NAME: %w", err)
+	}
+	path, err := filepath.Abs(cmd.Flag("config").Value.String())
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	unit.Config = path
+	return err
+}
+
+// absolutePath leaves out of a PATH what depends on the working directory.
+func absolutePath(path string) string {
+	var all []string
+	for _, dir := range filepath.SplitList(path) {
+		if filepath.IsAbs(dir) {
+			all = append(all, dir)
+		}
+	}
+	return strings.Join(all, string(filepath.ListSeparator))
+}
+
+func install(cmd *cobra.Command, m service.Manager, unit service.Unit, yes bool) error {
+	text, err := unit.Text()
+	if err != nil {
+		return err
+	}
+	if err := m.Check(); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "%s:\n\n%s\n", m.Path(), text)
+	if !yes {
+		if err := confirm(cmd); err != nil {
+			return err
+		}
+	}
+	if err := m.Install(cmd.Context(), text); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "the service is installed and started; ductor service status says how it is")
+	if m.Scope == service.User {
+		fmt.Fprintln(out, "so that it runs while you are logged out: loginctl enable-linger")
+	}
+	return nil
+}
+
+// confirm asks a user at a terminal.
+func confirm(cmd *cobra.Command) error {
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return errors.New("nothing was written: there is no terminal to ask at; use --yes")
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), "write it and start the service? [y/N] ")
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); err == nil && word != "y" && word != "yes" {
+		err = errors.New("you did not say yes")
+	}
+	if err != nil {
+		return fmt.Errorf("nothing was written: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// What keeps a unit from being changed; match with errors.Is.
+var (
+	ErrOwn       = errors.New("the unit was not written by ductor")
+	ErrNone      = errors.New("there is no unit of ductor")
+	ErrNoSystemd = errors.New("systemd is not here")
+)
+
+// Manager has systemd do things with the unit, and passes on what its programs print.
+type Manager struct {
+	Scope Scope
+	Dir   string // where units of the scope are
+	Out   io.Writer
+	Err   io.Writer
+}
+
+// Dir is the directory of a scope's units. config is the user's configuration directory.
+func Dir(scope Scope, config string) string {
+	if scope == System {
+		return "/etc/systemd/system"
+	}
+	return filepath.Join(config, "systemd", "user")
+}
+
+// Path is the file of the unit.
+func (m Manager) Path() string { return filepath.Join(m.Dir, Name+".service") }
+
+// Check says whether Install may write the unit: ErrOwn where the owner's own is, ErrNoSystemd where nothing could run it.
+func (m Manager) Check() error {
+	if _, err := exec.LookPath("systemctl"); err != nil {
+		return fmt.Errorf("%w (%w); have another program start ductor run", ErrNoSystemd, err)
+	}
+	if err := m.written(); err != nil && !errors.Is(err, ErrNone) {
+		return err
+	}
+	return nil
+}
+
+// written is nil where the unit is one that Install wrote.
+func (m Manager) written() error {
+	text, err := os.ReadFile(m.Path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w at %s", ErrNone, m.Path())
+	case err != nil:
+		return fmt.Errorf("read the unit: %w", err)
+	case !strings.HasPrefix(string(text), mark):
+		return fmt.Errorf("%w: move %s away first, with what you changed in it", ErrOwn, m.Path())
+	}
+	return nil
+}
+
+// Install writes the unit, whole or not at all, and has systemd start it, now and from then on. A service that runs is
+// restarted; its agents continue.
+func (m Manager) Install(ctx context.Context, text string) error {
+	if err := m.Check(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
+		return fmt.Errorf("write the unit: %w", err)
+	}
+	draft := m.Path() + ".new"
+	if err := os.WriteFile(draft, []byte(text), 0o644); err != nil { // it holds no secret, and systemd reads it
+		return fmt.Errorf("write the unit: %w", err)
+	}
+	if err := os.Rename(draft, m.Path()); err != nil {
+		return fmt.Errorf("write the unit: %w", err)
+	}
+	for _, args := range [][]string{{"daemon-reload"}, {"enable", Name}, {"restart", Name}} {
+		if err := m.run(ctx, "systemctl", args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Uninstall stops the service and removes its unit. Agents at work continue.
+func (m Manager) Uninstall(ctx context.Context) error {
+	if err := m.written(); err != nil {
+		return err
+	}
+	if err := m.run(ctx, "systemctl", "disable", "--now", Name); err != nil {
+		return err
+	}
+	if err := os.Remove(m.Path()); err != nil {
+		return fmt.Errorf("remove the unit: %w", err)
+	}
+	return m.run(ctx, "systemctl", "daemon-reload")
+}
+
+// Status prints what systemd says of the service. It fails where the service does not run.
+func (m Manager) Status(ctx context.Context) error {
+	return m.run(ctx, "systemctl", "status", "--no-pager", "--lines=5", Name)
+}
+
+// Logs prints the newest lines of the log, and those to come if follow says so.
+func (m Manager) Logs(ctx context.Context, lines int, follow Follow) error {
+	args := []string{"--unit=" + Name}
+	if m.Scope == User {
+		args = []string{"--user-unit=" + Name}
+	}
+	args = append(args, "--no-pager", fmt.Sprintf("--lines=%d", lines))
+	if follow == Continue {
+		args = append(args, "--follow")
+	}
+	return m.exec(ctx, "journalctl", args)
+}
+
+// Follow says whether a log is read on.
+type Follow string
+
+// The choices.
+const (
+	End      Follow = "end"
+	Continue Follow = "continue"
+)
+
+func (m Manager) run(ctx context.Context, name string, args ...string) error {
+	if m.Scope == User {
+		args = append([]string{"--user"}, args...)
+	}
+	return m.exec(ctx, name, args)
+}
+
+func (m Manager) exec(ctx context.Context, name string, args []string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdout, cmd.Stderr = m.Out, m.Err
+	err := cmd.Run()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("%w (%w)", ErrNoSystemd, err)
+	case err != nil && ctx.Err() == nil:
+		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return nil
+}
