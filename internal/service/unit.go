@@ -87,7 +87,6 @@ NoNewPrivileges=yes
 LockPersonality=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
-SystemCallArchitectures=native
 
 [Install]
 WantedBy=%s
