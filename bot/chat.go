@@ -9,6 +9,7 @@ import (
 	"ductor/bot/display"
 	"ductor/bot/files"
 	"ductor/bot/message"
+	"ductor/bot/render"
 	"ductor/bot/silence"
 	"ductor/bot/tgapi"
 	"ductor/lang"
@@ -89,6 +90,15 @@ func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) err
 func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, job orchestrator.JobID) error {
 	return c.cards.Say(ctx, never, text, tgapi.Keyboard{{cron.ShowButton(c.lang.Of(never.Prompt.Conversation.Chat), job)}})
 }
+
+// Composed is a notice that its caller stores; Wake has it sent.
+func (c *Chat) Composed(id orchestrator.ConversationID, text string) *orchestrator.Message {
+	m := message.Compose(id, message.Content{Text: render.Markdown(text)})
+	return &m
+}
+
+// Wake has notices sent that others stored.
+func (c *Chat) Wake() { c.messages.Wake() }
 
 // Notice says one thing, in Markdown, outside any turn.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {

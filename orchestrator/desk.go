@@ -85,6 +85,13 @@ type Load struct {
 	JobRuns          int // that have not ended
 }
 
+// Alert is a trouble of the machine that lasts.
+type Alert struct {
+	Kind, Key string
+	Since     time.Time
+	Over      string // what the owner is told when it is over
+}
+
 // Role is a system prompt with a name, and who is to play it unless the conversation chose somebody.
 type Role struct {
 	Prompt  string

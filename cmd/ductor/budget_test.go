@@ -1,10 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
 )
 
 // A user is warned of a budget once, refused when it is spent, also after a restart, and goes on once the owner lifted it.
@@ -23,7 +25,11 @@ func TestABudgetInTheChat(t *testing.T) {
 	if _, err := town.chat.Person().Press(town.soon(), refused, "🔓 Lift budgets for today"); err != nil {
 		t.Fatal(err)
 	}
-	town.await("third")
+	if _, err := town.chat.Await(town.soon(), func(v telegram.View) bool { // what a turn cost is stored before its answer has a footer
+		return slices.ContainsFunc(ended(v), func(m telegram.Message) bool { return strings.Contains(m.Text, "third") })
+	}); err != nil {
+		town.fatal(err)
+	}
 	if shown := town.answer("/usage month agent", "by agent"); !strings.Contains(shown, "$1.16") {
 		t.Errorf("the table is %q", shown)
 	}

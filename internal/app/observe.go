@@ -8,10 +8,13 @@ import (
 
 	"ductor/bot"
 	"ductor/bot/outbox"
+	"ductor/bot/render"
 	"ductor/bot/updates"
 	"ductor/cli"
+	"ductor/internal/alerts"
 	"ductor/internal/health"
 	"ductor/internal/metrics"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/web"
 )
@@ -37,6 +40,9 @@ func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	if manager.Notify != nil || a.monitor != nil {
 		a.ticks.Go(func() { a.health.Run(ticking, manager) })
 	}
+	if w := a.alerts(); w != nil {
+		a.ticks.Go(func() { w.Run(ticking) })
+	}
 	if a.monitor != nil {
 		a.Log.Info("monitors are answered", "address", a.monitor.Origin())
 		a.ticks.Go(func() {
@@ -46,6 +52,31 @@ func (a *App) watchHealth(ticking context.Context) (stop func()) {
 		})
 	}
 	return manager.Stopping
+}
+
+// alerts is what tells the owner of troubles; nil where the configuration wants none, or there is no owner.
+func (a *App) alerts() *alerts.Watcher {
+	owner := orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}
+	if !a.cfg.Notify.Alerts || owner.Chat == 0 {
+		return nil
+	}
+	p := func() lang.Printer { return a.lang.Of(owner.Chat) }
+	checks := []alerts.Check{
+		alerts.Telegram(p, a.health.State), alerts.Disk(p, a.cfg.Storage.Dir, alerts.Room), alerts.Jobs(p, a.db),
+	}
+	if t := a.cfg.Telegram; len(t.AllowedUsers) > 1 || t.GroupMembers == "all" { // a sole user reads the warning below the turn
+		checks = append(checks, alerts.Budget(p, a.cfg.Budget.Day, a.cfg.Budget.Month, func(ctx context.Context, since time.Time) (float64, error) {
+			return a.db.CostSince(ctx, since, 0, "")
+		}, time.Now))
+	}
+	if a.envs.Sandboxes.Policy().OnHost() {
+		checks = append(checks, alerts.LogIns(p, func(ctx context.Context) []cli.AgentState { return a.service.Agents(ctx, "") },
+			func(agent cli.Agent) string { return render.AgentName(p(), agent) }, a.db.Usage, time.Now))
+	}
+	return alerts.New(alerts.Options{
+		Store: a.db, Checks: checks, Compose: func(text string) *orchestrator.Message { return a.bot.Chat().Composed(owner, text) },
+		Wake: a.bot.Chat().Wake, Since: func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }, Now: time.Now, Log: a.Log,
+	})
 }
 
 // countedTransport is the transport to Telegram. It counts calls.

@@ -85,6 +85,7 @@ type Notify struct {
 	Silence   time.Duration `toml:"silence"`    // of an agent
 	QuietFrom string        `toml:"quiet_from"` // "15:04"
 	QuietTo   string        `toml:"quiet_to"`
+	Alerts    bool          `toml:"alerts"` // of troubles of the machine, to the owner
 }
 
 // Queue is how messages wait and merge.
@@ -353,7 +354,7 @@ func defaults() Config {
 			SentenceEnds: true, ParagraphEnds: true,
 			Footer: []string{"model", "time"}, StatusAfter: 2 * time.Second, Display: "ask",
 		},
-		Notify: Notify{Mode: "long", Long: time.Minute, Silence: 5 * time.Minute},
+		Notify: Notify{Mode: "long", Long: time.Minute, Silence: 5 * time.Minute, Alerts: true},
 		Queue:  Queue{Max: 10, MergeWindow: 700 * time.Millisecond, AlbumWindow: 700 * time.Millisecond},
 		Sessions: Sessions{
 			HandoffTokens: 8000,

@@ -114,3 +114,37 @@ func (db *DB) LoadCard(ctx context.Context, turn string) ([]byte, error) {
 	}
 	return content, wrap("load card of turn "+turn, err)
 }
+
+// Alerts lists the troubles that last; see alerts.Store.
+func (db *DB) Alerts(ctx context.Context) ([]orchestrator.Alert, error) {
+	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (a orchestrator.Alert, err error) {
+		var since int64
+		err = row.Scan(&a.Key, &a.Kind, &since, &a.Over)
+		a.Since = instant(since)
+		return a, err
+	}, `SELECT key, kind, since, over FROM alerts ORDER BY key`)
+	return all, wrap("list alerts", err)
+}
+
+// BeginAlert stores a trouble and the notice that tells of it; see alerts.Store.
+func (db *DB) BeginAlert(ctx context.Context, a orchestrator.Alert, notice *orchestrator.Message) error {
+	return wrap("begin alert "+a.Key, db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`INSERT INTO alerts (key, kind, since, over) VALUES (?, ?, ?, ?)`, a.Key, a.Kind, millis(a.Since), a.Over)
+		return errors.Join(err, t.saveNotice(notice, db.now()))
+	}))
+}
+
+// EndAlert forgets a trouble and stores the notice that it is over; see alerts.Store.
+func (db *DB) EndAlert(ctx context.Context, key string, notice *orchestrator.Message) error {
+	return wrap("end alert "+key, db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`DELETE FROM alerts WHERE key = ?`, key)
+		return errors.Join(err, t.saveNotice(notice, db.now()))
+	}))
+}
+
+func (t tx) saveNotice(m *orchestrator.Message, now time.Time) error {
+	if m == nil {
+		return nil
+	}
+	return t.saveMessage(*m, millis(now))
+}

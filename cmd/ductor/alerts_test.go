@@ -1,0 +1,66 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/internal/app"
+	"ductor/internal/config"
+	"ductor/internal/store"
+	"ductor/orchestrator"
+)
+
+// The owner is told of a budget that is nearly spent, not again after a restart, and that it is over when it is raised.
+func TestTheOwnerIsAlertedOnceOverRestarts(t *testing.T) {
+	town := surroundings(t, func(cfg *config.Config) {
+		cfg.Budget.Day, cfg.Telegram.AllowedUsers = 10, []int64{owner, neighbour}
+	})
+	db, err := store.Open(t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.CountSpent(t.Context(), orchestrator.Spent{ID: "a", At: time.Now(), Agent: "claude", CostUSD: 9}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	count := func(part string) (n int) {
+		for _, m := range town.chat.View().FromBot() {
+			n += strings.Count(m.Text, part)
+		}
+		return n
+	}
+	town.start()
+	town.await("for today is spent")
+	town.stop()
+	town.start()
+	town.say(`[[text "in between"]]`)
+	town.awaitDone(1)
+	town.stop()
+	town.cfg.Budget.Day = 100
+	town.start()
+	town.await("The budget of the day is no longer nearly spent.")
+	if n := count("At all of it nothing runs until midnight"); n != 1 {
+		t.Errorf("the owner was told %d times", n)
+	}
+}
+
+// A sole user, who is the owner, is warned of a budget below the turn and not in an alert besides.
+func TestASoleUserIsWarnedOfABudgetOnce(t *testing.T) {
+	town := surroundings(t, func(cfg *config.Config) { cfg.Budget.Day = 1 })
+	town.start()
+	town.say(`one [[usage in=1000 out=200 cost=0.85]] [[text "first"]]`)
+	town.await("Budget: $0.85 of $1.00 for today is spent")
+	town.stop()
+	town.start() // it looks for troubles at once
+	town.say(`two [[text "second"]]`)
+	town.awaitDone(2)
+	for _, m := range town.chat.View().FromBot() {
+		if strings.Contains(m.Text, "At all of it nothing runs until midnight") {
+			t.Errorf("the owner is told again: %q", m.Text)
+		}
+	}
+}

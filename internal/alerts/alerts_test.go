@@ -1,0 +1,194 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/health"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// notes is a Store that outlives Watchers, and says what the owner was told.
+type notes struct {
+	open map[string]orchestrator.Alert
+	told []string
+}
+
+func (n *notes) Alerts(context.Context) (all []orchestrator.Alert, err error) {
+	for _, a := range n.open {
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+func (n *notes) BeginAlert(_ context.Context, a orchestrator.Alert, notice *orchestrator.Message) error {
+	n.open[a.Key] = a
+	return n.tell(notice)
+}
+
+func (n *notes) EndAlert(_ context.Context, key string, notice *orchestrator.Message) error {
+	delete(n.open, key)
+	return n.tell(notice)
+}
+
+func (n *notes) tell(m *orchestrator.Message) error {
+	if m != nil {
+		n.told = append(n.told, m.Key)
+	}
+	return nil
+}
+
+// now lets a Watcher with checks look for a while, as a process of its own.
+func (n *notes) watch(t *testing.T, d time.Duration, checks ...Check) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	New(Options{
+		Store: n, Checks: checks, Compose: func(text string) *orchestrator.Message { return &orchestrator.Message{Key: text} }, Wake: func() {},
+		Since: func(at time.Time) string { return at.UTC().Format("15:04") }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	}).Run(ctx)
+}
+
+func english() lang.Printer { return lang.Printer{} }
+
+func (n *notes) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(n.told, want) {
+		t.Errorf("the owner was told %q, want %q", n.told, want)
+	}
+	n.told = nil
+}
+
+// The owner is told once of a trouble, whatever is restarted, and once when it is over.
+func TestATroubleIsToldOnceUntilItIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, free := &notes{open: map[string]orchestrator.Alert{}}, uint64(100<<30)
+		disk := Disk(english, "/state", func(string) (uint64, uint64, error) { return free, 200 << 30, nil })
+		n.watch(t, time.Hour, disk)
+		n.expect(t)
+		free = 1 << 30
+		n.watch(t, time.Hour, disk)
+		n.watch(t, time.Hour, disk)
+		n.expect(t, english().Text("alert.disk", "/state", uint64(1024)))
+		free = 11 << 30 // more than the bound, and not enough to be over
+		n.watch(t, time.Hour, disk)
+		n.expect(t)
+		free = 20 << 30
+		n.watch(t, time.Hour, disk)
+		n.watch(t, time.Hour, disk)
+		n.expect(t, english().Text("alert.disk-over", "/state"))
+	})
+}
+
+// While Telegram is away nothing is told. When it is back, the owner learns since when it was away.
+func TestThatTelegramWasAwayIsToldWhenItIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, polling := &notes{open: map[string]orchestrator.Alert{}}, health.OK
+		away := Telegram(english, func() health.State { return health.State{Polling: polling} })
+		for _, polling = range []health.Status{health.Starting, health.OK, health.Failing, health.Failing, health.Starting, health.Stuck} {
+			n.watch(t, time.Hour, away)
+		}
+		n.expect(t)
+		polling = health.OK
+		n.watch(t, time.Hour, away)
+		n.expect(t, english().Text("alert.telegram-over", "02:00"))
+	})
+}
+
+// What cannot be found out changes nothing.
+func TestACheckThatFailsChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &notes{open: map[string]orchestrator.Alert{"disk": {Kind: "disk", Key: "disk"}}}
+		n.watch(t, time.Hour, Disk(english, "/state", func(string) (uint64, uint64, error) { return 0, 0, errors.New("gone") }))
+		n.expect(t)
+	})
+}
+
+// An agent that had turns and lost its log-in is told; one that never was used is not.
+func TestAnAgentIsLoggedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, state := &notes{open: map[string]orchestrator.Alert{}}, cli.Authenticated
+		check := LogIns(english, func(context.Context) []cli.AgentState {
+			return []cli.AgentState{
+				{Agent: "claude", Auth: cli.Auth{State: state, Fix: "Run claude."}}, {Agent: "codex", Auth: cli.Auth{State: cli.Installed}},
+				{Agent: "gemini", Auth: cli.Auth{State: cli.NotFound}},
+			}
+		}, func(a cli.Agent) string { return string(a) }, func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error) {
+			return []orchestrator.UsageRow{{Name: "claude"}, {Name: "gemini"}}, nil
+		}, time.Now)
+		n.watch(t, time.Hour, check)
+		n.expect(t)
+		state = cli.Installed
+		n.watch(t, time.Hour, check)
+		n.expect(t, english().Text("alert.log-in", "claude", "Run claude."))
+		state = cli.Authenticated
+		n.watch(t, time.Hour, check)
+		n.expect(t, english().Text("alert.log-in-over", "claude"))
+	})
+}
+
+type jobStore struct {
+	paused bool
+	runs   []orchestrator.JobRun
+}
+
+func (s *jobStore) Jobs(context.Context) ([]orchestrator.JobStatus, error) {
+	return []orchestrator.JobStatus{{Job: orchestrator.Job{ID: "j", Name: "report", Paused: s.paused}, Last: &orchestrator.JobRun{}}}, nil
+}
+
+func (s *jobStore) Runs(context.Context, orchestrator.JobID, int) ([]orchestrator.JobRun, error) {
+	return s.runs, nil
+}
+
+// A job is told when it failed three times in a row, and again when a run succeeds or the job is paused.
+func TestAJobFailsAgainAndAgain(t *testing.T) {
+	const f, d, s = orchestrator.RunFailed, orchestrator.RunDone, orchestrator.RunSkipped
+	said, over := english().Text("alert.job", "report", 3), english().Text("alert.job-over", "report")
+	synctest.Test(t, func(t *testing.T) {
+		n, store := &notes{open: map[string]orchestrator.Alert{}}, &jobStore{}
+		for _, c := range []struct {
+			states []orchestrator.JobRunState // the newest first
+			paused bool
+			want   []string
+		}{
+			{[]orchestrator.JobRunState{f, f, d, f}, false, nil},
+			{[]orchestrator.JobRunState{f, s, f, f}, false, []string{said}},
+			{[]orchestrator.JobRunState{s, s, s, s, f}, false, nil},
+			{[]orchestrator.JobRunState{d, f, f, f}, false, []string{over}},
+			{[]orchestrator.JobRunState{f, f, f}, false, []string{said}},
+			{[]orchestrator.JobRunState{f, f, f}, true, []string{over}},
+		} {
+			store.runs, store.paused = nil, c.paused
+			for _, state := range c.states {
+				store.runs = append(store.runs, orchestrator.JobRun{State: state})
+			}
+			n.watch(t, time.Hour, Jobs(english, store))
+			n.expect(t, c.want...)
+		}
+	})
+}
+
+// A budget is told at 80 %, and is over with its day.
+func TestABudgetIsNearlySpent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, cost := &notes{open: map[string]orchestrator.Alert{}}, 7.9
+		check := Budget(english, 10, 0, func(context.Context, time.Time) (float64, error) { return cost, nil }, time.Now)
+		n.watch(t, time.Hour, check)
+		n.expect(t)
+		cost = 8
+		n.watch(t, time.Hour, check)
+		n.watch(t, time.Hour, check)
+		n.expect(t, english().Text("alert.budget-day", english().Cost(8), english().Cost(10)))
+		time.Sleep(24 * time.Hour)
+		cost = 0
+		n.watch(t, time.Hour, check)
+		n.expect(t, english().Text("alert.budget-day-over"))
+	})
+}
