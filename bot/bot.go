@@ -319,8 +319,14 @@ func (b *Bot) prepare(ctx context.Context) {
 			b.log.Warn("remove webhook", "err", err)
 		}
 	}
-	if err := b.api.Call(call, "setMyCommands", map[string]any{"commands": commandMenu(b.opts.Lang.Of(0))}, nil); err != nil {
-		b.log.Warn("publish the command menu", "err", err)
+	for i, l := range lang.Languages() {
+		menu := map[string]any{"commands": commandMenu(l.Printer())}
+		if i > 0 { // the first is for users of all other languages
+			menu["language_code"] = l
+		}
+		if err := b.api.Call(call, "setMyCommands", menu, nil); err != nil {
+			b.log.Warn("publish the command menu", "language", l, "err", err)
+		}
 	}
 }
 

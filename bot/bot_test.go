@@ -18,6 +18,7 @@ import (
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/internal/sim/telegram"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -144,8 +145,19 @@ func TestCommandMenuIsPublished(t *testing.T) {
 		h.serve(t)
 		synctest.Wait()
 		calls := h.srv.Calls(telegram.Methods("setMyCommands"))
-		if len(calls) != 1 || !calls[0].OK || !strings.Contains(calls[0].Params["commands"], `"abort"`) {
-			t.Errorf("calls %+v", calls)
+		var codes []string
+		for _, call := range calls {
+			codes = append(codes, call.Params["language_code"])
+			if !call.OK || !strings.Contains(call.Params["commands"], `"abort"`) {
+				t.Errorf("call %+v", call)
+			}
+		}
+		want := []string{""} // English, for all languages without a menu of their own
+		for _, l := range lang.Languages()[1:] {
+			want = append(want, string(l))
+		}
+		if !slices.Equal(codes, want) {
+			t.Errorf("menus for the languages %q, not %q", codes, want)
 		}
 	})
 }

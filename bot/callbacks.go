@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"ductor/bot/agent"
@@ -118,7 +119,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.cancel(ctx, p, cli.TurnID(what))
 	case actStop:
 		text, err = c.stop(ctx, p, cli.TurnID(what))
-	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.NotifyAction, menu.ThinkAction, menu.DisplayAction, menu.JobModelAction:
+	case menu.ModelAction, menu.PermissionAction, menu.RoleAction, menu.BusyAction, menu.NotifyAction, menu.ThinkAction, menu.DisplayAction, menu.JobModelAction, actLanguage:
 		text, err = c.menu(ctx, p, act, what)
 	case approval.Action:
 		text, notices, err = c.decide(ctx, p, what)
@@ -227,12 +228,28 @@ func (c *callbacks) stop(ctx context.Context, p updates.Press, turn cli.TurnID) 
 }
 
 func (c *callbacks) menu(ctx context.Context, p updates.Press, action, data string) (string, error) {
+	if action == actLanguage {
+		return c.language(ctx, p, data)
+	}
 	a, err := c.menus.Press(ctx, p.By, action, data)
 	if a.Expired {
 		c.voice.Unbutton(p.By.Conversation, p.Message)
 	}
 	c.edit(p, a.Edit)
 	return a.Text, err
+}
+
+// language acts on a button of /language.
+func (c *callbacks) language(ctx context.Context, p updates.Press, data string) (string, error) {
+	code := lang.Language(data)
+	if code != lang.AsTelegram && !slices.Contains(lang.Languages(), code) {
+		return c.lang.Of(p.By.Conversation.Chat).Text("common.stale-button"), nil
+	}
+	text, page, err := language{c.lang}.choose(ctx, p.By, code)
+	if err == nil {
+		c.edit(p, page)
+	}
+	return text, err
 }
 
 func (c *callbacks) cron(ctx context.Context, p updates.Press, data string) (string, []orchestrator.Message, error) {

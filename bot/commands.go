@@ -73,6 +73,7 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"consult", p.Text("bot.menu-consult")},
 		{"group", p.Text("bot.menu-group")},
 		{"summarize", p.Text("bot.menu-summarize")},
+		{"language", p.Text("bot.menu-language")},
 		{"help", p.Text("bot.menu-help")},
 	}
 }
@@ -112,6 +113,8 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.menus.Display), true
 	case "cron":
 		return c.page(c.jobs.Command), true
+	case "language":
+		return c.page(language{c.lang}.command), true
 	case "status":
 		return c.status, true
 	case "sessions":

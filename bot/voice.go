@@ -67,12 +67,17 @@ func (v *outVoice) React(id orchestrator.ConversationID, message int, emoji stri
 // answerPatience is how long a pressed button waits for us at most; clients wait little longer.
 const answerPatience = 15 * time.Second
 
+// answerMost is how many characters Telegram takes in the answer to a press.
+const answerMost = 200
+
 func (v *outVoice) Answer(ctx context.Context, query, text string) {
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	err := v.out.Do(ctx, outbox.Call{
 		Priority: outbox.Awaited, Idempotent: true,
-		Run: func(ctx context.Context) error { return v.client.AnswerCallback(ctx, query, text) },
+		Run: func(ctx context.Context) error {
+			return v.client.AnswerCallback(ctx, query, render.Cut(text, answerMost))
+		},
 	})
 	v.missed("answer", orchestrator.ConversationID{})(err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/heartbeat/schedule"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -61,6 +62,7 @@ func (k *Jobs) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrat
 
 // ReadJob implements orchestrator.Jobs.
 func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrator.Job, error) {
+	p := k.s.opts.Lang.Of(in.Chat)
 	spec, prompt, err := schedule.ParseRequest(text, k.s.now(), k.s.opts.Zone)
 	if err != nil {
 		return orchestrator.Job{}, badJob(err)
@@ -68,10 +70,10 @@ func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrato
 	j := orchestrator.Job{Prompt: prompt}
 	j.Schedule, j.Zone = spec.Split()
 	if prompt == "" {
-		return orchestrator.Job{}, &orchestrator.BadJob{Why: k.s.opts.Lang.Of(in.Chat).Text("job.no-prompt", schedule.Describe(j.Schedule))}
+		return orchestrator.Job{}, &orchestrator.BadJob{Why: p.Text("job.no-prompt", schedule.Describe(p, j.Schedule))}
 	}
 	j = withDefaults(j)
-	j.When = when(j)
+	j.When = when(p, j)
 	return j, nil
 }
 
@@ -202,7 +204,7 @@ func (k *Jobs) shown(st orchestrator.JobStatus, err error) (orchestrator.JobStat
 // show puts the times of a status in the zone of its job, and the schedule in words. A paused job has no next run.
 func (k *Jobs) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	loc := k.zone(st.Job)
-	st.Job.When = when(st.Job)
+	st.Job.When = when(k.s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
 	switch {
 	case st.Job.Paused:
 		st.Next = time.Time{}
@@ -217,11 +219,11 @@ func (k *Jobs) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 }
 
 // when puts the schedule of a job in words; empty where a webhook starts it.
-func when(j orchestrator.Job) string {
+func when(p lang.Printer, j orchestrator.Job) string {
 	if j.Kind == orchestrator.JobHook {
 		return ""
 	}
-	return strings.TrimSpace(schedule.Describe(j.Schedule) + " " + j.Zone)
+	return strings.TrimSpace(schedule.Describe(p, j.Schedule) + " " + j.Zone)
 }
 
 func inZone(r orchestrator.JobRun, loc *time.Location) orchestrator.JobRun {

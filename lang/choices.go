@@ -15,7 +15,12 @@ type Language string
 const AsTelegram Language = ""
 
 // Languages lists the languages of the catalogue, the one that everything falls back to first.
-func Languages() []Language { return []Language{"en"} }
+func Languages() []Language { return []Language{"en", "de"} }
+
+// Name is what its speakers call a language.
+func (l Language) Name() string {
+	return map[Language]string{"en": "English", "de": "Deutsch", "zh": "中文"}[l]
+}
 
 // Match is the language of the catalogue for a language tag as Telegram sends it, such as "de" or "zh-hans": English for one
 // that the catalogue does not have.

@@ -5,44 +5,46 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"ductor/lang"
 )
 
-// Describe puts a schedule in words. ParseSentence reads most descriptions of the lines it makes; a line without words
-// is shown as it is.
-func Describe(schedule string) string {
+// Describe puts a schedule in words of a language. ParseSentence reads most English descriptions of the lines it makes; a line
+// without words is shown as it is.
+func Describe(p lang.Printer, schedule string) string {
 	line := strings.TrimSpace(schedule)
 	word, rest, _ := strings.Cut(line, " ")
 	switch strings.ToLower(word) {
 	case "every", "@every":
 		if d, err := time.ParseDuration(strings.TrimSpace(rest)); err == nil {
-			return "every " + spanWords(d)
+			return spanWords(p, d)
 		}
 	case "at":
 		if plan, err := parseAt(strings.TrimSpace(rest), time.UTC); err == nil {
-			return "once, on " + strings.TrimSuffix(plan.Next(time.Time{}).Format("Mon 2 Jan 2006 at 15:04:05"), ":00")
+			return p.Text("schedule.once", strings.TrimSuffix(plan.Next(time.Time{}).Format(p.Text("schedule.moment")), ":00"))
 		}
 	}
-	if said := cronWords(line); said != "" {
+	if said := cronWords(p, line); said != "" {
 		return said
 	}
-	return "by the cron line " + line
+	return p.Text("schedule.line", line)
 }
 
-// spanWords writes an interval: "hour", "2 hours", "90 minutes".
-func spanWords(d time.Duration) string {
-	for _, unit := range units {
-		if n := d / unit.of; unit.of <= time.Hour && n > 0 && d%unit.of == 0 {
-			if n == 1 {
-				return unit.name
-			}
-			return fmt.Sprintf("%d %ss", n, unit.name)
-		}
+// spanWords says how often: "every hour", "every 2 hours", "every 90 minutes".
+func spanWords(p lang.Printer, d time.Duration) string {
+	switch {
+	case d <= 0 || d%time.Second != 0:
+		return p.Text("schedule.interval", FormatInterval(d))
+	case d%time.Hour == 0:
+		return p.Text("schedule.hours", int(d/time.Hour))
+	case d%time.Minute == 0:
+		return p.Text("schedule.minutes", int(d/time.Minute))
 	}
-	return FormatInterval(d)
+	return p.Text("schedule.seconds", int(d/time.Second))
 }
 
 // cronWords says a cron line; empty for one that has no words.
-func cronWords(line string) string {
+func cronWords(p lang.Printer, line string) string {
 	if known, ok := map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
 		"@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}[strings.ToLower(line)]; ok {
 		line = known
@@ -62,60 +64,71 @@ func cronWords(line string) string {
 	case err != nil || n < 0 || n > 59:
 		return ""
 	case hourly && minute == "0":
-		return "every hour"
+		return p.Text("schedule.hours", 1)
 	case hourly && ofClock && n > 1 && 60%n == 0:
-		return fmt.Sprintf("every %d minutes of the clock", n)
+		return p.Text("schedule.clock-minutes", n)
 	case hourly && !ofClock:
-		return fmt.Sprintf("every hour at minute %d", n)
+		return p.Text("schedule.minute", n)
 	case ofClock:
 		return ""
 	}
-	days := daysWords(dates, weekdays)
-	times := listed(hour, 0, 23, func(h int) string { return fmt.Sprintf("%d:%02d", h, n) })
+	days := daysWords(p, dates, weekdays)
+	times := listed(p, hour, 0, 23, func(h int) string { return fmt.Sprintf("%d:%02d", h, n) })
 	if days == "" || times == "" || strings.Count(hour, ",") >= 6 { // which no sentence says
 		return ""
 	}
-	return days + " at " + times
+	return p.Text("schedule.at", days, times)
 }
 
-func daysWords(dates, weekdays string) string {
-	before, words := "", ""
+func daysWords(p lang.Printer, dates, weekdays string) string {
 	switch {
 	case dates == "*" && weekdays == "*":
-		return "every day"
+		return p.Text("schedule.every-day")
 	case dates == "*" && weekdays == workdays:
-		return "every weekday"
+		return p.Text("schedule.workdays")
 	case dates == "*" && weekdays == weekend:
-		return "on weekends"
+		return p.Text("schedule.weekends")
 	case dates == "*":
-		before = "on "
-		words = listed(weekdays, 0, 6, func(n int) string { return strings.ToLower(time.Weekday(n).String()) + "s" })
+		if words := listed(p, weekdays, 0, 6, func(n int) string { return p.Text(weekdayTexts[n]) }); words != "" {
+			return p.Text("schedule.on-days", words)
+		}
 	case weekdays == "*":
-		before = "on the "
-		words = listed(dates, 1, 31, func(n int) string { return strconv.Itoa(n) + ordinal(n) })
+		if words := listed(p, dates, 1, 31, func(n int) string { return ordinal(p, n) }); words != "" {
+			return p.Text("schedule.on-dates", words)
+		}
 	}
-	if words == "" {
-		return ""
-	}
-	return before + words
+	return ""
 }
+
+// weekdayTexts are the texts of the days of the week, as cron counts them.
+var weekdayTexts = [...]lang.Key{"schedule.sunday", "schedule.monday", "schedule.tuesday", "schedule.wednesday",
+	"schedule.thursday", "schedule.friday", "schedule.saturday"}
 
 // listed says a list of numbers within bounds; empty if it is none.
-func listed(list string, least, most int, say func(int) string) string {
-	var words []string
+func listed(p lang.Printer, list string, least, most int, say func(int) string) (words string) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < least || n > most {
+		switch {
+		case err != nil || n < least || n > most:
 			return ""
+		case words == "":
+			words = say(n)
+		default:
+			words = p.Text("schedule.and", words, say(n))
 		}
-		words = append(words, say(n))
 	}
-	return strings.Join(words, " and ")
+	return words
 }
 
-func ordinal(n int) string {
-	if end, ok := map[int]string{1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}[n]; ok {
-		return end
+// ordinal is a day of the month.
+func ordinal(p lang.Printer, n int) string {
+	switch n {
+	case 1, 21, 31:
+		return p.Text("schedule.st", n)
+	case 2, 22:
+		return p.Text("schedule.nd", n)
+	case 3, 23:
+		return p.Text("schedule.rd", n)
 	}
-	return "th"
+	return p.Text("schedule.th", n)
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ductor/heartbeat/schedule"
+	"ductor/lang"
 )
 
 func TestDescribe(t *testing.T) {
@@ -39,7 +40,7 @@ func TestDescribe(t *testing.T) {
 		"*/7 * * * *":              "by the cron line */7 * * * *",
 		"at no time that there is": "by the cron line at no time that there is",
 	} {
-		if got := schedule.Describe(line); got != want {
+		if got := schedule.Describe(lang.Printer{}, line); got != want {
 			t.Errorf("%q is described as %q, not %q", line, got, want)
 		}
 	}
@@ -58,7 +59,7 @@ func TestParseSentenceReadsDescriptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words := schedule.Describe(said.Line)
+		words := schedule.Describe(lang.Printer{}, said.Line)
 		again, err := schedule.ParseSentence(words, friday, time.UTC)
 		if err != nil || again.Line != said.Line {
 			t.Fatalf("%q is %q, which is described as %q and that is %q, %v", sentence, said.Line, words, again.Line, err)

@@ -92,7 +92,7 @@ var imports = map[string][]string{
 	"internal/alerts":       {"cli", "internal/health", "lang", "orchestrator"},
 	"internal/metrics":      {"cli", "internal/health", "internal/trace", "orchestrator"},
 	"heartbeat":             {"lang", "orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
-	"heartbeat/schedule":    {},
+	"heartbeat/schedule":    {"lang"},
 	"heartbeat/webhook":     {"orchestrator", "cli"},
 	"internal/store":        {"orchestrator", "heartbeat", "heartbeat/webhook", "cli", "lang", "internal/store/sqlite"},
 	"internal/store/sqlite": {"orchestrator"}, // for the states of the disk

@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"sync"
 )
@@ -21,6 +20,9 @@ func (s *Server) Menu(scope string) []Command {
 }
 
 var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9_]{1,32}$`) })
+
+// languageCode is a code of two letters, or none.
+var languageCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[a-z]{2})?$`) })
 
 func (s *Server) setMyCommands(q *request) (any, *Error) {
 	var list []Command
@@ -78,6 +80,10 @@ func (s *Server) scope(q *request) (string, *Error) {
 	if text := q.params["scope"]; text != "" && json.Unmarshal([]byte(text), &scope) != nil {
 		return "", badRequest("can't parse BotCommandScope JSON object")
 	}
+	code := q.params["language_code"]
+	if !languageCode().MatchString(code) {
+		return "", badRequest("invalid language code specified")
+	}
 	key := scope.Type
 	switch scope.Type {
 	case "default", "all_private_chats", "all_group_chats", "all_chat_administrators":
@@ -93,5 +99,5 @@ func (s *Server) scope(q *request) (string, *Error) {
 	default:
 		return "", badRequest("can't parse BotCommandScope: Unsupported type specified")
 	}
-	return fmt.Sprintf("%s/%s", key, q.params["language_code"]), nil
+	return key + "/" + code, nil
 }

@@ -38,6 +38,13 @@ func (p *Person) ID() UserID { return p.id }
 // Name is the person's first name.
 func (p *Person) Name() string { return p.name }
 
+// SetLanguage sets the language of the person's Telegram, such as "de"; empty for a client that tells none.
+func (p *Person) SetLanguage(code string) {
+	p.srv.mu.Lock()
+	defer p.srv.mu.Unlock()
+	p.language = code
+}
+
 // SetRank says what the person is in a group, for getChatMember; everyone is a member until told otherwise.
 func (p *Person) SetRank(c *Chat, rank Membership) {
 	p.srv.mu.Lock()

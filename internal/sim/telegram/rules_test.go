@@ -154,6 +154,7 @@ func TestRules(t *testing.T) {
 		{"close an unknown topic", "closeForumTopic", p{"chat_id": forum, "message_thread_id": 77}, "400 Bad Request: TOPIC_ID_INVALID"},
 		{"pin without the right", "pinChatMessage", p{"chat_id": super, "message_id": 1}, "400 Bad Request: not enough rights to manage pinned messages in the chat"},
 		{"command with a capital", "setMyCommands", p{"commands": []p{{"command": "New", "description": "x"}}}, "400 Bad Request: BOT_COMMAND_INVALID"},
+		{"menu of a language by three letters", "setMyCommands", p{"commands": []p{}, "language_code": "deu"}, "400 Bad Request: invalid language code specified"},
 		{"menu of an unknown chat", "setMyCommands", p{"commands": []p{}, "scope": p{"type": "chat", "chat_id": 99}}, "400 Bad Request: chat not found"},
 		{"an unknown member", "getChatMember", p{"chat_id": group, "user_id": 99}, "400 Bad Request: PARTICIPANT_ID_INVALID"},
 	}

@@ -1,0 +1,68 @@
+package bot
+
+import (
+	"context"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// actLanguage begins the data of the buttons of /language.
+const actLanguage = "la"
+
+// language is the screen of /language. Its buttons name a language, so they work for good.
+type language struct{ lang *lang.Choices }
+
+// choices lists what can be chosen, and what it is called in p's language.
+func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes []lang.Language, names []string) {
+	for _, code := range lang.Languages() {
+		codes, names = append(codes, code), append(names, code.Name())
+	}
+	none := lang.Key("language.as-telegram")
+	if in.Group() {
+		none = "language.as-writer"
+	}
+	return append(codes, lang.AsTelegram), append(names, p.Text(none))
+}
+
+// command answers "/language": with a language it chooses that, without one it offers all.
+func (l language) command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	p := l.lang.Of(by.Conversation.Chat)
+	if args == "" {
+		return l.page(by.Conversation), nil
+	}
+	codes, names := l.choices(p, by.Conversation)
+	codes, names = append(codes, lang.AsTelegram), append(names, "telegram")
+	for i, code := range codes {
+		if strings.EqualFold(args, names[i]) || code != lang.AsTelegram && strings.EqualFold(args, string(code)) {
+			_, said, err := l.choose(ctx, by, code)
+			return said, err
+		}
+	}
+	return tgapi.Page{Text: p.Text("language.unknown", render.Cut(args, 100), strings.Join(names, ", "))}, nil
+}
+
+func (l language) page(in orchestrator.ConversationID) tgapi.Page {
+	p, now := l.lang.Of(in.Chat), l.lang.Chosen(in.Chat)
+	page := tgapi.Page{Text: p.Text("language.which")}
+	if in.Group() {
+		page.Text = p.Text("language.which-group")
+	}
+	codes, names := l.choices(p, in)
+	for i, code := range codes {
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: render.Marked(names[i], code == now), Data: actLanguage + ":" + string(code)}})
+	}
+	return page
+}
+
+// choose keeps a choice. It says so in the language that counts now.
+func (l language) choose(ctx context.Context, by orchestrator.Press, code lang.Language) (short string, said tgapi.Page, err error) {
+	if err := l.lang.Choose(ctx, by.Conversation.Chat, code); err != nil {
+		return "", tgapi.Page{}, err
+	}
+	short = l.lang.Of(by.Conversation.Chat).Text("language.set")
+	return short, tgapi.Page{Text: short}, nil
+}
