@@ -142,7 +142,7 @@ func TestMenuLinesAreShort(t *testing.T) {
 }
 
 func TestMatch(t *testing.T) {
-	for tag, want := range map[string]Language{"de": "de", "de-AT": "de", "en-GB": "en", "": "en", "fr": "en", "no tag": "en"} {
+	for tag, want := range map[string]Language{"de": "de", "de-AT": "de", "zh-hans": "zh", "zh-TW": "zh", "en-GB": "en", "": "en", "fr": "en", "no tag": "en"} {
 		if got := Match(tag); got != want {
 			t.Errorf("%q is matched with %q, not %q", tag, got, want)
 		}

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/text/language"
 )
 
-// Language is a language of the catalogue, as Telegram names it: "en", "de".
+// Language is a language of the catalogue, as Telegram names it: "en", "de" or "zh".
 type Language string
 
 // AsTelegram stands for the language that Telegram names with what a user sends.
 const AsTelegram Language = ""
 
 // Languages lists the languages of the catalogue, the one that everything falls back to first.
-func Languages() []Language { return []Language{"en", "de"} }
+func Languages() []Language { return []Language{"en", "de", "zh"} }
 
 // Name is what its speakers call a language.
 func (l Language) Name() string {

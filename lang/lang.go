@@ -1,4 +1,4 @@
-// Package lang is the catalogue of all texts that users read in a chat: one file for each screen below en and one below de, and a
+// Package lang is the catalogue of all texts that users read in a chat: one file for each screen below en, de and zh, and a
 // Printer that fills them in.
 package lang
 
@@ -16,7 +16,7 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-//go:embed en/*.toml de/*.toml
+//go:embed en/*.toml de/*.toml zh/*.toml
 var files embed.FS
 
 // Key names a text: "menu.close" is the text "close" of the file menu.toml.

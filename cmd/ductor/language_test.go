@@ -29,17 +29,17 @@ func TestTheChatSpeaksTheLanguageOfItsUser(t *testing.T) {
 	town.await("In welcher Sprache soll ich schreiben?")
 	town.awaitButton("Deutsch")
 	town.awaitButton("✓ Wie Telegram")
-	town.press("English")
-	town.await("I write English from now on.")
+	town.press("中文")
+	town.await("今后我使用中文。")
 	town.stop()
 	town.start()
 	town.say("/cwd")
-	town.await("The agent works in ")
+	town.await("智能体的工作目录：")
 
 	group := town.srv.Group(id, "Team")
 	town.chat = group
 	user.Send(group, "/cwd")
-	town.await("The agent works in ")
+	town.await("智能体的工作目录：")
 	user.Send(group, "/language deutsch")
 	town.await("Ich schreibe ab jetzt Deutsch.")
 	town.chat = private
