@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,12 +65,12 @@ func TestARichCardGrowsInOneMessage(t *testing.T) {
 		}
 		l.show(cli.PlanChanged{Steps: []cli.PlanStep{{Text: "look", State: cli.PlanDone}, {Text: "tell", State: cli.PlanActive}}})
 		l.show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "cat trees"})
-		time.Sleep(2 * time.Second)
+		time.Sleep(1500 * time.Millisecond) // a pause of two seconds is told
 		l.wantKinds(render.Paragraph, render.List, render.Paragraph)
 		done := ended("1", 0)
 		done.Output = "oak 800\nhunter2-hunter2\n"
 		l.show(done, cli.TextDelta{Text: treeTable + "\nhunter2\\-hunter2"})
-		time.Sleep(2 * time.Second)
+		time.Sleep(1500 * time.Millisecond) // a pause of two seconds is told
 		l.wantKinds(render.Paragraph, render.List, render.Details, render.Heading, render.TableOf, render.Paragraph)
 		post := l.wall.Visible()[0]
 		if out := post.Rich[2].Blocks; len(out) != 1 || out[0].Kind != render.PreBlock || !strings.HasPrefix(out[0].Text.Text, "oak 800\n") {
@@ -127,16 +128,16 @@ func TestARichCardOnAnOldServer(t *testing.T) {
 // What Telegram refuses of a rich card becomes plain, for this card only.
 func TestARefusedRichCardBecomesPlain(t *testing.T) {
 	onRichStage(t, func(l *life, told *displays) {
-		l.show(cli.TextDelta{Text: "An oak"})
-		time.Sleep(2 * time.Second)
-		refusals := 0
+		var refuses atomic.Bool
 		l.wall.Mishaps = func(method string) bottest.Mishap {
-			if method == "edit" && refusals == 0 {
-				refusals++
+			if method == "edit" && refuses.CompareAndSwap(true, false) {
 				return bottest.RefusedOnce
 			}
 			return bottest.GoesWell
 		}
+		l.show(cli.TextDelta{Text: "An oak"})
+		time.Sleep(2 * time.Second)
+		refuses.Store(true)
 		l.finish(l.card, orchestrator.Outcome{Text: strings.Repeat("An oak is a tree.\n", 400)})
 		posts := l.wall.Visible()
 		if len(posts) != 2 || posts[0].Rich != nil || told.tooOld != 0 || l.wall.Count("send") != 2 {
