@@ -14,7 +14,7 @@ var imports = map[string][]string{
 	"cmd/ductor": {
 		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
 		"internal/store", "internal/store/sqlite", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/sim/telegram", "mcp/relay",
-		"web", "web/demo", "cmd/ductor/sub", "internal/keys",
+		"web", "web/dashboard", "web/demo", "cmd/ductor/sub", "internal/keys",
 	},
 	"cmd/ductor/sub":    {"bot/tgapi", "cli", "internal/app", "internal/backup", "internal/config", "internal/keys", "internal/service", "internal/setup"},
 	"internal/backup":   {"internal/store"},
@@ -22,6 +22,7 @@ var imports = map[string][]string{
 	"internal/service":  {},
 	"internal/keys":     {"internal/config"},
 	"web":               {},
+	"web/dashboard":     {"web"},
 	"web/demo":          {"web", "internal/sim/telegram"},
 	"web/browsertest":   {},
 	"cmd/ductor-runner": {"mcp/relay", "internal/runner", "internal/rooted", "docker/homes", "cli/gemini/guard", "cli/stored/files"},
