@@ -58,7 +58,7 @@ func TestAMistypedKeyIsNamedWithItsLineAndExits2(t *testing.T) {
 		!strings.Contains(stderr, "interval_private") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if code, _, stderr := runDuctor(t, "run", "-c", filepath.Join(t.TempDir(), "none.toml")); code != exitConfig || !strings.Contains(stderr, "config.toml.example") {
+	if code, _, stderr := runDuctor(t, "run", "-c", filepath.Join(t.TempDir(), "none.toml")); code != exitConfig || !strings.Contains(stderr, "ductor setup") {
 		t.Errorf("no file: exit %d: %s", code, stderr)
 	}
 }
