@@ -191,7 +191,7 @@ func (p *separate) findsNoOtherLogIns(box *cell) {
 	for i, want := range []string{"./.claude/.credentials.json", "./.claude/.credentials.json\n./.codex/auth.json"} {
 		if i == 1 {
 			box.ask("/model codex")
-			box.answeredBy("codex")
+			box.answeredBy("Codex")
 		}
 		word := uuid.NewString()
 		box.ask(look, box.dir, word)

@@ -46,7 +46,7 @@ func TestTwentyConversationsDoNotWaitForEachOther(t *testing.T) {
 	})
 	say(slowAPI, `[[text "slow"]]`)
 	say(slowSpawn, "/model codex")
-	shows(slowSpawn, "codex")
+	shows(slowSpawn, "Codex")
 	say(slowSpawn, `[[text "spawned"]]`)
 
 	for i := 3; i < people; i++ {

@@ -48,7 +48,7 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 			town.await("There are no sessions here yet")
 			town.press("💻 From the terminal")
 			list := town.await("Sessions of the terminal")
-			if !strings.Contains(list.Text, "“begun in a terminal") || !strings.Contains(list.Text, agent) {
+			if !strings.Contains(list.Text, "“begun in a terminal") || !strings.Contains(list.Text, capital(agent)) {
 				t.Errorf("the list is %q", list.Text)
 			}
 			town.press(list.Keyboard[0][0].Text)

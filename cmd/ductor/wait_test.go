@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -21,3 +22,6 @@ func eventuallyIn(t testing.TB, most time.Duration, what string, ok func() bool)
 	}
 	t.Fatalf("waited in vain for %s", what)
 }
+
+// capital is the name of an agent as chats show it.
+func capital(agent string) string { return strings.ToUpper(agent[:1]) + agent[1:] }

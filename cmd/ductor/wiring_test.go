@@ -47,7 +47,7 @@ env = ["GEMINI_API_KEY"]
 	town.say(`[[text "an agent of the protocol answers"]]`)
 	town.await("an agent of the protocol answers")
 	town.say("/status")
-	town.await("tame")
+	town.await("Tame")
 }
 
 func TestCallsGoThroughTheProxy(t *testing.T) {

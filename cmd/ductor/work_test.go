@@ -30,24 +30,28 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := foreign{town, program, []string{"-e", "DUCTOR_MCP_DIR=" + town.cfg.Storage.Dir}}
-	begin := func(task string) <-chan string {
+	begin := func(command, task string) <-chan string {
 		said := make(chan string, 1)
 		go func() {
 			out, _ := f.run(strings.TrimSpace(string(raw)), "--method", "tools/call", "--tool-name", "work_with", "--tool-arg", "agent=codex", "--tool-arg", "task="+task)
 			said <- out
 		}()
-		town.await("ductor.work_with")
-		town.press("✅ Allow once")
+		card := town.awaitMessage(func(m telegram.Message) bool {
+			return m.HasButton("✅ Allow once") && strings.Contains(m.Text, "ductor.work_with") && strings.Contains(m.Text, command)
+		})
+		town.pressOn(card, "✅ Allow once")
 		return said
 	}
 	for button, done := range map[string]bool{"✅ Allow once": true, "⛔ Deny": false} {
 		file := filepath.Join(work, fmt.Sprintf("made-%v", done))
-		said := begin(fmt.Sprintf(`[[start]] [[ask cmd="touch %s"]] [[text "the report"]]`, file))
-		town.await("touch " + file)
+		said := begin("touch "+file, fmt.Sprintf(`[[start]] [[ask cmd="touch %s"]] [[text "the report"]]`, file))
+		card := town.awaitMessage(func(m telegram.Message) bool { // the card of the task shows the command too
+			return m.HasButton(button) && strings.Contains(m.Text, "touch "+file) && !strings.Contains(m.Text, "ductor.work_with")
+		})
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 			t.Error("it is done before it is allowed")
 		}
-		town.press(button)
+		town.pressOn(card, button)
 		if out := <-said; !strings.Contains(out, "the report") || !strings.Contains(out, "session_id") {
 			t.Errorf("the report: %s", out)
 		}
@@ -55,7 +59,7 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 			t.Errorf("%s: %v", button, err)
 		}
 	}
-	said := begin(`[[start]] [[ask cmd="touch late"]] [[text "the report"]]`)
+	said := begin("touch late", `[[start]] [[ask cmd="touch late"]] [[text "the report"]]`)
 	town.await("touch late")
 	town.say("/abort")
 	town.await("Aborted")
