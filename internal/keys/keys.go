@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"ductor/internal/config"
+	"ductor/internal/rooted"
 )
 
 // CredentialsVariable names the directory in which systemd puts the credentials of a service.
@@ -179,26 +180,10 @@ func Set(state string, name Name, r io.Reader) (err error) {
 		return fmt.Errorf("set %s: %w", name, err)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	if err := replace(root, name.String(), key); err != nil {
+	if err := rooted.Replace(root, name.String(), []byte(key+"\n"), nil); err != nil {
 		return fmt.Errorf("set %s: %w", name, err)
 	}
 	return nil
-}
-
-func replace(root *os.Root, name, key string) error {
-	part := name + ".part"
-	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(key + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, root.Remove(part))
-	}
-	return root.Rename(part, name)
 }
 
 // Remove forgets a key of the state directory. The error matches ErrNone where it is not there.

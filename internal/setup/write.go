@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"ductor/internal/config"
+	"ductor/internal/rooted"
 	"ductor/internal/secrets"
 )
 
@@ -22,9 +22,6 @@ const header = `# ductor's configuration. Keep it private: it holds the token of
 # keeps all else.
 
 `
-
-// partFile is the file until it is complete and checked.
-const partFile = "config.toml.part"
 
 // write shows what changes, and writes it.
 func (s *setup) write(ctx context.Context) error {
@@ -80,19 +77,8 @@ func (s *setup) replace(text []byte) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	if err := root.Remove(partFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	return rooted.Replace(root, filepath.Base(path), text, func(part string) error {
+		_, err := config.LoadFrom(filepath.Join(dir, part), s.world.Environment)
 		return err
-	}
-	f, err := root.OpenFile(partFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		_, err = config.LoadFrom(filepath.Join(dir, partFile), s.world.Environment)
-	}
-	if err != nil {
-		return errors.Join(err, root.Remove(partFile))
-	}
-	return root.Rename(partFile, filepath.Base(path))
+	})
 }
