@@ -11,6 +11,7 @@ import (
 	"ductor/internal/health"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/spending"
 )
 
 func over(a orchestrator.Alert, since func(time.Time) string) string {
@@ -144,9 +145,6 @@ func failed(runs []orchestrator.JobRun) (n int) {
 	return n
 }
 
-// warnAt is how much of a budget is spent when the owner is told, in percent.
-const warnAt = 80
-
 // Budget finds that most of a budget of all users is spent. It is over with its day or month, and when the budget is raised.
 func Budget(p Printer, day, month float64, spent func(ctx context.Context, since time.Time) (float64, error), now func() time.Time) Check {
 	return Check{"budget", func(ctx context.Context, _ func(string) bool) (found []Trouble, known bool, err error) {
@@ -182,5 +180,5 @@ func nearlySpent(ctx context.Context, since time.Time, limit float64, spent func
 		return 0, false, nil
 	}
 	cost, err := spent(ctx, since)
-	return cost, err == nil && cost*100 >= limit*warnAt, err
+	return cost, err == nil && cost*100 >= limit*spending.WarnAt, err
 }

@@ -90,7 +90,7 @@ var imports = map[string][]string{
 	"internal/config":       {"internal/nearest"},
 	"internal/nearest":      {},
 	"internal/health":       {"orchestrator"},
-	"internal/alerts":       {"cli", "internal/health", "lang", "orchestrator"},
+	"internal/alerts":       {"cli", "internal/health", "lang", "orchestrator", "orchestrator/spending"},
 	"internal/metrics":      {"cli", "internal/health", "internal/trace", "orchestrator"},
 	"heartbeat":             {"lang", "orchestrator", "orchestrator/approval", "cli", "heartbeat/schedule"},
 	"heartbeat/schedule":    {"lang"},

@@ -32,8 +32,8 @@ type Budgets struct{ opts Options }
 // New makes Budgets.
 func New(o Options) *Budgets { return &Budgets{o} }
 
-// warnAt is how much of a budget is spent when its users are warned, in percent.
-const warnAt = 80
+// WarnAt is how much of a budget is spent when users, or the owner, are warned, in percent.
+const WarnAt = 80
 
 // Spender is who a turn is for.
 type Spender struct {
@@ -147,7 +147,7 @@ func (b *Budgets) Warnings(ctx context.Context, p lang.Printer, who Spender) (li
 
 func (b *Budgets) warning(ctx context.Context, p lang.Printer, a account) (string, error) {
 	spent, err := b.opts.Store.CostSince(ctx, a.since, a.of.Person, a.of.Job)
-	if err != nil || spent*100 < a.limit*warnAt {
+	if err != nil || spent*100 < a.limit*WarnAt {
 		return "", err
 	}
 	first, err := b.opts.Store.WarnBudget(ctx, a.period, a.scope())
