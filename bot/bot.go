@@ -64,6 +64,7 @@ type Options struct {
 	Usage    usage.Store              // behind /usage and /audit
 
 	FileMarks bool // answers name files that are to be sent
+	Drafts    bool // plain answers grow as drafts in private chats
 
 	Listener updates.Listener // turns speech into text; nil: users are told how to get one
 	Confirm  bool             // users confirm what was heard
@@ -147,6 +148,9 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = func(p lang.Printer) card.Buttons { return turnButtons{p} }, client.Scrubber(), o.Lang, b.log
 	asks := display.New(b.messages, o.Lang)
 	cards.Displays = asks
+	if o.Drafts {
+		cards.Draft = client.Draft
+	}
 	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now,

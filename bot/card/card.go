@@ -57,6 +57,7 @@ type Options struct {
 	FileMarks       bool                   // names of files stand for the marks in an answer; see render.FileMark
 	Footer          []FooterField          // nil for none
 	Displays        Displays               // nil: no chat is asked
+	Draft           Draft                  // nil: a card is messages from its start
 	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
 	// the end, and a file has all of it.
 	MaxMessages int
@@ -82,8 +83,9 @@ func (eager) Take() string           { return "" }
 type Cards struct {
 	opts Options
 
-	mu    sync.Mutex
-	again map[cli.TurnID]activity // of cards whose turns have ended
+	mu       sync.Mutex
+	again    map[cli.TurnID]activity // of cards whose turns have ended
+	noDrafts map[int64]bool          // chats in which Telegram refused one
 }
 
 // New makes Cards.
@@ -102,7 +104,24 @@ func New(o Options) *Cards {
 	if o.Pacer == nil {
 		o.Pacer = func() Pacer { return eager{} }
 	}
-	return &Cards{opts: o, again: make(map[cli.TurnID]activity)}
+	return &Cards{opts: o, again: make(map[cli.TurnID]activity), noDrafts: make(map[int64]bool)}
+}
+
+// draftsIn says whether the cards of a chat begin as drafts.
+func (c *Cards) draftsIn(chat int64) bool {
+	if c.opts.Draft == nil || outbox.ChatOf(chat).Group {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.noDrafts[chat]
+}
+
+// refuseDrafts has the cards of a chat be messages from their start.
+func (c *Cards) refuseDrafts(chat int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.noDrafts[chat] = true
 }
 
 // Open makes the card of a turn that begins to run. Nothing is sent yet. The caller ends it with Finish.
@@ -119,11 +138,12 @@ func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now := time.Now()
 	k := &card{
 		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, cmp.Or(t.Wants.Card.Think, c.opts.Think) == orchestrator.ThinkOn),
-		pace: pace{pacer: c.opts.Pacer(), interval: c.opts.IntervalPrivate, moved: now, saved: now, typing: now.Add(firstTyping)},
+		pace: pace{pacer: c.opts.Pacer(), moved: now, saved: now, typing: now.Add(firstTyping)},
 	}
-	if outbox.ChatOf(t.Prompt.Conversation.Chat).Group {
-		k.pace.interval = c.opts.IntervalGroup
+	if c.draftsIn(t.Prompt.Conversation.Chat) {
+		k.pace.pacer = eager{}
 	}
+	k.pace.interval = k.intervalLocked()
 	return k
 }
 

@@ -55,6 +55,15 @@ func (c *card) armLocked(now time.Time) {
 
 // dueLocked is when the next call is due, if one is.
 func (c *card) dueLocked() (time.Time, bool) {
+	at, ok := c.changesLocked()
+	if fades, shown := c.fadesLocked(); shown && (!ok || fades.Before(at)) {
+		return fades, true
+	}
+	return at, ok
+}
+
+// changesLocked is when the card is to show something else, if it is.
+func (c *card) changesLocked() (time.Time, bool) {
 	switch {
 	case c.past.replaying:
 		return c.past.quiet(), true
@@ -104,8 +113,11 @@ func (c *card) post(post bool) {
 func (c *card) priority() outbox.Priority {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pace.calls == 0 {
+	switch {
+	case c.pace.calls == 0:
 		return outbox.Urgent
+	case c.draftsLocked(max(len(c.starts)-1, 0)):
+		return outbox.Preview
 	}
 	return outbox.Streaming
 }
@@ -144,20 +156,24 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	newest := snapshot{part: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
 	texts[last] = withLive(newest.text, c.doc.liveLines(now))
 	wants := contents{texts: texts, buttons: c.liveButtonsLocked(), rich: rich.with(c.doc.liveLines(now))}.wants()
+	drafts := c.draftsLocked(last)
+	if drafts {
+		wants = wants[:last]
+	}
+	c.pace.interval = c.intervalLocked()
 	act, more := c.messages.next(0, wants, false)
 	c.pace.news = noNews
-	if more {
+	if more || drafts && act.step != message.None {
 		c.pace.news = urgentNews
 	}
-	if act.step == message.None {
+	if act.step == message.None && !drafts {
 		c.mu.Unlock()
 		return outbox.ErrNotNeeded
 	}
-	if c.pace.calls == 0 {
-		c.pace.first = now
+	c.pace.called(now)
+	if act.step == message.None {
+		return c.draftUnlock(ctx, newest, texts[last])
 	}
-	c.pace.last = now
-	c.pace.calls++
 	if act.step == message.Send {
 		act.want.Mark = pack(c.doc.reach(c.starts, act.part))
 	}
@@ -183,6 +199,55 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	keep := act.part == last && c.pace.snapshot(last, time.Now())
+	c.mu.Unlock()
+	if keep {
+		c.messages.keep(ctx, newest)
+	}
+	return nil
+}
+
+// draftsLocked says whether the newest message, which is number last, is shown as a draft: not once it is in the chat, and
+// not while the turn waits, which can be for longer than a draft is shown.
+func (c *card) draftsLocked(last int) bool {
+	if c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused || isRich(c.turn) {
+		return false
+	}
+	return c.messages.opened() <= last && c.cards.draftsIn(c.turn.Prompt.Conversation.Chat)
+}
+
+// intervalLocked is the least time between two calls.
+func (c *card) intervalLocked() time.Duration {
+	switch {
+	case outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group:
+		return c.cards.opts.IntervalGroup
+	case c.draftsLocked(max(len(c.starts)-1, 0)):
+		return draftInterval
+	}
+	return c.cards.opts.IntervalPrivate
+}
+
+// fadesLocked is when the draft has to be sent again; false if the chat shows none.
+func (c *card) fadesLocked() (at time.Time, ok bool) {
+	if !c.draftsLocked(max(len(c.starts)-1, 0)) {
+		return time.Time{}, false
+	}
+	return c.messages.fades()
+}
+
+// draftUnlock shows the newest message as a draft, and stores what it shows for the process after a crash. It unlocks the
+// card.
+func (c *card) draftUnlock(ctx context.Context, newest snapshot, t render.Text) error {
+	c.mu.Unlock()
+	refused, err := c.messages.showDraft(ctx, c.cards.opts.Draft, newest.part, t)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if refused != tgapi.NoFault {
+		c.cards.refuseDrafts(c.turn.Prompt.Conversation.Chat)
+		c.pace.news = urgentNews
+	}
+	keep := c.pace.snapshot(newest.part, time.Now())
 	c.mu.Unlock()
 	if keep {
 		c.messages.keep(ctx, newest)

@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"ductor/bot/message"
 	"ductor/bot/outbox"
+	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -44,6 +46,7 @@ type beside struct {
 	file   *message.Message // the whole answer
 	end    *message.Message // announces the end of the turn
 	prompt int              // the message that end replies to; 0 for none
+	draft  draft            // what the newest part is until it is sent
 }
 
 // record is what the journal has of the content.
@@ -202,6 +205,42 @@ func (s *messages) flying() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
+}
+
+// showDraft shows a part as a draft, unless the chat shows that already. The fault is why it cannot be one.
+func (s *messages) showDraft(ctx context.Context, show Draft, part int, t render.Text) (refused tgapi.FaultKind, err error) {
+	now := time.Now()
+	s.mu.Lock()
+	old, to := s.draft, s.conv
+	s.mu.Unlock()
+	if t.Text == "" || old.text.Text == t.Text && slices.Equal(old.text.Entities, t.Entities) && now.Sub(old.at) < draftAgain {
+		return tgapi.NoFault, outbox.ErrNotNeeded
+	}
+	err = show(ctx, to, draftID(s.turn, part), t)
+	switch kind := tgapi.FaultOf(err).Kind; kind {
+	case tgapi.NoFault:
+		s.setDraft(draft{t, now})
+		return kind, nil
+	case tgapi.RateLimited, tgapi.ServerFault, tgapi.NotSent, tgapi.UnknownFault, tgapi.Cancelled, tgapi.OtherFault:
+		return tgapi.NoFault, err
+	default:
+		s.log.Warn("Telegram refuses drafts; this chat gets messages that grow by edits", "chat", to.Chat, "err", err)
+		s.setDraft(draft{})
+		return kind, nil
+	}
+}
+
+func (s *messages) setDraft(d draft) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draft = d
+}
+
+// fades is when the draft has to be sent again; false if the chat shows none.
+func (s *messages) fades() (at time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draft.at.Add(draftAgain), !s.draft.at.IsZero()
 }
 
 // where is the conversation the card is shown in.

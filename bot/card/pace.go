@@ -74,6 +74,15 @@ func (p *pace) notBefore(at time.Time) time.Time {
 // add records news that users can see.
 func (p *pace) add(n news, now time.Time) { p.news, p.moved = max(p.news, n), now }
 
+// called records that a call is made.
+func (p *pace) called(now time.Time) {
+	if p.calls == 0 {
+		p.first = now
+	}
+	p.last = now
+	p.calls++
+}
+
 // made records the result of a call.
 func (p *pace) made(err error, now time.Time) {
 	p.queued = false

@@ -23,13 +23,19 @@ type theatre struct {
 	srv    *telegram.Server
 	outbox *outbox.Outbox
 	cards  *Cards
+	client *tgapi.Client
 	turns  int
 }
 
 func inTheatre(t *testing.T, limits telegram.Limits, play func(s *theatre)) {
 	t.Helper()
+	inTheatreOf(t, telegram.Options{Limits: limits}, play)
+}
+
+func inTheatreOf(t *testing.T, server telegram.Options, play func(s *theatre)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv := telegram.New(telegram.Options{Limits: limits})
+		srv := telegram.New(server)
 		client, err := tgapi.NewClient(tgapi.ClientOptions{Token: srv.Token(), Transport: bottest.OnWire{Next: srv.Client().Transport}})
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +43,7 @@ func inTheatre(t *testing.T, limits telegram.Limits, play func(s *theatre)) {
 		out := outbox.New(outbox.Options{Trouble: tgapi.TroubleOf})
 		o := over(client, out, bottest.NewJournal())
 		o.Pacer, o.Footer = houseRules, []FooterField{FooterModel}
-		play(&theatre{T: t, srv: srv, outbox: out, cards: New(o)})
+		play(&theatre{T: t, srv: srv, outbox: out, cards: New(o), client: client})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()
 		if err := out.Drain(ctx); err != nil {

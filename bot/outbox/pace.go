@@ -55,7 +55,7 @@ func (p *pace) set(r Rate, now time.Time) {
 func (p *pace) reserve(priority Priority) int {
 	share := 0
 	switch priority {
-	case Streaming:
+	case Streaming, Preview:
 		share = max(1, p.bucket.rate.Burst/4)
 	case Housekeeping:
 		share = max(1, p.bucket.rate.Burst/3)

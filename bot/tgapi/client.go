@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,6 +121,19 @@ func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) err
 		})
 		return err
 	})
+}
+
+// Draft shows text as the draft with a number, which is not 0: a preview in a private chat, with a Stop button, that goes
+// when a message comes, or after 30 s. Idempotent. A server that does not know drafts gives the fault NoMethod.
+func (c *Client) Draft(ctx context.Context, to orchestrator.ConversationID, id int64, t render.Text) error {
+	t = c.scrub.Text(t)
+	return missing(c.call(ctx, "sendMessageDraft", func(ctx context.Context) error {
+		_, err := c.api.SendMessageDraft(ctx, &telegram.SendMessageDraftParams{
+			ChatID: to.Chat, MessageThreadID: thread(to.Topic), DraftID: strconv.FormatInt(id, 10),
+			Text: t.Text, Entities: entities(t.Entities), CanStop: true, KeepOnStop: true,
+		})
+		return err
+	}))
 }
 
 // React puts an emoji on a message; an empty one takes it away. Idempotent.

@@ -27,6 +27,9 @@ func (g *gate) read(u orchestrator.Update) (w wireUpdate, ok bool) {
 		g.log.Error("passed over an update that cannot be decoded", "update", u.ID, "err", err)
 		return w, false
 	}
+	if w.Stopped != nil {
+		w.Message = w.Stopped.abort()
+	}
 	return w, true
 }
 

@@ -71,6 +71,9 @@ func TestAStrangersUpdateIsStripped(t *testing.T) {
 		"an edit of a stranger":      {map[string]any{"edited_message": map[string]any{"from": person(66), "chat": private(66), "text": "x"}}, false},
 		"a press of a stranger":      {map[string]any{"callback_query": map[string]any{"from": person(66), "message": map[string]any{"chat": private(listed)}}}, false},
 		"a press below no message":   {map[string]any{"callback_query": map[string]any{"from": person(listed)}}, false},
+		"a stop of the owner":        {map[string]any{"stopped_message_generation": map[string]any{"chat": private(listed), "draft_id": 3}}, true},
+		"a stop of a stranger":       {map[string]any{"stopped_message_generation": map[string]any{"chat": private(66), "draft_id": 3}}, false},
+		"a stop in a group":          {map[string]any{"stopped_message_generation": map[string]any{"chat": map[string]any{"id": listed, "type": "group"}}}, false},
 		"a kind that we do not read": {map[string]any{"poll": map[string]any{}}, false},
 		"no update":                  {[]int{1}, false},
 	} {

@@ -87,7 +87,9 @@ const (
 )
 
 // allowedUpdates is all that is asked for.
-func allowedUpdates() []string { return []string{"message", "edited_message", "callback_query"} }
+func allowedUpdates() []string {
+	return []string{"message", "edited_message", "callback_query", "stopped_message_generation"}
+}
 
 // Run takes up what the previous process left in the journal, then polls until ctx ends. It returns nil then,
 // ErrToken, orchestrator.ErrDiskFailed, or a journal that cannot be read.

@@ -145,7 +145,7 @@ func TestPollAcknowledgesWhatIsJournaled(t *testing.T) {
 			t.Errorf("got %v with offsets %v", r.got, r.offsets())
 		}
 		p := r.api.asked[1]
-		if p.Timeout != 50 || p.Limit != 100 || !slices.Equal(p.Allowed, []string{"message", "edited_message", "callback_query"}) {
+		if p.Timeout != 50 || p.Limit != 100 || !slices.Equal(p.Allowed, []string{"message", "edited_message", "callback_query", "stopped_message_generation"}) {
 			t.Errorf("asked %+v", p)
 		}
 	})

@@ -14,6 +14,7 @@ type wireUpdate struct {
 	Message  *wireMessage  `json:"message"`
 	Edited   *wireMessage  `json:"edited_message"`
 	Callback *wireCallback `json:"callback_query"`
+	Stopped  *wireStopped  `json:"stopped_message_generation"`
 }
 
 // message is the message that an update brings, changes or presses a button of; nil if it does neither.
@@ -25,6 +26,18 @@ func (u *wireUpdate) message() *wireMessage {
 		return u.Message
 	}
 	return u.Edited
+}
+
+// wireStopped is a press of Telegram's own Stop button below a draft, which is in private chats only. It names the chat alone,
+// which is that of its user.
+type wireStopped struct {
+	Chat   wireChat `json:"chat"`
+	Thread int      `json:"message_thread_id"`
+}
+
+// abort is the message that a user could write instead of the press.
+func (s *wireStopped) abort() *wireMessage {
+	return &wireMessage{Chat: s.Chat, From: &wireUser{ID: s.Chat.ID}, Thread: s.Thread, InTopic: s.Thread != 0, Text: "/abort"}
 }
 
 type wireCallback struct {

@@ -43,7 +43,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 		Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: updates.NoReceipts,
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
 		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg), Log: log,
-		Aliases: map[string]string{}, SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker, Group: cfg.Consult.Group,
+		Aliases: map[string]string{}, SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker, Drafts: cfg.Stream.Mode == "draft", Group: cfg.Consult.Group,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 		Quiet: quietHour(cfg), Silence: cfg.Notify.Silence,
 	}

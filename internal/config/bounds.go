@@ -33,6 +33,7 @@ func (c *Config) checkWords(p *problems) {
 		{"agents.codex.mode", c.Agents.Codex.Mode, modes()},
 		{"agents.gemini.mode", c.Agents.Gemini.Mode, modes()},
 		{"agents.copilot.mode", c.Agents.Copilot.Mode, modes()},
+		{"stream.mode", c.Stream.Mode, []string{"edit", "draft"}},
 		{"stream.display", c.Stream.Display, []string{"ask", "rich", "plain"}},
 		{"notify.mode", c.Notify.Mode, []string{"always", "long", "never"}},
 		{"permissions.approvers", c.Permissions.Approvers, approvers()},

@@ -73,6 +73,7 @@ type Stream struct {
 	SentenceEnds    bool          `toml:"sentence_ends"`
 	ParagraphEnds   bool          `toml:"paragraph_ends"`
 	ShowThinking    bool          `toml:"show_thinking"`
+	Mode            string        `toml:"mode"` // "edit" or "draft"
 	Display         string        `toml:"display"`
 	Footer          []string      `toml:"footer"` // of "model", "time", "cost", "tokens"
 	StatusAfter     time.Duration `toml:"status_after"`
@@ -352,7 +353,7 @@ func defaults() Config {
 			IntervalPrivate: time.Second, IntervalGroup: 3 * time.Second,
 			MinChars: 24, MaxChars: 600, MaxMessages: 4, Idle: 400 * time.Millisecond,
 			SentenceEnds: true, ParagraphEnds: true,
-			Footer: []string{"model", "time"}, StatusAfter: 2 * time.Second, Display: "ask",
+			Footer: []string{"model", "time"}, StatusAfter: 2 * time.Second, Mode: "edit", Display: "ask",
 		},
 		Notify: Notify{Mode: "long", Long: time.Minute, Silence: 5 * time.Minute, Alerts: true},
 		Queue:  Queue{Max: 10, MergeWindow: 700 * time.Millisecond, AlbumWindow: 700 * time.Millisecond},
