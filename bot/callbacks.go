@@ -137,7 +137,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.ofAgent(ctx, p, act, what)
 	case files.Action:
 		text, notices, err = c.file(ctx, p, what)
-	case tables.Action, silence.Action, display.Action:
+	case tables.Action, silence.Action, display.Action, usage.PlotAction:
 		text, notices, err = c.onTurn(ctx, p, act, what)
 	case transcript.Action:
 		text, err = c.transcript(ctx, p, what)
@@ -340,7 +340,7 @@ func (c *callbacks) ofAgent(ctx context.Context, p updates.Press, act, data stri
 	return a.Text, err
 }
 
-// onTurn acts on buttons below messages that are about a turn.
+// onTurn acts on buttons below answers and other messages that stay as they are.
 func (c *callbacks) onTurn(ctx context.Context, p updates.Press, act, what string) (text string, notices []orchestrator.Message, err error) {
 	if act == silence.Action {
 		text, err = c.silence.Press(ctx, p.By.Conversation, p.Message, what)
@@ -351,6 +351,9 @@ func (c *callbacks) onTurn(ctx context.Context, p updates.Press, act, what strin
 			c.voice.Unbutton(p.By.Conversation, p.Message)
 		}
 		return text, nil, err
+	}
+	if act == usage.PlotAction {
+		return c.usage.Plot(ctx, p.By, p.Message, what)
 	}
 	return c.tables.Press(ctx, p.By.Conversation, p.Message, what)
 }

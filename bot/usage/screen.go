@@ -7,14 +7,19 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
 
-// Action is the action of the buttons of this screen. They say what to show, so they work after a restart.
-const Action = "us"
+// The actions of the buttons of this screen: to show something else, and to send a picture. They say what to show, so they work after
+// a restart.
+const (
+	Action     = "us"
+	PlotAction = "up"
+)
 
 // Store is what the screen reads. internal/store implements it.
 type Store interface {
@@ -27,6 +32,7 @@ type Screen struct {
 	Store Store
 	Owner orchestrator.PersonID // sees all conversations; others see those they ask in
 	Now   func() time.Time
+	Spool *message.Spool // nil: no pictures are sent
 	Lang  *lang.Choices
 }
 
@@ -82,11 +88,7 @@ const barWidth = 10
 
 func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, group orchestrator.UsageGroup) (tgapi.Page, error) {
 	say := s.Lang.Of(by.Conversation.Chat)
-	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
-	if s.Owner == 0 || by.Person != s.Owner {
-		q.In = by.Conversation
-	}
-	rows, err := s.Store.Usage(ctx, q)
+	q, rows, err := s.rows(ctx, by, p, group)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
@@ -97,10 +99,6 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, gro
 	lines := []string{head, ""}
 	if len(rows) == 0 {
 		lines = append(lines, say.Text("usage.nothing"))
-	}
-	var total orchestrator.UsageRow
-	for _, r := range rows {
-		total.Turns, total.Tokens, total.CostUSD, total.Took = total.Turns+r.Turns, total.Tokens+r.Tokens, total.CostUSD+r.CostUSD, total.Took+r.Took
 	}
 	share := shareOf(rows)
 	shown := rows
@@ -117,9 +115,30 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, gro
 		lines = append(lines, say.Text("usage.more", rest))
 	}
 	if len(rows) > 1 {
-		lines = append(lines, "", say.Text("usage.total", s.counts(say, total)))
+		lines = append(lines, "", say.Text("usage.total", s.counts(say, sumOf(rows))))
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: s.buttons(say, p, group)}, nil
+	keyboard := s.buttons(say, p, group)
+	if len(rows) > 0 && s.Spool != nil {
+		keyboard = append(keyboard, plotButtons(say, p, group))
+	}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
+}
+
+// rows are what the user of a press may see of what was used, by the query that asked for it.
+func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period, group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
+	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
+	if s.Owner == 0 || by.Person != s.Owner {
+		q.In = by.Conversation
+	}
+	rows, err := s.Store.Usage(ctx, q)
+	return q, rows, err
+}
+
+func sumOf(rows []orchestrator.UsageRow) (total orchestrator.UsageRow) {
+	for _, r := range rows {
+		total.Turns, total.Tokens, total.CostUSD, total.Took = total.Turns+r.Turns, total.Tokens+r.Tokens, total.CostUSD+r.CostUSD, total.Took+r.Took
+	}
+	return total
 }
 
 // shareOf compares a row with the highest: by cost, or by tokens where agents do not say what they cost.
@@ -223,14 +242,22 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	if page, ok := tgapi.ButtonNumber(arg); ok && what == auditPage {
 		return s.audit(ctx, by, page)
 	}
+	if p, g, ok := chosen(data); ok {
+		return s.table(ctx, by, p, g)
+	}
+	return tgapi.Page{}, nil
+}
+
+// chosen reads the period and the group of a button.
+func chosen(data string) (period, orchestrator.UsageGroup, bool) {
 	for _, g := range orchestrator.UsageGroups() {
 		for _, p := range []period{today, week, month, year} {
-			if what == string(p) && arg == string(g) {
-				return s.table(ctx, by, p, g)
+			if data == string(p)+":"+string(g) {
+				return p, g, true
 			}
 		}
 	}
-	return tgapi.Page{}, nil
+	return "", "", false
 }
 
 // What the audit shows.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,85 +63,4 @@ func TestASilentAgentIsNoticed(t *testing.T) {
 			t.Errorf("the notice is still there: %q", m.Text)
 		}
 	}
-}
-
-// Any sequence of presses on the buttons below answers and on screens, by any user and over restarts, runs no prompt, sends no
-// picture twice and shows nothing of another chat.
-func TestAnySequenceOfPressesOnButtons(t *testing.T) {
-	town := newTown(t, func(c *config.Config) {
-		c.Permissions.Mode = "bypass"
-		c.Telegram.AllowedUsers = []int64{owner, neighbour}
-	})
-	other := town.srv.Private(neighbour, "Neighbour")
-	town.say(`[[tool cmd="echo Zebra42 > zebra.txt; cat zebra.txt"]] ` + tableAnswer)
-	town.awaitDone(1)
-	town.awaitNoButton("⏹ Stop")
-	card := town.awaitButton("🪜 Steps")
-	for _, command := range []string{"/sessions", "/files"} {
-		town.say("%s", command)
-	}
-	town.await("Sessions of this chat")
-	town.await("📁")
-	other.Person().Send(other, "/help")
-	theirs, err := other.AwaitText(town.soon(), "/cron")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
-	for i := range 40 {
-		if i == 20 {
-			town.stop()
-			town.start()
-		}
-		on, data := aButton(random, town.chat)
-		switch {
-		case strings.HasPrefix(data, "S:"): // those of sessions may delete or move what this test looks at
-			on, data = card, town.buttonData(card, "🪜 Steps")
-		case random.IntN(3) == 0:
-			on = theirs
-		}
-		person := town.chat.Person()
-		if on.Chat != card.Chat {
-			person = other.Person()
-		}
-		if _, err := person.TapData(on, data).Answer(town.soon()); err != nil {
-			t.Fatalf("press %d with %q: %v", i, data, err)
-		}
-	}
-	town.say("/status")
-	town.await("Nothing is running")
-	for _, m := range other.History() {
-		if strings.Contains(fmt.Sprint(m.Text, m.Media), "Zebra42") || m.Media != nil {
-			t.Errorf("another chat was shown %q, %v", m.Text, m.Media)
-		}
-	}
-	if n := len(photos(town.chat)); n > 2 {
-		t.Errorf("%d pictures of one table in two themes", n)
-	}
-	answers := 0
-	for _, m := range town.chat.View().FromBot() {
-		if strings.Contains(m.Text, "Animal") {
-			answers++
-		}
-	}
-	if answers != 1 {
-		t.Errorf("%d messages have the answer", answers)
-	}
-}
-
-// aButton picks a button that a chat shows.
-func aButton(random *rand.Rand, chat *telegram.Chat) (on telegram.Message, data string) {
-	seen := 0
-	for _, m := range chat.View().FromBot() {
-		for _, row := range m.Keyboard {
-			for _, b := range row {
-				if seen++; random.IntN(seen) == 0 {
-					on, data = m, b.Data
-				}
-			}
-		}
-	}
-	return on, data
 }

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// pressed is a chat with all that has buttons, and the chats of users who press them too.
+type pressed struct {
+	*town
+	card      telegram.Message // the answer
+	neighbour *telegram.Chat   // of a listed user
+	theirs    telegram.Message // in that chat
+	stranger  *telegram.Chat   // of a user who is not listed
+	plots     int              // presses that send one
+}
+
+// Any sequence of presses on the buttons below answers and on screens, by any user, at any age and over restarts, runs no
+// prompt, changes and sends nothing twice, and shows nothing of another chat.
+func TestAnySequenceOfPressesOnButtons(t *testing.T) {
+	p := pressedTown(t)
+	rapid.Check(t, func(t *rapid.T) {
+		if rapid.IntRange(0, 24).Draw(t, "restart") == 0 {
+			p.stop()
+			p.start()
+		}
+		for range rapid.IntRange(1, 4).Draw(t, "presses") {
+			p.press(t)
+		}
+		if left := p.wrong(); left != "" {
+			t.Fatal(left)
+		}
+	})
+	p.say("/status")
+	p.await("Nothing is running")
+}
+
+func pressedTown(t *testing.T) *pressed {
+	t.Helper()
+	town := newTown(t, func(c *config.Config) {
+		c.Permissions.Mode, c.Stream.Display = "ask", "ask"
+		c.Telegram.AllowedUsers = []int64{owner, neighbour}
+	})
+	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
+	p := &pressed{town: town, neighbour: town.srv.Private(neighbour, "Neighbour"), stranger: town.srv.Private(stranger, "Eve")}
+	town.say(`[[start]] [[ask cmd="echo Zebra42 > zebra.txt; cat zebra.txt"]] ` + tableAnswer)
+	asked := town.awaitButton("✅ Allow once")
+	town.awaitLook(1)
+	town.pressOn(asked, "✅ Allow once")
+	town.awaitDone(1)
+	town.awaitNoButton("⏹ Stop")
+	p.card = town.awaitButton("↩️ Undo")
+	town.awaitButton("I see a table")
+	for command, part := range map[string]string{"/sessions": "Sessions of this chat", "/files": "📁", "/usage": "Usage:", "/diff": "zebra.txt", "/checkpoint here": "Remembered"} {
+		town.say("%s", command)
+		town.await(part)
+	}
+	p.neighbour.Person().Send(p.neighbour, "/help")
+	var err error
+	if p.theirs, err = p.neighbour.AwaitText(town.soon(), "/cron"); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// press presses a button that the chat shows: the owner there, a listed user in another chat, or a stranger.
+func (p *pressed) press(t *rapid.T) {
+	type button struct {
+		on   telegram.Message
+		data string
+	}
+	var all []button
+	for _, m := range p.chat.View().FromBot() {
+		for _, row := range m.Keyboard {
+			for _, b := range row {
+				if !strings.HasPrefix(b.Data, "S:") { // those of sessions delete and move what this test looks at, as they should
+					all = append(all, button{m, b.Data})
+				}
+			}
+		}
+	}
+	b := rapid.SampledFrom(all).Draw(t, "button")
+	switch rapid.SampledFrom([]string{"owner", "owner", "owner", "neighbour", "stranger", "stranger here"}).Draw(t, "by") {
+	case "neighbour":
+		p.answered(t, p.neighbour.Person().TapData(p.theirs, b.data))
+	case "stranger":
+		p.stranger.Person().TapData(p.stranger.Person().Send(p.stranger, "hello"), b.data)
+	case "stranger here":
+		p.stranger.Person().TapData(b.on, b.data)
+	default:
+		if strings.HasPrefix(b.data, "up:") {
+			p.plots++
+		}
+		p.answered(t, p.chat.Person().TapData(b.on, b.data))
+	}
+}
+
+func (p *pressed) answered(t *rapid.T, tap *telegram.Tap) {
+	if _, err := tap.Answer(p.soon()); err != nil {
+		t.Fatalf("a press is not answered: %v", err)
+	}
+}
+
+// wrong says what presses must not have done; empty for nothing.
+func (p *pressed) wrong() string {
+	for _, chat := range []*telegram.Chat{p.neighbour, p.stranger} {
+		for _, m := range chat.View().FromBot() {
+			if strings.Contains(fmt.Sprint(m.Text, m.Media), "Zebra42") || m.Media != nil || chat == p.stranger {
+				return fmt.Sprintf("another chat was shown %q, %v", m.Text, m.Media)
+			}
+		}
+	}
+	pictures := map[string]int{}
+	for _, m := range photos(p.chat) {
+		name, _, _ := strings.Cut(m.Media.Name, "-")
+		pictures[name]++
+	}
+	if pictures["table"] > 2 || pictures["usage.png"] > p.plots {
+		return fmt.Sprintf("the chat has the pictures %v, and %d plots were asked for", pictures, p.plots)
+	}
+	answers := 0
+	for _, m := range p.chat.View().FromBot() {
+		if strings.Contains(m.Text, "Animal") && m.Media == nil {
+			answers++
+		}
+	}
+	if answers != 1 {
+		return fmt.Sprintf("%d messages have the answer", answers)
+	}
+	// Undone, done again or committed, the one file that the turn wrote is whole or not there, and no commit comes twice.
+	state := p.sh(`cat zebra.txt 2>/dev/null || echo none; cat a.txt; git log --format=%s | grep -vc '^one$' || true`)
+	if f := strings.Fields(state); len(f) != 3 || f[0] != "Zebra42" && f[0] != "none" || f[1] != "one" || f[2] != "0" && f[2] != "1" {
+		return fmt.Sprintf("the project has %q", state)
+	}
+	return ""
+}
