@@ -7,6 +7,8 @@ import (
 
 	"ductor/internal/runner"
 	"ductor/internal/sim/agent"
+	"ductor/internal/terminal"
+	"ductor/internal/terminal/hook"
 )
 
 // simAgentCommand lists the scripted agent as a command. main runs the agent before it reads a flag, so that it starts
@@ -27,9 +29,16 @@ func simAgentCommand() *cobra.Command {
 // no command of cobra's.
 const runnerArg = "runner"
 
-// runIfAsked runs the runner and exits if the arguments ask for it, and returns otherwise.
+// runIfAsked runs the runner or a hook and exits if the arguments ask for it, and returns otherwise. The CLIs of a user's terminals
+// run hooks, and wait for them: a hook is no command of cobra's either.
 func runIfAsked() {
-	if len(os.Args) > 1 && os.Args[1] == runnerArg {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == runnerArg:
 		os.Exit(runner.Main(os.Args[2:], os.Stderr))
+	case len(os.Args) > 1 && os.Args[1] == terminal.Verb:
+		os.Exit(hook.Main(hook.Process{
+			Args: os.Args[2:], In: os.Stdin, Out: os.Stdout, Within: os.Getenv(runner.RunVar) != "",
+			StateFlag: terminal.StateFlag, ThenFlag: terminal.ThenFlag,
+		}))
 	}
 }

@@ -151,7 +151,7 @@ func install(cmd *cobra.Command, m service.Manager, unit service.Unit, yes bool)
 	out := cmd.OutOrStdout()
 	fmt.Fprintf(out, "%s:\n\n%s\n", m.Path(), text)
 	if !yes {
-		if err := confirm(cmd); err != nil {
+		if err := confirm(cmd, "write it and start the service?"); err != nil {
 			return err
 		}
 	}
@@ -166,12 +166,12 @@ func install(cmd *cobra.Command, m service.Manager, unit service.Unit, yes bool)
 }
 
 // confirm asks a user at a terminal.
-func confirm(cmd *cobra.Command) error {
+func confirm(cmd *cobra.Command, question string) error {
 	in, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return errors.New("nothing was written: there is no terminal to ask at; use --yes")
 	}
-	fmt.Fprint(cmd.ErrOrStderr(), "write it and start the service? [y/N] ")
+	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if word := strings.ToLower(strings.TrimSpace(answer)); err == nil && word != "y" && word != "yes" {
 		err = errors.New("you did not say yes")

@@ -1,0 +1,113 @@
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Codex has one program that it tells of the end of a turn: `notify` in its config.toml, a list of words.
+const notifyKey = "notify"
+
+var errNotTOML = errors.New("it is not valid TOML")
+
+func addNotify(text []byte, m Machine) ([]byte, bool, error) {
+	words, err := notifyOf(text)
+	if err != nil {
+		return nil, false, err
+	}
+	before, had := formerOf(words)
+	next := m.args("codex")
+	if len(before) > 0 {
+		next = append(append(next, ThenFlag), before...)
+	}
+	out, err := setNotify(text, next)
+	return out, had, err
+}
+
+func removeNotify(text []byte, _ Machine) ([]byte, bool, error) {
+	words, err := notifyOf(text)
+	if err != nil {
+		return nil, false, err
+	}
+	before, had := formerOf(words)
+	if !had {
+		return text, false, nil
+	}
+	out, err := setNotify(text, before)
+	return out, true, err
+}
+
+// formerOf is the program that was there before ductor's, and whether ductor's is there.
+func formerOf(words []string) (before []string, had bool) {
+	if len(words) < 5 || words[1] != Verb || words[3] != StateFlag {
+		return words, false
+	}
+	if len(words) > 6 && words[5] == ThenFlag {
+		return words[6:], true
+	}
+	return nil, true
+}
+
+func notifyOf(text []byte) ([]string, error) {
+	var all struct {
+		Notify []string `toml:"notify"`
+	}
+	if err := toml.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotTOML, err)
+	}
+	return all.Notify, nil
+}
+
+// setNotify writes the key, or takes it out where there are no words. All other lines stay.
+func setNotify(text []byte, words []string) ([]byte, error) {
+	lines := strings.SplitAfter(string(text), "\n")
+	at, end := notifyLines(lines)
+	var line []string
+	if len(words) > 0 {
+		raw, err := toml.Marshal(map[string]any{notifyKey: words})
+		if err != nil {
+			return nil, err
+		}
+		line = []string{string(raw)}
+	}
+	next := []byte(strings.Join(slices.Concat(lines[:at], line, lines[end:]), ""))
+	return next, onlyNotify(text, next, words)
+}
+
+// notifyLines are the lines of the key; where it is missing, none at the beginning: all of a file's keys without a table are there.
+func notifyLines(lines []string) (at, end int) {
+	for i, line := range lines {
+		name, _, found := strings.Cut(line, "=")
+		if strings.HasPrefix(strings.TrimSpace(line), "[") {
+			break
+		}
+		if !found || strings.TrimSpace(name) != notifyKey {
+			continue
+		}
+		for end := i + 1; end <= len(lines); end++ {
+			var part map[string]any
+			if toml.Unmarshal([]byte(strings.Join(lines[i:end], "")), &part) == nil {
+				return i, end
+			}
+		}
+	}
+	return 0, 0
+}
+
+// onlyNotify is an error where more than the key has changed.
+func onlyNotify(before, after []byte, words []string) error {
+	old, now := map[string]any{}, map[string]any{}
+	err := errors.Join(toml.Unmarshal(before, &old), toml.Unmarshal(after, &now))
+	got, _ := notifyOf(after)
+	delete(old, notifyKey)
+	delete(now, notifyKey)
+	if err != nil || !reflect.DeepEqual(old, now) || !slices.Equal(got, words) {
+		return errors.New("its notify stands there in a form that cannot be changed; set it by hand")
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package terminal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// jsonHooks are the hooks of a CLI that keeps them in JSON: for each event a list of groups, each with a list of commands.
+type jsonHooks struct {
+	agent  string
+	events []event
+}
+
+// event is what a hook is for, and how long the CLI lets it run.
+type event struct {
+	name    string
+	timeout int
+}
+
+// errNotJSON says that a file is none that hooks can be added to.
+var errNotJSON = errors.New("it is not a JSON object")
+
+func (j jsonHooks) add(text []byte, m Machine) ([]byte, bool, error) {
+	bare, had, err := j.without(text)
+	if err != nil {
+		return nil, false, err
+	}
+	hooks, err := parseObject(bare.get("hooks"))
+	if err != nil {
+		return nil, false, fmt.Errorf("hooks: %w", err)
+	}
+	for _, e := range j.events {
+		var groups []json.RawMessage
+		if raw := hooks.get(e.name); raw != nil {
+			if err := json.Unmarshal(raw, &groups); err != nil {
+				return nil, false, fmt.Errorf("hooks.%s is no list", e.name)
+			}
+		}
+		own, err := marshal(map[string]any{"hooks": []any{map[string]any{"type": "command", "command": m.line(j.agent), "timeout": e.timeout}}})
+		if err == nil {
+			err = hooks.set(e.name, append(groups, own))
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	if err := bare.set("hooks", hooks); err != nil {
+		return nil, false, err
+	}
+	next, err := bare.text(text)
+	return next, had, err
+}
+
+func (j jsonHooks) remove(text []byte, _ Machine) ([]byte, bool, error) {
+	bare, had, err := j.without(text)
+	if err != nil || !had {
+		return text, false, err
+	}
+	next, err := bare.text(text)
+	return next, true, err
+}
+
+// without reads settings and takes ductor's hooks out, with lists that are empty then.
+func (j jsonHooks) without(text []byte) (all object, had bool, err error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, false, nil
+	}
+	if all, err = parseObject(text); err != nil {
+		return nil, false, err
+	}
+	hooks, err := parseObject(all.get("hooks"))
+	if err != nil {
+		return nil, false, fmt.Errorf("hooks: %w", err)
+	}
+	for _, m := range slices.Clone(hooks) {
+		var groups []json.RawMessage
+		if json.Unmarshal(m.value, &groups) != nil {
+			continue // the owner's own business
+		}
+		kept := slices.DeleteFunc(slices.Clone(groups), isOurs)
+		if len(kept) == len(groups) {
+			continue
+		}
+		had = true
+		if err := hooks.set(m.key, kept); err != nil {
+			return nil, false, err
+		}
+		if len(kept) == 0 {
+			hooks.drop(m.key)
+		}
+	}
+	switch {
+	case !had:
+	case len(hooks) == 0:
+		all.drop("hooks")
+	default:
+		err = all.set("hooks", hooks)
+	}
+	return all, had, err
+}
+
+// isOurs says whether a group of hooks is one that ductor added.
+func isOurs(group json.RawMessage) bool {
+	var g struct {
+		Hooks []struct {
+			Command string `json:"command"`
+		} `json:"hooks"`
+	}
+	return json.Unmarshal(group, &g) == nil && len(g.Hooks) == 1 && strings.Contains(g.Hooks[0].Command, " "+Verb+" ") &&
+		strings.Contains(g.Hooks[0].Command, " "+StateFlag+" ")
+}
+
+// object is a JSON object whose keys keep their order.
+type object []member
+
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// parseObject reads an object; an empty one for no text.
+func parseObject(text []byte) (o object, err error) {
+	if text == nil {
+		return nil, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errNotJSON
+	}
+	for d.More() {
+		var m member
+		t, err := d.Token()
+		key, is := t.(string)
+		if err != nil || !is || d.Decode(&m.value) != nil {
+			return nil, errNotJSON
+		}
+		m.key = key
+		o = append(o, m)
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, errNotJSON
+	}
+	if _, err := d.Token(); err == nil {
+		return nil, errNotJSON
+	}
+	return o, nil
+}
+
+func (o object) get(key string) json.RawMessage {
+	for _, m := range o {
+		if m.key == key {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// set puts a value in place of that of a key, or behind all.
+func (o *object) set(key string, value any) error {
+	raw, err := marshal(value)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(*o, func(m member) bool { return m.key == key }); i >= 0 {
+		(*o)[i].value = raw
+		return nil
+	}
+	*o = append(*o, member{key, raw})
+	return nil
+}
+
+func (o *object) drop(key string) {
+	*o = slices.DeleteFunc(*o, func(m member) bool { return m.key == key })
+}
+
+// MarshalJSON writes the keys in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		key, err := marshal(m.key)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(append(append(key, ':'), m.value...))
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// text writes the object as the file before was: indented as its first line is.
+func (o object) text(before []byte) ([]byte, error) {
+	raw, err := marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	indent := "  "
+	if _, rest, found := bytes.Cut(before, []byte("\n")); found {
+		if white := rest[:len(rest)-len(bytes.TrimLeft(rest, " \t"))]; len(white) > 0 {
+			indent = string(white)
+		}
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", indent); err != nil {
+		return nil, err
+	}
+	return append(b.Bytes(), '\n'), nil
+}
+
+// marshal writes JSON and leaves characters as they are that matter in HTML alone.
+func marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
