@@ -169,7 +169,7 @@ func withApprovals(t *testing.T, agent *askingAgent, test func(s *approvalRig)) 
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, filepath.Join(dir, "uploads"))
 		h.opts.Transport = bot.OnWire(h.opts.Transport)
-		h.opts.Allow.Users = append(h.opts.Allow.Users, 8, 9)
+		h.opts.Allow.Users = orchestrator.Roster{7: orchestrator.RoleOwner, 8: orchestrator.RoleUser, 9: orchestrator.RoleUser}
 		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -259,7 +259,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, owner: b.opts.Owner, consults: b.opts.Consults,
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, consults: b.opts.Consults,
 			changes: b.opts.Changes, spool: b.spool,
 			answers: answers{
 				steps: b.opts.Steps, display: b.chat.display,

@@ -99,15 +99,34 @@ type screens struct {
 	display *display.Screen
 }
 
+// rightFor is the right that a button needs. Screens that show and change ask for more where they change.
+func rightFor(act string) orchestrator.Right {
+	switch act {
+	case actCancel, actStop:
+		return orchestrator.EndOwn
+	case transcript.Action:
+		return orchestrator.SendPrompts
+	case steps.Action, changes.Action, sessions.Action, usage.Action:
+		return orchestrator.Read
+	case approval.Action:
+		return orchestrator.DecideRequests
+	case cron.Action:
+		return orchestrator.MakeSchedules
+	case files.Action:
+		return orchestrator.ReachFiles
+	}
+	return orchestrator.ChangeSettings
+}
+
 func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	say := c.lang.Of(p.By.Conversation.Chat)
 	act, what, _ := strings.Cut(p.Data, ":")
 	var text string
 	var notices []orchestrator.Message
 	var err error
-	if p.By.Of == orchestrator.RightsOfMember && act != actCancel && act != transcript.Action && act != actStop {
+	if !p.By.May(rightFor(act)) {
 		c.closer.Finish(ctx, p.By.Updates)
-		c.voice.Answer(ctx, p.Query, say.Text("common.not-for-members"))
+		c.voice.Answer(ctx, p.Query, say.Text(updates.Refusal(p.By.Role)))
 		return
 	}
 	switch act {
@@ -175,8 +194,8 @@ func (c *callbacks) refusal(p updates.Press, err error) string {
 		return say.Text("common.stale-button")
 	case errors.Is(err, orchestrator.ErrNotOwner):
 		return say.Text("bot.not-owner")
-	case errors.Is(err, orchestrator.ErrNotListed):
-		return say.Text("common.not-for-members")
+	case errors.Is(err, orchestrator.ErrNotAllowed):
+		return say.Text(updates.Refusal(p.By.Role))
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return say.Text("bot.still-open")
 	case errors.Is(err, card.ErrBusy): // and the button stays

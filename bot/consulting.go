@@ -25,7 +25,7 @@ func (a asking) Runs(in orchestrator.ConversationID) bool {
 func (a asking) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	questions := 0
-	if by.Of != orchestrator.RightsOfMember {
+	if by.May(orchestrator.EndAny) {
 		questions = a.consults.Abort(by.Conversation)
 	}
 	return a.Desk.Stop(ctx, by, told, func(r orchestrator.AbortReport) orchestrator.Handled {

@@ -37,14 +37,14 @@ type Desk interface {
 	// it stores what it ended in one commit with what answer gives; that is not stored if Stop fails.
 	Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 		answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error)
-	// StopTurn ends one turn that runs, and nothing else. ErrNoTurn if it does not run, ErrElsewhere, and ErrNotListed for
+	// StopTurn ends one turn that runs, and nothing else. ErrNoTurn if it does not run, ErrElsewhere, and ErrNotAllowed for
 	// a member and a turn of another user.
 	StopTurn(ctx context.Context, running cli.TurnID, by orchestrator.Press) error
 	// Stopping is the turn of a conversation that the previous process told to end; nil if there was none.
 	Stopping(id orchestrator.ConversationID) *orchestrator.Stopping
 	// Runs says whether a turn of the conversation runs. It waits for nothing.
 	Runs(id orchestrator.ConversationID) bool
-	// CancelQueued takes a turn out of the queue; false if it is no longer in it. ErrNotListed for a member and a turn
+	// CancelQueued takes a turn out of the queue; false if it is no longer in it. ErrNotAllowed for a member and a turn
 	// of another user.
 	CancelQueued(ctx context.Context, turn cli.TurnID, by orchestrator.Press) (bool, error)
 	// EditQueued changes the text of the queued turn that a message asked for; false if there is none.

@@ -84,7 +84,7 @@ func (d *deskFake) Submit(ctx context.Context, p orchestrator.Prompt, w orchestr
 
 func (d *deskFake) Stop(_ context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
 	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
-	if by.Of == orchestrator.RightsOfMember {
+	if !by.May(orchestrator.EndAny) {
 		told(nil)
 		d.note("abort %s of %d", by.Conversation.Key(), by.Person)
 		return orchestrator.AbortReport{}, d.answered(answer(orchestrator.AbortReport{}))

@@ -91,7 +91,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		Beside: func(f func(ctx context.Context)) { h.beside(f) }, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 	})
 	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
-		usage: &usage.Screen{Store: p.usage, Owner: p.owner, Now: o.Now, Spool: p.spool, Lang: o.Lang}, changes: changes.New(changes.Options{Changes: p.changes, Store: p.journal, Spool: p.spool, Lang: o.Lang})}
+		usage: &usage.Screen{Store: p.usage, Now: o.Now, Spool: p.spool, Lang: o.Lang}, changes: changes.New(changes.Options{Changes: p.changes, Store: p.journal, Spool: p.spool, Lang: o.Lang})}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		pages: all, uploads: o.Uploads,

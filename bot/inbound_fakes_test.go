@@ -141,7 +141,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	rig.options = updates.RouterOptions{
 		Me:    updates.Identity{ID: 42, Username: "ductor_bot"},
 		Turns: rig.desk, Signs: rig.voice, Finisher: updates.NewFinisher(journal, messagesFake{messages}, log),
-		Allow:       updates.Allow{Users: []orchestrator.PersonID{owner}, Groups: []int64{group}},
+		Allow:       updates.Allow{Users: orchestrator.Roster{owner: orchestrator.RoleOwner}, Groups: []int64{group}},
 		AlbumWindow: 700 * time.Millisecond, PasteWindow: 700 * time.Millisecond,
 		AbortWords: []string{"stop", "wait"},
 		Log:        log, Now: time.Now,

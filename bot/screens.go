@@ -27,7 +27,6 @@ type books struct {
 	spool    *message.Spool           // of pictures; nil: there are none
 	answers
 	usage    usage.Store
-	owner    orchestrator.PersonID // 0 for none
 	consults orchestrator.Consults
 }
 

@@ -25,13 +25,12 @@ import (
 func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 	in := a.In
 	mine := func(other *updates.Message) bool {
-		return in.Rights != orchestrator.RightsOfMember || other.User == in.User
+		return in.Role.May(orchestrator.EndAny) || other.User == in.User
 	}
 	reply := &stopReply{messages: c.messages, lang: c.lang.Of(a.In.Conversation.Chat), in: in, since: time.Now()}
 	var handled orchestrator.Handled
 	var prompts int
-	by := orchestrator.Press{Conversation: in.Conversation, Person: in.User, Of: in.Rights, Updates: in.Updates()}
-	_, err := c.desk.Stop(ctx, by, func(s *orchestrator.Stopping) {
+	_, err := c.desk.Stop(ctx, in.By(), func(s *orchestrator.Stopping) {
 		reply.leave(s)
 		handled.Updates, prompts = a.Drop(ctx, mine)
 		handled.Updates = append(handled.Updates, in.Update)
@@ -186,7 +185,7 @@ func (r *stopReply) textLocked(over bool) string {
 	if r.report != nil {
 		report = *r.report
 	}
-	if r.in.Rights == orchestrator.RightsOfMember && r.stopping == nil && report == (orchestrator.AbortReport{}) && r.err == nil {
+	if !r.in.Role.May(orchestrator.EndAny) && r.stopping == nil && report == (orchestrator.AbortReport{}) && r.err == nil {
 		return r.lang.Text("bot.nothing-of-yours")
 	}
 	switch {

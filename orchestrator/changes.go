@@ -114,7 +114,7 @@ const (
 )
 
 // FileChanges is what users do with what turns changed. Package orchestrator/changes implements it. Changes of another conversation give
-// ErrElsewhere, ErrNotListed for a member who would change files.
+// ErrElsewhere, ErrNotAllowed for a member who would change files.
 type FileChanges interface {
 	// Undo has the files that a turn changed be as it found them. ErrUndone, ErrTurnRuns, ErrInTheWay, *ChangedSince.
 	Undo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)

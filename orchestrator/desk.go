@@ -11,13 +11,17 @@ import (
 type Press struct {
 	Conversation ConversationID
 	Person       PersonID
-	Of           RightsOf // RightsOfMember: may act on prompts of their own only
+	Role         UserRole
 	Updates      []int64
 }
 
+// May says whether who pressed has a right.
+func (p Press) May(do Right) bool { return p.Role.May(do) }
+
 // MayEnd says whether who pressed may take a turn out of the queue, or end it.
 func (p Press) MayEnd(t Turn) bool {
-	return p.Of != RightsOfMember || t.Prompt.Person == p.Person && t.Prompt.Rights.Of == RightsOfMember
+	own := t.Prompt.Person == p.Person && t.Prompt.Rights.Of == p.Role.OfTurns()
+	return p.May(EndAny) || own && p.May(EndOwn)
 }
 
 // Receipt says what became of a prompt.

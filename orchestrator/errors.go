@@ -27,7 +27,7 @@ var (
 	ErrApprovalWithdrawn = errors.New("the agent no longer waits for this")
 	ErrBadChoice         = errors.New("that cannot be chosen here")
 	ErrNoRule            = errors.New("there is no such rule")
-	ErrNotListed         = errors.New("only a listed user may do this")
+	ErrNotAllowed        = errors.New("the role of this user does not allow that")
 	ErrNotOwner          = errors.New("only an owner may do this")
 	ErrNotWaiting        = errors.New("that prompt no longer waits")
 	ErrCannotSteer       = errors.New("the agent takes no message while it works, so it runs in its turn")

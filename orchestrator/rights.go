@@ -41,3 +41,106 @@ func AtMostAsk(mode cli.PermissionMode) cli.PermissionMode {
 	}
 	return cli.Ask
 }
+
+// Right is something that a user may do or not.
+type Right string
+
+// The rights.
+const (
+	Read           Right = "read"            // status, sessions, steps, changes and usage of the conversation
+	SendPrompts    Right = "send-prompts"    // and have them run
+	EndOwn         Right = "end-own-turns"   // and take own prompts out of the queue
+	EndAny         Right = "end-any-turn"    // of the conversation
+	ActAsChat      Right = "act-as-the-chat" // turns have the mode and the rules that were chosen in the conversation
+	DecideRequests Right = "decide-requests" // of agents, and answer their questions
+	ChangeSettings Right = "change-settings" // models, permissions and all else that a conversation chooses
+	ChangeSessions Right = "change-sessions"
+	ReachFiles     Right = "reach-files" // of projects: read and write them, undo and commit what turns changed
+	MakeSchedules  Right = "make-schedules"
+	SeeAll         Right = "see-all" // usage and audit of every conversation
+	LiftBudgets    Right = "lift-budgets"
+	ManageUsers    Right = "manage-users"
+	ManageDuctor   Right = "manage-ductor" // look at its health
+)
+
+// UserRole says which rights a user has. It is not a Role, which is a prompt.
+type UserRole string
+
+// The roles of users. The zero value is RoleUser.
+const (
+	RoleOwner  UserRole = "owner"
+	RoleUser   UserRole = ""
+	RoleViewer UserRole = "viewer"
+	RoleMember UserRole = "member" // of an allowed group, not listed
+	RoleNone   UserRole = "none"   // of a user who gets no answer
+)
+
+// Rights are those of a role. This is the one table that says who may do what.
+func (r UserRole) Rights() []Right {
+	switch r {
+	case RoleOwner:
+		return append(RoleUser.Rights(), SeeAll, LiftBudgets, ManageUsers, ManageDuctor)
+	case RoleUser:
+		return []Right{Read, SendPrompts, EndOwn, EndAny, ActAsChat, DecideRequests, ChangeSettings, ChangeSessions, ReachFiles, MakeSchedules}
+	case RoleMember:
+		return []Right{SendPrompts, EndOwn}
+	case RoleViewer:
+		return []Right{Read}
+	}
+	return nil
+}
+
+// May says whether a role has a right.
+func (r UserRole) May(do Right) bool { return slices.Contains(r.Rights(), do) }
+
+// OfTurns says whose rights the turns of a user have.
+func (r UserRole) OfTurns() RightsOf {
+	if r.May(ActAsChat) {
+		return RightsOfChat
+	}
+	return RightsOfMember
+}
+
+// Name is the word for a role in the configuration and in the database.
+func (r UserRole) Name() string {
+	if r == RoleUser {
+		return "user"
+	}
+	return string(r)
+}
+
+// UserRoles are the roles that a user can be given.
+func UserRoles() []UserRole { return []UserRole{RoleOwner, RoleUser, RoleViewer} }
+
+// ParseUserRole reads the name of a role that a user can be given; false for any other word.
+func ParseUserRole(name string) (UserRole, bool) {
+	for _, r := range UserRoles() {
+		if r.Name() == name {
+			return r, true
+		}
+	}
+	return RoleNone, false
+}
+
+// Roster is the role of each user that a list names.
+type Roster map[PersonID]UserRole
+
+// RoleOf gives the role of a user; RoleNone for one that is not in the list.
+func (l Roster) RoleOf(user PersonID) UserRole {
+	if role, ok := l[user]; ok {
+		return role
+	}
+	return RoleNone
+}
+
+// Having lists the users of a list who have a right, by id.
+func (l Roster) Having(do Right) []PersonID {
+	var all []PersonID
+	for user, role := range l {
+		if role.May(do) {
+			all = append(all, user)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -110,7 +110,7 @@ const (
 )
 
 // Sessions is what users do with sessions besides running turns in them; package orchestrator/sessions implements it. Sessions of
-// another conversation give ErrElsewhere. What changes or deletes one is ErrNotListed for a member.
+// another conversation give ErrElsewhere. What changes or deletes one is ErrNotAllowed for a member.
 type Sessions interface {
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	Session(ctx context.Context, in ConversationID, id SessionID) (Session, error)

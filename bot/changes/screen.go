@@ -132,7 +132,7 @@ func (s *Screen) why(p lang.Printer, err error) string {
 		orchestrator.ErrUndone: "changes.undone-already", orchestrator.ErrNotUndone: "changes.not-undone", orchestrator.ErrTurnRuns: "changes.turn-runs",
 		orchestrator.ErrCommitted: "changes.committed-already", orchestrator.ErrNoIdentity: "changes.no-identity", orchestrator.ErrMerging: "changes.merging",
 		orchestrator.ErrNoChanges: "changes.gone", orchestrator.ErrNoRepository: "changes.no-repository", orchestrator.ErrOutsideRoot: "changes.no-repository",
-		orchestrator.ErrDiffTooLong: "changes.too-long", orchestrator.ErrNotListed: "common.not-for-members", orchestrator.ErrElsewhere: "common.stale-button",
+		orchestrator.ErrDiffTooLong: "changes.too-long", orchestrator.ErrNotAllowed: "common.not-for-members", orchestrator.ErrElsewhere: "common.stale-button",
 	} {
 		if errors.Is(err, known) {
 			return p.Text(key)
@@ -208,8 +208,8 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, i
 	switch {
 	case err != nil:
 		return Answer{}, err
-	case by.Of == orchestrator.RightsOfMember:
-		return Answer{}, orchestrator.ErrNotListed
+	case !by.May(orchestrator.ReachFiles):
+		return Answer{}, orchestrator.ErrNotAllowed
 	case c.Undone:
 		return Answer{}, orchestrator.ErrUndone
 	case c.Commit != "":

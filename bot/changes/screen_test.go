@@ -50,8 +50,8 @@ func (b *books) find(in orchestrator.ConversationID, id string) (*orchestrator.T
 
 // change is what a press does, once.
 func (b *books) change(by orchestrator.Press, id, what string, do func(c *orchestrator.TurnChanges) error) (orchestrator.TurnChanges, error) {
-	if by.Of == orchestrator.RightsOfMember {
-		return orchestrator.TurnChanges{}, orchestrator.ErrNotListed
+	if !by.May(orchestrator.ReachFiles) {
+		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
 	}
 	c, err := b.find(by.Conversation, id)
 	if err != nil {
@@ -165,7 +165,7 @@ func TestAnySequenceOfPresses(t *testing.T) {
 		for range rapid.IntRange(1, 15).Draw(t, "presses") {
 			who := by(rapid.Int64Range(1, 2).Draw(t, "chat"))
 			if rapid.Bool().Draw(t, "member") {
-				who.Of = orchestrator.RightsOfMember
+				who.Role = orchestrator.RoleMember
 			}
 			data := rapid.SampledFrom([]string{"u", "r", "d", "D", "c", "C", "x", "t", "T", "p", "s", "?", ""}).Draw(t, "op") + ":" +
 				rapid.SampledFrom([]string{"turn-1", "turn-2", "point-1", "point-2", "none", "0", "7", "sl", "cdpath", "tl", "", ":"}).Draw(t, "on")
@@ -179,7 +179,7 @@ func TestAnySequenceOfPresses(t *testing.T) {
 				t.Errorf("%s shows another chat: %s", data, text)
 			}
 			for _, did := range b.done[before:] {
-				if who.Of == orchestrator.RightsOfMember || strings.HasSuffix(did, other) {
+				if who.Role == orchestrator.RoleMember || strings.HasSuffix(did, other) {
 					t.Errorf("%s by %+v did %s", data, who, did)
 				}
 			}

@@ -63,7 +63,7 @@ func (s *Screen) Summarize(ctx context.Context, a Asked) (tgapi.Page, error) {
 
 // Reply asks on where a message replies to an answer of a model; false if it replies to something else.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
-	if !s.Offered() || a.By.Of == orchestrator.RightsOfMember || strings.TrimSpace(a.Args) == "" {
+	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {
 		return false, nil
 	}
 	m, err := s.o.Journal.MessageAt(ctx, a.By.Conversation, to)

@@ -92,3 +92,12 @@ func parseListed(arg string) listed {
 	}
 	return l
 }
+
+// changes says whether a button changes sessions, or which one is the current one.
+func (o op) changes() bool {
+	switch o {
+	case opResume, opPin, opArchive, opFork, opDelete, opDeleted, opMove, opStored:
+		return true
+	}
+	return false
+}

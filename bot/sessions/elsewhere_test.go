@@ -33,9 +33,10 @@ func TestASessionIsTakenOver(t *testing.T) {
 	r.pressBy(other, take)
 	r.said("no longer there")
 	member := owner
-	member.Of = orchestrator.RightsOfMember
-	r.pressBy(member, take)
-	r.said("no longer there")
+	member.Role = orchestrator.RoleMember
+	if _, err := r.screen.Press(t.Context(), member, take); !errors.Is(err, orchestrator.ErrNotAllowed) {
+		t.Errorf("a member takes it over: %v", err)
+	}
 	r.pressBy(owner, take)
 	r.said("Your next message continues: Away")
 	r.shows("Away", "where is the parser?")

@@ -109,8 +109,8 @@ func TestImportRefusesWhatIsNoExport(t *testing.T) {
 		t.Errorf("without a file it says %q", page.Text)
 	}
 	member := owner
-	member.Of = orchestrator.RightsOfMember
-	if _, err := r.screen.Import(t.Context(), member, []byte("{}")); !errors.Is(err, orchestrator.ErrNotListed) {
+	member.Role = orchestrator.RoleMember
+	if _, err := r.screen.Import(t.Context(), member, []byte("{}")); !errors.Is(err, orchestrator.ErrNotAllowed) {
 		t.Errorf("a member imports: %v", err)
 	}
 	found, _, err := r.db.FindSessions(context.Background(), orchestrator.SessionQuery{Conversation: here, Limit: 5})

@@ -58,7 +58,7 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 	switch {
 	case errors.Is(err, orchestrator.ErrBadChoice):
 		return tgapi.Page{Text: p.Text("sessions.how-to-rename")}, nil
-	case errors.Is(err, orchestrator.ErrNotListed):
+	case errors.Is(err, orchestrator.ErrNotAllowed):
 		return tgapi.Page{Text: p.Text("common.not-for-members")}, nil
 	}
 	return tgapi.Page{Text: p.Text("sessions.renamed", changed.Title)}, err
@@ -113,6 +113,9 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a Answer, err error) {
 	say := s.lang.Of(by.Conversation.Chat)
 	in, id := by.Conversation, orchestrator.SessionID(p.key)
+	if p.op.changes() && !by.May(orchestrator.ChangeSessions) {
+		return a, orchestrator.ErrNotAllowed
+	}
 	switch p.op {
 	case opList:
 		a.Edit, err = s.list(ctx, in, parseListed(p.arg))

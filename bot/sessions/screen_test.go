@@ -277,7 +277,7 @@ func TestPutAsideAndDelete(t *testing.T) {
 	r.press("🗑")
 	r.shows(`Delete "Old one" with all that was said in it?`)
 	member := owner
-	member.Of = orchestrator.RightsOfMember
+	member.Role = orchestrator.RoleMember
 	if _, err := r.screen.Press(t.Context(), member, r.data("🗑")); err == nil {
 		t.Error("a member deleted it")
 	}

@@ -77,7 +77,7 @@ func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press) (render.Te
 		return render.Plain(p.Text("sessions.no-agent-session")), nil
 	case errors.Is(err, errors.ErrUnsupported):
 		return render.Plain(p.Text("sessions.no-terminal", render.AgentName(p, agent))), nil
-	case errors.Is(err, orchestrator.ErrNotListed):
+	case errors.Is(err, orchestrator.ErrNotAllowed):
 		return render.Plain(p.Text("common.not-for-members")), nil
 	case err != nil:
 		return render.Text{}, err

@@ -57,8 +57,8 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 		t.Errorf("what is ductor's is listed: %s", r.page.Text)
 	}
 	member := owner
-	member.Of = orchestrator.RightsOfMember
-	if _, err := r.screen.Press(t.Context(), member, r.data("Claude")); !errors.Is(err, orchestrator.ErrNotListed) {
+	member.Role = orchestrator.RoleMember
+	if _, err := r.screen.Press(t.Context(), member, r.data("Claude")); !errors.Is(err, orchestrator.ErrNotAllowed) {
 		t.Errorf("a member continues it: %v", err)
 	}
 	if text, err := r.screen.Terminal(t.Context(), member); err != nil || !strings.Contains(text.Text, "Only") {

@@ -110,8 +110,8 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		return "", page, err
 	case !there || w.Taken != 0 && w.Taken != by.Updates[0]:
 		return p.Text("common.stale-button"), page, nil
-	case by.Of == orchestrator.RightsOfMember && by.Person != w.Person:
-		return "", page, orchestrator.ErrNotListed
+	case by.Person != w.Person && !by.May(orchestrator.ActAsChat):
+		return "", page, orchestrator.ErrNotAllowed
 	}
 	w.Taken = by.Updates[0]
 	if err := s.save(ctx, key, w); err != nil {

@@ -26,8 +26,8 @@ func (d *desk) submit(_ context.Context, p orchestrator.Prompt, _ orchestrator.W
 
 var here = orchestrator.ConversationID{Chat: -5}
 
-func press(person orchestrator.PersonID, update int64, of orchestrator.RightsOf) orchestrator.Press {
-	return orchestrator.Press{Conversation: here, Person: person, Of: of, Updates: []int64{update}}
+func press(person orchestrator.PersonID, update int64, role orchestrator.UserRole) orchestrator.Press {
+	return orchestrator.Press{Conversation: here, Person: person, Role: role, Updates: []int64{update}}
 }
 
 func ask(t *testing.T, s *Screen) {
@@ -53,7 +53,7 @@ func TestPresses(t *testing.T) {
 	if text, _, err := s.Press(t.Context(), elsewhere, "s9"); err != nil || !strings.Contains(text, "no longer") {
 		t.Errorf("from another chat: %q, %v", text, err)
 	}
-	if _, _, err := s.Press(t.Context(), press(2, 1, orchestrator.RightsOfMember), "s9"); !errors.Is(err, orchestrator.ErrNotListed) {
+	if _, _, err := s.Press(t.Context(), press(2, 1, orchestrator.RoleMember), "s9"); !errors.Is(err, orchestrator.ErrNotAllowed) {
 		t.Errorf("another member: %v", err)
 	}
 	d.full = true
@@ -66,7 +66,7 @@ func TestPresses(t *testing.T) {
 	}
 	d.err = nil
 	for _, update := range []int64{4, 4, 5} {
-		if _, _, err := s.Press(t.Context(), press(1, update, orchestrator.RightsOfMember), "s9"); err != nil {
+		if _, _, err := s.Press(t.Context(), press(1, update, orchestrator.RoleMember), "s9"); err != nil {
 			t.Error(err)
 		}
 	}

@@ -15,9 +15,15 @@ const (
 	AllMembers    GroupMembers = "all"    // everybody who is in it; who is not in Users may send prompts only
 )
 
+// Users knows the roles of users. Safe for concurrent use.
+type Users interface {
+	// RoleOf gives the role of a user; RoleNone for one that is not listed.
+	RoleOf(user orchestrator.PersonID) orchestrator.UserRole
+}
+
 // Allow lists the users who get answers. The zero Allow lists none.
 type Allow struct {
-	Users   []orchestrator.PersonID
+	Users   Users
 	Groups  []int64 // chat ids
 	Members GroupMembers
 }
@@ -39,13 +45,15 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	}
 }
 
-// rightsOf says whether a user who may speak may do all there is, or send prompts only.
-func (a Allow) rightsOf(user orchestrator.PersonID) orchestrator.RightsOf {
+// roleOf gives the role of a user who may speak.
+func (a Allow) roleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	if a.listed(user) {
-		return orchestrator.RightsOfChat
+		return a.Users.RoleOf(user)
 	}
-	return orchestrator.RightsOfMember
+	return orchestrator.RoleMember
 }
 
 // listed says whether a user is allowed by id, and not only as a member of a group.
-func (a Allow) listed(user orchestrator.PersonID) bool { return slices.Contains(a.Users, user) }
+func (a Allow) listed(user orchestrator.PersonID) bool {
+	return a.Users != nil && a.Users.RoleOf(user) != orchestrator.RoleNone
+}

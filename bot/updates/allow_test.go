@@ -10,8 +10,8 @@ func TestAllow(t *testing.T) {
 	ann, bob := &wireUser{ID: 7}, &wireUser{ID: 8}
 	private := func(id int64) wireChat { return wireChat{ID: id, Type: "private"} }
 	team := wireChat{ID: -1, Type: "supergroup"}
-	listed := Allow{Users: []orchestrator.PersonID{7}, Groups: []int64{-1}}
-	all := Allow{Users: []orchestrator.PersonID{7}, Groups: []int64{-1}, Members: AllMembers}
+	listed := Allow{Users: orchestrator.Roster{7: orchestrator.RoleUser}, Groups: []int64{-1}}
+	all := Allow{Users: orchestrator.Roster{7: orchestrator.RoleUser}, Groups: []int64{-1}, Members: AllMembers}
 	groupOnly := Allow{Groups: []int64{-1}}
 
 	tests := []struct {
@@ -34,12 +34,12 @@ func TestAllow(t *testing.T) {
 		{"group without listed people", groupOnly, team, ann, nil, false},
 		{"basic group", all, wireChat{ID: -1, Type: "group"}, bob, nil, true},
 		{"a user id in the list of groups", Allow{Groups: []int64{8}}, private(8), bob, nil, false},
-		{"a group id in the list of users", Allow{Users: []orchestrator.PersonID{-1}}, team, bob, nil, false},
+		{"a group id in the list of users", Allow{Users: orchestrator.Roster{-1: orchestrator.RoleUser}}, team, bob, nil, false},
 		{"anonymous admin", all, team, &wireUser{ID: 1087968824, IsBot: true}, &team, false},
 		{"in the name of a channel", all, team, ann, &wireChat{ID: -9, Type: "channel"}, false},
 		{"channel post", all, wireChat{ID: -1, Type: "channel"}, nil, nil, false},
 		{"channel post with an author", all, wireChat{ID: -1, Type: "channel"}, ann, nil, false},
-		{"another bot", Allow{Users: []orchestrator.PersonID{9}}, private(9), &wireUser{ID: 9, IsBot: true}, nil, false},
+		{"another bot", Allow{Users: orchestrator.Roster{9: orchestrator.RoleUser}}, private(9), &wireUser{ID: 9, IsBot: true}, nil, false},
 		{"nobody", all, team, nil, nil, false},
 		{"a chat of a new kind", all, wireChat{ID: -1, Type: "forum2"}, ann, nil, false},
 		{"spelled otherwise than all", Allow{Groups: []int64{-1}, Members: "everybody"}, team, bob, nil, false},

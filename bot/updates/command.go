@@ -5,6 +5,9 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"ductor/lang"
+	"ductor/orchestrator"
 )
 
 // Command is a message such as "/model opus" or "/new@our_bot".
@@ -69,5 +72,41 @@ func isAbortWord(text string, words []string) bool {
 
 func isAbortCommand(name string) bool { return name == "abort" || name == "stop" }
 
-// forMembers says whether a command is also for members of a group who are not listed.
-func forMembers(name string) bool { return name == "start" || name == "help" }
+// RightFor is the right that a command needs; empty for one that all may use who get answers.
+func RightFor(c Command) orchestrator.Right {
+	switch c.Name {
+	case "start", "help":
+		return ""
+	case "abort", "stop":
+		return orchestrator.EndOwn
+	case "sessions":
+		if c.takesFile() {
+			return orchestrator.ChangeSessions
+		}
+		return orchestrator.Read
+	case "status", "diff", "usage", "audit":
+		return orchestrator.Read
+	case "new", "rename", "terminal":
+		return orchestrator.ChangeSessions
+	case "files", "get", "put", "checkpoint":
+		return orchestrator.ReachFiles
+	case "cron":
+		return orchestrator.MakeSchedules
+	case "users", "pair":
+		return orchestrator.ManageUsers
+	case "doctor":
+		return orchestrator.ManageDuctor
+	}
+	return orchestrator.ChangeSettings
+}
+
+// Refusal says what a role may do, to a user who wanted more.
+func Refusal(role orchestrator.UserRole) lang.Key {
+	switch role {
+	case orchestrator.RoleMember:
+		return "common.not-for-members"
+	case orchestrator.RoleViewer:
+		return "common.not-for-viewers"
+	}
+	return "bot.not-owner"
+}

@@ -57,7 +57,7 @@ func TestStrangersShareOneLineAMinute(t *testing.T) {
 }
 
 func TestAStrangersUpdateIsStripped(t *testing.T) {
-	g := newGate(Allow{Users: []orchestrator.PersonID{listed}}, time.Now, slog.New(slog.DiscardHandler))
+	g := newGate(Allow{Users: orchestrator.Roster{listed: orchestrator.RoleUser}}, time.Now, slog.New(slog.DiscardHandler))
 	person := func(id int) map[string]any { return map[string]any{"id": id, "first_name": "X"} }
 	private := func(id int) map[string]any { return map[string]any{"id": id, "type": "private"} }
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ type Message struct {
 	Update       int64
 	Conversation orchestrator.ConversationID
 	User         orchestrator.PersonID
-	Rights       orchestrator.RightsOf // RightsOfMember: the sender may send prompts, and nothing else
+	Role         orchestrator.UserRole // of the sender
 	ID           int
 	ReplyTo      int    // the message of ours that it answers to; 0 for none
 	Text         string // without our mention
@@ -42,7 +42,7 @@ func (in *Message) Updates() []int64 { return []int64{in.Update} }
 
 // By is the sender, as of a press in the conversation.
 func (in *Message) By() orchestrator.Press {
-	return orchestrator.Press{Conversation: in.Conversation, Person: in.User, Of: in.Rights, Updates: in.Updates()}
+	return orchestrator.Press{Conversation: in.Conversation, Person: in.User, Role: in.Role, Updates: in.Updates()}
 }
 
 // Quote is the message that an answer replies to: this one in a group, and none, 0, in a private chat.

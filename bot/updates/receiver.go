@@ -54,7 +54,7 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 		r.edit(ctx, t)
 		return
 	}
-	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && in.Rights == orchestrator.RightsOfChat && r.answered(ctx, in) {
+	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && in.Role.May(orchestrator.ActAsChat) && r.answered(ctx, in) {
 		return
 	}
 	parts, ok := r.collect(ctx, q, t)
@@ -186,7 +186,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	defer cancel()
 	prompt := orchestrator.Prompt{
 		Conversation: first.Conversation, Person: first.User, Text: text, Attachments: files,
-		Message: first.ID, Updates: t.updates, Rights: orchestrator.Rights{Of: first.Rights},
+		Message: first.ID, Updates: t.updates, Rights: orchestrator.Rights{Of: first.Role.OfTurns()},
 		Arrived: first.arrived,
 	}
 	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt) {
@@ -283,7 +283,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			return
 		case changed && r.receipts != NoReceipts:
 			r.signs.React(in.Conversation, in.ID, editEmoji, 0)
-		case !changed && in.Rights == orchestrator.RightsOfChat && r.handler.Edited(ctx, in, message, text):
+		case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
 			return
 		}
 	}

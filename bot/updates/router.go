@@ -162,7 +162,7 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 		Query: c.ID, Data: c.Data, Message: c.Message.ID, Name: c.From.name(),
 		By: orchestrator.Press{
 			Conversation: conversationOf(c.Message), Person: orchestrator.PersonID(c.From.ID), Updates: []int64{update},
-			Of: r.gate.allow.rightsOf(orchestrator.PersonID(c.From.ID)),
+			Role: r.gate.allow.roleOf(orchestrator.PersonID(c.From.ID)),
 		},
 	}
 	return r.put(ctx, &task{
@@ -184,7 +184,7 @@ func (r *Router) read(u orchestrator.Update, m *wireMessage) *Message {
 	if in.arrived = u.Received; in.arrived.IsZero() {
 		in.arrived = time.Now()
 	}
-	if in.Rights = r.gate.allow.rightsOf(in.User); in.Rights == orchestrator.RightsOfMember {
+	if in.Role = r.gate.allow.roleOf(in.User); in.Role == orchestrator.RoleMember {
 		in.sender = memberLine(m)
 	}
 	return in
@@ -203,6 +203,9 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 		return ignore
 	}
 	r.hear(ctx, m.From, m)
+	if !in.Role.May(orchestrator.SendPrompts) {
+		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
+	}
 	if in.file != nil && in.file.kind == speech && !r.listens {
 		return r.deaf(ctx, in)
 	}
@@ -227,6 +230,9 @@ func (r *Router) command(ctx context.Context, in *Message, c Command) fate {
 	if c.To != "" && !r.me.is(c.To) {
 		return ignore
 	}
+	if need := RightFor(c); need != "" && !in.Role.May(need) {
+		return r.refuse(ctx, in, c)
+	}
 	if isAbortCommand(c.Name) {
 		return r.put(ctx, &task{class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort}, in)
 	}
@@ -234,15 +240,22 @@ func (r *Router) command(ctx context.Context, in *Message, c Command) fate {
 	if !known && !in.Private && c.To == "" {
 		return ignore
 	}
-	if in.Rights == orchestrator.RightsOfMember && !forMembers(c.Name) {
-		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("common.not-for-members"))
-	}
 	return r.put(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates(),
 		do: func(ctx context.Context, _ *queue, _ *task) {
 			do(ctx, Request{In: in, Command: c, File: r.uploads.reader(in)})
 		},
 	}, in)
+}
+
+// refuse says that the role of a sender does not allow a command. In groups it says nothing about an unknown command that
+// does not name us.
+func (r *Router) refuse(ctx context.Context, in *Message, c Command) fate {
+	_, known := r.handler.Command(c.Name)
+	if !known && !in.Private && c.To == "" && !isAbortCommand(c.Name) {
+		return ignore
+	}
+	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 }
 
 func (r *Router) abort(ctx context.Context, q *queue, t *task) {
@@ -282,7 +295,7 @@ func (r *Router) deaf(ctx context.Context, in *Message) fate {
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
 	in := r.read(u, m)
 	in.edited = true
-	if words, _ := m.words(); words == "" {
+	if words, _ := m.words(); words == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
 	return r.put(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)

@@ -30,7 +30,6 @@ type Store interface {
 // Screen shows them. Safe for concurrent use.
 type Screen struct {
 	Store Store
-	Owner orchestrator.PersonID // sees all conversations; others see those they ask in
 	Now   func() time.Time
 	Spool *message.Spool // nil: no pictures are sent
 	Lang  *lang.Choices
@@ -127,7 +126,7 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, gro
 // rows are what the user of a press may see of what was used, by the query that asked for it.
 func (s *Screen) rows(ctx context.Context, by orchestrator.Press, p period, group orchestrator.UsageGroup) (orchestrator.UsageQuery, []orchestrator.UsageRow, error) {
 	q := orchestrator.UsageQuery{Since: s.since(p), By: group}
-	if s.Owner == 0 || by.Person != s.Owner {
+	if !by.May(orchestrator.SeeAll) {
 		q.In = by.Conversation
 	}
 	rows, err := s.Store.Usage(ctx, q)
@@ -280,7 +279,7 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	}
 	var here []orchestrator.AuditEntry
 	for _, e := range all {
-		if s.Owner != 0 && by.Person == s.Owner || e.Conversation == by.Conversation {
+		if by.May(orchestrator.SeeAll) || e.Conversation == by.Conversation {
 			here = append(here, e)
 		}
 	}

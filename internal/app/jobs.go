@@ -75,10 +75,7 @@ func rightsOf(key string, r config.Rights) (orchestrator.Rights, error) {
 
 // conversationOf gives the conversation of a job and its user: in a group the owner.
 func conversationOf(cfg config.Config, at config.Target) (orchestrator.ConversationID, orchestrator.PersonID) {
-	var owner int64
-	if users := cfg.Telegram.AllowedUsers; len(users) > 0 {
-		owner = users[0]
-	}
+	owner := cfg.Owner()
 	chat := cmp.Or(at.Chat, owner)
 	user := owner
 	if chat > 0 {

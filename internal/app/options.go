@@ -38,7 +38,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: scrub,
 		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
 		Allow: updates.Allow{
-			Users: userIDs(t.AllowedUsers), Groups: t.AllowedGroups, Members: updates.GroupMembers(t.GroupMembers),
+			Users: rosterOf(cfg), Groups: t.AllowedGroups, Members: updates.GroupMembers(t.GroupMembers),
 		},
 		Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: updates.NoReceipts,
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
@@ -59,10 +59,18 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 
 // ownerOf is the user who is told what concerns the machine; 0 for none.
 func ownerOf(cfg config.Config) orchestrator.PersonID {
-	if len(cfg.Telegram.AllowedUsers) == 0 {
-		return 0
+	return orchestrator.PersonID(cfg.Owner())
+}
+
+// rosterOf is the role of each user of the configuration.
+func rosterOf(cfg config.Config) orchestrator.Roster {
+	all := orchestrator.Roster{}
+	for _, id := range cfg.Telegram.AllowedUsers {
+		if role, ok := orchestrator.ParseUserRole(cfg.RoleOfUser(id)); ok {
+			all[orchestrator.PersonID(id)] = role
+		}
 	}
-	return orchestrator.PersonID(cfg.Telegram.AllowedUsers[0])
+	return all
 }
 
 // Transport makes the transport to Telegram, by the proxy of the configuration if there is one.
@@ -206,14 +214,10 @@ func quietHour(cfg config.Config) func(at time.Time) bool {
 // budgets are those of the configuration. The owner lifts them.
 func (a *App) budgets() *spending.Budgets {
 	b := a.cfg.Budget
-	o := spending.Options{
+	return spending.New(spending.Options{
 		Store: a.db, All: spending.Limits{Day: b.Day, Month: b.Month}, User: spending.Limits{Day: b.UserDay, Month: b.UserMonth},
 		Job: spending.Limits{Day: b.JobDay, Month: b.JobMonth}, Now: time.Now, Logger: a.Log,
-	}
-	if owners := userIDs(a.cfg.Telegram.AllowedUsers); len(owners) > 0 {
-		o.Owners = owners[:1]
-	}
-	return spending.New(o)
+	})
 }
 
 func (a *App) side() side.Client {
@@ -270,11 +274,12 @@ func rolesOf(cfg config.Config, log *slog.Logger) *roles.Set {
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second
 
-// approversOf says which users may answer an approval in a group: the user of the turn if the allowlist names it, or
-// all users of the allowlist.
+// approversOf says which users may answer an approval in a group: the user of the turn if their role allows it, or all
+// users whose roles do.
 func approversOf(cfg config.Config) func(orchestrator.ConversationID, orchestrator.PersonID) []orchestrator.PersonID {
-	all := userIDs(cfg.Telegram.AllowedUsers)
+	listed := rosterOf(cfg)
 	return func(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
+		all := listed.Having(orchestrator.DecideRequests)
 		if cfg.Permissions.Approvers != "members" && slices.Contains(all, user) {
 			return []orchestrator.PersonID{user}
 		}

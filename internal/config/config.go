@@ -28,6 +28,7 @@ type Config struct {
 	Files       Files            `toml:"files"`
 	Voice       Voice            `toml:"voice"`
 	Sandbox     Sandbox          `toml:"sandbox"`
+	Users       map[string]User  `toml:"users"`  // by id; nil for none
 	Roles       map[string]Role  `toml:"roles"`  // by name; nil for none
 	Models      map[string]Alias `toml:"models"` // by name; nil for none
 	Heartbeat   Heartbeat        `toml:"heartbeat"`

@@ -50,6 +50,8 @@ func (d *decoder) special(path []string, in, out any) bool {
 		d.duration(path, in, field)
 	case *Sandbox:
 		d.sandbox(path, in, field)
+	case *map[string]User:
+		named(d, path, in, field, func() User { return User{Role: UserUser} })
 	case *map[string]Role:
 		named(d, path, in, field, defaultRole)
 	case *map[string]Alias:

@@ -69,9 +69,11 @@ func TestExampleHasEveryKey(t *testing.T) {
 	doc, _, _ := decode([]byte(withRole(exampleText(t))))
 	var c Config
 	var role Role
+	var user User
 	var alias Alias
 	var acp ACP
 	keys := append(keysOf(reflect.ValueOf(&c).Elem(), ""), keysOf(reflect.ValueOf(&role).Elem(), "roles.reviewer.")...)
+	keys = append(keys, keysOf(reflect.ValueOf(&user).Elem(), "users.123456789.")...)
 	keys = append(keys, keysOf(reflect.ValueOf(&alias).Elem(), "models.fast.")...)
 	keys = append(keys, keysOf(reflect.ValueOf(&acp).Elem(), "agents.acp.goose.")...)
 	var job Job

@@ -16,7 +16,7 @@ const referencePath = "../../docs/reference.md"
 
 // The tables whose names users choose, and what a table of them is decoded into. Each is in the example under the name here.
 var namedTables = map[string]any{
-	"roles.reviewer": &Role{}, "models.fast": &Alias{}, "agents.acp.goose": &ACP{}, "jobs.morning": &Job{},
+	"users.123456789": &User{}, "roles.reviewer": &Role{}, "models.fast": &Alias{}, "agents.acp.goose": &ACP{}, "jobs.morning": &Job{},
 	"webhooks.hooks.deploy": &Hook{}, "sandbox.projects.web": &SandboxProject{}, "projects.named.shop": &Project{},
 }
 

@@ -60,6 +60,7 @@ func (c *Config) check() problems {
 	c.checkDurations(&p)
 	checkHours(&p, "notify", c.Notify.QuietFrom, c.Notify.QuietTo)
 	c.checkAgents(&p)
+	c.checkUsers(&p)
 	c.checkRoles(&p)
 	c.checkModels(&p)
 	c.checkSummary(&p)

@@ -25,7 +25,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 		return orchestrator.Approval{}, orchestrator.ErrNoApproval
 	case approval.Conversation != by.Conversation:
 		return orchestrator.Approval{}, orchestrator.ErrElsewhere
-	case !mayDecide(approval, by.Person):
+	case !by.May(orchestrator.DecideRequests) || !mayDecide(approval, by.Person):
 		return orchestrator.Approval{}, orchestrator.ErrNotApprover
 	}
 	if err := approval.WhyClosed(s.opts.Now()); err != nil {

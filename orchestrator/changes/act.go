@@ -27,8 +27,8 @@ func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, i
 
 // toChange is find for a user who wants to change files.
 func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
-	if by.Of == orchestrator.RightsOfMember {
-		return orchestrator.TurnChanges{}, orchestrator.ErrNotListed
+	if !by.May(orchestrator.ReachFiles) {
+		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
 	}
 	c, err := s.find(ctx, by.Conversation, id)
 	if err == nil && s.busy(c) {
@@ -167,8 +167,8 @@ func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string) 
 
 // Checkpoint implements orchestrator.FileChanges.
 func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
-	if by.Of == orchestrator.RightsOfMember {
-		return orchestrator.TurnChanges{}, orchestrator.ErrNotListed
+	if !by.May(orchestrator.ReachFiles) {
+		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
 	}
 	at, err := s.placeOf(ctx, by.Conversation)
 	if err != nil {

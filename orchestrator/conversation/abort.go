@@ -38,7 +38,7 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 		return e.whyNotRunning(ctx, id, by)
 	}
 	if c.end(r, by) == nil {
-		return orchestrator.ErrNotListed
+		return orchestrator.ErrNotAllowed
 	}
 	c.do(func() {
 		_, err = e.record(context.WithoutCancel(ctx), e.log, func(ctx context.Context) error {
@@ -99,7 +99,7 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, answer 
 		}
 	}
 	c.queue, report.Dropped = kept, len(dropped)
-	if by.Of != orchestrator.RightsOfMember {
+	if by.May(orchestrator.EndAny) {
 		c.cleared++
 		report.Unshown = c.giveUpShowing()
 		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running

@@ -181,6 +181,9 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orc
 	if e.opts.Budgets == nil {
 		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
 	}
+	if !by.May(orchestrator.LiftBudgets) {
+		return orchestrator.Receipt{}, orchestrator.ErrNotOwner
+	}
 	if err := e.opts.Budgets.Lift(ctx, by.Person); err != nil {
 		return orchestrator.Receipt{}, err
 	}

@@ -130,7 +130,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	return nil
 }
 
-// CancelQueued takes a turn out of the queue; false if it no longer waits. ErrNotListed for a member and a turn of
+// CancelQueued takes a turn out of the queue; false if it no longer waits. ErrNotAllowed for a member and a turn of
 // another user.
 func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrator.Press) (cancelled bool, err error) {
 	c, err := e.conversation(by.Conversation)
@@ -143,7 +143,7 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 			return
 		}
 		if !by.MayEnd(c.queue[i].turn) {
-			err = orchestrator.ErrNotListed
+			err = orchestrator.ErrNotAllowed
 			return
 		}
 		if err = e.drop(ctx, c.queue[i]); err == nil { // else it waits on

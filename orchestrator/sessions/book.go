@@ -103,7 +103,7 @@ func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID, id or
 // Own finds a session of a user, in whatever conversation.
 func (b *Book) Own(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := b.opts.Store.Session(ctx, id)
-	if err == nil && (s.Person == 0 || s.Person != by.Person || by.Of == orchestrator.RightsOfMember) {
+	if err == nil && (s.Person == 0 || s.Person != by.Person || !by.May(orchestrator.ChangeSessions)) {
 		err = orchestrator.ErrElsewhere
 	}
 	return s, err
@@ -143,8 +143,8 @@ func (b *Book) Archive(ctx context.Context, by orchestrator.Press, id orchestrat
 }
 
 func (b *Book) change(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID, f func(*orchestrator.Session)) (orchestrator.Session, error) {
-	if by.Of == orchestrator.RightsOfMember {
-		return orchestrator.Session{}, orchestrator.ErrNotListed
+	if !by.May(orchestrator.ChangeSessions) {
+		return orchestrator.Session{}, orchestrator.ErrNotAllowed
 	}
 	s, err := b.Session(ctx, by.Conversation, id)
 	if err != nil {
@@ -154,10 +154,10 @@ func (b *Book) change(ctx context.Context, by orchestrator.Press, id orchestrato
 	return s, b.opts.Store.SaveSession(ctx, s)
 }
 
-// Delete deletes a session with all that was said in it. ErrSessionInUse, ErrNotListed, ErrNoSession, ErrElsewhere.
+// Delete deletes a session with all that was said in it. ErrSessionInUse, ErrNotAllowed, ErrNoSession, ErrElsewhere.
 func (b *Book) Delete(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) error {
-	if by.Of == orchestrator.RightsOfMember {
-		return orchestrator.ErrNotListed
+	if !by.May(orchestrator.ChangeSessions) {
+		return orchestrator.ErrNotAllowed
 	}
 	if _, err := b.Session(ctx, by.Conversation, id); err != nil {
 		return err

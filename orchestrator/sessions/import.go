@@ -21,8 +21,8 @@ func importStates() []orchestrator.TurnState {
 // Import begins a session that has what an export says, and makes it the current one. Its directory is that of the export if the
 // conversation may work there, else the conversation's own. Its agents are told what was said as history.
 func (b *Book) Import(ctx context.Context, by orchestrator.Press, file []byte) (orchestrator.Session, error) {
-	if by.Of == orchestrator.RightsOfMember {
-		return orchestrator.Session{}, orchestrator.ErrNotListed
+	if !by.May(orchestrator.ChangeSessions) {
+		return orchestrator.Session{}, orchestrator.ErrNotAllowed
 	}
 	in, err := parseExport(file)
 	if err != nil {

@@ -37,8 +37,8 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 
 // ResumeStored begins a session that continues one of Stored, and makes it the current one.
 func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cli.Agent, id cli.AgentSessionID) (orchestrator.Session, error) {
-	if by.Of == orchestrator.RightsOfMember {
-		return orchestrator.Session{}, orchestrator.ErrNotListed
+	if !by.May(orchestrator.ChangeSessions) {
+		return orchestrator.Session{}, orchestrator.ErrNotAllowed
 	}
 	st, all, err := b.stored(ctx, by.Conversation)
 	if err != nil {
@@ -60,8 +60,8 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 // Terminal gives the line of a shell that resumes the current session in a terminal, with the agent that it runs: the one that
 // answers here if it has the session, else another that has.
 func (b *Book) Terminal(ctx context.Context, by orchestrator.Press) (cli.Agent, string, error) {
-	if by.Of == orchestrator.RightsOfMember {
-		return "", "", orchestrator.ErrNotListed
+	if !by.May(orchestrator.ChangeSessions) {
+		return "", "", orchestrator.ErrNotAllowed
 	}
 	st, err := b.engine.Status(ctx, by.Conversation)
 	if err != nil {

@@ -1,0 +1,78 @@
+package bot
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"ductor/bot/updates"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// TestAViewerChangesNothing holds that no button, command, prompt or edit of a viewer reaches the desk, whatever its data is,
+// and that the answer says why.
+func TestAViewerChangesNothing(t *testing.T) {
+	const viewer = 8
+	actions := rapid.SampledFrom([]string{
+		actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actLogIn, actLift, actShow, actCancel, actStop, actSteer,
+		actInterrupt, actRestart, actKeep, actLanguage, "m", "p", "a", "j", "f", "o", "unknown",
+	})
+	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "summarize": true} // of this rig
+	var named []string
+	for _, m := range commandMenu(lang.Printer{}) {
+		if need := updates.RightFor(updates.Command{Name: m.Command}); need != "" && need != orchestrator.Read && !absent[m.Command] {
+			named = append(named, m.Command)
+		}
+	}
+	from := map[string]any{"from": map[string]any{"id": viewer, "first_name": "Vera"}}
+	refusal := (lang.Printer{}).Text("common.not-for-viewers")
+	rapid.Check(t, func(rt *rapid.T) {
+		data := actions.Draw(rt, "action") + ":" + rapid.StringMatching(`[a-z0-9:]{0,12}`).Draw(rt, "data")
+		command := "/" + rapid.SampledFrom(named).Draw(rt, "command") + " " + rapid.StringMatching(`[a-z/]{0,8}`).Draw(rt, "words")
+		prompt := rapid.SampledFrom([]string{"stop", "do it"}).Draw(rt, "prompt")
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.configure(func(o *updates.RouterOptions) {
+				o.Allow.Users = orchestrator.Roster{owner: orchestrator.RoleOwner, viewer: orchestrator.RoleViewer}
+				o.Trigger, o.AbortWords = updates.TriggerAll, []string{"stop"}
+			})
+			r.send(r.pressIn(group, viewer, data))
+			synctest.Wait()
+			if got := r.voice.lastAnswer(); got != refusal {
+				t.Errorf("%q is answered with %q", data, got)
+			}
+			for _, text := range []string{command, "/abort", prompt} {
+				r.send(r.text(text, inGroup(), from))
+				synctest.Wait()
+				if l := r.journal.lastNotice(t); l.Text != refusal {
+					t.Errorf("%q is answered with %+v", text, l)
+				}
+			}
+			if calls := r.desk.Calls(); len(calls) > 0 {
+				t.Errorf("a viewer did %q by %q, %q, %q", calls, data, command, prompt)
+			}
+		})
+	})
+}
+
+// TestEveryRoleMayWhatItsTableSays holds that a press gets past the check exactly where the role has the right of its action.
+func TestEveryRoleMayWhatItsTableSays(t *testing.T) {
+	const user = 8
+	for _, role := range append(orchestrator.UserRoles(), orchestrator.RoleMember) {
+		for _, action := range []string{actCancel, actStop, actSteer, actInterrupt, actFresh, actShow} {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				r.configure(func(o *updates.RouterOptions) {
+					if o.Allow.Members = updates.AllMembers; role != orchestrator.RoleMember {
+						o.Allow.Users = orchestrator.Roster{user: role}
+					}
+				})
+				r.send(r.pressIn(group, user, action+":t1"))
+				synctest.Wait()
+				if did := len(r.desk.Calls()) > 0; did != role.May(rightFor(action)) {
+					t.Errorf("%s pressed %s: done is %v", role.Name(), action, did)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// User is what counts for one of telegram.allowed_users.
+type User struct {
+	Role string `toml:"role"` // "owner", "user" or "viewer"
+}
+
+// The roles of users.
+const (
+	UserOwner  = "owner"
+	UserUser   = "user"
+	UserViewer = "viewer"
+)
+
+// RoleOfUser is the role of one of telegram.allowed_users: as [users.ID] says, else the first is an owner and the others are users.
+func (c *Config) RoleOfUser(id int64) string {
+	if u, ok := c.Users[strconv.FormatInt(id, 10)]; ok {
+		return u.Role
+	}
+	if len(c.Telegram.AllowedUsers) > 0 && c.Telegram.AllowedUsers[0] == id {
+		return UserOwner
+	}
+	return UserUser
+}
+
+// Owner is the user who is told what concerns the machine: the first of telegram.allowed_users who is an owner; 0 for none.
+func (c *Config) Owner() int64 {
+	for _, id := range c.Telegram.AllowedUsers {
+		if c.RoleOfUser(id) == UserOwner {
+			return id
+		}
+	}
+	return 0
+}
+
+// checkUsers checks the roles of users. Each must be in the list, so that one list says who gets answers.
+func (c *Config) checkUsers(p *problems) {
+	for _, name := range slices.Sorted(maps.Keys(c.Users)) {
+		key := "users." + dotted([]string{name})
+		if id, err := strconv.ParseInt(name, 10, 64); err != nil || !slices.Contains(c.Telegram.AllowedUsers, id) {
+			p.add(key, "%s is not in telegram.allowed_users; add the id there", name)
+		}
+		if roles := []string{UserOwner, UserUser, UserViewer}; !slices.Contains(roles, c.Users[name].Role) {
+			p.add(key+".role", "%s", oneOf(c.Users[name].Role, roles))
+		}
+	}
+	if len(c.Users) > 0 && c.Owner() == 0 {
+		p.add("telegram.allowed_users", "no user in it is an owner: give one of them the role \"owner\" in [users.ID]")
+	}
+}
