@@ -23,6 +23,7 @@ import (
 	"ductor/bot/transcript"
 	"ductor/bot/updates"
 	"ductor/bot/usage"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -77,6 +78,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			st, err := p.desk.Status(ctx, in)
 			return st.Session.ID, err
 		},
+		Files: sessionFiles(p.changes),
 	})
 	browser := files.NewScreen(p.files)
 	projects := project.New(project.Options{
@@ -91,7 +93,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		Beside: func(f func(ctx context.Context)) { h.beside(f) }, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 	})
 	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
-		usage: &usage.Screen{Store: p.usage, Now: o.Now, Spool: p.spool, Lang: o.Lang}, changes: changes.New(changes.Options{Changes: p.changes, Store: p.journal, Spool: p.spool, Lang: o.Lang})}
+		usage: &usage.Screen{Store: p.usage, Now: o.Now, Spool: p.spool, Lang: o.Lang}, changes: changes.New(changes.Options{Changes: p.changes, Store: p.journal, Spool: p.spool, Lang: o.Lang, Session: sessions.OpenButton})}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		pages: all, uploads: o.Uploads,
@@ -237,4 +239,12 @@ func (h *handlers) corrects(ctx context.Context, in *updates.Message) bool {
 		h.closer.Finish(ctx, in.Updates())
 	}
 	return ok
+}
+
+// sessionFiles makes the button on the page of a session that leads to what its turns changed; nil where nothing is kept of changes.
+func sessionFiles(kept orchestrator.FileChanges) func(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
+	if kept == nil {
+		return nil
+	}
+	return changes.SessionButton
 }

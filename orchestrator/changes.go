@@ -113,6 +113,15 @@ const (
 	SinceCommit  DiffSince = "commit"
 )
 
+// ReturnTo says to which side of a turn files return. Those of a checkpoint are the same on both.
+type ReturnTo string
+
+// The sides.
+const (
+	BeforeTurn ReturnTo = "before"
+	AfterTurn  ReturnTo = "after"
+)
+
 // FileChanges is what users do with what turns changed. Package orchestrator/changes implements it. Changes of another conversation give
 // ErrElsewhere, ErrNotAllowed for a member who would change files.
 type FileChanges interface {
@@ -132,6 +141,8 @@ type FileChanges interface {
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)
 	// Checkpoints lists the checkpoints of a conversation and the turns of its session that changed files, newest first.
 	Checkpoints(ctx context.Context, in ConversationID) ([]TurnChanges, error)
-	// Return has all files be as a turn found them, or as they were at a checkpoint, and remembers how they were before that in a checkpoint.
-	Return(ctx context.Context, by Press, id string) (to, before TurnChanges, err error)
+	// SessionChanges lists what is kept of one session of a conversation, its turns and the checkpoints made in it, newest first.
+	SessionChanges(ctx context.Context, in ConversationID, session SessionID) ([]TurnChanges, error)
+	// Return has all files be as a turn found or left them, or as they were at a checkpoint, and remembers how they were before that in a checkpoint.
+	Return(ctx context.Context, by Press, id string, side ReturnTo) (to, before TurnChanges, err error)
 }

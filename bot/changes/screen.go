@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"ductor/bot/message"
@@ -33,6 +32,8 @@ const (
 	opSince    op = "s" // a word of orchestrator.DiffSince's beginning, a theme and a path follow
 	opReturn   op = "t" // ask
 	opReturns  op = "T"
+	opAfter    op = "A" // opReturns, to what the turn left
+	opSession  op = "h" // a page and a session follow
 	opPoints   op = "p" // a page of checkpoints
 	opDarkDiff op = "D"
 )
@@ -49,6 +50,7 @@ type Options struct {
 	Store   Store
 	Spool   *message.Spool // of pictures; nil: diffs are files
 	Lang    *lang.Choices
+	Session func(p lang.Printer, id orchestrator.SessionID) tgapi.Button // opens the page of a session; nil: there is none
 }
 
 // Screen acts on changes. Safe for concurrent use.
@@ -106,8 +108,15 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 		return Answer{Text: p.Text("common.cancelled"), Edit: tgapi.Page{Text: p.Text("common.cancelled")}}, nil
 	case opSince:
 		return s.pressSince(ctx, by, on, id)
-	case opReturn, opReturns:
-		return s.goBack(ctx, by, what, id)
+	case opReturn:
+		return s.askReturn(ctx, by, id)
+	case opReturns:
+		return s.goBack(ctx, by, id, orchestrator.BeforeTurn)
+	case opAfter:
+		return s.goBack(ctx, by, id, orchestrator.AfterTurn)
+	case opSession:
+		page, err := s.ofSession(ctx, by, id)
+		return Answer{Edit: page}, err
 	case opPoints:
 		n, _ := tgapi.ButtonNumber(id)
 		page, err := s.points(ctx, by, n)
@@ -262,81 +271,4 @@ func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int, tex
 		return p.Text("changes.no-message"), true, nil
 	}
 	return answer, true, err
-}
-
-// Checkpoint answers "/checkpoint": it remembers the files, or lists what can be returned to for "list".
-func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	p := s.o.Lang.Of(by.Conversation.Chat)
-	if s.o.Changes == nil {
-		return tgapi.Page{Text: p.Text("changes.no-repository")}, nil
-	}
-	name := strings.TrimSpace(args)
-	if strings.EqualFold(name, "list") {
-		return s.points(ctx, by, 0)
-	}
-	c, err := s.o.Changes.Checkpoint(ctx, by, name)
-	if why := s.why(p, err); why != "" {
-		return tgapi.Page{Text: why}, nil
-	}
-	if err != nil {
-		return tgapi.Page{}, err
-	}
-	return tgapi.Page{Text: p.Text("changes.checkpoint", s.nameOf(c)), Keyboard: tgapi.Keyboard{
-		{button(p.Text("changes.return"), opReturn, c.ID), button(p.Text("changes.list"), opPoints, "0")},
-	}}, nil
-}
-
-// nameOf names a checkpoint or a turn.
-func (s *Screen) nameOf(c orchestrator.TurnChanges) string {
-	p := s.o.Lang.Of(c.Conversation.Chat)
-	at := p.Moment(c.At.Local())
-	switch {
-	case c.Checkpoint && c.Title == "":
-		return p.Text("changes.unnamed", at)
-	case c.Checkpoint:
-		return "📌 " + render.ShortenPlain(render.OneLine(c.Title), 60) + " · " + at
-	}
-	return p.Text("changes.before", render.ShortenPlain(render.OneLine(c.Title), 60), at)
-}
-
-// points lists what can be returned to.
-func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
-	p := s.o.Lang.Of(by.Conversation.Chat)
-	all, err := s.o.Changes.Checkpoints(ctx, by.Conversation)
-	if err != nil {
-		return tgapi.Page{}, err
-	}
-	if len(all) == 0 {
-		return tgapi.Page{Text: p.Text("changes.no-points")}, nil
-	}
-	pages := tgapi.Pages(len(all))
-	page = max(min(page, pages-1), 0)
-	from, to := tgapi.PageBounds(page, len(all))
-	var k tgapi.Keyboard
-	for _, c := range all[from:to] {
-		k = append(k, []tgapi.Button{button(render.Cut(s.nameOf(c), 60), opReturn, c.ID)})
-	}
-	k = append(k, tgapi.Pager(p, page, pages, func(page int) string { return button("", opPoints, strconv.Itoa(page)).Data })...)
-	return tgapi.Page{Text: p.Text("changes.points"), Keyboard: k}, nil
-}
-
-// goBack asks whether all files are to be as they were, and does it.
-func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, what op, id string) (Answer, error) {
-	p := s.o.Lang.Of(by.Conversation.Chat)
-	if what == opReturn {
-		c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
-		if err != nil {
-			return Answer{}, err
-		}
-		return Answer{Edit: tgapi.Page{Text: p.Text("changes.really-return", s.nameOf(c)), Keyboard: tgapi.Keyboard{
-			{button(p.Text("changes.return"), opReturns, id), button(p.Text("common.back"), opPoints, "0")},
-		}}}, nil
-	}
-	to, before, err := s.o.Changes.Return(ctx, by, id)
-	if err != nil {
-		return Answer{}, err
-	}
-	return Answer{Edit: tgapi.Page{Text: p.Text("changes.returned", before.Files, s.nameOf(to)), Keyboard: tgapi.Keyboard{
-		{button(p.Text("changes.go-back"), opReturn, before.ID), button(p.Text("changes.list"), opPoints, "0")},
-	}}}, nil
 }

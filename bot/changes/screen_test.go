@@ -130,7 +130,11 @@ func (b *books) Checkpoints(_ context.Context, in orchestrator.ConversationID) (
 	return all, b.err
 }
 
-func (b *books) Return(_ context.Context, by orchestrator.Press, id string) (to, before orchestrator.TurnChanges, err error) {
+func (b *books) SessionChanges(ctx context.Context, in orchestrator.ConversationID, _ orchestrator.SessionID) ([]orchestrator.TurnChanges, error) {
+	return b.Checkpoints(ctx, in)
+}
+
+func (b *books) Return(_ context.Context, by orchestrator.Press, id string, _ orchestrator.ReturnTo) (to, before orchestrator.TurnChanges, err error) {
 	to, err = b.change(by, id, "return", func(*orchestrator.TurnChanges) error { return nil })
 	return to, orchestrator.TurnChanges{ID: "before", Changed: orchestrator.Changed{Files: 3}}, err
 }
@@ -167,7 +171,7 @@ func TestAnySequenceOfPresses(t *testing.T) {
 			if rapid.Bool().Draw(t, "member") {
 				who.Role = orchestrator.RoleMember
 			}
-			data := rapid.SampledFrom([]string{"u", "r", "d", "D", "c", "C", "x", "t", "T", "p", "s", "?", ""}).Draw(t, "op") + ":" +
+			data := rapid.SampledFrom([]string{"u", "r", "d", "D", "c", "C", "x", "t", "T", "A", "h", "p", "s", "?", ""}).Draw(t, "op") + ":" +
 				rapid.SampledFrom([]string{"turn-1", "turn-2", "point-1", "point-2", "none", "0", "7", "sl", "cdpath", "tl", "", ":"}).Draw(t, "on")
 			before := len(b.done)
 			a, err := b.screen().Press(context.Background(), who, 9, data)

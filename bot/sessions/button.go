@@ -6,6 +6,8 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
 )
 
 // Action is the action of the buttons of a Screen.
@@ -47,6 +49,12 @@ type pressed struct {
 func newButton(text string, op op, key, arg string) (tgapi.Button, bool) {
 	data, ok := tgapi.ButtonData(Action, string(op)+":"+key+":"+arg)
 	return tgapi.Button{Text: text, Data: data}, ok
+}
+
+// OpenButton is a button that leads back to the page of a session.
+func OpenButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
+	b, _ := newButton(p.Text("common.back"), opOpen, string(id), "")
+	return b
 }
 
 func parseButton(data string) (pressed, bool) {

@@ -13,12 +13,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options are what a Screen is made of. All are required.
+// Options are what a Screen is made of. Files may be nil, all others are required.
 type Options struct {
 	Sessions orchestrator.Sessions
 	Current  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) // that a chat's next message continues; empty for none
 	Now      func() time.Time
 	Lang     *lang.Choices
+	Files    func(p lang.Printer, id orchestrator.SessionID) tgapi.Button // lists the turns that files can return to; nil where nothing is kept of them
 }
 
 // Screen is what users do with sessions. Its buttons name the session or turn they act on, so they work after a restart too. Safe
@@ -28,11 +29,12 @@ type Screen struct {
 	current  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
 	now      func() time.Time
 	lang     *lang.Choices
+	files    func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
 }
 
 // New makes a Screen.
 func New(o Options) *Screen {
-	return &Screen{sessions: o.Sessions, current: o.Current, now: o.Now, lang: o.Lang}
+	return &Screen{sessions: o.Sessions, current: o.Current, now: o.Now, lang: o.Lang, files: o.Files}
 }
 
 // Command answers "/sessions": it lists the sessions, those put aside for "archived", or those that have the words.

@@ -155,6 +155,9 @@ func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orche
 	}
 	row([2]string{pinText, string(opPin)}, [2]string{archiveText, string(opArchive)})
 	row([2]string{p.Text("sessions.fork"), string(opTurns)}, [2]string{p.Text("sessions.rename"), string(opRename)})
+	if s.files != nil {
+		k = append(k, []tgapi.Button{s.files(p, now.ID)})
+	}
 	row([2]string{p.Text("sessions.export"), string(opExport)}, [2]string{p.Text("sessions.export-json"), string(opJSON)})
 	row([2]string{p.Text("sessions.delete"), string(opDelete)})
 	if b, ok := newButton(p.Text("common.back"), opList, "", listed{archived: now.Archived}.arg()); ok {

@@ -104,6 +104,54 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	town.await("1 file +0 -1")
 }
 
+// The page of a session lists its turns, and returns the files to either side of one, after a restart and from another session too.
+func TestFilesReturnToEitherSideOfATurn(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
+	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one`)
+	for i, name := range []string{"two", "three"} {
+		town.say(`Make %[1]s. [[start]] [[ask cmd="echo %[1]s > %[1]s.txt"]] [[text "made %[1]s"]]`, name)
+		asked := town.awaitButton("✅ Allow once")
+		town.awaitLook(2*i + 1)
+		town.pressOn(asked, "✅ Allow once")
+		town.awaitDone(i + 1)
+		town.awaitLook(2*i + 2)
+	}
+	town.say("/new")
+	town.await("New session")
+	town.stop()
+	town.start()
+	for _, back := range []struct{ button, said, files string }{
+		{"⏪ Before it", "2 files are as they were then: Before “Make two", "a.txt\n"},
+		{"⏩ After it", "1 file is as it was then: After “Make two", "a.txt\ntwo.txt\n"},
+	} {
+		town.awaitAfter(town.say("/sessions"), "Sessions of this chat")
+		town.pressThat("1. ")
+		town.press("⏪ Files…")
+		town.pressThat("Before “Make two")
+		town.press(back.button)
+		town.await(back.said)
+		if got := town.sh("ls"); got != back.files {
+			t.Errorf("%s: there are %q", back.button, got)
+		}
+	}
+}
+
+// pressThat presses the newest button whose text begins so.
+func (town *town) pressThat(begins string) {
+	town.t.Helper()
+	var name string
+	m := town.awaitMessage(func(m telegram.Message) bool {
+		for _, row := range m.Keyboard {
+			if strings.HasPrefix(row[0].Text, begins) {
+				name = row[0].Text
+				return true
+			}
+		}
+		return false
+	})
+	town.pressOn(m, name)
+}
+
 func isPoints(m telegram.Message) bool {
 	return strings.HasPrefix(m.Text, "Press a checkpoint or a turn")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -138,7 +139,7 @@ func refusal(err error) error {
 }
 
 // Return implements orchestrator.FileChanges.
-func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string) (to, before orchestrator.TurnChanges, err error) {
+func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, side orchestrator.ReturnTo) (to, before orchestrator.TurnChanges, err error) {
 	s.work.Lock()
 	defer s.work.Unlock()
 	if to, err = s.toChange(ctx, by, id); err != nil {
@@ -150,6 +151,9 @@ func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string) 
 	}
 	plan, err := s.plan(ctx, to, func(r *git.Repo, t orchestrator.SnapshotTree) (string, string, error) {
 		for _, tree := range now.Trees {
+			if tree.Dir == t.Dir && side == orchestrator.AfterTurn {
+				return t.After, tree.Before, nil
+			}
 			if tree.Dir == t.Dir {
 				return t.Before, tree.Before, nil
 			}
@@ -211,6 +215,12 @@ func (s *Service) Checkpoints(ctx context.Context, in orchestrator.ConversationI
 		return nil, err
 	}
 	return s.opts.Store.ListChanges(ctx, in, st.Session.ID, mostListed)
+}
+
+// SessionChanges implements orchestrator.FileChanges.
+func (s *Service) SessionChanges(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID) ([]orchestrator.TurnChanges, error) {
+	all, err := s.opts.Store.ListChanges(ctx, in, session, mostListed)
+	return slices.DeleteFunc(all, func(c orchestrator.TurnChanges) bool { return c.Session != session }), err
 }
 
 // placeOf is where a conversation works.

@@ -386,20 +386,29 @@ func TestCheckpointsAndDiffs(t *testing.T) {
 	if diff, err := r.DiffSince(ctx, chat, orchestrator.SinceCommit, "b.txt"); err != nil || strings.Count(diff, "diff --git") != 1 {
 		t.Errorf("of one path: %v\n%s", err, diff)
 	}
-	to, before, err := r.Return(ctx, by, point.ID)
+	to, before, err := r.Return(ctx, by, point.ID, orchestrator.BeforeTurn)
 	r.must(err)
 	if got := r.sh("app", "cat a.txt .gitignore; ls"); to.Title != "good state" || got != "one\n*.log\na.txt\nx.log\n" {
 		t.Errorf("%s: %q", to.Title, got)
 	}
-	if _, _, err := r.Return(ctx, by, before.ID); err != nil {
+	if _, _, err := r.Return(ctx, by, before.ID, orchestrator.BeforeTurn); err != nil {
 		t.Error(err)
 	}
 	if got := r.sh("app", "cat a.txt; ls"); got != token+"\na.txt\nb.txt\nx.log\n" {
 		t.Errorf("back again: %q", got)
 	}
+	for side, want := range map[orchestrator.ReturnTo]string{orchestrator.BeforeTurn: "a.txt\nx.log\n", orchestrator.AfterTurn: "a.txt\nb.txt\nx.log\n"} {
+		_, now, err := r.Return(ctx, by, "t2", side)
+		r.must(err)
+		if got := r.sh("app", "ls"); got != want {
+			t.Errorf("%s the second turn there are %q", side, got)
+		}
+		_, _, err = r.Return(ctx, by, now.ID, orchestrator.BeforeTurn)
+		r.must(err)
+	}
 	all, err := r.Checkpoints(ctx, chat)
 	r.must(err)
-	if len(all) != 5 || all[4].ID != point.ID {
+	if len(all) != 9 || all[8].ID != point.ID {
 		t.Errorf("there are %+v", all)
 	}
 }

@@ -1,0 +1,130 @@
+package changes
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// Checkpoint answers "/checkpoint": it remembers the files, or lists what can be returned to for "list".
+func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	if s.o.Changes == nil {
+		return tgapi.Page{Text: p.Text("changes.no-repository")}, nil
+	}
+	name := strings.TrimSpace(args)
+	if strings.EqualFold(name, "list") {
+		return s.points(ctx, by, 0)
+	}
+	c, err := s.o.Changes.Checkpoint(ctx, by, name)
+	if why := s.why(p, err); why != "" {
+		return tgapi.Page{Text: why}, nil
+	}
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	return tgapi.Page{Text: p.Text("changes.checkpoint", s.nameOf(c, orchestrator.BeforeTurn)), Keyboard: tgapi.Keyboard{
+		{button(p.Text("changes.return"), opReturn, c.ID), button(p.Text("changes.list"), opPoints, "0")},
+	}}, nil
+}
+
+// nameOf names a checkpoint or a side of a turn.
+func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) string {
+	p := s.o.Lang.Of(c.Conversation.Chat)
+	at := p.Moment(c.At.Local())
+	switch {
+	case c.Checkpoint && c.Title == "":
+		return p.Text("changes.unnamed", at)
+	case c.Checkpoint:
+		return "📌 " + render.ShortenPlain(render.OneLine(c.Title), 60) + " · " + at
+	case side == orchestrator.AfterTurn:
+		return p.Text("changes.after", render.ShortenPlain(render.OneLine(c.Title), 60), at)
+	}
+	return p.Text("changes.before", render.ShortenPlain(render.OneLine(c.Title), 60), at)
+}
+
+// points lists what can be returned to.
+func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	all, err := s.o.Changes.Checkpoints(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	if len(all) == 0 {
+		return tgapi.Page{Text: p.Text("changes.no-points")}, nil
+	}
+	k := s.keyboard(p, all, page, func(page int) string { return button("", opPoints, strconv.Itoa(page)).Data })
+	return tgapi.Page{Text: p.Text("changes.points"), Keyboard: k}, nil
+}
+
+// keyboard has a page of what can be returned to.
+func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int, to func(page int) string) (k tgapi.Keyboard) {
+	pages := tgapi.Pages(len(all))
+	page = max(min(page, pages-1), 0)
+	from, until := tgapi.PageBounds(page, len(all))
+	for _, c := range all[from:until] {
+		k = append(k, []tgapi.Button{button(render.Cut(s.nameOf(c, orchestrator.BeforeTurn), 60), opReturn, c.ID)})
+	}
+	return append(k, tgapi.Pager(p, page, pages, to)...)
+}
+
+// SessionButton is a button that lists what the files can be returned to in a session.
+func SessionButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
+	return button(p.Text("changes.of-session"), opSession, "0:"+string(id))
+}
+
+// ofSession lists what can be returned to in a session.
+func (s *Screen) ofSession(ctx context.Context, by orchestrator.Press, data string) (tgapi.Page, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	number, id, _ := strings.Cut(data, ":")
+	page, _ := tgapi.ButtonNumber(number)
+	all, err := s.o.Changes.SessionChanges(ctx, by.Conversation, orchestrator.SessionID(id))
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	shown := tgapi.Page{Text: p.Text("changes.no-turns")}
+	if len(all) > 0 {
+		shown.Text = p.Text("changes.session-points")
+		shown.Keyboard = s.keyboard(p, all, page, func(page int) string { return button("", opSession, strconv.Itoa(page)+":"+id).Data })
+	}
+	if s.o.Session != nil {
+		shown.Keyboard = append(shown.Keyboard, []tgapi.Button{s.o.Session(p, orchestrator.SessionID(id))})
+	}
+	return shown, nil
+}
+
+// askReturn asks whether all files are to be as they were: before or after a turn, or at a checkpoint.
+func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string) (Answer, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
+	if err != nil {
+		return Answer{}, err
+	}
+	k := tgapi.Keyboard{{button(p.Text("changes.return"), opReturns, id), button(p.Text("common.back"), opPoints, "0")}}
+	name := s.nameOf(c, orchestrator.BeforeTurn)
+	if !c.Checkpoint {
+		name += "\n" + s.nameOf(c, orchestrator.AfterTurn)
+		k = tgapi.Keyboard{
+			{button(p.Text("changes.return-before"), opReturns, id), button(p.Text("changes.return-after"), opAfter, id)},
+			{button(p.Text("common.back"), opSession, "0:"+string(c.Session))},
+		}
+	}
+	return Answer{Edit: tgapi.Page{Text: p.Text("changes.really-return", name), Keyboard: k}}, nil
+}
+
+// goBack has all files be as they were.
+func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string, side orchestrator.ReturnTo) (Answer, error) {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	to, before, err := s.o.Changes.Return(ctx, by, id, side)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{Edit: tgapi.Page{Text: p.Text("changes.returned", before.Files, s.nameOf(to, side)), Keyboard: tgapi.Keyboard{
+		{button(p.Text("changes.go-back"), opReturn, before.ID), button(p.Text("changes.list"), opPoints, "0")},
+	}}}, nil
+}
