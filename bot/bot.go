@@ -17,6 +17,7 @@ import (
 	"ductor/bot/files"
 	"ductor/bot/message"
 	"ductor/bot/outbox"
+	"ductor/bot/sessions"
 	"ductor/bot/silence"
 	"ductor/bot/tables"
 	"ductor/bot/tgapi"
@@ -62,6 +63,7 @@ type Options struct {
 	Files    orchestrator.Files       // of projects; nil: none are sent
 	Changes  orchestrator.FileChanges // behind the buttons of receipts, /diff and /checkpoint; nil: there are none
 	Usage    usage.Store              // behind /usage and /audit
+	Away     sessions.Away            // behind /terminal on and off; nil: terminals do not ask in chats
 
 	FileMarks bool // answers name files that are to be sent
 	Drafts    bool // plain answers grow as drafts in private chats
@@ -259,7 +261,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, consults: b.opts.Consults,
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, consults: b.opts.Consults,
 			changes: b.opts.Changes, spool: b.spool,
 			answers: answers{
 				steps: b.opts.Steps, display: b.chat.display,

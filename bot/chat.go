@@ -10,8 +10,10 @@ import (
 	"ductor/bot/files"
 	"ductor/bot/message"
 	"ductor/bot/render"
+	"ductor/bot/sessions"
 	"ductor/bot/silence"
 	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -95,6 +97,15 @@ func (c *Chat) Say(ctx context.Context, never orchestrator.Turn, text string, jo
 func (c *Chat) Composed(id orchestrator.ConversationID, text string) *orchestrator.Message {
 	m := message.Compose(id, message.Content{Text: render.Markdown(text)})
 	return &m
+}
+
+// Report says one thing about a session of a terminal, in Markdown, with a button that continues it here unless its id is empty.
+func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text string, agent cli.Agent, session cli.AgentSessionID) error {
+	content := message.Content{Text: render.Markdown(text)}
+	if b, ok := sessions.TakeOver(c.lang.Of(to.Chat), agent, session); ok && session != "" {
+		content.Keyboard = tgapi.Keyboard{{b}}
+	}
+	return c.messages.Keep(ctx, message.Compose(to, content))
 }
 
 // Wake has notices sent that others stored.

@@ -212,7 +212,7 @@ func (c *commands) listSessions(ctx context.Context, r updates.Request) {
 }
 
 func (c *commands) terminal(ctx context.Context, r updates.Request) {
-	text, err := c.sessions.Terminal(ctx, r.In.By())
+	text, err := c.sessions.Terminal(ctx, r.In.By(), r.Args)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-done", err)
 		return

@@ -73,7 +73,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice, lang: o.Lang}
 	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Lang: o.Lang, Log: o.Log})
 	book := sessions.New(sessions.Options{
-		Sessions: p.sessions, Now: o.Now, Lang: o.Lang,
+		Sessions: p.sessions, Away: p.away, Now: o.Now, Lang: o.Lang,
 		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
 			st, err := p.desk.Status(ctx, in)
 			return st.Session.ID, err

@@ -20,6 +20,7 @@ import (
 type books struct {
 	jobs     orchestrator.Jobs // nil: none are kept
 	sessions orchestrator.Sessions
+	away     sessions.Away // nil: terminals do not ask here
 	files    *files.Sender // nil: there are none
 	projects orchestrator.Projects
 	topics   *topicOpener

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -75,6 +76,12 @@ type Decision struct {
 	Answers [][]string // chosen labels or own words, for each question; not kept for a question that has a Secret
 	Decided time.Time  // zero while open
 }
+
+// TerminalTurn begins the turn of what an agent in a terminal asks, which ductor does not run: the store has no such turn.
+const TerminalTurn = "terminal-"
+
+// OfTerminal says that an agent in a terminal asks.
+func (a ApprovalRequest) OfTerminal() bool { return strings.HasPrefix(string(a.Turn), TerminalTurn) }
 
 // Same is how many identical requests an approval stands for.
 func (a ApprovalRequest) Same() int { return len(a.AgentIDs) }

@@ -22,7 +22,7 @@ type ApprovalStore interface {
 	OpenApprovals(ctx context.Context) ([]Approval, error)
 	// DecideApproval closes an open approval and audits it, stores its rule and marks its updates handled, all or none;
 	// false, and nothing stored, if it is not open, or if it would be allowed or answered and its turn does
-	// not run or was aborted. The approval is as it stands after. Of d.Secret nothing is left in any file of the store.
+	// not run or was aborted. One of a terminal has no turn. The approval is as it stands after. Of d.Secret nothing is left in any file of the store.
 	DecideApproval(ctx context.Context, d ApprovalDecision) (Approval, bool, error)
 	// WithdrawRequest takes one request out of an open approval, and closes it when that was the last; false if that
 	// changed nothing.

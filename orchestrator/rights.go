@@ -14,6 +14,8 @@ const (
 	RightsOfChat   RightsOf = ""       // the mode and the rules that were chosen in its conversation
 	RightsOfMember RightsOf = "member" // of a user who is not listed: at most ask, and no rule
 	RightsOfJob    RightsOf = "job"    // unattended: what the job's own configuration grants, and no more
+	// RightsOfTerminal are those of an agent in a terminal: its user allows each call, and no rule or mode of a chat counts.
+	RightsOfTerminal RightsOf = "terminal"
 )
 
 // Rights is what an agent may do for a prompt without being allowed to by a button. It is stored with the turn, and a

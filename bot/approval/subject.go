@@ -48,6 +48,11 @@ func (a view) subject() *subject {
 	default:
 		s.add(render.Filled(a.lang.Text("approval.use-tool", agent, render.Slot), render.Styled(render.Bold, tool)))
 	}
+	if a.OfTerminal() {
+		dir, whole := inLine(a.Dir, pathMax)
+		s.cut = s.cut || !whole
+		s.add(render.Filled(a.lang.Text("approval.in-terminal", render.Slot), render.Styled(render.Code, dir)))
+	}
 	if why := a.whyShut(); why != "" && a.State == orchestrator.ApprovalOpen {
 		s.add(render.Styled(render.Bold, "⚠️ "+why))
 	}

@@ -65,12 +65,20 @@ func (a view) drawApproval(user string) (render.Text, tgapi.Keyboard) {
 		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.identical", n)))
 	}
 	if !a.Expires.IsZero() {
-		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.denied-at", clock(a.Expires))))
+		lines = append(lines, render.Styled(render.Italic, a.drawExpiry()))
 	}
 	if a.gate(s) == gateUnread {
 		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.read-first")))
 	}
 	return joinLines(lines), a.approvalButtons(s)
+}
+
+// drawExpiry says what becomes of an approval that is not decided.
+func (a view) drawExpiry() string {
+	if a.OfTerminal() {
+		return a.lang.Text("approval.terminal-at", clock(a.Expires))
+	}
+	return a.lang.Text("approval.denied-at", clock(a.Expires))
 }
 
 // drawRule shows the exact rule that a choice would make. opBack leads back to drawApproval.

@@ -86,6 +86,11 @@ func (s *Messages) PostOnce(ctx context.Context, to orchestrator.ConversationID,
 	}
 	m := Compose(to, c)
 	m.Key = key
+	return s.Keep(ctx, m)
+}
+
+// Keep stores a message and has it sent.
+func (s *Messages) Keep(ctx context.Context, m orchestrator.Message) error {
 	if err := s.store.SaveMessage(ctx, m); err != nil {
 		return fmt.Errorf("store a message: %w", err)
 	}

@@ -20,6 +20,13 @@ type Options struct {
 	Now      func() time.Time
 	Lang     *lang.Choices
 	Files    func(p lang.Printer, id orchestrator.SessionID) tgapi.Button // lists the turns that files can return to; nil where nothing is kept of them
+	Away     Away                                                         // nil: terminals do not ask in the chat
+}
+
+// Away is whether the owner is away from the terminals of the machine.
+type Away interface {
+	// SetAway takes "on", "off" or "auto". ErrNotOwner for anyone but an owner, ErrBadChoice for any other word.
+	SetAway(by orchestrator.Press, choice string) error
 }
 
 // Screen is what users do with sessions. Its buttons name the session or turn they act on, so they work after a restart too. Safe
@@ -30,11 +37,12 @@ type Screen struct {
 	now      func() time.Time
 	lang     *lang.Choices
 	files    func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
+	away     Away
 }
 
 // New makes a Screen.
 func New(o Options) *Screen {
-	return &Screen{sessions: o.Sessions, current: o.Current, now: o.Now, lang: o.Lang, files: o.Files}
+	return &Screen{sessions: o.Sessions, current: o.Current, now: o.Now, lang: o.Lang, files: o.Files, away: o.Away}
 }
 
 // Command answers "/sessions": it lists the sessions, those put aside for "archived", or those that have the words.

@@ -68,8 +68,36 @@ func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pres
 	return Answer{Text: render.Cut(say.Text("sessions.resumed", s.title(say, now)), 190), Edit: page}, err
 }
 
-// Terminal answers "/terminal" with the line of a shell that resumes the current session.
-func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press) (render.Text, error) {
+// TakeOver is a button that continues a session of a terminal; false if it cannot carry what it needs.
+func TakeOver(p lang.Printer, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
+	return newButton(p.Text("terminal.take-over"), opStored, string(agent), string(id))
+}
+
+// setAway answers "/terminal on", "off" and "auto".
+func (s *Screen) setAway(by orchestrator.Press, choice string) (render.Text, error) {
+	p := s.lang.Of(by.Conversation.Chat)
+	err := orchestrator.ErrBadChoice
+	if s.away != nil {
+		err = s.away.SetAway(by, choice)
+	}
+	said := map[string]lang.Key{"on": "terminal.away-on", "off": "terminal.away-off", "auto": "terminal.away-auto"}
+	switch {
+	case errors.Is(err, orchestrator.ErrBadChoice):
+		return render.Plain(p.Text("terminal.how")), nil
+	case errors.Is(err, orchestrator.ErrNotOwner):
+		return render.Plain(p.Text("bot.not-owner")), nil
+	case err != nil:
+		return render.Text{}, err
+	}
+	return render.Plain(p.Text(said[choice])), nil
+}
+
+// Terminal answers "/terminal" with the line of a shell that resumes the current session. With a word it says whether the owner is
+// away from the terminals of the machine.
+func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press, args string) (render.Text, error) {
+	if word := strings.ToLower(strings.TrimSpace(args)); word != "" {
+		return s.setAway(by, word)
+	}
 	p := s.lang.Of(by.Conversation.Chat)
 	agent, line, err := s.sessions.Terminal(ctx, by)
 	switch {

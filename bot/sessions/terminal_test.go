@@ -22,7 +22,7 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	r := newRig(t)
 	terminal := func() string {
 		t.Helper()
-		text, err := r.screen.Terminal(t.Context(), owner)
+		text, err := r.screen.Terminal(t.Context(), owner, "")
 		r.must(err)
 		return text.Text
 	}
@@ -61,7 +61,7 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	if _, err := r.screen.Press(t.Context(), member, r.data("Claude")); !errors.Is(err, orchestrator.ErrNotAllowed) {
 		t.Errorf("a member continues it: %v", err)
 	}
-	if text, err := r.screen.Terminal(t.Context(), member); err != nil || !strings.Contains(text.Text, "Only") {
+	if text, err := r.screen.Terminal(t.Context(), member, ""); err != nil || !strings.Contains(text.Text, "Only") {
 		t.Errorf("a member gets %q, %v", text.Text, err)
 	}
 }

@@ -139,3 +139,36 @@ func questionsOf(r *controlRequest) (all []cli.Question) {
 	}
 	return all
 }
+
+// Permission is what Claude asks by the PermissionRequest hook of a terminal.
+type Permission struct {
+	Dir   string          `json:"cwd"`
+	Tool  string          `json:"tool_name"`
+	Input json.RawMessage `json:"tool_input"`
+}
+
+// Asked is the request as users see it: a cli.ApprovalAsked or a cli.QuestionAsked.
+func (p Permission) Asked() cli.Event {
+	r := p.request()
+	if questions := questionsOf(r); len(questions) > 0 {
+		return cli.QuestionAsked{Questions: questions}
+	}
+	t := tools{dir: p.Dir}
+	return t.approval("", r, p.Input)
+}
+
+// Answer is what the hook prints for a decision.
+func (p Permission) Answer(d cli.Decision) json.RawMessage {
+	decision := map[string]any{"behavior": "deny", "message": d.Reason}
+	switch questions := questionsOf(p.request()); {
+	case len(questions) > 0 && (d.Allow || len(d.Answers) > 0):
+		decision = map[string]any{"behavior": "allow", "updatedInput": withAnswers(p.Input, questions, d.Answers)}
+	case d.Allow:
+		decision = map[string]any{"behavior": "allow", "updatedInput": p.Input}
+	case d.Reason == "":
+		decision["message"] = unexplained
+	}
+	return jsonLine(map[string]any{"hookSpecificOutput": map[string]any{"hookEventName": "PermissionRequest", "decision": decision}})
+}
+
+func (p Permission) request() *controlRequest { return &controlRequest{Tool: p.Tool, Input: p.Input} }

@@ -33,9 +33,17 @@ func startAtTerminal(t testing.TB, args ...string) *atTerminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &atTerminal{t: t, cmd: exec.Command(self, args...), done: make(chan struct{})}
-	a.cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
-	if a.tty, err = pty.Start(a.cmd); err != nil {
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
+	return startCommand(t, cmd)
+}
+
+// startCommand starts a program at a pseudo-terminal.
+func startCommand(t testing.TB, cmd *exec.Cmd) *atTerminal {
+	t.Helper()
+	a := &atTerminal{t: t, cmd: cmd, done: make(chan struct{})}
+	var err error
+	if a.tty, err = pty.StartWithSize(a.cmd, &pty.Winsize{Rows: 50, Cols: 160}); err != nil {
 		t.Fatal(err)
 	}
 	go func() {

@@ -135,7 +135,8 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	served.Lang = a.lang
 	served.Jobs, served.Files, served.Changes = a.jobs(), a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
-	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID})
+	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
+	served.Away = a.away()
 	served.Projects, served.Steps, served.Sessions, served.Usage = repos, steps.Reader{Store: a.db}, book, a.db
 	if served.Polled, err = a.openHealth(); err != nil {
 		return nil, err
@@ -219,6 +220,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	// Jobs end before Close or Leave, so that none asks for a turn of an orchestrator that is closed.
 	defer a.timers.start(ctx, a)()
+	defer a.hearTerminals(ctx)() // what they ask is withdrawn while the chat can still show it
 	if _, err := proctree.GroupParent("self"); err != nil {
 		a.Log.Info("agents get no control groups of their own; with Delegate=yes in ductor's unit they do", "why", err)
 	}

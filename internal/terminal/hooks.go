@@ -51,7 +51,7 @@ type settings struct {
 
 // all are the CLIs that have hooks.
 func all() []settings {
-	claude := jsonHooks{"claude", []event{{"PermissionRequest", 3600}, {"Notification", 10}, {"Stop", 10}}}
+	claude := jsonHooks{"claude", []event{{"PermissionRequest", 24 * 3600}, {"Notification", 10}, {"Stop", 10}}}
 	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // in milliseconds there
 	return []settings{
 		{"claude", ".claude", "CLAUDE_CONFIG_DIR", "settings.json", claude.add, claude.remove},

@@ -35,11 +35,13 @@ type Agents interface {
 	Release(conversation cli.Conversation)
 }
 
-// Options are what a Book is made of. All are required.
+// Options are what a Book is made of. All but Seen are required.
 type Options struct {
 	Store orchestrator.SessionStore
 	Now   func() time.Time
 	NewID func() string
+	// Seen gives the directory of a session that a terminal told of; empty for any other. Nil: none does.
+	Seen func(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error)
 }
 
 // Book is all sessions. Safe for concurrent use after Attach.

@@ -19,20 +19,47 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 	if st, err = b.engine.Status(ctx, in); err != nil {
 		return st, nil, err
 	}
-	all, err := b.agents.StoredSessions(ctx, st.Sandbox, st.Dir)
-	if err != nil {
+	foreign, err = b.foreign(ctx, st, st.Dir)
+	return st, foreign, err
+}
+
+// resumable lists what a session is among: those of the directory that a terminal told of with it, if one did.
+func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent, id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
+	dir := ""
+	if b.opts.Seen != nil {
+		if dir, err = b.opts.Seen(ctx, agent, id); err != nil {
+			return st, nil, err
+		}
+	}
+	if dir == "" {
+		return b.stored(ctx, in)
+	}
+	if st, err = b.engine.Status(ctx, in); err != nil {
 		return st, nil, err
+	}
+	if dir, err = b.engine.Directory(dir); err != nil {
+		return st, nil, err
+	}
+	all, err = b.foreign(ctx, st, dir)
+	return st, all, err
+}
+
+// foreign lists the sessions of agents in a directory that are not ductor's.
+func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) (foreign []cli.StoredSession, err error) {
+	all, err := b.agents.StoredSessions(ctx, st.Sandbox, dir)
+	if err != nil {
+		return nil, err
 	}
 	for _, s := range all {
 		ours, err := b.opts.Store.SessionOf(ctx, orchestrator.AgentEnv{Agent: s.Agent, Sandbox: st.Sandbox}, s.ID)
 		if err != nil {
-			return st, nil, err
+			return nil, err
 		}
 		if ours == "" {
 			foreign = append(foreign, s)
 		}
 	}
-	return st, foreign, nil
+	return foreign, nil
 }
 
 // ResumeStored begins a session that continues one of Stored, and makes it the current one.
@@ -40,7 +67,7 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 	if !by.May(orchestrator.ChangeSessions) {
 		return orchestrator.Session{}, orchestrator.ErrNotAllowed
 	}
-	st, all, err := b.stored(ctx, by.Conversation)
+	st, all, err := b.resumable(ctx, by.Conversation, agent, id)
 	if err != nil {
 		return orchestrator.Session{}, err
 	}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/cli/clitest"
+	"ductor/internal/config"
+	"ductor/internal/realagent"
+	"ductor/internal/terminal"
+)
+
+// hookedClaude gives the real Claude Code ductor's hooks, and the settings of a user who has answered its first questions.
+func hookedClaude(t *testing.T, town *town) {
+	t.Helper()
+	home := os.Getenv("HOME")
+	key := realagent.Key
+	known := fmt.Sprintf(`{"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": {"approved": [%q], "rejected": []},
+		"projects": {%q: {"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true}}}`,
+		key[max(0, len(key)-20):], town.cfg.Projects.DefaultDir)
+	if err := os.MkdirAll(filepath.Join(home, ".claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".claude.json"), []byte(known), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, err := terminal.Machine{
+		Home: home, Getenv: func(string) string { return "" }, Program: clitest.Program(t), State: town.cfg.Storage.Dir,
+	}.Installed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if err := f.Write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// drawing is what a CLI's own display puts between words: movements of the cursor, colours and blanks.
+var drawing = regexp.MustCompile(`\x1b\[[0-9;?]*[a-zA-Z]|\s`)
+
+// sees waits until the terminal shows a text, after those that were waited for.
+func (a *atTerminal) sees(part string) {
+	a.t.Helper()
+	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		all := a.text()
+		shown := drawing.ReplaceAllString(all[a.read:], "")
+		if strings.Contains(shown, drawing.ReplaceAllString(part, "")) {
+			a.read = len(all)
+			return
+		}
+		if time.Now().After(until) {
+			a.t.Fatalf("%q is not shown:\n%s", part, shown)
+		}
+	}
+}
+
+func (a *atTerminal) types(keys string) {
+	a.t.Helper()
+	if _, err := a.tty.WriteString(keys); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// prompts types a prompt and sends it. last is a word that ends it.
+func (a *atTerminal) prompts(text, last string) {
+	a.t.Helper()
+	a.types(text + " " + last)
+	a.sees(last)
+	a.types("\r")
+}
+
+// Real Claude Code, which a user started in a terminal, asks on the phone by its hook: it is allowed and denied there, and the
+// terminal may be quicker. It reports its end, and the chat takes it over by one press. With ductor stopped, or with its user at
+// the terminal, it asks as usual.
+func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
+	town, api := realSurroundings(t, "claude", func(c *config.Config) { c.Permissions.Mode = "ask" })
+	hookedClaude(t, town)
+	town.start()
+	work := town.cfg.Projects.DefaultDir
+	town.say("/terminal on")
+	town.await("You are away")
+
+	cmd := exec.Command(town.cfg.Agents.Claude.Path)
+	cmd.Dir, cmd.Env = work, append(os.Environ(), "TERM=xterm-256color")
+	a := startCommand(t, cmd)
+	a.sees("? for shortcuts")
+
+	a.prompts(`[[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`, "prompt-one")
+	card := town.await("touch allowed.txt")
+	if !strings.Contains(card.Text, "May Claude use Bash?") || !strings.Contains(card.Text, "In your terminal, in "+work) {
+		t.Errorf("the card says %q", card.Text)
+	}
+	town.pressOn(card, "✅ Allow once")
+	awaitFile(t, filepath.Join(work, "allowed.txt"))
+	if m := town.await("It is allowed."); !strings.Contains(m.Text, "Claude has finished in the terminal") {
+		t.Errorf("the report says %q", m.Text)
+	}
+
+	a.prompts(`[[tool cmd="touch denied.txt"]] [[text "It is denied."]]`, "prompt-two")
+	town.pressOn(town.await("touch denied.txt"), "⛔ Deny")
+	town.await("It is denied.")
+	if _, err := os.Stat(filepath.Join(work, "denied.txt")); err == nil {
+		t.Error("what was denied was done")
+	}
+
+	a.prompts(`[[tool cmd="touch here.txt"]] [[text "The terminal was quicker."]]`, "prompt-three")
+	town.await("touch here.txt")
+	a.sees("Do you want to proceed?")
+	a.types("1")
+	awaitFile(t, filepath.Join(work, "here.txt"))
+	town.await("No longer needed")
+	report := town.await("The terminal was quicker.")
+
+	town.stop()
+	a.prompts(`[[tool cmd="touch alone.txt"]] [[text "As usual."]]`, "prompt-four")
+	a.sees("Do you want to proceed?")
+	a.types("1")
+	awaitFile(t, filepath.Join(work, "alone.txt"))
+	a.sees("As usual.")
+
+	town.start()
+	town.say("/terminal off")
+	town.await("You are at your terminal")
+	a.prompts(`[[tool cmd="touch present.txt"]] [[text "As ever."]]`, "prompt-five")
+	a.sees("Do you want to proceed?")
+	a.types("1")
+	awaitFile(t, filepath.Join(work, "present.txt"))
+	a.sees("As ever.")
+	for _, m := range town.chat.Messages() {
+		if strings.Contains(m.Text, "alone.txt") || strings.Contains(m.Text, "present.txt") {
+			t.Errorf("the chat was told %q", m.Text)
+		}
+	}
+
+	town.say("/terminal on")
+	a.types("\x03")
+	a.sees("again to exit")
+	a.types("\x03")
+	a.exit()
+	town.pressOn(report, "📲 Continue here")
+	town.await("continues it with your next message")
+	town.say(`taken over [[start]] [[history]]`)
+	if m := town.awaitDone(1); !strings.Contains(m.Text, "prompt-five") {
+		t.Errorf("in the chat it knows %q", m.Text)
+	}
+	if n := strings.Count(fmt.Sprint(town.chat.Messages()), "has finished in the terminal"); n != 3 {
+		t.Errorf("%d reports of 3 turns: an agent that ductor runs is none of a terminal", n)
+	}
+	if len(api.Prompts()) == 0 {
+		t.Error("the model was not asked")
+	}
+}

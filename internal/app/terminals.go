@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/internal/terminal/presence"
+	"ductor/internal/terminal/server"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// terminalMost is how long a terminal waits for the owner at most. The hooks are written with a day.
+const terminalMost = 23 * time.Hour
+
+// hearTerminals has the owner decide and read what agents in terminals ask and say, until stop. Without an owner no terminal is
+// heard, and where the socket cannot be made, all else goes on.
+func (a *App) hearTerminals(ctx context.Context) (stop func()) {
+	owner := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}, Person: ownerOf(a.cfg)}
+	if owner.Person == 0 {
+		return func() {}
+	}
+	p := func() lang.Printer { return a.lang.Of(owner.Conversation.Chat) }
+	s := server.New(server.Options{
+		State: a.cfg.Storage.Dir, Away: a.presence().Away,
+		Ask: func(ctx context.Context, agent cli.Agent, dir string, asked cli.Event) (cli.Decision, error) {
+			return a.orchestrator.AskTerminal(ctx, owner, agent, dir, asked)
+		},
+		Wait: min(a.cfg.Permissions.AskTimeout, terminalMost) - time.Second, // before the approval expires, which would deny it
+		Chat: ownersChat{a, owner.Conversation}, Secrets: a.secretsOf, Seen: a.saveSeen, Lang: p,
+		Name: func(agent cli.Agent) string { return render.AgentName(p(), agent) }, Log: a.Log,
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := s.Serve(ctx); err != nil {
+			a.Log.Error("terminals are not heard", "err", err)
+		}
+	})
+	return func() { cancel(); serving.Wait() }
+}
+
+// ownersChat is where reports of terminals go.
+type ownersChat struct {
+	a  *App
+	in orchestrator.ConversationID
+}
+
+func (c ownersChat) Report(ctx context.Context, of server.Session, text string) error {
+	return c.a.bot.Chat().Report(ctx, c.in, text, of.Agent, of.ID)
+}
+
+func (a *App) presence() *presence.Presence {
+	return presence.New(presence.Options{State: a.cfg.Storage.Dir, Ask: presence.Logind, UID: os.Getuid()})
+}
+
+// away takes what the owner says of being away.
+func (a *App) away() away { return away{a.presence()} }
+
+type away struct{ *presence.Presence }
+
+// SetAway keeps what the owner says; see sessions.Away.
+func (w away) SetAway(by orchestrator.Press, choice string) error {
+	c := presence.Choice(choice)
+	switch {
+	case !by.May(orchestrator.ManageDuctor):
+		return orchestrator.ErrNotOwner
+	case c != presence.Away && c != presence.Here && c != presence.Auto:
+		return orchestrator.ErrBadChoice
+	}
+	return w.Choose(c)
+}
+
+// seenKey is where the directory of a session of a terminal is kept, among what is kept beside cards.
+func seenKey(agent cli.Agent, id cli.AgentSessionID) string {
+	return "terminal:" + string(agent) + ":" + string(id)
+}
+
+func (a *App) saveSeen(ctx context.Context, of server.Session) error {
+	return a.db.SaveCard(ctx, seenKey(of.Agent, of.ID), []byte(of.Dir))
+}
+
+// seenIn is the directory of a session that a terminal told of; empty for any other.
+func (a *App) seenIn(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error) {
+	dir, err := a.db.LoadCard(ctx, seenKey(agent, id))
+	return string(dir), err
+}

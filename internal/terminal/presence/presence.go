@@ -1,0 +1,129 @@
+// Package presence says whether the user of this machine is away from it: because the user said so, or because logind finds all
+// sessions of the user locked or idle.
+//
+// The package does NOT know what happens while the user is away.
+package presence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/internal/rooted"
+)
+
+// Choice is what the user said.
+type Choice string
+
+// The choices. Auto is in force until the user says something else: logind decides.
+const (
+	Auto Choice = "auto"
+	Away Choice = "on"
+	Here Choice = "off"
+)
+
+// Options configure a Presence. All are required.
+type Options struct {
+	State string // ductor's state directory, which keeps the choice
+	// Ask runs loginctl with arguments and gives what it prints; Logind does.
+	Ask func(ctx context.Context, args ...string) (string, error)
+	UID int
+}
+
+// Presence says whether the user is away. Safe for concurrent use.
+type Presence struct{ opts Options }
+
+// New makes a Presence.
+func New(o Options) *Presence { return &Presence{o} }
+
+const choiceFile = "terminal-away"
+
+// Choice is what the user said last.
+func (p *Presence) Choice() Choice {
+	raw, err := os.ReadFile(p.opts.State + "/" + choiceFile)
+	if c := Choice(strings.TrimSpace(string(raw))); err == nil && (c == Away || c == Here) {
+		return c
+	}
+	return Auto
+}
+
+// Choose keeps what the user says, also over restarts.
+func (p *Presence) Choose(c Choice) (err error) {
+	root, err := os.OpenRoot(p.opts.State)
+	if err != nil {
+		return fmt.Errorf("keep whether you are away: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if c == Auto {
+		if err := root.Remove(choiceFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget whether you are away: %w", err)
+		}
+		return nil
+	}
+	if err := rooted.Replace(root, choiceFile, []byte(c+"\n"), nil); err != nil {
+		return fmt.Errorf("keep whether you are away: %w", err)
+	}
+	return nil
+}
+
+// Away says whether the user is away. Where nothing is known, the user is here.
+func (p *Presence) Away(ctx context.Context) bool {
+	switch p.Choice() {
+	case Away:
+		return true
+	case Here:
+		return false
+	}
+	ids, err := p.opts.Ask(ctx, "show-user", strconv.Itoa(p.opts.UID), "--property=Sessions", "--value")
+	if err != nil {
+		return false
+	}
+	away := false
+	for _, id := range strings.Fields(ids) {
+		said, err := p.opts.Ask(ctx, "show-session", id, "--property=Class,State,LockedHint,IdleHint")
+		if err != nil {
+			continue // it has just ended
+		}
+		s := properties(said)
+		if s["Class"] != "user" || s["State"] == "closing" {
+			continue // such as the service manager's own
+		}
+		if s["LockedHint"] != "yes" && s["IdleHint"] != "yes" {
+			return false
+		}
+		away = true
+	}
+	return away
+}
+
+func properties(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), "="); found {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// logindWait is how long loginctl may take: a terminal waits for it.
+const logindWait = 400 * time.Millisecond
+
+// Logind asks logind by loginctl.
+func Logind(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, logindWait)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "loginctl", args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("ask logind: %w", err)
+	}
+	return string(out), nil
+}
