@@ -135,6 +135,7 @@ type rig struct {
 	engine *engine
 	slow   *slow
 	ids    int
+	later  time.Duration // that has passed since noon
 }
 
 var (
@@ -162,7 +163,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.slow.Launcher = clitest.Host(r.t)
 	r.Service = changes.New(changes.Options{
-		Store: r.store, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) }, Now: func() time.Time { return noon },
+		Store: r.store, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) }, Now: func() time.Time { return noon.Add(r.later) },
 		NewID: func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
 	})
 	r.Attach(r.engine, git.New(host{r.slow}))
@@ -273,6 +274,37 @@ func TestRepositoriesWithinAreUndoneToo(t *testing.T) {
 	diff, err := r.Diff(t.Context(), chat, "t1")
 	if err != nil || !strings.Contains(diff, "+++ b/lib/l\n") || !strings.Contains(diff, "+++ b/sub/deep/l\n") {
 		t.Errorf("the diff is %v\n%s", err, diff)
+	}
+}
+
+// A turn can take far longer than a write waits for the look at the files before it. It has its undo all the same.
+func TestALongTurnHasItsUndo(t *testing.T) {
+	r := newRig(t)
+	for i := range 10 {
+		turn := fmt.Sprint("t", i)
+		w := r.watch(turn, false)
+		r.Hold(t.Context(), cli.TurnID(turn))
+		w.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
+		r.sh("app", fmt.Sprintf("echo %d > a.txt", i))
+		r.later += time.Hour
+		if got := w.End(t.Context()); got.Files != 1 || got.NoUndo != "" {
+			t.Fatalf("turn %d says %+v", i, got)
+		}
+	}
+}
+
+// A tool that began before the look was over, and asks before it writes, has waited for the look.
+func TestAToolThatAsksHasItsUndo(t *testing.T) {
+	r := newRig(t)
+	open := r.slow.shut()
+	w := r.watch("t1", false)
+	w.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
+	open()
+	r.Hold(t.Context(), "t1")
+	w.Take(cli.ApprovalAsked{ID: "a", Started: "1"})
+	r.sh("app", "echo asked > a.txt")
+	if got := w.End(t.Context()); got.Files != 1 || got.NoUndo != "" {
+		t.Errorf("it says %+v", got)
 	}
 }
 

@@ -28,7 +28,7 @@ type watch struct {
 	ready chan struct{} // closed once the files have been looked at, or could not be
 
 	mu     sync.Mutex
-	open   map[cli.ToolID]bool // tools that may write and began before that
+	open   map[cli.ToolID]bool // tools that may write, began before that, and did not ask first
 	wrote  bool                // a tool that may write was used
 	looked bool
 	seen
@@ -83,8 +83,11 @@ func (w *watch) begin(ctx context.Context, at git.Place, goesOn bool) {
 	case err != nil:
 		w.s.opts.Log.Warn("look at the files before a turn", "turn", w.turn.ID, "err", err)
 		w.why = orchestrator.NoUndoFailed
-	case !goesOn && len(w.open) > 0, goesOn && trees[0].Before == "":
+	case goesOn && trees[0].Before == "":
 		w.why = orchestrator.NoUndoLate
+	}
+	if goesOn { // the previous process looked before them
+		clear(w.open)
 	}
 	w.repos, w.trees = repos, trees
 	keep := w.why == "" && !goesOn
@@ -119,7 +122,7 @@ func (w *watch) Take(ev cli.Event) {
 			w.open["\x00"] = true
 		}
 	case cli.ApprovalAsked: // the tool waits for the answer, and that for the look at the files
-		if delete(w.open, ev.Started); ev.Started == "" && len(w.open) == 1 {
+		if delete(w.open, ev.Started); ev.Started == "" && len(w.open) == 1 && !w.looked {
 			clear(w.open)
 		}
 	}
@@ -177,15 +180,11 @@ func (w *watch) End(ctx context.Context) orchestrator.Changed {
 		w.s.wg.Go(func() { <-w.ready; w.end(); w.drop() })
 		return orchestrator.Changed{}
 	}
-	late := time.NewTimer(max(w.s.opts.Hold-w.s.opts.Now().Sub(w.began), 0))
-	defer late.Stop()
-	select {
-	case <-w.ready:
-		w.end()
-	case <-late.C: // it goes on, so that the next one is faster
+	if !w.awaitLook() { // it goes on, so that the next one is faster
 		w.s.wg.Go(func() { <-w.ready; w.end(); w.drop() })
 		return orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}
 	}
+	w.end()
 	ctx, cancel := context.WithTimeout(ctx, afterMost)
 	defer cancel()
 	changed, err := w.compare(ctx)
@@ -197,6 +196,23 @@ func (w *watch) End(ctx context.Context) orchestrator.Changed {
 		w.s.wg.Go(w.drop)
 	}
 	return changed
+}
+
+// awaitLook waits for the look at the files before the turn, for as long as a write may wait for it since the turn began. It says
+// whether that is over, also where the time had passed before: of a long turn it had.
+func (w *watch) awaitLook() bool {
+	late := time.NewTimer(max(w.s.opts.Hold-w.s.opts.Now().Sub(w.began), 0))
+	defer late.Stop()
+	select {
+	case <-w.ready:
+	case <-late.C:
+	}
+	select {
+	case <-w.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // drop forgets what was seen before the turn.
@@ -253,6 +269,9 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.why == "" && len(w.open) > 0 {
+		return orchestrator.NoUndoLate
+	}
 	return w.why
 }
 
