@@ -99,7 +99,7 @@ func inputOf(w acp.Wish) json.RawMessage {
 
 var (
 	exitLine   = regexp.MustCompile(`^Command exited with code: (-?\d{1,9})$`)
-	failedLine = regexp.MustCompile(`^Command (failed: |terminated by signal: |cancelled by user\.|was automatically cancelled).*`)
+	failedLine = regexp.MustCompile(`^(Blocked: |Command (failed: |terminated by signal: |cancelled by user\.|was automatically cancelled)).*`)
 )
 
 // shellFailure finds why a shell command failed: Gemini says that it completed, and says more in words. It says nothing of

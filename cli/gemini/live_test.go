@@ -35,6 +35,7 @@ func TestWhyAShellCommandFailed(t *testing.T) {
 		"Command exited with code: 3":                                                      "",
 		"Command cancelled by user.\n\nOutput before cancellation:\nhalf":                  "Command cancelled by user.",
 		"Command terminated by signal: 9":                                                  "Command terminated by signal: 9",
+		"Blocked: command substitution detected in shell command. Use a pipe.":             "Blocked: command substitution detected in shell command. Use a pipe.",
 		"Command failed: spawn ENOENT":                                                     "Command failed: spawn ENOENT",
 		"Command was automatically cancelled because it exceeded the timeout of 5 minutes": "Command was automatically cancelled because it exceeded the timeout of 5 minutes",
 		"all is well": "",

@@ -93,6 +93,16 @@ func (in *troubled) denies(shown string) {
 	}
 }
 
+// fails has a tool fail, which the card shows with a sign of its own.
+func (in *troubled) fails(command, shown string) {
+	in.t.Helper()
+	in.say(`[[start]][[tool cmd=%q]][[text "after the failure"]]`, command)
+	in.press("✅ Allow once")
+	if m := in.next(shown, "after the failure"); strings.Contains(m.Text, "✓") {
+		in.t.Errorf("a tool that failed is shown as done: %q", m.Text)
+	}
+}
+
 // loses interrupts a turn that waits for permission and was handed a message: it is answered after the one that interrupts.
 func (in *troubled) loses() {
 	in.t.Helper()
@@ -164,6 +174,8 @@ func geminiInTrouble(in *troubled) {
 	in.ends(half+`[[error 503 times=1]][[text "This is the rest."]]`, "This is the first half of an answer. This is the rest.", "\ngemini-")
 	in.ends(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
 	in.ends(`[[end refusal]]`, "its model gave no answer")
+	in.fails(`exit 3`, "✗ run_shell_command exit 3 · exit 3")
+	in.fails(`echo $(id)`, "✗ run_shell_command echo $(id)") // which Gemini refuses to run
 	// The agent forgets that a tool waited when its process ended, and its model takes such a session no more.
 	in.denies("touch a.txt was denied")
 	in.ends(`[[text "The session goes on."]]`, "The session goes on.")
