@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"ductor/cli"
 )
@@ -62,3 +64,78 @@ func (l modelList) models(chosen cli.ModelID) []cli.Model {
 	}
 	return models
 }
+
+// prompting are the commands of Copilot's own that make a prompt of what follows them and do nothing else. Its others change what
+// a session may do, such as /allow-all, or show what only its own terminal can.
+var prompting = []string{"blame", "init", "research", "review", "security-review"}
+
+// kindSkill is the kind of commands that stand for a skill.
+const kindSkill = "skill"
+
+// command is a SlashCommandInfo of the api schema.
+type command struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Kind        string `json:"kind"`
+	Input       struct {
+		Hint string `json:"hint"`
+	} `json:"input"`
+}
+
+// listed are the commands of a session that make prompts.
+func (h *server) listed(ctx context.Context, id cli.AgentSessionID) ([]command, error) {
+	var reply struct {
+		Commands []command `json:"commands"`
+	}
+	params := map[string]any{"sessionId": id, "includeBuiltins": true, "includeSkills": true, "includeClientCommands": false}
+	if err := h.call(ctx, "session.commands.list", params, &reply); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(reply.Commands, func(c command) bool {
+		return c.Kind != kindSkill && !slices.Contains(prompting, c.Name)
+	}), nil
+}
+
+// Commands lists the commands and skills of the session that make prompts; see cli.Commander.
+func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
+	s.mu.Lock()
+	h, id := s.server, s.id
+	s.mu.Unlock()
+	if h == nil {
+		return nil, cli.ErrClosing
+	}
+	all, err := h.listed(ctx, id)
+	if err != nil {
+		return nil, callFailure(err)
+	}
+	var list []cli.AgentCommand
+	for _, c := range all {
+		list = append(list, cli.AgentCommand{Name: "/" + c.Name, Description: c.Description, Arguments: c.Input.Hint})
+	}
+	return list, nil
+}
+
+// expand gives the prompt that a command stands for. Only listed commands are asked for: others act at once.
+func (h *server) expand(ctx context.Context, id cli.AgentSessionID, line string) (string, error) {
+	name, input, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "/"), " ")
+	all, err := h.listed(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(all, func(c command) bool { return c.Name == name }) {
+		return "", cli.Failf(cli.Refused, Agent, "it has no command /%s that makes a prompt", name)
+	}
+	var reply struct {
+		Kind   string `json:"kind"`
+		Prompt string `json:"prompt"`
+	}
+	if err := h.call(ctx, "session.commands.invoke", map[string]any{"sessionId": id, "name": name, "input": strings.TrimSpace(input)}, &reply); err != nil {
+		return "", err
+	}
+	if reply.Kind != "agent-prompt" || reply.Prompt == "" {
+		return "", cli.Failf(cli.Refused, Agent, "its command /%s made no prompt", name)
+	}
+	return reply.Prompt, nil
+}
+
+var _ cli.Commander = (*live)(nil)

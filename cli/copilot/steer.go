@@ -67,8 +67,8 @@ func (a *addedMessages) heard(seen map[string]bool) bool {
 	return a.closed
 }
 
-// close ends the turn for messages, whatever was heard of them.
-func (a *addedMessages) close() {
+// refuse ends the turn for messages, whatever was heard of them.
+func (a *addedMessages) refuse() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true

@@ -34,7 +34,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	}
 	t.p.name()
 	end := t.loop.Run(ctx)
-	t.added.close()
+	t.added.refuse()
 	t.server.Peer().Forget(sendPrefix + t.id)
 	t.p.asks.Close(end == turn.EndDetached)
 	r := t.p.outcome(end, func() cli.Result { return t.loop.Outcome(end, Agent, t.server.Failure) })
@@ -145,6 +145,9 @@ func (t *liveTurn) send(ctx context.Context, req cli.Request, marked bool) {
 		t.in.Put(item{refused: f}, 0)
 	}
 	err := t.server.expect(t.id, t.in)
+	if err == nil && req.Task == cli.TaskCommand {
+		req.Prompt, err = t.server.expand(ctx, t.p.session.AgentSessionID, req.Prompt)
+	}
 	if err == nil {
 		method, params := "session.send", promptParams(t.p.session.AgentSessionID, req, "enqueue")
 		if req.Task == cli.TaskCompact {
