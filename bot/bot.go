@@ -23,6 +23,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/bot/usage"
+	"ductor/bot/users"
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -42,6 +43,7 @@ type Options struct {
 	MaxUpload  int64  // bytes of a file that is fetched; 20 MB, which is also the most Telegram gives
 
 	Allow      updates.Allow
+	Users      users.Directory       // behind /pair and /users; nil: all users are in the configuration
 	Trigger    updates.GroupTrigger  // TriggerMention
 	AbortWords []string              // bare words that abort in private chats while something runs
 	Receipts   updates.Receipts      // ReactionReceipts
@@ -261,7 +263,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, consults: b.opts.Consults,
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, users: b.opts.Users, consults: b.opts.Consults,
 			changes: b.opts.Changes, spool: b.spool,
 			answers: answers{
 				steps: b.opts.Steps, display: b.chat.display,

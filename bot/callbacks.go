@@ -27,6 +27,7 @@ import (
 	"ductor/bot/transcript"
 	"ductor/bot/updates"
 	"ductor/bot/usage"
+	"ductor/bot/users"
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -41,6 +42,7 @@ const (
 	actSteer     = "t"
 	actInterrupt = "i"
 	actRestart   = "e"
+	actUsers     = users.Action
 	actKeep      = "k" // below the offer to restart: do not
 )
 
@@ -110,6 +112,8 @@ func rightFor(act string) orchestrator.Right {
 		return orchestrator.Read
 	case approval.Action:
 		return orchestrator.DecideRequests
+	case users.Action:
+		return orchestrator.ManageUsers
 	case cron.Action:
 		return orchestrator.MakeSchedules
 	case files.Action:
@@ -152,7 +156,7 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, notices, err = c.ofTurn(ctx, p, act, what)
 	case sessions.Action:
 		text, notices, err = c.session(ctx, p, what)
-	case agent.Action, usage.Action:
+	case agent.Action, usage.Action, actUsers:
 		text, err = c.ofAgent(ctx, p, act, what)
 	case files.Action:
 		text, notices, err = c.file(ctx, p, what)
@@ -164,10 +168,8 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 		text, err = c.steer(ctx, p, cli.TurnID(what))
 	case actInterrupt:
 		text, err = c.interrupt(ctx, p, cli.TurnID(what))
-	case actRestart:
-		text, err = c.restarts.press(ctx, p, cli.TurnID(what))
-	case actKeep:
-		text, err = c.restarts.keep(ctx, p, cli.TurnID(what))
+	case actRestart, actKeep:
+		text, err = c.restart(ctx, p, act, cli.TurnID(what))
 	default:
 		text = say.Text("common.stale-button")
 	}
@@ -213,14 +215,6 @@ func (c *callbacks) decide(ctx context.Context, p updates.Press, what string) (s
 		notices = append(notices, message.Compose(p.By.Conversation, message.Content{Text: part, ReplyTo: p.Message}))
 	}
 	return text, notices, err
-}
-
-func (c *callbacks) show(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
-	if err := c.desk.ShowAgain(ctx, turn, p.By); err != nil {
-		return "", err
-	}
-	c.voice.Unbutton(p.By.Conversation, p.Message)
-	return "", nil
 }
 
 func (c *callbacks) cancel(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
@@ -351,6 +345,9 @@ func (c *callbacks) ofUsage(ctx context.Context, p updates.Press, data string) (
 }
 
 func (c *callbacks) ofAgent(ctx context.Context, p updates.Press, act, data string) (string, error) {
+	if act == actUsers {
+		return c.user(ctx, p, data)
+	}
 	if act == usage.Action {
 		return c.ofUsage(ctx, p, data)
 	}
@@ -388,4 +385,13 @@ func (c *callbacks) edit(p updates.Press, page tgapi.Page) {
 	if page.Text != "" {
 		c.voice.Edit(p.By.Conversation, p.Message, page.Text, page.Keyboard)
 	}
+}
+
+func (c *callbacks) user(ctx context.Context, p updates.Press, data string) (string, error) {
+	if c.users.Directory == nil {
+		return c.lang.Of(p.By.Conversation.Chat).Text("common.stale-button"), nil
+	}
+	a, err := c.users.Press(ctx, p.By, data)
+	c.edit(p, a.Edit)
+	return a.Text, err
 }

@@ -73,6 +73,8 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"consult", p.Text("bot.menu-consult")},
 		{"group", p.Text("bot.menu-group")},
 		{"summarize", p.Text("bot.menu-summarize")},
+		{"pair", p.Text("bot.menu-pair")},
+		{"users", p.Text("bot.menu-users")},
 		{"language", p.Text("bot.menu-language")},
 		{"help", p.Text("bot.menu-help")},
 	}
@@ -113,20 +115,18 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.menus.Display), true
 	case "cron":
 		return c.page(c.jobs.Command), true
+	case "pair", "users":
+		return c.ofUsers(name)
 	case "language":
 		return c.page(language{c.lang}.command), true
 	case "status":
 		return c.status, true
-	case "sessions":
-		return c.listSessions, true
-	case "rename":
-		return c.page(c.sessions.Rename), true
+	case "sessions", "rename", "terminal":
+		return c.ofSessions(name), true
 	case "project":
 		return c.page(c.projects.Command), true
 	case "newtopic":
 		return c.newTopic, true
-	case "terminal":
-		return c.terminal, true
 	case "consult", "group", "summarize":
 		return c.asks(name)
 	case "cwd":
@@ -157,7 +157,17 @@ func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, e
 }
 
 func (c *commands) start(ctx context.Context, r updates.Request) {
-	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.hello"))
+	hello := message.Content{Text: render.Plain(c.lang.Of(r.In.Conversation.Chat).Text("bot.hello")), ReplyTo: r.In.Quote()}
+	notices, greeted, err := c.users.Greeting(ctx, r.In.User)
+	if err != nil {
+		c.fail(ctx, r, "bot.not-found", err)
+		return
+	}
+	if c.closer.Finish(ctx, r.In.Updates(), append(notices, message.Compose(r.In.Conversation, hello))...) && greeted != nil {
+		if err := greeted(ctx); err != nil {
+			c.log.Error("record that a user was greeted", "user", r.In.User, "err", err)
+		}
+	}
 }
 
 func (c *commands) help(ctx context.Context, r updates.Request) {
@@ -165,6 +175,9 @@ func (c *commands) help(ctx context.Context, r updates.Request) {
 	var b strings.Builder
 	b.WriteString(p.Text("bot.help") + "\n\n")
 	for _, m := range commandMenu(p) {
+		if need := updates.RightFor(updates.Command{Name: m.Command}); need != "" && !r.In.Role.May(need) {
+			continue
+		}
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
 	}
 	b.WriteString("\n" + p.Text("bot.help-more"))
@@ -315,4 +328,26 @@ func (c *commands) onFiles(ctx context.Context, r updates.Request) (files.Answer
 		return files.Answer{Text: c.uploads.Sentence(p, err)}, nil
 	}
 	return c.files.Put(ctx, r.In.By(), r.Args, name, content)
+}
+
+// ofUsers gives the handler of a command for owners.
+func (c *commands) ofUsers(name string) (do updates.CommandFunc, known bool) {
+	switch {
+	case c.users.Directory == nil:
+		return c.unknown, false
+	case name == "pair":
+		return c.page(c.users.Pair), true
+	}
+	return c.page(c.users.Users), true
+}
+
+// ofSessions gives the handler of a command about sessions.
+func (c *commands) ofSessions(name string) updates.CommandFunc {
+	switch name {
+	case "rename":
+		return c.page(c.sessions.Rename)
+	case "terminal":
+		return c.terminal
+	}
+	return c.listSessions
 }

@@ -23,6 +23,7 @@ import (
 	"ductor/bot/transcript"
 	"ductor/bot/updates"
 	"ductor/bot/usage"
+	"ductor/bot/users"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -92,7 +93,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		Consults: p.consults, Models: menus, Group: p.group, Messages: p.messages, Journal: p.journal, Finish: f.Finish,
 		Beside: func(f func(ctx context.Context)) { h.beside(f) }, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 	})
-	all := pages{menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
+	all := pages{users: &users.Screen{Directory: p.users, Bot: o.Me.Username, Lang: o.Lang}, menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		usage: &usage.Screen{Store: p.usage, Now: o.Now, Spool: p.spool, Lang: o.Lang}, changes: changes.New(changes.Options{Changes: p.changes, Store: p.journal, Spool: p.spool, Lang: o.Lang, Session: sessions.OpenButton})}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,

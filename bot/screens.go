@@ -13,6 +13,7 @@ import (
 	"ductor/bot/sessions"
 	"ductor/bot/tables"
 	"ductor/bot/usage"
+	"ductor/bot/users"
 	"ductor/orchestrator"
 )
 
@@ -28,6 +29,7 @@ type books struct {
 	spool    *message.Spool           // of pictures; nil: there are none
 	answers
 	usage    usage.Store
+	users    users.Directory // nil: all are in the configuration
 	consults orchestrator.Consults
 }
 
@@ -48,5 +50,6 @@ type pages struct {
 	agent    *agent.Screen
 	changes  *changes.Screen
 	usage    *usage.Screen
+	users    *users.Screen
 	consults *consult.Screen
 }

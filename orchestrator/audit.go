@@ -26,6 +26,7 @@ const (
 	AuditMode      AuditKind = "mode"      // the permission mode of a conversation changed
 	AuditDirectory AuditKind = "directory" // a user chose the working directory of a conversation
 	AuditJob       AuditKind = "job"       // a user added, changed, paused, resumed, ran or deleted a job
+	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
 // AuditEntry is one thing that happened: who, when, what. Fields that say nothing of it are empty.

@@ -28,6 +28,8 @@ var (
 	ErrBadChoice         = errors.New("that cannot be chosen here")
 	ErrNoRule            = errors.New("there is no such rule")
 	ErrNotAllowed        = errors.New("the role of this user does not allow that")
+	ErrNoUser            = errors.New("there is no such user")
+	ErrConfigured        = errors.New("that user is in the configuration; change it there")
 	ErrNotOwner          = errors.New("only an owner may do this")
 	ErrNotWaiting        = errors.New("that prompt no longer waits")
 	ErrCannotSteer       = errors.New("the agent takes no message while it works, so it runs in its turn")

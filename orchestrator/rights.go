@@ -1,7 +1,9 @@
 package orchestrator
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"ductor/cli"
 )
@@ -145,4 +147,44 @@ func (l Roster) Having(do Right) []PersonID {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// JoinedUser is a user who took an invitation of an owner, and is not in the configuration.
+type JoinedUser struct {
+	ID      PersonID
+	Name    string
+	Role    UserRole
+	By      PersonID // who made the invitation
+	Joined  time.Time
+	Greeted bool // the owner and the user were told
+}
+
+// Invitation lets one user join before it expires.
+type Invitation struct {
+	Hash    []byte // of the code, which is stored nowhere
+	Role    UserRole
+	By      PersonID
+	Expires time.Time
+}
+
+// UserStore keeps users who joined, and open invitations. internal/store implements it.
+type UserStore interface {
+	// JoinedUser finds a user who joined; false for none.
+	JoinedUser(ctx context.Context, id PersonID) (JoinedUser, bool, error)
+	// JoinedUsers lists the users who joined, the first of them first.
+	JoinedUsers(ctx context.Context) ([]JoinedUser, error)
+	// SetUserRole gives a user who joined another role, and audits that; false if there is no such user.
+	SetUserRole(ctx context.Context, id PersonID, role UserRole, audit AuditEntry) (bool, error)
+	// RemoveUser forgets a user who joined, pauses the jobs of their private chat, and audits that; false if there is no such user.
+	RemoveUser(ctx context.Context, id PersonID, audit AuditEntry) (bool, error)
+	// UserGreeted records that the owner and the user were told.
+	UserGreeted(ctx context.Context, id PersonID) error
+	// Invite opens an invitation, and audits that.
+	Invite(ctx context.Context, i Invitation, audit AuditEntry) error
+	// Invitations lists the open invitations that have not expired at a moment, the oldest first, and deletes the others.
+	Invitations(ctx context.Context, at time.Time) ([]Invitation, error)
+	// CloseInvitations forgets all open invitations.
+	CloseInvitations(ctx context.Context) error
+	// Join takes an invitation, which is gone then, and stores who took it; false if it is not open.
+	Join(ctx context.Context, hash []byte, u JoinedUser, audit AuditEntry) (bool, error)
 }

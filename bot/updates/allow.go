@@ -1,8 +1,10 @@
 package updates
 
 import (
+	"context"
 	"slices"
 
+	"ductor/internal/paircode"
 	"ductor/orchestrator"
 )
 
@@ -21,11 +23,18 @@ type Users interface {
 	RoleOf(user orchestrator.PersonID) orchestrator.UserRole
 }
 
+// Joins takes invitations.
+type Joins interface {
+	// Join makes a user known who sends the code of an invitation; false if it opens none.
+	Join(ctx context.Context, user orchestrator.PersonID, name, code string) bool
+}
+
 // Allow lists the users who get answers. The zero Allow lists none.
 type Allow struct {
 	Users   Users
 	Groups  []int64 // chat ids
 	Members GroupMembers
+	Joins   Joins // nil: no user joins
 }
 
 // permits says whether a user may speak in a chat. Channels, bots and anonymous admins may not: what they send names no
@@ -43,6 +52,17 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	default:
 		return false
 	}
+}
+
+// joins says whether an update of a user who is not known takes an invitation: of all that strangers send this looks at a
+// message "/start CODE" alone, which a user writes in a private chat.
+func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
+	m := w.Message
+	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" || m.Chat.ID != m.From.ID || originOf(m) != "" {
+		return false
+	}
+	code, ok := paircode.Sent(m.Text)
+	return ok && a.Joins.Join(ctx, orchestrator.PersonID(m.From.ID), m.From.name(), code)
 }
 
 // roleOf gives the role of a user who may speak.

@@ -1,6 +1,7 @@
 package updates
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"time"
@@ -53,6 +54,20 @@ func (g *gate) admits(w *wireUpdate) bool {
 	return false
 }
 
+// joinPatience bounds how long the poller waits for the store.
+const joinPatience = 5 * time.Second
+
+// joins says whether an update takes an invitation; what a user sends who is known already takes none.
+func (g *gate) joins(w *wireUpdate) bool {
+	m := w.Message
+	if m == nil || m.From == nil || g.allow.listed(orchestrator.PersonID(m.From.ID)) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), joinPatience)
+	defer cancel()
+	return g.allow.joins(ctx, w)
+}
+
 // strip keeps only the id of an update that is not admitted: strangers may not fill the disk. Telegram tells us when we
 // pin a message, by a message to the chat that is deleted.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
@@ -61,7 +76,7 @@ func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	case !ok:
 	case w.Message != nil && w.Message.Pinned != nil && g.me.wrote(w.Message):
 		g.tidy(w.Message.Chat.ID, w.Message.ID)
-	case g.admits(&w):
+	case g.joins(&w), g.admits(&w):
 		return u
 	}
 	return orchestrator.Update{ID: u.ID}

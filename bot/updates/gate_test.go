@@ -1,8 +1,10 @@
 package updates
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +55,67 @@ func TestStrangersShareOneLineAMinute(t *testing.T) {
 	}
 	if lines := logs.Lines(); len(lines) != 2 || !strings.Contains(lines[1], "updates_without_a_line=299") {
 		t.Errorf("two minutes of strangers are these lines: %q", lines)
+	}
+}
+
+// joinsFake takes one code.
+type joinsFake struct {
+	code  string
+	tried []string
+	known orchestrator.Roster
+}
+
+func (j *joinsFake) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
+	return j.known.RoleOf(user)
+}
+
+func (j *joinsFake) Join(_ context.Context, user orchestrator.PersonID, _, code string) bool {
+	j.tried = append(j.tried, code)
+	if code == j.code {
+		j.known[user] = orchestrator.RoleUser
+	}
+	return code == j.code
+}
+
+// Of all that strangers send, only a /start with what can be a code is looked at: from a user, written in a private chat.
+func TestOnlyACodeOfAStrangerIsLookedAt(t *testing.T) {
+	const code, guessed = "ABCDEFGHIJ23", "ABCDEFGHIJ24"
+	from := map[string]any{"id": 66, "first_name": "X"}
+	private := map[string]any{"id": 66, "type": "private"}
+	message := func(more map[string]any) map[string]any {
+		m := map[string]any{"from": from, "chat": private, "text": "/start " + code}
+		maps.Copy(m, more)
+		return map[string]any{"message": m}
+	}
+	for name, c := range map[string]struct {
+		update      map[string]any
+		tries, kept bool
+	}{
+		"the code":            {message(nil), true, true},
+		"a guess":             {message(map[string]any{"text": "/start " + guessed}), true, false},
+		"the code alone":      {message(map[string]any{"text": code}), false, false},
+		"another command":     {message(map[string]any{"text": "/help " + code}), false, false},
+		"no code":             {message(map[string]any{"text": "/start"}), false, false},
+		"by a bot":            {message(map[string]any{"from": map[string]any{"id": 66, "is_bot": true}}), false, false},
+		"in a group":          {message(map[string]any{"chat": map[string]any{"id": -5, "type": "supergroup"}}), false, false},
+		"by a channel":        {message(map[string]any{"sender_chat": map[string]any{"id": -6, "type": "channel"}}), false, false},
+		"forwarded":           {message(map[string]any{"forward_origin": map[string]any{"type": "user", "sender_user": from}}), false, false},
+		"in an edit":          {map[string]any{"edited_message": message(nil)["message"]}, false, false},
+		"in another's chat":   {message(map[string]any{"chat": map[string]any{"id": 7, "type": "private"}}), false, false},
+		"as a caption":        {message(map[string]any{"text": "", "caption": "/start " + code}), false, false},
+		"by a listed user":    {message(map[string]any{"from": map[string]any{"id": listed}, "chat": map[string]any{"id": listed, "type": "private"}}), false, true},
+		"in a pressed button": {map[string]any{"callback_query": map[string]any{"from": from, "data": code, "message": message(nil)["message"]}}, false, false},
+	} {
+		j := &joinsFake{code: code, known: orchestrator.Roster{listed: orchestrator.RoleUser}}
+		g := newGate(Allow{Users: j, Joins: j}, time.Now, slog.New(slog.DiscardHandler))
+		raw, err := json.Marshal(c.update)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := g.strip(orchestrator.Update{ID: 9, Raw: raw})
+		if (len(j.tried) > 0) != c.tries || (got.Raw != nil) != c.kept {
+			t.Errorf("%s: tried %q, %d bytes kept", name, j.tried, len(got.Raw))
+		}
 	}
 }
 

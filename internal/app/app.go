@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,7 @@ import (
 	"ductor/orchestrator/projects"
 	"ductor/orchestrator/sessions"
 	"ductor/orchestrator/steps"
+	"ductor/orchestrator/users"
 	"ductor/web"
 )
 
@@ -79,6 +81,7 @@ type App struct {
 // beside are parts beside the path of a message. A configuration can do without those that may be nil.
 type beside struct {
 	lang    *lang.Choices // the languages of chats
+	users   *users.Directory
 	tools   *mcp.Server   // nil: agents get none
 	tracer  *trace.Tracer // nil: nothing is measured
 	health  *health.Health
@@ -132,7 +135,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	served := botOptions(cfg, a.db, a.Log, a.Scrub, transport)
-	served.Lang = a.lang
+	served.Lang, served.Users, served.Allow.Users, served.Allow.Joins = a.lang, a.users, a.users, a.users
 	served.Jobs, served.Files, served.Changes = a.jobs(), a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
@@ -172,6 +175,9 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	if err = a.tryDisk(ctx); err != nil {
+		return err
+	}
+	if a.users, err = users.Open(ctx, users.Options{Store: a.db, Configured: RosterOf(a.cfg), Now: time.Now, Random: rand.Reader, Log: a.Log}); err != nil {
 		return err
 	}
 	a.lang, err = lang.OpenChoices(ctx, a.db, int64(ownerOf(a.cfg)))

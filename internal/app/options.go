@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"ductor/bot"
@@ -30,6 +29,7 @@ import (
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
+	"ductor/orchestrator/users"
 )
 
 func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.Scrubber, transport http.RoundTripper) bot.Options {
@@ -38,7 +38,7 @@ func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.
 		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: scrub,
 		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
 		Allow: updates.Allow{
-			Users: rosterOf(cfg), Groups: t.AllowedGroups, Members: updates.GroupMembers(t.GroupMembers),
+			Groups: t.AllowedGroups, Members: updates.GroupMembers(t.GroupMembers),
 		},
 		Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: updates.NoReceipts,
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
@@ -62,8 +62,8 @@ func ownerOf(cfg config.Config) orchestrator.PersonID {
 	return orchestrator.PersonID(cfg.Owner())
 }
 
-// rosterOf is the role of each user of the configuration.
-func rosterOf(cfg config.Config) orchestrator.Roster {
+// RosterOf is the role of each user of the configuration.
+func RosterOf(cfg config.Config) orchestrator.Roster {
 	all := orchestrator.Roster{}
 	for _, id := range cfg.Telegram.AllowedUsers {
 		if role, ok := orchestrator.ParseUserRole(cfg.RoleOfUser(id)); ok {
@@ -186,7 +186,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		QuietHour: quietHour(cfg),
 		Budgets:   a.budgets(), QueueMax: cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
 		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
-		Screen: a.bot.Chat(), Approvers: approversOf(cfg), ApprovalTimeout: cfg.Permissions.AskTimeout,
+		Screen: a.bot.Chat(), Approvers: approversOf(cfg, a.users), ApprovalTimeout: cfg.Permissions.AskTimeout,
 		OnFailure: conversation.OnFailure{
 			Limits:  orchestrator.LimitPolicy(cfg.Recovery.RateLimited),
 			Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter, Jobs: a.jobs(),
@@ -276,11 +276,10 @@ const deliveryWait = 30 * time.Second
 
 // approversOf says which users may answer an approval in a group: the user of the turn if their role allows it, or all
 // users whose roles do.
-func approversOf(cfg config.Config) func(orchestrator.ConversationID, orchestrator.PersonID) []orchestrator.PersonID {
-	listed := rosterOf(cfg)
+func approversOf(cfg config.Config, listed *users.Directory) func(orchestrator.ConversationID, orchestrator.PersonID) []orchestrator.PersonID {
 	return func(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
 		all := listed.Having(orchestrator.DecideRequests)
-		if cfg.Permissions.Approvers != "members" && slices.Contains(all, user) {
+		if cfg.Permissions.Approvers != "members" && listed.RoleOf(user).May(orchestrator.DecideRequests) {
 			return []orchestrator.PersonID{user}
 		}
 		return all

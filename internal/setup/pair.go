@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,13 +9,12 @@ import (
 	"time"
 
 	"ductor/bot/tgapi"
+	"ductor/internal/paircode"
 	"ductor/lang"
 )
 
 // Limits of a code.
 const (
-	codeLife    = 10 * time.Minute
-	mostWrong   = 10
 	pollSeconds = 20
 	pollAgain   = 2 * time.Second
 	conflicts   = 3 // polls in a row that another program ended
@@ -61,7 +59,7 @@ type update struct {
 // All others get no answer. It acknowledges the updates that it reads: it is for a bot that no user may use yet. The
 // error is ErrExpired, ErrAttempts, ErrPolled or of ctx; failures of the network last until the code expires.
 func Pair(ctx context.Context, api API, code string) (Paired, error) {
-	within, cancel := context.WithTimeout(ctx, codeLife)
+	within, cancel := context.WithTimeout(ctx, paircode.Life)
 	defer cancel()
 	p := pairing{api: api, code: code}
 	for {
@@ -99,7 +97,7 @@ func (p *pairing) poll(ctx context.Context) (Paired, error) {
 			who := Paired{ID: u.Message.From.ID, Name: u.Message.From.FirstName}
 			return who, p.welcome(ctx, u)
 		case wrong:
-			if p.wrong++; p.wrong >= mostWrong {
+			if p.wrong++; p.wrong >= paircode.MostWrong {
 				return Paired{}, ErrAttempts
 			}
 		}
@@ -144,7 +142,7 @@ func (p *pairing) judge(u update) judgement {
 	linked, isStart := strings.CutPrefix(sent, "/start ")
 	sent = strings.ToUpper(strings.TrimSpace(linked))
 	switch {
-	case subtle.ConstantTimeCompare([]byte(sent), []byte(p.code)) == 1:
+	case paircode.Same(sent, p.code):
 		return right
 	case isStart || len(sent) == len(p.code) && !strings.Contains(sent, " "):
 		return wrong

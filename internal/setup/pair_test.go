@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ductor/bot/tgapi"
+	"ductor/internal/paircode"
 )
 
 // scripted is a Bot API: each poll gets the next answer, and those after the last one wait.
@@ -49,7 +50,7 @@ func from(id, user int64, text string) string {
 func TestPair(t *testing.T) {
 	const code = "ABCDEFGHIJKL"
 	conflict := &tgapi.AnswerError{Method: "getUpdates", Code: 409, Description: "Conflict: terminated by other getUpdates request"}
-	tried := make([]string, mostWrong)
+	tried := make([]string, paircode.MostWrong)
 	for i := range tried {
 		tried[i] = from(int64(i+1), 66, "/start ZZZZZZZZZZZ"+fmt.Sprint(i))
 	}
@@ -81,7 +82,7 @@ func TestPair(t *testing.T) {
 				if who.ID != c.want || !errors.Is(err, c.err) || (c.err == nil) != (err == nil) {
 					t.Errorf("paired %+v: %v", who, err)
 				}
-				if errors.Is(err, ErrExpired) && time.Since(began) != codeLife {
+				if errors.Is(err, ErrExpired) && time.Since(began) != paircode.Life {
 					t.Errorf("it expired after %s", time.Since(began))
 				}
 				sent := strings.Join(api.calls, "\n")

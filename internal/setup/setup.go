@@ -14,6 +14,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/config"
+	"ductor/internal/paircode"
 )
 
 // Given is what the owner said before being asked. What is empty is asked.
@@ -181,8 +182,11 @@ func (s *setup) pair(ctx context.Context) (Paired, error) {
 	}
 	defer release()
 	for try := 1; ; try++ {
-		code := rand.Text()[:12]
-		s.Say("Open https://t.me/%s?start=%s on your phone and press Start,", s.bot, code)
+		code, err := paircode.New(rand.Reader)
+		if err != nil {
+			return Paired{}, err
+		}
+		s.Say("Open %s on your phone and press Start,", paircode.Link(s.bot, code))
 		s.Say("or send this code to @%s within %s: %s", s.bot, "10 minutes", code)
 		who, err := Pair(ctx, s.api, code)
 		switch {

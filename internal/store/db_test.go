@@ -74,6 +74,14 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 			t.Errorf("the turn is %+v", turn)
 		}
 	}
+	invitation := orchestrator.Invitation{Hash: []byte{1}, Role: orchestrator.RoleViewer, By: 7, Expires: noon}
+	must(t, db.Invite(t.Context(), invitation, orchestrator.AuditEntry{What: orchestrator.AuditUser}))
+	same(t, "the invitations", get[[]orchestrator.Invitation](t)(db.Invitations(t.Context(), noon.Add(-1e9))), []orchestrator.Invitation{invitation})
+	user := orchestrator.JoinedUser{ID: 20, Name: "Ann", Role: orchestrator.RoleViewer, By: 7, Joined: noon.Add(-1e9)}
+	if !get[bool](t)(db.Join(t.Context(), invitation.Hash, user, orchestrator.AuditEntry{What: orchestrator.AuditUser})) {
+		t.Error("no user joined")
+	}
+	same(t, "the users", get[[]orchestrator.JoinedUser](t)(db.JoinedUsers(t.Context())), []orchestrator.JoinedUser{user})
 	get[orchestrator.Approval](t)(db.OpenApproval(t.Context(), newApproval("a", "run", "1"), "d"))
 	must(t, second2(db.DecideApproval(t.Context(), allowed("a"))))
 }

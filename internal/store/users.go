@@ -1,0 +1,134 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
+)
+
+var _ orchestrator.UserStore = (*DB)(nil)
+
+const userColumns = `id, name, role, inviter, joined, greeted`
+
+func scanUser(row sqlite.Row) (u orchestrator.JoinedUser, err error) {
+	var role string
+	var joined int64
+	err = row.Scan(&u.ID, &u.Name, &role, &u.By, &joined, &u.Greeted)
+	u.Role, _ = orchestrator.ParseUserRole(role)
+	u.Joined = instant(joined)
+	return u, err
+}
+
+// JoinedUser finds a user who joined; false for none.
+func (db *DB) JoinedUser(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
+	u, err := sqlite.One(ctx, db.file, scanUser, `SELECT `+userColumns+` FROM users WHERE id = ?`, int64(id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return orchestrator.JoinedUser{}, false, nil
+	}
+	return u, err == nil, wrap(fmt.Sprintf("find user %d", id), err)
+}
+
+// JoinedUsers lists the users who joined, the first of them first.
+func (db *DB) JoinedUsers(ctx context.Context) ([]orchestrator.JoinedUser, error) {
+	all, err := sqlite.Many(ctx, db.file, scanUser, `SELECT `+userColumns+` FROM users ORDER BY joined, id`)
+	return all, wrap("list users", err)
+}
+
+// SetUserRole gives a user who joined another role, and audits that; false if there is no such user.
+func (db *DB) SetUserRole(ctx context.Context, id orchestrator.PersonID, role orchestrator.UserRole, audit orchestrator.AuditEntry) (bool, error) {
+	return db.changeUser(ctx, audit, `UPDATE users SET role = ?2 WHERE id = ?1`, int64(id), role.Name())
+}
+
+// RemoveUser forgets a user who joined, pauses the jobs of their private chat, and audits that; false if there is no such user.
+func (db *DB) RemoveUser(ctx context.Context, id orchestrator.PersonID, audit orchestrator.AuditEntry) (bool, error) {
+	var removed bool
+	err := db.write(ctx, func(t tx) error {
+		n, err := t.Exec(`DELETE FROM users WHERE id = ?`, int64(id))
+		if removed = n > 0; err != nil || !removed {
+			return err
+		}
+		if _, err := t.Exec(`UPDATE jobs SET enabled = 0 WHERE chat = ?`, int64(id)); err != nil {
+			return err
+		}
+		return t.audit(audit)
+	})
+	return removed && err == nil, wrap(fmt.Sprintf("remove user %d", id), err)
+}
+
+// UserGreeted records that the owner and the user were told.
+func (db *DB) UserGreeted(ctx context.Context, id orchestrator.PersonID) error {
+	return wrap(fmt.Sprintf("record that user %d was greeted", id), db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`UPDATE users SET greeted = 1 WHERE id = ?`, int64(id))
+		return err
+	}))
+}
+
+func (db *DB) changeUser(ctx context.Context, audit orchestrator.AuditEntry, statement string, args ...any) (changed bool, err error) {
+	err = db.write(ctx, func(t tx) error {
+		n, err := t.Exec(statement, args...)
+		if changed = n > 0; err != nil || !changed {
+			return err
+		}
+		return t.audit(audit)
+	})
+	return changed && err == nil, wrap("change a user", err)
+}
+
+// Invite opens an invitation, and audits that.
+func (db *DB) Invite(ctx context.Context, i orchestrator.Invitation, audit orchestrator.AuditEntry) error {
+	return wrap("open an invitation", db.write(ctx, func(t tx) error {
+		if _, err := t.Exec(`INSERT INTO invitations (hash, role, inviter, expires) VALUES (?, ?, ?, ?)`,
+			blob(i.Hash), i.Role.Name(), int64(i.By), millis(i.Expires)); err != nil {
+			return err
+		}
+		return t.audit(audit)
+	}))
+}
+
+// Invitations lists the open invitations that have not expired at a moment, the oldest first, and deletes the others.
+func (db *DB) Invitations(ctx context.Context, at time.Time) ([]orchestrator.Invitation, error) {
+	if err := db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`DELETE FROM invitations WHERE expires <= ?`, millis(at))
+		return err
+	}); err != nil {
+		return nil, wrap("forget expired invitations", err)
+	}
+	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (i orchestrator.Invitation, err error) {
+		var role string
+		var expires int64
+		err = row.Scan(&i.Hash, &role, &i.By, &expires)
+		i.Role, _ = orchestrator.ParseUserRole(role)
+		i.Expires = instant(expires)
+		return i, err
+	}, `SELECT hash, role, inviter, expires FROM invitations ORDER BY expires`)
+	return all, wrap("list invitations", err)
+}
+
+// CloseInvitations forgets all open invitations.
+func (db *DB) CloseInvitations(ctx context.Context) error {
+	return wrap("close invitations", db.write(ctx, func(t tx) error {
+		_, err := t.Exec(`DELETE FROM invitations`)
+		return err
+	}))
+}
+
+// Join takes an invitation, which is gone then, and stores who took it; false if it is not open.
+func (db *DB) Join(ctx context.Context, hash []byte, u orchestrator.JoinedUser, audit orchestrator.AuditEntry) (joined bool, err error) {
+	err = db.write(ctx, func(t tx) error {
+		n, err := t.Exec(`DELETE FROM invitations WHERE hash = ? AND expires > ?`, blob(hash), millis(u.Joined))
+		if joined = n > 0; err != nil || !joined {
+			return err
+		}
+		if _, err := t.Exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, 0)`,
+			int64(u.ID), u.Name, u.Role.Name(), int64(u.By), millis(u.Joined)); err != nil {
+			return err
+		}
+		return t.audit(audit)
+	})
+	return joined && err == nil, wrap("join", err)
+}

@@ -1,0 +1,162 @@
+package users
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/orchestrator"
+)
+
+// Options are what a Directory is made of. All but Random and Log are required; only Invite needs Random.
+type Options struct {
+	Store      orchestrator.UserStore
+	Configured orchestrator.Roster
+	Now        func() time.Time
+	Random     io.Reader
+	Log        *slog.Logger
+}
+
+// Directory is all users. It asks the store each time, so that what another process changes counts at once. Safe for
+// concurrent use.
+type Directory struct {
+	opts  Options
+	known cache
+	open  invitations
+}
+
+// cache is what the store said last, for the moments in which it says nothing.
+type cache struct {
+	sync.Mutex
+	roles orchestrator.Roster
+}
+
+// Open makes a Directory with the invitations that are open.
+func Open(ctx context.Context, o Options) (*Directory, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Directory{opts: o, known: cache{roles: orchestrator.Roster{}}}
+	joined, err := o.Store.JoinedUsers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open the users: %w", err)
+	}
+	for _, u := range joined {
+		d.known.roles[u.ID] = u.Role
+	}
+	if d.open.all, err = o.Store.Invitations(ctx, o.Now()); err != nil {
+		return nil, fmt.Errorf("open the users: %w", err)
+	}
+	return d, nil
+}
+
+// lookPatience bounds a look into the store.
+const lookPatience = 5 * time.Second
+
+// RoleOf gives the role of a user; RoleNone for one that is not known. The configuration counts before the store.
+func (d *Directory) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
+	if role, ok := d.opts.Configured[user]; ok {
+		return role
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
+	defer cancel()
+	u, there, err := d.opts.Store.JoinedUser(ctx, user)
+	d.known.Lock()
+	defer d.known.Unlock()
+	switch {
+	case err != nil:
+		d.opts.Log.Error("look up a user; what was known last counts", "user", user, "err", err)
+	case there:
+		d.known.roles[user] = u.Role
+	default:
+		delete(d.known.roles, user)
+	}
+	return d.known.roles.RoleOf(user)
+}
+
+// Having lists the users who have a right, by id.
+func (d *Directory) Having(do orchestrator.Right) []orchestrator.PersonID {
+	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
+	defer cancel()
+	all, err := d.List(ctx)
+	if err != nil {
+		d.opts.Log.Error("list the users; those of the configuration count", "err", err)
+		return d.opts.Configured.Having(do)
+	}
+	roles := orchestrator.Roster{}
+	for _, u := range all {
+		roles[u.ID] = u.Role
+	}
+	return roles.Having(do)
+}
+
+// Known is a user with where it is known from.
+type Known struct {
+	orchestrator.JoinedUser
+	Configured bool // in the configuration, which alone changes it
+}
+
+// List lists the users of the configuration by id, then those who joined.
+func (d *Directory) List(ctx context.Context) ([]Known, error) {
+	var all []Known
+	for _, id := range slices.Sorted(maps.Keys(d.opts.Configured)) {
+		all = append(all, Known{orchestrator.JoinedUser{ID: id, Role: d.opts.Configured[id], Greeted: true}, true})
+	}
+	joined, err := d.opts.Store.JoinedUsers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range joined {
+		if _, ok := d.opts.Configured[u.ID]; !ok {
+			all = append(all, Known{u, false})
+		}
+	}
+	return all, nil
+}
+
+// change refuses what by may not do, and users of the configuration.
+func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) error {
+	if !by.May(orchestrator.ManageUsers) {
+		return orchestrator.ErrNotAllowed
+	}
+	if _, ok := d.opts.Configured[id]; ok {
+		return orchestrator.ErrConfigured
+	}
+	return nil
+}
+
+// SetRole gives a user who joined another role. ErrNotAllowed, ErrConfigured, ErrNoUser.
+func (d *Directory) SetRole(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID, role orchestrator.UserRole) error {
+	if err := d.change(by, id); err != nil {
+		return err
+	}
+	return found(d.opts.Store.SetUserRole(ctx, id, role, d.entry(by, "role", idText(id), role.Name())))
+}
+
+// Remove forgets a user who joined. ErrNotAllowed, ErrConfigured, ErrNoUser.
+func (d *Directory) Remove(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID) error {
+	if err := d.change(by, id); err != nil {
+		return err
+	}
+	return found(d.opts.Store.RemoveUser(ctx, id, d.entry(by, "remove", idText(id))))
+}
+
+func found(there bool, err error) error {
+	if err == nil && !there {
+		return orchestrator.ErrNoUser
+	}
+	return err
+}
+
+func idText(id orchestrator.PersonID) string { return strconv.FormatInt(int64(id), 10) }
+
+func (d *Directory) entry(by orchestrator.Press, what string, of ...string) orchestrator.AuditEntry {
+	return orchestrator.AuditEntry{At: d.opts.Now(), What: orchestrator.AuditUser, Conversation: by.Conversation, By: by.Person, Tool: what, Title: strings.Join(of, ", ")}
+}

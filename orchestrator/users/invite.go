@@ -1,0 +1,111 @@
+package users
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"sync"
+
+	"ductor/internal/paircode"
+	"ductor/orchestrator"
+)
+
+// mostOpen is how many invitations are open at once.
+const mostOpen = 5
+
+// invitations are those that are open. Only this process opens any.
+type invitations struct {
+	sync.Mutex
+	all   []orchestrator.Invitation
+	wrong int // codes since none was open
+}
+
+// Invite makes an invitation for one user, and gives its code, which is stored nowhere. ErrNotAllowed.
+func (d *Directory) Invite(ctx context.Context, by orchestrator.Press, role orchestrator.UserRole) (code string, err error) {
+	if !by.May(orchestrator.ManageUsers) {
+		return "", orchestrator.ErrNotAllowed
+	}
+	if code, err = paircode.New(d.opts.Random); err != nil {
+		return "", err
+	}
+	hash := sha256.Sum256([]byte(code))
+	i := orchestrator.Invitation{Hash: hash[:], Role: role, By: by.Person, Expires: d.opts.Now().Add(paircode.Life)}
+	if err := d.opts.Store.Invite(ctx, i, d.entry(by, "invite", role.Name())); err != nil {
+		return "", err
+	}
+	d.open.Lock()
+	defer d.open.Unlock()
+	if d.expire(); len(d.open.all) == 0 {
+		d.open.wrong = 0
+	}
+	d.open.all = append(d.open.all, i)
+	d.open.all = d.open.all[max(len(d.open.all)-mostOpen, 0):] // the oldest gives way
+	return code, nil
+}
+
+// expire forgets invitations whose time is over; the caller holds the lock.
+func (d *Directory) expire() {
+	now := d.opts.Now()
+	d.open.all = slices.DeleteFunc(d.open.all, func(i orchestrator.Invitation) bool { return !now.Before(i.Expires) })
+}
+
+// Join takes an invitation for a user who is not known; false if the code opens none. It looks at nothing unless an
+// invitation is open and the text has the shape of a code, and closes all invitations after paircode.MostWrong codes that open none.
+func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
+	if !paircode.Shaped(code) {
+		return false
+	}
+	i, ok := d.match(ctx, code)
+	if !ok {
+		return false
+	}
+	u := orchestrator.JoinedUser{ID: id, Name: name, Role: i.Role, By: i.By, Joined: d.opts.Now()}
+	joined, err := d.opts.Store.Join(ctx, i.Hash, u, d.entry(orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(id)}, Person: id},
+		"join", idText(id), i.Role.Name(), name))
+	if err != nil {
+		d.opts.Log.Error("take an invitation", "user", id, "err", err)
+		return false
+	}
+	d.open.Lock()
+	defer d.open.Unlock()
+	d.open.all = slices.DeleteFunc(d.open.all, func(o orchestrator.Invitation) bool { return string(o.Hash) == string(i.Hash) })
+	if joined {
+		d.opts.Log.Info("a user joined", "user", id, "name", name, "role", i.Role.Name(), "invited_by", i.By)
+	}
+	return joined
+}
+
+// match finds the invitation of a code. It compares with every one that is open.
+func (d *Directory) match(ctx context.Context, code string) (found orchestrator.Invitation, ok bool) {
+	d.open.Lock()
+	defer d.open.Unlock()
+	if d.expire(); len(d.open.all) == 0 {
+		return found, false
+	}
+	hash := sha256.Sum256([]byte(code))
+	for _, i := range d.open.all {
+		if paircode.Same(string(i.Hash), string(hash[:])) {
+			found, ok = i, true
+		}
+	}
+	if ok {
+		return found, true
+	}
+	if d.open.wrong++; d.open.wrong >= paircode.MostWrong {
+		d.open.all = nil
+		err := d.opts.Store.CloseInvitations(ctx)
+		d.opts.Log.Warn("too many wrong codes were sent; no invitation is open any more", "err", err)
+	}
+	return found, false
+}
+
+// Greet gives a user who joined and was not greeted yet; false for any other.
+func (d *Directory) Greet(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
+	u, there, err := d.opts.Store.JoinedUser(ctx, id)
+	return u, there && !u.Greeted, err
+}
+
+// Greeted records that a user was greeted.
+func (d *Directory) Greeted(ctx context.Context, id orchestrator.PersonID) error {
+	return d.opts.Store.UserGreeted(ctx, id)
+}
