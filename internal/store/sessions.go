@@ -294,9 +294,11 @@ func (t tx) insertEndedTurn(turn orchestrator.Turn) error {
 // mostHits limits the turns that a search looks at. They are the newest.
 const mostHits = 1000
 
-// FindSessions lists sessions of a conversation, or of a user in all others, pinned ones first, then last used first.
+// FindSessions lists sessions of a conversation, or of a user in all others, pinned ones first, then last used first. An excerpt walks
+// all places of its words, so only sessions of the page get one.
 func (db *DB) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (found []orchestrator.FoundSession, more bool, err error) {
-	const order = ` ORDER BY pinned DESC, max(used, created) DESC, sessions.seq DESC LIMIT ?1 OFFSET ?2`
+	const order = ` ORDER BY pinned DESC, max(used, created) DESC, sessions.seq DESC`
+	const page = order + ` LIMIT ?1 OFFSET ?2`
 	of := ` WHERE chat = ?3 AND topic = ?4 AND archived = ?5`
 	args := []any{q.Limit + 1, q.Offset, q.Conversation.Chat, q.Conversation.Topic, q.Archived}
 	if q.Elsewhere != 0 {
@@ -305,17 +307,18 @@ func (db *DB) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (fo
 	}
 	words := ftsQuery(q.Words)
 	if words == "" {
-		found, err = sqlite.Many(ctx, db.file, scanListed, `SELECT `+sessionColumns+`, '', '' FROM sessions`+of+order, args...)
+		found, err = sqlite.Many(ctx, db.file, scanListed, `SELECT `+sessionColumns+`, '', '' FROM sessions`+of+page, args...)
 	} else {
 		n := len(args)
 		args = append(args, words, mostHits, likePattern(q.Words))
 		found, err = sqlite.Many(ctx, db.file, scanListed, fmt.Sprintf(`WITH hits AS (
 				SELECT docid FROM turns_text WHERE turns_text MATCH ?%d LIMIT ?%d
 			), newest AS (SELECT t.session, max(t.seq) AS seq FROM hits JOIN turns t ON t.seq = hits.docid GROUP BY t.session)
-			SELECT `+sessionColumns+`, coalesce((SELECT id FROM turns WHERE seq = newest.seq), ''),
-				coalesce((SELECT snippet(turns_text, '', '', '…', -1, 16) FROM turns_text WHERE turns_text MATCH ?%d AND docid = newest.seq), '')
-			FROM sessions LEFT JOIN newest ON newest.session = sessions.id`+of+
-			` AND (newest.session IS NOT NULL OR title LIKE ?%d ESCAPE '\')`+order, n+1, n+2, n+1, n+3), args...)
+			, page AS MATERIALIZED (SELECT sessions.seq AS listed, newest.seq AS hit
+				FROM sessions LEFT JOIN newest ON newest.session = sessions.id`+of+` AND (newest.session IS NOT NULL OR title LIKE ?%d ESCAPE '\')`+page+`)
+			SELECT `+sessionColumns+`, coalesce((SELECT id FROM turns WHERE seq = page.hit), ''),
+				coalesce((SELECT snippet(turns_text, '', '', '…', -1, 16) FROM turns_text WHERE turns_text MATCH ?%d AND docid = page.hit), '')
+			FROM page JOIN sessions ON sessions.seq = page.listed`+order, n+1, n+2, n+3, n+1), args...)
 	}
 	if more = len(found) > q.Limit; more {
 		found = found[:q.Limit]
