@@ -1,0 +1,131 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/internal/terminal/hook"
+	"ductor/lang"
+)
+
+// chat keeps what is reported.
+type chat struct {
+	mu  sync.Mutex
+	all []string
+	ids []cli.AgentSessionID
+}
+
+func (c *chat) Report(_ context.Context, of Session, text string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all, c.ids = append(c.all, text), append(c.ids, of.ID)
+	return nil
+}
+
+// serve gives what a hook of an agent prints for an event, once all that the event causes is done.
+func serve(t *testing.T, change func(*Options)) (c *chat, say func(agent, event string) string) {
+	t.Helper()
+	state := t.TempDir()
+	c = &chat{}
+	o := Options{
+		State: state, Away: func(context.Context) bool { return true }, Wait: 1 << 40, Chat: c,
+		Secrets: func(string) *secrets.Set { return secrets.NewSet("sk-very-secret-value") },
+		Ask: func(context.Context, cli.Agent, string, cli.Event) (cli.Decision, error) {
+			return cli.Decision{Allow: true}, nil
+		},
+		Seen: func(context.Context, Session) error { return nil }, Lang: func() lang.Printer { return lang.Printer{} },
+		Name: func(a cli.Agent) string { return string(a) }, Log: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&o)
+	}
+	s := New(o)
+	say = func(agent, event string) string {
+		var got []hook.Answer
+		h := heard{Message: hook.Message{Agent: agent, Dir: "/home/ada/work", Event: json.RawMessage(event)}, s: s, send: func(a hook.Answer) error {
+			got = append(got, a)
+			return nil
+		}}
+		if err := json.Unmarshal(h.Event, &h.event); err != nil {
+			t.Fatal(err)
+		}
+		h.act(t.Context(), func() {})
+		return string(bytes.TrimSpace(got[len(got)-1].Output))
+	}
+	return c, say
+}
+
+const request = `{"hook_event_name":"PermissionRequest","session_id":"s","cwd":"/w","tool_name":"Bash","tool_input":{"command":"ls"}}`
+
+func TestADecisionGoesBackToTheTerminal(t *testing.T) {
+	for name, tt := range map[string]struct {
+		decision cli.Decision
+		err      error
+		want     string
+	}{
+		"allowed":              {cli.Decision{Allow: true}, nil, `{"hookSpecificOutput":{"decision":{"behavior":"allow","updatedInput":{"command":"ls"}},"hookEventName":"PermissionRequest"}}`},
+		"denied with a reason": {cli.Decision{Reason: "no"}, nil, `{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"no"},"hookEventName":"PermissionRequest"}}`},
+		"no decision":          {cli.Decision{}, context.DeadlineExceeded, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, say := serve(t, func(o *Options) {
+				o.Ask = func(_ context.Context, agent cli.Agent, dir string, asked cli.Event) (cli.Decision, error) {
+					if a, ok := asked.(cli.ApprovalAsked); !ok || a.Tool != "Bash" || a.Title != "ls" || agent != "claude" || dir != "/w" {
+						t.Errorf("%s asks %+v in %s", agent, asked, dir)
+					}
+					return tt.decision, tt.err
+				}
+			})
+			if got := say("claude", request); got != tt.want {
+				t.Errorf("the terminal gets %s", got)
+			}
+		})
+	}
+}
+
+// Each CLI has words of its own for the end of a turn; secrets do not leave the machine.
+func TestTheEndOfATurnIsReported(t *testing.T) {
+	for agent, event := range map[string]string{
+		"claude": `{"hook_event_name":"Stop","session_id":"s","cwd":"/w","last_assistant_message":"done with sk-very-secret-value"}`,
+		"gemini": `{"hook_event_name":"AfterAgent","session_id":"s","cwd":"/w","prompt_response":"done with sk-very-secret-value"}`,
+		"codex":  `{"type":"agent-turn-complete","thread-id":"s","cwd":"/w","last-assistant-message":"done with sk-very-secret-value"}`,
+	} {
+		c, say := serve(t, nil)
+		say(agent, event)
+		if len(c.all) != 1 || !strings.Contains(c.all[0], "done with") || strings.Contains(c.all[0], "sk-very") || c.ids[0] != "s" {
+			t.Errorf("%s: %q of %q", agent, c.all, c.ids)
+		}
+	}
+}
+
+// While the user is there nothing is asked or reported, nor is what the chat shows already, nor what is of no interest.
+func TestWhatIsNotReported(t *testing.T) {
+	c, say := serve(t, func(o *Options) {
+		o.Away = func(context.Context) bool { return false }
+		o.Ask = func(context.Context, cli.Agent, string, cli.Event) (cli.Decision, error) {
+			t.Error("it is asked")
+			return cli.Decision{}, nil
+		}
+	})
+	if got := say("claude", request); got != "" {
+		t.Errorf("the terminal gets %s", got)
+	}
+	say("claude", `{"hook_event_name":"Stop","session_id":"s"}`)
+	away, sayAway := serve(t, nil)
+	sayAway("claude", `{"hook_event_name":"Notification","notification_type":"permission_prompt","message":"may I"}`)
+	sayAway("claude", `{"hook_event_name":"SessionStart"}`)
+	if len(c.all)+len(away.all) > 0 {
+		t.Errorf("reported %q, %q", c.all, away.all)
+	}
+	sayAway("claude", `{"hook_event_name":"Notification","notification_type":"idle_prompt","message":"I wait"}`)
+	if len(away.all) != 1 || !strings.Contains(away.all[0], "I wait") {
+		t.Errorf("reported %q", away.all)
+	}
+}
