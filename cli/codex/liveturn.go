@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +28,35 @@ type liveTurn struct {
 	stop      context.CancelCauseFunc
 	done      chan struct{}
 	prompt    prompt
-	name      atomic.Pointer[string] // Codex's own of the turn, once it is known
+	steering
+}
+
+// steering is what is known of messages that are sent into the turn. Safe for concurrent use.
+type steering struct {
+	name atomic.Pointer[string] // Codex's own of the turn, once it is known
+
+	mu   sync.Mutex
+	sent []cli.TurnID // those that Codex did not take up yet
+}
+
+func (s *steering) sending(message cli.TurnID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = append(s.sent, message)
+}
+
+// taken is called when Codex took a message up, or refused it.
+func (s *steering) taken(message cli.TurnID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = slices.DeleteFunc(s.sent, func(id cli.TurnID) bool { return id == message })
+}
+
+// unread are the messages that Codex forgets when the turn is cut short now.
+func (s *steering) unread() []cli.TurnID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
 }
 
 // prompt is the request that starts a turn.
@@ -184,6 +214,9 @@ func (t *liveTurn) take(n news) (over bool) {
 		t.resolved(n.notice)
 		return false
 	}
+	if it := n.notice.Item; it != nil && it.Type == "userMessage" {
+		t.taken(cli.TurnID(it.ClientID))
+	}
 	return t.parser.notification(n.method, n.notice)
 }
 
@@ -246,10 +279,14 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 		return cli.ErrNoTurn
 	}
 	params := map[string]any{"threadId": t.s.thread, "expectedTurnId": *id, "input": inputOf(req)}
-	if req.Turn != "" {
+	if req.Turn != "" { // Codex names it when its model gets the message
 		params["clientUserMessageId"] = string(req.Turn)
+		t.sending(req.Turn)
 	}
 	err := t.s.server.Peer().Call(ctx, "turn/steer", params, nil)
+	if err != nil {
+		t.taken(req.Turn)
+	}
 	var refused *rpc.Error
 	if errors.As(err, &refused) && refused.Code == rpc.CodeInvalidRequest {
 		return cli.ErrNoTurn
@@ -279,7 +316,10 @@ func (t *liveTurn) close(end turn.End, r *cli.Result) {
 	}
 	r.Usage, r.Fill, r.Denials = t.parser.used(), t.parser.fill(), append(r.Denials, t.parser.denials...)
 	t.approvals.Close(end == turn.EndDetached)
-	if end != turn.EndDetached && t.loop.Cut() && !t.sessionGoesOn() {
+	if end == turn.EndDetached || !t.loop.Cut() {
+		return
+	}
+	if r.Unread = t.unread(); !t.sessionGoesOn() {
 		t.s.spend()
 	}
 }

@@ -167,6 +167,8 @@ type liveItem struct {
 	Type   string `json:"type"`
 	Status string `json:"status"`
 
+	ClientID string `json:"clientId"` // userMessage: our own name of it
+
 	Text  string `json:"text"`  // agentMessage, plan
 	Phase string `json:"phase"` // agentMessage: commentary, final_answer
 

@@ -127,6 +127,7 @@ func claudeInTrouble(in *troubled) {
 }
 
 func codexInTrouble(in *troubled) {
+	in.loses()
 	in.breaks(2)
 	in.denies("touch a.txt · denied")
 	in.ends(`[[error 429]]`, "429 Too Many Requests")

@@ -35,9 +35,12 @@ type codexThread struct {
 	mu     sync.Mutex
 	turn   string // that runs; empty for none
 	cancel context.CancelCauseFunc
-	more   []string    // prompts that were steered in
+	more   []steeredIn // that the model was not given yet
 	left   []*toolLeft // commands that an interrupt left running
 }
+
+// steeredIn is a prompt that was sent into a turn, and what the client calls it.
+type steeredIn struct{ prompt, client string }
 
 // toolLeft is a command that runs on though its turn is over.
 type toolLeft struct{ kill func() }
@@ -51,6 +54,7 @@ type threadParams struct {
 	ThreadID       string                     `json:"threadId"`
 	TurnID         string                     `json:"turnId"`
 	ExpectedTurnID string                     `json:"expectedTurnId"`
+	ClientMessage  string                     `json:"clientUserMessageId"`
 	Dir            string                     `json:"cwd"`
 	Model          string                     `json:"model"`
 	Policy         json.RawMessage            `json:"approvalPolicy"`
@@ -213,7 +217,7 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.turn != "" {
-		t.more = append(t.more, p.prompt())
+		t.more = append(t.more, steeredIn{p.prompt(), p.ClientMessage})
 		c.server.reply(in, obj("turn", obj("id", t.turn, "status", "inProgress")))
 		return
 	}
@@ -253,7 +257,7 @@ func (c *codexThreads) steer(in rpcLine, t *codexThread, p threadParams) {
 		c.server.refuse(in, -32600, "no active turn to steer")
 		return
 	}
-	t.more = append(t.more, p.prompt())
+	t.more = append(t.more, steeredIn{p.prompt(), p.ClientMessage})
 	c.server.reply(in, obj("turnId", t.turn))
 }
 
@@ -264,6 +268,7 @@ func (c *codexThreads) interrupt(in rpcLine, t *codexThread) {
 		c.server.refuse(in, -32600, "no active turn to interrupt")
 		return
 	}
+	t.more = nil // Codex forgets them
 	c.server.reply(in, obj())
 	t.cancel(errInterrupted)
 }

@@ -132,8 +132,19 @@ func (s *liveSink) heard(ctx context.Context, item string, q script.Question) st
 	return strings.Join(answer.Answers["q"].Answers, ", ")
 }
 
+// took says that the model is given a prompt that was sent into the turn.
+func (s *liveSink) took(p steeredIn) {
+	var client any
+	if p.client != "" {
+		client = p.client
+	}
+	item := obj("type", "userMessage", "id", newThreadID(), "clientId", client, "content", []json.RawMessage{obj("type", "text", "text", p.prompt)})
+	s.notify("item/started", "item", item)
+	s.notify("item/completed", "item", item)
+}
+
 // steered gives the prompts that came while the turn ran.
-func (s *liveSink) steered() []string {
+func (s *liveSink) steered() []steeredIn {
 	s.thread.mu.Lock()
 	defer s.thread.mu.Unlock()
 	more := s.thread.more

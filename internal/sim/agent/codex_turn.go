@@ -96,7 +96,8 @@ func (t *codexTurn) run(prompt string) int {
 		}
 		for _, p := range more {
 			if err == nil {
-				err = t.play(script.Parse(p).Responses())
+				t.live.took(p)
+				err = t.play(script.Parse(p.prompt).Responses())
 			}
 		}
 	}
