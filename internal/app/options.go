@@ -82,14 +82,6 @@ func Transport(cfg config.Config) (http.RoundTripper, error) {
 	return t, nil
 }
 
-func userIDs(ids []int64) []orchestrator.PersonID {
-	var out []orchestrator.PersonID
-	for _, id := range ids {
-		out = append(out, orchestrator.PersonID(id))
-	}
-	return out
-}
-
 // window translates "no window": the zero of the bot's option is its default.
 func window(d time.Duration) time.Duration {
 	if d == 0 {
