@@ -266,7 +266,7 @@ func TestALookChangesNoDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, stdout, _ := runDuctor(t, "doctor", "-c", config); !strings.Contains(stdout, "ok   storage "+path+": of an earlier version") {
+	if _, stdout, _ := runDuctor(t, "doctor", "-c", config); !strings.Contains(stdout, "ok   storage: "+path+": of an earlier version") {
 		t.Errorf("the doctor says %s", stdout)
 	}
 	if code, _, stderr := runDuctor(t, "audit", "-c", config); code == exitOK || !strings.Contains(stderr, "the next start") {

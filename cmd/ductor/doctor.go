@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,32 +29,45 @@ import (
 
 func doctorCommand(env config.Environment) *cobra.Command {
 	var from *source
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is missing, one line a check, with the fix",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return examine(cmd.Context(), from, cmd.OutOrStdout())
+			write := findings.writeText
+			if asJSON {
+				write = findings.writeJSON
+			}
+			return examine(cmd.Context(), from, cmd.OutOrStdout(), write)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write an array of objects with name, state, text and fix, for programs")
 	from = sourceOf(cmd, env)
 	return cmd
 }
 
 const doctorPatience = 30 * time.Second
 
-// examine prints one line a check and fails if anything would keep ductor from working.
-func examine(ctx context.Context, from *source, out io.Writer) error {
+// examine writes what the checks find and fails if anything would keep ductor from working.
+func examine(ctx context.Context, from *source, out io.Writer, write func(findings, io.Writer) error) error {
+	d := &doctor{}
+	verdict := d.examine(ctx, from)
+	return errors.Join(verdict, write(d.found, out))
+}
+
+func (d *doctor) examine(ctx context.Context, from *source) error {
 	patient := ctx
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
-	d := &doctor{out: out}
 	cfg, err := from.load()
-	if !d.check("configuration "+from.path, err) {
+	if err != nil {
+		d.fail("configuration", from.path+": "+err.Error(), "correct that file, or run: ductor setup")
 		return app.OfKind(app.ErrConfig, errors.New("the configuration cannot be used"))
 	}
+	d.ok("configuration", from.path)
 	for _, w := range cfg.Warnings {
-		d.warn("configuration", w)
+		d.warn("configuration", w, "change that in "+from.path+"; docs/configuration.md explains it")
 	}
 	d.keys(cfg)
 	d.telegram(ctx, cfg)
@@ -64,51 +76,40 @@ func examine(ctx context.Context, from *source, out io.Writer) error {
 	d.jobs(ctx, cfg)
 	d.agents(ctx, cfg)
 	d.sandboxes(patient, cfg)
-	if d.failed > 0 {
-		return fmt.Errorf("%d checks failed", d.failed)
+	if n := d.found.failed(); n > 0 {
+		return fmt.Errorf("%d checks failed", n)
 	}
 	return nil
 }
 
-// doctor prints findings.
-type doctor struct {
-	out    io.Writer
-	failed int
+// doctor runs the checks and keeps what they find.
+type doctor struct{ found findings }
+
+func (d *doctor) ok(name, text string) {
+	d.found.add(finding{Name: name, State: findingOK, Text: text})
 }
 
-func (d *doctor) say(mark, what, detail string) {
-	// A finding is one line: errors of programs often have several, and blank ones between them.
-	detail = strings.Join(strings.Fields(detail), " ")
-	if detail != "" {
-		detail = ": " + detail
-	}
-	fmt.Fprintf(d.out, "%s %s%s\n", mark, what, detail)
+func (d *doctor) warn(name, text, fix string) {
+	d.found.add(finding{Name: name, State: findingWarning, Text: text, Fix: fix})
 }
 
-func (d *doctor) ok(what, detail string)   { d.say("ok  ", what, detail) }
-func (d *doctor) warn(what, detail string) { d.say("warn", what, detail) }
-func (d *doctor) fail(what, detail string) { d.failed++; d.say("FAIL", what, detail) }
-
-func (d *doctor) check(what string, err error) bool {
-	if err != nil {
-		d.fail(what, err.Error())
-		return false
-	}
-	d.ok(what, "")
-	return true
+func (d *doctor) fail(name, text, fix string) {
+	d.found.add(finding{Name: name, State: findingFailed, Text: text, Fix: fix})
 }
 
 func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
 	scrub := app.NewScrubber(cfg)
 	transport, err := app.Transport(cfg)
-	if !d.check("telegram.proxy", err) {
+	if err != nil {
+		d.fail("telegram.proxy", scrub.String(err.Error()), "correct telegram.proxy")
 		return
 	}
+	d.ok("telegram.proxy", "")
 	name, err := bot.Probe(ctx, bot.Options{
 		Token: cfg.Telegram.Token.Reveal(), APIBase: cfg.Telegram.APIBase, Scrub: scrub, Transport: transport,
 	})
 	if err != nil {
-		d.fail("Telegram", scrub.String(err.Error()))
+		d.fail("Telegram", scrub.String(err.Error()), "check telegram.token, telegram.proxy and the network of this machine")
 	} else {
 		d.ok("Telegram", "serves @"+name)
 	}
@@ -123,7 +124,8 @@ func (d *doctor) keys(cfg config.Config) {
 	for _, k := range cfg.Keys {
 		what := "key " + k.Agent + "." + k.Name
 		if !cfg.Agents.Enabled(k.Agent) {
-			d.warn(what, fmt.Sprintf("no agent %s is enabled, so none gets it; run: ductor secret rm %s.%s", k.Agent, k.Agent, k.Name))
+			d.warn(what, fmt.Sprintf("no agent %s is enabled, so none gets it", k.Agent),
+				fmt.Sprintf("run: ductor secret rm %s.%s", k.Agent, k.Name))
 			continue
 		}
 		d.ok(what, "from "+string(k.From))
@@ -132,14 +134,18 @@ func (d *doctor) keys(cfg config.Config) {
 
 func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 	d.database(ctx, filepath.Join(cfg.Storage.Dir, app.DatabaseFile))
-	d.check("disk under "+cfg.Storage.Dir, sqlite.DiskTrouble(cfg.Storage.Dir))
+	if err := sqlite.DiskTrouble(cfg.Storage.Dir); err != nil {
+		d.fail("disk", "under "+cfg.Storage.Dir+": "+err.Error(), "free space there or replace the disk, or set storage.dir to another")
+	} else {
+		d.ok("disk", "under "+cfg.Storage.Dir)
+	}
 	switch info, err := os.Stat(cfg.Projects.DefaultDir); {
 	case errors.Is(err, fs.ErrNotExist) && app.IsDefaultRoot(cfg):
-		d.ok("projects.default_dir "+cfg.Projects.DefaultDir, "made at the first start")
+		d.ok("projects.default_dir", cfg.Projects.DefaultDir+": made at the first start")
 	case err != nil || !info.IsDir():
-		d.fail("projects.default_dir "+cfg.Projects.DefaultDir, "it is no directory; make it or name another")
+		d.fail("projects.default_dir", cfg.Projects.DefaultDir+": it is no directory", "make it or name another")
 	default:
-		d.ok("projects.default_dir "+cfg.Projects.DefaultDir, "")
+		d.ok("projects.default_dir", cfg.Projects.DefaultDir)
 	}
 }
 
@@ -153,8 +159,8 @@ func (d *doctor) groups(cfg config.Config) {
 		return
 	}
 	if _, err := proctree.GroupParent(strconv.Itoa(pid)); err != nil {
-		d.warn(what, fmt.Sprintf("the running ductor has none (%v), so a process that an agent started and that cut every tie to it outlives an abort; "+
-			"run ductor as a service with Delegate=yes, as in docs/install.md", err))
+		d.warn(what, fmt.Sprintf("the running ductor has none (%v), so a process that an agent started and that cut every tie to it outlives an abort", err),
+			"run ductor as a service with Delegate=yes, as in docs/install.md")
 		return
 	}
 	d.ok(what, "each agent has one, and what it starts ends with it")
@@ -167,12 +173,16 @@ func (d *doctor) database(ctx context.Context, path string) {
 	case errors.Is(err, fs.ErrNotExist):
 		d.mayMake(path)
 	case errors.Is(err, sqlite.ErrOlder):
-		d.ok("storage "+path, "of an earlier version; the next start brings it up to date")
+		d.ok("storage", path+": of an earlier version; the next start brings it up to date")
 	case err != nil:
-		d.fail("storage "+path, err.Error())
+		d.fail("storage", path+": "+err.Error(), "restore a backup with ductor restore, or set storage.dir to another")
 	default:
 		err := errors.Join(db.Close(), unix.Access(path, unix.W_OK), unix.Access(filepath.Dir(path), unix.W_OK))
-		d.check("storage "+path, err)
+		if err != nil {
+			d.fail("storage", path+": "+err.Error(), "let the user of ductor write that file and its directory")
+			return
+		}
+		d.ok("storage", path)
 	}
 }
 
@@ -183,10 +193,10 @@ func (d *doctor) mayMake(path string) {
 		dir = filepath.Dir(dir)
 	}
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-		d.fail("storage "+path, fmt.Sprintf("it cannot be made: %s: %v", dir, err))
+		d.fail("storage", fmt.Sprintf("%s: it cannot be made: %s: %v", path, dir, err), "let the user of ductor write "+dir+", or set storage.dir to another")
 		return
 	}
-	d.ok("storage "+path, "the first start makes it")
+	d.ok("storage", path+": the first start makes it")
 }
 
 func (d *doctor) agents(ctx context.Context, cfg config.Config) {
@@ -202,11 +212,11 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config) {
 		}
 	})
 	if err != nil {
-		d.fail("agents", err.Error())
+		d.fail("agents", err.Error(), "correct what it names in [agents]")
 		return
 	}
 	if usable == 0 {
-		d.fail("agents", "none can be used; install and log in to one of them")
+		d.fail("agents", "none can be used", "install one of them and log in to it")
 	}
 }
 
@@ -225,7 +235,7 @@ func (d *doctor) models(ctx context.Context, cfg config.Config, providers []cli.
 	looks.Wait()
 	doubts := app.DoubtsOfModels(cfg, entries)
 	for _, doubt := range doubts {
-		d.warn("models", doubt)
+		d.warn("models", doubt, "name a model that /model lists")
 	}
 	if len(doubts) == 0 {
 		d.ok("models", fmt.Sprintf("%d names of the configuration", len(cfg.ModelNames)))
@@ -241,19 +251,20 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 	}
 	looks.Wait()
 	for _, problem := range app.ProblemsOfTools(cfg, providers) {
-		d.fail(where+"tools", problem)
+		d.fail(where+"tools", problem, "correct the [tools] of the configuration")
 	}
 	for i, p := range providers {
 		state, what := states[i], where+"agent "+string(p.Agent())
 		if !state.Usable() {
-			d.warn(what, state.String())
+			d.warn(what, state.String(), "install it and log in to it, or disable it; docs/agents.md says how")
 			continue
 		}
 		usable++
 		d.ok(what, state.String())
 		if limited, ok := p.(cli.Limited); ok {
 			if why := limited.Cannot(state.Mode, cli.PermissionMode(cfg.Permissions.Mode)); why != "" {
-				d.warn(what, fmt.Sprintf("with permissions.mode %q: %s", cfg.Permissions.Mode, why))
+				d.warn(what, fmt.Sprintf("with permissions.mode %q: %s", cfg.Permissions.Mode, why),
+					"choose another permissions.mode; docs/permissions.md lists what each agent can do")
 			}
 		}
 	}
@@ -263,20 +274,20 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 // jobs checks the schedules, and says what the next round of retention would delete.
 func (d *doctor) jobs(ctx context.Context, cfg config.Config) {
 	if _, err := app.Hooks(cfg); err != nil {
-		d.fail("webhooks", err.Error())
+		d.fail("webhooks", err.Error(), "correct it in [webhooks]")
 	}
 	if jobs, err := app.Jobs(cfg); err != nil {
-		d.fail("jobs", err.Error())
+		d.fail("jobs", err.Error(), "correct that job in the configuration; docs/schedules.md explains it")
 	} else if len(jobs)+len(cfg.Webhooks.Hooks) > 0 {
 		d.ok("jobs", fmt.Sprintf("%d by schedule, %d by webhook", len(jobs), len(cfg.Webhooks.Hooks)))
 	}
 	plan, err := app.PlanRetention(ctx, cfg)
 	if err != nil {
-		d.fail("forgetting", err.Error())
+		d.fail("forgetting", err.Error(), "let the user of ductor read storage.dir, and check [retention]")
 	}
 	for _, f := range plan {
 		if f.Err != nil {
-			d.fail("forgetting", f.Err.Error())
+			d.fail("forgetting", f.Err.Error(), "let the user of ductor read what it names, and check [retention]")
 			continue
 		}
 		d.ok("forgetting "+f.Name, fmt.Sprintf("%d of %d would go (%d KB)", f.Items, f.Items+f.LeftItems, f.Bytes>>10))
@@ -290,7 +301,7 @@ const sandboxPatience = time.Minute
 func (d *doctor) sandboxes(ctx context.Context, cfg config.Config) {
 	all, err := environment.OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
-		d.fail("sandboxes", err.Error())
+		d.fail("sandboxes", err.Error(), "correct it in [sandbox]; docs/sandbox.md explains it")
 		return
 	}
 	for _, b := range all.Configured() {
@@ -302,25 +313,25 @@ func (d *doctor) sandboxes(ctx context.Context, cfg config.Config) {
 		cancel()
 	}
 	if err := all.Close(); err != nil {
-		d.warn("sandboxes", err.Error())
+		d.warn("sandboxes", err.Error(), "check the engine of sandbox.host")
 	}
 }
 
 func (d *doctor) sandbox(ctx context.Context, cfg config.Config, b *environment.Sandbox) {
 	what := "sandbox " + b.Name
 	if b.Err != nil {
-		d.fail(what, b.Err.Error())
+		d.fail(what, b.Err.Error(), "correct it in [sandbox]; docs/sandbox.md explains it")
 		return
 	}
 	d.seeds(what, b)
 	if p, ok := cfg.Sandbox.Projects[b.Name]; ok {
 		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
-			d.fail(what, p.Dir+" is no directory; make it or name another")
+			d.fail(what, p.Dir+" is no directory", "make it or name another")
 		}
 	}
 	status, err := b.Launcher.Status(ctx)
 	if err != nil {
-		d.fail(what, err.Error())
+		d.fail(what, err.Error(), "start the engine and let the user of ductor use it, or set sandbox.host to another")
 		return
 	}
 	detail := fmt.Sprintf("Docker %s (%s/%s) at %s, image %s %s, container %s", status.Version, status.OS, status.Arch, status.Host,
@@ -330,12 +341,12 @@ func (d *doctor) sandbox(ctx context.Context, cfg config.Config, b *environment.
 		return
 	}
 	if err := b.Launcher.Prepare(ctx); err != nil {
-		d.fail(what, err.Error())
+		d.fail(what, err.Error(), "start the engine and let the user of ductor use it, or set sandbox.host to another")
 		return
 	}
 	d.ok(what, detail)
 	if d.judge(ctx, cfg, app.SandboxAgents(cfg, b), "sandbox "+b.Name+", ") == 0 {
-		d.fail(what, "no agent can be used in it; put them into its image, and see sandbox.logins and sandbox.seeds")
+		d.fail(what, "no agent can be used in it", "put them into its image, and see sandbox.logins and sandbox.seeds")
 	}
 }
 
@@ -343,7 +354,7 @@ func (d *doctor) sandbox(ctx context.Context, cfg config.Config, b *environment.
 func (d *doctor) seeds(what string, b *environment.Sandbox) {
 	for _, s := range b.Seeds {
 		if _, err := os.Stat(s.From); errors.Is(err, os.ErrNotExist) && !s.Optional {
-			d.fail(what, fmt.Sprintf("sandbox.seeds: %s is not there; make it or leave it out", s.From))
+			d.fail(what, fmt.Sprintf("sandbox.seeds: %s is not there", s.From), "make it or leave it out")
 		}
 	}
 }

@@ -46,8 +46,13 @@ func TestTheDoctorAsksAllAgentsAtOnce(t *testing.T) {
 		providers = append(providers, waiter{name: name, asked: &asked})
 		want.WriteString("ok   agent " + string(name) + ": /bin/" + string(name) + " 1, logged in by a key, live\n")
 	}
+	var d doctor
+	n := d.judge(ctx, config.Default(), providers, "")
 	var out bytes.Buffer
-	if n := (&doctor{out: &out}).judge(ctx, config.Default(), providers, ""); n != 3 || out.String() != want.String() {
+	if err := d.found.writeText(&out); err != nil {
+		t.Fatal(err)
+	}
+	if n != 3 || out.String() != want.String() {
 		t.Errorf("%d can be used:\n%s\nwant\n%s", n, out.String(), want.String())
 	}
 }

@@ -29,11 +29,14 @@ func TestTheDoctorOnSandboxesThatCannotBeHad(t *testing.T) {
 			cfg := town.cfg
 			cfg.Sandbox.Mode = config.SandboxDocker
 			c.set(&cfg.Sandbox.SandboxSetting)
-			var out bytes.Buffer
-			d := &doctor{out: &out}
+			d := &doctor{}
 			d.sandboxes(t.Context(), cfg)
-			if d.failed == 0 || !strings.Contains(out.String(), "FAIL sandbox default: ") || !strings.Contains(out.String(), c.want) {
-				t.Errorf("%d failed: %s", d.failed, out.String())
+			var out bytes.Buffer
+			if err := d.found.writeText(&out); err != nil {
+				t.Fatal(err)
+			}
+			if d.found.failed() == 0 || !strings.Contains(out.String(), "FAIL sandbox default: ") || !strings.Contains(out.String(), c.want) {
+				t.Errorf("%d failed: %s", d.found.failed(), out.String())
 			}
 		})
 	}
