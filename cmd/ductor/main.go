@@ -48,7 +48,6 @@ func command(env config.Environment) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env), mcpCommand(), sendCommand())
 	from := func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }

@@ -144,6 +144,9 @@ func TestASetupAtATerminal(t *testing.T) {
 	setup.await("Write this?", "\n")
 	setup.await(config+" is written.", "")
 	setup.await("ok   Telegram: serves @", "")
+	if _, err := exec.LookPath("systemctl"); err == nil {
+		setup.await("Have systemd run ductor, now and at each start?", "\n")
+	}
 	setup.await("Start ductor with: ductor run", "")
 	if code := setup.exit(); code != 0 {
 		t.Errorf("exit %d:\n%s", code, setup.text())
@@ -222,6 +225,28 @@ func TestASetupThatIsRunAgain(t *testing.T) {
 	code, _, stderr := runDuctor(t, args...)
 	if after, err := os.ReadFile(config); code == 0 || !strings.Contains(stderr, "this is not TOML") || err != nil || !bytes.Equal(after, broken) {
 		t.Errorf("a broken file: exit %d, %v: %s", code, err, stderr)
+	}
+}
+
+// With --service a setup has systemd run ductor with the configuration that it wrote.
+func TestASetupInstallsTheService(t *testing.T) {
+	town, config := freshUser(t)
+	programs, calls := t.TempDir(), filepath.Join(t.TempDir(), "calls")
+	if err := os.WriteFile(filepath.Join(programs, "systemctl"), []byte("#!/bin/sh\necho \"$*\" >> "+calls+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--service", "--owner", "1", "--api-base", town.srv.URL(), "--project", t.TempDir())
+	if code != 0 || !strings.Contains(stdout, "the service is installed and started") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	unit, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(config)), "systemd", "user", "ductor.service"))
+	if err != nil || !strings.Contains(string(unit), config) {
+		t.Errorf("the unit is %q, %v", unit, err)
+	}
+	if called, err := os.ReadFile(calls); err != nil || !strings.Contains(string(called), "enable") {
+		t.Errorf("systemctl was called with %q, %v", called, err)
 	}
 }
 

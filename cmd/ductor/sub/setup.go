@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/service"
 	"ductor/internal/setup"
 )
 
@@ -22,7 +24,7 @@ type Doctor func(ctx context.Context, path string, out io.Writer) error
 func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 	var given setup.Given
 	var owner string
-	var yes bool
+	var yes, asService bool
 	path, pathErr := config.DefaultPath(env)
 	cmd := &cobra.Command{
 		Use:   "setup",
@@ -51,13 +53,13 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 			if err := doctor(cmd.Context(), path, cmd.OutOrStdout()); err != nil {
 				return err
 			}
-			on.Say("\nStart ductor with: ductor run -c %s\nTo have it run always, see \"A service\" in docs/install.md.", path)
-			return nil
+			return offerService(cmd, on, path, asService)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&path, "config", "c", path, "the configuration file; $"+config.PathVariable+" names another default")
 	flags.BoolVar(&yes, "yes", false, "ask nothing")
+	flags.BoolVar(&asService, "service", false, "have systemd run ductor then, as ductor service install does")
 	flag := func(to *string, name, variable, usage string) {
 		flags.StringVar(to, name, env.Getenv(variable), usage+"; $"+variable)
 	}
@@ -67,6 +69,36 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 	flag(&given.Model, "model", "DUCTOR_MODEL", "the agent of new conversations, or AGENT/MODEL")
 	flag(&given.APIBase, "api-base", "DUCTOR_API_BASE", "a Bot API server of your own")
 	return cmd
+}
+
+// offerService has systemd run ductor if the owner wants that, and says otherwise how to start it.
+func offerService(cmd *cobra.Command, on *console, path string, wanted bool) error {
+	m, err := manager(cmd, false)
+	if err == nil {
+		err = m.Check()
+	}
+	if err == nil && !wanted {
+		answer, failed := on.Ask(cmd.Context(), "\nHave systemd run ductor, now and at each start? yes or no", "no")
+		if failed != nil {
+			return failed
+		}
+		wanted = strings.EqualFold(answer, "yes") || strings.EqualFold(answer, "y")
+	}
+	if !wanted {
+		on.Say("\nStart ductor with: ductor run -c %s\nTo have it run always: ductor service install -c %s", path, path)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	unit := service.Unit{Scope: m.Scope, Path: absolutePath(os.Getenv("PATH"))}
+	if err := ofUser(func() (config.Config, error) { return config.Load(path) }, &unit); err != nil {
+		return err
+	}
+	if unit.Program, err = os.Executable(); err != nil {
+		return err
+	}
+	return install(cmd, m, unit, true)
 }
 
 // world is this machine.
