@@ -115,9 +115,12 @@ func (o *ordeal) awaitWhole(t trial) {
 			if pressed || !m.HasButton(showAgain) || o.again[m.ID] {
 				continue
 			}
-			o.again[m.ID], pressed = true, true
-			if _, err := o.chat.Person().Press(o.soon(), m, showAgain); err != nil {
+			a, err := o.chat.Person().Press(o.soon(), m, showAgain)
+			if err != nil {
 				o.t.Fatal(err)
+			}
+			if a.Text == "" { // else the turn has not ended yet: its user presses once more
+				o.again[m.ID], pressed = true, true
 			}
 		}
 		if time.Now().After(deadline) {

@@ -85,6 +85,7 @@ func (in *troubled) denies(shown string) {
 	if m := in.next("It is about to.", shown, "after the denial"); strings.Contains(m.Text, "to.after") {
 		in.t.Errorf("paragraphs stick together: %q", m.Text)
 	}
+	in.awaitNoButton("⛔ Deny")
 	in.say(`[[start]][[tool cmd="touch b.txt"]]`)
 	in.awaitButton("⛔ Deny")
 	in.say("/abort")

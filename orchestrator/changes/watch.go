@@ -207,12 +207,13 @@ func (w *watch) awaitLook() bool {
 	case <-w.ready:
 	case <-late.C:
 	}
-	select {
-	case <-w.ready:
-		return true
-	default:
-		return false
+	w.mu.Lock()
+	looked := w.looked
+	w.mu.Unlock()
+	if looked { // it is over, and is being stored
+		<-w.ready
 	}
+	return looked
 }
 
 // drop forgets what was seen before the turn.
