@@ -116,7 +116,7 @@ func (c *card) priority() outbox.Priority {
 	switch {
 	case c.pace.calls == 0:
 		return outbox.Urgent
-	case c.draftsLocked(max(len(c.starts)-1, 0)):
+	case c.draftsLocked():
 		return outbox.Preview
 	}
 	return outbox.Streaming
@@ -156,7 +156,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	newest := snapshot{part: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}
 	texts[last] = withLive(newest.text, c.doc.liveLines(now))
 	wants := contents{texts: texts, buttons: c.liveButtonsLocked(), rich: rich.with(c.doc.liveLines(now))}.wants()
-	drafts := c.draftsLocked(last)
+	drafts := c.draftsLocked()
 	if drafts {
 		wants = wants[:last]
 	}
@@ -206,13 +206,13 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	return nil
 }
 
-// draftsLocked says whether the newest message, which is number last, is shown as a draft: not once it is in the chat, and
-// not while the turn waits, which can be for longer than a draft is shown.
-func (c *card) draftsLocked(last int) bool {
+// draftsLocked says whether the newest message is shown as a draft: not once it is in the chat, and not while the turn waits,
+// which can be for longer than a draft is shown.
+func (c *card) draftsLocked() bool {
 	if c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused || isRich(c.turn) {
 		return false
 	}
-	return c.messages.opened() <= last && c.cards.draftsIn(c.turn.Prompt.Conversation.Chat)
+	return c.messages.opened() <= max(len(c.starts)-1, 0) && c.cards.draftsIn(c.turn.Prompt.Conversation.Chat)
 }
 
 // intervalLocked is the least time between two calls.
@@ -220,7 +220,7 @@ func (c *card) intervalLocked() time.Duration {
 	switch {
 	case outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group:
 		return c.cards.opts.IntervalGroup
-	case c.draftsLocked(max(len(c.starts)-1, 0)):
+	case c.draftsLocked():
 		return draftInterval
 	}
 	return c.cards.opts.IntervalPrivate
@@ -228,7 +228,7 @@ func (c *card) intervalLocked() time.Duration {
 
 // fadesLocked is when the draft has to be sent again; false if the chat shows none.
 func (c *card) fadesLocked() (at time.Time, ok bool) {
-	if !c.draftsLocked(max(len(c.starts)-1, 0)) {
+	if !c.draftsLocked() {
 		return time.Time{}, false
 	}
 	return c.messages.fades()

@@ -41,6 +41,12 @@ const (
 	Dark
 )
 
+// ThemeOf reads a theme in the data of a button: "l" or "d".
+func ThemeOf(name string) (theme Theme, ok bool) {
+	theme, ok = map[string]Theme{"l": Light, "d": Dark}[name]
+	return theme, ok
+}
+
 // Weight is how heavy text is.
 type Weight uint8
 

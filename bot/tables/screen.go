@@ -53,7 +53,7 @@ func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (string, []orchestrator.Message, error) {
 	p := s.Lang.Of(in.Chat)
 	name, turn, _ := strings.Cut(data, ":")
-	theme, known := map[string]picture.Theme{"l": picture.Light, "d": picture.Dark}[name]
+	theme, known := picture.ThemeOf(name)
 	if !known || s.Spool == nil {
 		return p.Text("common.stale-button"), nil, nil
 	}

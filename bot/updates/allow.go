@@ -55,20 +55,23 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 }
 
 // joins says whether an update of a user who is not known takes an invitation: of all that strangers send this looks at a
-// message "/start CODE" alone, which a user writes in a private chat.
+// message "/start CODE" alone, which a user writes in a private chat, and asks the store only for one that can be a code.
 func (a Allow) joins(ctx context.Context, w *wireUpdate) bool {
 	m := w.Message
 	if a.Joins == nil || m == nil || m.From == nil || m.From.IsBot || m.SenderChat != nil || m.Chat.Type != "private" || m.Chat.ID != m.From.ID || originOf(m) != "" {
 		return false
 	}
 	code, ok := paircode.Sent(m.Text)
-	return ok && a.Joins.Join(ctx, orchestrator.PersonID(m.From.ID), m.From.name(), code)
+	user := orchestrator.PersonID(m.From.ID)
+	return ok && !a.listed(user) && a.Joins.Join(ctx, user, m.From.name(), code)
 }
 
 // roleOf gives the role of a user who may speak.
 func (a Allow) roleOf(user orchestrator.PersonID) orchestrator.UserRole {
-	if a.listed(user) {
-		return a.Users.RoleOf(user)
+	if a.Users != nil {
+		if role := a.Users.RoleOf(user); role != orchestrator.RoleNone {
+			return role
+		}
 	}
 	return orchestrator.RoleMember
 }

@@ -105,7 +105,7 @@ func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tg
 func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, data string) (string, []orchestrator.Message, error) {
 	say := s.Lang.Of(by.Conversation.Chat)
 	name, what, _ := strings.Cut(data, ":")
-	theme, known := map[string]picture.Theme{"l": picture.Light, "d": picture.Dark}[name]
+	theme, known := picture.ThemeOf(name)
 	p, group, ok := chosen(what)
 	if !known || !ok || s.Spool == nil || len(by.Updates) == 0 {
 		return say.Text("common.stale-button"), nil, nil

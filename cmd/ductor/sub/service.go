@@ -86,14 +86,12 @@ func installService(from Source, system *bool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		unit := service.Unit{Scope: m.Scope, Account: account, Path: absolutePath(os.Getenv("PATH"))}
+		unit := newUnit(m)
+		unit.Account = account
 		if *system {
 			err = ofMachine(cmd, &unit)
 		} else {
 			err = ofUser(load, &unit)
-		}
-		if err == nil {
-			unit.Program, err = os.Executable()
 		}
 		if err != nil {
 			return err
@@ -101,6 +99,11 @@ func installService(from Source, system *bool) *cobra.Command {
 		return install(cmd, m, unit, yes)
 	}
 	return cmd
+}
+
+// newUnit is a unit that lacks its configuration.
+func newUnit(m service.Manager) service.Unit {
+	return service.Unit{Scope: m.Scope, Path: absolutePath(os.Getenv("PATH"))}
 }
 
 // ofUser takes the configuration that the user's own ductor would read.
@@ -141,6 +144,10 @@ func absolutePath(path string) string {
 }
 
 func install(cmd *cobra.Command, m service.Manager, unit service.Unit, yes bool) error {
+	var err error
+	if unit.Program, err = os.Executable(); err != nil {
+		return err
+	}
 	text, err := unit.Text()
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"ductor/cli"
 	"ductor/internal/app"
 	"ductor/internal/config"
-	"ductor/internal/service"
 	"ductor/internal/setup"
 )
 
@@ -91,11 +90,8 @@ func offerService(cmd *cobra.Command, on *console, path string, wanted bool) err
 	if err != nil {
 		return err
 	}
-	unit := service.Unit{Scope: m.Scope, Path: absolutePath(os.Getenv("PATH"))}
+	unit := newUnit(m)
 	if err := ofUser(func() (config.Config, error) { return config.Load(path) }, &unit); err != nil {
-		return err
-	}
-	if unit.Program, err = os.Executable(); err != nil {
 		return err
 	}
 	return install(cmd, m, unit, true)
