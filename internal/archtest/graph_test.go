@@ -20,7 +20,8 @@ var imports = map[string][]string{
 	"internal/terminal":          {"internal/rooted"},
 	"internal/terminal/presence": {"internal/rooted"},
 	"internal/terminal/server":   {"cli", "cli/claude", "internal/secrets", "internal/terminal/hook", "lang"},
-	"internal/terminal/hook":     {},
+	"internal/terminal/hook":     {"internal/statesocket"},
+	"internal/statesocket":       {},
 	"internal/backup":            {"internal/store"},
 	"internal/setup":             {"bot/tgapi", "cli", "internal/config", "internal/paircode", "internal/rooted", "internal/secrets", "lang"},
 	"internal/service":           {},
@@ -42,7 +43,7 @@ var imports = map[string][]string{
 	},
 
 	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "lang", "mcp/relay"},
-	"mcp/relay":         {},
+	"mcp/relay":         {"internal/statesocket"},
 	"docker":            {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
 	"docker/dockertest": {},
 	"git":               {"cli", "cli/turn", "lang", "orchestrator"},

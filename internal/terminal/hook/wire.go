@@ -1,14 +1,15 @@
 package hook
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"syscall"
+
+	"ductor/internal/statesocket"
 )
 
 // Message is what a CLI says, on one line.
@@ -31,41 +32,15 @@ const socketFile = "terminal.sock" // in the state directory
 
 // Listen makes the socket in the state directory, for this user alone. It takes the place of one that a process left.
 func Listen(state string) (*net.UnixListener, error) {
-	if err := os.Remove(filepath.Join(state, socketFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("remove the socket of the previous process: %w", err)
-	}
-	path, done, err := short(state)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	l, err := statesocket.Listen(state, socketFile)
 	if err != nil {
 		return nil, fmt.Errorf("listen for terminals: %w", err)
-	}
-	l.SetUnlinkOnClose(false) // the path is good for now only
-	if err := os.Chmod(filepath.Join(state, socketFile), 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}
 	return l, nil
 }
 
 func dial(state string) (net.Conn, error) {
-	path, done, err := short(state)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return net.Dial("unix", path)
-}
-
-// short names the socket by an open directory: the name of a socket has room for about a hundred bytes.
-func short(dir string) (path string, done func(), err error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return "", nil, fmt.Errorf("open the directory of the socket: %w", err)
-	}
-	return fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), socketFile), func() { _ = d.Close() }, nil
+	return statesocket.Dial(context.Background(), state, socketFile)
 }
 
 // CheckPeer is an error unless a process of this user is at the other end.
