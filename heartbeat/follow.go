@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"ductor/cli"
 	"ductor/heartbeat/schedule"
 	"ductor/orchestrator"
 )
-
-// textMost limits the answer that is stored with a run; its turn has all of it.
-const textMost = 4 << 10
 
 // submitRetry is the wait after an order that the orchestrator did not accept.
 const submitRetry = 15 * time.Second
@@ -205,12 +201,12 @@ func (s *Scheduler) watch(ctx context.Context, st orchestrator.JobStatus, r orch
 	r.CostUSD += t.Outcome.CostUSD
 	switch t.State {
 	case orchestrator.TurnDone:
-		return s.done(ctx, st, r, t.Outcome.Text)
+		return s.done(ctx, st, r, t.Outcome)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
 		r.Reason, r.Notified = p.Text("job.user-ended"), true
 		return s.end(ctx, r, orchestrator.RunAborted, st.JobResult)
 	}
-	r.Text, r.Reason = cli.Shorten(t.Outcome.Text, textMost), t.Outcome.Failure
+	r.Text, r.Reason = t.Outcome.Shown(), t.Outcome.Failure
 	if t.State == orchestrator.TurnFailed && r.Attempt <= st.Job.Retries {
 		return s.retry(ctx, st.Job, r)
 	}
@@ -232,13 +228,13 @@ func backoff(j orchestrator.Job, r orchestrator.JobRun) time.Duration {
 	return min(j.Backoff<<(r.Attempt-1), MostBackoff)
 }
 
-func (s *Scheduler) done(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun, text string) (orchestrator.JobRun, error) {
-	r.Text, r.Reason = cli.Shorten(text, textMost), ""
-	if orchestrator.OnlyWord(text, st.Job.OKWord) {
+func (s *Scheduler) done(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun, o orchestrator.Outcome) (orchestrator.JobRun, error) {
+	r.Text, r.Reason = o.Shown(), ""
+	if orchestrator.OnlyWord(o.Text, st.Job.OKWord) {
 		r.Notified = true
 		return s.end(ctx, r, orchestrator.RunDone, st.JobResult)
 	}
-	digest := orchestrator.Digest(text)
+	digest := orchestrator.Digest(o.Text)
 	r.Changed = digest != st.Digest
 	if r.Changed || !skipsSame(st.Job, r) {
 		return s.end(ctx, r, orchestrator.RunDone, orchestrator.JobResult{Digest: digest, Shown: r.Turn()})

@@ -181,7 +181,7 @@ type JobRun struct {
 
 // JobRunResult is what a run came to.
 type JobRunResult struct {
-	Text     string  // the answer, shortened
+	Text     string  // the answer as the chat shows it
 	Reason   string  // a sentence: why the run failed or was skipped
 	Changed  bool    // the answer differs from the one before
 	Notified bool    // the chat shows the result, or needs none

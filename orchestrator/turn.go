@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -85,6 +86,9 @@ type Outcome struct {
 	Ending
 }
 
+// Shown is what the chat shows of the answer.
+func (o Outcome) Shown() string { return cmp.Or(o.Short, o.Text) }
+
 // ActiveTurn is a turn that runs, for what its agent does through tools of ductor.
 type ActiveTurn struct {
 	Turn
@@ -119,6 +123,7 @@ type Helper struct {
 // Ending is what follows the answer of a turn that ended.
 type Ending struct {
 	Announce Announcement
+	Short    string   // what the chat shows of a long answer; empty: all of it
 	Steps    int      // that are kept of the turn
 	Fill     cli.Fill // of the agent's context, after the turn
 	Changed

@@ -256,6 +256,9 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 	if c.ending == nil {
 		c.doc.finish(o, c.cards.opts.Footer)
 		texts, cut := c.layoutLocked(render.MessageLimit)
+		if o.Short != "" { // what was streamed is longer
+			_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.opts.MaxMessages)
+		}
 		c.turn.Outcome = o
 		rich := c.doc.richContent(c.turn)
 		c.ending = &contents{

@@ -231,7 +231,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	}
 	// What was shown last stays, with a mark below it. Where that is not known the mark stands alone.
 	o := t.Outcome
-	o.State, o.Text = orchestrator.TurnInterrupted, ""
+	o.State, o.Text, o.Short = orchestrator.TurnInterrupted, "", ""
 	d := c.document(p, false)
 	if s.opened() == 0 {
 		d = c.documentOf(t, false)

@@ -53,7 +53,10 @@ func limitLine(p lang.Printer, ev cli.RateLimited) render.Text {
 
 // finish adds what the outcome says below the answer.
 func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
-	d.settleText(o.Text)
+	d.settleText(o.Shown())
+	if o.Short != "" {
+		d.addNote(render.Styled(render.Italic, d.lang.Text("card.file-follows")))
+	}
 	d.wait, d.running = waitLine{}, 0
 	for _, ref := range d.tools { // a tool that never ended must not look as if it still ran
 		if !ref.line.ended() {

@@ -64,7 +64,7 @@ func (d *document) newest() position {
 
 // fileOf is what the file of a card holds; empty where its messages leave nothing out.
 func (c *Cards) fileOf(o orchestrator.Outcome, cut bool) string {
-	if !cut {
+	if !cut && o.Short == "" {
 		return ""
 	}
 	return c.opts.Scrub.String(o.Text)

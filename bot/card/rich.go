@@ -196,7 +196,7 @@ func (d *document) richContent(t orchestrator.Turn) richContent {
 		return richContent{}
 	}
 	blocks, cut := d.blocks(render.Text{})
-	return richContent{Blocks: blocks, Cut: cut}
+	return richContent{Blocks: blocks, Cut: cut || t.Outcome.Short != ""}
 }
 
 // richContent is what a card shows as a rich message. Blocks is nil for a plain card.

@@ -11,6 +11,7 @@ import (
 
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
 )
 
 // job is one that the configuration of a test has.
@@ -162,6 +163,34 @@ func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
 			town.await("it came to its end")
 			if n := town.shown("took too long and was stopped"); n != 1 {
 				t.Errorf("it is told %d times", n)
+			}
+		})
+	}
+}
+
+// The chat shows a long result of a job in short, and a file has all of it: the block that the agent wrote for that, else what the model
+// for summaries makes of it, else its end.
+func TestALongResultOfAJobIsShortened(t *testing.T) {
+	for name, c := range map[string]struct{ prompt, model, want string }{
+		"block": {`[[text n=21 size=1000]] [[text "<SUMMARY>the short of it</SUMMARY>"]]`, "codex", "report\n\nthe short of it\n\n⋯"},
+		"model": {`[[text n=21 size=1000]]`, "codex", "Summarize this result of another agent"},
+		"end":   {`[[text n=21 size=1000]] [[text "and its end"]]`, "", "and its end\n\n⋯"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			town := newTown(t, func(cfg *config.Config) {
+				at := time.Now().Add(3 * time.Second).Format(time.DateTime)
+				cfg.Jobs = map[string]config.Job{"report": job("at "+at, c.prompt)}
+				cfg.Sessions.SummaryModel = c.model
+			})
+			file, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.Media != nil })
+			if err != nil {
+				town.fatal(err)
+			}
+			if data, _ := town.srv.FileData(file.Media.FileID); len(data) < 21_000 {
+				t.Errorf("the file has %d bytes", len(data))
+			}
+			if town.awaitDone(1); town.shown(c.want) != 1 {
+				t.Errorf("it says %+v", town.chat.View().FromBot())
 			}
 		})
 	}

@@ -184,7 +184,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 			Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter, Jobs: a.jobs(),
 			Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now),
 		},
-		Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
+		Shorten: a.shortener(), Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
 	}
 	if cfg.Files.Marker {
 		o.Instruction = files.Instruction
@@ -216,6 +216,11 @@ func (a *App) side() side.Client {
 	return side.Client{Gateway: a.gateway(), NewID: newID, Secrets: a.secretsOf, Budgets: a.budgets()}
 }
 
+// shortener shortens what is delivered elsewhere than where it was asked for.
+func (a *App) shortener() side.Shortener {
+	return side.Shortener{Side: a.side(), Model: summaryModel(a.cfg), Wait: summaryWait, Logger: a.Log}
+}
+
 // summaryModel is the model that summarizes; the zero value if none is configured.
 func summaryModel(cfg config.Config) orchestrator.ModelChoice {
 	agent, model := cfg.Summarizes()
@@ -226,7 +231,7 @@ func consultOptions(cfg config.Config, a *App) consult.Options {
 	return consult.Options{
 		Side: a.side(), Store: a.db, Beside: a.orchestrator.Beside, Status: a.orchestrator.Status, History: a.db.History, Now: time.Now, Logger: a.Log,
 		Works:   consult.Works{AskFor: a.orchestrator.AskFor, Decide: a.gateway().Decide, Audit: a.db.RecordAudit},
-		Shorten: consult.Shortener{Side: a.side(), Model: summaryModel(cfg), Wait: summaryWait, Logger: a.Log},
+		Shorten: a.shortener(),
 	}
 }
 

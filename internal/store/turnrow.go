@@ -28,6 +28,7 @@ type outcomeRow struct {
 	Failure  string      `json:"failure,omitempty"`
 	Raw      string      `json:"raw,omitempty"`
 	Announce string      `json:"announce,omitempty"`
+	Short    string      `json:"short,omitempty"`
 	Kind     string      `json:"kind,omitempty"`
 	Offers   []string    `json:"offers,omitempty"`
 	Offer    string      `json:"offer,omitempty"` // of outcomes that were stored before Offers
@@ -138,7 +139,7 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 func encodeOutcome(o orchestrator.Outcome) (string, error) {
 	row := outcomeRow{
 		Agent: string(o.Agent), Model: string(o.Model), Usage: usageRow(o.Usage), CostUSD: o.CostUSD,
-		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Announce: string(o.Announce), Steps: o.Steps, Raw: o.Recovery.Raw, Fill: fillRowOf(o.Fill),
+		Duration: int64(o.Duration), Fallback: o.Fallback, Failure: o.Failure, Announce: string(o.Announce), Short: o.Short, Steps: o.Steps, Raw: o.Recovery.Raw, Fill: fillRowOf(o.Fill),
 		Kind: string(o.Recovery.Kind), At: millis(o.Recovery.At), Other: string(o.Recovery.Other), Who: string(o.Recovery.Who),
 	}
 	if c := o.Changed; c != (orchestrator.Changed{}) {
@@ -164,7 +165,7 @@ func decodeOutcome(text string) (orchestrator.Outcome, error) {
 	}
 	o := orchestrator.Outcome{
 		Agent: cli.Agent(row.Agent), Model: cli.ModelID(row.Model), Usage: cli.Usage(row.Usage), CostUSD: row.CostUSD,
-		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Ending: orchestrator.Ending{Announce: orchestrator.Announcement(row.Announce), Steps: row.Steps, Fill: row.Fill.fill()},
+		Duration: time.Duration(row.Duration), Fallback: row.Fallback, Failure: row.Failure, Ending: orchestrator.Ending{Announce: orchestrator.Announcement(row.Announce), Short: row.Short, Steps: row.Steps, Fill: row.Fill.fill()},
 		Recovery: orchestrator.Recovery{Kind: cli.FailureKind(row.Kind), Offer: formerOffer(row.Offer), At: instant(row.At), Other: cli.Agent(row.Other), Who: cli.Agent(row.Who), Raw: row.Raw},
 	}
 	if c := row.Changed; c != nil {

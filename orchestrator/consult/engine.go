@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ type Options struct {
 	Beside  func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
 	Status  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
 	History func(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) // the last ended turns, oldest first
-	Shorten Shortener
+	Shorten side.Shortener
 	Works   Works
 	Now     func() time.Time
 	Logger  *slog.Logger
@@ -31,7 +32,6 @@ type Options struct {
 // Limits of questions.
 const (
 	DefaultWait = 10 * time.Minute
-	MostAnswer  = 20_000 // characters of an answer; a longer one is shortened
 	mostAtOnce  = 8      // questions of one conversation
 	mostSaid    = 20_000 // bytes of earlier questions and answers that are kept for an agent that cannot resume
 )
@@ -94,7 +94,7 @@ func (e *Engine) inSide(ctx context.Context, at cli.Request, q orchestrator.Cons
 	}
 	a := orchestrator.ConsultAnswer{Consult: c.ID, Model: c.Model, Usage: r.Usage, CostUSD: r.CostUSD, Duration: e.opts.Now().Sub(began)}
 	a.Model.Model = cmp.Or(r.Model, a.Model.Model)
-	a.Text, a.Shortened = e.opts.Shorten.Shorten(ctx, at, r.Text, MostAnswer)
+	a.Text, a.Shortened = e.opts.Shorten.Shorten(ctx, at, r.Text, side.MostResult)
 	c.Own, c.Used = r.AgentSessionID, e.opts.Now()
 	c.Said = newest(c.Said+"Question: "+q.Text+"\nAnswer: "+a.Text+"\n\n", mostSaid)
 	if err := e.opts.Store.SaveConsult(context.WithoutCancel(ctx), c); err != nil {
@@ -155,6 +155,18 @@ func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult
 		ask.Prompt = "[What you were asked before, and what you answered]\n" + c.Said + "[The question now]\n" + q.Text
 	}
 	return by.ask(ctx, at, ask)
+}
+
+// newest keeps the last bytes of a text, from the beginning of a line on where it can.
+func newest(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	text = text[len(text)-most:]
+	if _, rest, ok := strings.Cut(text, "\n"); ok {
+		return rest
+	}
+	return strings.ToValidUTF8(text, "")
 }
 
 // enter counts a question, which leave ends.

@@ -72,7 +72,7 @@ func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agen
 	a := &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}, answer: answer, at: cli.Request{Dir: "/work", Permission: cli.Bypass, AllowedTools: []string{"Bash"}}}
 	client := side.Client{Gateway: a, NewID: a.newID}
 	return a, New(Options{
-		Side: client, Store: a, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Shorten: Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
+		Side: client, Store: a, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		Beside: func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
 	})
 }
@@ -209,7 +209,7 @@ func TestAnEndlessAnswer(t *testing.T) {
 	endless := &endless{ended: &ended}
 	e.opts.Side.Gateway = endless
 	a, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "x"})
-	if err != nil || !ended || !a.Shortened || len(a.Text) > MostAnswer+len(cutMark) {
+	if err != nil || !ended || !a.Shortened || len(a.Text) > side.MostResult+len(cutMark) {
 		t.Errorf("%v, ended %v, %d bytes", err, ended, len(a.Text))
 	}
 }

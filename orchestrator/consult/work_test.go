@@ -54,7 +54,7 @@ func (s *shop) open() *Engine {
 	s.agents, s.waits = &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}}, map[cli.ApprovalID]chan cli.Decision{}
 	client := side.Client{Gateway: s, NewID: s.newID}
 	return New(Options{
-		Side: client, Store: s.agents, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Shorten: Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
+		Side: client, Store: s.agents, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		Works: Works{
 			AskFor: func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
 				s.helped = h

@@ -16,6 +16,7 @@ import (
 	"ductor/orchestrator/approval"
 	"ductor/orchestrator/circuit"
 	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
 )
 
@@ -59,6 +60,7 @@ type Options struct {
 	QueueMax      int                 // turns waiting per conversation
 	HandoffTokens int                 // of history for an agent that joins a session, at most; 0 is none
 	Summarizer    *handoff.Summarizer // of what does not fit; nil: it is shortened
+	Shorten       side.Shortener      // of long results of jobs
 	IdleReset     time.Duration       // a session unused for so long is not resumed; 0 is never
 	DailyReset    string              // "04:00": a session used before that time today is not resumed; "" is never
 	// DeliveryWait is how long the next turn waits for the chat to show the one before, and the first pause before

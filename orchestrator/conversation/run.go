@@ -11,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
+	"ductor/orchestrator/side"
 )
 
 // run takes one turn from the queue to an outcome that the chat shows. ctx ends with the turn: an abort
@@ -47,6 +48,9 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 		return
 	}
 	outcome := e.outcome(ctx, t, result, card)
+	if t.Wants.Purpose.Job != "" {
+		outcome.Short = e.shorten(ctx, asking.req, outcome.Text)
+	}
 	if outcome.State == orchestrator.TurnAborted && !apart(t) { // its process is gone
 		e.warm(keep, t.Prompt.Conversation)
 	}
@@ -54,6 +58,15 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	outcome.Changed = asking.files.end(keep)
 	e.conclude(keep, c, t, outcome, begun, card, log)
 	c.last = lastTurn{t.Session, asking.session.Messages + 1, t.AgentEnv()}
+}
+
+// shorten is what the chat shows of a long result of a job; empty for all of it.
+func (e *Engine) shorten(ctx context.Context, at cli.Request, text string) string {
+	short, is := e.opts.Shorten.Shorten(ctx, at, text, side.MostResult)
+	if !is {
+		return ""
+	}
+	return short
 }
 
 // keepSteps stores the steps of a turn, beside the commit that records its outcome, and says how many there are.

@@ -1,4 +1,4 @@
-package consult
+package side
 
 import (
 	"context"
@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
-	"ductor/orchestrator/side"
 )
+
+// MostResult is how many characters of a result are delivered elsewhere than where it was asked for; a longer one is shortened.
+const MostResult = 20_000
 
 // Shortener shortens results that are delivered elsewhere than where they were asked for.
 type Shortener struct {
-	Side   side.Client
+	Side   Client
 	Model  orchestrator.ModelChoice // that summarizes; the zero value is none
 	Wait   time.Duration            // after which a summary is given up
-	Lang   lang.Printer
 	Logger *slog.Logger
 }
 
@@ -34,41 +34,29 @@ func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, mos
 	}
 	if blocks := summaryBlock().FindAllStringSubmatch(text, -1); len(blocks) > 0 {
 		if block := strings.TrimSpace(blocks[len(blocks)-1][1]); block != "" {
-			return s.end(block, most), true
+			return end(at, block, most), true
 		}
 	}
 	if s.Model.Agent != "" {
-		r, err := s.Side.Ask(ctx, at, side.Question{
+		r, err := s.Side.Ask(ctx, at, Question{
 			Model: s.Model, Wait: s.Wait,
 			Prompt: "Summarize this result of another agent for the user who waits for it. Keep what was found, decided and changed, names of files " +
 				"and commands, and what is open. Use the language of the result. Use no tools. Answer with the summary and nothing else.\n\n" + text,
 		})
 		if err == nil {
-			return s.end(r.Text, most), true
+			return end(at, r.Text, most), true
 		}
 		s.Logger.Warn("a long result is cut instead of summarized", "err", err)
 	}
-	return s.end(text, most), true
+	return end(at, text, most), true
 }
 
 // end keeps the end of a text that has more than most characters.
-func (s Shortener) end(text string, most int) string {
+func end(at cli.Request, text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
 		return text
 	}
-	mark := s.Lang.Text("consult.cut") + "\n"
+	mark := at.Lang.Printer().Text("consult.cut") + "\n"
 	return mark + string(runes[len(runes)-max(most-utf8.RuneCountInString(mark), 0):])
-}
-
-// newest keeps the last bytes of a text, from the beginning of a line on where it can.
-func newest(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	text = text[len(text)-most:]
-	if _, rest, ok := strings.Cut(text, "\n"); ok {
-		return rest
-	}
-	return strings.ToValidUTF8(text, "")
 }
