@@ -141,9 +141,12 @@ func demoConfig(ctx context.Context, opts demoOptions, srv *telegram.Server, scr
 	return cfg, true, nil
 }
 
+// lookPatience is how long the agents may take to say whether they can be used.
+const lookPatience = 30 * time.Second
+
 // loggedIn makes the first agent that can be used the default, and says whether there is one.
 func loggedIn(ctx context.Context, cfg *config.Config) bool {
-	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	usable := ""
 	err := app.WithProbes(*cfg, func(providers []cli.Provider) {

@@ -1,58 +1,26 @@
 package main
 
 import (
-	"bytes"
-	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"ductor/cli"
-	"ductor/internal/config"
 )
 
-// waiter is an agent that says how it is once all of its like were asked.
-type waiter struct {
-	cli.Provider // nil: nothing else is called
-	name         cli.Agent
-	asked        *sync.WaitGroup
-}
-
-func (w waiter) Agent() cli.Agent  { return w.name }
-func (w waiter) Modes() []cli.Mode { return []cli.Mode{cli.Live} }
-
-func (w waiter) Auth(ctx context.Context) cli.Auth {
-	w.asked.Done()
-	all := make(chan struct{})
-	go func() { w.asked.Wait(); close(all) }()
-	select {
-	case <-all:
-		return cli.Auth{State: cli.Authenticated, Path: "/bin/" + string(w.name), Version: "1", Method: "a key"}
-	case <-ctx.Done():
-		return cli.Auth{State: cli.NotFound}
-	}
-}
-
-// The doctor asks all agents at the same time, and tells of them in order.
-func TestTheDoctorAsksAllAgentsAtOnce(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	var asked sync.WaitGroup
-	var providers []cli.Provider
-	var want strings.Builder
-	for _, name := range []cli.Agent{"one", "two", "three"} {
-		asked.Add(1)
-		providers = append(providers, waiter{name: name, asked: &asked})
-		want.WriteString("ok   agent " + string(name) + ": /bin/" + string(name) + " 1, logged in by a key, live\n")
-	}
-	var d doctor
-	n := d.judge(ctx, config.Default(), providers, "")
-	var out bytes.Buffer
-	if err := d.found.writeText(&out); err != nil {
+// Programs get every check of doctor, also of a configuration that cannot be read, and a fix for each that is not ok.
+func TestTheDoctorForPrograms(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte("[telegram\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if n != 3 || out.String() != want.String() {
-		t.Errorf("%d can be used:\n%s\nwant\n%s", n, out.String(), want.String())
+	code, stdout, _ := runDuctor(t, "doctor", "--json", "-c", path)
+	var got []map[string]string
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code == exitOK || len(got) != 1 {
+		t.Fatalf("exit %d, %v: %s", code, err, stdout)
+	}
+	f := got[0]
+	if f["name"] != "configuration" || f["state"] != "failed" || !strings.Contains(f["text"], path) || f["fix"] == "" || len(f) != 4 {
+		t.Errorf("it says %v", f)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"ductor/cmd/ductor/sub"
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/doctor"
 	"ductor/internal/keys"
 	"ductor/internal/sim/agent"
 	"ductor/orchestrator"
@@ -53,7 +54,7 @@ func command(env config.Environment) *cobra.Command {
 	from := func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }
 	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from), sub.Service(from), sub.Terminal(env, from), sub.Users(from))
 	root.AddCommand(sub.Setup(env, func(ctx context.Context, path string, out io.Writer) error {
-		return examine(ctx, &source{env: env, path: path}, out, findings.writeText)
+		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))
 	return root
 }

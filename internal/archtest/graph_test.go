@@ -12,11 +12,12 @@ import (
 // imports says which packages of this module each package may import. A package without an entry fails the test.
 var imports = map[string][]string{
 	"cmd/ductor": {
-		"internal/app", "internal/app/environment", "bot", "bot/tgapi", "orchestrator", "docker", "cli", "cli/host", "internal/config",
-		"internal/store", "internal/store/sqlite", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/sim/telegram", "mcp/relay",
+		"internal/app", "internal/app/environment", "bot/tgapi", "orchestrator", "cli", "cli/host", "internal/config",
+		"internal/doctor", "internal/store", "internal/runner", "internal/sim/agent", "internal/sim/telegram", "mcp/relay",
 		"web", "web/dashboard", "web/demo", "cmd/ductor/sub", "internal/keys", "internal/terminal", "internal/terminal/hook",
 	},
 	"cmd/ductor/sub":             {"bot/tgapi", "cli", "internal/app", "internal/backup", "internal/config", "internal/keys", "internal/service", "internal/setup", "internal/store", "orchestrator", "orchestrator/users", "internal/terminal"},
+	"internal/doctor":            {"bot", "bot/tgapi", "cli", "docker", "internal/app", "internal/app/environment", "internal/config", "internal/proctree", "internal/store", "internal/store/sqlite"},
 	"internal/terminal":          {"internal/rooted"},
 	"internal/terminal/presence": {"internal/rooted"},
 	"internal/terminal/server":   {"cli", "cli/claude", "internal/secrets", "internal/terminal/hook", "lang"},
@@ -150,7 +151,7 @@ var modules = map[string][]string{
 	"golang.org/x/text":                      {"lang"},
 	"golang.org/x/time":                      {"bot/outbox", "heartbeat/webhook"},
 	"golang.org/x/term":                      {"cmd/ductor", "cmd/ductor/sub"},
-	"golang.org/x/sys":                       {"docker", "internal/proctree", "internal/runner", "scripts/loopback", "cmd/ductor", "cmd/ductor-bench"},
+	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp", "internal/setup", "internal/terminal"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/internal/app/environment"
+	"ductor/internal/config"
+)
+
+// A command looks into sandboxes that are in use, or were. It says nothing of an engine that nobody asked for.
+func TestCommandsAskForNoSandboxThatIsNotUsed(t *testing.T) {
+	for mode, said := range map[string]bool{config.SandboxOff: false, config.SandboxDocker: true} {
+		c := config.Default()
+		c.Storage.Dir = t.TempDir()
+		c.Sandbox.Host, c.Sandbox.Mode = "unix://"+filepath.Join(t.TempDir(), "no.sock"), mode
+		p := config.SandboxProject{Dir: t.TempDir(), SandboxSetting: c.Sandbox.SandboxSetting}
+		p.Host, p.Mode = "unix://"+filepath.Join(t.TempDir(), "other.sock"), config.SandboxDocker
+		c.Sandbox.Projects = map[string]config.SandboxProject{"web": p}
+		s, err := environment.OpenSandboxes(c, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var notes strings.Builder
+		if places := s.Running(t.Context(), &notes); len(places) != 0 {
+			t.Errorf("%d sandboxes run", len(places))
+		}
+		if got := notes.String(); !strings.Contains(got, "sandbox web cannot be looked at") || strings.Contains(got, "sandbox default") != said {
+			t.Errorf("with sandbox.mode %s it says %s", mode, got)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"ductor/cli"
+	"ductor/internal/app"
+	"ductor/internal/app/environment"
+	"ductor/internal/config"
+)
+
+func (d *doctor) agents(ctx context.Context, cfg config.Config) {
+	if !environment.NewPolicy(cfg).OnHost() {
+		d.ok(agents, "all run in sandboxes; those of this machine are not looked at")
+		return
+	}
+	usable := 0
+	err := app.WithProbes(cfg, func(providers []cli.Provider) {
+		usable = d.judge(ctx, cfg, providers, "")
+		if usable > 0 && len(cfg.ModelNames) > 0 {
+			d.models(ctx, cfg, providers)
+		}
+	})
+	if err != nil {
+		d.fail(agents, err.Error(), "correct what it names in [agents]")
+		return
+	}
+	if usable == 0 {
+		d.fail(agents, "none can be used", "install one of them and log in to it")
+	}
+}
+
+// models compares the models that the configuration names with those that the agents list.
+func (d *doctor) models(ctx context.Context, cfg config.Config, providers []cli.Provider) {
+	entries := make([]cli.MenuEntry, len(providers))
+	var looks sync.WaitGroup
+	for i, p := range providers {
+		looks.Go(func() {
+			entries[i] = cli.MenuEntry{Agent: p.Agent(), Auth: p.Auth(ctx)}
+			if entries[i].Auth.State == cli.Authenticated {
+				entries[i].Models, entries[i].Err = p.Models(ctx)
+			}
+		})
+	}
+	looks.Wait()
+	doubts := app.DoubtsOfModels(cfg, entries)
+	for _, doubt := range doubts {
+		d.warn(models, doubt, "name a model that /model lists")
+	}
+	if len(doubts) == 0 {
+		d.ok(models, fmt.Sprintf("%d names of the configuration", len(cfg.ModelNames)))
+	}
+}
+
+// judge checks each agent of an environment and counts those that can be used.
+func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.Provider, where check) (usable int) {
+	states := make([]cli.AgentState, len(providers))
+	var looks sync.WaitGroup
+	for i, p := range providers { // each starts a program, which takes its time
+		looks.Go(func() { states[i] = app.Look(ctx, cfg, p) })
+	}
+	looks.Wait()
+	for _, problem := range app.ProblemsOfTools(cfg, providers) {
+		d.fail(where+tools, problem, "correct that list; docs/permissions.md says what tools and denied_tools take")
+	}
+	for i, p := range providers {
+		state, what := states[i], where+agent.of(string(p.Agent()))
+		if !state.Usable() {
+			d.warn(what, state.String(), "install it and log in to it, or disable it; docs/agents.md says how")
+			continue
+		}
+		usable++
+		d.ok(what, state.String())
+		if limited, ok := p.(cli.Limited); ok {
+			if why := limited.Cannot(state.Mode, cli.PermissionMode(cfg.Permissions.Mode)); why != "" {
+				d.warn(what, fmt.Sprintf("with permissions.mode %q: %s", cfg.Permissions.Mode, why),
+					"choose another permissions.mode; docs/permissions.md lists what each agent can do")
+			}
+		}
+	}
+	return usable
+}

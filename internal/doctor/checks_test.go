@@ -1,0 +1,211 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ductor/cli/clitest"
+	"ductor/docker/dockertest"
+	"ductor/internal/config"
+	"ductor/internal/keys"
+	agentsim "ductor/internal/sim/agent"
+	telegramsim "ductor/internal/sim/telegram"
+)
+
+// The test binary is also the scripted agents and their runner.
+func TestMain(m *testing.M) {
+	clitest.RunIfAsked()
+	agentsim.RunIfChild()
+	code := m.Run()
+	dockertest.Clean()
+	os.Exit(code)
+}
+
+// row shows a check: what spoil does is found, and is not found any more once it is mended.
+type row struct {
+	check check
+	about string // what of several things is checked
+	spoil func(*setUp)
+	mend  func(*setUp) // besides what has the configuration as it was
+	state State
+	says  string // part of the text or the fix
+	// passes is the check that is ok once it is mended, where that is another; nothing for none.
+	passes string
+}
+
+const nothing = "-"
+
+// rows has at least one row for each check; TestEachCheckHasARow sees to that.
+func rows() []row {
+	return []row{
+		{check: configuration, spoil: put("[telegram]", "[telegram"), state: Failed, says: "correct that file"},
+		{check: configuration, spoil: put("[stream]", "[straem]"), state: Failed, says: "straem"},
+		{check: configuration, spoil: func(s *setUp) { s.mode = 0o644 }, state: Warning, says: "run: chmod 600"},
+		{check: allowlist, spoil: put("allowed_users = [1]", "allowed_users = []"), state: Warning, says: "allowed_users", passes: "allowlist"},
+		{check: key, about: "gemini.GEMINI_API_KEY", spoil: func(s *setUp) {
+			s.must(keys.Set(s.state, keys.Name{Agent: "gemini", Variable: "GEMINI_API_KEY"}, strings.NewReader("a-key-of-gemini")))
+			put("[agents.gemini]", "[agents.gemini]\nenabled = false")(s)
+		}, state: Warning, says: "run: ductor secret rm gemini.GEMINI_API_KEY"},
+		{check: proxy, spoil: change(func(c *config.Config) { c.Telegram.Proxy = "gopher://127.0.0.1:1" }), state: Failed, says: "correct telegram.proxy"},
+		{check: telegram, spoil: put("token = ", `token = "666666:AAnobodys-nobodys-nobodys-nobodys" # `), state: Failed, says: "check telegram.token"},
+		{check: telegram, spoil: func(s *setUp) {
+			s.mend = s.srv.Inject(telegramsim.Fault{Method: "getMe", Kind: telegramsim.ServerError, Times: telegramsim.Always}).Remove
+		}, state: Failed, says: "check telegram.token"},
+		{check: groups, spoil: func(s *setUp) { s.serve(s.ungrouped()) }, mend: func(s *setUp) { s.serve(s.grouped()) }, state: Warning, says: "Delegate=yes"},
+		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, mend: func(s *setUp) { s.remove("ductor.db") }, state: Failed, says: "ductor restore"},
+		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, mend: func(s *setUp) {
+			s.remove("ductor.db")
+			s.database()
+		}, state: Failed, says: "ductor restore"},
+		{check: database, spoil: (*setUp).lockState, state: Failed, says: "it cannot be made"},
+		{check: disk, spoil: (*setUp).fillDisk, state: Failed, says: "free space there"},
+		{check: disk, spoil: func(s *setUp) { s.must(os.MkdirAll(filepath.Join(s.state, "disk.probe"), 0o700)) }, mend: func(s *setUp) { s.remove("disk.probe") }, state: Failed, says: "free space there"},
+		{check: defaultDir, spoil: func(s *setUp) { s.must(os.Remove(s.project)) }, mend: func(s *setUp) { s.must(os.Mkdir(s.project, 0o700)) }, state: Failed, says: "make it or name another"},
+		{check: webhooks, spoil: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {Rights: badRights()}} }),
+			mend: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {}} }), state: Failed, says: "correct it in [webhooks]", passes: "jobs"},
+		{check: jobs, spoil: add("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every 7 parsecs\""), mend: add("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every day at 7:00\""),
+			state: Failed, says: "correct that job"},
+		{check: forgetting, spoil: func(s *setUp) { s.database(); s.write("docker", "in the way"); sandboxed(s) }, mend: func(s *setUp) { s.remove("docker") },
+			state: Failed, says: "check [retention]", passes: "forgetting uploads"},
+		{check: agents, spoil: func(s *setUp) {
+			for _, program := range s.programs {
+				put(program, "/no/such/program")(s)
+			}
+		}, state: Failed, says: "install one of them", passes: "agent claude"},
+		{check: agent, about: "claude", spoil: func(s *setUp) { put(s.programs[0], "/no/such/program")(s) }, state: Warning, says: "docs/agents.md"},
+		{check: agent, about: "gemini", spoil: func(s *setUp) { s.must(os.Unsetenv("GEMINI_API_KEY")) }, mend: func(s *setUp) { s.setenv("GEMINI_API_KEY", "dummy") }, state: Warning, says: "log in to it"},
+		{check: agent, about: "copilot", spoil: put("[agents.copilot]", "[permissions]\nmode = \"plan\"\n[agents.copilot]\nmode = \"one-shot\""), state: Warning, says: "docs/permissions.md"},
+		{check: tools, spoil: add("[roles.careful]\nprompt = \"be careful\"\ntools = [\"mcp\"]"), state: Failed, says: "name the server as well", passes: nothing},
+		{check: models, spoil: put("[agents.claude]", "[agents.claude]\nmodel = \"opuss-9\""), mend: put("[agents.claude]", "[agents.claude]\nmodel = \"sonnet\""), state: Warning, says: "/model lists"},
+		{check: sandboxes, spoil: func(s *setUp) { s.write("docker", "in the way"); sandboxed(s) }, mend: func(s *setUp) { s.remove("docker") },
+			state: Failed, says: "docs/sandbox.md", passes: nothing},
+		{check: sandbox, about: "default", spoil: sandboxed, mend: engine, state: Failed, says: "/no/such/socket cannot be reached"},
+		{check: sandbox, about: "default", spoil: func(s *setUp) {
+			sandboxed(s)
+			change(func(c *config.Config) { c.Sandbox.Host, c.Sandbox.CA = "tcp://127.0.0.1:1", "/no/such/ca.pem" })(s)
+		}, mend: engine, state: Failed, says: "/no/such/ca.pem"},
+		{check: sandbox, about: "default", spoil: func(s *setUp) {
+			sandboxed(s)
+			change(func(c *config.Config) { c.Sandbox.Seeds = []string{"/no/such/seed:x"} })(s)
+		}, mend: engine, state: Failed, says: "sandbox.seeds: /no/such/seed"},
+		{check: sandbox, about: "default", spoil: func(s *setUp) {
+			sandboxed(s)
+			link := s.linkedSocket()
+			change(func(c *config.Config) { c.Sandbox.Mounts = []string{link} })(s)
+		}, mend: engine, state: Failed, says: "who may use it owns the machine"},
+	}
+}
+
+// Each check finds what is amiss, says how to mend it, and is content once it is mended.
+func TestEachCheckFailsAndPasses(t *testing.T) {
+	for i, r := range rows() {
+		name := string(r.check)
+		if r.about != "" {
+			name = string(r.check.of(r.about))
+		}
+		t.Run(fmt.Sprint(i, " ", name), func(t *testing.T) {
+			s := newSetUp(t)
+			base := s.text
+			r.spoil(s)
+			found := s.examine()
+			if r.check == allowlist { // the configuration warns of an empty one
+				name = string(configuration)
+			}
+			if !found.have(name, r.state, r.says) {
+				t.Errorf("no %s of %s that says %q in\n%s", r.state, name, r.says, found)
+			}
+			s.text, s.mode, s.changes = base, 0o600, nil
+			if r.mend != nil {
+				r.mend(s)
+			} else if s.mend != nil {
+				s.mend()
+			}
+			found = s.examine()
+			if found.have(name, r.state, r.says) {
+				t.Errorf("mended, it is found again:\n%s", found)
+			}
+			if passes := cmp.Or(r.passes, name); passes != nothing && !found.have(passes, OK, "") {
+				t.Errorf("%s is not ok once it is mended:\n%s", passes, found)
+			}
+		})
+	}
+}
+
+// TestEachCheckHasARow reads the checks from the source: each has a row, and nothing is found in the name of anything else.
+func TestEachCheckHasARow(t *testing.T) {
+	shown := map[string]bool{}
+	for _, r := range rows() {
+		shown[string(r.check)] = true
+	}
+	checks := map[string]string{} // by constant
+	var used []string
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				if of, ok := n.Type.(*ast.Ident); ok && of.Name == "check" {
+					checks[n.Names[0].Name] = strings.Trim(n.Values[0].(*ast.BasicLit).Value, `"`)
+				}
+			case *ast.CallExpr:
+				to, ok := n.Fun.(*ast.SelectorExpr)
+				if !ok || !slices.Contains([]string{"ok", "warn", "fail"}, to.Sel.Name) {
+					return true
+				}
+				ast.Inspect(n.Args[0], func(of ast.Node) bool {
+					if lit, ok := of.(*ast.BasicLit); ok {
+						t.Errorf("%s: a finding has the name %s, which is no check", path, lit.Value)
+					}
+					return true
+				})
+				if name, ok := n.Args[0].(*ast.Ident); ok {
+					used = append(used, name.Name)
+				}
+			}
+			return true
+		})
+	}
+	if len(checks) < 15 || !slices.Contains(used, "disk") {
+		t.Fatalf("the source has the checks %v, and uses %v", checks, used)
+	}
+	for name, text := range checks {
+		if !shown[text] {
+			t.Errorf("no row shows the check %s", name)
+		}
+	}
+}
+
+// No finding shows a secret of the configuration, whatever a check says of it.
+func TestNoFindingShowsASecret(t *testing.T) {
+	s := newSetUp(t)
+	const password = "a-password-of-a-proxy"
+	change(func(c *config.Config) {
+		c.Telegram.Proxy = "gopher://user:" + password + "@127.0.0.1:1"
+		c.Warnings = append(c.Warnings, "the token "+c.Telegram.Token.Reveal()+" is doubtful, and so is "+c.Telegram.Proxy.Reveal())
+	})(s)
+	found := s.examine()
+	if !found.have("telegram.proxy", Failed, "") || !found.have("configuration", Warning, "is doubtful") {
+		t.Fatalf("it finds\n%s", found)
+	}
+	if text := found.String(); strings.Contains(text, password) || strings.Contains(text, s.srv.Token()) {
+		t.Errorf("it shows a secret:\n%s", text)
+	}
+}

@@ -1,0 +1,116 @@
+// Package doctor looks for what keeps ductor from working, and says of each thing how to mend it. It changes nothing.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"ductor/bot"
+	"ductor/bot/tgapi"
+	"ductor/internal/app"
+	"ductor/internal/config"
+	"ductor/internal/proctree"
+)
+
+// patience is how long the checks take at most, apart from those of sandboxes.
+const patience = 30 * time.Second
+
+// Examine runs the checks of a configuration. No finding holds a secret that the configuration or the environment names.
+func Examine(ctx context.Context, cfg config.Config) Findings {
+	d := &doctor{scrub: app.NewScrubber(cfg)}
+	patient := ctx
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d.ok(configuration, cfg.File)
+	for _, w := range cfg.Warnings {
+		d.warn(configuration, w, "change that in "+cfg.File+"; docs/configuration.md explains it")
+	}
+	d.keys(cfg)
+	d.telegram(ctx, cfg)
+	d.groups(cfg)
+	d.storage(ctx, cfg)
+	d.jobs(ctx, cfg)
+	d.agents(ctx, cfg)
+	d.sandboxes(patient, cfg)
+	return d.found
+}
+
+// Unreadable is what is found where the configuration at a path cannot be read.
+func Unreadable(path string, err error) Findings {
+	d := &doctor{}
+	d.fail(configuration, path+": "+err.Error(), "correct that file, or run: ductor setup")
+	return d.found
+}
+
+// doctor runs the checks and keeps what they find.
+type doctor struct {
+	scrub *tgapi.Scrubber
+	found Findings
+}
+
+func (d *doctor) ok(of check, text string) { d.add(Finding{Name: string(of), State: OK, Text: text}) }
+
+func (d *doctor) warn(of check, text, fix string) {
+	d.add(Finding{Name: string(of), State: Warning, Text: text, Fix: fix})
+}
+
+func (d *doctor) fail(of check, text, fix string) {
+	d.add(Finding{Name: string(of), State: Failed, Text: text, Fix: fix})
+}
+
+func (d *doctor) add(f Finding) {
+	f.Text, f.Fix = d.scrub.String(f.Text), d.scrub.String(f.Fix)
+	d.found.add(f)
+}
+
+func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
+	transport, err := app.Transport(cfg)
+	if err != nil {
+		d.fail(proxy, err.Error(), "correct telegram.proxy")
+		return
+	}
+	d.ok(proxy, "")
+	name, err := bot.Probe(ctx, bot.Options{
+		Token: cfg.Telegram.Token.Reveal(), APIBase: cfg.Telegram.APIBase, Scrub: d.scrub, Transport: transport,
+	})
+	if err != nil {
+		d.fail(telegram, err.Error(), "check telegram.token, telegram.proxy and the network of this machine")
+	} else {
+		d.ok(telegram, "serves @"+name)
+	}
+	// The configuration warns of an empty allowlist.
+	if users, groups := len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups); users+groups > 0 {
+		d.ok(allowlist, fmt.Sprintf("%d users, %d groups", users, groups))
+	}
+}
+
+// keys names the keys of agents, without their values, and warns of those that no agent gets.
+func (d *doctor) keys(cfg config.Config) {
+	for _, k := range cfg.Keys {
+		what := key.of(k.Agent + "." + k.Name)
+		if !cfg.Agents.Enabled(k.Agent) {
+			d.warn(what, fmt.Sprintf("no agent %s is enabled, so none gets it", k.Agent),
+				fmt.Sprintf("run: ductor secret rm %s.%s", k.Agent, k.Name))
+			continue
+		}
+		d.ok(what, "from "+string(k.From))
+	}
+}
+
+// groups says whether the running ductor can end a process that cut its ties to its agent. It asks that process, since
+// the shell of doctor may have rights that a service does not have.
+func (d *doctor) groups(cfg config.Config) {
+	pid, runs := app.Serving(cfg.Storage.Dir)
+	if !runs {
+		d.ok(groups, "known once ductor runs")
+		return
+	}
+	if _, err := proctree.GroupParent(strconv.Itoa(pid)); err != nil {
+		d.warn(groups, fmt.Sprintf("the running ductor has none (%v), so a process that an agent started and that cut every tie to it outlives an abort", err),
+			"run ductor as a service with Delegate=yes, as in docs/install.md")
+		return
+	}
+	d.ok(groups, "each agent has one, and what it starts ends with it")
+}

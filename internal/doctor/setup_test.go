@@ -1,0 +1,270 @@
+package doctor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"ductor/cli/clitest"
+	"ductor/docker/dockertest"
+	"ductor/internal/config"
+	"ductor/internal/keys"
+	"ductor/internal/proctree"
+	agentsim "ductor/internal/sim/agent"
+	telegramsim "ductor/internal/sim/telegram"
+	"ductor/internal/store"
+)
+
+// setUp is what the checks look at: a configuration in a file, a simulated Telegram and scripted agents. A row changes them.
+type setUp struct {
+	t              testing.TB
+	srv            *telegramsim.Server
+	programs       []string
+	project, state string
+
+	path    string // of the configuration
+	text    string
+	mode    os.FileMode
+	changes []func(*config.Config) // what no file can say
+	mend    func()                 // undoes what a row did, where only the row knows how
+}
+
+func newSetUp(t testing.TB) *setUp {
+	t.Helper()
+	srv := telegramsim.New(telegramsim.Options{})
+	if err := srv.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	programs, err := agentsim.InstallFrom(clitest.Program(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s := &setUp{
+		t: t, srv: srv, programs: []string{programs.Claude, programs.Codex, programs.Gemini, programs.Copilot},
+		project: filepath.Join(dir, "project"), state: filepath.Join(dir, "state"), path: filepath.Join(dir, "config.toml"), mode: 0o600,
+	}
+	s.must(errors.Join(os.Chmod(dir, 0o700), os.Mkdir(s.project, 0o700), os.Mkdir(s.state, 0o700)))
+	for name, value := range map[string]string{
+		"HOME": t.TempDir(), "DUCTOR_SIM_HOME": t.TempDir(),
+		"ANTHROPIC_API_KEY": "dummy", "OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy", "COPILOT_GITHUB_TOKEN": "dummy",
+	} {
+		s.setenv(name, value)
+	}
+	s.text = fmt.Sprintf(`[telegram]
+token = %q
+api_base = %q
+allowed_users = [1]
+
+[stream]
+display = "plain"
+
+[agents.claude]
+path = %q
+
+[agents.codex]
+path = %q
+
+[agents.gemini]
+path = %q
+
+[agents.copilot]
+path = %q
+
+[projects]
+roots = [%q]
+default_dir = %q
+
+[storage]
+dir = %q
+`, srv.Token(), srv.URL(), programs.Claude, programs.Codex, programs.Gemini, programs.Copilot, s.project, s.project, s.state)
+	return s
+}
+
+// examine does what the command does.
+func (s *setUp) examine() Findings {
+	s.t.Helper()
+	s.must(errors.Join(os.WriteFile(s.path, []byte(s.text), 0o600), os.Chmod(s.path, s.mode)))
+	cfg, err := config.LoadFrom(s.path, config.OSEnvironment())
+	if err != nil {
+		return Unreadable(s.path, err)
+	}
+	if cfg.Keys, err = keys.Read(s.state, ""); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, change := range s.changes {
+		change(&cfg)
+	}
+	return Examine(s.t.Context(), cfg)
+}
+
+// have says whether there is a finding of a check with a text or a fix.
+func (fs Findings) have(name string, state State, says string) bool {
+	for _, f := range fs {
+		if f.Name == name && f.State == state && strings.Contains(f.Text+" "+f.Fix, says) && (f.Fix == "") == (state == OK) {
+			return true
+		}
+	}
+	return false
+}
+
+func (fs Findings) String() string {
+	var out bytes.Buffer
+	_ = fs.WriteText(&out)
+	return out.String()
+}
+
+// put has the configuration say something else.
+func put(what, instead string) func(*setUp) {
+	return func(s *setUp) {
+		s.t.Helper()
+		if !strings.Contains(s.text, what) {
+			s.t.Fatalf("the configuration has no %q", what)
+		}
+		s.text = strings.Replace(s.text, what, instead, 1)
+	}
+}
+
+// add has the configuration say more.
+func add(lines string) func(*setUp) {
+	return func(s *setUp) { s.text += "\n" + lines + "\n" }
+}
+
+func change(f func(*config.Config)) func(*setUp) {
+	return func(s *setUp) { s.changes = append(s.changes, f) }
+}
+
+func (s *setUp) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *setUp) setenv(name, value string) { s.t.(*testing.T).Setenv(name, value) }
+
+// write makes a file in the directory of the state.
+func (s *setUp) write(name, text string) {
+	s.t.Helper()
+	s.must(os.WriteFile(filepath.Join(s.state, name), []byte(text), 0o600))
+}
+
+func (s *setUp) remove(name string) {
+	s.t.Helper()
+	s.must(os.RemoveAll(filepath.Join(s.state, name)))
+}
+
+// database makes one, as the first start does.
+func (s *setUp) database() {
+	s.t.Helper()
+	db, err := store.Open(s.t.Context(), filepath.Join(s.state, "ductor.db"), store.Options{})
+	s.must(err)
+	s.must(db.Close())
+}
+
+// fillDisk has the state on a disk that is too small for anything.
+func (s *setUp) fillDisk() {
+	s.t.Helper()
+	s.mount(0, "size=64k")
+	s.mend = func() { s.must(unix.Mount("none", s.state, "tmpfs", unix.MS_REMOUNT, "size=8m")) }
+}
+
+// lockState has a disk for the state on which nothing can be written, as root may write into any directory of another.
+func (s *setUp) lockState() {
+	s.t.Helper()
+	s.mount(unix.MS_RDONLY, "")
+	s.mend = func() { s.must(unix.Mount("none", s.state, "tmpfs", unix.MS_REMOUNT, "")) }
+}
+
+func (s *setUp) mount(flags uintptr, options string) {
+	s.t.Helper()
+	if err := unix.Mount("none", s.state, "tmpfs", flags, options); err != nil {
+		s.t.Skip("no tmpfs can be mounted: ", err)
+	}
+	s.t.Cleanup(func() { s.must(unix.Unmount(s.state, unix.MNT_DETACH)) })
+}
+
+// serve has a process look like the ductor that uses the state; 0 for none.
+func (s *setUp) serve(pid int) {
+	s.t.Helper()
+	if pid == 0 {
+		s.remove("ductor.lock")
+		return
+	}
+	s.write("ductor.lock", strconv.Itoa(pid))
+}
+
+// grouped is a process with a control group that it may use, if this machine gives such: this one.
+func (s *setUp) grouped() int {
+	if _, err := proctree.GroupParent("self"); err != nil {
+		return 0
+	}
+	return os.Getpid()
+}
+
+// ungrouped is a process without a control group that it may use. Where this machine gives each one, it is one that has ended,
+// and whose group is gone.
+func (s *setUp) ungrouped() int {
+	s.t.Helper()
+	parent, err := proctree.GroupParent("self")
+	if err != nil {
+		return os.Getpid()
+	}
+	group := filepath.Join(parent, "doctor-"+strconv.Itoa(os.Getpid()))
+	s.must(os.Mkdir(group, 0o700))
+	cmd := exec.Command("sleep", "600")
+	s.must(cmd.Start())
+	s.t.Cleanup(func() { _ = cmd.Wait() })
+	pid := cmd.Process.Pid
+	s.must(os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
+	s.must(cmd.Process.Kill())
+	var info unix.Siginfo
+	s.must(unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)) // it stays a zombie until the end of the test
+	s.must(syscall.Rmdir(group))
+	return pid
+}
+
+// sandboxed has all agents in sandboxes of an engine that is not there.
+func sandboxed(s *setUp) {
+	change(func(c *config.Config) {
+		c.Sandbox.Mode, c.Sandbox.Host = config.SandboxDocker, "unix:///no/such/socket"
+	})(s)
+}
+
+// engine has all agents in sandboxes of this machine's engine, of an image that it does not have yet.
+func engine(s *setUp) {
+	s.t.Helper()
+	dockertest.Need(s.t)
+	runner := dockertest.Tool(s.t, dockertest.Runner)
+	change(func(c *config.Config) {
+		c.Sandbox.Mode, c.Sandbox.Host, c.Sandbox.Image, c.Sandbox.Runner = config.SandboxDocker, dockertest.Host(), "ductor-doctor-test:none", runner
+	})(s)
+}
+
+// linkedSocket is a link to a socket of Docker's, as far as its name tells.
+func (s *setUp) linkedSocket() string {
+	s.t.Helper()
+	dir, err := os.MkdirTemp("", "doctor-") // a socket's path is short
+	s.must(err)
+	s.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket, link := filepath.Join(dir, "docker.sock"), filepath.Join(dir, "harmless")
+	l, err := net.Listen("unix", socket)
+	s.must(err)
+	s.t.Cleanup(func() { _ = l.Close() })
+	s.must(os.Symlink(socket, link))
+	return link
+}
+
+// badRights are those that no job can have.
+func badRights() config.Rights { return config.Rights{Rules: []string{"("}} }

@@ -1,0 +1,90 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"ductor/internal/app"
+	"ductor/internal/config"
+	"ductor/internal/store"
+	"ductor/internal/store/sqlite"
+)
+
+func (d *doctor) storage(ctx context.Context, cfg config.Config) {
+	d.database(ctx, filepath.Join(cfg.Storage.Dir, app.DatabaseFile))
+	if err := sqlite.DiskTrouble(cfg.Storage.Dir); err != nil {
+		d.fail(disk, "under "+cfg.Storage.Dir+": "+err.Error(), "free space there or replace the disk, or set storage.dir to another")
+	} else {
+		d.ok(disk, "under "+cfg.Storage.Dir)
+	}
+	switch info, err := os.Stat(cfg.Projects.DefaultDir); {
+	case errors.Is(err, fs.ErrNotExist) && app.IsDefaultRoot(cfg):
+		d.ok(defaultDir, cfg.Projects.DefaultDir+": made at the first start")
+	case err != nil || !info.IsDir():
+		d.fail(defaultDir, cfg.Projects.DefaultDir+": it is no directory", "make it or name another")
+	default:
+		d.ok(defaultDir, cfg.Projects.DefaultDir)
+	}
+}
+
+// database looks into the database, which a daemon may be using, and changes nothing.
+func (d *doctor) database(ctx context.Context, path string) {
+	db, err := store.OpenReadOnly(ctx, path, store.Options{})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.mayMake(path)
+	case errors.Is(err, sqlite.ErrOlder):
+		d.ok(database, path+": of an earlier version; the next start brings it up to date")
+	case err != nil:
+		d.fail(database, path+": "+err.Error(), "restore a backup with ductor restore, or set storage.dir to another")
+	default:
+		err := errors.Join(db.Close(), unix.Access(path, unix.W_OK), unix.Access(filepath.Dir(path), unix.W_OK))
+		if err != nil {
+			d.fail(database, path+": "+err.Error(), "let the user of ductor write that file and its directory")
+			return
+		}
+		d.ok(database, path)
+	}
+}
+
+// mayMake says whether the first start can make a file.
+func (d *doctor) mayMake(path string) {
+	dir := filepath.Dir(path)
+	for dir != filepath.Dir(dir) && errors.Is(unix.Access(dir, unix.F_OK), fs.ErrNotExist) {
+		dir = filepath.Dir(dir)
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		d.fail(database, fmt.Sprintf("%s: it cannot be made: %s: %v", path, dir, err), "let the user of ductor write "+dir+", or set storage.dir to another")
+		return
+	}
+	d.ok(database, path+": the first start makes it")
+}
+
+// jobs checks the schedules, and says what the next round of retention would delete.
+func (d *doctor) jobs(ctx context.Context, cfg config.Config) {
+	if _, err := app.Hooks(cfg); err != nil {
+		d.fail(webhooks, err.Error(), "correct it in [webhooks]")
+	}
+	if all, err := app.Jobs(cfg); err != nil {
+		d.fail(jobs, err.Error(), "correct that job in the configuration; docs/schedules.md explains it")
+	} else if len(all)+len(cfg.Webhooks.Hooks) > 0 {
+		d.ok(jobs, fmt.Sprintf("%d by schedule, %d by webhook", len(all), len(cfg.Webhooks.Hooks)))
+	}
+	plan, err := app.PlanRetention(ctx, cfg)
+	if err != nil {
+		d.fail(forgetting, err.Error(), "let the user of ductor read storage.dir, and check [retention]")
+	}
+	for _, f := range plan {
+		if f.Err != nil {
+			d.fail(forgetting, f.Err.Error(), "let the user of ductor read what it names, and check [retention]")
+			continue
+		}
+		d.ok(forgetting.of(f.Name), fmt.Sprintf("%d of %d would go (%d KB)", f.Items, f.Items+f.LeftItems, f.Bytes>>10))
+	}
+}
