@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ductor/cli"
+	"ductor/internal/statesocket"
 	"ductor/mcp/relay"
 	"ductor/orchestrator"
 )
@@ -90,20 +91,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var conns sync.WaitGroup
-	defer conns.Wait()
-	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
-	for {
-		conn, err := listener.Accept()
-		if err != nil && ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			_ = listener.Close()
-			return fmt.Errorf("accept an agent: %w", err)
-		}
-		conns.Go(func() { s.ServeConn(ctx, conn) })
-	}
+	return statesocket.Serve(ctx, listener, func(ctx context.Context, conn *net.UnixConn) { s.ServeConn(ctx, conn) })
 }
 
 // helloWait is how long a client may take for its first line, and helloBytes how long that may be.

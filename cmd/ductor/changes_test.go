@@ -87,13 +87,14 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 		t.Errorf("a second commit: %q", a.Text)
 	}
 	town.say("/checkpoint list")
-	town.await("Press a checkpoint or a turn")
-	for _, row := range town.awaitMessage(isPoints).Keyboard {
+	list := town.awaitMessage(isPoints)
+	for _, row := range list.Keyboard {
 		if strings.Contains(row[0].Text, "the start") {
-			town.press(row[0].Text)
+			town.pressOn(list, row[0].Text)
 		}
 	}
-	town.press("⏪ Return")
+	question := town.awaitMessage(func(m telegram.Message) bool { return m.ID == list.ID && m.HasButton("⏪ Return") })
+	town.pressOn(question, "⏪ Return")
 	town.await("files are as they were then")
 	if _, err := os.Stat(filepath.Join(town.cfg.Projects.DefaultDir, "n.txt")); err == nil {
 		t.Error("a file that came later is still there")

@@ -20,7 +20,7 @@ var imports = map[string][]string{
 	"internal/doctor":            {"bot", "bot/tgapi", "cli", "docker", "internal/app", "internal/app/environment", "internal/config", "internal/proctree", "internal/store", "internal/store/sqlite"},
 	"internal/terminal":          {"internal/rooted"},
 	"internal/terminal/presence": {"internal/rooted"},
-	"internal/terminal/server":   {"cli", "cli/claude", "internal/secrets", "internal/terminal/hook", "lang"},
+	"internal/terminal/server":   {"cli", "cli/claude", "internal/secrets", "internal/statesocket", "internal/terminal/hook", "lang"},
 	"internal/terminal/hook":     {"internal/statesocket"},
 	"internal/statesocket":       {},
 	"internal/backup":            {"internal/store"},
@@ -43,7 +43,7 @@ var imports = map[string][]string{
 		"internal/config", "internal/runner",
 	},
 
-	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "lang", "mcp/relay"},
+	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "internal/statesocket", "lang", "mcp/relay"},
 	"mcp/relay":         {"internal/statesocket"},
 	"docker":            {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
 	"docker/dockertest": {},

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // Listen makes the socket name in dir, which only this user can connect to. It takes the place of one that a process left.
@@ -32,6 +33,36 @@ func Listen(dir, name string) (*net.UnixListener, error) {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}
 	return l, nil
+}
+
+// Serve calls serve for each connection, in a goroutine of its own, until ctx ends. It closes l and the connections, and returns when
+// both are done. A client that connects later fails at once, instead of waiting for an answer that cannot come.
+func Serve(ctx context.Context, l *net.UnixListener, serve func(context.Context, *net.UnixConn)) error {
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	all.Go(func() {
+		<-ctx.Done()
+		_ = l.Close() // it is closed once
+	})
+	for {
+		conn, err := l.AcceptUnix()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept a connection: %w", err)
+		}
+		all.Go(func() {
+			defer conn.Close()
+			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+			serve(ctx, conn)
+		})
+	}
 }
 
 // Dial connects to the socket name in dir.

@@ -12,7 +12,7 @@ import (
 const socketFile = "mcp.sock"
 
 // Listen makes the socket in dir, which only this user can connect to. It takes the place of one that a process left.
-func Listen(dir string) (net.Listener, error) {
+func Listen(dir string) (*net.UnixListener, error) {
 	l, err := statesocket.Listen(dir, socketFile)
 	if err != nil {
 		return nil, fmt.Errorf("listen for agents: %w", err)

@@ -12,11 +12,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"sync"
 	"time"
 
 	"ductor/cli"
 	"ductor/internal/secrets"
+	"ductor/internal/statesocket"
 	"ductor/internal/terminal/hook"
 	"ductor/lang"
 )
@@ -68,37 +68,24 @@ func (s *Server) Serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var conns sync.WaitGroup
-	defer conns.Wait()
-	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	room := make(chan struct{}, mostHooks)
-	for {
-		conn, err := listener.AcceptUnix()
-		if err != nil && ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			_ = listener.Close()
-			return fmt.Errorf("accept a terminal: %w", err)
-		}
+	return statesocket.Serve(ctx, listener, func(ctx context.Context, conn *net.UnixConn) {
 		select {
 		case room <- struct{}{}:
-			conns.Go(func() { s.hear(ctx, conn); <-room })
-		default:
-			_ = conn.Close()
+			s.hear(ctx, conn)
+			<-room
+		default: // there are too many
 		}
-	}
+	})
 }
 
 // helloWait is how long a hook may take to say what it has to say, or to take an answer.
 const helloWait = 10 * time.Second
 
-// hear serves one hook, and closes its connection.
+// hear serves one hook.
 func (s *Server) hear(ctx context.Context, conn *net.UnixConn) {
-	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	_ = conn.SetDeadline(time.Now().Add(helloWait)) // a closed connection fails below
 	if err := hook.CheckPeer(conn); err != nil {
 		s.opts.Log.Warn("a hook is refused", "err", err)
