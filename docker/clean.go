@@ -117,6 +117,9 @@ func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	if err != nil || !there {
 		return nil, err
 	}
+	if err := l.opts.makeRunner(ctx); err != nil {
+		return nil, err
+	}
 	program, err := l.place.sources.runner(l.opts, info.Architecture)
 	if err != nil {
 		return nil, err

@@ -51,6 +51,9 @@ type fitted struct {
 // fit makes what is needed of the image that is asked for: the runner in it, and directories of the right owner.
 // It is made once for an image, a runner and a user.
 func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fitted, error) {
+	if err := o.makeRunner(ctx); err != nil {
+		return fitted{}, err
+	}
 	if f, err := o.openRunner(); err != nil { // before an image is built in vain
 		return fitted{}, err
 	} else if err := errors.Join(fits(f, ""), f.Close()); err != nil {

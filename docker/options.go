@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,6 +69,8 @@ type Options struct {
 	Dir string
 	// Runner is the file of ductor-runner, a static program for the engine's machine.
 	Runner string
+	// MakeRunner sees that the file Runner is there and of this version, before an image is made with it. Nil for nothing to do.
+	MakeRunner func(context.Context) error `json:"-"`
 
 	Image string // the image as the engine knows it; it needs nothing of ours, not even a shell
 	Pull  bool   // fetch Image from its registry when it is not there

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bytes"
+	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -104,6 +105,13 @@ var errNoRunner = &Error{
 
 func unreadable(err error) error {
 	return &Error{Reason: "the program ductor-runner cannot be read", Fix: err.Error(), Err: err}
+}
+
+func (o Options) makeRunner(ctx context.Context) error {
+	if o.MakeRunner == nil {
+		return nil
+	}
+	return o.MakeRunner(ctx)
 }
 
 // openRunner opens the static program.

@@ -115,7 +115,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		}
 	}()
 	if len(a.Runner.Command) == 0 {
-		a.Runner = environment.HostRunner(ctx, a.Log)
+		a.Runner = environment.HostRunner(ctx, cfg, a.Log)
 	}
 	if err = endSupervised(ctx, cfg, a.Runner); err != nil {
 		return nil, err

@@ -50,6 +50,11 @@ func (d *doctor) sandbox(ctx context.Context, cfg config.Config, b *environment.
 		}
 	}
 	status, err := b.Launcher.Status(ctx)
+	if err != nil && status.Version != "" { // the engine answers: what is missing may be the runner, which ductor makes
+		if err = b.MakeRunner(ctx); err == nil {
+			status, err = b.Launcher.Status(ctx)
+		}
+	}
 	if err != nil {
 		d.fail(what, err.Error(), "start the engine and let the user of ductor use it, or set sandbox.host to another")
 		return

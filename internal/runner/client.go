@@ -343,14 +343,14 @@ func Small(ctx context.Context, path string) (Options, error) {
 		return Options{}, err
 	}
 	program := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())
-	if err := speaksOurs(ctx, program); err != nil {
+	if err := Speaks(ctx, program); err != nil {
 		return Options{}, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
 	return Options{Command: []string{program, run}, file: f}, nil
 }
 
-// speaksOurs says why a program speaks not our version, nil if it does.
-func speaksOurs(ctx context.Context, program string) error {
+// Speaks says why a program of Inside does not speak Version: with a *VersionError if it speaks another, nil if it does.
+func Speaks(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, versionVerb)

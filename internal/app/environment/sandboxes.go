@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -29,6 +28,7 @@ const (
 	HomesDir   = "homes"   // the homes of sessions on this machine
 	dockerDir  = "docker"  // records of containers
 	seedsDir   = "seeds"   // inside dockerDir: what is made of the owner's files for sandboxes
+	programDir = "program" // the ductor-runner that ductor made
 )
 
 // sandboxes are the environments besides this machine in which a configuration runs agents.
@@ -39,6 +39,7 @@ type Sandboxes struct {
 	configured []*Sandbox // as configured, in order of their names
 	parts      parts
 	policy     Policy
+	small      smallProgram
 }
 
 // Sandbox is the sandbox of a project or of all directories without one, or the part of it that a conversation has.
@@ -50,6 +51,15 @@ type Sandbox struct {
 	Err      error            // why it cannot be used: an error of package docker
 	Seeds    []docker.Seed
 	source   *docker.Engine // the engine its image comes from; nil for none
+	small    func(context.Context) error
+}
+
+// MakeRunner makes ductor-runner now where it is not there, as the first container would.
+func (b *Sandbox) MakeRunner(ctx context.Context) error {
+	if b.small == nil {
+		return nil
+	}
+	return b.small(ctx)
 }
 
 // matters says whether agents run, ran or may run in a sandbox. A sandbox of a project without one serves jobs that ask
@@ -73,6 +83,7 @@ func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 			return nil, fmt.Errorf("make a directory for the sandboxes: %w", err)
 		}
 	}
+	s.small = findSmall(cfg)
 	for _, name := range append([]string{config.DefaultSandbox}, slices.Sorted(maps.Keys(cfg.Sandbox.Projects))...) {
 		b := &Sandbox{Name: name, Setting: cfg.Sandbox.Named(name)}
 		if b.Err = s.open(b); b.Err != nil {
@@ -159,11 +170,15 @@ func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 		return docker.Options{}, err
 	}
 	o := docker.Options{
-		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), Runner: runnerPath(set),
+		Engine: b.Engine, Owner: Owner(s.cfg), Name: b.Name, Dir: s.path(dockerDir), Runner: set.Runner,
 		Image: set.Image, Pull: set.Pull, Source: b.source, Projects: s.projects(b), Mounts: mounts, Shared: s.shared(), Seeds: b.Seeds,
 		User: set.User, CPUs: set.CPUs, Memory: int64(set.MemoryMB) << 20, PIDs: int64(set.PIDs), Network: docker.Network(set.Network),
 		ReadOnlyRoot: set.ReadOnlyRoot, Env: append([]string{inSandbox}, set.Env...),
 		MaxAge: agents.StaleAfter, OrphanAfter: agents.OrphanAfter, Grace: agents.Grace, Logger: s.log,
+	}
+	if set.Runner == "" {
+		o.Runner, o.MakeRunner = s.small.path, s.small.make
+		b.small = s.small.make
 	}
 	if set.Image == "" {
 		o.Build = &docker.Build{Dir: set.BuildDir, Network: docker.Network(set.BuildNetwork)}
@@ -178,30 +193,6 @@ func (s *Sandboxes) options(b *Sandbox) (docker.Options, error) {
 func Owner(cfg config.Config) string {
 	sum := sha256.Sum256([]byte(cfg.Storage.Dir))
 	return hex.EncodeToString(sum[:6])
-}
-
-// runnerPath is the path of the program that runs in every container. The launcher reports an empty one when it needs the program.
-func runnerPath(set config.SandboxSetting) string {
-	if set.Runner != "" {
-		return set.Runner
-	}
-	return smallProgram()
-}
-
-// smallProgram is the path of ductor-runner, beside ductor or by name; empty where it is not there.
-func smallProgram() string {
-	const name = "ductor-runner"
-	if own, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(own), name)
-		if _, err := os.Stat(beside); err == nil {
-			return beside
-		}
-	}
-	found, err := exec.LookPath(name)
-	if err != nil {
-		return ""
-	}
-	return found
 }
 
 // projects lists the directories that agents work in, as the configuration names them and with links resolved: a

@@ -1,0 +1,10 @@
+//go:build release
+
+package environment
+
+import "embed"
+
+// embedded has ductor-runner in a file whose name ends with its digest. scripts/release puts it there.
+//
+//go:embed program/ductor-runner-*
+var embedded embed.FS
