@@ -6,23 +6,35 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // OOMKills is how often the kernel killed something in our control group for want of memory; nil where neither version of
-// them counts.
+// them counts. It counts in the group that we were in when it was first asked.
 func OOMKills() *int64 {
-	raw, err := os.ReadFile("/proc/self/cgroup")
+	events, err := os.ReadFile(oomFile())
 	if err != nil {
 		return nil
 	}
+	n := oomKills(string(events))
+	return &n
+}
+
+// oomFile is where the kernel counts, empty where it does not. It is looked for once: every start of an agent asks.
+var oomFile = sync.OnceValue(func() string {
+	raw, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
 	for _, file := range oomFiles(string(raw)) {
-		if events, err := os.ReadFile(file); err == nil {
-			n := oomKills(string(events))
-			return &n
+		if unix.Access(file, unix.R_OK) == nil {
+			return file
 		}
 	}
-	return nil
-}
+	return ""
+})
 
 // oomFiles lists where the kernel may count, given /proc/self/cgroup. In a container of version 1 the path is the
 // machine's, and what is mounted is the container's own.

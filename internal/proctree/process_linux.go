@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -168,11 +169,11 @@ func Resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// BootID tells this boot from others: process numbers of another boot mean nothing.
-func BootID() string {
+// BootID tells this boot from others: process numbers of another boot mean nothing. It is read once.
+var BootID = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(raw))
-}
+})

@@ -107,6 +107,16 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 // held says whether the kernel knows of a member, also of one that cannot be seen from here, or that a look missed.
 func (t *Tree) held() bool { return !t.inside && t.cg.Populated() }
 
+// Held says whether a member lives, in a short look where there is a control group: the kernel knows who is in it, and a member that
+// left it is not seen. It is for who waits for members, and not for what ends them.
+func (t *Tree) Held() bool {
+	if t.cg.Path != "" && !t.inside {
+		return t.cg.Populated()
+	}
+	live, err := t.Members()
+	return err == nil && len(live) > 0
+}
+
 // proof is how many looks in a row must find no process. One that forks and ends, over and over, may be missed by a look that the
 // kernel does not vouch for.
 func (t *Tree) proof() int {

@@ -82,7 +82,7 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of a run: %w", err)
 	}
-	group := makeGroup(s.dir, spec.ID)
+	group := makeGroup(s.group, s.dir, spec.ID)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, group.Remove(), os.RemoveAll(dir))
@@ -157,8 +157,10 @@ func (a *agent) exit(e Exit) {
 	a.life.phase, a.life.exitedAt = exited, sinceBoot()
 	e.By = a.life.by
 	killed := !e.Known || e.Signal && e.Code == -int(unix.SIGKILL)
-	kills := proctree.OOMKills()
-	e.OOM = killed && e.By == "" && a.OOMKills != nil && kills != nil && *kills > *a.OOMKills
+	if killed && e.By == "" && a.OOMKills != nil {
+		kills := proctree.OOMKills()
+		e.OOM = kills != nil && *kills > *a.OOMKills
+	}
 	a.life.status = Status{Exit: e, Exited: time.Now()}
 	a.mu.Unlock()
 	if a.in != nil {
@@ -174,7 +176,7 @@ func (a *agent) drain() {
 	began := time.Now()
 	grew, size := began, a.out.end()
 	told := false
-	for a.held() {
+	for a.terminator.Tree().Held() {
 		if !told {
 			a.s.tell(a)
 			told = true
@@ -197,12 +199,6 @@ func (a *agent) drain() {
 	a.s.tell(a)
 	close(a.over)
 	a.s.wake()
-}
-
-// held says whether anything that the agent started runs.
-func (a *agent) held() bool {
-	live, err := a.terminator.Tree().Members()
-	return err == nil && len(live) > 0
 }
 
 // end ends the agent and everything it started, and says who wanted that.

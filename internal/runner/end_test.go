@@ -120,12 +120,14 @@ func TestLeftoversEndWithNoClient(t *testing.T) {
 	eventually(t, "what it left ends", func() bool { return !id.Running() })
 }
 
-// needGroup skips a test where no control group can be made.
-func needGroup(t *testing.T) {
+// needGroup skips a test where no control group can be made, and gives the one in which they are made.
+func needGroup(t *testing.T) (own string) {
 	t.Helper()
-	if _, err := proctree.GroupParent("self"); err != nil {
+	own, err := proctree.GroupParent("self")
+	if err != nil {
 		t.Skip("this needs a writable control group of version 2: ", err)
 	}
+	return own
 }
 
 // groupOf is the control group of a process.
@@ -238,9 +240,9 @@ func TestCgroupsThatTheAgentMadeGoToo(t *testing.T) {
 }
 
 func TestOnlyRecordsOfOursAreTrusted(t *testing.T) {
-	needGroup(t)
+	parent := needGroup(t)
 	root := t.TempDir()
-	own := makeGroup(root, "x")
+	own := makeGroup(parent, root, "x")
 	t.Cleanup(func() {
 		if err := own.Remove(); err != nil {
 			t.Error(err)
@@ -295,8 +297,7 @@ func TestAgentIsStartedWhereTheKernelRefusesItsCgroup(t *testing.T) {
 }
 
 func TestACgroupIsKilledInOneStep(t *testing.T) {
-	needGroup(t)
-	group := makeGroup(t.TempDir(), "x")
+	group := makeGroup(needGroup(t), t.TempDir(), "x")
 	t.Cleanup(func() {
 		if err := group.Remove(); err != nil {
 			t.Error(err)

@@ -38,6 +38,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ductor/internal/proctree"
 )
 
 const (
@@ -123,6 +125,7 @@ func serve(args []string) error {
 			return err
 		}
 	}
+	s.group, _ = proctree.GroupParent("self") // agents are ended without it, too
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}

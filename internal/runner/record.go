@@ -261,14 +261,10 @@ func (s *server) abandon(id string, rec record) error {
 	return errors.Join(group.Remove(), os.RemoveAll(filepath.Join(s.dir, id)))
 }
 
-// makeGroup makes the control group of a run below our own; none where none can be had.
-func makeGroup(root, id string) proctree.Group {
-	own, err := proctree.GroupParent("self")
-	if err != nil {
-		return proctree.Group{}
-	}
+// makeGroup makes the control group of a run in another, own; none where none can be had.
+func makeGroup(own, root, id string) proctree.Group {
 	name, err := groupName(root, id)
-	if err != nil || unix.Mkdir(filepath.Join(own, name), 0o755) != nil {
+	if own == "" || err != nil || unix.Mkdir(filepath.Join(own, name), 0o755) != nil {
 		return proctree.Group{}
 	}
 	return proctree.Group{Path: filepath.Join(own, name)}

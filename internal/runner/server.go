@@ -49,6 +49,7 @@ type setup struct {
 	lock    *os.File      // held as long as this process is the runner
 	store   store         // of the first process of a container
 	agents  kernelLimits  // agents'
+	group   string        // in which those of agents are made; empty if none can be
 }
 
 // children are the agents that this process is the parent of.

@@ -166,9 +166,10 @@ func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
 	return all, wrap("list languages", err)
 }
 
-// SaveLanguage stores the language of a user or group in place of the one before.
+// SaveLanguage stores the language of a user or group in place of the one before. It shares a transaction: the first prompt of a chat
+// does not wait for the disk, and the update that brought the language is acknowledged after it is there.
 func (db *DB) SaveLanguage(ctx context.Context, c lang.Choice) error {
-	return wrap("save a language", db.write(ctx, func(t tx) error {
+	return wrap("save a language", db.share(ctx, func(t tx) error {
 		_, err := t.Exec(`INSERT INTO languages (id, chosen, heard) VALUES (?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET chosen = excluded.chosen, heard = excluded.heard`, c.ID, string(c.Chosen), string(c.Heard))
 		return err
