@@ -100,7 +100,7 @@ type StatusKind string
 
 // The kinds of status.
 const (
-	StatusStarting   StatusKind = "starting"   // the agent's process starts; SessionStarted ends it
+	StatusStarting   StatusKind = "starting"   // the agent starts; SessionStarted ends it, or StatusIdle where Detail names what it waits for
 	StatusWaiting    StatusKind = "waiting"    // asked the model, nothing came yet
 	StatusCompacting StatusKind = "compacting" // shortening its context
 	StatusRetrying   StatusKind = "retrying"   // the model's API failed and is asked again

@@ -15,7 +15,7 @@ const (
 	waitQuiet    waitState = iota // nothing: text or a tool moves, or did a moment ago
 	waitOpening                   // nothing yet: the process of the agent starts
 	waitThinking                  // the agent is silent
-	waitStarting                  // the process of the agent still starts
+	waitStarting                  // the agent still starts; detail says what it waits for, if that is known
 	waitFor                       // detail says what the turn waits for
 	waitCompacting
 	waitRetrying
@@ -52,15 +52,15 @@ func (d *document) takeStatus(s cli.Status) bool {
 	case s.Kind == cli.StatusWaiting && s.Detail != "":
 		return d.setWait(waitFor, s.Detail)
 	case s.Kind == cli.StatusStarting:
-		return d.beginOpening()
+		return d.beginOpening(s.Detail)
 	}
 	return d.opened()
 }
 
-// beginOpening records that the process of the agent starts. The line says so when that takes long.
-func (d *document) beginOpening() bool {
+// beginOpening records that the agent starts, and what it waits for. The line says so when that takes long.
+func (d *document) beginOpening(detail string) bool {
 	shown := d.wait.state == waitFor
-	d.wait = waitLine{state: waitOpening}
+	d.wait = waitLine{state: waitOpening, detail: detail}
 	return shown
 }
 
@@ -69,10 +69,10 @@ func (d *document) beginOpening() bool {
 func (d *document) opened() bool {
 	switch d.wait.state {
 	case waitQuiet, waitOpening:
-		d.wait.state = waitQuiet
+		d.wait.state, d.wait.detail = waitQuiet, ""
 		return false
 	case waitThinking, waitStarting:
-		d.wait.state = waitThinking
+		d.wait.state, d.wait.detail = waitThinking, ""
 		return false
 	}
 	return d.setWait(waitQuiet, "")
@@ -121,9 +121,11 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	switch w.state {
 	case waitThinking:
 		line = p.Text("card.thinking")
-	case waitStarting:
-		line = p.Text("card.starting", render.AgentName(p, agent))
-	case waitFor:
+	case waitStarting, waitFor:
+		if w.detail == "" {
+			line = p.Text("card.starting", render.AgentName(p, agent))
+			break
+		}
 		line = "⏳ " + render.ShortenPlain(render.OneLine(w.detail), 120) + "…"
 	case waitPaused:
 		line = "⏳ " + w.detail

@@ -210,14 +210,25 @@ func (t *liveTurn) take(n news) (over bool) {
 	case n.ask != nil:
 		t.ask(n.ask)
 		return false
+	case n.method == serversLate:
+		t.nameServers()
+		return false
 	case n.method == "serverRequest/resolved":
 		t.resolved(n.notice)
 		return false
 	}
 	if it := n.notice.Item; it != nil && it.Type == "userMessage" {
 		t.taken(cli.TurnID(it.ClientID))
+		t.nameServers()
 	}
 	return t.parser.notification(n.method, n.notice)
+}
+
+// nameServers says which MCP servers are missing.
+func (t *liveTurn) nameServers() {
+	for _, what := range t.s.server.missingServers(t.s.thread) {
+		t.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: what})
+	}
 }
 
 // started deals with the answer to the request that starts the turn, and then with what came before it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ type server struct {
 
 	mu       sync.Mutex
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
+	starting map[cli.AgentSessionID]map[string]string // MCP servers of threads by their names, and what is wrong with each, until a turn says it
 	defaults *settings
 }
 
@@ -47,6 +50,7 @@ func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{
 		Process: process, provider: p,
 		awaited: map[cli.TurnID]*awaitedTurn{}, parents: map[cli.AgentSessionID]cli.AgentSessionID{},
+		starting: map[cli.AgentSessionID]map[string]string{},
 	}
 }
 
@@ -125,6 +129,9 @@ func (h *server) Notified(m rpc.Message) {
 	case m.Method == "thread/started":
 		h.born(n.Thread)
 		return
+	case m.Method == "mcpServer/startupStatus/updated":
+		h.serverStarts(n.ThreadID, m.Params)
+		return
 	case m.Method != "account/rateLimits/updated":
 		b, ok := h.turns.Of(n.ThreadID)
 		if !ok {
@@ -147,6 +154,70 @@ func (h *server) born(t threadInfo) {
 	if t.Parent != "" && len(h.parents) < maxParents {
 		h.parents[t.ID] = t.Parent
 	}
+}
+
+// serverPatience is how long an MCP server may take to start before a turn says that it is missing. Codex itself gives up after 30 s.
+const serverPatience = 5 * time.Second
+
+// serversLate is the method of the news that servers are missing.
+const serversLate = "ductor/serversLate"
+
+// serverStarts records how far an MCP server of a thread is. Codex does not wait for it.
+func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage) {
+	var s struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+	}
+	if json.Unmarshal(params, &s) != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.starting[thread]
+	switch _, starts := all[s.Name]; {
+	case s.Status == "starting":
+		if all == nil {
+			all = map[string]string{}
+			h.starting[thread] = all
+		}
+		all[s.Name] = ""
+		time.AfterFunc(serverPatience, func() { h.serverLate(thread, s.Name) })
+	case s.Status != "failed":
+		delete(all, s.Name)
+	case starts: // else a turn has said that it is missing
+		all[s.Name] = "could not be started"
+		h.tellServers(thread)
+	}
+}
+
+func (h *server) serverLate(thread cli.AgentSessionID, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if what, starts := h.starting[thread][name]; starts && what == "" {
+		h.starting[thread][name] = "does not answer, so its tools are missing"
+		h.tellServers(thread)
+	}
+}
+
+// tellServers has the turn of a thread, if one runs, ask for missingServers.
+func (h *server) tellServers(thread cli.AgentSessionID) {
+	if b, ok := h.turns.Of(thread); ok {
+		b.Put(news{method: serversLate, notice: &notice{ThreadID: thread}}, 0)
+	}
+}
+
+// missingServers are the MCP servers that a thread does without, each with what is wrong with it, once.
+func (h *server) missingServers(thread cli.AgentSessionID) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(h.starting[thread])) {
+		if what := h.starting[thread][name]; what != "" {
+			all = append(all, cli.ShortLine("MCP server "+name+" "+what))
+			delete(h.starting[thread], name)
+		}
+	}
+	return all
 }
 
 // Requested hands a request to the turn it is of. What no turn waits for is declined.

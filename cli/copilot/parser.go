@@ -1,6 +1,7 @@
 package copilot
 
 import (
+	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -26,13 +27,13 @@ type parser struct {
 
 	session cli.SessionStarted
 	phase   phase
-	known   cli.Result                 // its failure, usage and denials, as far as they are known
-	message string                     // the id of the one that is written
-	finish  string                     // why the model ended what it said last
-	thought bool                       // reasoning was streamed since the model was asked
-	waiting bool                       // a status is shown that is over with the next word
-	tools   map[string]cli.ToolStarted // by call, for what their ends do not tell
-	seen    map[string]bool            // messages of the user that reached the model's conversation
+	known   cli.Result // its failure, usage and denials, as far as they are known
+	message string     // the id of the one that is written
+	finish  string     // why the model ended what it said last
+	thought bool       // reasoning was streamed since the model was asked
+	waitingFor
+	tools map[string]cli.ToolStarted // by call, for what their ends do not tell
+	seen  map[string]bool            // messages of the user that reached the model's conversation
 }
 
 func newParser(out *turn.Emitter, req cli.Request) *parser {
@@ -44,6 +45,12 @@ func newParser(out *turn.Emitter, req cli.Request) *parser {
 		out: out, dir: req.Dir, session: cli.SessionStarted{Model: req.Model}, phase: phase,
 		tools: map[string]cli.ToolStarted{}, seen: map[string]bool{},
 	}
+}
+
+// waitingFor is what the turn is told to wait for.
+type waitingFor struct {
+	waiting bool     // a status is shown that is over with the next word
+	servers []string // MCP servers that start, for which Copilot waits a minute
 }
 
 // name tells the session, as far as it is known.
@@ -58,12 +65,13 @@ type eventType struct {
 
 // eventTypes are those that mean something here. There are 130, and more will come: nothing looks into the others.
 var eventTypes = map[string]eventType{
-	"session.start":               {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
-	"session.resume":              {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
-	"session.model_change":        {take: func(p *parser, f fields) { p.answeredBy(f.NewModel) }, always: true},
-	"session.compaction_start":    {take: func(p *parser, _ fields) { p.status(cli.StatusCompacting, "") }},
-	"session.compaction_complete": {take: (*parser).compacted},
-	"session.usage_info":          {take: (*parser).measure, always: true},
+	"session.start":                     {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
+	"session.resume":                    {take: func(p *parser, f fields) { p.answeredBy(f.SelectedModel) }, always: true},
+	"session.model_change":              {take: func(p *parser, f fields) { p.answeredBy(f.NewModel) }, always: true},
+	"session.compaction_start":          {take: func(p *parser, _ fields) { p.status(cli.StatusCompacting, "") }},
+	"session.compaction_complete":       {take: (*parser).compacted},
+	"session.usage_info":                {take: (*parser).measure, always: true},
+	"session.mcp_server_status_changed": {take: (*parser).serverStarts, always: true},
 	"session.warning": {take: func(p *parser, f fields) {
 		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine(f.Message)})
 	}},
@@ -223,6 +231,22 @@ func (p *parser) answeredBy(model string) {
 func (p *parser) status(kind cli.StatusKind, detail string) {
 	p.waiting = true
 	p.out.Pass(cli.Status{Kind: kind, Detail: detail})
+}
+
+// serverStarts takes how far an MCP server is.
+func (p *parser) serverStarts(f fields) {
+	p.servers = slices.DeleteFunc(p.servers, func(name string) bool { return name == f.Server })
+	switch string(f.Status) {
+	case `"pending"`:
+		p.servers = append(p.servers, f.Server)
+	case `"failed"`:
+		p.out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: cli.ShortLine("MCP server " + f.Server + " could not be started")})
+	}
+	if len(p.servers) == 0 {
+		p.resume()
+		return
+	}
+	p.status(cli.StatusStarting, cli.ShortLine("waiting for MCP server "+strings.Join(p.servers, ", ")))
 }
 
 // resume ends a status.

@@ -50,6 +50,9 @@ type fields struct {
 	CacheWriteTokens int64 `json:"cacheWriteTokens"`
 	ReasoningTokens  int64 `json:"reasoningTokens"`
 
+	Server string          `json:"serverName"`
+	Status json.RawMessage `json:"status"` // a word or an object
+
 	Trigger    string `json:"trigger"`
 	PreTokens  int    `json:"preCompactionTokens"`
 	PostTokens int    `json:"postCompactionTokens"`

@@ -7,19 +7,49 @@ import (
 	"testing"
 )
 
-// An MCP server of the owner's that hangs at its start is named in the card of the turn that goes on without it.
-func TestRealClaudeNamesAServerThatHangs(t *testing.T) {
-	town, _ := realSurroundings(t, "claude", nil)
+// An MCP server of the owner's that hangs at its start is named in the card: Claude waits for it for some seconds, Codex not at all, and
+// Copilot for a minute. Gemini waits too, and says nothing of it.
+func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 	hangs := filepath.Join(t.TempDir(), "hangs")
 	if err := os.WriteFile(hangs, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	config := fmt.Sprintf(`{"mcpServers":{"slowpoke":{"type":"stdio","command":%q,"args":[]}}}`, hangs)
-	if err := os.WriteFile(filepath.Join(os.Getenv("HOME"), ".claude.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+	for agent, write := range map[string]func(t *testing.T, home string) error{
+		"claude": func(_ *testing.T, home string) error {
+			return os.WriteFile(filepath.Join(home, ".claude.json"), []byte(config), 0o600)
+		},
+		"codex": func(_ *testing.T, home string) error {
+			path := filepath.Join(home, ".codex", "config.toml")
+			before, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, fmt.Appendf(before, "\n[mcp_servers.slowpoke]\ncommand = %q\n", hangs), 0o600)
+		},
+		"copilot": func(_ *testing.T, home string) error {
+			dir := filepath.Join(home, ".copilot")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(dir, "mcp-config.json"), []byte(config), 0o600)
+		},
+	} {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realSurroundings(t, agent, nil)
+			if err := write(t, os.Getenv("HOME")); err != nil {
+				t.Fatal(err)
+			}
+			town.start()
+			town.say(`[[start]] [[tool cmd="sleep 7"]] [[text "It goes on."]]`)
+			if agent == "copilot" {
+				town.await("⏳ waiting for MCP server slowpoke…")
+				town.say("/abort")
+				town.await("Aborted")
+				return
+			}
+			town.await("MCP server slowpoke does not answer")
+			town.await("It goes on.")
+		})
 	}
-	town.start()
-	town.say(`[[text "It goes on."]]`)
-	town.await("MCP server slowpoke does not answer")
-	town.await("It goes on.")
 }
