@@ -2,7 +2,7 @@
 // a simulated Telegram, with the scripted agent, and reads the coverage counters between two marks:
 //
 //	go build -cover -covermode=atomic -coverpkg=ductor/... -o paths ./scripts/paths
-//	paths DIR       write docs/paths.md into DIR
+//	paths DIR       write paths.md into DIR; fail where a path has become longer than it may be
 //
 // Functions of simulators, of libraries and of the runner's own process are not in the lists.
 package main
@@ -54,6 +54,8 @@ const (
 	patience  = 2 * time.Minute
 	// quiet is how long nothing may happen before a mark, so that what came before is not counted.
 	quiet = 3 * time.Second
+	// mostDelta and mostAbort only go down. They are a little more than today's numbers, because clocks run meanwhile.
+	mostDelta, mostAbort = 360, 900
 )
 
 func run(ctx context.Context, docs string) error {
@@ -81,7 +83,14 @@ func run(ctx context.Context, docs string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(docs, "paths.md"), page(delta, abort), 0o644)
+	if err := os.WriteFile(filepath.Join(docs, "paths.md"), page(delta, abort), 0o644); err != nil {
+		return err
+	}
+	if len(delta) > mostDelta || len(abort) > mostAbort {
+		return fmt.Errorf("a delta passes %d functions and may pass %d; an abort passes %d and may pass %d",
+			len(delta), mostDelta, len(abort), mostAbort)
+	}
+	return nil
 }
 
 func start(ctx context.Context, srv *telegram.Server, scratch string) (*app.App, error) {
