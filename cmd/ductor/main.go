@@ -52,7 +52,7 @@ func command(env config.Environment) *cobra.Command {
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env), mcpCommand(), sendCommand())
 	from := func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }
-	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from), sub.Service(from), sub.Terminal(env, from), sub.Users(from))
+	root.AddCommand(sub.Secret(env, from), sub.Backup(from, describe()), sub.Restore(from), sub.Service(from), sub.Terminal(env, from), sub.Users(from), sub.Upgrade(from, describe()))
 	root.AddCommand(sub.Setup(env, func(ctx context.Context, path string, out io.Writer) error {
 		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))
@@ -107,6 +107,7 @@ const (
 	exitToken    = 3 // Telegram refuses the token: restarting will not help
 	exitInstance = 4 // another ductor serves this token
 	exitDisk     = 5 // the disk under the database reports an error: a restart reads what is on it
+	exitNewer    = 6 // a newer release is there
 )
 
 // exitCode is the one place where an error becomes an exit code.
@@ -122,6 +123,8 @@ func exitCode(err error) int {
 		return exitInstance
 	case errors.Is(err, orchestrator.ErrDiskFailed):
 		return exitDisk
+	case errors.Is(err, sub.ErrNewer):
+		return exitNewer
 	default:
 		return exitFailure
 	}

@@ -24,6 +24,7 @@ type Config struct {
 	Consult     Consult          `toml:"consult"`
 	Tracing     Tracing          `toml:"tracing"`
 	Health      Health           `toml:"health"`
+	Upgrade     Upgrade          `toml:"upgrade"`
 	Projects    Projects         `toml:"projects"`
 	Files       Files            `toml:"files"`
 	Voice       Voice            `toml:"voice"`
@@ -200,6 +201,11 @@ type Tracing struct {
 // Health is where monitors ask how ductor is.
 type Health struct {
 	Listen string `toml:"listen"` // on this machine only; empty: nowhere
+}
+
+// Upgrade is where "ductor upgrade --check" asks for the latest release.
+type Upgrade struct {
+	URL string `toml:"url"` // empty: nowhere
 }
 
 // Consult is which models are asked beside sessions.

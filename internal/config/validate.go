@@ -69,12 +69,16 @@ func (c *Config) check() problems {
 	c.checkTasks(&p)
 	c.checkVoice(&p)
 	c.checkHealth(&p)
-	if t := c.Tracing.URL; t != "" {
-		if u, err := url.Parse(t); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			p.add("tracing.url", "should be a URL such as http://localhost:4318")
-		}
-	}
+	checkURL(&p, "tracing.url", c.Tracing.URL, "http://localhost:4318")
+	checkURL(&p, "upgrade.url", c.Upgrade.URL, "https://example.org/ductor/latest")
 	return p
+}
+
+// checkURL looks at an address that may be empty.
+func checkURL(p *problems, key, value, example string) {
+	if u, err := url.Parse(value); value != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		p.add(key, "should be a URL such as %s", example)
+	}
 }
 
 func (c *Config) checkVoice(p *problems) {
@@ -85,9 +89,7 @@ func (c *Config) checkVoice(p *problems) {
 	if v.URL == "" {
 		return
 	}
-	if u, err := url.Parse(v.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		p.add("voice.url", "should be a URL such as https://api.openai.com/v1/audio/transcriptions")
-	}
+	checkURL(p, "voice.url", v.URL, "https://api.openai.com/v1/audio/transcriptions")
 	if len(v.Command) > 0 {
 		p.add("voice.url", "is set beside voice.command; choose one")
 	}

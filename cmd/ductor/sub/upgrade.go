@@ -1,0 +1,146 @@
+package sub
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ductor/internal/app"
+	"ductor/internal/config"
+)
+
+// ErrNewer says that a newer release is there.
+var ErrNewer = errors.New("a newer release is there")
+
+// Upgrade makes the command that compares this version with the latest release. It downloads and runs nothing.
+func Upgrade(from Source, version string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "upgrade --check", Short: "Say whether a newer release is there", Args: cobra.NoArgs,
+		Long: "Asks the address of upgrade.url for the latest release and compares it with this version. It downloads and runs nothing.\n" +
+			"The exit code is 6 where a newer release is there, and 0 where none is.",
+	}
+	check := cmd.Flags().Bool("check", false, "compare this version with the latest release")
+	return withConfig(from, cmd, func(cmd *cobra.Command, cfg config.Config, _ []string) error {
+		switch {
+		case !*check:
+			return errors.New("ductor does not replace itself; add --check, and see docs/install.md for an upgrade")
+		case cfg.Upgrade.URL == "":
+			return app.OfKind(app.ErrConfig, errors.New("upgrade.url is not set: name the address there that tells the latest release"))
+		}
+		latest, err := latestRelease(cmd.Context(), cfg.Upgrade.URL)
+		if err != nil {
+			return fmt.Errorf("ask %s for the latest release: %w", cfg.Upgrade.URL, err)
+		}
+		return compareReleases(cmd.OutOrStdout(), version, latest)
+	})
+}
+
+// compareReleases writes what this version is to the latest release; ErrNewer where that is newer.
+func compareReleases(out io.Writer, version, latest string) error {
+	own := release.FindString(version)
+	order := compareVersions(own, latest)
+	switch {
+	case own == "":
+		fmt.Fprintf(out, "this is ductor %s, which is no release; the latest release is %s\n", version, latest)
+	case order < 0:
+		fmt.Fprintf(out, "this is ductor %s; the latest release is %s\n", own, latest)
+		return ErrNewer
+	default:
+		fmt.Fprintf(out, "this is ductor %s; no newer release is there, the latest is %s\n", own, latest)
+	}
+	return nil
+}
+
+const (
+	upgradeWait  = 15 * time.Second
+	upgradeBytes = 1 << 20 // of an answer
+)
+
+// release is a version of a release; semver.org defines it.
+var release = regexp.MustCompile(`^v?[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}(-[0-9A-Za-z.-]{1,60})?(\+[0-9A-Za-z.-]{1,60})?\b`)
+
+// latestRelease asks an address for the latest release: a JSON object with a tag_name, or a text that begins with the version.
+func latestRelease(ctx context.Context, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, upgradeWait)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return "", errors.New("it answers " + strconv.Itoa(resp.StatusCode))
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, upgradeBytes))
+	if err != nil {
+		return "", err
+	}
+	var object struct {
+		Tag string `json:"tag_name"`
+	}
+	named := strings.TrimSpace(string(body))
+	if json.Unmarshal(body, &object) == nil {
+		named = object.Tag
+	}
+	latest := release.FindString(named)
+	if latest == "" {
+		return "", errors.New("its answer names no version")
+	}
+	return strings.TrimPrefix(latest, "v"), nil
+}
+
+// compareVersions orders two versions as semver.org does.
+func compareVersions(a, b string) int {
+	numbersA, restA := splitVersion(a)
+	numbersB, restB := splitVersion(b)
+	switch order := compareParts(numbersA, numbersB); {
+	case order != 0:
+		return order
+	case restA == "" || restB == "":
+		return cmp.Compare(len(restB), len(restA)) // a release is newer than what comes before it
+	}
+	return compareParts(restA, restB)
+}
+
+// splitVersion gives the numbers of a version and what comes before the release of them, as in 1.2.0-rc.1+build.
+func splitVersion(v string) (numbers, before string) {
+	v, _, _ = strings.Cut(strings.TrimPrefix(v, "v"), "+")
+	numbers, before, _ = strings.Cut(v, "-")
+	return numbers, before
+}
+
+// compareParts orders parts between dots: numbers by value and before words, words by letters, fewer before more.
+func compareParts(a, b string) int {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(as), len(bs)) {
+		x, errX := strconv.Atoi(as[i])
+		y, errY := strconv.Atoi(bs[i])
+		order := cmp.Compare(x, y)
+		switch {
+		case errX != nil && errY != nil:
+			order = strings.Compare(as[i], bs[i])
+		case errX != nil:
+			order = 1
+		case errY != nil:
+			order = -1
+		}
+		if order != 0 {
+			return order
+		}
+	}
+	return cmp.Compare(len(as), len(bs))
+}

@@ -1,0 +1,86 @@
+package sub
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"ductor/internal/app"
+	"ductor/internal/config"
+)
+
+// checkUpgrade runs ductor upgrade against an address that answers so.
+func checkUpgrade(t *testing.T, version string, status int, answer string, args ...string) (string, error) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(answer)) // a client that left misses it
+	}))
+	defer srv.Close()
+	cfg := config.Default()
+	if answer != "" {
+		cfg.Upgrade.URL = srv.URL
+	}
+	cmd := Upgrade(func(*cobra.Command) func() (config.Config, error) {
+		return func() (config.Config, error) { return cfg, nil }
+	}, version)
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestUpgradeSaysWhetherANewerReleaseIsThere(t *testing.T) {
+	for _, c := range []struct {
+		name, version, answer string
+		status                int
+		says                  string
+		newer                 bool
+	}{
+		{"newer", "1.2.3", `{"tag_name":"v1.10.0","url":"elsewhere"}`, 200, "this is ductor 1.2.3; the latest release is 1.10.0", true},
+		{"the same", "1.2.3", "v1.2.3\n", 200, "no newer release is there, the latest is 1.2.3", false},
+		{"older", "2.0.0 0123456789ab", "1.9.9\nsha256 of it", 200, "no newer release is there, the latest is 1.9.9", false},
+		{"a candidate", "1.2.0-rc.1", "1.2.0", 200, "the latest release is 1.2.0", true},
+		{"from source", "dev 0123456789ab", "1.2.0", 200, "which is no release; the latest release is 1.2.0", false},
+		{"no version", "1.2.3", "\x1b[31mwelcome", 200, "names no version", false},
+		{"no answer", "1.2.3", "gone", 404, "it answers 404", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := checkUpgrade(t, c.version, c.status, c.answer, "--check")
+			if !strings.Contains(out, c.says) || strings.Contains(out, "\x1b") || errors.Is(err, ErrNewer) != c.newer {
+				t.Errorf("%q, %v", out, err)
+			}
+		})
+	}
+	if _, err := checkUpgrade(t, "1.2.3", 200, ""); err == nil || !strings.Contains(err.Error(), "--check") {
+		t.Errorf("without --check: %v", err)
+	}
+	if _, err := checkUpgrade(t, "1.2.3", 200, "", "--check"); !errors.Is(err, app.ErrConfig) {
+		t.Errorf("without an address: %v", err)
+	}
+}
+
+// The order is the example of semver.org.
+func TestVersionsAreOrdered(t *testing.T) {
+	want := []string{
+		"0.9.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "v1.0.0",
+		"1.0.1", "1.2.0", "1.10.0+build", "2.0.0",
+	}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortFunc(got, compareVersions)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if compareVersions("1.0.0+a", "v1.0.0+b") != 0 {
+		t.Error("builds of one version differ")
+	}
+}
