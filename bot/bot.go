@@ -13,6 +13,7 @@ import (
 
 	"ductor/bot/approval"
 	"ductor/bot/card"
+	"ductor/bot/checks"
 	"ductor/bot/display"
 	"ductor/bot/files"
 	"ductor/bot/message"
@@ -65,6 +66,7 @@ type Options struct {
 	Files    orchestrator.Files       // of projects; nil: none are sent
 	Changes  orchestrator.FileChanges // behind the buttons of receipts, /diff and /checkpoint; nil: there are none
 	Usage    usage.Store              // behind /usage and /audit
+	Checks   checks.Examiner          // behind /doctor; nil: there are none
 	Away     sessions.Away            // behind /terminal on and off; nil: terminals do not ask in chats
 
 	FileMarks bool // answers name files that are to be sent
@@ -263,7 +265,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, users: b.opts.Users, consults: b.opts.Consults,
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, owners: owners{b.opts.Users, b.opts.Checks}, consults: b.opts.Consults,
 			changes: b.opts.Changes, spool: b.spool,
 			answers: answers{
 				steps: b.opts.Steps, display: b.chat.display,

@@ -75,6 +75,7 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"summarize", p.Text("bot.menu-summarize")},
 		{"pair", p.Text("bot.menu-pair")},
 		{"users", p.Text("bot.menu-users")},
+		{"doctor", p.Text("bot.menu-doctor")},
 		{"language", p.Text("bot.menu-language")},
 		{"help", p.Text("bot.menu-help")},
 	}
@@ -115,8 +116,8 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.menus.Display), true
 	case "cron":
 		return c.page(c.jobs.Command), true
-	case "pair", "users":
-		return c.ofUsers(name)
+	case "pair", "users", "doctor":
+		return c.ofOwners(name)
 	case "language":
 		return c.page(language{c.lang}.command), true
 	case "status":
@@ -330,10 +331,12 @@ func (c *commands) onFiles(ctx context.Context, r updates.Request) (files.Answer
 	return c.files.Put(ctx, r.In.By(), r.Args, name, content)
 }
 
-// ofUsers gives the handler of a command for owners.
-func (c *commands) ofUsers(name string) (do updates.CommandFunc, known bool) {
+// ofOwners gives the handler of a command for owners.
+func (c *commands) ofOwners(name string) (do updates.CommandFunc, known bool) {
 	switch {
-	case c.users.Directory == nil:
+	case name == "doctor" && c.checks.Offered():
+		return func(ctx context.Context, r updates.Request) { c.checks.Doctor(ctx, r.In.By(), r.In.Quote()) }, true
+	case name == "doctor" || c.users.Directory == nil:
 		return c.unknown, false
 	case name == "pair":
 		return c.page(c.users.Pair), true

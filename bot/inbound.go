@@ -10,6 +10,7 @@ import (
 	"ductor/bot/agent"
 	"ductor/bot/approval"
 	"ductor/bot/changes"
+	"ductor/bot/checks"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/files"
@@ -93,7 +94,10 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		Consults: p.consults, Models: menus, Group: p.group, Messages: p.messages, Journal: p.journal, Finish: f.Finish,
 		Beside: func(f func(ctx context.Context)) { h.beside(f) }, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 	})
-	all := pages{users: &users.Screen{Directory: p.users, Bot: o.Me.Username, Lang: o.Lang}, menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
+	doctor := checks.New(checks.Options{
+		Examiner: p.checks, Messages: p.messages, Finish: f.Finish, Beside: func(f func(ctx context.Context)) { h.beside(f) }, Lang: o.Lang,
+	})
+	all := pages{checks: doctor, users: &users.Screen{Directory: p.users, Bot: o.Me.Username, Lang: o.Lang}, menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		usage: &usage.Screen{Store: p.usage, Now: o.Now, Spool: p.spool, Lang: o.Lang}, changes: changes.New(changes.Options{Changes: p.changes, Store: p.journal, Spool: p.spool, Lang: o.Lang, Session: sessions.OpenButton})}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,

@@ -3,6 +3,7 @@ package bot
 import (
 	"ductor/bot/agent"
 	"ductor/bot/changes"
+	"ductor/bot/checks"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
 	"ductor/bot/display"
@@ -28,9 +29,15 @@ type books struct {
 	changes  orchestrator.FileChanges // nil: nothing is kept of changes
 	spool    *message.Spool           // of pictures; nil: there are none
 	answers
+	owners
 	usage    usage.Store
-	users    users.Directory // nil: all are in the configuration
 	consults orchestrator.Consults
+}
+
+// owners is what stands behind the commands of owners.
+type owners struct {
+	users  users.Directory // nil: all are in the configuration
+	checks checks.Examiner // nil: there are none
 }
 
 // answers is what stands behind the buttons of answers.
@@ -52,4 +59,5 @@ type pages struct {
 	usage    *usage.Screen
 	users    *users.Screen
 	consults *consult.Screen
+	checks   *checks.Screen
 }

@@ -2,10 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"ductor/internal/sim/telegram"
 )
 
 // Programs get every check of doctor, also of a configuration that cannot be read, and a fix for each that is not ok.
@@ -22,5 +27,64 @@ func TestTheDoctorForPrograms(t *testing.T) {
 	f := got[0]
 	if f["name"] != "configuration" || f["state"] != "failed" || !strings.Contains(f["text"], path) || f["fix"] == "" || len(f) != 4 {
 		t.Errorf("it says %v", f)
+	}
+}
+
+// TestTheDoctorInTheChat: an owner gets what the checks find in the private chat, in the message that answered at once. Others are
+// refused, and a restart leaves no message that waits for ever.
+func TestTheDoctorInTheChat(t *testing.T) {
+	town := surroundings(t, nil)
+	slow := filepath.Join(t.TempDir(), "slow")
+	if err := os.WriteFile(slow, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := town.writeConfig()
+	amend(t, path, fmt.Sprintf("allowed_users = [%d]", owner), fmt.Sprintf("allowed_users = [%d, %d]\nallowed_groups = [-5]", owner, neighbour))
+	amend(t, path, fmt.Sprintf("path = %q", town.cfg.Agents.Codex.Path), `path = "/no/such/codex"`)
+	d := startDaemon(t, "run", "-c", path)
+	if err := town.srv.AwaitPoll(town.soon()); err != nil {
+		t.Fatal(err)
+	}
+	town.say("/doctor")
+	report := town.await("checks passed.")
+	if !slices.ContainsFunc(town.srv.Calls(), func(c telegram.Call) bool {
+		return c.Method == "sendMessage" && strings.Contains(fmt.Sprint(c.Params), "I check the set-up…")
+	}) {
+		t.Error("nothing answered at once")
+	}
+	for _, want := range []string{"⚠️ agent codex: not found", "Fix: install it and log in to it"} {
+		if !strings.Contains(report.Text, want) {
+			t.Errorf("no %q in\n%s", want, report.Text)
+		}
+	}
+	if n := len(town.chat.View().FromBot()); n != 1 || strings.Contains(report.Text, "❌") || strings.Contains(report.Text, town.srv.Token()) {
+		t.Errorf("%d messages; the last says\n%s", n, report.Text)
+	}
+	other := town.srv.Private(neighbour, "Neighbour")
+	other.Person().Send(other, "/doctor")
+	if _, err := other.AwaitText(town.soon(), "Only the owner can do that."); err != nil {
+		town.fatal(err)
+	}
+	group := town.srv.Group(-5, "Team")
+	town.chat.Person().Send(group, "/doctor@ductor_bot")
+	if _, err := group.AwaitText(town.soon(), "Write this to me in our private chat"); err != nil {
+		town.fatal(err)
+	}
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	d.exit(t)
+
+	amend(t, path, `path = "/no/such/codex"`, fmt.Sprintf("path = %q", slow))
+	d = startDaemon(t, "run", "-c", path)
+	town.say("/doctor")
+	town.await("I check the set-up…")
+	town.say("/doctor")
+	town.await("The checks run already")
+	d.kill()
+	startDaemon(t, "run", "-c", path)
+	town.await("ductor was restarted before the checks ended.")
+	for _, m := range town.chat.View().FromBot() {
+		if strings.Contains(m.Text, "I check the set-up…") {
+			t.Error("a message waits for ever")
+		}
 	}
 }

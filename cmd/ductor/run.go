@@ -13,6 +13,7 @@ import (
 
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/doctor"
 )
 
 func runCommand(env config.Environment) *cobra.Command {
@@ -53,7 +54,7 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	if err := app.MakeDefaultRoot(cfg); err != nil {
 		return err
 	}
-	a, err := app.Build(ctx, cfg, app.Options{Log: log, Scrub: scrub, Version: describe()})
+	a, err := app.Build(ctx, cfg, app.Options{Log: log, Scrub: scrub, Version: describe(), Examine: doctor.Report})
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/checks"
 	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/cli/claude"
@@ -278,4 +279,20 @@ func WithProbes(cfg config.Config, f func([]cli.Provider)) (err error) {
 	}
 	f(a.providers(a.hostEnv(launcher)))
 	return launcher.Close()
+}
+
+// examiner checks the configuration that runs; nil where the options have no checks.
+func (a *App) examiner() checks.Examiner {
+	if a.Examine == nil {
+		return nil
+	}
+	return examiner{a}
+}
+
+type examiner struct{ a *App }
+
+// Examine implements checks.Examiner.
+func (e examiner) Examine(ctx context.Context) checks.Report {
+	a := e.a.agents()
+	return e.a.Examine(ctx, e.a.cfg, a.providers(a.hostEnv(e.a.host)))
 }

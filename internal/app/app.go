@@ -14,8 +14,10 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/bot"
+	"ductor/bot/checks"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
+	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
@@ -104,6 +106,8 @@ type Options struct {
 	Version string         // for the log
 	Runner  runner.Options // how the runner is started; without a command as environment.HostRunner says
 	Watch   Watch          // of turns; nil for none
+	// Examine checks the configuration that runs, with its agents on this machine, for /doctor; nil: there is no such command.
+	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
 }
 
 // Build constructs what ductor consists of, from the store up. Until Run, only the sender of cards runs.
@@ -139,7 +143,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	served.Jobs, served.Files, served.Changes = a.jobs(), a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
-	served.Away = a.away()
+	served.Away, served.Checks = a.away(), a.examiner()
 	served.Projects, served.Steps, served.Sessions, served.Usage = repos, steps.Reader{Store: a.db}, book, a.db
 	if served.Polled, err = a.openHealth(); err != nil {
 		return nil, err

@@ -11,13 +11,13 @@ import (
 	"ductor/internal/config"
 )
 
-func (d *doctor) agents(ctx context.Context, cfg config.Config) {
+func (d *doctor) agents(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) {
 	if !environment.NewPolicy(cfg).OnHost() {
 		d.ok(agents, "all run in sandboxes; those of this machine are not looked at")
 		return
 	}
 	usable := 0
-	err := app.WithProbes(cfg, func(providers []cli.Provider) {
+	err := with(func(providers []cli.Provider) {
 		usable = d.judge(ctx, cfg, providers, "")
 		if usable > 0 && len(cfg.ModelNames) > 0 {
 			d.models(ctx, cfg, providers)

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"ductor/bot"
+	"ductor/bot/checks"
 	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/proctree"
@@ -19,6 +21,11 @@ const patience = 30 * time.Second
 
 // Examine runs the checks of a configuration. No finding holds a secret that the configuration or the environment names.
 func Examine(ctx context.Context, cfg config.Config) Findings {
+	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) })
+}
+
+// examine is Examine with what gives the agents of this machine.
+func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) Findings {
 	d := &doctor{scrub: app.NewScrubber(cfg)}
 	patient := ctx
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -32,9 +39,25 @@ func Examine(ctx context.Context, cfg config.Config) Findings {
 	d.groups(cfg)
 	d.storage(ctx, cfg)
 	d.jobs(ctx, cfg)
-	d.agents(ctx, cfg)
+	d.agents(ctx, cfg, with)
 	d.sandboxes(patient, cfg)
 	return d.found
+}
+
+// Report is what the ductor that runs finds of its configuration and its agents on this machine.
+func Report(ctx context.Context, running config.Config, agents []cli.Provider) (r checks.Report) {
+	for _, f := range examine(ctx, running, func(f func([]cli.Provider)) error { f(agents); return nil }) {
+		p := checks.Problem{Name: f.Name, Text: f.Text, Fix: f.Fix}
+		switch f.State {
+		case OK:
+			r.Passed++
+		case Warning:
+			r.Warnings = append(r.Warnings, p)
+		case Failed:
+			r.Failures = append(r.Failures, p)
+		}
+	}
+	return r
 }
 
 // Unreadable is what is found where the configuration at a path cannot be read.
