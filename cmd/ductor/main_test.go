@@ -20,6 +20,7 @@ import (
 	"ductor/docker/dockertest"
 	"ductor/internal/app"
 	"ductor/internal/config"
+	"ductor/internal/doctor"
 	"ductor/internal/runner"
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
@@ -119,7 +120,7 @@ func (town *town) startOver(start runner.Options) {
 	if len(start.Command) == 0 {
 		start = clitest.Runner(t)
 	}
-	h, err := app.Build(t.Context(), town.cfg, app.Options{Log: testLog(t), Scrub: tgapi.NewScrubber(town.srv.Token()), Runner: start})
+	h, err := app.Build(t.Context(), town.cfg, app.Options{Log: testLog(t), Scrub: tgapi.NewScrubber(town.srv.Token()), Runner: start, Examine: doctor.Report})
 	if err != nil {
 		t.Fatal(err)
 	}

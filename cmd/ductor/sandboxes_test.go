@@ -147,7 +147,7 @@ func TestSessionsHaveTheirOwnHomesOnThisMachine(t *testing.T) {
 	}
 }
 
-// ps, attach, kill and doctor look into sandboxes.
+// ps, attach, kill, doctor and /doctor look into sandboxes, and what runs there goes on.
 func TestCommandsLookIntoSandboxes(t *testing.T) {
 	host := engineHost(t)
 	town := newTown(t, func(c *config.Config) {
@@ -180,6 +180,10 @@ func TestCommandsLookIntoSandboxes(t *testing.T) {
 	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); !strings.Contains(stdout, "ok   sandbox default: Docker ") ||
 		!strings.Contains(stdout, "ok   sandbox default, agent claude: /usr/local/bin/claude") || !strings.Contains(stdout, "sandbox default, agent gemini: not found") {
 		t.Errorf("doctor: exit %d: %s%s", code, stdout, stderr)
+	}
+	town.say("/doctor")
+	if report := town.await("checks passed."); strings.Contains(report.Text, "sandbox default: ") || !strings.Contains(report.Text, "sandbox default, agent gemini: not found") {
+		t.Errorf("/doctor says\n%s", report.Text)
 	}
 	if code, stdout, stderr := runDuctor(t, "kill", id[:6], "-c", path); code != exitOK || !strings.Contains(stdout, "in the sandbox default") {
 		t.Errorf("kill: exit %d: %s%s", code, stdout, stderr)

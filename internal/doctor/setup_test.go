@@ -145,6 +145,12 @@ func change(f func(*config.Config)) func(*setUp) {
 	return func(s *setUp) { s.changes = append(s.changes, f) }
 }
 
+func (s *setUp) onlyClaude() {
+	for _, name := range []string{"codex", "gemini", "copilot"} {
+		put("[agents."+name+"]", "[agents."+name+"]\nenabled = false")(s)
+	}
+}
+
 func (s *setUp) must(err error) {
 	s.t.Helper()
 	if err != nil {
