@@ -179,7 +179,7 @@ func withApprovals(t *testing.T, agent *askingAgent, test func(s *approvalRig)) 
 		agent.gone = make(chan struct{}) // of this bubble
 		s.now = startDuctor(t, h, db, agent)
 		defer func() {
-			if _, err := s.now.desk.Stop(context.Background(), orchestrator.Press{Conversation: s.conv()}, func(*orchestrator.Stopping) {},
+			if _, err := s.now.desk.Stop(context.Background(), orchestrator.Press{Conversation: s.conv(), Role: orchestrator.RoleUser}, func(*orchestrator.Stopping) {},
 				func(orchestrator.AbortReport) orchestrator.Handled { return orchestrator.Handled{} }); err != nil { // what waits for ever
 				t.Errorf("abort: %v", err)
 			}

@@ -166,7 +166,7 @@ func (h *handlers) commits(ctx context.Context, in *updates.Message) bool {
 // decided passes a message to the approval or the question that it is for; false if it is for none.
 func (h *handlers) decided(ctx context.Context, in *updates.Message) bool {
 	o := h.approvals.Reply(ctx, approval.Message{
-		Conversation: in.Conversation, User: in.User, ReplyTo: in.ReplyTo, Text: in.Text, Updates: in.Updates(),
+		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text, Updates: in.Updates(),
 	})
 	f := h.closer
 	if o.Secret {

@@ -70,7 +70,7 @@ func TestEveryRoleMayWhatItsTableSays(t *testing.T) {
 				r.send(r.pressIn(group, user, action+":t1"))
 				synctest.Wait()
 				if did := len(r.desk.Calls()) > 0; did != role.May(rightFor(action)) {
-					t.Errorf("%s pressed %s: done is %v", role.Name(), action, did)
+					t.Errorf("%s pressed %s: done is %v", role, action, did)
 				}
 			})
 		}

@@ -33,7 +33,7 @@ func TestADraftIsAddedOnce(t *testing.T) {
 	if all, err := d.Jobs(ctx, here); err != nil || len(all) != 1 {
 		t.Errorf("there are %+v, %v", all, err)
 	}
-	if st, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here}, func(j *orchestrator.Job) error { j.Dir, j.Timeout = "/src", time.Minute; return nil }); err != nil || st.Job.Dir != "/real/src" {
+	if st, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser}, func(j *orchestrator.Job) error { j.Dir, j.Timeout = "/src", time.Minute; return nil }); err != nil || st.Job.Dir != "/real/src" {
 		t.Errorf("edited: %+v, %v", st, err)
 	}
 	for what, change := range map[string]func(*orchestrator.Job){
@@ -47,7 +47,7 @@ func TestADraftIsAddedOnce(t *testing.T) {
 		`Sandbox is "off" or "docker", not "other".`:                                  func(j *orchestrator.Job) { j.Sandbox = "other" },
 		`"soon" is no cron line: expected 5 to 6 fields, found 1: [soon].`:            func(j *orchestrator.Job) { j.Schedule = "soon" },
 	} {
-		_, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here}, func(j *orchestrator.Job) error { change(j); return nil })
+		_, err := d.EditJob(ctx, "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser}, func(j *orchestrator.Job) error { change(j); return nil })
 		if bad := (*orchestrator.BadJob)(nil); !errors.As(err, &bad) || bad.Why != what {
 			t.Errorf("%q: %v", what, err)
 		}
@@ -67,7 +67,7 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, err := d.PauseJob(context.Background(), "chat/1", orchestrator.Press{Conversation: here})
+			_, err := d.PauseJob(context.Background(), "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser})
 			paused <- err
 		}()
 		select {
@@ -82,7 +82,7 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.EditJob(t.Context(), "chat/1", orchestrator.Press{Conversation: here}, func(j *orchestrator.Job) error { j.Dir = "/src"; return nil }); err != nil {
+	if _, err := d.EditJob(t.Context(), "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser}, func(j *orchestrator.Job) error { j.Dir = "/src"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-paused; err != nil {

@@ -70,13 +70,13 @@ const (
 // UserRole says which rights a user has. It is not a Role, which is a prompt.
 type UserRole string
 
-// The roles of users. The zero value is RoleUser.
+// The roles of users. The zero value has no rights.
 const (
+	RoleNone   UserRole = "" // of a user who gets no answer
 	RoleOwner  UserRole = "owner"
-	RoleUser   UserRole = ""
+	RoleUser   UserRole = "user"
 	RoleViewer UserRole = "viewer"
 	RoleMember UserRole = "member" // of an allowed group, not listed
-	RoleNone   UserRole = "none"   // of a user who gets no answer
 )
 
 // Rights are those of a role. This is the one table that says who may do what.
@@ -105,21 +105,13 @@ func (r UserRole) OfTurns() RightsOf {
 	return RightsOfMember
 }
 
-// Name is the word for a role in the configuration and in the database.
-func (r UserRole) Name() string {
-	if r == RoleUser {
-		return "user"
-	}
-	return string(r)
-}
-
 // UserRoles are the roles that a user can be given.
 func UserRoles() []UserRole { return []UserRole{RoleOwner, RoleUser, RoleViewer} }
 
 // ParseUserRole reads the name of a role that a user can be given; false for any other word.
 func ParseUserRole(name string) (UserRole, bool) {
 	for _, r := range UserRoles() {
-		if r.Name() == name {
+		if string(r) == name {
 			return r, true
 		}
 	}

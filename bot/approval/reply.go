@@ -15,6 +15,7 @@ import (
 type Message struct {
 	Conversation orchestrator.ConversationID
 	User         orchestrator.PersonID
+	Role         orchestrator.UserRole
 	ReplyTo      int // 0 for none
 	Text         string
 	Updates      []int64
@@ -135,7 +136,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		s.log.Error("keep a reason", "updates", m.Updates, "err", err)
 		return Outcome{Fate: Finish, Text: s.lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
-	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User} // the prompt marks the updates handled
+	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role} // the prompt marks the updates handled
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
 	if err != nil && !(again && now.State == orchestrator.ApprovalDenied && now.By == m.User) {
 		return s.notDecided(m, now, err)
@@ -145,7 +146,7 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 }
 
 func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval, v orchestrator.Verdict) Outcome {
-	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Updates: m.Updates}
+	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role, Updates: m.Updates}
 	if now, err := s.decide(ctx, e, a, by, m.ReplyTo, v); err != nil {
 		return s.notDecided(m, now, err)
 	}

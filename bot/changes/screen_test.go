@@ -149,7 +149,7 @@ func (b *books) MessageAt(_ context.Context, _ orchestrator.ConversationID, id i
 func (b *books) screen() *Screen { return New(Options{Changes: b, Store: b}) }
 
 func by(chat int64) orchestrator.Press {
-	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: 1, Updates: []int64{5}}
+	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: 1, Updates: []int64{5}, Role: orchestrator.RoleUser}
 }
 
 // shown is all that an answer says.

@@ -175,7 +175,7 @@ func (r *rig) do(step string) {
 
 // by is the owner in a chat.
 func by(chat int64) orchestrator.Press {
-	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: owner}
+	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: owner, Role: orchestrator.RoleUser}
 }
 
 func (r *rig) data(name string) string {

@@ -41,7 +41,7 @@ func names(k tgapi.Keyboard) (all []string) {
 func TestBrowsing(t *testing.T) {
 	inHouse(t, func(h *house) {
 		s := NewScreen(h.sender)
-		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}}
+		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}, Role: orchestrator.RoleUser}
 		a, err := s.Browse(t.Context(), by, "")
 		press := func(button string) Answer {
 			h.Helper()
@@ -91,7 +91,7 @@ func TestBrowsing(t *testing.T) {
 			h.Errorf("the roots: %q", got)
 		}
 		// A foreign press, one of a page that is no longer shown, and what nobody sent change nothing.
-		stranger := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 2}}
+		stranger := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 2}, Role: orchestrator.RoleUser}
 		fresh := strings.TrimPrefix(a.Page.Keyboard[0][0].Data, Action+":")
 		for _, c := range []struct {
 			by   orchestrator.Press
@@ -128,7 +128,7 @@ func TestViewsAreForgotten(t *testing.T) {
 func TestGet(t *testing.T) {
 	inHouse(t, func(h *house) {
 		s := NewScreen(h.sender)
-		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}}
+		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}, Role: orchestrator.RoleUser}
 		for path, want := range map[string]string{"": "/get followed by", "none": "no such file", "a.txt": "a.txt comes."} {
 			a, err := s.Get(t.Context(), by, path)
 			if err != nil || !strings.Contains(a.Text, want) || (len(a.Messages) == 1) != (path == "a.txt") {

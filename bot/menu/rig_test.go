@@ -130,7 +130,7 @@ func (r *counterReader) Read(p []byte) (int, error) {
 }
 
 func by(chat int64) orchestrator.Press {
-	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: owner}
+	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: owner, Role: orchestrator.RoleUser}
 }
 
 // command has the owner send a command.

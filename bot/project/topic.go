@@ -59,7 +59,7 @@ func (s *Screen) NewTopic(ctx context.Context, by orchestrator.Press, args strin
 	if err != nil {
 		return Opened{}, err
 	}
-	return s.furnish(ctx, orchestrator.Press{Conversation: in, Person: by.Person}, name, wants)
+	return s.furnish(ctx, orchestrator.Press{Conversation: in, Person: by.Person, Role: by.Role}, name, wants)
 }
 
 // furnish has a topic that was opened work in a project.

@@ -69,7 +69,7 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 			f := &topics{wants: map[orchestrator.ConversationID]orchestrator.Wants{}, err: c.err}
 			s := project.New(project.Options{Projects: r.book, Topics: f})
 			in := orchestrator.ConversationID{Chat: c.chat, Topic: 3}
-			o, err := s.NewTopic(t.Context(), orchestrator.Press{Conversation: in, Person: user}, c.args)
+			o, err := s.NewTopic(t.Context(), orchestrator.Press{Conversation: in, Person: user, Role: orchestrator.RoleUser}, c.args)
 			if err != nil || o.Text != c.text || o.First != c.first {
 				t.Fatalf("it answers %q, then %q, %v", o.Text, o.First, err)
 			}

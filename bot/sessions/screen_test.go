@@ -24,7 +24,7 @@ var (
 	here  = orchestrator.ConversationID{Chat: 7}
 	there = orchestrator.ConversationID{Chat: 8}
 	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	owner = orchestrator.Press{Conversation: here, Person: 1}
+	owner = orchestrator.Press{Conversation: here, Person: 1, Role: orchestrator.RoleUser}
 )
 
 // rig is a screen over a real store.

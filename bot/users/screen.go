@@ -60,7 +60,7 @@ func (s *Screen) Pair(_ context.Context, by orchestrator.Press, _ string) (tgapi
 // roles is a button for each role.
 func (s *Screen) roles(p lang.Printer, op, user string, now orchestrator.UserRole) (row []tgapi.Button) {
 	for _, r := range orchestrator.UserRoles() {
-		row = append(row, button(render.Marked(roleName(p, r), r == now), op, r.Name()+user))
+		row = append(row, button(render.Marked(roleName(p, r), r == now), op, string(r)+user))
 	}
 	return row
 }

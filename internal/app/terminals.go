@@ -20,7 +20,7 @@ const terminalMost = 23 * time.Hour
 // hearTerminals has the owner decide and read what agents in terminals ask and say, until stop. Without an owner no terminal is
 // heard, and where the socket cannot be made, all else goes on.
 func (a *App) hearTerminals(ctx context.Context) (stop func()) {
-	owner := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}, Person: ownerOf(a.cfg)}
+	owner := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}, Person: ownerOf(a.cfg), Role: orchestrator.RoleOwner}
 	if owner.Person == 0 {
 		return func() {}
 	}

@@ -41,7 +41,7 @@ func (db *DB) JoinedUsers(ctx context.Context) ([]orchestrator.JoinedUser, error
 
 // SetUserRole gives a user who joined another role, and audits that; false if there is no such user.
 func (db *DB) SetUserRole(ctx context.Context, id orchestrator.PersonID, role orchestrator.UserRole, audit orchestrator.AuditEntry) (bool, error) {
-	return db.changeUser(ctx, audit, `UPDATE users SET role = ?2 WHERE id = ?1`, int64(id), role.Name())
+	return db.changeUser(ctx, audit, `UPDATE users SET role = ?2 WHERE id = ?1`, int64(id), string(role))
 }
 
 // RemoveUser forgets a user who joined, pauses the jobs of their private chat, and audits that; false if there is no such user.
@@ -83,7 +83,7 @@ func (db *DB) changeUser(ctx context.Context, audit orchestrator.AuditEntry, sta
 func (db *DB) Invite(ctx context.Context, i orchestrator.Invitation, audit orchestrator.AuditEntry) error {
 	return wrap("open an invitation", db.write(ctx, func(t tx) error {
 		if _, err := t.Exec(`INSERT INTO invitations (hash, role, inviter, expires) VALUES (?, ?, ?, ?)`,
-			blob(i.Hash), i.Role.Name(), int64(i.By), millis(i.Expires)); err != nil {
+			blob(i.Hash), string(i.Role), int64(i.By), millis(i.Expires)); err != nil {
 			return err
 		}
 		return t.audit(audit)
@@ -125,7 +125,7 @@ func (db *DB) Join(ctx context.Context, hash []byte, u orchestrator.JoinedUser, 
 			return err
 		}
 		if _, err := t.Exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, 0)`,
-			int64(u.ID), u.Name, u.Role.Name(), int64(u.By), millis(u.Joined)); err != nil {
+			int64(u.ID), u.Name, string(u.Role), int64(u.By), millis(u.Joined)); err != nil {
 			return err
 		}
 		return t.audit(audit)

@@ -140,7 +140,7 @@ type rig struct {
 
 var (
 	chat  = orchestrator.ConversationID{Chat: 7}
-	by    = orchestrator.Press{Conversation: chat, Person: 1, Updates: []int64{1}}
+	by    = orchestrator.Press{Conversation: chat, Person: 1, Updates: []int64{1}, Role: orchestrator.RoleUser}
 	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	token = "a-very-secret-token"
 )
@@ -218,7 +218,7 @@ func TestWhatATurnChangedIsUndoneDoneAgainAndCommitted(t *testing.T) {
 		t.Fatalf("it changed %+v", got)
 	}
 	ctx := t.Context()
-	_, err := r.Undo(ctx, orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 8}}, "t1")
+	_, err := r.Undo(ctx, orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 8}, Role: orchestrator.RoleUser}, "t1")
 	r.expect("from another chat", err, orchestrator.ErrElsewhere)
 	_, err = r.Undo(ctx, orchestrator.Press{Conversation: chat, Role: orchestrator.RoleMember}, "t1")
 	r.expect("by a member", err, orchestrator.ErrNotAllowed)

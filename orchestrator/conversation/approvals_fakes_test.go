@@ -96,7 +96,7 @@ func (h *house) asking(evs ...cli.Event) {
 }
 
 func by(p orchestrator.PersonID, in orchestrator.ConversationID) orchestrator.Press {
-	return orchestrator.Press{Conversation: in, Person: p}
+	return orchestrator.Press{Conversation: in, Person: p, Role: orchestrator.RoleUser}
 }
 
 // owner is the person of the private chat here.

@@ -556,7 +556,7 @@ func storeNothing(orchestrator.AbortReport) orchestrator.Handled { return orches
 
 // Abort ends what runs and waits in a conversation, for a listed user.
 func (h *house) Abort(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error) {
-	return h.Stop(ctx, orchestrator.Press{Conversation: id}, func(*orchestrator.Stopping) {}, storeNothing)
+	return h.Stop(ctx, orchestrator.Press{Conversation: id, Role: orchestrator.RoleUser}, func(*orchestrator.Stopping) {}, storeNothing)
 }
 
 // await waits until the chat was told line.

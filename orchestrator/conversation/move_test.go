@@ -38,7 +38,7 @@ func TestASessionThatMovesRunsInOneChat(t *testing.T) {
 	if got := h.last(); got.Resume != "" || got.Session == string(s.ID) {
 		t.Errorf("in the old chat it resumes %q of %s", got.Resume, got.Session)
 	}
-	if _, err := h.Choose(t.Context(), r.Turn, orchestrator.ActionAgain, orchestrator.Press{Conversation: here, Person: 1}); err != nil {
+	if _, err := h.Choose(t.Context(), r.Turn, orchestrator.ActionAgain, orchestrator.Press{Conversation: here, Person: 1, Role: orchestrator.RoleUser}); err != nil {
 		t.Fatal(err)
 	}
 	h.eventually(t, "the repeat is asked", func() bool { return h.last().Prompt == "old" })

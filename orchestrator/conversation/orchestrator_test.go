@@ -118,7 +118,7 @@ func TestAnAbortTellsTheTurnToEndFirst(t *testing.T) {
 	h.agent.reply = untilAborted
 	h.submit(t, here, "running")
 	h.submit(t, here, "waiting")
-	by := orchestrator.Press{Conversation: here}
+	by := orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser}
 	report, err := h.Stop(t.Context(), by, func(s *orchestrator.Stopping) {
 		if s == nil {
 			t.Fatal("it is told that nothing runs")
@@ -202,7 +202,7 @@ func TestCancelTakesATurnOutOfTheQueue(t *testing.T) {
 	h.submit(t, here, "running")
 	r := h.submit(t, here, "waiting")
 	for i, want := range []bool{true, false} {
-		ok, err := h.CancelQueued(t.Context(), r.Turn, orchestrator.Press{Conversation: here})
+		ok, err := h.CancelQueued(t.Context(), r.Turn, orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser})
 		if err != nil || ok != want {
 			t.Errorf("press %d: %v, %v", i, ok, err)
 		}
@@ -473,8 +473,8 @@ func TestRunAgainRunsOnce(t *testing.T) {
 	h := open(t)
 	r := h.submit(t, here, "hello")
 	h.await(t, "done hello")
-	press := orchestrator.Press{Conversation: here, Person: 1, Updates: []int64{1 << 40}}
-	if _, err := h.Choose(t.Context(), r.Turn, orchestrator.ActionAgain, orchestrator.Press{Conversation: there}); !errors.Is(err, orchestrator.ErrElsewhere) {
+	press := orchestrator.Press{Conversation: here, Person: 1, Updates: []int64{1 << 40}, Role: orchestrator.RoleUser}
+	if _, err := h.Choose(t.Context(), r.Turn, orchestrator.ActionAgain, orchestrator.Press{Conversation: there, Role: orchestrator.RoleUser}); !errors.Is(err, orchestrator.ErrElsewhere) {
 		t.Errorf("another conversation: %v", err)
 	}
 	h.awaitEnded(t, r.Turn)

@@ -194,7 +194,7 @@ func TestAnAnswerThatTheChatHasIsNotShownOnceMore(t *testing.T) {
 	h.order(t, order("o1", "same", known))
 	h.order(t, order("o2", "other", known))
 	h.await(t, "redelivered other: done")
-	if _, err := h.Choose(t.Context(), "o1", orchestrator.ActionAgain, orchestrator.Press{Conversation: here, Person: 1}); err != nil {
+	if _, err := h.Choose(t.Context(), "o1", orchestrator.ActionAgain, orchestrator.Press{Conversation: here, Person: 1, Role: orchestrator.RoleUser}); err != nil {
 		t.Fatal(err)
 	}
 	h.await(t, "done same")

@@ -207,7 +207,7 @@ func TestATurnWithoutItsSandboxCanBeRunAgain(t *testing.T) {
 	h.agent.mu.Lock()
 	h.agent.reply = placed
 	h.agent.mu.Unlock()
-	if _, err := h.Choose(t.Context(), failed.Turn, orchestrator.ActionAgain, orchestrator.Press{Conversation: here, Person: 1, Updates: []int64{1 << 41}}); err != nil {
+	if _, err := h.Choose(t.Context(), failed.Turn, orchestrator.ActionAgain, orchestrator.Press{Conversation: here, Person: 1, Updates: []int64{1 << 41}, Role: orchestrator.RoleUser}); err != nil {
 		t.Fatal(err)
 	}
 	h.await(t, "done go")

@@ -49,11 +49,11 @@ func (e *Engine) pressOn(ctx context.Context, t orchestrator.Turn) orchestrator.
 	if err != nil {
 		return orchestrator.BusyQueue
 	}
-	by := orchestrator.Press{Conversation: t.Prompt.Conversation, Person: t.Prompt.Person}
 	mode := e.busyOf(conv)
 	if !t.Prompt.Rights.OfChat() { // the chat's choice is not theirs: it could end or change a turn of another user
 		mode = orchestrator.BusyQueue
 	}
+	by := orchestrator.Press{Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Role: orchestrator.RoleUser}
 	switch mode {
 	case orchestrator.BusySteer:
 		err = e.Steer(ctx, t.ID, by)

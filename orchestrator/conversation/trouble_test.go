@@ -246,7 +246,7 @@ func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := func(told func(*orchestrator.Stopping)) (dropped int, err error) {
-		_, err = h.Stop(t.Context(), orchestrator.Press{Conversation: here}, told, func(r orchestrator.AbortReport) orchestrator.Handled {
+		_, err = h.Stop(t.Context(), orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser}, told, func(r orchestrator.AbortReport) orchestrator.Handled {
 			dropped = r.Dropped
 			return orchestrator.Handled{Updates: []int64{77}, Notices: []orchestrator.Message{{Key: "stop/77", Conversation: here, State: orchestrator.Pending, Content: []byte(`"Stopped."`)}}}
 		})

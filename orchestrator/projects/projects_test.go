@@ -97,7 +97,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-var by = orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 7}, Person: 1}
+var by = orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 7}, Person: 1, Role: orchestrator.RoleUser}
 
 // Configured projects and the repositories inside the roots are found: none outside, by a link or hidden, and none too deep.
 func TestProjects(t *testing.T) {

@@ -137,7 +137,7 @@ func (d *Directory) SetRole(ctx context.Context, by orchestrator.Press, id orche
 	if err := d.change(by, id); err != nil {
 		return err
 	}
-	return found(d.opts.Store.SetUserRole(ctx, id, role, d.entry(by, "role", idText(id), role.Name())))
+	return found(d.opts.Store.SetUserRole(ctx, id, role, d.entry(by, "role", idText(id), string(role))))
 }
 
 // Remove forgets a user who joined. ErrNotAllowed, ErrConfigured, ErrNoUser.

@@ -66,7 +66,7 @@ func (r *rig) invite(role orchestrator.UserRole) string {
 func (r *rig) has(user orchestrator.PersonID, want orchestrator.UserRole) {
 	r.t.Helper()
 	if got := r.RoleOf(user); got != want {
-		r.t.Errorf("%d is %s, want %s", user, got.Name(), want.Name())
+		r.t.Errorf("%d is %s, want %s", user, got, want)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestOnlyOwnersManageUsers(t *testing.T) {
 			"invite": invited, "role": r.SetRole(t.Context(), by, ann, orchestrator.RoleOwner), "remove": r.Remove(t.Context(), by, ann),
 		} {
 			if !errors.Is(err, orchestrator.ErrNotAllowed) {
-				t.Errorf("%s by %s: %v", what, role.Name(), err)
+				t.Errorf("%s by %s: %v", what, role, err)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func (d *Directory) Invite(ctx context.Context, by orchestrator.Press, role orch
 	}
 	hash := sha256.Sum256([]byte(code))
 	i := orchestrator.Invitation{Hash: hash[:], Role: role, By: by.Person, Expires: d.opts.Now().Add(paircode.Life)}
-	if err := d.opts.Store.Invite(ctx, i, d.entry(by, "invite", role.Name())); err != nil {
+	if err := d.opts.Store.Invite(ctx, i, d.entry(by, "invite", string(role))); err != nil {
 		return "", err
 	}
 	d.open.Lock()
@@ -61,7 +61,7 @@ func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, co
 	}
 	u := orchestrator.JoinedUser{ID: id, Name: name, Role: i.Role, By: i.By, Joined: d.opts.Now()}
 	joined, err := d.opts.Store.Join(ctx, i.Hash, u, d.entry(orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(id)}, Person: id},
-		"join", idText(id), i.Role.Name(), name))
+		"join", idText(id), string(i.Role), name))
 	if err != nil {
 		d.opts.Log.Error("take an invitation", "user", id, "err", err)
 		return false
@@ -70,7 +70,7 @@ func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, co
 	defer d.open.Unlock()
 	d.open.all = slices.DeleteFunc(d.open.all, func(o orchestrator.Invitation) bool { return string(o.Hash) == string(i.Hash) })
 	if joined {
-		d.opts.Log.Info("a user joined", "user", id, "name", name, "role", i.Role.Name(), "invited_by", i.By)
+		d.opts.Log.Info("a user joined", "user", id, "name", name, "role", i.Role, "invited_by", i.By)
 	}
 	return joined
 }

@@ -51,11 +51,11 @@ func listUsers(from Source) *cobra.Command {
 		fmt.Fprintln(w, "ID\tROLE\tNAME\tFROM")
 		roster := app.RosterOf(cfg)
 		for _, id := range cfg.Telegram.AllowedUsers {
-			fmt.Fprintf(w, "%d\t%s\t\tthe configuration\n", id, roster.RoleOf(orchestrator.PersonID(id)).Name())
+			fmt.Fprintf(w, "%d\t%s\t\tthe configuration\n", id, string(roster.RoleOf(orchestrator.PersonID(id))))
 		}
 		for _, u := range joined {
 			if _, ok := roster[u.ID]; !ok {
-				fmt.Fprintf(w, "%d\t%s\t%s\tan invitation of %d, %s\n", u.ID, u.Role.Name(), strconv.Quote(u.Name), u.By, u.Joined.Local().Format(time.DateOnly))
+				fmt.Fprintf(w, "%d\t%s\t%s\tan invitation of %d, %s\n", u.ID, u.Role, strconv.Quote(u.Name), u.By, u.Joined.Local().Format(time.DateOnly))
 			}
 		}
 		return w.Flush()
@@ -72,7 +72,7 @@ func roleOfUser(from Source) *cobra.Command {
 		if !ok {
 			return fmt.Errorf("%q is no role: owner, user or viewer", args[1])
 		}
-		return changeUser(cmd, cfg, args[0], "has the role "+role.Name(), func(ctx context.Context, d *users.Directory, by orchestrator.Press, id orchestrator.PersonID) error {
+		return changeUser(cmd, cfg, args[0], "has the role "+string(role), func(ctx context.Context, d *users.Directory, by orchestrator.Press, id orchestrator.PersonID) error {
 			return d.SetRole(ctx, by, id, role)
 		})
 	})
