@@ -18,6 +18,7 @@ import (
 	"ductor/bot/files"
 	"ductor/bot/message"
 	"ductor/bot/outbox"
+	"ductor/bot/project"
 	"ductor/bot/sessions"
 	"ductor/bot/silence"
 	"ductor/bot/tables"
@@ -152,12 +153,16 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	cards.FileMarks = b.files != nil && o.FileMarks
 	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
 	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = func(p lang.Printer) card.Buttons { return turnButtons{p} }, client.Scrubber(), o.Lang, b.log
+	icons, err := project.NewIcons(ctx, project.IconOptions{Store: o.Journal, Client: client, All: b.api.TopicIcons, Outbox: b.outbox, Log: b.log})
+	if err != nil {
+		return nil, err
+	}
 	asks := display.New(b.messages, o.Lang)
 	cards.Displays = asks
 	if o.Drafts {
 		cards.Draft = client.Draft
 	}
-	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks,
+	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now,
 		}),
@@ -265,7 +270,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client}, usage: b.opts.Usage, owners: owners{b.opts.Users, b.opts.Checks}, consults: b.opts.Consults,
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, usage: b.opts.Usage, owners: owners{b.opts.Users, b.opts.Checks}, consults: b.opts.Consults,
 			changes: b.opts.Changes, spool: b.spool,
 			answers: answers{
 				steps: b.opts.Steps, display: b.chat.display,

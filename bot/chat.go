@@ -9,6 +9,7 @@ import (
 	"ductor/bot/display"
 	"ductor/bot/files"
 	"ductor/bot/message"
+	"ductor/bot/project"
 	"ductor/bot/render"
 	"ductor/bot/sessions"
 	"ductor/bot/silence"
@@ -26,6 +27,7 @@ type Chat struct {
 	messages  *message.Messages
 	files     *files.Sender // nil: no files of projects are sent
 	silence   *silence.Watcher
+	icons     *project.Icons
 	approvals *approval.Screen
 	display   *display.Screen
 	lang      *lang.Choices
@@ -47,13 +49,13 @@ func (c *Chat) ShowApproval(a orchestrator.Approval) {
 
 // Card opens the message that grows for a turn. Nothing is sent yet.
 func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card {
-	return c.silence.Watch(t, c.files.After(t, c.cards.Open(t)))
+	return c.icons.Watch(t, c.silence.Watch(t, c.files.After(t, c.cards.Open(t))))
 }
 
 // Reopen opens the card of a turn that the previous process was showing; see orchestrator.Chat.
 func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	c.silence.Forget(t.ID, t.Prompt.Conversation)
-	return c.silence.Watch(t, c.files.After(t, c.cards.Reopen(ctx, t)))
+	return c.icons.Watch(t, c.silence.Watch(t, c.files.After(t, c.cards.Reopen(ctx, t))))
 }
 
 // Queued shows that a turn waits.
@@ -67,6 +69,7 @@ func (c *Chat) Unqueued(t orchestrator.Turn) { c.queue.unqueued(t) }
 // Redeliver shows the outcome of a turn that ended before the chat showed it whole.
 func (c *Chat) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	c.silence.Forget(t.ID, t.Prompt.Conversation)
+	c.icons.Ended(t.Prompt.Conversation, t.Outcome)
 	if err := c.cards.Redeliver(ctx, t); err != nil {
 		return err
 	}

@@ -73,4 +73,10 @@ func (j *journalFake) ForgetUpdates(ctx context.Context, ids []int64, notices ..
 
 func (*journalFake) SendRates(context.Context) ([]orchestrator.SendRate, error) { return nil, nil }
 
+func (*journalFake) Topics(context.Context) (map[orchestrator.ConversationID]string, error) {
+	return nil, nil
+}
+
+func (*journalFake) SaveTopic(context.Context, orchestrator.ConversationID, string) error { return nil }
+
 func (*journalFake) SaveSendRate(context.Context, orchestrator.SendRate) error { return nil }

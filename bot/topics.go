@@ -17,6 +17,7 @@ const topicPatience = 30 * time.Second
 type topicOpener struct {
 	out    *outbox.Outbox
 	client *tgapi.Client
+	icons  *project.Icons
 }
 
 func (o *topicOpener) OpenTopic(ctx context.Context, chat int64, name string) (topic int, err error) {
@@ -29,6 +30,9 @@ func (o *topicOpener) OpenTopic(ctx context.Context, chat int64, name string) (t
 			return err
 		},
 	})
+	if err == nil {
+		err = o.icons.Opened(ctx, orchestrator.ConversationID{Chat: chat, Topic: topic})
+	}
 	return topic, err
 }
 

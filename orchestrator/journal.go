@@ -67,6 +67,11 @@ type Journal interface {
 	// SendRates lists the rate last saved for each chat.
 	SendRates(ctx context.Context) ([]SendRate, error)
 	SaveSendRate(ctx context.Context, r SendRate) error
+
+	// Topics are the topics that ductor opened, and what the icon of each shows.
+	Topics(ctx context.Context) (map[ConversationID]string, error)
+	// SaveTopic stores what the icon of a topic shows; nothing forgets the topic.
+	SaveTopic(ctx context.Context, in ConversationID, shows string) error
 }
 
 // SendRate is how often Telegram lets ductor call for a chat, as its refusals taught. Chat 0 is the whole bot.

@@ -1,5 +1,5 @@
 // Package project is the screen of /project and /newtopic: it offers projects, opens them and worktrees of their branches, removes
-// worktrees, and opens topics that work in a project. It decides what messages say and does what their buttons say; it sends no message.
+// worktrees, and opens topics that work in a project, whose icons it changes. It decides what messages say and does what their buttons say; it sends no message.
 package project
 
 import (

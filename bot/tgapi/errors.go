@@ -146,6 +146,7 @@ var badRequests = []struct {
 }{
 	{"message is not modified", NotModified},
 	{"chat_not_modified", NotModified}, // it is pinned already
+	{"topic_not_modified", NotModified},
 	{"message to edit not found", MessageGone},
 	{"message can't be edited", MessageGone},
 	{"message_id_invalid", MessageGone},
@@ -157,6 +158,7 @@ var badRequests = []struct {
 	{"topic_id_invalid", TopicGone},
 	{"the chat is not a forum", NoTopics},
 	{"not enough rights to create a topic", NoTopicRight},
+	{"not enough rights to edit the topic", NoTopicRight},
 	{"chat not found", ChatGone},
 	{"user is deactivated", ChatGone},
 	{"peer_id_invalid", ChatGone},

@@ -3,10 +3,12 @@ package tgapi
 import (
 	"context"
 	"errors"
+	"strings"
 
 	telegram "github.com/go-telegram/bot"
 
 	"ductor/bot/render"
+	"ductor/orchestrator"
 )
 
 // topicNameLimit is how long the name of a topic may be.
@@ -23,4 +25,29 @@ func (c *Client) OpenTopic(ctx context.Context, chat int64, name string) (topic 
 		err = errors.New("telegram createForumTopic: the answer names no topic")
 	}
 	return topic, err
+}
+
+// TopicIcons are the custom emoji that are icons of topics, by the emoji that each shows, without variation selectors.
+func (a *API) TopicIcons(ctx context.Context) (map[string]string, error) {
+	var all []struct {
+		Emoji string `json:"emoji"`
+		ID    string `json:"custom_emoji_id"`
+	}
+	if err := a.Call(ctx, "getForumTopicIconStickers", struct{}{}, &all); err != nil {
+		return nil, err
+	}
+	icons := map[string]string{}
+	for _, s := range all {
+		icons[strings.ReplaceAll(s.Emoji, "\ufe0f", "")] = s.ID
+	}
+	return icons, nil
+}
+
+// SetTopicIcon changes the icon of a topic. Idempotent, but each change adds a message to the topic that says so.
+func (c *Client) SetTopicIcon(ctx context.Context, in orchestrator.ConversationID, icon string) error {
+	p := &telegram.EditForumTopicParams{ChatID: in.Chat, MessageThreadID: in.Topic, IconCustomEmojiID: icon}
+	return unchanged(c.call(ctx, "editForumTopic", func(ctx context.Context) error {
+		_, err := c.api.EditForumTopic(ctx, p)
+		return err
+	}))
 }

@@ -74,3 +74,37 @@ func TestATopicIsOpenedForAProject(t *testing.T) {
 		t.Errorf("the topics are %v, and %d begins", private.Topics(), first.Topic)
 	}
 }
+
+// The icon of a topic that ductor opened says what its agent does; that of a user's topic stays.
+func TestATopicsIconSaysWhatItsAgentDoes(t *testing.T) {
+	const id = -1000000000042
+	town := newTown(t, func(cfg *config.Config) {
+		cfg.Telegram.AllowedGroups, cfg.Telegram.GroupTrigger = []int64{id}, "all"
+		cfg.Rate.GroupPerMinute, cfg.Permissions.Mode = 6000, "ask"
+		cfg.Projects.Named = map[string]config.Project{"shop": {Dir: cfg.Projects.Roots[0]}}
+	})
+	user := town.chat.Person()
+	town.chat = town.srv.Forum(id, "Team")
+	theirs := user.Topic(town.chat, "theirs").ID
+	user.Send(town.chat, "/newtopic shop")
+	topic := town.await("works in").Topic
+	ask := func(in telegram.TopicID) {
+		user.Send(town.chat, `[[ask cmd="touch made.txt"]] [[text "made"]]`, telegram.InTopic(in))
+		if _, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool {
+			return m.Topic == in && strings.Contains(m.Text, "touch made.txt") && len(m.Keyboard) > 0
+		}); err != nil {
+			town.fatal(err)
+		}
+	}
+	ask(theirs)
+	ask(topic)
+	for _, want := range []string{"❓", "💬"} {
+		eventually(t, "the icon "+want, func() bool { return telegram.TopicEmoji(town.chat.Topics()[topic].Icon) == want })
+		if want == "❓" {
+			user.Send(town.chat, "/abort", telegram.InTopic(topic))
+		}
+	}
+	if icon := town.chat.Topics()[theirs].Icon; icon != "" {
+		t.Errorf("the topic of a user has the icon %q", icon)
+	}
+}

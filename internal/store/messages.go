@@ -94,6 +94,36 @@ func (db *DB) SaveSendRate(ctx context.Context, r orchestrator.SendRate) error {
 	}))
 }
 
+// Topics are the topics that SaveTopic stored.
+func (db *DB) Topics(ctx context.Context) (map[orchestrator.ConversationID]string, error) {
+	type row struct {
+		in    orchestrator.ConversationID
+		shows string
+	}
+	rows, err := sqlite.Many(ctx, db.file, func(r sqlite.Row) (t row, err error) {
+		err = r.Scan(&t.in.Chat, &t.in.Topic, &t.shows)
+		return t, err
+	}, `SELECT chat, topic, shows FROM topics`)
+	all := map[orchestrator.ConversationID]string{}
+	for _, r := range rows {
+		all[r.in] = r.shows
+	}
+	return all, wrap("list topics", err)
+}
+
+// SaveTopic stores what the icon of a topic shows; nothing forgets the topic.
+func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, shows string) error {
+	return wrap("save a topic", db.write(ctx, func(t tx) error {
+		if shows == "" {
+			_, err := t.Exec(`DELETE FROM topics WHERE chat = ? AND topic = ?`, in.Chat, in.Topic)
+			return err
+		}
+		_, err := t.Exec(`INSERT INTO topics (chat, topic, shows) VALUES (?, ?, ?) ON CONFLICT (chat, topic) DO UPDATE SET shows = excluded.shows`,
+			in.Chat, in.Topic, shows)
+		return err
+	}))
+}
+
 // SaveCard stores the content of a turn's card, in place of what was stored before. It is lazy. What is kept under a name that is
 // no turn's, such as a draft, is forgotten by its age; see Prune.
 func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {

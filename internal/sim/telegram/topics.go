@@ -247,6 +247,9 @@ func topicIcons() map[string]string {
 	}
 }
 
+// TopicEmoji is the emoji that an icon of a topic shows; empty for none.
+func TopicEmoji(icon string) string { return topicIcons()[icon] }
+
 func (s *Server) getForumTopicIconStickers(*request) (any, *Error) {
 	var all []map[string]any
 	icons := topicIcons()
