@@ -147,6 +147,7 @@ var modules = map[string][]string{
 	"github.com/yuin/goldmark":               {"bot/render"},
 	"github.com/robfig/cron":                 {"heartbeat/schedule"},
 	"github.com/spf13/cobra":                 {"cmd/ductor", "cmd/ductor/sub"},
+	"golang.org/x/mod":                       {"cmd/ductor/sub"}, // the order of versions
 	"go.yaml.in/yaml":                        {"internal/roles"},
 	"golang.org/x/image":                     {"bot/picture"},
 	"golang.org/x/text":                      {"lang"},

@@ -1,7 +1,6 @@
 package sub
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/semver"
 
 	"ductor/internal/app"
 	"ductor/internal/config"
@@ -47,8 +47,8 @@ func Upgrade(from Source, version string) *cobra.Command {
 
 // compareReleases writes what this version is to the latest release; ErrNewer where that is newer.
 func compareReleases(out io.Writer, version, latest string) error {
-	own := release.FindString(version)
-	order := compareVersions(own, latest)
+	own := strings.TrimPrefix(release.FindString(version), "v")
+	order := semver.Compare("v"+own, "v"+latest)
 	switch {
 	case own == "":
 		fmt.Fprintf(out, "this is ductor %s, which is no release; the latest release is %s\n", version, latest)
@@ -101,46 +101,4 @@ func latestRelease(ctx context.Context, url string) (string, error) {
 		return "", errors.New("its answer names no version")
 	}
 	return strings.TrimPrefix(latest, "v"), nil
-}
-
-// compareVersions orders two versions as semver.org does.
-func compareVersions(a, b string) int {
-	numbersA, restA := splitVersion(a)
-	numbersB, restB := splitVersion(b)
-	switch order := compareParts(numbersA, numbersB); {
-	case order != 0:
-		return order
-	case restA == "" || restB == "":
-		return cmp.Compare(len(restB), len(restA)) // a release is newer than what comes before it
-	}
-	return compareParts(restA, restB)
-}
-
-// splitVersion gives the numbers of a version and what comes before the release of them, as in 1.2.0-rc.1+build.
-func splitVersion(v string) (numbers, before string) {
-	v, _, _ = strings.Cut(strings.TrimPrefix(v, "v"), "+")
-	numbers, before, _ = strings.Cut(v, "-")
-	return numbers, before
-}
-
-// compareParts orders parts between dots: numbers by value and before words, words by letters, fewer before more.
-func compareParts(a, b string) int {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(as), len(bs)) {
-		x, errX := strconv.Atoi(as[i])
-		y, errY := strconv.Atoi(bs[i])
-		order := cmp.Compare(x, y)
-		switch {
-		case errX != nil && errY != nil:
-			order = strings.Compare(as[i], bs[i])
-		case errX != nil:
-			order = 1
-		case errY != nil:
-			order = -1
-		}
-		if order != 0 {
-			return order
-		}
-	}
-	return cmp.Compare(len(as), len(bs))
 }
