@@ -30,9 +30,44 @@ func TestRealAgentsInTrouble(t *testing.T) {
 							t.Errorf("the chat showed %q: %q", never, v.Text)
 						}
 					}
+					if advice := adviceIn(v.Text); m.From.Bot && (len(advice) > 1 || len(advice) > 0 && m.HasButton("🔁 Run again") && advice[0] == "send") {
+						t.Errorf("the chat gave the advice %q: %q", advice, v.Text)
+					}
 				}
 			}
 		})
+	}
+}
+
+// adviceIn is what a text tells its reader to do after a failure.
+func adviceIn(text string) (found []string) {
+	for _, advice := range []string{"send", "/model", "--model", "log in", "ductor doctor", "try again", "Try again", "/new"} {
+		if _, failure, failed := strings.Cut(text, "⚠️"); failed && strings.Contains(failure, advice) {
+			found = append(found, advice)
+		}
+	}
+	return found
+}
+
+// Doctor looks at the real agents without a line that says nothing.
+func TestTheDoctorOfRealAgents(t *testing.T) {
+	town, _ := realSurroundings(t, "gemini", func(c *config.Config) {
+		for at, real := range map[*config.Agent]realagent.CLI{
+			&c.Agents.Claude.Agent: realagent.Claude(t, "http://127.0.0.1:9"), &c.Agents.Codex.Agent: realagent.Codex(t, "http://127.0.0.1:9"), &c.Agents.Copilot.Agent: realagent.Copilot(t, "http://127.0.0.1:9"),
+		} {
+			at.Enabled, at.Path = true, real.Path
+		}
+	})
+	_, stdout, _ := runDuctor(t, "doctor", "-c", town.writeConfig())
+	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
+		if !strings.Contains(stdout, "agent "+agent+": ") {
+			t.Errorf("it says nothing of %s: %q", agent, stdout)
+		}
+	}
+	for line := range strings.Lines(stdout) {
+		if said := strings.TrimSpace(line); said == "" || strings.HasSuffix(said, ":") {
+			t.Errorf("a line says nothing: %q in %q", line, stdout)
+		}
 	}
 }
 
@@ -173,6 +208,8 @@ func (in *troubled) gone() {
 }
 
 func geminiInTrouble(in *troubled) {
+	in.say("/model gemini high") // it has no efforts, and the model is what the user wants most
+	in.await("Gemini · its default model")
 	in.ends(half+`[[error 503 times=1]][[text "This is the rest."]]`, "This is the first half of an answer. This is the rest.", "\ngemini-")
 	in.ends(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
 	in.ends(`[[end refusal]]`, "its model gave no answer")
