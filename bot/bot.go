@@ -44,26 +44,24 @@ type Options struct {
 	SpoolDir   string // where files are kept until they are sent; made with mode 0700
 	MaxUpload  int64  // bytes of a file that is fetched; 20 MB, which is also the most Telegram gives
 
-	Allow      updates.Allow
-	Users      users.Directory       // behind /pair and /users; nil: all users are in the configuration
-	Trigger    updates.GroupTrigger  // TriggerMention
-	AbortWords []string              // bare words that abort in private chats while something runs
-	Receipts   updates.Receipts      // ReactionReceipts
-	Owner      orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0: no user is told
+	Allow updates.Allow
+	Users users.Directory       // behind /pair and /users; nil: all users are in the configuration
+	Owner orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0: no user is told
 
 	PollTimeout time.Duration                       // of a long poll, whole seconds; 50 s
 	Polled      func(err error, wait time.Duration) // takes the end of each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // how long further files of an album are waited for; 700 ms, negative for not at all
 	PasteWindow time.Duration                       // how long the next part of a long paste is waited for; likewise
 
-	Aliases map[string]string // of models, from a name to what /model takes
+	Aliases func() map[string]string // of models now, from a name to what /model takes; nil: there are none
+	Reload  Reload                   // behind /reload; nil: there is nothing to reload
 
 	Jobs     orchestrator.Jobs        // behind /cron; nil: none are kept
 	Sessions orchestrator.Sessions    // behind /sessions
 	Projects orchestrator.Projects    // behind /project
 	Steps    orchestrator.Steps       // behind the Steps buttons
 	Consults orchestrator.Consults    // behind /consult, /group and /summarize; nil: no model is asked. Attach gives it too
-	Group    []string                 // the models that answer /group; empty chooses some
+	Group    func() []string          // the models that answer /group now; nil or none chooses some
 	Files    orchestrator.Files       // of projects; nil: none are sent
 	Changes  orchestrator.FileChanges // behind the buttons of receipts, /diff and /checkpoint; nil: there are none
 	Usage    usage.Store              // behind /usage and /audit
@@ -71,7 +69,6 @@ type Options struct {
 	Away     sessions.Away            // behind /terminal on and off; nil: terminals do not ask in chats
 
 	FileMarks bool // answers name files that are to be sent
-	Drafts    bool // plain answers grow as drafts in private chats
 
 	Listener updates.Listener // turns speech into text; nil: users are told how to get one
 	Confirm  bool             // users confirm what was heard
@@ -82,7 +79,7 @@ type Options struct {
 	Outbox outbox.Options
 	Cards  card.Options // what they are made of is filled in
 
-	Silence time.Duration // of an agent, after which the chat is told; 0 for never
+	Silence func() time.Duration // of an agent, after which the chat is told now; nil or 0 for never
 
 	Log    *slog.Logger     // nil discards
 	Now    func() time.Time // of what people read; nil means time.Now
@@ -158,10 +155,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		return nil, err
 	}
 	asks := display.New(b.messages, o.Lang)
-	cards.Displays = asks
-	if o.Drafts {
-		cards.Draft = client.Draft
-	}
+	cards.Displays, cards.Draft = asks, client.Draft
 	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now,
@@ -211,6 +205,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Aliases == nil {
+		o.Aliases = func() map[string]string { return nil }
+	}
+	if o.Group == nil {
+		o.Group = func() []string { return nil }
+	}
+	if o.Silence == nil {
+		o.Silence = func() time.Duration { return 0 }
 	}
 	if o.Random == nil {
 		o.Random = rand.Reader
@@ -263,14 +266,13 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
 		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
-		Allow: b.opts.Allow, Trigger: b.opts.Trigger, AbortWords: b.opts.AbortWords, Receipts: b.opts.Receipts,
-		Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: b.opts.Now,
+		Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: b.opts.Now,
 	}
 	r := newHandlers(parts{
 		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
 		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, usage: b.opts.Usage, owners: owners{b.opts.Users, b.opts.Checks}, consults: b.opts.Consults,
+			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, usage: b.opts.Usage, owners: owners{users: b.opts.Users, checks: b.opts.Checks, reload: b.opts.Reload}, consults: b.opts.Consults,
 			changes: b.opts.Changes, spool: b.spool,
 			answers: answers{
 				steps: b.opts.Steps, display: b.chat.display,

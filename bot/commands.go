@@ -76,6 +76,7 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"pair", p.Text("bot.menu-pair")},
 		{"users", p.Text("bot.menu-users")},
 		{"doctor", p.Text("bot.menu-doctor")},
+		{"reload", p.Text("bot.menu-reload")},
 		{"language", p.Text("bot.menu-language")},
 		{"help", p.Text("bot.menu-help")},
 	}
@@ -116,7 +117,7 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.menus.Display), true
 	case "cron":
 		return c.page(c.jobs.Command), true
-	case "pair", "users", "doctor":
+	case "pair", "users", "doctor", "reload":
 		return c.ofOwners(name)
 	case "language":
 		return c.page(language{c.lang}.command), true
@@ -336,7 +337,9 @@ func (c *commands) ofOwners(name string) (do updates.CommandFunc, known bool) {
 	switch {
 	case name == "doctor" && c.checks.Offered():
 		return func(ctx context.Context, r updates.Request) { c.checks.Doctor(ctx, r.In.By(), r.In.Quote()) }, true
-	case name == "doctor" || c.users.Directory == nil:
+	case name == "reload" && c.reload != nil:
+		return c.reloads, true
+	case name == "doctor" || name == "reload" || c.users.Directory == nil:
 		return c.unknown, false
 	case name == "pair":
 		return c.page(c.users.Pair), true

@@ -97,3 +97,8 @@ func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	}
 	return []string{p.Text("status.sandbox", in.Name()), p.Text("status.sandbox-shared")}
 }
+
+// reloads does /reload. The answer in a group names no values.
+func (c *commands) reloads(ctx context.Context, r updates.Request) {
+	c.answer(ctx, r, c.reload(ctx, r.In.Conversation))
+}

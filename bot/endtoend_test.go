@@ -169,8 +169,8 @@ func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gatew
 		t.Fatal(err)
 	}
 	desk := conversation.New(conversation.Options{
-		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Permission: cli.Ask, Dir: "/", Roots: []string{"/"}, QueueMax: 10,
-		HandoffTokens: 1000, DeliveryWait: 10 * time.Second, Now: time.Now,
+		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Dir: "/", Roots: []string{"/"},
+		TurnOptions: conversation.TurnOptions{Permission: cli.Ask, QueueMax: 10, HandoffTokens: 1000}, DeliveryWait: 10 * time.Second, Now: time.Now,
 		NewID: uuid.NewString,
 		Approvers: func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {
 			return []orchestrator.PersonID{sender, 8}

@@ -39,10 +39,10 @@ type parts struct {
 	queue     *queueCards
 	silence   *silence.Watcher
 	books
-	random   io.Reader         // of nonces
-	aliases  map[string]string // of models
-	group    []string          // the models that answer /group
-	confirms bool              // users confirm what was heard of their speech
+	random   io.Reader                // of nonces
+	aliases  func() map[string]string // of models
+	group    func() []string          // the models that answer /group
+	confirms bool                     // users confirm what was heard of their speech
 }
 
 // handlers does what updates ask for.
@@ -97,7 +97,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	doctor := checks.New(checks.Options{
 		Examiner: p.checks, Messages: p.messages, Finish: f.Finish, Beside: func(f func(ctx context.Context)) { h.beside(f) }, Lang: o.Lang,
 	})
-	all := pages{checks: doctor, users: &users.Screen{Directory: p.users, Bot: o.Me.Username, Lang: o.Lang}, menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
+	all := pages{checks: doctor, reload: p.reload, users: &users.Screen{Directory: p.users, Bot: o.Me.Username, Lang: o.Lang}, menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		usage: &usage.Screen{Store: p.usage, Now: o.Now, Spool: p.spool, Lang: o.Lang}, changes: changes.New(changes.Options{Changes: p.changes, Store: p.journal, Spool: p.spool, Lang: o.Lang, Session: sessions.OpenButton})}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,

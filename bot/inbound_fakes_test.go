@@ -141,16 +141,16 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	rig.options = updates.RouterOptions{
 		Me:    updates.Identity{ID: 42, Username: "ductor_bot"},
 		Turns: rig.desk, Signs: rig.voice, Finisher: updates.NewFinisher(journal, messagesFake{messages}, log),
-		Allow:       updates.Allow{Users: orchestrator.Roster{owner: orchestrator.RoleOwner}, Groups: []int64{group}},
+		Allow:       updates.Allow{Users: orchestrator.Roster{owner: orchestrator.RoleOwner}, Policy: updates.Policy{Groups: []int64{group}, AbortWords: []string{"stop", "wait"}}},
 		AlbumWindow: 700 * time.Millisecond, PasteWindow: 700 * time.Millisecond,
-		AbortWords: []string{"stop", "wait"},
-		Log:        log, Now: time.Now,
+		Log: log, Now: time.Now,
 	}
 	approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
-		desk: rig.desk, books: books{jobs: jobs}, journal: journal, messages: messages, voice: rig.voice,
-		approvals: approvals, queue: newQueueCards(messages, nil), random: &counterReader{}, aliases: map[string]string{"fast": "claude/opus high"},
+		desk: rig.desk, books: books{jobs: jobs, owners: owners{reload: func(context.Context, orchestrator.ConversationID) string { return "reloaded" }}}, journal: journal, messages: messages, voice: rig.voice,
+		approvals: approvals, queue: newQueueCards(messages, nil), random: &counterReader{}, aliases: func() map[string]string { return map[string]string{"fast": "claude/opus high"} },
+		group: func() []string { return nil },
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig

@@ -91,7 +91,9 @@ func TestWhatDoesNotContinueAPaste(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
-				r.configure(func(o *updates.RouterOptions) { o.Trigger, o.Allow.Members = updates.TriggerAll, updates.AllMembers })
+				r.configure(func(o *updates.RouterOptions) {
+					o.Allow.Trigger, o.Allow.Members = updates.TriggerAll, updates.AllMembers
+				})
 				r.send(r.text(long(longestText, "a"), inGroup()), next(r))
 				synctest.Wait()
 				if got := r.desk.Texts(); len(got) != 2 {

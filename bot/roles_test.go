@@ -1,6 +1,10 @@
 package bot
 
 import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -35,7 +39,7 @@ func TestAViewerChangesNothing(t *testing.T) {
 		inbound(t, func(t *testing.T, r *inboundRig) {
 			r.configure(func(o *updates.RouterOptions) {
 				o.Allow.Users = orchestrator.Roster{owner: orchestrator.RoleOwner, viewer: orchestrator.RoleViewer}
-				o.Trigger, o.AbortWords = updates.TriggerAll, []string{"stop"}
+				o.Allow.Trigger, o.Allow.AbortWords = updates.TriggerAll, []string{"stop"}
 			})
 			r.send(r.pressIn(group, viewer, data))
 			synctest.Wait()
@@ -74,5 +78,41 @@ func TestEveryRoleMayWhatItsTableSays(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// leaving are users of whom one is removed at some moment.
+type leaving struct {
+	orchestrator.Roster
+	removed atomic.Int64
+}
+
+func (l *leaving) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
+	if int64(user) == l.removed.Load() {
+		return orchestrator.RoleNone
+	}
+	return l.Roster.RoleOf(user)
+}
+
+// TestARemovedUserGetsNothingThatWaits: a press and a command that wait for another command do nothing once it removed their user.
+func TestARemovedUserGetsNothingThatWaits(t *testing.T) {
+	for name, removed := range map[string]int64{"stays": 0, "is removed": owner} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			users := &leaving{Roster: orchestrator.Roster{owner: orchestrator.RoleOwner}}
+			r.configure(func(o *updates.RouterOptions) { o.Allow.Users = users })
+			r.handlers.reload = func(context.Context, orchestrator.ConversationID) string {
+				users.removed.Store(removed)
+				return "reloaded"
+			}
+			r.send(r.text("/reload"), r.press("x:y", 5), r.text("/new"))
+			synctest.Wait()
+			began, answered := strings.Contains(fmt.Sprint(r.desk.Calls()), "new "), r.voice.lastAnswer() != "(none)"
+			if did := removed == 0; began != did || answered != did {
+				t.Errorf("a user who %s: %q, %q", name, r.desk.Calls(), r.voice.lastAnswer())
+			}
+			if open := r.journal.Open(); len(open) > 0 {
+				t.Errorf("a user who %s: updates %v stay open", name, open)
+			}
+		})
 	}
 }

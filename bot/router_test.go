@@ -28,7 +28,7 @@ func inbound(t *testing.T, test func(t *testing.T, r *inboundRig)) {
 	})
 }
 
-func respondToAll(o *updates.RouterOptions) { o.Trigger = updates.TriggerAll }
+func respondToAll(o *updates.RouterOptions) { o.Allow.Trigger = updates.TriggerAll }
 
 func TestPromptIsSubmittedWithItsUpdate(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {

@@ -1,6 +1,8 @@
 package bot
 
 import (
+	"context"
+
 	"ductor/bot/agent"
 	"ductor/bot/changes"
 	"ductor/bot/checks"
@@ -38,6 +40,7 @@ type books struct {
 type owners struct {
 	users  users.Directory // nil: all are in the configuration
 	checks checks.Examiner // nil: there are none
+	reload Reload          // nil: there is nothing to reload
 }
 
 // answers is what stands behind the buttons of answers.
@@ -60,4 +63,8 @@ type pages struct {
 	users    *users.Screen
 	consults *consult.Screen
 	checks   *checks.Screen
+	reload   Reload // nil: there is nothing to reload
 }
+
+// Reload has the configuration read again, and gives what came of it in the language of the conversation.
+type Reload func(ctx context.Context, in orchestrator.ConversationID) string

@@ -45,7 +45,7 @@ type Kept struct {
 
 // RetentionOptions configure a Retention. All but Every are required.
 type RetentionOptions struct {
-	Shelves []Kept
+	Shelves func() []Kept // now
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Every   time.Duration // DefaultRetention when 0
@@ -85,7 +85,7 @@ func (r *Retention) Trim(ctx context.Context) []Forgot {
 
 func (r *Retention) round(ctx context.Context, f func(Shelf, context.Context, Cut) (Trimmed, error)) []Forgot {
 	var all []Forgot
-	for _, k := range r.opts.Shelves {
+	for _, k := range r.opts.Shelves() {
 		line := Forgot{Name: k.Name, Limits: k.Limits}
 		line.Trimmed, line.Err = f(k.Shelf, ctx, k.Limits.at(r.opts.Now()))
 		if line.Err != nil {

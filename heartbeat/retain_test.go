@@ -39,8 +39,10 @@ func TestForgettingByAgeAndSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := heartbeat.NewRetention(heartbeat.RetentionOptions{
-				Shelves: []heartbeat.Kept{{Name: "uploads", Shelf: heartbeat.Files(dir), Limits: c.limits}},
-				Now:     func() time.Time { return friday }, Logger: slog.New(slog.DiscardHandler),
+				Shelves: func() []heartbeat.Kept {
+					return []heartbeat.Kept{{Name: "uploads", Shelf: heartbeat.Files(dir), Limits: c.limits}}
+				},
+				Now: func() time.Time { return friday }, Logger: slog.New(slog.DiscardHandler),
 			})
 			plan := r.DryRun(t.Context())
 			if got := files(t, dir); len(got) != 4 {

@@ -50,14 +50,21 @@ type Options struct {
 	Lang     *lang.Choices
 	Log      *slog.Logger
 
+	FileMarks bool        // names of files stand for the marks in an answer; see render.FileMark
+	Displays  Displays    // nil: no chat is asked
+	Draft     Draft       // nil: there are no drafts
+	Look                  // counts unless Live says what does
+	Live      func() Look // now
+}
+
+// Look is how cards grow and end. Zero durations mean the defaults.
+type Look struct {
 	IntervalPrivate time.Duration          // least time between two edits; 1 s
 	IntervalGroup   time.Duration          // 3 s
 	StatusAfter     time.Duration          // silence after which the card says what is waited for; 2 s
 	Think           orchestrator.ThinkMode // of turns that say nothing of it; ThinkOff
-	FileMarks       bool                   // names of files stand for the marks in an answer; see render.FileMark
 	Footer          []FooterField          // nil for none
-	Displays        Displays               // nil: no chat is asked
-	Draft           Draft                  // nil: a card is messages from its start
+	Drafts          bool                   // cards of private chats begin as drafts, if there is a Draft
 	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
 	// the end, and a file has all of it.
 	MaxMessages int
@@ -90,26 +97,29 @@ type Cards struct {
 
 // New makes Cards.
 func New(o Options) *Cards {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&o.IntervalPrivate, time.Second)
-	def(&o.IntervalGroup, 3*time.Second)
-	def(&o.StatusAfter, 2*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Pacer == nil {
-		o.Pacer = func() Pacer { return eager{} }
 	}
 	return &Cards{opts: o, again: make(map[cli.TurnID]activity), noDrafts: make(map[int64]bool)}
 }
 
+// look is how cards look now.
+func (c *Cards) look() Look {
+	l := c.opts.Look
+	if c.opts.Live != nil {
+		l = c.opts.Live()
+	}
+	l.IntervalPrivate, l.IntervalGroup = cmp.Or(l.IntervalPrivate, time.Second), cmp.Or(l.IntervalGroup, 3*time.Second)
+	l.StatusAfter = cmp.Or(l.StatusAfter, 2*time.Second)
+	if l.Pacer == nil {
+		l.Pacer = func() Pacer { return eager{} }
+	}
+	return l
+}
+
 // draftsIn says whether the cards of a chat begin as drafts.
 func (c *Cards) draftsIn(chat int64) bool {
-	if c.opts.Draft == nil || outbox.ChatOf(chat).Group {
+	if c.opts.Draft == nil || !c.look().Drafts || outbox.ChatOf(chat).Group {
 		return false
 	}
 	c.mu.Lock()
@@ -135,10 +145,10 @@ func (c *Cards) Open(t orchestrator.Turn) orchestrator.Card {
 
 // cardOf makes a card without a timer.
 func (c *Cards) cardOf(t orchestrator.Turn) *card {
-	now := time.Now()
+	now, look := time.Now(), c.look()
 	k := &card{
-		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, cmp.Or(t.Wants.Card.Think, c.opts.Think) == orchestrator.ThinkOn),
-		pace: pace{pacer: c.opts.Pacer(), moved: now, saved: now, typing: now.Add(firstTyping)},
+		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, cmp.Or(t.Wants.Card.Think, look.Think) == orchestrator.ThinkOn),
+		pace: pace{pacer: look.Pacer(), moved: now, saved: now, typing: now.Add(firstTyping)},
 	}
 	if c.draftsIn(t.Prompt.Conversation.Chat) {
 		k.pace.pacer = eager{}
@@ -254,7 +264,7 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending == nil {
-		c.doc.finish(o, c.cards.opts.Footer)
+		c.doc.finish(o, c.cards.look().Footer)
 		texts, cut := c.layoutLocked(render.MessageLimit)
 		if o.Short != "" { // what was streamed is longer
 			_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.opts.MaxMessages)
@@ -284,6 +294,6 @@ func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
 	if reach, ok := c.messages.continued(); ok && settled == opened && c.doc.within(begun[settled-1], reach) {
 		begun = append(begun, c.doc.wholeWord(begun[settled-1], reach))
 	}
-	c.starts, texts, cut = c.doc.layout(begun, limit, c.cards.opts.MaxMessages)
+	c.starts, texts, cut = c.doc.layout(begun, limit, c.cards.look().MaxMessages)
 	return texts, cut
 }

@@ -259,8 +259,8 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 // contentsOf is the final content of a card that has only the outcome of its turn.
 func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	d := c.documentOf(t, false)
-	d.finish(t.Outcome, c.opts.Footer)
-	_, texts, cut := d.layout([]position{{}}, render.MessageLimit, c.opts.MaxMessages)
+	d.finish(t.Outcome, c.look().Footer)
+	_, texts, cut := d.layout([]position{{}}, render.MessageLimit, c.look().MaxMessages)
 	rich := d.richContent(t)
 	return contents{
 		texts: texts, rich: rich, buttons: c.offer(d.lang, t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut), whole: c.fileOf(t.Outcome, rich.Cut),

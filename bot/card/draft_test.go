@@ -19,7 +19,7 @@ func inDrafts(t *testing.T, limits telegram.Limits, play func(s *theatre, chat *
 func inDraftsOf(t *testing.T, server telegram.Options, play func(s *theatre, chat *telegram.Chat)) {
 	t.Helper()
 	inTheatreOf(t, server, func(s *theatre) {
-		s.cards.opts.Draft = s.client.Draft
+		s.cards.opts.Draft, s.cards.opts.Drafts = s.client.Draft, true
 		play(s, s.chat(7))
 	})
 }

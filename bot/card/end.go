@@ -32,7 +32,7 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	case o.State == orchestrator.TurnInterrupted:
 		line = p.Text("card.interrupted")
 	}
-	fields := c.opts.Footer
+	fields := c.look().Footer
 	if !slices.Contains(fields, FooterTime) {
 		fields = append(slices.Clone(fields), FooterTime)
 	}

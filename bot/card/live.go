@@ -76,7 +76,7 @@ func (c *card) changesLocked() (time.Time, bool) {
 	if c.doc.running > 0 || c.doc.wait.state == waitAsked || c.doc.wait.state == waitPaused {
 		return time.Time{}, false
 	}
-	silence := c.cards.opts.StatusAfter
+	silence := c.cards.look().StatusAfter
 	if waited, ok := c.doc.wait.nextClock(c.clockStep()); ok {
 		silence = waited
 	}
@@ -147,7 +147,7 @@ func (c *card) step(ctx context.Context) error {
 func (c *card) advanceUnlock(ctx context.Context) error {
 	now := time.Now()
 	c.doc.elapse(now, c.newestLocked())
-	if silent := now.Sub(c.pace.moved); c.pace.news == noNews && c.doc.running == 0 && silent >= c.cards.opts.StatusAfter {
+	if silent := now.Sub(c.pace.moved); c.pace.news == noNews && c.doc.running == 0 && silent >= c.cards.look().StatusAfter {
 		c.doc.silence(silent, c.clockStep())
 	}
 	c.pace.pacer.Take()
@@ -219,11 +219,11 @@ func (c *card) draftsLocked() bool {
 func (c *card) intervalLocked() time.Duration {
 	switch {
 	case outbox.ChatOf(c.turn.Prompt.Conversation.Chat).Group:
-		return c.cards.opts.IntervalGroup
+		return c.cards.look().IntervalGroup
 	case c.draftsLocked():
 		return draftInterval
 	}
-	return c.cards.opts.IntervalPrivate
+	return c.cards.look().IntervalPrivate
 }
 
 // fadesLocked is when the draft has to be sent again; false if the chat shows none.

@@ -41,7 +41,7 @@ func (s *Screen) Group(ctx context.Context, a Asked) (tgapi.Page, error) {
 
 // panel is the configured group, or else the default models of all agents that can be used, or several models of the only one.
 func (s *Screen) panel(ctx context.Context, in orchestrator.ConversationID, entries []cli.MenuEntry) (panel []orchestrator.ModelChoice, problem string, err error) {
-	for _, name := range s.o.Group {
+	for _, name := range s.o.Group() {
 		c, p, err := s.o.Models.Find(ctx, in, name)
 		if err != nil {
 			return nil, "", err

@@ -49,11 +49,11 @@ type Models interface {
 	Entries(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error)
 }
 
-// Options are what a Screen is made of. Consults may be nil, and Group empty; all else is required.
+// Options are what a Screen is made of. Consults may be nil; all else is required.
 type Options struct {
 	Consults orchestrator.Consults
 	Models   Models
-	Group    []string // the models that answer /group; empty chooses some
+	Group    func() []string // the models that answer /group now; none chooses some
 	Messages *message.Messages
 	Journal  Journal
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)

@@ -17,7 +17,7 @@ func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID, name s
 	if err != nil {
 		return naming.Choice{}, nil, err
 	}
-	if c, ok := (naming.Names{Entries: entries, Aliases: k.aliases}).Exactly(name); ok {
+	if c, ok := (naming.Names{Entries: entries, Aliases: k.aliases()}).Exactly(name); ok {
 		return c, nil, nil
 	}
 	if slices.ContainsFunc(entries, isLoading) {
@@ -25,7 +25,7 @@ func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID, name s
 			return naming.Choice{}, nil, err
 		}
 	}
-	c, problem := naming.Names{Entries: entries, Aliases: k.aliases}.Find(name)
+	c, problem := naming.Names{Entries: entries, Aliases: k.aliases()}.Find(name)
 	return c, problem, nil
 }
 

@@ -23,7 +23,7 @@ type Options struct {
 	Now     func() time.Time
 	Random  io.Reader // of nonces
 	Lang    *lang.Choices
-	Aliases map[string]string // of models; see naming.Names
+	Aliases func() map[string]string // of models, now; see naming.Names
 }
 
 // Menus keeps the open menus. Safe for concurrent use.
@@ -38,7 +38,7 @@ type Menus struct {
 	now     func() time.Time
 	random  io.Reader
 	lang    *lang.Choices
-	aliases map[string]string
+	aliases func() map[string]string
 
 	mu   sync.Mutex
 	byID map[string]menu

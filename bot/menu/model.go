@@ -94,7 +94,7 @@ func (k *Menus) modelByName(ctx context.Context, in orchestrator.ConversationID,
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	c, problem := naming.Names{Entries: entries, Aliases: k.aliases, Current: current}.Find(name)
+	c, problem := naming.Names{Entries: entries, Aliases: k.aliases(), Current: current}.Find(name)
 	text := chosenText(p, c)
 	switch {
 	case problem != nil && problem.Kind == naming.NoEfforts: // the model is what the user wants most
@@ -177,7 +177,7 @@ func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name 
 		if err != nil {
 			return naming.Choice{}, false
 		}
-		if c, ok := (naming.Names{Entries: entries, Aliases: k.aliases}).Exactly(name); ok {
+		if c, ok := (naming.Names{Entries: entries, Aliases: k.aliases()}).Exactly(name); ok {
 			return c, true
 		}
 		if !slices.ContainsFunc(entries, isLoading) {

@@ -110,7 +110,7 @@ func withMenus(t *testing.T, test func(t *testing.T, r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{service: &serviceFake{status: orchestrator.Status{Agent: "claude", Model: "opus", Permission: cli.Ask}}}
 		r.Menus = New(Options{
-			Service: r.service, Now: time.Now, Random: &counterReader{},
+			Service: r.service, Now: time.Now, Random: &counterReader{}, Aliases: func() map[string]string { return nil },
 			Edit:   func(_ orchestrator.ConversationID, _ int, page tgapi.Page) { r.edits = append(r.edits, page) },
 			Beside: func(f func(context.Context)) { go f(t.Context()) },
 		})

@@ -24,7 +24,7 @@ const Action = "W"
 type Options struct {
 	Messages *message.Messages
 	Stop     func(p lang.Printer, turn cli.TurnID) tgapi.Button // ends the turn
-	After    time.Duration                                      // of silence; 0 for never
+	After    func() time.Duration                               // of silence, now; 0 for never
 	Quiet    func(at time.Time) bool                            // notices make no sound then
 	Lang     *lang.Choices
 }
@@ -42,12 +42,13 @@ func New(o Options) *Watcher { return &Watcher{opts: o, turns: make(map[cli.Turn
 
 // Watch gives the card of a turn that runs, watched.
 func (w *Watcher) Watch(t orchestrator.Turn, card orchestrator.Card) orchestrator.Card {
-	if w.opts.After <= 0 {
+	after := w.opts.After()
+	if after <= 0 {
 		return card
 	}
-	k := &watched{Card: card, watcher: w, turn: t, asks: make(map[cli.ApprovalID]bool), tools: make(map[cli.ToolID]string)}
+	k := &watched{Card: card, watcher: w, turn: t, after: after, asks: make(map[cli.ApprovalID]bool), tools: make(map[cli.ToolID]string)}
 	k.notice = w.open(t.ID, t.Prompt.Conversation, k.content)
-	k.timer = time.AfterFunc(w.opts.After, k.fell)
+	k.timer = time.AfterFunc(after, k.fell)
 	w.mu.Lock()
 	w.turns[t.ID] = k
 	w.mu.Unlock()
@@ -100,6 +101,7 @@ type watched struct {
 	orchestrator.Card
 	watcher *Watcher
 	turn    orchestrator.Turn
+	after   time.Duration // of silence
 	notice  *message.Message
 	timer   *time.Timer
 
@@ -118,7 +120,7 @@ func (k *watched) Show(ev cli.Event) {
 	k.noteLocked(ev)
 	if k.state != waited {
 		k.state = heard
-		k.timer.Reset(k.watcher.opts.After)
+		k.timer.Reset(k.after)
 	}
 	gone := k.shown
 	k.shown = false
@@ -168,7 +170,7 @@ func (k *watched) content() message.Content {
 	}
 	o := k.watcher.opts
 	p := o.Lang.Of(k.turn.Prompt.Conversation.Chat)
-	text := p.Text("silence.notice", render.AgentName(p, k.turn.Agent), p.Rounded(o.After))
+	text := p.Text("silence.notice", render.AgentName(p, k.turn.Agent), p.Rounded(k.after))
 	if len(k.tools) == 1 {
 		for _, tool := range k.tools {
 			text += "\n" + p.Text("silence.tool", render.ShortenPlain(render.OneLine(tool), 120))

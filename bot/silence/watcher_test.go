@@ -44,7 +44,7 @@ func watching(t *testing.T, test func(t *testing.T, r *rig)) {
 func (r *rig) life(t *testing.T, f func(w *Watcher)) {
 	out, log := bottest.NewOutbox(), slog.New(slog.DiscardHandler)
 	f(New(Options{
-		Messages: message.New(out, r.chat, r.journal, nil, log), Stop: func(_ lang.Printer, turn cli.TurnID) tgapi.Button { return bottest.Buttons{}.Stop(turn) }, After: 5 * time.Minute,
+		Messages: message.New(out, r.chat, r.journal, nil, log), Stop: func(_ lang.Printer, turn cli.TurnID) tgapi.Button { return bottest.Buttons{}.Stop(turn) }, After: func() time.Duration { return 5 * time.Minute },
 		Quiet: func(time.Time) bool { return r.quiet },
 	}))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

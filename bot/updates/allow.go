@@ -17,6 +17,24 @@ const (
 	AllMembers    GroupMembers = "all"    // everybody who is in it; who is not in Users may send prompts only
 )
 
+// GroupTrigger says which messages of an allowed group are prompts.
+type GroupTrigger string
+
+// The triggers. Anything that is not TriggerAll means TriggerMention.
+const (
+	TriggerMention GroupTrigger = "mention" // those that name us or answer to us
+	TriggerAll     GroupTrigger = "all"     // all that allowed people write
+)
+
+// Receipts says how a prompt is acknowledged at once.
+type Receipts string
+
+// The receipts. Anything that is not NoReceipts means ReactionReceipts.
+const (
+	ReactionReceipts Receipts = "reaction" // 👀 on the message
+	NoReceipts       Receipts = "none"
+)
+
 // Users knows the roles of users. Safe for concurrent use.
 type Users interface {
 	// RoleOf gives the role of a user; RoleNone for one that is not listed.
@@ -31,10 +49,27 @@ type Joins interface {
 
 // Allow lists the users who get answers. The zero Allow lists none.
 type Allow struct {
-	Users   Users
-	Groups  []int64 // chat ids
-	Members GroupMembers
-	Joins   Joins // nil: no user joins
+	Users  Users
+	Joins  Joins // nil: no user joins
+	Policy       // counts unless Live says what does
+	Live   func() Policy
+}
+
+// Policy says which groups get answers, and to what the bot listens.
+type Policy struct {
+	Groups     []int64 // chat ids
+	Members    GroupMembers
+	Trigger    GroupTrigger
+	AbortWords []string // bare words that abort in private chats while something runs
+	Receipts   Receipts
+}
+
+// now is the policy that counts.
+func (a Allow) now() Policy {
+	if a.Live != nil {
+		return a.Live()
+	}
+	return a.Policy
 }
 
 // permits says whether a user may speak in a chat. Channels, bots and anonymous admins may not: what they send names no
@@ -48,7 +83,8 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	case "private":
 		return listed && chat.ID == from.ID
 	case "group", "supergroup":
-		return slices.Contains(a.Groups, chat.ID) && (listed || a.Members == AllMembers)
+		policy := a.now()
+		return slices.Contains(policy.Groups, chat.ID) && (listed || policy.Members == AllMembers)
 	default:
 		return false
 	}

@@ -94,7 +94,7 @@ func RightFor(c Command) orchestrator.Right {
 		return orchestrator.MakeSchedules
 	case "users", "pair":
 		return orchestrator.ManageUsers
-	case "doctor":
+	case "doctor", "reload":
 		return orchestrator.ManageDuctor
 	}
 	return orchestrator.ChangeSettings

@@ -25,19 +25,10 @@ type receiver struct {
 	uploads  *Uploads
 	windows  mergeWindows
 	merged   *mergeMemory
-	receipts Receipts
+	receipts func() Receipts
 	lang     *lang.Choices
 	log      *slog.Logger
 }
-
-// Receipts says how a prompt is acknowledged at once.
-type Receipts string
-
-// The receipts. Anything that is not NoReceipts means ReactionReceipts.
-const (
-	ReactionReceipts Receipts = "reaction" // 👀 on the message
-	NoReceipts       Receipts = "none"
-)
 
 const (
 	// submitPatience bounds the handing over of a prompt, which is one store transaction.
@@ -205,7 +196,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		r.finisher.answerMerged(ctx, first, t.updates, p.Text("updates.queue-full"), nil)
 	default:
 		r.acknowledge(first)
-		if receipt.Did == orchestrator.BusySteer && r.receipts != NoReceipts {
+		if receipt.Did == orchestrator.BusySteer && r.receipts() != NoReceipts {
 			r.signs.React(first.Conversation, first.ID, steerEmoji, 0)
 		}
 		if receipt.Ahead > 0 {
@@ -254,7 +245,7 @@ const ReceiptDelay = 700 * time.Millisecond
 
 // acknowledge shows once that a message was taken.
 func (r *receiver) acknowledge(in *Message) {
-	if r.receipts == NoReceipts || in.acknowledged {
+	if r.receipts() == NoReceipts || in.acknowledged {
 		return
 	}
 	in.acknowledged = true
@@ -281,7 +272,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 			r.log.Error("edit queued prompt", "updates", t.updates, "err", err)
 			r.finisher.Answer(ctx, in, r.lang.Of(t.conv.Chat).Text("updates.edit-not-stored"), nil)
 			return
-		case changed && r.receipts != NoReceipts:
+		case changed && r.receipts() != NoReceipts:
 			r.signs.React(in.Conversation, in.ID, editEmoji, 0)
 		case !changed && in.Role.May(orchestrator.ActAsChat) && r.handler.Edited(ctx, in, message, text):
 			return

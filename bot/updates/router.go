@@ -10,15 +10,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// GroupTrigger says which messages of an allowed group are prompts.
-type GroupTrigger string
-
-// The triggers. Anything that is not TriggerAll means TriggerMention.
-const (
-	TriggerMention GroupTrigger = "mention" // those that name us or answer to us
-	TriggerAll     GroupTrigger = "all"     // all that allowed people write
-)
-
 // RouterOptions configure a Router. The fields from Allow to PasteWindow may be zero.
 type RouterOptions struct {
 	Me       Identity
@@ -29,9 +20,6 @@ type RouterOptions struct {
 	Finisher *Finisher
 
 	Allow       Allow
-	Trigger     GroupTrigger
-	AbortWords  []string // bare words that abort in private chats while something runs
-	Receipts    Receipts
 	Listener    Listener      // nil: speech is not understood
 	AlbumWindow time.Duration // how long further files of an album are waited for; nothing is waited for unless positive
 	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
@@ -44,8 +32,8 @@ type RouterOptions struct {
 // Router reads updates and puts what they ask for into the queue of their conversation. It decides by the update alone and
 // waits only for the journal, so that one conversation never holds up another.
 type Router struct {
-	me Identity
-	meaning
+	me      Identity
+	listens bool // to speech
 
 	queues   *queues
 	finisher *Finisher
@@ -58,13 +46,6 @@ type Router struct {
 	log      *slog.Logger
 }
 
-// meaning says what messages mean to the bot.
-type meaning struct {
-	trigger    GroupTrigger
-	abortWords []string
-	listens    bool // to speech
-}
-
 // controlPatience is how long a command or a button may take; listing models asks the agents' CLIs.
 const controlPatience = 45 * time.Second
 
@@ -72,7 +53,7 @@ const controlPatience = 45 * time.Second
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
 		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
-		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, receipts: o.Receipts, lang: o.Lang, log: o.Log,
+		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, receipts: func() Receipts { return o.Allow.now().Receipts }, lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
@@ -80,7 +61,7 @@ func NewRouter(o RouterOptions) *Router {
 		o.Finisher.Tell(context.Background(), t.conv, 0, t.updates, o.Lang.Of(t.conv.Chat).Text("updates.broke"), nil)
 	}
 	return &Router{
-		me: o.Me, meaning: meaning{trigger: o.Trigger, abortWords: o.AbortWords, listens: o.Listener != nil},
+		me: o.Me, listens: o.Listener != nil,
 		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
 		gate: gateOf(o), follower: newFollower(), uploads: o.Uploads, lang: o.Lang, log: o.Log,
 	}
@@ -167,8 +148,22 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 	}
 	return r.put(ctx, &task{
 		class: classControl, conv: p.By.Conversation, updates: p.By.Updates,
-		do: func(ctx context.Context, _ *queue, _ *task) { r.handler.Press(ctx, p) },
+		do: r.ifStillAllowed(c.Message.Chat, &c.From, func(ctx context.Context) {
+			p.By.Role = r.gate.allow.roleOf(p.By.Person)
+			r.handler.Press(ctx, p)
+		}),
 	}, nil)
+}
+
+// ifStillAllowed does something for a user, unless the user was removed while it waited in the queue.
+func (r *Router) ifStillAllowed(chat wireChat, from *wireUser, do func(ctx context.Context)) func(context.Context, *queue, *task) {
+	return func(ctx context.Context, _ *queue, t *task) {
+		if r.gate.allow.permits(chat, from, nil) {
+			do(ctx)
+		} else {
+			r.finisher.Finish(ctx, t.updates)
+		}
+	}
 }
 
 // hear notes the language of a user who turns to the bot.
@@ -197,7 +192,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	}
 	if c, ok := commandOf(m); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.belongs(in)) {
 		r.hear(ctx, m.From, m)
-		return r.command(ctx, in, c)
+		return r.command(ctx, m, in, c)
 	}
 	if !r.meant(m, in) {
 		return ignore
@@ -214,7 +209,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	}
 	r.follower.add(in)
 	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
-	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Text, r.abortWords) {
+	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Text, r.gate.allow.now().AbortWords) {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
 	return r.put(ctx, t, in)
@@ -222,11 +217,11 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 
 // meant says whether a message that is no command is meant for us.
 func (r *Router) meant(m *wireMessage, in *Message) bool {
-	return in.Private || r.trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
+	return in.Private || r.gate.allow.now().Trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
 }
 
 // command routes a command. In groups it ignores a command for another bot, and an unknown command that does not name us.
-func (r *Router) command(ctx context.Context, in *Message, c Command) fate {
+func (r *Router) command(ctx context.Context, m *wireMessage, in *Message, c Command) fate {
 	if c.To != "" && !r.me.is(c.To) {
 		return ignore
 	}
@@ -242,9 +237,10 @@ func (r *Router) command(ctx context.Context, in *Message, c Command) fate {
 	}
 	return r.put(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates(),
-		do: func(ctx context.Context, _ *queue, _ *task) {
+		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context) {
+			in.Role = r.gate.allow.roleOf(in.User)
 			do(ctx, Request{In: in, Command: c, File: r.uploads.reader(in)})
-		},
+		}),
 	}, in)
 }
 

@@ -194,7 +194,7 @@ func TestToldToStopWhileStartingIsNoFailure(t *testing.T) {
 				cancel()
 			}
 		})
-		if err := serve(ctx, town.cfg, testWriter{t}); err != nil {
+		if err := serve(ctx, town.cfg, nil, testWriter{t}); err != nil {
 			t.Errorf("stopped at %q: %v", call, err)
 		}
 	}

@@ -27,7 +27,7 @@ func runCommand(env config.Environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), cfg, cmd.ErrOrStderr())
+			return serve(cmd.Context(), cfg, from.load, cmd.ErrOrStderr())
 		},
 	}
 	from = sourceOf(cmd, env)
@@ -35,14 +35,17 @@ func runCommand(env config.Environment) *cobra.Command {
 }
 
 // serve runs the app until ctx ends. Agents that work continue, and the next start resumes their turns. A second signal
-// ends ductor without waiting for the chat.
-func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
+// ends ductor without waiting for the chat. SIGHUP has load read the configuration again.
+func serve(ctx context.Context, cfg config.Config, load func() (config.Config, error), stderr io.Writer) error {
+	hangups := make(chan os.Signal, 1) // one waits until the app is built
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	scrub := app.NewScrubber(cfg)
-	log, closeLog, err := app.OpenLog(cfg.Log, scrub, stderr)
+	log, err := app.OpenLog(cfg.Log, scrub, stderr)
 	if err != nil {
 		return err
 	}
-	defer closeLog()
+	defer log.Close()
 	for _, w := range cfg.Warnings {
 		log.Warn("configuration", "doubt", w)
 	}
@@ -54,7 +57,7 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 	if err := app.MakeDefaultRoot(cfg); err != nil {
 		return err
 	}
-	a, err := app.Build(ctx, cfg, app.Options{Log: log, Scrub: scrub, Version: describe(), Examine: doctor.Report})
+	a, err := app.Build(ctx, cfg, app.Options{Log: log.Logger, Level: log.Level, Load: load, Scrub: scrub, Version: describe(), Examine: doctor.Report})
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
@@ -62,7 +65,9 @@ func serve(ctx context.Context, cfg config.Config, stderr io.Writer) error {
 		log.Warn("look for a crash", "err", err)
 	}
 	a.TellChanges(ctx)
+	stop := a.ServeHangups(ctx, hangups, log)
 	runErr := unlessStopped(ctx, a.Run(ctx))
+	stop()
 	end := make(chan struct{})
 	go func() { a.Leave(); close(end) }()
 	again := make(chan os.Signal, 1)

@@ -179,7 +179,7 @@ func TestAJobFailsAgainAndAgain(t *testing.T) {
 func TestABudgetIsNearlySpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, cost := &notes{open: map[string]orchestrator.Alert{}}, 7.9
-		check := Budget(english, 10, 0, func(context.Context, time.Time) (float64, error) { return cost, nil }, time.Now)
+		check := Budget(english, func() (day, month float64) { return 10, 0 }, func(context.Context, time.Time) (float64, error) { return cost, nil }, time.Now)
 		n.watch(t, time.Hour, check)
 		n.expect(t)
 		cost = 8

@@ -146,8 +146,9 @@ func failed(runs []orchestrator.JobRun) (n int) {
 }
 
 // Budget finds that most of a budget of all users is spent. It is over with its day or month, and when the budget is raised.
-func Budget(p Printer, day, month float64, spent func(ctx context.Context, since time.Time) (float64, error), now func() time.Time) Check {
+func Budget(p Printer, limits func() (day, month float64), spent func(ctx context.Context, since time.Time) (float64, error), now func() time.Time) Check {
 	return Check{"budget", func(ctx context.Context, _ func(string) bool) (found []Trouble, known bool, err error) {
+		day, month := limits()
 		at := now().Local()
 		today := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, at.Location())
 		cost, much, err := nearlySpent(ctx, today, day, spent)

@@ -26,6 +26,7 @@ import (
 	"ductor/internal/memory"
 	"ductor/internal/metrics"
 	"ductor/internal/proctree"
+	"ductor/internal/roles"
 	"ductor/internal/runner"
 	"ductor/internal/store"
 	"ductor/internal/trace"
@@ -67,7 +68,7 @@ const (
 // App is ductor: every package constructed and connected.
 type App struct {
 	Options
-	cfg          config.Config
+	inUse
 	db           *store.DB
 	host         *host.Launcher
 	envs         environment.Environments
@@ -84,6 +85,7 @@ type App struct {
 type beside struct {
 	lang    *lang.Choices // the languages of chats
 	users   *users.Directory
+	roles   *roles.Set
 	tools   *mcp.Server   // nil: agents get none
 	tracer  *trace.Tracer // nil: nothing is measured
 	health  *health.Health
@@ -108,11 +110,15 @@ type Options struct {
 	Watch   Watch          // of turns; nil for none
 	// Examine checks the configuration that runs, with its agents on this machine, for /doctor; nil: there is no such command.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
+	// Load reads the configuration again; nil: it stays as it is.
+	Load  func() (config.Config, error)
+	Level *slog.LevelVar // of the log; nil: it stays as it is
 }
 
 // Build constructs what ductor consists of, from the store up. Until Run, only the sender of cards runs.
 func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
-	a := &App{Options: opts, cfg: cfg, ticks: ticks{started: memory.Start()}}
+	a := &App{Options: opts, ticks: ticks{started: memory.Start()}}
+	a.begin(cfg)
 	defer func() {
 		if err != nil {
 			a.Close()
@@ -138,10 +144,9 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	if err != nil {
 		return nil, err
 	}
-	served := botOptions(cfg, a.db, a.Log, a.Scrub, transport)
-	served.Lang, served.Users, served.Allow.Users, served.Allow.Joins = a.lang, a.users, a.users, a.users
+	served := a.botOptions(transport)
 	served.Jobs, served.Files, served.Changes = a.jobs(), a.files(), a.newChanges()
-	repos := projects.New(projects.Options{Named: namedProjects(cfg), Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
+	repos := projects.New(projects.Options{Named: func() map[string]string { return namedProjects(a.now()) }, Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
 	served.Away, served.Checks = a.away(), a.examiner()
 	served.Projects, served.Steps, served.Sessions, served.Usage = repos, steps.Reader{Store: a.db}, book, a.db
@@ -152,7 +157,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	agents := serviceOptions(cfg, a)
-	if problems := ProblemsOfTools(cfg, agents.Providers); len(problems) > 0 {
+	if problems := ProblemsOfTools(cfg, a.providers); len(problems) > 0 {
 		return nil, OfKind(ErrConfig, errors.New(strings.Join(problems, "\n")))
 	}
 	if a.service, err = service.New(agents); err != nil {
@@ -173,7 +178,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	return a, nil
 }
 
-// openStore opens the database, and reads the languages of chats from it.
+// openStore opens the database and the folder of roles, and reads users and the languages of chats.
 func (a *App) openStore(ctx context.Context) (err error) {
 	if a.db, err = store.Open(ctx, filepath.Join(a.cfg.Storage.Dir, DatabaseFile), store.Options{}); err != nil {
 		return err
@@ -181,9 +186,10 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	if err = a.tryDisk(ctx); err != nil {
 		return err
 	}
-	if a.users, err = users.Open(ctx, users.Options{Store: a.db, Configured: RosterOf(a.cfg), Now: time.Now, Random: rand.Reader, Log: a.Log}); err != nil {
+	if a.users, err = users.Open(ctx, users.Options{Store: a.db, Configured: func() orchestrator.Roster { return RosterOf(a.now()) }, Now: time.Now, Random: rand.Reader, Log: a.Log}); err != nil {
 		return err
 	}
+	a.roles = roles.Open(a.cfg.RolesDir(), rolesOf(a.cfg), time.Now, a.Log)
 	a.lang, err = lang.OpenChoices(ctx, a.db, int64(ownerOf(a.cfg)))
 	return err
 }

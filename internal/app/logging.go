@@ -5,9 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 
 	"ductor/bot/tgapi"
 	"ductor/internal/config"
@@ -19,32 +17,53 @@ func NewScrubber(cfg config.Config) *tgapi.Scrubber {
 	return tgapi.NewScrubber(cfg.Telegram.Token.Reveal(), append(cfg.Secrets(), secrets.OfEnvironment(os.Environ())...)...)
 }
 
-// OpenLog makes the logger of the configuration. No record carries a secret. closeLog releases its file, which SIGHUP
-// reopens until then.
-func OpenLog(cfg config.Log, scrub *tgapi.Scrubber, stderr io.Writer) (log *slog.Logger, closeLog func(), err error) {
+// Log is the log of the configuration.
+type Log struct {
+	*slog.Logger
+	Level *slog.LevelVar
+	file  *logFile // nil: it goes elsewhere
+}
+
+// OpenLog makes the logger of the configuration. No record carries a secret. Close releases its file.
+func OpenLog(cfg config.Log, scrub *tgapi.Scrubber, stderr io.Writer) (*Log, error) {
+	l := &Log{Level: new(slog.LevelVar)}
 	to := stderr
-	var file *logFile
 	if cfg.File != "" {
-		if file, err = openLogFile(cfg.File); err != nil {
-			return nil, nil, OfKind(ErrConfig, fmt.Errorf("open log.file: %w", err))
+		var err error
+		if l.file, err = openLogFile(cfg.File); err != nil {
+			return nil, OfKind(ErrConfig, fmt.Errorf("open log.file: %w", err))
 		}
-		to = file
+		to = l.file
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Level)); err != nil {
-		return nil, nil, OfKind(ErrConfig, fmt.Errorf("log.level: %w", err))
+	if err := l.Level.UnmarshalText([]byte(cfg.Level)); err != nil {
+		return nil, OfKind(ErrConfig, fmt.Errorf("log.level: %w", err))
 	}
-	opts := &slog.HandlerOptions{Level: level}
+	opts := &slog.HandlerOptions{Level: l.Level}
 	var handler slog.Handler = slog.NewTextHandler(to, opts)
 	if cfg.Format == "json" {
 		handler = slog.NewJSONHandler(to, opts)
 	}
-	log = slog.New(scrub.Handler(handler))
-	if file == nil {
-		return log, func() {}, nil
+	l.Logger = slog.New(scrub.Handler(handler))
+	return l, nil
+}
+
+// Close releases the file.
+func (l *Log) Close() {
+	if l.file != nil {
+		l.file.close()
 	}
-	stop := file.reopenOnHangup(log)
-	return log, func() { stop(); file.close() }, nil
+}
+
+// reopen opens the file anew, if there is one, and logs that.
+func (l *Log) reopen() {
+	if l.file == nil {
+		return
+	}
+	if err := l.file.reopen(); err != nil {
+		l.Error("reopen log.file; the file that was open stays in use", "err", err)
+	} else {
+		l.Info("log.file was reopened")
+	}
 }
 
 // logFile is log.file. What rotates logs renames it and asks by SIGHUP to begin a new one.
@@ -87,22 +106,4 @@ func (l *logFile) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.f.Close()
-}
-
-// reopenOnHangup reopens l at every SIGHUP, until stop.
-func (l *logFile) reopenOnHangup(log *slog.Logger) (stop func()) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range hangups {
-			if err := l.reopen(); err != nil {
-				log.Error("reopen log.file; the file that was open stays in use", "err", err)
-			} else {
-				log.Info("log.file was reopened")
-			}
-		}
-	}()
-	return func() { signal.Stop(hangups); close(hangups); <-done }
 }

@@ -66,17 +66,17 @@ func (a *App) checkModels(ctx context.Context) {
 // knowing is a gateway whose menu has what the configuration says of models, where their agents do not say it.
 type knowing struct {
 	orchestrator.Gateway
-	models map[string]config.Alias
+	models func() map[string]config.Alias // now
 }
 
 // Menu implements orchestrator.Gateway.
 func (k knowing) Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry {
-	entries := slices.Clone(k.Gateway.Menu(ctx, in))
+	entries, models := slices.Clone(k.Gateway.Menu(ctx, in)), k.models()
 	for i := range entries {
 		e := &entries[i]
 		e.Models = slices.Clone(e.Models) // others read them too
 		for j := range e.Models {
-			for _, said := range k.models {
+			for _, said := range models {
 				if means(said.Use, e.Models[j], e.Agent) {
 					learn(&e.Models[j], said)
 				}

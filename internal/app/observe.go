@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"ductor/bot"
@@ -12,8 +13,10 @@ import (
 	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/internal/alerts"
+	"ductor/internal/config"
 	"ductor/internal/health"
 	"ductor/internal/metrics"
+	"ductor/internal/trace"
 	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/web"
@@ -64,11 +67,9 @@ func (a *App) alerts() *alerts.Watcher {
 	checks := []alerts.Check{
 		alerts.Telegram(p, a.health.State), alerts.Disk(p, a.cfg.Storage.Dir, alerts.Room), alerts.Jobs(p, a.db),
 	}
-	if t := a.cfg.Telegram; len(t.AllowedUsers) > 1 || t.GroupMembers == "all" { // a sole user reads the warning below the turn
-		checks = append(checks, alerts.Budget(p, a.cfg.Budget.Day, a.cfg.Budget.Month, func(ctx context.Context, since time.Time) (float64, error) {
-			return a.db.CostSince(ctx, since, 0, "")
-		}, time.Now))
-	}
+	checks = append(checks, alerts.Budget(p, a.budgetToWatch, func(ctx context.Context, since time.Time) (float64, error) {
+		return a.db.CostSince(ctx, since, 0, "")
+	}, time.Now))
 	if a.envs.Sandboxes.Policy().OnHost() {
 		checks = append(checks, alerts.LogIns(p, func(ctx context.Context) []cli.AgentState { return a.service.Agents(ctx, "") },
 			func(agent cli.Agent) string { return render.AgentName(p(), agent) }, a.db.Usage, time.Now))
@@ -77,6 +78,15 @@ func (a *App) alerts() *alerts.Watcher {
 		Store: a.db, Checks: checks, Compose: func(text string) *orchestrator.Message { return a.bot.Chat().Composed(owner, text) },
 		Wake: a.bot.Chat().Wake, Since: func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }, Now: time.Now, Log: a.Log,
 	})
+}
+
+// budgetToWatch is the budget of all users; none for a sole user, who reads the warning below the turn.
+func (a *App) budgetToWatch() (day, month float64) {
+	cfg := a.now()
+	if t := cfg.Telegram; len(t.AllowedUsers) > 1 || t.GroupMembers == "all" {
+		return cfg.Budget.Day, cfg.Budget.Month
+	}
+	return 0, 0
 }
 
 // countedTransport is the transport to Telegram. It counts calls.
@@ -137,3 +147,24 @@ func (a *App) Live(ctx context.Context) cli.Living { return a.service.Live(ctx) 
 
 // Budgets lists what may be sent to chats now.
 func (a *App) Budgets() []outbox.Budget { return a.bot.Budgets() }
+
+// openTracer makes what measures turns, if the configuration names a collector or has monitors asked.
+func (a *App) openTracer() {
+	t := a.cfg.Tracing
+	if t.URL == "" && a.monitor == nil {
+		return
+	}
+	a.tracer = trace.New(trace.Options{
+		URL: t.URL, Key: os.Getenv(t.KeyFrom), Version: a.Version, Content: t.Content, Now: time.Now, Log: a.Log,
+		Hide: func(dir, text string) string { return a.secretsOf(dir).String(text) },
+	})
+}
+
+// gateway is the gateway to agents, with what the configuration knows of models, and traced if it wants that.
+func (a *App) gateway() orchestrator.Gateway {
+	var g orchestrator.Gateway = knowing{a.service, func() map[string]config.Alias { return a.now().Models }}
+	if a.tracer != nil {
+		g = a.tracer.Wrap(g)
+	}
+	return a.watched(g)
+}

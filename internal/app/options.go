@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"path/filepath"
 	"time"
@@ -19,8 +18,6 @@ import (
 	"ductor/heartbeat/schedule"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
-	"ductor/internal/roles"
-	"ductor/internal/store"
 	"ductor/orchestrator"
 	"ductor/orchestrator/circuit"
 	"ductor/orchestrator/consult"
@@ -29,32 +26,48 @@ import (
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
-	"ductor/orchestrator/users"
 )
 
-func botOptions(cfg config.Config, db *store.DB, log *slog.Logger, scrub *tgapi.Scrubber, transport http.RoundTripper) bot.Options {
-	t := cfg.Telegram
+func (a *App) botOptions(transport http.RoundTripper) bot.Options {
+	cfg, t := a.cfg, a.cfg.Telegram
 	o := bot.Options{
-		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: scrub,
-		Journal: db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
-		Allow: updates.Allow{
-			Groups: t.AllowedGroups, Members: updates.GroupMembers(t.GroupMembers),
-		},
-		Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords, Receipts: updates.NoReceipts,
+		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: a.Scrub,
+		Journal: a.db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
+		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Live: func() updates.Policy { return hearingOf(a.now()) }},
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
-		Outbox: outboxOptions(cfg.Rate), Cards: cardsOptions(cfg), Log: log,
-		Aliases: map[string]string{}, SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker, Drafts: cfg.Stream.Mode == "draft", Group: cfg.Consult.Group,
+		Outbox: outboxOptions(cfg.Rate), Cards: card.Options{Live: func() card.Look { return lookOf(a.now()) }}, Log: a.Log,
+		Aliases: func() map[string]string { return aliasesOf(a.now()) }, Group: func() []string { return a.now().Consult.Group },
+		SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
-		Quiet: quietHour(cfg), Silence: cfg.Notify.Silence,
+		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
+		Owner: ownerOf(cfg),
 	}
-	for name, a := range cfg.Models {
-		o.Aliases[name] = a.Use
+	if a.Load != nil {
+		o.Reload = a.reloadFor
+	}
+	return o
+}
+
+// hearingOf is whom the bot answers besides users, and to what it listens.
+func hearingOf(cfg config.Config) updates.Policy {
+	t := cfg.Telegram
+	p := updates.Policy{
+		Groups: t.AllowedGroups, Members: updates.GroupMembers(t.GroupMembers), Trigger: updates.GroupTrigger(t.GroupTrigger), AbortWords: t.AbortWords,
+		Receipts: updates.NoReceipts,
 	}
 	if t.Reactions {
-		o.Receipts = updates.ReactionReceipts
+		p.Receipts = updates.ReactionReceipts
 	}
-	o.Owner = ownerOf(cfg)
-	return o
+	return p
+}
+
+// aliasesOf are the names of models, and what /model takes for them.
+func aliasesOf(cfg config.Config) map[string]string {
+	all := make(map[string]string, len(cfg.Models))
+	for name, a := range cfg.Models {
+		all[name] = a.Use
+	}
+	return all
 }
 
 // ownerOf is the user who is told what concerns the machine; 0 for none.
@@ -114,9 +127,11 @@ func every(unit time.Duration, count float64) time.Duration {
 	return time.Duration(float64(unit) / count)
 }
 
-func cardsOptions(cfg config.Config) card.Options {
+// lookOf is how cards grow and end.
+func lookOf(cfg config.Config) card.Look {
 	s := cfg.Stream
-	o := card.Options{
+	o := card.Look{
+		Drafts:          s.Mode == "draft",
 		Think:           settingsOf(cfg).Think,
 		IntervalPrivate: s.IntervalPrivate, IntervalGroup: s.IntervalGroup, StatusAfter: s.StatusAfter,
 		MaxMessages: s.MaxMessages,
@@ -134,8 +149,9 @@ func cardsOptions(cfg config.Config) card.Options {
 
 func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
+	a.providers = a.agents().providers(a.agents().hostEnv(a.host))
 	o := service.Options{
-		Providers: a.agents().providers(a.agents().hostEnv(a.host)), Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Background: a.db.RecordBackground, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
+		Providers: a.providers, Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Background: a.db.RecordBackground, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
 		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
 		Available: host.MachineMemory().Available, Logger: a.Log,
 	}
@@ -164,27 +180,18 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes, Gateway: a.gateway(), Chat: a.bot.Chat(),
-		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools,
-		DeniedTools: cfg.Permissions.DeniedTools, Projects: projectsOf(cfg),
-		Agents:    defaultsOf(cfg.Agents),
+		Live:      func() conversation.TurnOptions { return turnsOf(a.now()) },
 		Sandboxes: a.envs.Sandboxes.Policy(),
 		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
-		Roles: rolesOf(cfg, a.Log), DefaultRole: cfg.Sessions.DefaultRole,
+		Roles:      a.roles,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
 		Secrets: a.secretsOf,
 		Servers: a.toolServers,
 
-		Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long,
-		QuietHour: quietHour(cfg),
-		Budgets:   a.budgets(), QueueMax: cfg.Queue.Max, HandoffTokens: cfg.Sessions.HandoffTokens,
-		IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset, DeliveryWait: deliveryWait,
-		Screen: a.bot.Chat(), Approvers: approversOf(cfg, a.users), ApprovalTimeout: cfg.Permissions.AskTimeout,
-		OnFailure: conversation.OnFailure{
-			Limits:  orchestrator.LimitPolicy(cfg.Recovery.RateLimited),
-			Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter, Jobs: a.jobs(),
-			Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now),
-		},
-		Shorten: a.shortener(), Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
+		QuietHour: a.quietHour, Budgets: a.budgets(), DeliveryWait: deliveryWait,
+		Screen: a.bot.Chat(), Approvers: a.approvers, ApprovalTimeout: cfg.Permissions.AskTimeout,
+		OnFailure: conversation.OnFailure{Jobs: a.jobs(), Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now)},
+		Shorten:   a.shortener(), Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
 	}
 	if cfg.Files.Marker {
 		o.Instruction = files.Instruction
@@ -195,21 +202,35 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	return o
 }
 
-// quietHour says whether messages make no sound at a moment.
-func quietHour(cfg config.Config) func(at time.Time) bool {
-	return func(at time.Time) bool {
-		_, quiet := schedule.QuietUntil(cfg.Notify.QuietFrom, cfg.Notify.QuietTo, at, time.Local)
-		return quiet
+// turnsOf says how turns run.
+func turnsOf(cfg config.Config) conversation.TurnOptions {
+	return conversation.TurnOptions{
+		Permission: cli.PermissionMode(cfg.Permissions.Mode), AllowedTools: cfg.Permissions.AllowedTools, DeniedTools: cfg.Permissions.DeniedTools,
+		Agents: defaultsOf(cfg.Agents), Projects: projectsOf(cfg), DefaultRole: cfg.Sessions.DefaultRole,
+		Settings: settingsOf(cfg), LongTurn: cfg.Notify.Long, QueueMax: cfg.Queue.Max,
+		HandoffTokens: cfg.Sessions.HandoffTokens, IdleReset: cfg.Sessions.IdleReset, DailyReset: cfg.Sessions.DailyReset,
+		Limits: orchestrator.LimitPolicy(cfg.Recovery.RateLimited), Retries: cfg.Recovery.Retries, RetryAfter: cfg.Recovery.RetryAfter,
 	}
+}
+
+// quietHour says whether messages make no sound at a moment.
+func (a *App) quietHour(at time.Time) bool {
+	n := a.now().Notify
+	_, quiet := schedule.QuietUntil(n.QuietFrom, n.QuietTo, at, time.Local)
+	return quiet
 }
 
 // budgets are those of the configuration. The owner lifts them.
 func (a *App) budgets() *spending.Budgets {
-	b := a.cfg.Budget
-	return spending.New(spending.Options{
-		Store: a.db, All: spending.Limits{Day: b.Day, Month: b.Month}, User: spending.Limits{Day: b.UserDay, Month: b.UserMonth},
-		Job: spending.Limits{Day: b.JobDay, Month: b.JobMonth}, Now: time.Now, Logger: a.Log,
-	})
+	return spending.New(spending.Options{Store: a.db, Limits: func() spending.Budget { return budgetOf(a.now()) }, Now: time.Now, Logger: a.Log})
+}
+
+func budgetOf(cfg config.Config) spending.Budget {
+	b := cfg.Budget
+	return spending.Budget{
+		All: spending.Limits{Day: b.Day, Month: b.Month}, User: spending.Limits{Day: b.UserDay, Month: b.UserMonth},
+		Job: spending.Limits{Day: b.JobDay, Month: b.JobMonth},
+	}
 }
 
 func (a *App) side() side.Client {
@@ -259,26 +280,24 @@ func namedProjects(cfg config.Config) map[string]string {
 // summaryWait is how long is waited for a summary, of what was said before or of a long result.
 const summaryWait = 20 * time.Second
 
-// rolesOf are the roles that ship with ductor, those of the folder roles beside the configuration, and those in it.
-func rolesOf(cfg config.Config, log *slog.Logger) *roles.Set {
+// rolesOf are the roles in the configuration. There are those that ship with ductor and of the folder roles beside it, too.
+func rolesOf(cfg config.Config) map[string]orchestrator.Role {
 	configured := map[string]orchestrator.Role{}
 	for name, r := range cfg.Roles {
 		configured[name] = orchestrator.Role{Prompt: r.Prompt, Replace: !r.Append, Agent: cli.Agent(r.Agent), Model: cli.ModelID(r.Model), Tools: toolList(r.ToolLists)}
 	}
-	return roles.Open(cfg.RolesDir(), configured, time.Now, log)
+	return configured
 }
 
 // deliveryWait is how long the next turn waits for the chat to show the last one.
 const deliveryWait = 30 * time.Second
 
-// approversOf says which users may answer an approval in a group: the user of the turn if their role allows it, or all
-// users whose roles do.
-func approversOf(cfg config.Config, listed *users.Directory) func(orchestrator.ConversationID, orchestrator.PersonID) []orchestrator.PersonID {
-	return func(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
-		all := listed.Having(orchestrator.DecideRequests)
-		if cfg.Permissions.Approvers != "members" && listed.RoleOf(user).May(orchestrator.DecideRequests) {
-			return []orchestrator.PersonID{user}
-		}
-		return all
+// approvers says which users may answer an approval in a group: the user of the turn if their role allows it, or all users
+// whose roles do.
+func (a *App) approvers(_ orchestrator.ConversationID, user orchestrator.PersonID) []orchestrator.PersonID {
+	all := a.users.Having(orchestrator.DecideRequests)
+	if a.now().Permissions.Approvers != "members" && a.users.RoleOf(user).May(orchestrator.DecideRequests) {
+		return []orchestrator.PersonID{user}
 	}
+	return all
 }

@@ -16,8 +16,15 @@ import (
 	"ductor/internal/store"
 )
 
-// retention deletes what exceeds the limits of the configuration. It skips what has no limit.
-func retention(cfg config.Config, db *store.DB, envs *environment.Environments, log *slog.Logger) *heartbeat.Retention {
+// retention deletes what exceeds the limits of the configuration in use.
+func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments, log *slog.Logger) *heartbeat.Retention {
+	return heartbeat.NewRetention(heartbeat.RetentionOptions{
+		Shelves: func() []heartbeat.Kept { return shelvesOf(cfg(), db, envs) }, Now: time.Now, Logger: log, Every: pruneEvery,
+	})
+}
+
+// shelvesOf lists what has a limit.
+func shelvesOf(cfg config.Config, db *store.DB, envs *environment.Environments) []heartbeat.Kept {
 	const day = 24 * time.Hour
 	r := cfg.Retention
 	limits := func(days, megabytes int) heartbeat.Limits {
@@ -37,7 +44,7 @@ func retention(cfg config.Config, db *store.DB, envs *environment.Environments, 
 			shelves = append(shelves, k)
 		}
 	}
-	return heartbeat.NewRetention(heartbeat.RetentionOptions{Shelves: shelves, Now: time.Now, Logger: log, Every: pruneEvery})
+	return shelves
 }
 
 // PlanRetention says what the next round of retention would delete, and deletes nothing. It is empty where the database
@@ -54,7 +61,7 @@ func PlanRetention(ctx context.Context, cfg config.Config) (plan []heartbeat.For
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, envs.Close()) }()
-	return retention(cfg, db, &envs, log).DryRun(ctx), nil
+	return retention(func() config.Config { return cfg }, db, &envs, log).DryRun(ctx), nil
 }
 
 // prune forgets once a day what is older than the owner wants to keep.
@@ -62,7 +69,7 @@ func (a *App) prune(ctx context.Context) {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()
 	for {
-		before := time.Now().AddDate(0, 0, -a.cfg.Storage.RetentionDays)
+		before := time.Now().AddDate(0, 0, -a.now().Storage.RetentionDays)
 		if pruned, err := a.db.Prune(ctx, before); err != nil && ctx.Err() == nil {
 			a.Log.Warn("forget what is old", "err", err)
 		} else if err == nil {
@@ -71,7 +78,7 @@ func (a *App) prune(ctx context.Context) {
 		if err := prunePrompts(filepath.Join(a.cfg.Storage.Dir, environment.PromptsDir), time.Now().Add(-promptsAge)); err != nil {
 			a.Log.Warn("forget old system prompts", "err", err)
 		}
-		if days := a.cfg.Retention.StepsDays; days > 0 {
+		if days := a.now().Retention.StepsDays; days > 0 {
 			if _, err := a.changes.Prune(ctx, time.Now().AddDate(0, 0, -days)); err != nil && ctx.Err() == nil {
 				a.Log.Warn("forget old snapshots", "err", err)
 			}

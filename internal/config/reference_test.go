@@ -60,7 +60,7 @@ func reference(t *testing.T) string {
 			if len(said) > 0 {
 				b.WriteString(strings.Join(said, " ") + "\n\n")
 			}
-			b.WriteString("| key | type | example or default | what it does |\n|---|---|---|---|\n")
+			b.WriteString("| key | type | example or default | a change counts | what it does |\n|---|---|---|---|---|\n")
 		case key != nil:
 			name := section + "." + key[1]
 			of, ok := types[name]
@@ -69,7 +69,11 @@ func reference(t *testing.T) string {
 				continue
 			}
 			delete(types, name)
-			fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", key[1], typeInWords(of), cell(key[2]), cell(strings.Join(said, " ")))
+			counts, ok := CountsOf(name)
+			if !ok {
+				t.Errorf("reload.go does not say when a change of %s counts", name)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", key[1], typeInWords(of), cell(key[2]), counts, cell(strings.Join(said, " ")))
 		}
 		said = nil
 	}

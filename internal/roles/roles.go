@@ -39,20 +39,27 @@ const look = time.Second
 
 // Set is all roles. Safe for concurrent use.
 type Set struct {
-	dir        string
-	configured map[string]orchestrator.Role
-	log        *slog.Logger
-	now        func() time.Time
+	dir string
+	log *slog.Logger
+	now func() time.Time
 
-	mu     sync.Mutex
-	looked time.Time
-	stamp  string // of the files that all was read from
-	all    map[string]orchestrator.Role
+	mu         sync.Mutex
+	configured map[string]orchestrator.Role
+	looked     time.Time
+	stamp      string // of the files that all was read from
+	all        map[string]orchestrator.Role
 }
 
 // Open collects the roles of a configuration and of a folder, which need not exist; empty for none.
 func Open(dir string, configured map[string]orchestrator.Role, now func() time.Time, log *slog.Logger) *Set {
 	return &Set{dir: dir, configured: configured, now: now, log: log}
+}
+
+// Configure replaces the roles of the configuration.
+func (s *Set) Configure(configured map[string]orchestrator.Role) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.configured, s.all = configured, nil
 }
 
 // Role finds a role by its name; false if there is none.

@@ -29,13 +29,13 @@ func program(t *testing.T, name, script string) string {
 func TestTheTextOfAUnit(t *testing.T) {
 	user := Unit{Scope: User, Program: "/p q/100%/$x/ductor", Config: "/c/config.toml", Path: "/bin"}
 	machine := user
-	machine.Scope, machine.Account, machine.Reloads = System, "ada", true
+	machine.Scope, machine.Account = System, "ada"
 	for _, c := range []struct {
 		unit       Unit
 		has, hasNo string
 	}{
 		{user, `ExecStart="/p q/100%%/$$x/ductor" run -c "/c/config.toml"`, "User="},
-		{user, "WantedBy=default.target", "ExecReload"},
+		{user, "WantedBy=default.target", "multi-user.target"},
 		{user, "KillMode=process", "KillMode=control-group"},
 		{user, "Delegate=yes", "PrivateTmp"},
 		{machine, "User=ada", "default.target"},
@@ -60,7 +60,7 @@ func TestSystemdReadsTheUnit(t *testing.T) {
 		t.Skip("no systemd-analyze here")
 	}
 	for scope, args := range map[Scope][]string{User: {"verify", "--user"}, System: {"verify"}} {
-		text, err := Unit{Scope: scope, Account: "root", Program: program(t, "ductor", ""), Config: "/c/config.toml", Reloads: true}.Text()
+		text, err := Unit{Scope: scope, Account: "root", Program: program(t, "ductor", ""), Config: "/c/config.toml"}.Text()
 		must(t, err)
 		path := filepath.Join(t.TempDir(), Name+".service")
 		must(t, os.WriteFile(path, []byte(text), 0o600))

@@ -28,7 +28,6 @@ type Unit struct {
 	Program string
 	Config  string
 	Path    string // PATH of ductor and its agents
-	Reloads bool   // SIGHUP reopens a log file; otherwise it would end ductor
 }
 
 // mark begins each unit that this package writes.
@@ -50,11 +49,7 @@ func (u Unit) Text() (string, error) {
 	if u.Scope == System {
 		account, target = "User="+u.Account+"\n", "multi-user.target"
 	}
-	reload := ""
-	if u.Reloads {
-		reload = "ExecReload=/bin/kill -HUP $MAINPID\n"
-	}
-	return fmt.Sprintf(template, mark, account, command(u.Program), command(u.Config), quoted("PATH="+cmp.Or(u.Path, "/usr/local/bin:/usr/bin:/bin")), reload, target), nil
+	return fmt.Sprintf(template, mark, account, command(u.Program), command(u.Config), quoted("PATH="+cmp.Or(u.Path, "/usr/local/bin:/usr/bin:/bin")), target), nil
 }
 
 const template = `%s
@@ -68,12 +63,14 @@ Wants=network-online.target
 Type=notify
 WatchdogSec=3min
 %sExecStart=%s run -c %s
+# Reads the configuration again, and reopens log.file.
+ExecReload=/bin/kill -HUP $MAINPID
 # Where no agent writes. Agents begin in their own directories.
 WorkingDirectory=/
 # The directories of agents and their tools.
 Environment=%s
 UMask=0077
-%sRestart=on-failure
+Restart=on-failure
 RestartSec=5
 # A wrong configuration, a refused token, another ductor with the same token: restarting does not help.
 RestartPreventExitStatus=2 3 4

@@ -70,10 +70,10 @@ func (e *Engine) compactAfresh(ctx, keep context.Context, a asking, t orchestrat
 		return cli.Result{Err: cli.AsFailure(t.Agent, fmt.Errorf("load history: %w", err))}
 	}
 	turns = slices.DeleteFunc(turns, isCompaction)
-	told, err := handoff.Write(turns, "", e.opts.HandoffTokens), error(nil)
+	told, err := handoff.Write(turns, "", e.turns().HandoffTokens), error(nil)
 	if told.LeftOut > 0 && e.opts.Summarizer != nil {
 		show(cli.Status{Kind: cli.StatusCompacting})
-		told, err = e.opts.Summarizer.Write(ctx, req, a.session.ID, turns, e.opts.HandoffTokens)
+		told, err = e.opts.Summarizer.Write(ctx, req, a.session.ID, turns, e.turns().HandoffTokens)
 		show(cli.Status{Kind: cli.StatusIdle})
 	}
 	if ctx.Err() != nil {

@@ -31,18 +31,15 @@ type Options struct {
 	// Sandboxes says where agents run; nil: on this host, and an order that asks for a sandbox is refused.
 	Sandboxes orchestrator.Sandboxes
 
-	Permission   cli.PermissionMode // for conversations that chose none
-	AllowedTools []string
-	DeniedTools  []string
-	Agents       map[cli.Agent]orchestrator.AgentDefaults
-	Dir          string   // for conversations that chose none; absolute
-	Roots        []string // directories /cwd may enter, with all below them; absolute
-	AddDirs      []string // further directories that agents may use; absolute
-	Projects     []orchestrator.ProjectPolicy
-	Roles        Roles // nil: there are none
-	DefaultRole  string
-	Instruction  string // is added to the system prompt of every turn; empty for nothing
-	UploadsDir   string // has a folder for each conversation, which its agent may read; empty for none
+	TurnOptions                    // count unless Live says what does
+	Live        func() TurnOptions // asked each time
+
+	Dir         string   // for conversations that chose none; absolute
+	Roots       []string // directories /cwd may enter, with all below them; absolute
+	AddDirs     []string // further directories that agents may use; absolute
+	Roles       Roles    // nil: there are none
+	Instruction string   // is added to the system prompt of every turn; empty for nothing
+	UploadsDir  string   // has a folder for each conversation, which its agent may read; empty for none
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
 	// touches one of them: a user decides.
 	Protected []string
@@ -51,18 +48,12 @@ type Options struct {
 	// Secrets are what agents that work in a directory must not have shown or stored; nil for nothing.
 	Secrets func(dir string) *secrets.Set
 
-	Settings  orchestrator.Settings   // for conversations that chose none
-	LongTurn  time.Duration           // a turn that takes longer ends with a message that notifies; a minute when 0
-	QuietHour func(at time.Time) bool // then that message makes no sound; nil: there are none
+	QuietHour func(at time.Time) bool // then the message that a turn ends with makes no sound; nil: there are none
 
 	Budgets *spending.Budgets // nil: there are none
 
-	QueueMax      int                 // turns waiting per conversation
-	HandoffTokens int                 // of history for an agent that joins a session, at most; 0 is none
-	Summarizer    *handoff.Summarizer // of what does not fit; nil: it is shortened
-	Shorten       side.Shortener      // of long results of jobs
-	IdleReset     time.Duration       // a session unused for so long is not resumed; 0 is never
-	DailyReset    string              // "04:00": a session used before that time today is not resumed; "" is never
+	Summarizer *handoff.Summarizer // of history that does not fit; nil: it is shortened
+	Shorten    side.Shortener      // of long results of jobs
 	// DeliveryWait is how long the next turn waits for the chat to show the one before, and the first pause before
 	// an outcome that could not be shown or stored is tried again.
 	DeliveryWait time.Duration
@@ -85,14 +76,46 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// OnFailure says what follows failures of which nothing ran.
-type OnFailure struct {
+// TurnOptions say how turns run. They may change between two turns.
+type TurnOptions struct {
+	Permission   cli.PermissionMode // for conversations that chose none
+	AllowedTools []string
+	DeniedTools  []string
+	Agents       map[cli.Agent]orchestrator.AgentDefaults
+	Projects     []orchestrator.ProjectPolicy
+	DefaultRole  string
+	Settings     orchestrator.Settings // for conversations that chose none
+	LongTurn     time.Duration         // a turn that takes longer ends with a message that notifies; a minute when 0
+
+	QueueMax      int           // turns waiting per conversation
+	HandoffTokens int           // of history for an agent that joins a session, at most; 0 is none
+	IdleReset     time.Duration // a session unused for so long is not resumed; 0 is never
+	DailyReset    string        // "04:00": a session used before that time today is not resumed; "" is never
+
 	Limits     orchestrator.LimitPolicy
-	Retries    int                   // of a turn whose model is overloaded
-	RetryAfter time.Duration         // the pause before the first; it doubles
-	Owner      orchestrator.PersonID // gets the codes that log agents in, in the private chat; 0: no agent is logged in from the chat
-	Jobs       orchestrator.Jobs     // of LimitWait and ActionLater; nil: neither
-	Breakers   *circuit.Breakers     // of agents that fail often; nil: none is left alone
+	Retries    int           // of a turn whose model is overloaded
+	RetryAfter time.Duration // the pause before the first; it doubles
+}
+
+// turns says how turns run now.
+func (e *Engine) turns() TurnOptions {
+	p := e.opts.TurnOptions
+	if e.opts.Live != nil {
+		p = e.opts.Live()
+	}
+	if p.LongTurn <= 0 {
+		p.LongTurn = time.Minute
+	}
+	p.Settings.Notify, p.Settings.Think = cmp.Or(p.Settings.Notify, orchestrator.NotifyLong), cmp.Or(p.Settings.Think, orchestrator.ThinkOff)
+	p.Settings.Display = cmp.Or(p.Settings.Display, orchestrator.DisplayPlain)
+	return p
+}
+
+// OnFailure serves what follows failures of which nothing ran.
+type OnFailure struct {
+	Owner    orchestrator.PersonID // gets the codes that log agents in, in the private chat; 0: no agent is logged in from the chat
+	Jobs     orchestrator.Jobs     // of LimitWait and ActionLater; nil: neither
+	Breakers *circuit.Breakers     // of agents that fail often; nil: none is left alone
 }
 
 // Roles are the roles that conversations can play. They may change at any time. internal/roles implements it.
@@ -136,11 +159,6 @@ func New(opts Options) *Engine {
 	if opts.Random == nil {
 		opts.Random = rand.Reader
 	}
-	if opts.LongTurn <= 0 {
-		opts.LongTurn = time.Minute
-	}
-	opts.Settings.Notify, opts.Settings.Think = cmp.Or(opts.Settings.Notify, orchestrator.NotifyLong), cmp.Or(opts.Settings.Think, orchestrator.ThinkOff)
-	opts.Settings.Display = cmp.Or(opts.Settings.Display, orchestrator.DisplayPlain)
 	opts.Chat = quietChat{opts.Chat}
 	life, end := context.WithCancelCause(context.Background())
 	e := &Engine{

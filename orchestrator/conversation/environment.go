@@ -151,7 +151,7 @@ func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 // projectOf is the project that a directory is in, the deepest of them; zero for none. Links are followed.
 func (e *Engine) projectOf(dir string) orchestrator.ProjectPolicy {
 	var found orchestrator.ProjectPolicy
-	for _, p := range e.opts.Projects {
+	for _, p := range e.turns().Projects {
 		p.Dir = cli.RealPath(p.Dir)
 		if rel, err := filepath.Rel(p.Dir, cli.RealPath(dir)); err == nil && filepath.IsLocal(rel) && len(p.Dir) > len(found.Dir) {
 			found = p

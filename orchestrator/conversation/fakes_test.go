@@ -502,8 +502,8 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 	}
 	opts := conversation.Options{
 		Store: db, Gateway: h.agent, Chat: h.chat,
-		Permission: cli.Ask, Dir: filepath.Dir(path), Roots: []string{filepath.Dir(path)},
-		QueueMax: 3, HandoffTokens: 2000, DeliveryWait: 50 * time.Millisecond,
+		TurnOptions: conversation.TurnOptions{Permission: cli.Ask, QueueMax: 3, HandoffTokens: 2000},
+		Dir:         filepath.Dir(path), Roots: []string{filepath.Dir(path)}, DeliveryWait: 50 * time.Millisecond,
 		Now: h.clock.now,
 		NewID: func() string {
 			ids.Lock()

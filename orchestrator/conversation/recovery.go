@@ -118,7 +118,7 @@ func (e *Engine) follows(ctx context.Context, c *conversation, t orchestrator.Tu
 		so.repeated = true
 		return same, true
 	case orchestrator.AutomaticRetries:
-		if so.retries >= e.opts.Retries || !e.opts.Breakers.MayRepeat(t.Sandbox, t.Agent) {
+		if so.retries >= e.turns().Retries || !e.opts.Breakers.MayRepeat(t.Sandbox, t.Agent) {
 			return choice{}, false
 		}
 		so.retries++
@@ -141,7 +141,7 @@ func (e *Engine) follows(ctx context.Context, c *conversation, t orchestrator.Tu
 func (e *Engine) around(ctx context.Context, t orchestrator.Turn, who choice) choice {
 	resting := e.opts.Breakers.Open(t.Sandbox, who.agent)
 	limited := resting != nil && resting.Kind == cli.LimitReached
-	if resting == nil || limited && e.opts.Limits != orchestrator.LimitHandOff || t.Again != "" {
+	if resting == nil || limited && e.turns().Limits != orchestrator.LimitHandOff || t.Again != "" {
 		return who
 	}
 	other, ok := e.substitute(ctx, t, who.agent)
@@ -158,7 +158,7 @@ func (e *Engine) substitute(ctx context.Context, t orchestrator.Turn, of cli.Age
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
 		return choice{}, false
 	}
-	own := e.opts.Agents[other]
+	own := e.turns().Agents[other]
 	return choice{agent: other, model: own.Model, effort: own.Effort}, true
 }
 
@@ -168,7 +168,7 @@ func (e *Engine) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	if what != orchestrator.AutomaticConfigured {
 		return what
 	}
-	if e.opts.Limits == orchestrator.LimitHandOff {
+	if e.turns().Limits == orchestrator.LimitHandOff {
 		return orchestrator.AutomaticSubstitute
 	}
 	return orchestrator.AutomaticNothing
@@ -182,9 +182,9 @@ const pauseStep = 5 * time.Second
 func (e *Engine) pause(ctx context.Context, c *conversation, t orchestrator.Turn, result *cli.Result, card *witness, retry int) bool {
 	p := e.opts.Lang.Of(c.id.Chat)
 	wanted := c.running.Load().retries
-	end := e.now().Add(e.opts.RetryAfter << (retry - 1))
+	end := e.now().Add(e.turns().RetryAfter << (retry - 1))
 	for left := end.Sub(e.now()); left > 0; left = end.Sub(e.now()) {
-		card.Show(cli.Status{Kind: cli.StatusPaused, Detail: p.Text("turn.retry-in", p.Span(left.Round(time.Second)), retry, e.opts.Retries)})
+		card.Show(cli.Status{Kind: cli.StatusPaused, Detail: p.Text("turn.retry-in", p.Span(left.Round(time.Second)), retry, e.turns().Retries)})
 		step := time.NewTimer(min(left, pauseStep))
 		select {
 		case <-step.C:
@@ -214,7 +214,7 @@ func (e *Engine) failed(ctx context.Context, t orchestrator.Turn, f *cli.Failure
 			out.Failure += " " + p.Text("turn.ran", tools)
 		}
 	}
-	if f.Kind != cli.LimitReached || e.opts.Limits != orchestrator.LimitWait || ran || !out.Recovery.Offers(orchestrator.ActionLater) || !t.Prompt.Rights.OfChat() {
+	if f.Kind != cli.LimitReached || e.turns().Limits != orchestrator.LimitWait || ran || !out.Recovery.Offers(orchestrator.ActionLater) || !t.Prompt.Rights.OfChat() {
 		return out
 	}
 	if _, err := e.later(ctx, t, out.Recovery.At); err != nil {

@@ -81,7 +81,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 	role, _ := e.role(e.roleOf(conv))
 	req := cli.Request{
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat, Lang: e.opts.Lang.In(conv.ID.Chat),
-		Model: who.model, Effort: who.effort, ExtraArgs: e.opts.Agents[t.Agent].Args,
+		Model: who.model, Effort: who.effort, ExtraArgs: e.turns().Agents[t.Agent].Args,
 		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
 		Dir: s.Dir, AddDirs: e.addDirs(conv.ID),
 		Resume: s.AgentSessions[t.AgentEnv()], Timeout: t.Wants.Timeout, Task: t.Wants.Task,
@@ -137,10 +137,10 @@ func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestra
 	if req.Resume == "" {
 		e.addContext(p, req, show)
 	}
-	told := handoff.Write(turns, "", e.opts.HandoffTokens)
+	told := handoff.Write(turns, "", e.turns().HandoffTokens)
 	if told.LeftOut > 0 && e.opts.Summarizer != nil && told.Turns > 0 {
 		show(cli.Status{Kind: cli.StatusWaiting, Detail: p.Text("turn.summarizing", len(turns))})
-		summarized, err := e.opts.Summarizer.Write(ctx, *req, s.ID, turns, e.opts.HandoffTokens)
+		summarized, err := e.opts.Summarizer.Write(ctx, *req, s.ID, turns, e.turns().HandoffTokens)
 		show(cli.Status{Kind: cli.StatusIdle})
 		if err != nil {
 			e.log.Warn("history is shortened instead of summarized", "session", s.ID, "turn", t.ID, "err", err)

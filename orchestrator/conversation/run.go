@@ -329,7 +329,7 @@ func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn, o orches
 	}
 	now := e.now()
 	switch mode := e.settingsOf(conv).Notify; {
-	case mode == orchestrator.NotifyNever, mode == orchestrator.NotifyLong && now.Sub(t.Started) <= e.opts.LongTurn:
+	case mode == orchestrator.NotifyNever, mode == orchestrator.NotifyLong && now.Sub(t.Started) <= e.turns().LongTurn:
 		return orchestrator.NotAnnounced
 	case e.opts.QuietHour != nil && e.opts.QuietHour(now):
 		return orchestrator.Muted

@@ -58,10 +58,10 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 // expired says whether the reset rules forbid to resume s.
 func (e *Engine) expired(s orchestrator.Session) bool {
 	now := e.now()
-	if e.opts.IdleReset > 0 && now.Sub(s.Used) >= e.opts.IdleReset {
+	if e.turns().IdleReset > 0 && now.Sub(s.Used) >= e.turns().IdleReset {
 		return true
 	}
-	at, err := time.Parse("15:04", e.opts.DailyReset)
+	at, err := time.Parse("15:04", e.turns().DailyReset)
 	if err != nil {
 		return false
 	}

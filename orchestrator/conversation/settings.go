@@ -119,7 +119,7 @@ func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (o
 	if err != nil {
 		return "", fmt.Errorf("load what a chat shows: %w", err)
 	}
-	return cmp.Or(main.Display, e.opts.Settings.Display), nil
+	return cmp.Or(main.Display, e.turns().Settings.Display), nil
 }
 
 // displayOf is Display for a conversation that was loaded.
@@ -127,7 +127,7 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	if c.ID.Topic != 0 {
 		return e.Display(ctx, c.ID)
 	}
-	return cmp.Or(c.Display, e.opts.Settings.Display), nil
+	return cmp.Or(c.Display, e.turns().Settings.Display), nil
 }
 
 // SetDisplay says what the chat of a conversation shows of rich messages, from the next turn to start on. ErrBadChoice for
@@ -141,7 +141,7 @@ func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID,
 
 // settingsOf are how a conversation has its turns.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
-	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.opts.Settings.Notify), Think: cmp.Or(c.Think, e.opts.Settings.Think)}
+	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.turns().Settings.Notify), Think: cmp.Or(c.Think, e.turns().Settings.Think)}
 }
 
 func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
@@ -154,7 +154,7 @@ func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
 func (e *Engine) permissionOf(c orchestrator.Conversation) cli.PermissionMode {
 	switch {
 	case c.Permission == "":
-		return e.opts.Permission
+		return e.turns().Permission
 	case c.Permission == cli.Bypass && !e.bypassed(c):
 		return cli.Ask
 	}
@@ -165,7 +165,7 @@ func (e *Engine) permissionOf(c orchestrator.Conversation) cli.PermissionMode {
 // for.
 func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
-		return e.opts.DefaultRole
+		return e.turns().DefaultRole
 	}
 	if _, ok := e.role(c.Role); !ok {
 		return ""
@@ -256,7 +256,7 @@ func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in 
 		}
 		who.agent, who.instead = agent, instead
 	}
-	own := e.opts.Agents[who.agent]
+	own := e.turns().Agents[who.agent]
 	who.model, who.effort = cmp.Or(who.model, own.Model), cmp.Or(who.effort, own.Effort)
 	return who, nil
 }
@@ -266,13 +266,13 @@ func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights) 
 	if r.OfChat() {
 		return e.permissionOf(conv)
 	}
-	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.opts.Permission))
+	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.turns().Permission))
 }
 
 // toolLists are the lists of tools that count for all turns of a conversation in a directory.
 func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.ToolList {
 	role, _ := e.role(e.roleOf(conv))
-	return []cli.ToolList{{Denied: e.opts.DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
+	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
 }
 
 // toolsOf are the tools that an agent may use for a request, in its own words. Lists that it cannot be held to leave it none.
@@ -290,7 +290,7 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	req.Permission = e.modeFor(conv, r)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
 	if r.OfChat() {
-		req.AllowedTools = e.opts.AllowedTools
+		req.AllowedTools = e.turns().AllowedTools
 	}
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv)) // else it asks once the bypass is over
 	req.Attended = e.opts.Screen != nil && !forever

@@ -87,7 +87,7 @@ func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn, forget ...orc
 func (c *conversation) append(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) (_ orchestrator.Turn, receipt orchestrator.Receipt, err error) {
 	c.do(func() {
 		receipt.Ahead = c.ahead()
-		if receipt.Full = len(c.queue) >= c.e.opts.QueueMax; receipt.Full {
+		if receipt.Full = len(c.queue) >= c.e.turns().QueueMax; receipt.Full {
 			return
 		}
 		t.Wants.Card.Quote = receipt.Ahead > 0

@@ -34,8 +34,8 @@ type Engine interface {
 
 // Options are what a Book is made of.
 type Options struct {
-	Named     map[string]string // configured projects, from a name to a directory
-	Roots     []string          // whose repositories are found
+	Named     func() map[string]string // configured projects now, from a name to a directory
+	Roots     []string                 // whose repositories are found
 	Sandboxes orchestrator.Sandboxes
 }
 
@@ -67,8 +67,9 @@ func (b *Book) Projects(ctx context.Context) ([]orchestrator.Project, error) {
 		}
 		byName[name], dirs[dir] = dir, true
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.opts.Named)) {
-		add(name, b.opts.Named[name])
+	named := b.opts.Named()
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		add(name, named[name])
 	}
 	for _, root := range b.opts.Roots {
 		for _, dir := range repositories(ctx, root) {

@@ -74,7 +74,9 @@ func newRig(t *testing.T) *rig {
 			git init -q -b main $d; (cd $d; git config user.name A; git config user.email a@b; echo one > a; git add .; git commit -qm one)
 		done; ln -s ../away/repo src/link`)
 	r.engine.dir = r.engine.root
-	r.Book = projects.New(projects.Options{Named: map[string]string{"shop": r.at("src/plain"), "gone": r.at("src/none"), "out": r.at("away")}, Roots: []string{r.engine.root}})
+	r.Book = projects.New(projects.Options{Named: func() map[string]string {
+		return map[string]string{"shop": r.at("src/plain"), "gone": r.at("src/none"), "out": r.at("away")}
+	}, Roots: []string{r.engine.root}})
 	r.Attach(r.engine, git.New(host{clitest.Host(t)}))
 	return r
 }

@@ -15,13 +15,18 @@ import (
 // Limits are what may be spent in a day and a month, in US dollars; 0 is no limit.
 type Limits struct{ Day, Month float64 }
 
-// Options configure Budgets. Store, Now and Logger are required.
+// Options configure Budgets. All are required.
 type Options struct {
-	Store     orchestrator.SpendingStore
+	Store  orchestrator.SpendingStore
+	Limits func() Budget // now
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Budget is what may be spent.
+type Budget struct {
 	All       Limits
 	User, Job Limits // of each user, and of each job
-	Now       func() time.Time
-	Logger    *slog.Logger
 }
 
 // Budgets checks what is spent against what may be. Safe for concurrent use.
@@ -73,12 +78,13 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 			list = append(list, account{of, month.Format("2006-01"), month, l.Month})
 		}
 	}
-	add(Spender{}, b.opts.All)
+	budget := b.opts.Limits()
+	add(Spender{}, budget.All)
 	if who.Person != 0 {
-		add(Spender{Person: who.Person}, b.opts.User)
+		add(Spender{Person: who.Person}, budget.User)
 	}
 	if who.Job != "" {
-		add(Spender{Job: who.Job}, b.opts.Job)
+		add(Spender{Job: who.Job}, budget.Job)
 	}
 	return list
 }

@@ -24,7 +24,7 @@ type account struct {
 	now time.Time
 }
 
-func open(t *testing.T, path string, o spending.Options) *account {
+func open(t *testing.T, path string, budget spending.Budget) *account {
 	t.Helper()
 	db, err := store.Open(t.Context(), path, store.Options{})
 	if err != nil {
@@ -32,8 +32,9 @@ func open(t *testing.T, path string, o spending.Options) *account {
 	}
 	t.Cleanup(func() { db.Close() })
 	a := &account{t: t, now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)}
-	o.Store, o.Now, o.Logger = db, func() time.Time { return a.now }, slog.New(slog.DiscardHandler)
-	a.Budgets = spending.New(o)
+	a.Budgets = spending.New(spending.Options{
+		Store: db, Limits: func() spending.Budget { return budget }, Now: func() time.Time { return a.now }, Logger: slog.New(slog.DiscardHandler),
+	})
 	return a
 }
 
@@ -56,7 +57,7 @@ func (a *account) refused(who spending.Spender) string {
 }
 
 func TestABudgetWarnsOnceAndRefusesAtItsEnd(t *testing.T) {
-	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Options{All: spending.Limits{Day: 10, Month: 15}})
+	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Budget{All: spending.Limits{Day: 10, Month: 15}})
 	who := spending.Spender{Person: user}
 	a.spend("1", who, 7.99)
 	a.spend("1", who, 7.99) // of the same turn, after a crash
@@ -90,7 +91,7 @@ func TestABudgetWarnsOnceAndRefusesAtItsEnd(t *testing.T) {
 
 func TestBudgetsAreLiftedForOneDay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
-	a := open(t, path, spending.Options{All: spending.Limits{Month: 1}})
+	a := open(t, path, spending.Budget{All: spending.Limits{Month: 1}})
 	who := spending.Spender{Person: user}
 	a.spend("1", who, 2)
 	if err := a.Lift(t.Context(), owner); err != nil || a.refused(who) != "" {
@@ -103,7 +104,7 @@ func TestBudgetsAreLiftedForOneDay(t *testing.T) {
 }
 
 func TestBudgetsOfUsersAndJobsCountTheirOwn(t *testing.T) {
-	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Options{User: spending.Limits{Day: 1}, Job: spending.Limits{Day: 1}})
+	a := open(t, filepath.Join(t.TempDir(), "db"), spending.Budget{User: spending.Limits{Day: 1}, Job: spending.Limits{Day: 1}})
 	a.spend("1", spending.Spender{Person: user, Job: "backup"}, 2)
 	for who, want := range map[spending.Spender]string{
 		{Person: owner}:                "",

@@ -18,7 +18,7 @@ import (
 // Options are what a Directory is made of. All but Random and Log are required; only Invite needs Random.
 type Options struct {
 	Store      orchestrator.UserStore
-	Configured orchestrator.Roster
+	Configured func() orchestrator.Roster // now
 	Now        func() time.Time
 	Random     io.Reader
 	Log        *slog.Logger
@@ -62,7 +62,7 @@ const lookPatience = 5 * time.Second
 
 // RoleOf gives the role of a user; RoleNone for one that is not known. The configuration counts before the store.
 func (d *Directory) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
-	if role, ok := d.opts.Configured[user]; ok {
+	if role, ok := d.opts.Configured()[user]; ok {
 		return role
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
@@ -88,7 +88,7 @@ func (d *Directory) Having(do orchestrator.Right) []orchestrator.PersonID {
 	all, err := d.List(ctx)
 	if err != nil {
 		d.opts.Log.Error("list the users; those of the configuration count", "err", err)
-		return d.opts.Configured.Having(do)
+		return d.opts.Configured().Having(do)
 	}
 	roles := orchestrator.Roster{}
 	for _, u := range all {
@@ -105,16 +105,17 @@ type Known struct {
 
 // List lists the users of the configuration by id, then those who joined.
 func (d *Directory) List(ctx context.Context) ([]Known, error) {
+	configured := d.opts.Configured()
 	var all []Known
-	for _, id := range slices.Sorted(maps.Keys(d.opts.Configured)) {
-		all = append(all, Known{orchestrator.JoinedUser{ID: id, Role: d.opts.Configured[id], Greeted: true}, true})
+	for _, id := range slices.Sorted(maps.Keys(configured)) {
+		all = append(all, Known{orchestrator.JoinedUser{ID: id, Role: configured[id], Greeted: true}, true})
 	}
 	joined, err := d.opts.Store.JoinedUsers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range joined {
-		if _, ok := d.opts.Configured[u.ID]; !ok {
+		if _, ok := configured[u.ID]; !ok {
 			all = append(all, Known{u, false})
 		}
 	}
@@ -126,7 +127,7 @@ func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) erro
 	if !by.May(orchestrator.ManageUsers) {
 		return orchestrator.ErrNotAllowed
 	}
-	if _, ok := d.opts.Configured[id]; ok {
+	if _, ok := d.opts.Configured()[id]; ok {
 		return orchestrator.ErrConfigured
 	}
 	return nil

@@ -45,7 +45,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) restart() {
 	r.t.Helper()
 	d, err := users.Open(r.t.Context(), users.Options{
-		Store: r.db, Configured: orchestrator.Roster{owner: orchestrator.RoleOwner},
+		Store: r.db, Configured: func() orchestrator.Roster { return orchestrator.Roster{owner: orchestrator.RoleOwner} },
 		Now: func() time.Time { return r.now }, Random: rand.NewChaCha8([32]byte{1, byte(r.now.Second())}),
 	})
 	if err != nil {

@@ -112,7 +112,7 @@ func ofUser(load func() (config.Config, error), unit *service.Unit) error {
 	if err != nil {
 		return err
 	}
-	unit.Config, unit.Reloads = cfg.File, cfg.Log.File != ""
+	unit.Config = cfg.File
 	return nil
 }
 

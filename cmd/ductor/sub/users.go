@@ -108,7 +108,7 @@ func changeUser(cmd *cobra.Command, cfg config.Config, arg, done string,
 	if err != nil {
 		return err
 	}
-	directory, err := users.Open(ctx, users.Options{Store: db, Configured: app.RosterOf(cfg), Now: time.Now})
+	directory, err := users.Open(ctx, users.Options{Store: db, Configured: func() orchestrator.Roster { return app.RosterOf(cfg) }, Now: time.Now})
 	if err == nil {
 		err = change(ctx, directory, orchestrator.Press{Role: orchestrator.RoleOwner}, orchestrator.PersonID(id))
 	}

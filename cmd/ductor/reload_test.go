@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ductor/internal/sim/telegram"
+)
+
+// edit replaces pairs of old and new text in the configuration at path.
+func (town *town) edit(path string, pairs ...string) {
+	town.t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(string(text), pairs[i]) {
+			town.t.Fatalf("the configuration has no %q", pairs[i])
+		}
+	}
+	if err := os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o600); err != nil {
+		town.t.Fatal(err)
+	}
+}
+
+// TestTheConfigurationIsReloadedFromTheChat: what counts at once does, what needs a restart is named, an error changes nothing,
+// and only the owner reloads.
+func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
+	town := surroundings(t, nil)
+	ann := town.srv.Private(stranger, "Ann")
+	path := town.writeConfig()
+	alone := fmt.Sprintf("allowed_users = [%d]", owner)
+	both := fmt.Sprintf("allowed_users = [%d, %d]", owner, stranger)
+	town.edit(path, alone, both)
+	startDaemon(t, "run", "-c", path)
+	town.say(`[[text "it runs"]]`)
+	town.await("it runs")
+	ann.Person().Send(ann, "/model")
+	menu, err := ann.AwaitText(town.soon(), "Which agent should answer?")
+	if err != nil {
+		town.fatal(err)
+	}
+	ann.Person().Send(ann, "/reload")
+	if _, err := ann.AwaitText(town.soon(), "Only the owner can do that."); err != nil {
+		town.fatal(err)
+	}
+	town.say("/reload")
+	town.await("says what counts already")
+
+	town.edit(path, both, "allowed_users = [1x]", "private_burst = 100", "private_burst = 99")
+	town.say("/reload")
+	town.await("what counted before stays")
+	town.edit(path, "[1x]", fmt.Sprintf("[%d]", owner), `mode = "bypass"`, `mode = "bypas"`)
+	town.say("/reload")
+	town.await(`permissions.mode: "bypas" is not one of`)
+	ann.Person().Send(ann, `[[text "Ann still may"]]`)
+	if _, err := ann.AwaitText(town.soon(), "Ann still may"); err != nil {
+		town.fatal(err)
+	}
+
+	town.edit(path, `mode = "bypas"`, "mode = \"bypass\"\n[models.quick]\nuse = \"claude/haiku\"\n[queue]\nmax = 3", town.srv.Token(), town.srv.Token()+"x")
+	town.say("/reload")
+	said := town.await("config.toml was read again.").Text
+	now, later, _ := strings.Cut(said, "This counts after a restart of ductor:")
+	for key, part := range map[string]string{
+		"queue.max: 10 → 3": now, "models.quick": now, fmt.Sprintf("telegram.allowed_users: [%d %d] → [%d]", owner, stranger, owner): now,
+		"rate.private_burst: 100 → 99": later, "telegram.token": later,
+	} {
+		if !strings.Contains(part, key) {
+			t.Errorf("%q is not where it should be in\n%s", key, said)
+		}
+	}
+	if strings.Contains(said, town.srv.Token()) {
+		t.Errorf("it shows the token:\n%s", said)
+	}
+	if warned, err := ann.AwaitText(town.soon(), "configuration changed"); err != nil {
+		town.fatal(err)
+	} else if !strings.Contains(warned.Text, "removed 66") {
+		t.Errorf("Ann is told %q", warned.Text)
+	}
+	before := len(ann.View().FromBot())
+	ann.Person().Send(ann, `[[text "Ann may no more"]]`)
+	ann.Person().TapData(menu, menu.Keyboard[0][0].Data)
+	town.say("/model quick")
+	town.await("haiku")
+	if n := len(ann.View().FromBot()); n != before {
+		t.Errorf("a removed user got %d messages", n-before)
+	}
+	if again, err := ann.AwaitText(town.soon(), "Which agent should answer?"); err != nil || again.ID != menu.ID {
+		t.Errorf("the button of a removed user did something: %v", err)
+	}
+}
+
+// TestTheConfigurationIsReloadedBySIGHUP: the log says what changed, and an error changes nothing. Without a log.file, too.
+func TestTheConfigurationIsReloadedBySIGHUP(t *testing.T) {
+	town := surroundings(t, nil)
+	path := town.writeConfig()
+	log := path + ".log"
+	town.edit(path, "[log]\n", fmt.Sprintf("[log]\nfile = %q\n", log))
+	d := startDaemon(t, "run", "-c", path)
+	if err := town.srv.AwaitPoll(town.soon()); err != nil {
+		t.Fatal(err)
+	}
+	hangup := func(want string) {
+		t.Helper()
+		if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			text, _ := os.ReadFile(log)
+			if strings.Contains(string(text), want) {
+				return
+			}
+			if time.Now().After(until) {
+				t.Fatalf("the log does not say %q:\n%s", want, text)
+			}
+		}
+	}
+	town.edit(path, "[agents]\n", "[queue]\nmax = -3\n[agents]\n")
+	hangup("queue.max: ")
+	town.edit(path, "max = -3", "max = 3", "allowed_users = [", fmt.Sprintf("allowed_users = [%d, ", stranger))
+	hangup("key=telegram.allowed_users")
+	hangup("changes=0")
+	ann := town.srv.Private(stranger, "Ann")
+	ann.Person().Send(ann, `[[text "an answer for Ann"]]`)
+	if _, err := ann.AwaitText(town.soon(), "an answer for Ann"); err != nil {
+		town.fatal(err)
+	}
+	town.logIsReopened(d, log)
+	if calls := town.srv.Calls(telegram.InChat(stranger), telegram.Writes); len(calls) == 0 {
+		t.Error("Ann got nothing")
+	}
+}

@@ -1,0 +1,290 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/bot/card"
+	"ductor/internal/config"
+	"ductor/orchestrator"
+)
+
+// atOnce lists the keys that count at once, those of named tables with a star in place of the name.
+func atOnce(of reflect.Type, prefix string) (keys []string) {
+	for i := range of.NumField() {
+		f := of.Field(i)
+		key := f.Tag.Get("toml")
+		switch {
+		case f.Anonymous:
+			keys = append(keys, atOnce(f.Type, prefix)...)
+		case key == "" || key == "-":
+		case f.Type.Kind() == reflect.Struct:
+			keys = append(keys, atOnce(f.Type, prefix+key+".")...)
+		case f.Type.Kind() == reflect.Map && f.Type.Elem().Kind() == reflect.Struct:
+			keys = append(keys, atOnce(f.Type.Elem(), prefix+key+".*.")...)
+		default:
+			if c, _ := config.CountsOf(prefix + key); c == config.AtOnce {
+				keys = append(keys, prefix+key)
+			}
+		}
+	}
+	return keys
+}
+
+// reloadRig is an app over a configuration that a test changes.
+type reloadRig struct {
+	*App
+	t    *testing.T
+	path string
+}
+
+const reloadToken = "123456789:AAExample-token_for-tests0000000000"
+
+const noon = "[jobs.noon]\nschedule = \"every day at 12:00\"\nprompt = \"look\"\nagent = \"claude\"\nquiet_from = \"02:00\"\nquiet_to = \"05:00\"\n"
+
+func newReloadRig(t *testing.T) *reloadRig {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_STATE_HOME", filepath.Join(home, "state"))
+	r := &reloadRig{t: t, path: filepath.Join(home, "config.toml")}
+	for _, dir := range []string{"ductor/shop", "ductor/other"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.write("")
+	cfg, err := r.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scrub := NewScrubber(cfg)
+	log, err := OpenLog(cfg.Log, scrub, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.App, err = Build(t.Context(), cfg, Options{Log: log.Logger, Level: log.Level, Scrub: scrub, Load: r.load}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *reloadRig) load() (config.Config, error) { return config.Load(r.path) }
+
+// base is what the changes of a row are made to: tables that have to be there for one key to change.
+const base = `[telegram]
+token = "` + reloadToken + `"
+allowed_users = [1, 2]
+allowed_groups = [-5]
+[users.1]
+role = "owner"
+[users.2]
+role = "user"
+[roles.kind]
+prompt = "be kind"
+[models.quick]
+use = "claude/haiku"
+[projects.named.shop]
+dir = "~/ductor/shop"
+[notify]
+quiet_from = "02:00"
+quiet_to = "05:00"
+[heartbeat]
+enabled = true
+quiet_from = "02:00"
+quiet_to = "05:00"
+` + noon
+
+// write writes base with "key = value" in its table.
+func (r *reloadRig) write(row string) {
+	r.t.Helper()
+	text := base
+	if key, value, ok := strings.Cut(row, " = "); ok {
+		i := strings.LastIndexByte(key, '.')
+		header, line := "["+key[:i]+"]\n", key[i+1:]+" = "
+		before, after, there := strings.Cut(text, header)
+		if !there {
+			before, after = text, ""
+		}
+		table, rest := after, ""
+		if n := strings.Index(after, "\n["); n >= 0 {
+			table, rest = after[:n+1], after[n+1:]
+		}
+		lines := slices.DeleteFunc(strings.SplitAfter(table, "\n"), func(l string) bool { return strings.HasPrefix(l, line) })
+		text = before + header + line + value + "\n" + strings.Join(lines, "") + rest
+	}
+	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// seen is what those who read the keys of a table get, as text.
+func (r *reloadRig) seen(table string) string {
+	r.t.Helper()
+	served, turns := r.botOptions(nil), conversationOptions(r.cfg, r.App)
+	switch table {
+	case "telegram", "users":
+		return fmt.Sprintf("%+v %v %v", served.Allow.Live(), r.users.RoleOf(1), []any{r.users.RoleOf(2), r.users.RoleOf(3)})
+	case "stream":
+		look := served.Cards.Live()
+		pacer := look.Pacer
+		look.Pacer = nil
+		return fmt.Sprintf("%+v %+v %s", look, turns.Live().Settings, paced(pacer()))
+	case "notify":
+		night := time.Date(2026, 5, 4, 3, 0, 0, 0, time.Local)
+		return fmt.Sprintf("%v %v %v %v %v", served.Silence(), turns.QuietHour(night), served.Quiet(night), turns.Live().LongTurn, turns.Live().Settings.Notify)
+	case "permissions":
+		return fmt.Sprintf("%+v %v", turns.Live(), turns.Approvers(orchestrator.ConversationID{Chat: -5}, 2))
+	case "queue", "sessions", "recovery", "agents":
+		return fmt.Sprintf("%+v", turns.Live())
+	case "budget":
+		day, month := r.budgetToWatch()
+		return fmt.Sprintf("%+v %v %v", budgetOf(r.now()), day, month)
+	case "consult":
+		return fmt.Sprint(served.Group())
+	case "projects":
+		return fmt.Sprintf("%v %+v", namedProjects(r.now()), turns.Live().Projects)
+	case "roles":
+		role, _ := turns.Roles.Role("kind")
+		return fmt.Sprintf("%+v", role)
+	case "models":
+		return fmt.Sprintf("%v %v", served.Aliases(), r.gateway().(knowing).models())
+	case "jobs", "heartbeat":
+		jobs, err := r.db.Jobs(r.t.Context())
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for i := range jobs {
+			jobs[i].Job.Created, jobs[i].Next, jobs[i].Planned = time.Time{}, time.Time{}, time.Time{}
+		}
+		slices.SortFunc(jobs, func(a, b orchestrator.JobStatus) int { return strings.Compare(string(a.Job.ID), string(b.Job.ID)) })
+		return fmt.Sprintf("%+v", jobs)
+	case "retention", "storage":
+		said := fmt.Sprint(r.now().Storage.RetentionDays, r.now().Retention.StepsDays)
+		for _, k := range shelvesOf(r.now(), r.db, &r.envs) {
+			said += fmt.Sprintf(" %s %+v", k.Name, k.Limits)
+		}
+		return said
+	case "log":
+		return r.Level.String()
+	}
+	return ""
+}
+
+// paced is when a card shows what grows: texts of several lengths and ends.
+func paced(p card.Pacer) (when string) {
+	at := time.Unix(0, 0)
+	for _, text := range []string{"a", strings.Repeat("b", 30) + ". ", strings.Repeat("c", 30) + "\n\n", strings.Repeat("e", 200), strings.Repeat("f", 700)} {
+		p.Add(text, at)
+		due, ok := p.Due()
+		when += fmt.Sprintf("%v,%v ", due.Sub(at), ok)
+		p.Take()
+	}
+	return when
+}
+
+// liveRows has for each key that counts at once a value that is not the one before.
+func liveRows() []string {
+	return []string{
+		`telegram.allowed_users = [1, 2, 3]`, `telegram.allowed_groups = [-6]`, `telegram.group_members = "all"`, `telegram.group_trigger = "all"`,
+		`telegram.abort_words = ["halt"]`, `telegram.reactions = false`, `users.2.role = "viewer"`,
+		`stream.interval_private = "2s"`, `stream.interval_group = "5s"`, `stream.min_chars = 50`, `stream.max_chars = 100`, `stream.max_messages = 7`,
+		`stream.idle = "900ms"`, `stream.sentence_ends = false`, `stream.paragraph_ends = false`, `stream.show_thinking = true`, `stream.mode = "draft"`,
+		`stream.display = "plain"`, `stream.footer = []`, `stream.status_after = "7s"`,
+		`notify.mode = "never"`, `notify.long = "2m"`, `notify.silence = "9m"`, `notify.quiet_from = "03:30"`, `notify.quiet_to = "02:30"`,
+		`queue.max = 3`, `sessions.idle_reset = "3h"`, `sessions.daily_reset = "04:00"`, `sessions.handoff_tokens = 77`, `sessions.default_role = "kind"`,
+		`recovery.rate_limited = "wait"`, `recovery.retries = 1`, `recovery.retry_after = "1m"`,
+		`budget.day = 1.5`, `budget.month = 2.5`, `budget.user_day = 3.5`, `budget.user_month = 4.5`, `budget.job_day = 5.5`, `budget.job_month = 6.5`,
+		`agents.claude.model = "opus"`, `agents.claude.effort = "high"`, `agents.codex.model = "m"`, `agents.codex.effort = "low"`,
+		`agents.gemini.model = "m"`, `agents.gemini.effort = "low"`, `agents.copilot.model = "m"`, `agents.copilot.effort = "low"`,
+		`permissions.mode = "plan"`, `permissions.allowed_tools = ["Read"]`, `permissions.denied_tools = ["web"]`, `permissions.approvers = "members"`,
+		`consult.group = ["claude", "codex"]`, `projects.named.shop.dir = "~/ductor/other"`, `projects.named.shop.context = ["A.md"]`,
+		`projects.named.shop.tools = ["read"]`, `projects.named.shop.denied_tools = ["web"]`,
+		`roles.kind.prompt = "be brief"`, `roles.kind.append = false`, `roles.kind.agent = "codex"`, `roles.kind.model = "m"`, `roles.kind.tools = ["read"]`,
+		`roles.kind.denied_tools = ["web"]`,
+		`models.quick.use = "claude/opus"`, `models.quick.context = 5`, `models.quick.input_price = 1.5`, `models.quick.output_price = 2.5`,
+		`jobs.noon.enabled = false`, `jobs.noon.schedule = "every day at 13:00"`, `jobs.noon.prompt = "listen"`, `jobs.noon.missed = "all"`,
+		`jobs.noon.overlap = "queue"`, `jobs.noon.chat = 2`, `jobs.noon.topic = 3`, `jobs.noon.session = "shared"`, `jobs.noon.agent = "codex"`,
+		`jobs.noon.model = "m"`, `jobs.noon.effort = "low"`, `jobs.noon.dir = "~/ductor/other"`, `jobs.noon.timeout = "5m"`, `jobs.noon.retries = 2`,
+		`jobs.noon.backoff = "2m"`, `jobs.noon.sandbox = "docker"`, `jobs.noon.permission = "plan"`, `jobs.noon.rules = ["Read"]`, `jobs.noon.tools = ["read"]`,
+		`jobs.noon.denied_tools = ["web"]`, `jobs.noon.zone = "Asia/Tokyo"`, `jobs.noon.quiet_from = "01:00"`, `jobs.noon.quiet_to = "04:00"`, `jobs.noon.quiet_policy = "skip"`,
+		`heartbeat.enabled = false`, `heartbeat.every = "3h"`, `heartbeat.prompt = "hm"`, `heartbeat.ok_word = "FINE"`, `heartbeat.session = "shared"`,
+		`heartbeat.chat = 2`, `heartbeat.topic = 3`, `heartbeat.permission = "plan"`, `heartbeat.rules = ["Read"]`, `heartbeat.tools = ["read"]`,
+		`heartbeat.denied_tools = ["web"]`, `heartbeat.zone = "Asia/Tokyo"`, `heartbeat.quiet_from = "01:00"`, `heartbeat.quiet_to = "04:00"`, `heartbeat.quiet_policy = "skip"`,
+		`storage.retention_days = 3`, `log.level = "debug"`,
+		`retention.uploads_mb = 3`, `retention.transcripts_days = 3`, `retention.transcripts_mb = 3`, `retention.audit_days = 3`, `retention.audit_mb = 3`,
+		`retention.steps_days = 3`, `retention.steps_mb = 3`, `retention.runs_days = 3`, `retention.runs_mb = 3`, `retention.homes_days = 3`,
+		`retention.homes_mb = 3`, `retention.containers_mb = 3`,
+	}
+}
+
+// TestEachKeyThatCountsAtOnceDoes changes each of them in the file, reloads, and looks at what those get who read it.
+func TestEachKeyThatCountsAtOnceDoes(t *testing.T) {
+	r := newReloadRig(t)
+	missing := atOnce(reflect.TypeFor[config.Config](), "")
+	for _, row := range liveRows() {
+		key, _, _ := strings.Cut(row, " = ")
+		starred := key
+		for _, name := range []string{"noon", "kind", "quick", "shop"} {
+			starred = strings.Replace(starred, "."+name+".", ".*.", 1)
+		}
+		starred = strings.Replace(starred, "users.2.", "users.*.", 1)
+		table, _, _ := strings.Cut(key, ".")
+		before := r.seen(table)
+		r.write(row)
+		changes, err := r.Reload(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", row, err)
+			continue
+		}
+		if len(changes) != 1 || changes[0].Key != key || changes[0].Counts != config.AtOnce {
+			t.Errorf("%s: the changes are %+v", row, changes)
+		}
+		if after := r.seen(table); after == before {
+			t.Errorf("%s changes nothing of\n%s", row, after)
+		}
+		missing = slices.DeleteFunc(missing, func(k string) bool { return k == starred })
+		r.write("")
+		if _, err := r.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if again := r.seen(table); again != before {
+			t.Errorf("%s: back again it is\n%s\nand was\n%s", row, again, before)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("nothing shows that these count at once: %q", missing)
+	}
+}
+
+// A reload with an error changes nothing, and names the line and the key.
+func TestAReloadWithAnErrorChangesNothing(t *testing.T) {
+	r := newReloadRig(t)
+	for row, want := range map[string]string{
+		`queue.max = -1`:                     "queue.max: ",
+		`queue.maxx = 1`:                     "did you mean \"max\"?",
+		`jobs.noon.schedule = "whenever"`:    "jobs.noon.schedule: ",
+		`permissions.denied_tools = ["mcp"]`: "permissions: ",
+		`telegram.token = ""`:                "telegram.token: ",
+	} {
+		before := r.now()
+		r.write(row)
+		said := r.reloadFor(t.Context(), orchestrator.ConversationID{Chat: 1})
+		if !strings.Contains(said, want) || !strings.Contains(said, "what counted before stays") {
+			t.Errorf("%s: it says %q", row, said)
+		}
+		if after := r.now(); !reflect.DeepEqual(before, after) {
+			t.Errorf("%s counts", row)
+		}
+	}
+}
