@@ -39,7 +39,7 @@ func TestTheTextOfAUnit(t *testing.T) {
 		{user, "KillMode=process", "KillMode=control-group"},
 		{user, "Delegate=yes", "PrivateTmp"},
 		{machine, "User=ada", "default.target"},
-		{machine, "ExecReload=/bin/kill -HUP $MAINPID", "default.target"},
+		{machine, "ExecReload=/bin/sh -c 'kill -HUP $MAINPID'", "default.target"},
 	} {
 		text, err := c.unit.Text()
 		must(t, err)

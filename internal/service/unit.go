@@ -64,7 +64,7 @@ Type=notify
 WatchdogSec=3min
 %sExecStart=%s run -c %s
 # Reads the configuration again, and reopens log.file.
-ExecReload=/bin/kill -HUP $MAINPID
+ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 # Where no agent writes. Agents begin in their own directories.
 WorkingDirectory=/
 # The directories of agents and their tools.
