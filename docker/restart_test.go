@@ -235,7 +235,7 @@ func TestContainerOfAnOlderDuctorIsRemoved(t *testing.T) {
 	s := newSandbox(t, o)
 	s.works()
 	dockertest.Docker(t, "rm", "-f", o.containerName())
-	dockertest.Docker(t, "run", "-d", "--name", o.containerName(), "--label", labelOwner+"="+o.Owner, "--label", "ductor.supervisor=old", o.Image, "sleep", "600")
+	dockertest.Docker(t, "run", "-d", "--network", "none", "--name", o.containerName(), "--label", labelOwner+"="+o.Owner, "--label", "ductor.supervisor=old", o.Image, "sleep", "600")
 	next := newSandbox(t, o)
 	if left, err := next.Left(t.Context()); err != nil || len(left) > 0 {
 		t.Errorf("left is %+v, %v", left, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -358,5 +359,22 @@ func TestARunThatIsNotUnderstoodEnds(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its directory is left: %v", err)
+	}
+}
+
+// An agent that ends before its start is answered has said why, too.
+func TestAnAgentThatEndsAtOnceSaysWhy(t *testing.T) {
+	c := open(t)
+	for range 50 {
+		r := start(t, c, sh("echo why >&2; exit 3"))
+		if _, err := io.Copy(io.Discard, r.Stdout()); err != nil {
+			t.Fatal(err)
+		}
+		if r.Exit().Code != 3 || r.StderrTail() != "why\n" {
+			t.Fatalf("it ended with %+v and said %q", r.Exit(), r.StderrTail())
+		}
+		if err := r.Collect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -322,8 +322,8 @@ func (s *server) startFor(c *conn, spec Spec) (reply, error) {
 	if left {
 		a.setOwner(c, nil)
 	}
-	info := a.info(false)
-	return reply{Info: &info}, nil
+	info := a.info(false) // it may have ended by now
+	return reply{Info: &info, Stderr: a.out.stderr()}, nil
 }
 
 // do does a request of one run.
