@@ -294,5 +294,5 @@ type examiner struct{ a *App }
 // Examine implements checks.Examiner.
 func (e examiner) Examine(ctx context.Context) checks.Report {
 	a := e.a.agents()
-	return e.a.Examine(ctx, e.a.now(), a.providers(a.hostEnv(e.a.host)))
+	return e.a.Examine(ctx, e.a.now().Config, a.providers(a.hostEnv(e.a.host)))
 }

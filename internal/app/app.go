@@ -146,7 +146,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 	}
 	served := a.botOptions(transport)
 	served.Jobs, served.Files, served.Changes = a.jobs(), a.files(), a.newChanges()
-	repos := projects.New(projects.Options{Named: func() map[string]string { return namedProjects(a.now()) }, Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
+	repos := projects.New(projects.Options{Named: func() map[string]string { return a.now().projects }, Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
 	served.Away, served.Checks = a.away(), a.examiner()
 	served.Projects, served.Steps, served.Sessions, served.Usage = repos, steps.Reader{Store: a.db}, book, a.db
@@ -186,7 +186,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	if err = a.tryDisk(ctx); err != nil {
 		return err
 	}
-	if a.users, err = users.Open(ctx, users.Options{Store: a.db, Configured: func() orchestrator.Roster { return RosterOf(a.now()) }, Now: time.Now, Random: rand.Reader, Log: a.Log}); err != nil {
+	if a.users, err = users.Open(ctx, users.Options{Store: a.db, Configured: func() orchestrator.Roster { return a.now().roster }, Now: time.Now, Random: rand.Reader, Log: a.Log}); err != nil {
 		return err
 	}
 	a.roles = roles.Open(a.cfg.RolesDir(), rolesOf(a.cfg), time.Now, a.Log)

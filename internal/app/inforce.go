@@ -105,7 +105,7 @@ func (a *App) TellChanges(ctx context.Context) {
 	if a.cfg.File == "" {
 		return
 	}
-	path, now := InForcePath(a.cfg.File), inForceOf(a.now())
+	path, now := InForcePath(a.cfg.File), inForceOf(a.now().Config)
 	before, err := readInForce(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the first start

@@ -33,10 +33,10 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	o := bot.Options{
 		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: a.Scrub,
 		Journal: a.db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
-		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Live: func() updates.Policy { return hearingOf(a.now()) }},
+		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Live: func() updates.Policy { return a.now().hearing }},
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
-		Outbox: outboxOptions(cfg.Rate), Cards: card.Options{Live: func() card.Look { return lookOf(a.now()) }}, Log: a.Log,
-		Aliases: func() map[string]string { return aliasesOf(a.now()) }, Group: func() []string { return a.now().Consult.Group },
+		Outbox: outboxOptions(cfg.Rate), Cards: card.Options{Live: func() card.Look { return a.now().look }}, Log: a.Log,
+		Aliases: func() map[string]string { return a.now().aliases }, Group: func() []string { return a.now().Consult.Group },
 		SpoolDir: filepath.Join(cfg.Storage.Dir, spoolDir), FileMarks: cfg.Files.Marker,
 		Listener: listener(cfg.Voice), Confirm: cfg.Voice.Confirm,
 		Quiet: a.quietHour, Silence: func() time.Duration { return a.now().Notify.Silence },
@@ -180,7 +180,7 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
 		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes, Gateway: a.gateway(), Chat: a.bot.Chat(),
-		Live:      func() conversation.TurnOptions { return turnsOf(a.now()) },
+		Live:      func() conversation.TurnOptions { return a.now().turns },
 		Sandboxes: a.envs.Sandboxes.Policy(),
 		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
 		Roles:      a.roles,
@@ -222,7 +222,7 @@ func (a *App) quietHour(at time.Time) bool {
 
 // budgets are those of the configuration. The owner lifts them.
 func (a *App) budgets() *spending.Budgets {
-	return spending.New(spending.Options{Store: a.db, Limits: func() spending.Budget { return budgetOf(a.now()) }, Now: time.Now, Logger: a.Log})
+	return spending.New(spending.Options{Store: a.db, Limits: func() spending.Budget { return a.now().budget }, Now: time.Now, Logger: a.Log})
 }
 
 func budgetOf(cfg config.Config) spending.Budget {

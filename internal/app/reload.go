@@ -9,10 +9,14 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"ductor/bot/card"
+	"ductor/bot/updates"
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+	"ductor/orchestrator/spending"
 )
 
 // inUse owns the configuration. What counts at once is read from now each time; the rest is of the start.
@@ -21,13 +25,30 @@ type inUse struct {
 	providers []cli.Provider // of this machine
 
 	reloading sync.Mutex // one reload after another
-	current   atomic.Pointer[config.Config]
+	current   atomic.Pointer[settings]
+}
+
+// settings are a configuration and values that cards, turns and updates read often. A reload makes new settings and changes none.
+type settings struct {
+	config.Config
+	look     card.Look
+	turns    conversation.TurnOptions
+	hearing  updates.Policy
+	roster   orchestrator.Roster
+	aliases  map[string]string
+	projects map[string]string // the directories of those with names
+	budget   spending.Budget
 }
 
 // now is the configuration in use: what the last reload says of keys that count at once, and the rest of the start.
-func (u *inUse) now() config.Config { return *u.current.Load() }
+func (u *inUse) now() *settings { return u.current.Load() }
 
-func (u *inUse) use(cfg config.Config) { u.current.Store(&cfg) }
+func (u *inUse) use(cfg config.Config) {
+	u.current.Store(&settings{
+		Config: cfg, look: lookOf(cfg), turns: turnsOf(cfg), hearing: hearingOf(cfg), roster: RosterOf(cfg), aliases: aliasesOf(cfg),
+		projects: namedProjects(cfg), budget: budgetOf(cfg),
+	})
+}
 
 // begin uses the configuration of the start.
 func (u *inUse) begin(cfg config.Config) {

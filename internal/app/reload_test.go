@@ -149,11 +149,11 @@ func (r *reloadRig) seen(table string) string {
 		return fmt.Sprintf("%+v", turns.Live())
 	case "budget":
 		day, month := r.budgetToWatch()
-		return fmt.Sprintf("%+v %v %v", budgetOf(r.now()), day, month)
+		return fmt.Sprintf("%+v %v %v", r.now().budget, day, month)
 	case "consult":
 		return fmt.Sprint(served.Group())
 	case "projects":
-		return fmt.Sprintf("%v %+v", namedProjects(r.now()), turns.Live().Projects)
+		return fmt.Sprintf("%v %+v", r.now().projects, turns.Live().Projects)
 	case "roles":
 		role, _ := turns.Roles.Role("kind")
 		return fmt.Sprintf("%+v", role)
@@ -171,7 +171,7 @@ func (r *reloadRig) seen(table string) string {
 		return fmt.Sprintf("%+v", jobs)
 	case "retention", "storage":
 		said := fmt.Sprint(r.now().Storage.RetentionDays, r.now().Retention.StepsDays)
-		for _, k := range shelvesOf(r.now(), r.db, &r.envs) {
+		for _, k := range shelvesOf(r.now().Config, r.db, &r.envs) {
 			said += fmt.Sprintf(" %s %+v", k.Name, k.Limits)
 		}
 		return said
@@ -277,13 +277,13 @@ func TestAReloadWithAnErrorChangesNothing(t *testing.T) {
 		`permissions.denied_tools = ["mcp"]`: "permissions: ",
 		`telegram.token = ""`:                "telegram.token: ",
 	} {
-		before := r.now()
+		before := r.now().Config
 		r.write(row)
 		said := r.reloadFor(t.Context(), orchestrator.ConversationID{Chat: 1})
 		if !strings.Contains(said, want) || !strings.Contains(said, "what counted before stays") {
 			t.Errorf("%s: it says %q", row, said)
 		}
-		if after := r.now(); !reflect.DeepEqual(before, after) {
+		if after := r.now().Config; !reflect.DeepEqual(before, after) {
 			t.Errorf("%s counts", row)
 		}
 	}

@@ -72,7 +72,7 @@ func buildTimers(ctx context.Context, a *App) error {
 			heartbeat.RunOfChat: a.cfg.Agents.StaleAfter, heartbeat.RunOfJob: a.cfg.Agents.StaleAfter,
 		},
 	})
-	b.retention = retention(a.now, a.db, &a.envs, a.Log)
+	b.retention = retention(func() config.Config { return a.now().Config }, a.db, &a.envs, a.Log)
 	if len(a.cfg.Webhooks.Hooks) > 0 {
 		b.listener, err = webhook.Listen(ctx, webhook.ServerOptions{Addr: a.cfg.Webhooks.Listen, Remote: a.cfg.Webhooks.Remote})
 	}
