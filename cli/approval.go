@@ -57,6 +57,24 @@ type Option struct {
 // ApprovalWithdrawn says that the agent no longer waits for a decision or an answer: it gave up, or got it elsewhere.
 type ApprovalWithdrawn struct{ ID ApprovalID }
 
+// Asks are the requests of a turn that users are to answer. Make one with make.
+type Asks map[ApprovalID]bool
+
+// Note takes an event of the turn, and says whether it is about a request.
+func (a Asks) Note(ev Event) (about bool) {
+	switch ev := ev.(type) {
+	case ApprovalAsked:
+		a[ev.ID] = true
+	case QuestionAsked:
+		a[ev.ID] = true
+	case ApprovalWithdrawn:
+		delete(a, ev.ID)
+	default:
+		return false
+	}
+	return true
+}
+
 func (ApprovalAsked) event()     {}
 func (QuestionAsked) event()     {}
 func (ApprovalWithdrawn) event() {}

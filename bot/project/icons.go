@@ -107,7 +107,7 @@ func (i *Icons) Watch(t orchestrator.Turn, card orchestrator.Card) orchestrator.
 	if !i.set(in, working) {
 		return card
 	}
-	return &watched{Card: card, icons: i, in: in, asks: map[cli.ApprovalID]bool{}}
+	return &watched{Card: card, icons: i, in: in, asks: cli.Asks{}}
 }
 
 // Ended takes how a turn ended.
@@ -221,7 +221,7 @@ type watched struct {
 	in    orchestrator.ConversationID
 
 	mu   sync.Mutex
-	asks map[cli.ApprovalID]bool // that users are to answer
+	asks cli.Asks
 }
 
 // Show implements orchestrator.Card.
@@ -229,14 +229,7 @@ func (w *watched) Show(ev cli.Event) {
 	w.Card.Show(ev)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch ev := ev.(type) {
-	case cli.ApprovalAsked:
-		w.asks[ev.ID] = true
-	case cli.QuestionAsked:
-		w.asks[ev.ID] = true
-	case cli.ApprovalWithdrawn:
-		delete(w.asks, ev.ID)
-	default:
+	if !w.asks.Note(ev) {
 		return
 	}
 	s := working

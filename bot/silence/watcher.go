@@ -46,7 +46,7 @@ func (w *Watcher) Watch(t orchestrator.Turn, card orchestrator.Card) orchestrato
 	if after <= 0 {
 		return card
 	}
-	k := &watched{Card: card, watcher: w, turn: t, after: after, asks: make(map[cli.ApprovalID]bool), tools: make(map[cli.ToolID]string)}
+	k := &watched{Card: card, watcher: w, turn: t, after: after, asks: make(cli.Asks), tools: make(map[cli.ToolID]string)}
 	k.notice = w.open(t.ID, t.Prompt.Conversation, k.content)
 	k.timer = time.AfterFunc(after, k.fell)
 	w.mu.Lock()
@@ -107,10 +107,10 @@ type watched struct {
 
 	mu     sync.Mutex
 	state  state
-	shown  bool                    // the notice was asked for
-	paused bool                    // the turn waits for something else than the agent
-	asks   map[cli.ApprovalID]bool // that users are to answer
-	tools  map[cli.ToolID]string   // that run
+	shown  bool // the notice was asked for
+	paused bool // the turn waits for something else than the agent
+	asks   cli.Asks
+	tools  map[cli.ToolID]string // that run
 }
 
 // Show implements orchestrator.Card.
@@ -132,13 +132,8 @@ func (k *watched) Show(ev cli.Event) {
 
 func (k *watched) noteLocked(ev cli.Event) {
 	k.paused = false
+	k.asks.Note(ev)
 	switch ev := ev.(type) {
-	case cli.ApprovalAsked:
-		k.asks[ev.ID] = true
-	case cli.QuestionAsked:
-		k.asks[ev.ID] = true
-	case cli.ApprovalWithdrawn:
-		delete(k.asks, ev.ID)
 	case cli.Status:
 		k.paused = ev.Kind == cli.StatusPaused || ev.Kind == cli.StatusWaiting && ev.Detail != ""
 	case cli.ToolStarted:
