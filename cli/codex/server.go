@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,7 +23,7 @@ type server struct {
 
 	mu       sync.Mutex
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
-	starting map[cli.AgentSessionID]map[string]string // MCP servers of threads by their names, and what is wrong with each, until a turn says it
+	starting map[mcpServer]string // that are not there, and what is wrong with each, until a turn says it
 	defaults *settings
 }
 
@@ -50,7 +49,7 @@ func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{
 		Process: process, provider: p,
 		awaited: map[cli.TurnID]*awaitedTurn{}, parents: map[cli.AgentSessionID]cli.AgentSessionID{},
-		starting: map[cli.AgentSessionID]map[string]string{},
+		starting: map[mcpServer]string{},
 	}
 }
 
@@ -156,6 +155,12 @@ func (h *server) born(t threadInfo) {
 	}
 }
 
+// mcpServer is one that a thread is to have.
+type mcpServer struct {
+	thread cli.AgentSessionID
+	name   string
+}
+
 // serverPatience is how long an MCP server may take to start before a turn says that it is missing. Codex itself gives up after 30 s.
 const serverPatience = 5 * time.Second
 
@@ -173,29 +178,25 @@ func (h *server) serverStarts(thread cli.AgentSessionID, params json.RawMessage)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := h.starting[thread]
-	switch _, starts := all[s.Name]; {
+	of := mcpServer{thread, s.Name}
+	switch _, starts := h.starting[of]; {
 	case s.Status == "starting":
-		if all == nil {
-			all = map[string]string{}
-			h.starting[thread] = all
-		}
-		all[s.Name] = ""
-		time.AfterFunc(serverPatience, func() { h.serverLate(thread, s.Name) })
+		h.starting[of] = ""
+		time.AfterFunc(serverPatience, func() { h.serverLate(of) })
 	case s.Status != "failed":
-		delete(all, s.Name)
+		delete(h.starting, of)
 	case starts: // else a turn has said that it is missing
-		all[s.Name] = "could not be started"
+		h.starting[of] = "could not be started"
 		h.tellServers(thread)
 	}
 }
 
-func (h *server) serverLate(thread cli.AgentSessionID, name string) {
+func (h *server) serverLate(of mcpServer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if what, starts := h.starting[thread][name]; starts && what == "" {
-		h.starting[thread][name] = "does not answer, so its tools are missing"
-		h.tellServers(thread)
+	if what, starts := h.starting[of]; starts && what == "" {
+		h.starting[of] = "does not answer, so its tools are missing"
+		h.tellServers(of.thread)
 	}
 }
 
@@ -211,12 +212,13 @@ func (h *server) missingServers(thread cli.AgentSessionID) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(h.starting[thread])) {
-		if what := h.starting[thread][name]; what != "" {
-			all = append(all, cli.ShortLine("MCP server "+name+" "+what))
-			delete(h.starting[thread], name)
+	for of, what := range h.starting {
+		if of.thread == thread && what != "" {
+			all = append(all, cli.ShortLine("MCP server "+of.name+" "+what))
+			delete(h.starting, of)
 		}
 	}
+	slices.Sort(all)
 	return all
 }
 
