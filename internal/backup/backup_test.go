@@ -101,6 +101,17 @@ func TestWhatAnArchiveHolds(t *testing.T) {
 }
 
 // A restore that is refused changes nothing, and says why.
+func TestAnArchiveOfARelativePath(t *testing.T) {
+	dir, _ := stateDir(t)
+	t.Chdir(t.TempDir())
+	must(t, os.Mkdir("backups", 0o700))
+	archive := filepath.Join("backups", "a.tar.gz")
+	_, err := Write(t.Context(), archive, Contents{State: dir, Database: database})
+	must(t, err)
+	_, err = restored(t, archive, "state", Refuse)
+	must(t, err)
+}
+
 func TestWhatIsNotRestored(t *testing.T) {
 	dir, _ := stateDir(t)
 	good := archived(t, dir, "uploads")

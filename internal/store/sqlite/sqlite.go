@@ -136,6 +136,10 @@ func (db *DB) Close() error {
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {
 	settings.Set("_busy_timeout", strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10))
 	settings.Set("_foreign_keys", "1")
+	path, err := filepath.Abs(path) // the first directory of a relative path would be the host of the address
+	if err != nil {
+		return nil, err
+	}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}
 	pool, err := sql.Open("sqlite3", dsn.String())
 	if err != nil {
