@@ -29,6 +29,7 @@ func realCopilot(t *testing.T, change func(*Options)) (*Provider, string, *model
 }
 
 func TestRealCopilotConformance(t *testing.T) {
+	realagent.LongOnly(t)
 	const (
 		fault  = "the real CLI has no such fault on demand"
 		asSaid = "the same lines as the scripted agent's, and seconds of processor"

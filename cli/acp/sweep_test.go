@@ -12,14 +12,19 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/internal/realagent"
 )
 
 // What an aborted turn started ends with the turn, though it left the turn's group, and though the process serves
 // another conversation; that is resumed in another process.
 func TestAnAbortLeavesNothingOfATurnInASharedProcess(t *testing.T) {
 	agents := map[string]func(t *testing.T) (*Provider, string){
-		"scripted":     func(t *testing.T) (*Provider, string) { return scripted(t, nil) },
-		"real Copilot": func(t *testing.T) (*Provider, string) { p, dir, _ := realCopilot(t, nil); return p, dir },
+		"scripted": func(t *testing.T) (*Provider, string) { return scripted(t, nil) },
+		"real Copilot": func(t *testing.T) (*Provider, string) {
+			realagent.LongOnly(t)
+			p, dir, _ := realCopilot(t, nil)
+			return p, dir
+		},
 	}
 	for name, agent := range agents {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/host"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
 )
 
@@ -18,11 +19,12 @@ func touch(file string) string { return `"command": "touch", "args": [` + strcon
 
 // A session with a home of its own gets nothing of the owner's, in whatever directory below the owner's home it works.
 func TestRealHomes(t *testing.T) {
-	for _, v := range []struct {
+	type variant struct {
 		name       string
 		mode       cli.Mode
 		repository bool
-	}{{"live in no repository", cli.Live, false}, {"one-shot in a repository", cli.OneShot, true}} {
+	}
+	for _, v := range realagent.Some(variant{"live in no repository", cli.Live, false}, variant{"one-shot in a repository", cli.OneShot, true}) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			p, c, api := real(t, nil)

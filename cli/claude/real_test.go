@@ -24,9 +24,9 @@ func real(t *testing.T, change func(*Options)) (*Provider, realagent.CLI, *model
 	return New(o), c, api
 }
 
-// realVariants runs f over every way a turn can be run.
+// realVariants runs f over the ways a turn can be run.
 func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server)) {
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+	for _, mode := range realagent.Some(cli.Live, cli.OneShot) {
 		t.Run(string(mode), func(t *testing.T) {
 			p, c, api := real(t, nil)
 			f(t, p, mode, c, api)
@@ -39,11 +39,11 @@ func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode,
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
 	const say = " [[text ok]]"
 	long := "-p --model " + strings.Repeat("long ", 48<<10) + say
-	for mode, prompts := range map[cli.Mode][]string{
+	for mode, prompts := range realagent.SomeOf(map[cli.Mode][]string{
 		cli.Live: {"/compact is a word" + say, long, "--dangerously-skip-permissions" + say, "/clear" + say, "a\x00b" + say,
 			"@/etc/passwd" + say, "#note" + say, "!ls" + say, "a\xffb", " \n"},
 		cli.OneShot: {"/clear a\x00b" + say, long, "a\xffb", " \n"},
-	} {
+	}) {
 		t.Run(string(mode), func(t *testing.T) {
 			p, c, api := real(t, nil)
 			req := cli.Request{Dir: c.Work}
@@ -81,7 +81,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 }
 
 func TestRealTools(t *testing.T) {
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+	for _, mode := range realagent.Some(cli.Live, cli.OneShot) {
 		t.Run(string(mode), func(t *testing.T) {
 			p, c, _ := real(t, nil)
 			req := cli.Request{Dir: c.Work, Permission: cli.AcceptEdits, Prompt: `[[text "Let me look."]]` +
@@ -111,6 +111,7 @@ func TestRealTools(t *testing.T) {
 }
 
 func TestRealAPIFailures(t *testing.T) {
+	realagent.LongOnly(t)
 	for prompt, want := range map[string]cli.FailureKind{
 		"[[error 401]]": cli.NotLoggedIn,
 		"[[error 429]]": cli.LimitReached,
@@ -130,6 +131,7 @@ func TestRealAPIFailures(t *testing.T) {
 }
 
 func TestRealStatus(t *testing.T) {
+	realagent.LongOnly(t)
 	p, _, _ := real(t, nil)
 	a := p.Auth(t.Context())
 	if a.State != cli.Authenticated || a.Method != "ANTHROPIC_API_KEY" || a.Version == "" {
@@ -142,6 +144,7 @@ func TestRealStatus(t *testing.T) {
 }
 
 func TestRealNotLoggedIn(t *testing.T) {
+	realagent.LongOnly(t)
 	p, c, _ := real(t, func(o *Options) {
 		env := o.Env
 		o.Env = func() []string {

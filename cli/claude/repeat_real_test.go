@@ -7,11 +7,13 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/internal/realagent"
 )
 
 // What ductor may send after a restart a second time does nothing the second time: the prompt, whether Claude is still
 // busy with it or done, and the answer to what it asked.
 func TestRealRepeatedLines(t *testing.T) {
+	realagent.LongOnly(t)
 	var background []cli.Result
 	p, c, api := real(t, func(o *Options) {
 		o.Background = func(_ cli.Conversation, r cli.BackgroundResult) { background = append(background, r.Result) }

@@ -26,7 +26,7 @@ func Conformance(t *testing.T, h Harness) {
 		}
 	}
 	for _, c := range cases {
-		if h.Real && testing.Short() && !slices.Contains(brief(), c.name) {
+		if h.Real && testing.Short() && (h.Mode != cli.Live || !slices.Contains(brief(), c.name)) {
 			continue
 		}
 		if reason, cannot := h.Cannot[c.name]; cannot {
@@ -45,8 +45,8 @@ func Conformance(t *testing.T, h Harness) {
 	}
 }
 
-// brief are the cases in which a new version of a real CLI most likely differs from the scripted agent.
-func brief() []Case { return []Case{PlainText, ToolUse, ModelError, AbortTool, ReplaceTool, AdoptTool} }
+// brief are the cases of live processes in which a new version of a real CLI most likely differs from the scripted agent.
+func brief() []Case { return []Case{PlainText, ToolUse, AbortTool} }
 
 // EachMode is Conformance in each of the modes that cannot names, with what the agent is not held to in it.
 func EachMode(t *testing.T, h Harness, cannot map[cli.Mode]Cannot) {

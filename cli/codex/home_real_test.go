@@ -10,11 +10,12 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/host"
+	"ductor/internal/realagent"
 )
 
 // A session with a home of its own gets the way to the model from the owner's home, and nothing else.
 func TestRealHomes(t *testing.T) {
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
+	for _, mode := range realagent.Some(cli.Live, cli.OneShot) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			p, work, api := real(t)

@@ -7,11 +7,13 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/internal/realagent"
 )
 
 // What a second turn costs from its prompt to its first text, live and one-shot, side by side. It is told, and
 // fails for nothing but a wrong answer.
 func TestSecondTurnLatency(t *testing.T) {
+	realagent.LongOnly(t)
 	p, dir, _ := real(t)
 	const rounds = 3
 	first := func(s cli.Session, req cli.Request) (time.Duration, cli.Result) {

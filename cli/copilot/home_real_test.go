@@ -6,10 +6,12 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/internal/realagent"
 )
 
 // A session with a home of its own gets the log-in from the owner's home, and nothing else.
 func TestRealHomes(t *testing.T) {
+	realagent.LongOnly(t)
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()

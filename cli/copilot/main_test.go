@@ -21,13 +21,14 @@ func scripted(t *testing.T) (*Provider, string) {
 	}), t.TempDir()
 }
 
-// each runs f with the scripted Copilot and with the real one, which must do the same.
+// each runs f with the scripted Copilot and with the real one, which must do the same and takes seconds of a processor to start.
 func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
 	t.Run("scripted", func(t *testing.T) {
 		p, dir := scripted(t)
 		f(t, p, dir)
 	})
 	t.Run("real", func(t *testing.T) {
+		realagent.LongOnly(t)
 		p, dir, _ := real(t)
 		f(t, p, dir)
 	})

@@ -11,6 +11,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/internal/realagent"
 )
 
 // playing is a turn that runs.
@@ -283,6 +284,7 @@ func TestASessionThatIsNotThere(t *testing.T) {
 
 // Texts that a command line would take for something else reach the model as they are.
 func TestPromptsReachTheModelAsText(t *testing.T) {
+	realagent.LongOnly(t)
 	p, dir, api := real(t)
 	long := strings.Repeat("long ", 48<<10) + "[[text ok]]"
 	for mode, prompts := range map[cli.Mode]map[string]string{
@@ -314,6 +316,7 @@ func TestPromptsReachTheModelAsText(t *testing.T) {
 }
 
 func TestSystemPromptsReachTheModel(t *testing.T) {
+	realagent.LongOnly(t)
 	p, dir, api := real(t)
 	for name, req := range map[string]cli.Request{
 		"added": {AppendPrompt: "Speak like a pirate."}, "instead": {SystemPrompt: "Speak like a pirate."},

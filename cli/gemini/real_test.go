@@ -14,6 +14,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/acp"
 	"ductor/cli/clitest"
+	"ductor/internal/realagent"
 )
 
 const realModel = "gemini-2.5-pro"
@@ -21,6 +22,7 @@ const realModel = "gemini-2.5-pro"
 // The second prompt of a conversation is asked in the session of the first. How long it is to the first text of its
 // answer is told, and no limit.
 func TestRealSecondTurn(t *testing.T) {
+	realagent.LongOnly(t)
 	took := map[cli.Mode]time.Duration{}
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		p, c, _ := real(t, nil)
@@ -46,6 +48,7 @@ func TestRealSecondTurn(t *testing.T) {
 
 // What a user writes reaches the model as text, whatever it begins with and however long it is.
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
+	realagent.LongOnly(t)
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
 			p, c, api := real(t, nil)
@@ -74,6 +77,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 
 // A command is asked for, allowed and denied, and a change shows what it would be.
 func TestRealApprovals(t *testing.T) {
+	realagent.LongOnly(t)
 	p, c, _ := real(t, nil)
 	req := cli.Request{Dir: c.Work, Attended: true, Model: realModel, Permission: cli.Ask}
 	s := clitest.Open(t, p, cli.Live, req)
@@ -120,6 +124,7 @@ func TestRealApprovals(t *testing.T) {
 }
 
 func TestRealStatus(t *testing.T) {
+	realagent.LongOnly(t)
 	p, _, _ := real(t, nil)
 	a := p.Auth(t.Context())
 	if a.State != cli.Authenticated || a.Method != "GEMINI_API_KEY" || a.Version == "" {
@@ -160,6 +165,7 @@ func TestRealSessionsSurviveResume(t *testing.T) {
 
 // An agent that the configuration names creates files through ductor.
 func TestRealGeminiAsAConfiguredAgentCreatesAFile(t *testing.T) {
+	realagent.LongOnly(t)
 	_, c, _ := real(t, nil)
 	p := acp.New(acp.Options{
 		ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ, AllowEnv: EnvKeys()},
@@ -175,6 +181,7 @@ func TestRealGeminiAsAConfiguredAgentCreatesAFile(t *testing.T) {
 // Gemini says the same of an answer that its model ended, of one that was cut, and of one that was refused in its midst: ductor
 // has nothing to show. When this fails, Gemini says it, and package acp is to.
 func TestRealGeminiDoesNotSayWhyAnAnswerEnded(t *testing.T) {
+	realagent.LongOnly(t)
 	_, c, _ := real(t, nil)
 	cmd := exec.CommandContext(t.Context(), c.Path, "--acp", "-m", realModel)
 	cmd.Dir, cmd.Env = c.Work, append(c.Environ(), "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true")

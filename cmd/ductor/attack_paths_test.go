@@ -10,6 +10,7 @@ import (
 
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
@@ -143,7 +144,7 @@ func readFile(t testing.TB, path string) string {
 
 // The real agents ask for an edit through a link that leads out of the directory, also where edits are accepted.
 func TestAttackTheRealAgentsEditThroughALink(t *testing.T) {
-	for _, agent := range []string{"claude", "codex"} {
+	for _, agent := range realagent.Some("claude", "codex") {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "accept-edits" })
 			project, outside := town.cfg.Projects.DefaultDir, t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
@@ -22,9 +23,9 @@ type repository struct {
 // A repository brings hooks and MCP servers along. No agent runs them before its user has seen and allowed them, none that
 // changed since, and none in a run that a webhook starts.
 func TestTheRealAgentsInARepositoryWithPrograms(t *testing.T) {
-	for agent, trapped := range map[string][]string{
+	for agent, trapped := range realagent.SomeOf(map[string][]string{
 		"claude": {"claude-hook", "claude-mcp"}, "gemini": {"gemini-mcp"}, "copilot": {"copilot-hook", "claude-hook"}, "codex": nil,
-	} {
+	}) {
 		t.Run(agent, func(t *testing.T) {
 			addr := unusedAddr(t)
 			town, _ := realSurroundings(t, agent, func(c *config.Config) {

@@ -17,6 +17,7 @@ import (
 // One session goes from Claude to Codex to Gemini and back. What reaches the model's API has the history of the others once,
 // within the budget, with both ends of the newest answer; and Claude resumes its own session.
 func TestRealAgentsHandOver(t *testing.T) {
+	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
 	town := surroundings(t, func(cfg *config.Config) {
 		cfg.Permissions.Mode = "bypass"

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 )
 
 // The real Codex asks for a command in another directory, and the card begins with that directory. What it asks for in its
@@ -43,7 +44,7 @@ func TestTheRealCodexInAnotherDirectory(t *testing.T) {
 
 // With each real agent a press on a card allows a kind of command, and the next one of it runs unasked.
 func TestTheRealAgentsAllowAPattern(t *testing.T) {
-	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
+	for _, agent := range realagent.Some("claude", "codex", "copilot", "gemini") {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			town.say(`[[start]] [[tool cmd="touch one"]] [[text "the first"]]`)
@@ -92,7 +93,7 @@ func TestTheRealAgentsBeginAPlan(t *testing.T) {
 
 // A press on an edit's card lets it through and all that follow.
 func TestTheRealAgentsEditsAreAcceptedFromNowOn(t *testing.T) {
-	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
+	for _, agent := range realagent.Some("claude", "codex", "copilot", "gemini") {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			work := town.cfg.Projects.DefaultDir

@@ -16,7 +16,7 @@ import (
 
 // What real agents did to the chat when their model broke off, refused or was not allowed something: each of these was seen.
 func TestRealAgentsInTrouble(t *testing.T) {
-	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "gemini": geminiInTrouble, "copilot": copilotInTrouble} {
+	for agent, play := range realagent.SomeOf(map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "gemini": geminiInTrouble, "copilot": copilotInTrouble}) {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			in := &troubled{town: town}
@@ -51,6 +51,7 @@ func adviceIn(text string) (found []string) {
 
 // Doctor looks at the real agents without a line that says nothing.
 func TestTheDoctorOfRealAgents(t *testing.T) {
+	realagent.LongOnly(t)
 	town, _ := realSurroundings(t, "gemini", func(c *config.Config) {
 		for at, real := range map[*config.Agent]realagent.CLI{
 			&c.Agents.Claude.Agent: realagent.Claude(t, "http://127.0.0.1:9"), &c.Agents.Codex.Agent: realagent.Codex(t, "http://127.0.0.1:9"), &c.Agents.Copilot.Agent: realagent.Copilot(t, "http://127.0.0.1:9"),
@@ -222,11 +223,7 @@ func geminiInTrouble(in *troubled) {
 
 // A turn of a real agent that runs for far too long is ended and says so, and the session goes on.
 func TestARealAgentThatRunsForFarTooLong(t *testing.T) {
-	agents := []string{"claude", "codex", "gemini", "copilot"}
-	if testing.Short() {
-		agents = agents[:1]
-	}
-	for _, agent := range agents {
+	for _, agent := range realagent.Some("claude", "codex", "gemini", "copilot") {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Agents.StaleAfter = 12 * time.Second })
 			in := &troubled{town: town}

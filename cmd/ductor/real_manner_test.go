@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 )
 
 // What the real agents make of a mode and a role that are chosen in the middle of a session: both count in
 // the next turn, and the session goes on.
 func TestTheRealAgentsInAnotherModeAndRole(t *testing.T) {
-	for _, agent := range []string{"claude", "codex"} {
+	for _, agent := range realagent.Some("claude", "codex") {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) {
 				c.Permissions.Mode = "ask"

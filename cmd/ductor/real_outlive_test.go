@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 )
 
 // The real agents, when ductor is killed while they work: ten times each, at any moment of a turn.
 func TestTheRealAgentsOutliveDuctor(t *testing.T) {
 	const deaths = 10
-	for _, agent := range []string{"claude", "codex"} {
+	for _, agent := range realagent.Some("claude", "codex") {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realSurroundings(t, agent, nil)
 			town.agent = agent
@@ -48,7 +49,7 @@ var aborts = flag.Int("aborts", 2, "how often each real agent is aborted with a 
 // Real agents whose tools start trees in sessions of their own, three deep, and deaf to SIGTERM: an abort ends
 // all of it, each time.
 func TestAnAbortEndsEverythingThatRealAgentsStarted(t *testing.T) {
-	for _, agent := range []string{"claude", "codex"} {
+	for _, agent := range realagent.Some("claude", "codex") {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Agents.MaxLive = 2 })
 			work := town.cfg.Projects.DefaultDir

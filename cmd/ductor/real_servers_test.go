@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"ductor/internal/realagent"
 )
 
 // An MCP server of the owner's that hangs at its start is named in the card: Claude waits for it for some seconds, Codex not at all, and
@@ -15,7 +17,7 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := fmt.Sprintf(`{"mcpServers":{"slowpoke":{"type":"stdio","command":%q,"args":[]}}}`, hangs)
-	for agent, write := range map[string]func(t *testing.T, home string) error{
+	for agent, write := range realagent.SomeOf(map[string]func(t *testing.T, home string) error{
 		"claude": func(_ *testing.T, home string) error {
 			return os.WriteFile(filepath.Join(home, ".claude.json"), []byte(config), 0o600)
 		},
@@ -34,7 +36,7 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 			}
 			return os.WriteFile(filepath.Join(dir, "mcp-config.json"), []byte(config), 0o600)
 		},
-	} {
+	}) {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realSurroundings(t, agent, nil)
 			if err := write(t, os.Getenv("HOME")); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
@@ -18,11 +19,7 @@ const theTree = `git rev-parse HEAD; git write-tree; git status --porcelain; git
 // output, the diff and the receipt are opened; Undo restores the exact tree, and Commit works; a picture that the agent drew
 // arrives as one; a voice message becomes a prompt.
 func TestOneConversationWithEachRealAgent(t *testing.T) {
-	agents := []string{"claude", "codex", "gemini", "copilot"}
-	if testing.Short() {
-		agents = agents[:1] // scripts/test --long has them all
-	}
-	for _, agent := range agents {
+	for _, agent := range realagent.Some("claude", "codex", "gemini", "copilot") {
 		t.Run(agent, func(t *testing.T) {
 			ear := filepath.Join(t.TempDir(), "ear")
 			if err := os.WriteFile(ear, []byte("#!/bin/sh\ncat \"$1\"\n"), 0o700); err != nil {

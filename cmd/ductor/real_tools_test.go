@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 )
 
 // The real agents call tools of ductor during a turn, without an approval card for it.
 func TestRealAgentsCallTools(t *testing.T) {
-	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
+	for _, agent := range realagent.Some("claude", "codex", "gemini", "copilot") {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			ask := cmp.Or(map[string]string{"gemini": "ask_the_user", "copilot": "ductor-ask_user"}[agent], "ask_user")

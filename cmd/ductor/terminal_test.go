@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
 // A session that a user began in a terminal is listed and continued in the chat, and from the chat in a terminal again, with each of
 // the real agents: each knows what was said before.
 func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
-	for agent, words := range map[string]struct {
+	for agent, words := range realagent.SomeOf(map[string]struct {
 		begin []string // in a terminal, with the prompt behind
 		again func(line string) string
 	}{
@@ -24,7 +25,7 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 		}},
 		"gemini":  {[]string{"--skip-trust", "--prompt"}, func(line string) string { return line + " --skip-trust --prompt" }},
 		"copilot": {[]string{"--prompt"}, func(line string) string { return line + " --prompt" }},
-	} {
+	}) {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realSurroundings(t, agent, nil)
 			terminal := func(name string, args ...string) string {

@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 )
 
 // shellTools are the names under which the models of the agents call their shells.
@@ -19,7 +20,7 @@ func shellTools() map[string]string {
 // The model of each real agent asks for a shell command although a list denies it, in each permission mode, bypass included: it
 // never runs. Without the list it does.
 func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
-	for agent, name := range shellTools() {
+	for agent, name := range realagent.SomeOf(shellTools()) {
 		for _, run := range []string{"live", "one-shot"} {
 			t.Run(agent+" "+run, func(t *testing.T) {
 				town, _ := realTown(t, agent, func(c *config.Config) {
@@ -95,7 +96,7 @@ func TestARealAgentBeginsWithFilesOfItsProject(t *testing.T) {
 
 // A chat names the only tools that there are. The shell runs in no mode, and an edit is asked for as ever. Codex refuses the list.
 func TestTheRealAgentsKeepToTheOnlyTools(t *testing.T) {
-	for agent, name := range shellTools() {
+	for agent, name := range realagent.SomeOf(shellTools()) {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			work := town.cfg.Projects.DefaultDir
