@@ -126,6 +126,7 @@ func TestRealCodexInAContainer(t *testing.T) {
 // The real Gemini in a container goes on with a session in new processes, within the minute in which it began and after
 // another session was begun: either would destroy it, were its files in there not looked after.
 func TestRealGeminiGoesOnInAContainer(t *testing.T) {
+	realagent.LongOnly(t)
 	o := testOptions(t, needEngine(t))
 	real := realagent.Gemini(t, "http://"+modelAddress)
 	program := filepath.Join(t.TempDir(), "gemini")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ductor/docker/dockertest"
+	"ductor/internal/realagent"
 )
 
 // goVar is what the Go tool says about a variable.
@@ -22,9 +23,7 @@ func goVar(t *testing.T, name string) string {
 
 // A ductor that was built by "go build ./cmd/ductor", and nothing else, runs an agent in a sandbox.
 func TestOneBuildIsEnoughForSandboxes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("scripts/test --long builds ductor without -trimpath")
-	}
+	realagent.LongOnly(t) // it builds ductor without -trimpath
 	dockertest.Need(t)
 	program := filepath.Join(t.TempDir(), "ductor")
 	if out, err := exec.Command("go", "build", "-trimpath=false", "-o", program, ".").CombinedOutput(); err != nil {

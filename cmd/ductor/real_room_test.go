@@ -7,20 +7,21 @@ import (
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
 // Chats have a real agent at work. One more starts at once where there is room for it, and says what it waits for where
 // there is none.
 func TestOneMoreRealAgentStartsWhereThereIsRoom(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, c := range realagent.SomeOf(map[string]struct {
 		busy int
 		max  int // agents that work; 0: as many as memory allows
 		says string
 	}{
 		"room beside four": {4, 0, "one more answers"},
 		"no room":          {1, 1, "all agents are busy; this is next"},
-	} {
+	}) {
 		busy := c.busy
 		t.Run(name, func(t *testing.T) {
 			town, _ := realTown(t, "claude", func(cfg *config.Config) {

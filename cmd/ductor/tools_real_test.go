@@ -21,7 +21,7 @@ func shellTools() map[string]string {
 // never runs. Without the list it does.
 func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
 	for agent, name := range realagent.SomeOf(shellTools()) {
-		for _, run := range []string{"live", "one-shot"} {
+		for _, run := range realagent.Some("live", "one-shot") {
 			t.Run(agent+" "+run, func(t *testing.T) {
 				town, _ := realTown(t, agent, func(c *config.Config) {
 					c.Permissions.Mode = "ask"

@@ -60,6 +60,7 @@ func TestClaudeRunsTools(t *testing.T) {
 }
 
 func TestClaudeIsDeniedWhatItMustAskFor(t *testing.T) {
+	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
 	c := realagent.Claude(t, api.URL())
 	r := runCLI(t, c, `[[ask cmd="touch made.txt"]][[text "after"]]`, claudeArgs...)
@@ -83,6 +84,7 @@ func TestClaudeResumesInANewProcess(t *testing.T) {
 }
 
 func TestClaudeRetriesWhatTheAPIRefuses(t *testing.T) {
+	realagent.LongOnly(t)
 	tests := map[string]struct {
 		prompt  string
 		status  any
@@ -121,6 +123,7 @@ func TestClaudeRetriesWhatTheAPIRefuses(t *testing.T) {
 }
 
 func TestClaudeRecoversFromABrokenStream(t *testing.T) {
+	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
 	r := runCLI(t, realagent.Claude(t, api.URL()), `[[retry-text "half of"]][[text "the whole answer"]]`, claudeArgs...)
 	if result := r.last(t, "result"); result["result"] != "the whole answer" || result["is_error"] != false {
@@ -136,6 +139,7 @@ func TestClaudeRecoversFromABrokenStream(t *testing.T) {
 }
 
 func TestClaudeIsSilentWhileTheAPIHangs(t *testing.T) {
+	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
 	c := realagent.Claude(t, api.URL())
 	cmd, out, _ := start(t, c, `[[text "before "]][[hang]]`, claudeArgs...)

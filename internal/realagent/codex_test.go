@@ -88,6 +88,7 @@ func TestCodexResumesInANewProcess(t *testing.T) {
 }
 
 func TestCodexSaysWhatTheAPIRefused(t *testing.T) {
+	realagent.LongOnly(t)
 	tests := map[string]struct{ prompt, says string }{
 		"429":        {`x [[error 429]]`, "429 Too Many Requests"},
 		"400":        {`x [[error 400 message="prompt is odd"]]`, "prompt is odd"},
@@ -108,6 +109,7 @@ func TestCodexSaysWhatTheAPIRefused(t *testing.T) {
 }
 
 func TestCodexRecoversFromABrokenStream(t *testing.T) {
+	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
 	r := runCLI(t, realagent.Codex(t, api.URL()), `[[retry-text "half of"]][[text "the whole answer"]]`, codexArgs("-")...)
 	if r.answer(t) != "the whole answer" || len(r.find("error")) != 1 {
@@ -116,6 +118,7 @@ func TestCodexRecoversFromABrokenStream(t *testing.T) {
 }
 
 func TestCodexIsSilentWhileTheAPIHangs(t *testing.T) {
+	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
 	cmd, out, _ := start(t, realagent.Codex(t, api.URL()), `[[hang]]`, codexArgs("-")...)
 	awaitPrompt(t, api)
@@ -129,6 +132,7 @@ func TestCodexIsSilentWhileTheAPIHangs(t *testing.T) {
 }
 
 func TestCodexShowsThePictureToTheModel(t *testing.T) {
+	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
 	c := realagent.Codex(t, api.URL())
 	picture := filepath.Join(c.Work, "p.png")
@@ -143,6 +147,7 @@ func TestCodexShowsThePictureToTheModel(t *testing.T) {
 }
 
 func TestCodexListsItsModels(t *testing.T) {
+	realagent.LongOnly(t)
 	api := realagent.Model(t, realagent.Key)
 	c := realagent.Codex(t, api.URL())
 	cmd := exec.CommandContext(t.Context(), c.Path, "app-server")
