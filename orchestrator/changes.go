@@ -11,9 +11,11 @@ import (
 
 // Changed is what a turn changed in the files of its repository. The zero value: nothing, or nothing that is known.
 type Changed struct {
-	Files, Added, Removed int
-	NoUndo                NoUndo // why it cannot be undone; empty if it can
-	Ignored               bool   // there are ignored files, which an undo leaves as they are
+	Files   int    `json:"files"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	NoUndo  NoUndo `json:"no_undo,omitempty"` // why it cannot be undone; empty if it can
+	Ignored bool   `json:"ignored,omitempty"` // there are ignored files, which an undo leaves as they are
 }
 
 // NoUndo says why what a turn changed cannot be undone.

@@ -26,39 +26,39 @@ type Order struct {
 
 // Wants is what an order wants otherwise than its conversation chose. What is empty is as the conversation chose.
 type Wants struct {
-	Own    string // runs in the session of this name, which goes on beside the conversation's current one
-	Agent  cli.Agent
-	Model  cli.ModelID // only with Agent, as Effort
-	Effort cli.Effort
-	Dir    string // absolute, inside the roots; only with Own, for a session has one directory
+	Own    string      `json:"own,omitempty"` // runs in the session of this name, which goes on beside the conversation's current one
+	Agent  cli.Agent   `json:"agent,omitempty"`
+	Model  cli.ModelID `json:"model,omitempty"` // only with Agent, as Effort
+	Effort cli.Effort  `json:"effort,omitempty"`
+	Dir    string      `json:"dir,omitempty"` // absolute, inside the roots; only with Own, for a session has one directory
 	// Sandbox is SandboxDocker for a turn that must run in a sandbox whatever its project's policy, SandboxOff for one
 	// that is refused if that policy is another; empty is the policy.
-	Sandbox string
-	Timeout time.Duration // 0: the house's
+	Sandbox string        `json:"sandbox,omitempty"`
+	Timeout time.Duration `json:"timeout_ns,omitempty"` // 0: that of the agents
 	// Silence is the answer that no user sees; see OnlyWord. Until another answer is there, the chat is not
 	// told of the turn either.
-	Silence string
+	Silence string `json:"silence,omitempty"`
 	// Known is the Digest of an answer that the chat has: it is not shown once more. Until another answer is there,
 	// the chat is not told of the turn either.
-	Known string
-	Title string // the first line of its card; empty for none
-	Card  CardStyle
+	Known string    `json:"known,omitempty"`
+	Title string    `json:"title,omitempty"` // the first line of its card; empty for none
+	Card  CardStyle `json:"-"`
 	Purpose
 }
 
 // Purpose is what a turn is for.
 type Purpose struct {
-	Task cli.Task // what the prompt is to the agent
-	Job  JobID    // that it is a run of; empty for none
+	Task cli.Task `json:"task,omitempty"` // what the prompt is to the agent
+	Job  JobID    `json:"job,omitempty"`  // that it is a run of; empty for none
 }
 
 // CardStyle is how the card of a turn looks.
 type CardStyle struct {
-	Quote bool      // it replies to the prompt, since other prompts waited with it
-	Then  string    // is said below a failure: what comes of it; empty for nothing
-	Think ThinkMode // whether it shows reasoning; empty means the configured default
+	Quote bool      `json:"quote,omitempty"` // it replies to the prompt, since other prompts waited with it
+	Then  string    `json:"then,omitempty"`  // is said below a failure: what comes of it; empty for nothing
+	Think ThinkMode `json:"think,omitempty"` // whether it shows reasoning; empty means the configured default
 
-	Display DisplayMode // whether it is a rich message
+	Display DisplayMode `json:"display,omitempty"` // whether it is a rich message
 }
 
 // OrderStore keeps the sessions of orders. internal/store implements it; Store.EnqueueTurn keeps Turn.Wants.

@@ -26,12 +26,12 @@ const (
 
 // Recovery is what follows a turn that did not go well.
 type Recovery struct {
-	Kind  cli.FailureKind // empty where the turn was interrupted
-	Offer []Action        // in the order of the buttons
-	At    time.Time       // of ActionLater
-	Other cli.Agent       // of ActionHandOff
-	Who   cli.Agent       // of ActionLogIn
-	Raw   string          // what an agent printed that ductor cannot read, shortened
+	Kind  cli.FailureKind `json:"kind,omitempty"`   // empty where the turn was interrupted
+	Offer []Action        `json:"offers,omitempty"` // in the order of the buttons
+	At    time.Time       `json:"-"`                // of ActionLater
+	Other cli.Agent       `json:"other,omitempty"`  // of ActionHandOff
+	Who   cli.Agent       `json:"who,omitempty"`    // of ActionLogIn
+	Raw   string          `json:"raw,omitempty"`    // what an agent printed that ductor cannot read, shortened
 }
 
 // Repeatable is the recovery of a turn that may run once more, and of which nothing else is known.

@@ -25,10 +25,10 @@ const (
 
 // Attachment is a file that came with a message and lies on our disk.
 type Attachment struct {
-	Path  string // absolute, inside the uploads directory
-	Name  string // as the sender called it, cleaned
-	MIME  string
-	Image bool // can be shown to the model as a picture
+	Path  string `json:"path"` // absolute, inside the uploads directory
+	Name  string `json:"name"` // as the sender called it, cleaned
+	MIME  string `json:"mime"`
+	Image bool   `json:"image,omitempty"` // can be shown to the model as a picture
 }
 
 // Prompt is what a person asked, complete: albums and split pastes are merged before it is made.
@@ -72,17 +72,17 @@ type Turn struct {
 
 // Outcome is how a turn ended, as the chat is to show it.
 type Outcome struct {
-	State    TurnState
-	Text     string // the whole answer
-	Agent    cli.Agent
-	Model    cli.ModelID
-	Usage    cli.Usage
-	CostUSD  float64
-	Duration time.Duration // from when the prompt came: the time that the user waited
-	Denials  []cli.Denial
-	Fallback bool
-	Failure  string // what went wrong, for the chat; empty when it went well
-	Recovery Recovery
+	State    TurnState     `json:"-"`
+	Text     string        `json:"-"` // the whole answer
+	Agent    cli.Agent     `json:"agent,omitempty"`
+	Model    cli.ModelID   `json:"model,omitempty"`
+	Usage    cli.Usage     `json:"-"`
+	CostUSD  float64       `json:"cost_usd,omitempty"`
+	Duration time.Duration `json:"duration_ns,omitempty"` // from when the prompt came: the time that the user waited
+	Denials  []cli.Denial  `json:"-"`
+	Fallback bool          `json:"fallback,omitempty"`
+	Failure  string        `json:"failure,omitempty"` // what went wrong, for the chat; empty when it went well
+	Recovery Recovery      `json:"-"`
 	Ending
 }
 
@@ -122,11 +122,11 @@ type Helper struct {
 
 // Ending is what follows the answer of a turn that ended.
 type Ending struct {
-	Announce Announcement
-	Short    string   // what the chat shows of a long answer; empty: all of it
-	Steps    int      // that are kept of the turn
-	Fill     cli.Fill // of the agent's context, after the turn
-	Changed
+	Announce Announcement `json:"announce,omitempty"`
+	Short    string       `json:"short,omitempty"` // what the chat shows of a long answer; empty: all of it
+	Steps    int          `json:"steps,omitempty"` // that are kept of the turn
+	Fill     cli.Fill     `json:"-"`               // of the agent's context, after the turn
+	Changed  `json:"changed,omitzero"`
 }
 
 // Announcement is the message that a turn ends with, besides its card.

@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// askedRow is what an agent asked: an approval or questions.
+// requestRow is what an agent asked: an approval or questions.
 type requestRow struct {
 	Approval  *approvalRow  `json:"approval,omitempty"`
 	Questions []questionRow `json:"questions,omitempty"`
@@ -80,11 +80,7 @@ func encodeRequest(a orchestrator.Approval) (string, error) {
 		}
 		row.Questions = append(row.Questions, r)
 	}
-	text, err := json.Marshal(row)
-	if err != nil {
-		return "", fmt.Errorf("encode what is asked: %w", err)
-	}
-	return string(text), nil
+	return encode(row)
 }
 
 func decodeRequest(text string, a *orchestrator.Approval) error {
@@ -122,39 +118,36 @@ func fieldsOf(p *approvalRow) (fields []cli.Field) {
 	return fields
 }
 
+func approvalFields(a *orchestrator.Approval, content *string) []any {
+	return []any{&a.ID, &a.Nonce, &a.Turn, &a.Session, &a.Conversation.Chat, &a.Conversation.Topic, &a.Agent, &a.Dir,
+		content, &a.SessionRule, &a.Rule, list[orchestrator.PersonID]{&a.Approvers}, moment{&a.Asked}, moment{&a.Expires},
+		&a.State, &a.Ruled, &a.Reason, moment{&a.Decided}}
+}
+
 func scanApproval(row sqlite.Row) (a orchestrator.Approval, err error) {
-	var content, approvers, answers, requests string
-	var asked, expires, decided int64
-	err = row.Scan(&a.ID, &a.Nonce, &a.Turn, &a.Session, &a.Conversation.Chat, &a.Conversation.Topic, &a.Agent, &a.Dir,
-		&content, &a.SessionRule, &a.Rule, &approvers, &asked, &expires, &a.State, &a.By, &a.Ruled, &a.Reason,
-		&answers, &decided, &requests)
-	if err != nil {
+	var content string
+	more := []any{&a.By, list[[]string]{&a.Answers}, list[cli.ApprovalID]{&a.AgentIDs}}
+	if err = row.Scan(append(approvalFields(&a, &content), more...)...); err != nil {
 		return orchestrator.Approval{}, err
-	}
-	a.Asked, a.Expires, a.Decided = instant(asked), instant(expires), instant(decided)
-	for _, part := range []struct {
-		text string
-		into any
-	}{{approvers, &a.Approvers}, {answers, &a.Answers}, {requests, &a.AgentIDs}} {
-		if err := decode(part.text, part.into); err != nil {
-			return orchestrator.Approval{}, err
-		}
 	}
 	return a, decodeRequest(content, &a)
 }
 
 const ruleColumns = `id, chat, topic, session, agent, tool, dir, kind, value, text, person, created`
 
+func ruleFields(r *orchestrator.Rule) []any {
+	return []any{&r.ID, &r.Conversation.Chat, &r.Conversation.Topic, &r.Session, &r.Agent, &r.Tool, &r.Dir,
+		&r.Kind, &r.Value, &r.Text, &r.By, moment{&r.Created}}
+}
+
 func (t tx) insertRule(r orchestrator.Rule) error {
-	_, err := t.Exec(`INSERT INTO rules (`+ruleColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		string(r.ID), r.Conversation.Chat, r.Conversation.Topic, string(r.Session), string(r.Agent), r.Tool, r.Dir,
-		string(r.Kind), r.Value, r.Text, int64(r.By), millis(r.Created))
+	_, err := t.insert("rules", ruleColumns, "", ruleFields(&r)...)
 	return err
 }
 
 // RulesOf lists a conversation's rules, those of all its sessions too, oldest first.
 func (db *DB) RulesOf(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.Rule, error) {
-	all, err := sqlite.Many(ctx, db.file, scanRule, `SELECT `+ruleColumns+` FROM rules WHERE chat = ? AND topic = ? ORDER BY seq`,
+	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.Rule](ruleFields).scan, `SELECT `+ruleColumns+` FROM rules WHERE chat = ? AND topic = ? ORDER BY seq`,
 		in.Chat, in.Topic)
 	return all, wrap(fmt.Sprintf("list rules of %s", in.Key()), err)
 }
@@ -177,12 +170,4 @@ func (db *DB) RevokeRule(ctx context.Context, id orchestrator.RuleID, in orchest
 			Agent: cli.Agent(agent), Tool: tool, By: by, Rule: text})
 	})
 	return revoked && err == nil, wrap("revoke rule", err)
-}
-
-func scanRule(row sqlite.Row) (r orchestrator.Rule, err error) {
-	var created int64
-	err = row.Scan(&r.ID, &r.Conversation.Chat, &r.Conversation.Topic, &r.Session, &r.Agent, &r.Tool, &r.Dir,
-		&r.Kind, &r.Value, &r.Text, &r.By, &created)
-	r.Created = instant(created)
-	return r, err
 }

@@ -15,9 +15,12 @@ import (
 // The tables asks and ask_requests are those of approvals: to rename them takes a migration and wins nothing.
 //
 // The agent's own ids ride along as JSON, so that an approval is read in one statement and thus one snapshot.
-const approvalColumns = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
-	asked, expires, state, person, ruled, reason, answers, decided,
+const (
+	approvalInserted = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
+	asked, expires, state, ruled, reason, decided`
+	approvalColumns = approvalInserted + `, person, answers,
 	(SELECT json_group_array(request) FROM (SELECT request FROM ask_requests n WHERE n.ask = asks.id AND n.gone = 0 ORDER BY n.seq))`
+)
 
 // OpenApproval stores an approval, or gives the one that stands for its request; see orchestrator.ApprovalStore.
 func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
@@ -79,42 +82,29 @@ func (t tx) insertApproval(a orchestrator.Approval, digest string) error {
 	if err != nil {
 		return err
 	}
-	approvers, err := encodeList(a.Approvers)
-	if err != nil {
-		return err
-	}
-	_, err = t.Exec(`INSERT INTO asks (id, nonce, turn, session, chat, topic, agent, dir, digest, content, session_rule,
-			rule, approvers, asked, expires, state, ruled, decided, reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		string(a.ID), a.Nonce, string(a.Turn), string(a.Session), a.Conversation.Chat, a.Conversation.Topic,
-		string(a.Agent), a.Dir, digest, content, a.SessionRule, a.Rule, approvers, millis(a.Asked), millis(a.Expires),
-		string(a.State), a.Ruled, millis(a.Decided), a.Reason)
+	_, err = t.insert("asks", approvalInserted+", digest", "", append(approvalFields(&a, &content), digest)...)
 	return err
 }
 
 func (t tx) approval(id string) (orchestrator.Approval, error) {
-	return noApproval(sqlite.OneIn(t.Tx, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE id = ?`, id))
-}
-
-// noApproval turns SQL's complaint into the word the domain knows.
-func noApproval(a orchestrator.Approval, err error) (orchestrator.Approval, error) {
-	if errors.Is(err, sql.ErrNoRows) {
-		err = orchestrator.ErrNoApproval
-	}
-	return a, err
+	a, err := sqlite.OneIn(t.Tx, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE id = ?`, id)
+	return known(a, err, orchestrator.ErrNoApproval)
 }
 
 // FindApproval returns ErrNoApproval for an id that is not there.
 func (db *DB) FindApproval(ctx context.Context, id orchestrator.ApprovalID) (orchestrator.Approval, error) {
-	a, err := noApproval(sqlite.One(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE id = ?`, string(id)))
-	return a, wrap("load approval", err)
+	return db.findApproval(ctx, "load approval", `WHERE id = ?`, string(id))
 }
 
 // FindSameApproval finds the newest approval of a session with a digest; ErrNoApproval for none.
 func (db *DB) FindSameApproval(ctx context.Context, session orchestrator.SessionID, digest string) (orchestrator.Approval, error) {
-	a, err := noApproval(sqlite.One(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks
-		WHERE session = ? AND digest = ? ORDER BY seq DESC LIMIT 1`, string(session), digest))
-	return a, wrap("find an approval that was made before", err)
+	return db.findApproval(ctx, "find an approval that was made before", `WHERE session = ? AND digest = ? ORDER BY seq DESC LIMIT 1`, string(session), digest)
+}
+
+func (db *DB) findApproval(ctx context.Context, op, where string, args ...any) (orchestrator.Approval, error) {
+	a, err := sqlite.One(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks `+where, args...)
+	a, err = known(a, err, orchestrator.ErrNoApproval)
+	return a, wrap(op, err)
 }
 
 // OpenApprovals lists the open approvals of all turns, oldest first.

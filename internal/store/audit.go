@@ -19,15 +19,18 @@ func (db *DB) RecordAudit(ctx context.Context, entries ...orchestrator.AuditEntr
 	return wrap("record the audit", db.writeLazily(ctx, func(t tx) error { return t.audit(entries...) }))
 }
 
+func auditFields(e *orchestrator.AuditEntry) []any {
+	return []any{moment{&e.At}, &e.What, &e.Conversation.Chat, &e.Conversation.Topic, &e.Turn, &e.Approval, &e.Agent, &e.Tool,
+		&e.Title, &e.Choice, &e.By, &e.Rule, &e.Reason, &e.Same, &e.Call}
+}
+
 func (t tx) audit(entries ...orchestrator.AuditEntry) error {
 	for _, e := range entries {
+		e.Title = cli.Shorten(e.Title, titleBytes)
 		_, err := t.Exec(`INSERT INTO audit (`+auditColumns+`) 
 			SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
 			WHERE ?15 = '' OR NOT EXISTS (SELECT 1 FROM ask_requests WHERE turn = ?5 AND call = ?15)
-			ON CONFLICT (turn, call) WHERE call <> '' DO NOTHING`,
-			millis(e.At), string(e.What), e.Conversation.Chat, e.Conversation.Topic, string(e.Turn), string(e.Approval),
-			string(e.Agent), e.Tool, cli.Shorten(e.Title, titleBytes), string(e.Choice), int64(e.By), e.Rule, e.Reason,
-			e.Same, string(e.Call))
+			ON CONFLICT (turn, call) WHERE call <> '' DO NOTHING`, auditFields(&e)...)
 		if err != nil {
 			return err
 		}
@@ -60,15 +63,12 @@ func undecidedKind(a orchestrator.Approval) orchestrator.AuditKind {
 
 // AuditSince lists at most limit of what happened since a moment, newest first.
 func (db *DB) AuditSince(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error) {
-	all, err := sqlite.Many(ctx, db.file, scanAudit, `SELECT id, `+auditColumns+` FROM audit WHERE at >= ? ORDER BY id DESC LIMIT ?`,
+	all, err := sqlite.Many(ctx, db.file, scanAudit, `SELECT `+auditColumns+`, id FROM audit WHERE at >= ? ORDER BY id DESC LIMIT ?`,
 		millis(since), atMost(limit))
 	return all, wrap("list the audit", err)
 }
 
 func scanAudit(row sqlite.Row) (e orchestrator.AuditEntry, err error) {
-	var at int64
-	err = row.Scan(&e.ID, &at, &e.What, &e.Conversation.Chat, &e.Conversation.Topic, &e.Turn, &e.Approval, &e.Agent, &e.Tool,
-		&e.Title, &e.Choice, &e.By, &e.Rule, &e.Reason, &e.Same, &e.Call)
-	e.At = instant(at)
+	err = row.Scan(append(auditFields(&e), &e.ID)...)
 	return e, err
 }

@@ -6,18 +6,22 @@ import (
 	"time"
 )
 
-// The JSON in the database has its own types, so that renaming a field of the domain loses nothing stored.
+// The JSON in the database has its own types, or the tags of nouns, so that renaming a field of the domain loses nothing stored.
+
+func encode(value any) (string, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("encode JSON to store: %w", err)
+	}
+	return string(text), nil
+}
 
 // encodeList gives JSON, and nothing for an empty list.
 func encodeList[T any](list []T) (string, error) {
 	if len(list) == 0 {
 		return "", nil
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return "", fmt.Errorf("encode list: %w", err)
-	}
-	return string(text), nil
+	return encode(list)
 }
 
 func decode(text string, into any) error {

@@ -2,9 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,9 +16,7 @@ import (
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
 	c, err := sqlite.Kept(ctx, db.file, sqlite.Source{Name: string(id.Key()), Tables: []string{"conversations"}}, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools, display
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	c, err = known(c, err, nil)
 	c.ID, c.Tools.Only, c.Tools.Denied = id, slices.Clone(c.Tools.Only), slices.Clone(c.Tools.Denied)
 	return c, wrap(fmt.Sprintf("load conversation %s", id.Key()), err)
 }
@@ -51,7 +46,7 @@ func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation,
 
 // EndBypasses has every conversation in bypass ask again, audits that and returns them.
 func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.ConversationID, error) {
-	over, err := sqlite.Many(ctx, db.file, scanConversationID, `SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
+	over, err := sqlite.Many(ctx, db.file, fields[orchestrator.ConversationID](conversationIDFields).scan, `SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
 	if err != nil || len(over) == 0 {
 		return nil, wrap("list bypasses", err)
 	}
@@ -72,16 +67,11 @@ func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.Con
 	return over, wrap("end bypasses", err)
 }
 
-func scanConversationID(row sqlite.Row) (id orchestrator.ConversationID, err error) {
-	err = row.Scan(&id.Chat, &id.Topic)
-	return id, err
-}
+func conversationIDFields(id *orchestrator.ConversationID) []any { return []any{&id.Chat, &id.Topic} }
 
 func scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
-	var until int64
 	var tools string
-	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, &until, &c.Notify, &c.Think, &tools, &c.Display)
-	c.BypassUntil = instant(until)
+	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, moment{&c.BypassUntil}, &c.Notify, &c.Think, &tools, &c.Display)
 	if err == nil {
 		c.Tools, err = decodeTools(tools)
 	}
@@ -98,8 +88,7 @@ func encodeTools(list cli.ToolList) (string, error) {
 	if list.Empty() {
 		return "", nil
 	}
-	text, err := json.Marshal(toolsRow(list))
-	return string(text), err
+	return encode(toolsRow(list))
 }
 
 func decodeTools(text string) (cli.ToolList, error) {
@@ -118,51 +107,47 @@ func namedSession(err error) error {
 
 // WaitingConversations lists the conversations in which a turn waits, runs, or ended and is not shown.
 func (db *DB) WaitingConversations(ctx context.Context) ([]orchestrator.ConversationID, error) {
-	all, err := sqlite.Many(ctx, db.file, scanConversationID, `SELECT DISTINCT chat, topic FROM turns WHERE delivered = 0 ORDER BY chat, topic`)
+	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.ConversationID](conversationIDFields).scan, `SELECT DISTINCT chat, topic FROM turns WHERE delivered = 0 ORDER BY chat, topic`)
 	return all, wrap("list waiting conversations", err)
 }
 
 const consultColumns = `id, chat, topic, agent, model, effort, sandbox, dir, home, own, said, used`
 
+func consultFields(c *orchestrator.Consult) []any {
+	return []any{&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Model.Agent, &c.Model.Model, &c.Model.Effort,
+		&c.Sandbox, &c.Dir, &c.Home, &c.Own, &c.Said, moment{&c.Used}}
+}
+
 // Consult returns ErrNoConsult for an id that is not there.
 func (db *DB) Consult(ctx context.Context, id orchestrator.ConsultID) (orchestrator.Consult, error) {
-	return db.consult(ctx, `SELECT `+consultColumns+` FROM consults WHERE id = ?`, string(id))
+	return db.consult(ctx, `WHERE id = ?`, string(id))
 }
 
 // LastConsult is the side session of a conversation that was used last; ErrNoConsult if there is none.
 func (db *DB) LastConsult(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Consult, error) {
-	return db.consult(ctx, `SELECT `+consultColumns+` FROM consults WHERE chat = ? AND topic = ? ORDER BY used DESC, id DESC LIMIT 1`, in.Chat, in.Topic)
+	return db.consult(ctx, `WHERE chat = ? AND topic = ? ORDER BY used DESC, id DESC LIMIT 1`, in.Chat, in.Topic)
 }
 
-func (db *DB) consult(ctx context.Context, query string, args ...any) (orchestrator.Consult, error) {
-	c, err := sqlite.One(ctx, db.file, func(row sqlite.Row) (c orchestrator.Consult, err error) {
-		var used int64
-		err = row.Scan(&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Model.Agent, &c.Model.Model, &c.Model.Effort,
-			&c.Sandbox, &c.Dir, &c.Home, &c.Own, &c.Said, &used)
-		c.Used = instant(used)
-		return c, err
-	}, query, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = orchestrator.ErrNoConsult
-	}
+func (db *DB) consult(ctx context.Context, where string, args ...any) (orchestrator.Consult, error) {
+	c, err := sqlite.One(ctx, db.file, fields[orchestrator.Consult](consultFields).scan, `SELECT `+consultColumns+` FROM consults `+where, args...)
+	c, err = known(c, err, orchestrator.ErrNoConsult)
 	return c, wrap("load a side session", err)
 }
 
 // SaveConsult stores a side session in the place of the one with its id.
 func (db *DB) SaveConsult(ctx context.Context, c orchestrator.Consult) error {
 	return wrap("store a side session", db.share(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT OR REPLACE INTO consults (`+consultColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			string(c.ID), c.Conversation.Chat, c.Conversation.Topic, string(c.Model.Agent), string(c.Model.Model), string(c.Model.Effort),
-			string(c.Sandbox), c.Dir, c.Home, string(c.Own), c.Said, millis(c.Used))
-		return err
+		return t.put("consults", "id", consultColumns, consultFields(&c)...)
 	}))
 }
 
+const languageColumns = `id, chosen, heard`
+
+func languageFields(c *lang.Choice) []any { return []any{&c.ID, &c.Chosen, &c.Heard} }
+
 // Languages lists what SaveLanguage stored.
 func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
-	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (c lang.Choice, err error) {
-		return c, row.Scan(&c.ID, &c.Chosen, &c.Heard)
-	}, `SELECT id, chosen, heard FROM languages`)
+	all, err := sqlite.Many(ctx, db.file, fields[lang.Choice](languageFields).scan, `SELECT `+languageColumns+` FROM languages`)
 	return all, wrap("list languages", err)
 }
 
@@ -170,8 +155,6 @@ func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
 // does not wait for the disk, and the update that brought the language is acknowledged after it is there.
 func (db *DB) SaveLanguage(ctx context.Context, c lang.Choice) error {
 	return wrap("save a language", db.share(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO languages (id, chosen, heard) VALUES (?, ?, ?)
-			ON CONFLICT (id) DO UPDATE SET chosen = excluded.chosen, heard = excluded.heard`, c.ID, string(c.Chosen), string(c.Heard))
-		return err
+		return t.put("languages", "id", languageColumns, languageFields(&c)...)
 	}))
 }

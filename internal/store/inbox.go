@@ -57,7 +57,7 @@ func (t tx) receive(u orchestrator.Update, now time.Time) (bool, error) {
 
 // PendingUpdates lists at most limit updates with an id above after that are not handled, in order of id.
 func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orchestrator.Update, error) {
-	all, err := sqlite.Many(ctx, db.file, scanUpdate,
+	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.Update](updateFields).scan,
 		`SELECT id, raw, received, crashes FROM inbox WHERE handled = 0 AND id > ? ORDER BY id LIMIT ?`, after, atMost(limit))
 	return all, wrap("list pending updates", err)
 }
@@ -107,11 +107,8 @@ func (t tx) handle(ids []int64, now int64) error {
 	return err
 }
 
-func scanUpdate(row sqlite.Row) (u orchestrator.Update, err error) {
-	var received int64
-	err = row.Scan(&u.ID, &u.Raw, &received, &u.Crashes)
-	u.Received = instant(received)
-	return u, err
+func updateFields(u *orchestrator.Update) []any {
+	return []any{&u.ID, &u.Raw, moment{&u.Received}, &u.Crashes}
 }
 
 // CountCrash records that ductor crashed: each update that is not handled, and each turn that runs or ended and is not

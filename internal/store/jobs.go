@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -24,28 +23,20 @@ const (
 // SaveJob stores a new or changed job and its next moment. Its cost and its runs stay.
 func (db *DB) SaveJob(ctx context.Context, j orchestrator.Job, next, planned time.Time) error {
 	op := fmt.Sprintf("save job %s", j.ID)
-	spec, err := encodeJob(j)
+	spec, err := encode(rowOfJob(j))
 	if err != nil {
 		return wrap(op, err)
 	}
 	return wrap(op, db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO jobs (id, chat, topic, enabled, spec, created, next, planned)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (id) DO UPDATE SET chat = excluded.chat, topic = excluded.topic, enabled = excluded.enabled,
-				spec = excluded.spec, created = excluded.created, next = excluded.next, planned = excluded.planned`,
+		return t.put("jobs", "id", `id, chat, topic, enabled, spec, created, next, planned`,
 			string(j.ID), j.Conversation.Chat, j.Conversation.Topic, !j.Paused, spec, millis(j.Created), millis(next), millis(planned))
-		return err
 	}))
 }
 
 // DeleteJob deletes a job and its runs; orchestrator.ErrNoJob for an unknown id.
 func (db *DB) DeleteJob(ctx context.Context, id orchestrator.JobID) error {
 	return wrap(fmt.Sprintf("delete job %s", id), db.write(ctx, func(t tx) error {
-		n, err := t.Exec(`DELETE FROM jobs WHERE id = ?`, string(id))
-		if err == nil && n == 0 {
-			err = orchestrator.ErrNoJob
-		}
-		return err
+		return t.execOr(orchestrator.ErrNoJob, `DELETE FROM jobs WHERE id = ?`, string(id))
 	}))
 }
 
@@ -80,7 +71,7 @@ func (db *DB) statuses(ctx context.Context, query string, args ...any) ([]orches
 	var all []orchestrator.JobStatus
 	for _, row := range rows {
 		if row.last != "" {
-			last, err := sqlite.One(ctx, db.file, scanRun, `SELECT `+runColumns+` FROM job_runs WHERE id = ?`, row.last)
+			last, err := sqlite.One(ctx, db.file, fields[orchestrator.JobRun](runFields).scan, `SELECT `+runColumns+` FROM job_runs WHERE id = ?`, row.last)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) { // it may have been deleted since the query
 				return nil, err
 			}
@@ -98,12 +89,9 @@ func (db *DB) statuses(ctx context.Context, query string, args ...any) ([]orches
 func (db *DB) RecordRuns(ctx context.Context, job orchestrator.JobID, runs []orchestrator.JobRun, next, planned time.Time) ([]orchestrator.JobRun, error) {
 	var fresh []orchestrator.JobRun
 	err := db.write(ctx, func(t tx) error {
-		n, err := t.Exec(`UPDATE jobs SET next = ?, planned = ? WHERE id = ?`, millis(next), millis(planned), string(job))
+		err := t.execOr(orchestrator.ErrNoJob, `UPDATE jobs SET next = ?, planned = ? WHERE id = ?`, millis(next), millis(planned), string(job))
 		if err != nil {
 			return err
-		}
-		if n == 0 {
-			return orchestrator.ErrNoJob
 		}
 		for _, r := range runs {
 			n, err := t.recordRun(r)
@@ -124,10 +112,12 @@ func (db *DB) RecordRuns(ctx context.Context, job orchestrator.JobID, runs []orc
 
 // recordRun stores a run unless its id is stored, and returns the number of new rows.
 func (t tx) recordRun(r orchestrator.JobRun) (int64, error) {
-	return t.Exec(`INSERT INTO job_runs (`+runColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (id) DO NOTHING`,
-		string(r.ID), string(r.Job), string(r.Cause), millis(r.Due), r.StandsFor, r.Prompt, r.Attempt, millis(r.NotBefore),
-		string(r.State), millis(r.Asked), millis(r.Ended), r.Text, r.Reason, r.Changed, r.Notified, r.CostUSD)
+	return t.insert("job_runs", runColumns, `ON CONFLICT (id) DO NOTHING`, runFields(&r)...)
+}
+
+func runFields(r *orchestrator.JobRun) []any {
+	return []any{&r.ID, &r.Job, &r.Cause, moment{&r.Due}, &r.StandsFor, &r.Prompt, &r.Attempt, moment{&r.NotBefore}, &r.State,
+		moment{&r.Asked}, moment{&r.Ended}, &r.Text, &r.Reason, &r.Changed, &r.Notified, &r.CostUSD}
 }
 
 // MoveRun stores the changed fields of an open run. It does not change a run that ended, and ignores an unknown id.
@@ -160,57 +150,31 @@ func (db *DB) EndRun(ctx context.Context, r orchestrator.JobRun, result orchestr
 
 // MarkNotified records that the chat shows the result of a run.
 func (db *DB) MarkNotified(ctx context.Context, id orchestrator.JobRunID) error {
-	return wrap(fmt.Sprintf("mark run %s as notified", id), db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`UPDATE job_runs SET told = 1 WHERE id = ?`, string(id))
-		return err
-	}))
+	return db.run(ctx, fmt.Sprintf("mark run %s as notified", id), db.write, `UPDATE job_runs SET told = 1 WHERE id = ?`, string(id))
 }
 
 // OpenRuns lists runs that are open, or ended and not notified, in the order in which they were recorded.
 func (db *DB) OpenRuns(ctx context.Context) ([]orchestrator.JobRun, error) {
-	all, err := sqlite.Many(ctx, db.file, scanRun, `SELECT `+runColumns+` FROM job_runs WHERE told = 0 ORDER BY seq`)
+	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.JobRun](runFields).scan, `SELECT `+runColumns+` FROM job_runs WHERE told = 0 ORDER BY seq`)
 	return all, wrap("list open runs", err)
 }
 
 // Runs lists the last runs of a job, at most limit, the newest first.
 func (db *DB) Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error) {
-	all, err := sqlite.Many(ctx, db.file, scanRun, `SELECT `+runColumns+` FROM job_runs WHERE job = ? ORDER BY seq DESC LIMIT ?`,
+	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.JobRun](runFields).scan, `SELECT `+runColumns+` FROM job_runs WHERE job = ? ORDER BY seq DESC LIMIT ?`,
 		string(job), atMost(limit))
 	return all, wrap(fmt.Sprintf("list runs of job %s", job), err)
 }
 
-func scanRun(row sqlite.Row) (r orchestrator.JobRun, err error) {
-	var due, notBefore, asked, ended int64
-	err = row.Scan(&r.ID, &r.Job, &r.Cause, &due, &r.StandsFor, &r.Prompt, &r.Attempt, &notBefore, &r.State, &asked, &ended,
-		&r.Text, &r.Reason, &r.Changed, &r.Notified, &r.CostUSD)
-	r.Due, r.NotBefore, r.Asked, r.Ended = instant(due), instant(notBefore), instant(asked), instant(ended)
-	return r, err
-}
-
 func scanStatus(row sqlite.Row) (s statusRow, err error) {
-	var j orchestrator.Job
+	j := &s.Job
 	var spec string
-	var created, next, planned int64
 	var enabled bool
-	err = row.Scan(&j.ID, &j.Conversation.Chat, &j.Conversation.Topic, &enabled, &spec, &created, &next, &planned,
+	err = row.Scan(&j.ID, &j.Conversation.Chat, &j.Conversation.Topic, &enabled, &spec, moment{&j.Created}, moment{&s.Next}, moment{&s.Planned},
 		&s.Digest, &s.Shown, &s.Same, &s.Runs, &s.CostUSD, &s.Open, &s.last)
-	if err != nil {
-		return statusRow{}, err
+	if err == nil {
+		err = decodeJob(spec, j)
 	}
 	j.Paused = !enabled
-	j.Created, s.Next, s.Planned = instant(created), instant(next), instant(planned)
-	if err := decodeJob(spec, &j); err != nil {
-		return statusRow{}, err
-	}
-	s.Job = j
-	return s, nil
-}
-
-// encodeJob encodes the fields of a job without a column.
-func encodeJob(j orchestrator.Job) (string, error) {
-	text, err := json.Marshal(rowOfJob(j))
-	if err != nil {
-		return "", fmt.Errorf("encode job: %w", err)
-	}
-	return string(text), nil
+	return s, err
 }

@@ -97,10 +97,7 @@ type shelf struct {
 
 type shelfRow struct{ seq, at, bytes int64 }
 
-func scanShelf(row sqlite.Row) (r shelfRow, err error) {
-	err = row.Scan(&r.seq, &r.at, &r.bytes)
-	return r, err
-}
+func shelfFields(r *shelfRow) []any { return []any{&r.seq, &r.at, &r.bytes} }
 
 // Plan says what Trim would take.
 func (s *shelf) Plan(ctx context.Context, c heartbeat.Cut) (heartbeat.Trimmed, error) {
@@ -120,7 +117,7 @@ func (s *shelf) Trim(ctx context.Context, c heartbeat.Cut) (heartbeat.Trimmed, e
 			for _, r := range gone {
 				t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items-1, t.Bytes-r.bytes, t.LeftItems+1, t.LeftBytes+r.bytes
 			}
-			return t, wrap("trim "+s.what, err)
+			return t, err
 		}
 		gone = gone[len(batch):]
 	}
@@ -136,15 +133,12 @@ func (s *shelf) take(ctx context.Context, rows []shelfRow) error {
 	if err != nil {
 		return err
 	}
-	return s.db.write(ctx, func(t tx) error {
-		_, err := t.Exec(s.trim, list)
-		return err
-	})
+	return s.db.run(ctx, "trim "+s.what, s.db.write, s.trim, list)
 }
 
 // part parts what goes from what stays, the oldest first.
 func (s *shelf) part(ctx context.Context, c heartbeat.Cut) (gone []shelfRow, t heartbeat.Trimmed, err error) {
-	rows, err := sqlite.Many(ctx, s.db.file, scanShelf, `SELECT seq, at, bytes FROM (`+s.all+`) ORDER BY at, seq`)
+	rows, err := sqlite.Many(ctx, s.db.file, fields[shelfRow](shelfFields).scan, `SELECT seq, at, bytes FROM (`+s.all+`) ORDER BY at, seq`)
 	if err != nil {
 		return nil, t, err
 	}

@@ -54,9 +54,7 @@ func (t tx) insertSession(s orchestrator.Session) error {
 // Session returns ErrNoSession for an id that is not there. AgentSessions is never nil.
 func (db *DB) Session(ctx context.Context, id orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := sqlite.Kept(ctx, db.file, keptSession(id), scanSession, `SELECT `+sessionColumns+` FROM sessions WHERE id = ?`, string(id))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = orchestrator.ErrNoSession
-	}
+	s, err = known(s, err, orchestrator.ErrNoSession)
 	s.AgentSessions = maps.Clone(s.AgentSessions)
 	return s, wrap(fmt.Sprintf("load session %s", id), err)
 }
@@ -70,8 +68,8 @@ func keptSession(id orchestrator.SessionID) sqlite.Source {
 // session that is not there. It is lazy: the end of the turn is not.
 func (db *DB) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, own cli.AgentSessionID) error {
 	err := db.share(ctx, func(t tx) error {
-		known, err := t.Exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
-		if err == nil && !known {
+		there, err := t.Exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
+		if err == nil && !there {
 			err = orchestrator.ErrNoSession
 		}
 		if err != nil {
@@ -86,26 +84,15 @@ func (db *DB) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of
 func (db *DB) SessionOf(ctx context.Context, of orchestrator.AgentEnv, own cli.AgentSessionID) (orchestrator.SessionID, error) {
 	id, err := sqlite.One(ctx, db.file, sqlite.Value[orchestrator.SessionID],
 		`SELECT session FROM agent_sessions WHERE id = ? AND agent = ? AND sandbox = ?`, string(own), string(of.Agent), string(of.Sandbox))
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
+	id, err = known(id, err, nil)
 	return id, wrap(fmt.Sprintf("find the session of %s", own), err)
 }
 
 // TouchSession records that a session was used, so that the reset rules count from then.
 func (db *DB) TouchSession(ctx context.Context, id orchestrator.SessionID, at time.Time) error {
-	err := db.write(ctx, func(t tx) error {
-		known, err := t.Exists(`SELECT 1 FROM sessions WHERE id = ?`, string(id))
-		if err == nil && !known {
-			err = orchestrator.ErrNoSession
-		}
-		if err != nil {
-			return err
-		}
-		_, err = t.Exec(`UPDATE sessions SET used = ? WHERE id = ?`, millis(at), string(id))
-		return err
-	})
-	return wrap(fmt.Sprintf("touch session %s", id), err)
+	return wrap(fmt.Sprintf("touch session %s", id), db.write(ctx, func(t tx) error {
+		return t.execOr(orchestrator.ErrNoSession, `UPDATE sessions SET used = ? WHERE id = ?`, millis(at), string(id))
+	}))
 }
 
 func (t tx) setAgentSession(id orchestrator.SessionID, of orchestrator.AgentEnv, own cli.AgentSessionID) error {
@@ -124,17 +111,10 @@ func scanSession(row sqlite.Row) (orchestrator.Session, error) { return scanSess
 
 func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 	s := orchestrator.Session{AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{}}
-	var created, used int64
-	var own string
+	var own [][3]string
 	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Title, &s.Dir,
-		&created, &used, &s.Messages, &s.CostUSD, &s.Tokens, &s.Pinned, &s.Archived, &own}, more...)...)
-	if err != nil {
-		return orchestrator.Session{}, err
-	}
-	s.Created, s.Used = instant(created), instant(used)
-	var rows [][3]string
-	err = decode(own, &rows)
-	for _, r := range rows {
+		moment{&s.Created}, moment{&s.Used}, &s.Messages, &s.CostUSD, &s.Tokens, &s.Pinned, &s.Archived, list[[3]string]{&own}}, more...)...)
+	for _, r := range own {
 		s.AgentSessions[orchestrator.AgentEnv{Agent: cli.Agent(r[0]), Sandbox: cli.Sandbox(r[1])}] = cli.AgentSessionID(r[2])
 	}
 	return s, err
@@ -144,9 +124,7 @@ func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
 func (db *DB) OwnSession(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.SessionID, error) {
 	id, err := sqlite.One(ctx, db.file, sqlite.Value[orchestrator.SessionID],
 		`SELECT session FROM own_sessions WHERE chat = ? AND topic = ? AND name = ?`, in.Chat, in.Topic, name)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
+	id, err = known(id, err, nil)
 	return id, wrap(fmt.Sprintf("find session %q", name), err)
 }
 
@@ -167,14 +145,10 @@ func (db *DB) CreateOwnSession(ctx context.Context, name string, s orchestrator.
 
 // SaveSession stores the title of a session and whether it is pinned or archived. ErrNoSession for one that is not there.
 func (db *DB) SaveSession(ctx context.Context, s orchestrator.Session) error {
-	err := db.write(ctx, func(t tx) error {
-		n, err := t.Exec(`UPDATE sessions SET title = ?, pinned = ?, archived = ? WHERE id = ?`, s.Title, s.Pinned, s.Archived, string(s.ID))
-		if err == nil && n == 0 {
-			err = orchestrator.ErrNoSession
-		}
-		return err
-	})
-	return wrap(fmt.Sprintf("save session %s", s.ID), err)
+	return wrap(fmt.Sprintf("save session %s", s.ID), db.write(ctx, func(t tx) error {
+		return t.execOr(orchestrator.ErrNoSession, `UPDATE sessions SET title = ?, pinned = ?, archived = ? WHERE id = ?`,
+			s.Title, s.Pinned, s.Archived, string(s.ID))
+	}))
 }
 
 // DeleteSession deletes a session with all that was said in it; its audit stays.
@@ -202,11 +176,7 @@ func (db *DB) DeleteSession(ctx context.Context, id orchestrator.SessionID) erro
 				return err
 			}
 		}
-		n, err := t.Exec(`DELETE FROM sessions WHERE id = ?`, string(id))
-		if err == nil && n == 0 {
-			err = orchestrator.ErrNoSession
-		}
-		return err
+		return t.execOr(orchestrator.ErrNoSession, `DELETE FROM sessions WHERE id = ?`, string(id))
 	})
 	return wrap(fmt.Sprintf("delete session %s", id), err)
 }
@@ -249,11 +219,7 @@ func (db *DB) MoveSession(ctx context.Context, id orchestrator.SessionID, to orc
 		if _, err := t.Exec(`UPDATE conversations SET session = NULL WHERE session = ?`, string(id)); err != nil {
 			return err
 		}
-		n, err := t.Exec(`UPDATE sessions SET chat = ?, topic = ? WHERE id = ?`, to.Chat, to.Topic, string(id))
-		if err == nil && n == 0 {
-			err = orchestrator.ErrNoSession
-		}
-		return err
+		return t.execOr(orchestrator.ErrNoSession, `UPDATE sessions SET chat = ?, topic = ? WHERE id = ?`, to.Chat, to.Topic, string(id))
 	})
 	return wrap(fmt.Sprintf("move session %s", id), err)
 }
@@ -350,24 +316,20 @@ func scanListed(row sqlite.Row) (f orchestrator.FoundSession, err error) {
 	return f, err
 }
 
+const summaryColumns = `session, until, text`
+
+func summaryFields(s *orchestrator.Summary) []any { return []any{&s.Session, &s.Until, &s.Text} }
+
 // Summary is the newest summary of a session; zero for none.
 func (db *DB) Summary(ctx context.Context, id orchestrator.SessionID) (orchestrator.Summary, error) {
-	s, err := sqlite.One(ctx, db.file, func(row sqlite.Row) (s orchestrator.Summary, err error) {
-		err = row.Scan(&s.Session, &s.Until, &s.Text)
-		return s, err
-	}, `SELECT session, until, text FROM summaries WHERE session = ?`, string(id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return orchestrator.Summary{}, nil
-	}
+	s, err := sqlite.One(ctx, db.file, fields[orchestrator.Summary](summaryFields).scan, `SELECT `+summaryColumns+` FROM summaries WHERE session = ?`, string(id))
+	s, err = known(s, err, nil)
 	return s, wrap(fmt.Sprintf("load the summary of session %s", id), err)
 }
 
 // SaveSummary stores a summary in the place of the one before. It is lazy: without it the next one is only made once more.
 func (db *DB) SaveSummary(ctx context.Context, s orchestrator.Summary) error {
-	err := db.writeLazily(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO summaries (session, until, text) VALUES (?, ?, ?)
-			ON CONFLICT (session) DO UPDATE SET until = excluded.until, text = excluded.text`, string(s.Session), string(s.Until), s.Text)
-		return err
-	})
-	return wrap(fmt.Sprintf("store a summary of session %s", s.Session), err)
+	return wrap(fmt.Sprintf("store a summary of session %s", s.Session), db.writeLazily(ctx, func(t tx) error {
+		return t.put("summaries", "session", summaryColumns, summaryFields(&s)...)
+	}))
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,8 +12,7 @@ import (
 
 // countSpent counts something once.
 func (t tx) countSpent(s orchestrator.Spent) error {
-	_, err := t.Exec(`INSERT INTO spent (id, at, chat, topic, person, job, agent, model, input, output, cache_read, cache_write, cost_usd, took)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+	_, err := t.insert("spent", `id, at, chat, topic, person, job, agent, model, input, output, cache_read, cache_write, cost_usd, took`, `ON CONFLICT (id) DO NOTHING`,
 		s.ID, millis(s.At), s.Conversation.Chat, s.Conversation.Topic, int64(s.Person), string(s.Job), string(s.Agent), string(s.Model),
 		s.Usage.Input, s.Usage.Output, s.Usage.CacheRead, s.Usage.CacheWrite, s.CostUSD, int64(s.Took))
 	return err
@@ -21,18 +21,14 @@ func (t tx) countSpent(s orchestrator.Spent) error {
 // countTurn counts what a turn used that has just ended. One that did not run used nothing.
 func (t tx) countTurn(id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	s := orchestrator.Spent{ID: string(id), At: ended, Agent: o.Agent, Model: o.Model, Usage: o.Usage, CostUSD: o.CostUSD}
-	var started, person int64
-	var job, model string
+	var started time.Time
+	var model cli.ModelID
 	err := t.Row(`SELECT chat, topic, person, coalesce(json_extract(nullif(wants, ''), '$.job'), ''), model, started FROM turns WHERE id = ?`,
-		[]any{string(id)}, &s.Conversation.Chat, &s.Conversation.Topic, &person, &job, &model, &started)
-	if err != nil || started == 0 {
+		[]any{string(id)}, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Job, &model, moment{&started})
+	if err != nil || started.IsZero() {
 		return err
 	}
-	s.Person, s.Job = orchestrator.PersonID(person), orchestrator.JobID(job)
-	if s.Model == "" {
-		s.Model = cli.ModelID(model)
-	}
-	s.Took = max(ended.Sub(instant(started)), 0)
+	s.Model, s.Took = cmp.Or(s.Model, model), max(ended.Sub(started), 0)
 	return t.countSpent(s)
 }
 
@@ -61,17 +57,14 @@ func (db *DB) Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestra
 	case orchestrator.UsageByPerson:
 		name = "CAST(person AS TEXT)"
 	}
-	all, err := sqlite.Many(ctx, db.file, scanUsage, `SELECT `+name+` AS name, count(*), sum(input + output + cache_read + cache_write) AS tokens,
+	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.UsageRow](usageFields).scan, `SELECT `+name+` AS name, count(*), sum(input + output + cache_read + cache_write) AS tokens,
 		sum(cost_usd) AS cost, sum(took) FROM spent WHERE at >= ?1 AND (?2 = 0 OR chat = ?2 AND topic = ?3) GROUP BY 1 ORDER BY `+order,
 		millis(q.Since), q.In.Chat, q.In.Topic)
 	return all, wrap("sum up what was used", err)
 }
 
-func scanUsage(row sqlite.Row) (u orchestrator.UsageRow, err error) {
-	var took int64
-	err = row.Scan(&u.Name, &u.Turns, &u.Tokens, &u.CostUSD, &took)
-	u.Took = time.Duration(took)
-	return u, err
+func usageFields(u *orchestrator.UsageRow) []any {
+	return []any{&u.Name, &u.Turns, &u.Tokens, &u.CostUSD, &u.Took}
 }
 
 // lifted stands in the place of a scope for a day on which all budgets are lifted.
@@ -90,11 +83,8 @@ func (db *DB) WarnBudget(ctx context.Context, period string, of orchestrator.Bud
 
 // LiftBudgets lifts all budgets for a day.
 func (db *DB) LiftBudgets(ctx context.Context, day string, by orchestrator.PersonID, at time.Time) error {
-	return wrap("lift the budgets", db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO budget_notes (period, scope, person, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			day, lifted, int64(by), millis(at))
-		return err
-	}))
+	return db.run(ctx, "lift the budgets", db.write, `INSERT INTO budget_notes (period, scope, person, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		day, lifted, int64(by), millis(at))
 }
 
 // BudgetsLifted says whether all budgets are lifted for a day.

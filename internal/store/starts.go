@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"ductor/cli"
@@ -56,8 +54,6 @@ func (db *DB) LastStart(ctx context.Context, run cli.RunID) (turn cli.TurnID, s 
 		err = row.Scan(&turn, &s.Run, &s.Output, &s.Input, &s.Note)
 		return s, err
 	}, `SELECT id, run, run_output, run_input, run_note FROM turns WHERE run = ? ORDER BY seq DESC LIMIT 1`, string(run))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = orchestrator.ErrNoTurn
-	}
+	s, err = known(s, err, orchestrator.ErrNoTurn)
 	return turn, s, wrap(fmt.Sprintf("find the last turn of run %s", run), err)
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"ductor/cli"
@@ -19,13 +17,9 @@ func (db *DB) SaveSteps(ctx context.Context, turn cli.TurnID, at time.Time, step
 			return err
 		}
 		for _, s := range steps {
-			exit := sql.NullInt64{}
-			if s.ExitCode != nil {
-				exit = sql.NullInt64{Int64: int64(*s.ExitCode), Valid: true}
-			}
 			_, err := t.Exec(`INSERT INTO steps (turn, number, at, tool, title, took, exit_code, err, change, output, lost)
 				SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM turns WHERE id = ?`, s.Number, millis(at), s.Tool, s.Title, int64(s.Duration),
-				exit, s.Err, string(s.Change), blob([]byte(s.Output)), s.Lost, string(turn))
+				s.ExitCode, s.Err, string(s.Change), blob([]byte(s.Output)), s.Lost, string(turn))
 			if err != nil {
 				return err
 			}
@@ -45,21 +39,12 @@ func (db *DB) StepsOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Step
 // Step is a step with its output; ErrNoStep.
 func (db *DB) Step(ctx context.Context, turn cli.TurnID, number int) (orchestrator.Step, error) {
 	s, err := sqlite.One(ctx, db.file, scanStep, `SELECT `+stepColumns+`, output FROM steps WHERE turn = ? AND number = ?`, string(turn), number)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = orchestrator.ErrNoStep
-	}
+	s, err = known(s, err, orchestrator.ErrNoStep)
 	return s, wrap("load a step of turn "+string(turn), err)
 }
 
 func scanStep(row sqlite.Row) (s orchestrator.Step, err error) {
-	var exit sql.NullInt64
-	var output []byte
-	err = row.Scan(&s.Number, &s.Tool, &s.Title, &s.Duration, &exit, &s.Err, &s.Change, &s.Size, &s.Lost, &output)
-	if exit.Valid {
-		code := int(exit.Int64)
-		s.ExitCode = &code
-	}
-	s.Output = string(output)
+	err = row.Scan(&s.Number, &s.Tool, &s.Title, &s.Duration, &s.ExitCode, &s.Err, &s.Change, &s.Size, &s.Lost, &s.Output)
 	return s, err
 }
 
@@ -70,61 +55,44 @@ func (db *DB) Steps() heartbeat.Shelf {
 		trim: `DELETE FROM steps WHERE seq IN (SELECT value FROM json_each(?))`}
 }
 
+const changesColumns = `id, chat, topic, session, title, at, sandbox, checkpoint, undone, commit_id, trees, files, added, removed, ignored`
+
+func changesFields(c *orchestrator.TurnChanges) []any {
+	return []any{&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Session, &c.Title, moment{&c.At}, &c.Sandbox, &c.Checkpoint, &c.Undone,
+		&c.Commit, list[orchestrator.SnapshotTree]{&c.Trees}, &c.Files, &c.Added, &c.Removed, &c.Ignored}
+}
+
 // SaveChanges stores what a turn changed, or a checkpoint, in place of what has its id.
 func (db *DB) SaveChanges(ctx context.Context, c orchestrator.TurnChanges) error {
-	trees, err := encodeList(c.Trees)
-	if err != nil {
-		return err
-	}
 	return wrap("save the changes of "+c.ID, db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`INSERT INTO changes (id, chat, topic, session, title, at, sandbox, checkpoint, undone, commit_id, trees, files, added, removed, ignored)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET undone = excluded.undone, commit_id = excluded.commit_id`,
-			c.ID, c.Conversation.Chat, c.Conversation.Topic, string(c.Session), c.Title, millis(c.At), string(c.Sandbox), c.Checkpoint, c.Undone, c.Commit, trees,
-			c.Files, c.Added, c.Removed, c.Ignored)
+		_, err := t.insert("changes", changesColumns, `ON CONFLICT (id) DO UPDATE SET undone = excluded.undone, commit_id = excluded.commit_id`, changesFields(&c)...)
 		return err
 	}))
 }
 
-const selectChanges = `SELECT id, chat, topic, session, title, at, sandbox, checkpoint, undone, commit_id, trees, files, added, removed, ignored FROM changes `
-
-func scanChanges(row sqlite.Row) (c orchestrator.TurnChanges, err error) {
-	var at int64
-	var trees string
-	err = row.Scan(&c.ID, &c.Conversation.Chat, &c.Conversation.Topic, &c.Session, &c.Title, &at, &c.Sandbox, &c.Checkpoint, &c.Undone, &c.Commit, &trees,
-		&c.Files, &c.Added, &c.Removed, &c.Ignored)
-	if err != nil {
-		return c, err
-	}
-	c.At = instant(at)
-	return c, decode(trees, &c.Trees)
-}
+const selectChanges = `SELECT ` + changesColumns + ` FROM changes `
 
 // ChangesOf gives what a turn changed, or a checkpoint; ErrNoChanges.
 func (db *DB) ChangesOf(ctx context.Context, id string) (orchestrator.TurnChanges, error) {
-	c, err := sqlite.One(ctx, db.file, scanChanges, selectChanges+`WHERE id = ?`, id)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = orchestrator.ErrNoChanges
-	}
+	c, err := sqlite.One(ctx, db.file, fields[orchestrator.TurnChanges](changesFields).scan, selectChanges+`WHERE id = ?`, id)
+	c, err = known(c, err, orchestrator.ErrNoChanges)
 	return c, wrap("load the changes of "+id, err)
 }
 
 // ListChanges lists what is kept of a session and the checkpoints of its conversation, newest first.
 func (db *DB) ListChanges(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID, limit int) ([]orchestrator.TurnChanges, error) {
-	all, err := sqlite.Many(ctx, db.file, scanChanges, selectChanges+`WHERE chat = ? AND topic = ? AND (checkpoint = 1 OR session = ?) ORDER BY seq DESC LIMIT ?`,
+	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.TurnChanges](changesFields).scan, selectChanges+`WHERE chat = ? AND topic = ? AND (checkpoint = 1 OR session = ?) ORDER BY seq DESC LIMIT ?`,
 		in.Chat, in.Topic, string(session), limit)
 	return all, wrap("list changes", err)
 }
 
 // OldChanges lists what was stored before a moment, oldest first.
 func (db *DB) OldChanges(ctx context.Context, before time.Time, limit int) ([]orchestrator.TurnChanges, error) {
-	all, err := sqlite.Many(ctx, db.file, scanChanges, selectChanges+`WHERE at < ? ORDER BY seq LIMIT ?`, millis(before), limit)
+	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.TurnChanges](changesFields).scan, selectChanges+`WHERE at < ? ORDER BY seq LIMIT ?`, millis(before), limit)
 	return all, wrap("list old changes", err)
 }
 
 // DeleteChanges forgets what a turn changed, or a checkpoint.
 func (db *DB) DeleteChanges(ctx context.Context, id string) error {
-	return wrap("forget the changes of "+id, db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`DELETE FROM changes WHERE id = ?`, id)
-		return err
-	}))
+	return db.run(ctx, "forget the changes of "+id, db.write, `DELETE FROM changes WHERE id = ?`, id)
 }

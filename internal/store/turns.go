@@ -58,7 +58,7 @@ func (t tx) notRepeated(id cli.TurnID) error {
 
 // Unrepeated gives ErrRepeated if a turn repeats this one.
 func (db *DB) Unrepeated(ctx context.Context, id cli.TurnID) error {
-	n, err := sqlite.One(ctx, db.file, func(row sqlite.Row) (n int, err error) { return n, row.Scan(&n) },
+	n, err := sqlite.One(ctx, db.file, sqlite.Value[int],
 		`SELECT count(*) FROM turns WHERE again = ?`, string(id))
 	if err == nil && n > 0 {
 		err = orchestrator.ErrRepeated
@@ -68,14 +68,6 @@ func (db *DB) Unrepeated(ctx context.Context, id cli.TurnID) error {
 
 func (t tx) insertTurn(turn orchestrator.Turn) error {
 	p := turn.Prompt
-	attachments, err := encodeAttachments(p.Attachments)
-	if err != nil {
-		return err
-	}
-	updates, err := encodeList(p.Updates)
-	if err != nil {
-		return err
-	}
 	wants, err := encodeWants(turn.Wants)
 	if err != nil {
 		return err
@@ -88,7 +80,7 @@ func (t tx) insertTurn(turn orchestrator.Turn) error {
 			state, agent, model, queued, wants, rights)
 		VALUES (?, nullif(?, ''), nullif(?, ''), ?, ?, ?, ?, nullif(?, ''), ?, nullif(?, ''), 'queued', ?, ?, ?, ?, ?)`,
 		string(turn.ID), string(turn.Session), string(turn.Again), p.Conversation.Chat, p.Conversation.Topic,
-		int64(p.Person), p.Text, attachments, p.Message, updates,
+		int64(p.Person), p.Text, list[orchestrator.Attachment]{&p.Attachments}, p.Message, list[int64]{&p.Updates},
 		string(turn.Agent), string(turn.Model), millis(turn.Queued), wants, rights)
 	return namedSession(err)
 }
@@ -224,9 +216,7 @@ func (t tx) whyNot(id cli.TurnID, wanted string) error {
 // Turn returns ErrNoTurn for an id that is not there.
 func (db *DB) Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error) {
 	t, err := sqlite.One(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE id = ?`, string(id))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = orchestrator.ErrNoTurn
-	}
+	t, err = known(t, err, orchestrator.ErrNoTurn)
 	return t, wrap(fmt.Sprintf("load turn %s", id), err)
 }
 
@@ -249,7 +239,7 @@ func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int)
 			slices.Reverse(all)
 			return all, wrap(fmt.Sprintf("load history of session %s", id), err)
 		}
-		line, err = sqlite.One(ctx, db.file, scanAncestry, `SELECT parent, parent_turn FROM sessions WHERE id = ?`, line.session)
+		line, err = sqlite.One(ctx, db.file, fields[ancestry](ancestryFields).scan, `SELECT parent, parent_turn FROM sessions WHERE id = ?`, line.session)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && line.session == "" {
 			slices.Reverse(all)
 			return all, nil
@@ -266,7 +256,4 @@ type ancestry struct {
 	last    int64
 }
 
-func scanAncestry(row sqlite.Row) (a ancestry, err error) {
-	err = row.Scan(&a.session, &a.last)
-	return a, err
-}
+func ancestryFields(a *ancestry) []any { return []any{&a.session, &a.last} }

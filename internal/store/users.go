@@ -17,10 +17,8 @@ const userColumns = `id, name, role, inviter, joined, greeted`
 
 func scanUser(row sqlite.Row) (u orchestrator.JoinedUser, err error) {
 	var role string
-	var joined int64
-	err = row.Scan(&u.ID, &u.Name, &role, &u.By, &joined, &u.Greeted)
+	err = row.Scan(&u.ID, &u.Name, &role, &u.By, moment{&u.Joined}, &u.Greeted)
 	u.Role, _ = orchestrator.ParseUserRole(role)
-	u.Joined = instant(joined)
 	return u, err
 }
 
@@ -41,42 +39,37 @@ func (db *DB) JoinedUsers(ctx context.Context) ([]orchestrator.JoinedUser, error
 
 // SetUserRole gives a user who joined another role, and audits that; false if there is no such user.
 func (db *DB) SetUserRole(ctx context.Context, id orchestrator.PersonID, role orchestrator.UserRole, audit orchestrator.AuditEntry) (bool, error) {
-	return db.changeUser(ctx, audit, `UPDATE users SET role = ?2 WHERE id = ?1`, int64(id), string(role))
+	return db.changeUser(ctx, "change a user", audit, func(t tx) (int64, error) {
+		return t.Exec(`UPDATE users SET role = ? WHERE id = ?`, string(role), int64(id))
+	})
 }
 
 // RemoveUser forgets a user who joined, pauses the jobs of their private chat, and audits that; false if there is no such user.
 func (db *DB) RemoveUser(ctx context.Context, id orchestrator.PersonID, audit orchestrator.AuditEntry) (bool, error) {
-	var removed bool
-	err := db.write(ctx, func(t tx) error {
+	return db.changeUser(ctx, fmt.Sprintf("remove user %d", id), audit, func(t tx) (int64, error) {
 		n, err := t.Exec(`DELETE FROM users WHERE id = ?`, int64(id))
-		if removed = n > 0; err != nil || !removed {
-			return err
+		if err == nil && n > 0 {
+			_, err = t.Exec(`UPDATE jobs SET enabled = 0 WHERE chat = ?`, int64(id))
 		}
-		if _, err := t.Exec(`UPDATE jobs SET enabled = 0 WHERE chat = ?`, int64(id)); err != nil {
-			return err
-		}
-		return t.audit(audit)
+		return n, err
 	})
-	return removed && err == nil, wrap(fmt.Sprintf("remove user %d", id), err)
 }
 
 // UserGreeted records that the owner and the user were told.
 func (db *DB) UserGreeted(ctx context.Context, id orchestrator.PersonID) error {
-	return wrap(fmt.Sprintf("record that user %d was greeted", id), db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`UPDATE users SET greeted = 1 WHERE id = ?`, int64(id))
-		return err
-	}))
+	return db.run(ctx, fmt.Sprintf("record that user %d was greeted", id), db.write, `UPDATE users SET greeted = 1 WHERE id = ?`, int64(id))
 }
 
-func (db *DB) changeUser(ctx context.Context, audit orchestrator.AuditEntry, statement string, args ...any) (changed bool, err error) {
+// changeUser does a change and audits it, unless it changed no row.
+func (db *DB) changeUser(ctx context.Context, op string, audit orchestrator.AuditEntry, change func(tx) (int64, error)) (changed bool, err error) {
 	err = db.write(ctx, func(t tx) error {
-		n, err := t.Exec(statement, args...)
+		n, err := change(t)
 		if changed = n > 0; err != nil || !changed {
 			return err
 		}
 		return t.audit(audit)
 	})
-	return changed && err == nil, wrap("change a user", err)
+	return changed && err == nil, wrap(op, err)
 }
 
 // Invite opens an invitation, and audits that.
@@ -92,18 +85,13 @@ func (db *DB) Invite(ctx context.Context, i orchestrator.Invitation, audit orche
 
 // Invitations lists the open invitations that have not expired at a moment, the oldest first, and deletes the others.
 func (db *DB) Invitations(ctx context.Context, at time.Time) ([]orchestrator.Invitation, error) {
-	if err := db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`DELETE FROM invitations WHERE expires <= ?`, millis(at))
-		return err
-	}); err != nil {
-		return nil, wrap("forget expired invitations", err)
+	if err := db.run(ctx, "forget expired invitations", db.write, `DELETE FROM invitations WHERE expires <= ?`, millis(at)); err != nil {
+		return nil, err
 	}
 	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (i orchestrator.Invitation, err error) {
 		var role string
-		var expires int64
-		err = row.Scan(&i.Hash, &role, &i.By, &expires)
+		err = row.Scan(&i.Hash, &role, &i.By, moment{&i.Expires})
 		i.Role, _ = orchestrator.ParseUserRole(role)
-		i.Expires = instant(expires)
 		return i, err
 	}, `SELECT hash, role, inviter, expires FROM invitations ORDER BY expires`)
 	return all, wrap("list invitations", err)
@@ -111,24 +99,17 @@ func (db *DB) Invitations(ctx context.Context, at time.Time) ([]orchestrator.Inv
 
 // CloseInvitations forgets all open invitations.
 func (db *DB) CloseInvitations(ctx context.Context) error {
-	return wrap("close invitations", db.write(ctx, func(t tx) error {
-		_, err := t.Exec(`DELETE FROM invitations`)
-		return err
-	}))
+	return db.run(ctx, "close invitations", db.write, `DELETE FROM invitations`)
 }
 
 // Join takes an invitation, which is gone then, and stores who took it; false if it is not open.
 func (db *DB) Join(ctx context.Context, hash []byte, u orchestrator.JoinedUser, audit orchestrator.AuditEntry) (joined bool, err error) {
-	err = db.write(ctx, func(t tx) error {
+	return db.changeUser(ctx, "join", audit, func(t tx) (int64, error) {
 		n, err := t.Exec(`DELETE FROM invitations WHERE hash = ? AND expires > ?`, blob(hash), millis(u.Joined))
-		if joined = n > 0; err != nil || !joined {
-			return err
+		if err == nil && n > 0 {
+			_, err = t.Exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, 0)`,
+				int64(u.ID), u.Name, string(u.Role), int64(u.By), millis(u.Joined))
 		}
-		if _, err := t.Exec(`INSERT OR REPLACE INTO users (`+userColumns+`) VALUES (?, ?, ?, ?, ?, 0)`,
-			int64(u.ID), u.Name, string(u.Role), int64(u.By), millis(u.Joined)); err != nil {
-			return err
-		}
-		return t.audit(audit)
+		return n, err
 	})
-	return joined && err == nil, wrap("join", err)
 }
