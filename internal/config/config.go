@@ -58,86 +58,86 @@ type Telegram struct {
 	Proxy         Secret   `toml:"proxy"` // a URL, often with a password in it
 	AllowedUsers  []int64  `toml:"allowed_users"`
 	AllowedGroups []int64  `toml:"allowed_groups"`
-	GroupMembers  string   `toml:"group_members"` // "listed" or "all"
-	GroupTrigger  string   `toml:"group_trigger"` // "mention" or "all"
-	AbortWords    []string `toml:"abort_words"`   // lower case
+	GroupMembers  string   `toml:"group_members" is:"listed|all"`
+	GroupTrigger  string   `toml:"group_trigger" is:"mention|all"`
+	AbortWords    []string `toml:"abort_words"` // lower case
 	Reactions     bool     `toml:"reactions"`
 }
 
 // Stream is how an answer grows in the chat.
 type Stream struct {
-	IntervalPrivate time.Duration `toml:"interval_private"`
-	IntervalGroup   time.Duration `toml:"interval_group"`
-	MinChars        int           `toml:"min_chars"`
-	MaxChars        int           `toml:"max_chars"`
-	MaxMessages     int           `toml:"max_messages"`
-	Idle            time.Duration `toml:"idle"`
+	IntervalPrivate time.Duration `toml:"interval_private" is:"100ms..1m"`
+	IntervalGroup   time.Duration `toml:"interval_group" is:"100ms..1m"`
+	MinChars        int           `toml:"min_chars" is:"1..4096"`
+	MaxChars        int           `toml:"max_chars" is:"1..100000"`
+	MaxMessages     int           `toml:"max_messages" is:"0..100"`
+	Idle            time.Duration `toml:"idle" is:"0..1m"`
 	SentenceEnds    bool          `toml:"sentence_ends"`
 	ParagraphEnds   bool          `toml:"paragraph_ends"`
 	ShowThinking    bool          `toml:"show_thinking"`
-	Mode            string        `toml:"mode"` // "edit" or "draft"
-	Display         string        `toml:"display"`
-	Footer          []string      `toml:"footer"` // of "model", "time", "cost", "tokens"
-	StatusAfter     time.Duration `toml:"status_after"`
+	Mode            string        `toml:"mode" is:"edit|draft"`
+	Display         string        `toml:"display" is:"ask|rich|plain"`
+	Footer          []string      `toml:"footer" is:"model|time|cost|tokens"`
+	StatusAfter     time.Duration `toml:"status_after" is:"0..1h"`
 }
 
 // Notify is when ductor sends a message for its sound.
 type Notify struct {
-	Mode      string        `toml:"mode"`       // "always", "long" or "never"
-	Long      time.Duration `toml:"long"`       // of a turn
-	Silence   time.Duration `toml:"silence"`    // of an agent
-	QuietFrom string        `toml:"quiet_from"` // "15:04"
+	Mode      string        `toml:"mode" is:"always|long|never"` // "always", "long" or "never"
+	Long      time.Duration `toml:"long" is:"1s..24h"`           // of a turn
+	Silence   time.Duration `toml:"silence" is:"0..24h"`         // of an agent
+	QuietFrom string        `toml:"quiet_from"`                  // "15:04"
 	QuietTo   string        `toml:"quiet_to"`
 	Alerts    bool          `toml:"alerts"` // of troubles of the machine, to the owner
 }
 
 // Queue is how messages wait and merge.
 type Queue struct {
-	Max         int           `toml:"max"` // turns waiting per conversation
-	MergeWindow time.Duration `toml:"merge_window"`
-	AlbumWindow time.Duration `toml:"album_window"`
+	Max         int           `toml:"max" is:"1..1000"` // turns waiting per conversation
+	MergeWindow time.Duration `toml:"merge_window" is:"0..10s"`
+	AlbumWindow time.Duration `toml:"album_window" is:"0..10s"`
 }
 
 // Sessions says when a session is reset and what a new agent learns of it.
 type Sessions struct {
-	IdleReset     time.Duration `toml:"idle_reset"`  // 0 is never
-	DailyReset    string        `toml:"daily_reset"` // "15:04" in local time; empty is never
-	HandoffTokens int           `toml:"handoff_tokens"`
+	IdleReset     time.Duration `toml:"idle_reset" is:"0..87600h"` // 0 is never
+	DailyReset    string        `toml:"daily_reset"`               // "15:04" in local time; empty is never
+	HandoffTokens int           `toml:"handoff_tokens" is:"0..1000000"`
 	SummaryModel  string        `toml:"summary_model"` // "claude/haiku", or a name in Models; empty is none
 	DefaultRole   string        `toml:"default_role"`  // a name in Roles; empty is none
 }
 
 // Recovery says what follows when an agent fails and nothing of the turn ran.
 type Recovery struct {
-	RateLimited string        `toml:"rate_limited"` // "ask", "wait" or "handoff"
-	Retries     int           `toml:"retries"`      // of a turn whose model is overloaded
-	RetryAfter  time.Duration `toml:"retry_after"`  // the pause before the first; it doubles
-	Failures    int           `toml:"failures"`     // turns that an agent fails in a row before it is left alone for a while; 0 for never
+	RateLimited string        `toml:"rate_limited" is:"ask|wait|handoff"`
+	Retries     int           `toml:"retries" is:"0..10"`       // of a turn whose model is overloaded
+	RetryAfter  time.Duration `toml:"retry_after" is:"1s..10m"` // the pause before the first; it doubles
+	Failures    int           `toml:"failures" is:"0..100"`     // turns that an agent fails in a row before it is left alone for a while; 0 for never
 }
 
 // Budget is what may be spent, in US dollars; 0 is no limit.
 type Budget struct {
-	Day       float64 `toml:"day"`
-	Month     float64 `toml:"month"`
-	UserDay   float64 `toml:"user_day"` // of each user
-	UserMonth float64 `toml:"user_month"`
-	JobDay    float64 `toml:"job_day"` // of each job
-	JobMonth  float64 `toml:"job_month"`
+	Day       float64 `toml:"day" is:"0.01..1e6"`
+	Month     float64 `toml:"month" is:"0.01..1e6"`
+	UserDay   float64 `toml:"user_day" is:"0.01..1e6"` // of each user
+	UserMonth float64 `toml:"user_month" is:"0.01..1e6"`
+	JobDay    float64 `toml:"job_day" is:"0.01..1e6"` // of each job
+	JobMonth  float64 `toml:"job_month" is:"0.01..1e6"`
 }
 
 // Agents is which agents there are and how long they may take.
 type Agents struct {
 	Default     string        `toml:"default"`
 	Fallback    []string      `toml:"fallback"`
-	IdleLimit   time.Duration `toml:"idle_limit"`
-	MaxLive     int           `toml:"max_live"`
-	MaxMemoryMB int           `toml:"max_memory_mb"`
-	TurnTimeout time.Duration `toml:"turn_timeout"`
-	Stall       time.Duration `toml:"stall"`
-	ToolStall   time.Duration `toml:"tool_stall"`
-	Grace       time.Duration `toml:"grace"`
-	StaleAfter  time.Duration `toml:"stale_after"`
-	OrphanAfter time.Duration `toml:"orphan_after"`
+	IdleLimit   time.Duration `toml:"idle_limit" is:"1s..720h"`
+	MaxLive     int           `toml:"max_live" is:"0..256"`
+	MaxMemoryMB int           `toml:"max_memory_mb" is:"0..1048576"`
+	TurnTimeout time.Duration `toml:"turn_timeout" is:"1s..168h"`
+	Stall       time.Duration `toml:"stall" is:"1s..24h"`
+	ToolStall   time.Duration `toml:"tool_stall" is:"1s..168h"`
+	Grace       time.Duration `toml:"grace" is:"0..1m"`
+	StaleAfter  time.Duration `toml:"stale_after" is:"1m..720h"`
+	OrphanAfter time.Duration `toml:"orphan_after" is:"1s..720h"`
 	Claude      Claude        `toml:"claude"`
 	Codex       Codex         `toml:"codex"`
 	Gemini      Gemini        `toml:"gemini"`
@@ -150,7 +150,7 @@ type Agents struct {
 type Agent struct {
 	Enabled bool     `toml:"enabled"`
 	Path    string   `toml:"path"` // empty: looked up by name
-	Mode    string   `toml:"mode"` // "live" or "one-shot"
+	Mode    string   `toml:"mode" is:"live|one-shot"`
 	Args    []string `toml:"args"`
 	Env     []string `toml:"env"` // names, or beginnings of names with a * after them
 	Model   string   `toml:"model"`
@@ -179,16 +179,16 @@ type ACP struct {
 // Codex is OpenAI's Codex.
 type Codex struct {
 	Agent
-	Sandbox string `toml:"sandbox"` // "read-only", "workspace-write" or "danger-full-access"
+	Sandbox string `toml:"sandbox" is:"read-only|workspace-write|danger-full-access"`
 }
 
 // Permissions is what agents may do without asking.
 type Permissions struct {
-	Mode         string        `toml:"mode"`
+	Mode         string        `toml:"mode" is:"plan|ask|accept-edits|auto|bypass"`
 	AllowedTools []string      `toml:"allowed_tools"`
 	DeniedTools  []string      `toml:"denied_tools"`
-	AskTimeout   time.Duration `toml:"ask_timeout"`
-	Approvers    string        `toml:"approvers"` // "sender" or "members"
+	AskTimeout   time.Duration `toml:"ask_timeout" is:"10s..168h"`
+	Approvers    string        `toml:"approvers" is:"sender|members"`
 }
 
 // Tracing is where spans and metrics of turns go.
@@ -255,7 +255,7 @@ type Voice struct {
 	URL     string        `toml:"url"`
 	Model   string        `toml:"model"`    // of the endpoint
 	KeyFrom string        `toml:"key_from"` // the variable that has its key
-	Timeout time.Duration `toml:"timeout"`
+	Timeout time.Duration `toml:"timeout" is:"1s..1h"`
 	Confirm bool          `toml:"confirm"`
 }
 
@@ -312,23 +312,23 @@ func (c *Config) hasRole(name string) bool {
 // Storage is what is kept and for how long.
 type Storage struct {
 	Dir           string `toml:"dir"`
-	UploadsMaxMB  int    `toml:"uploads_max_mb"`
-	RetentionDays int    `toml:"retention_days"`
+	UploadsMaxMB  int    `toml:"uploads_max_mb" is:"1..20"`
+	RetentionDays int    `toml:"retention_days" is:"1..3650"`
 }
 
 // Log is what ductor says of itself.
 type Log struct {
-	Level  string `toml:"level"`
-	Format string `toml:"format"` // "text" or "json"
-	File   string `toml:"file"`   // empty: standard error
+	Level  string `toml:"level" is:"debug|info|warn|error"`
+	Format string `toml:"format" is:"text|json"`
+	File   string `toml:"file"` // empty: standard error
 }
 
 // Rate bounds how many calls to Telegram are made; 0 leaves that to what ductor learns from Telegram.
 type Rate struct {
-	PrivatePerSecond float64 `toml:"private_per_second"`
-	PrivateBurst     int     `toml:"private_burst"`
-	GroupPerMinute   float64 `toml:"group_per_minute"`
-	OverallPerSecond float64 `toml:"overall_per_second"`
+	PrivatePerSecond float64 `toml:"private_per_second" is:"0.01..100"`
+	PrivateBurst     int     `toml:"private_burst" is:"0..100"`
+	GroupPerMinute   float64 `toml:"group_per_minute" is:"0.01..6000"`
+	OverallPerSecond float64 `toml:"overall_per_second" is:"0.01..1000"`
 }
 
 // The agents that there are.

@@ -27,8 +27,8 @@ type SandboxProject struct {
 
 // SandboxSetting is where the agents of one project run. After Load all paths are absolute.
 type SandboxSetting struct {
-	Mode         string        `toml:"mode"` // SandboxOff or SandboxDocker
-	Host         string        `toml:"host"` // of the engine; empty: that of this machine
+	Mode         string        `toml:"mode" is:"off|docker"` // SandboxOff or SandboxDocker
+	Host         string        `toml:"host"`                 // of the engine; empty: that of this machine
 	CA           string        `toml:"ca"`
 	Cert         string        `toml:"cert"`
 	Key          string        `toml:"key"`
@@ -43,14 +43,14 @@ type SandboxSetting struct {
 	MemoryMB     int           `toml:"memory_mb"` // 0: half of the machine's; NoLimit
 	PIDs         int           `toml:"pids"`      // 0: 512; NoLimit
 	ReadOnlyRoot bool          `toml:"read_only_root"`
-	User         string        `toml:"user"`      // "uid:gid"; empty: that of this process
-	Mounts       []string      `toml:"mounts"`    // see ParseMounts
-	Logins       string        `toml:"logins"`    // LoginsCopy or LoginsNone
-	Seeds        []string      `toml:"seeds"`     // see ParseSeeds
-	Env          []string      `toml:"env"`       // "NAME=value"
-	Idle         time.Duration `toml:"idle"`      // 0: a container is never removed for doing nothing
-	Home         string        `toml:"home"`      // HomeShared or HomeSession
-	Isolation    string        `toml:"isolation"` // IsolationProject or IsolationConversation
+	User         string        `toml:"user"`                                // "uid:gid"; empty: that of this process
+	Mounts       []string      `toml:"mounts"`                              // see ParseMounts
+	Logins       string        `toml:"logins" is:"copy|none"`               // LoginsCopy or LoginsNone
+	Seeds        []string      `toml:"seeds"`                               // see ParseSeeds
+	Env          []string      `toml:"env"`                                 // "NAME=value"
+	Idle         time.Duration `toml:"idle"`                                // 0: a container is never removed for doing nothing
+	Home         string        `toml:"home" is:"shared|session"`            // HomeShared or HomeSession
+	Isolation    string        `toml:"isolation" is:"project|conversation"` // IsolationProject or IsolationConversation
 	Runner       string        `toml:"runner"`
 }
 

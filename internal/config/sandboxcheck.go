@@ -5,11 +5,11 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 func (c *Config) checkSandbox(p *problems) {
@@ -53,10 +53,7 @@ func (c *Config) checkProject(p *problems, project SandboxProject) {
 
 // check says what is wrong with a setting, whatever table it is of.
 func (s SandboxSetting) check() (p problems) {
-	p.word("mode", s.Mode, SandboxOff, SandboxDocker)
-	p.word("home", s.Home, HomeShared, HomeSession)
-	p.word("isolation", s.Isolation, IsolationProject, IsolationConversation)
-	p.word("logins", s.Logins, LoginsCopy, LoginsNone)
+	p.hold("", reflect.ValueOf(s))
 	s.checkEngine(&p)
 	s.checkImage(&p)
 	s.checkLimits(&p)
@@ -137,7 +134,7 @@ func (s SandboxSetting) checkLimits(p *problems) {
 		p.add("pids", "%d is out of bounds; it may be 0 for the default, 16 to %d, or -1 for no limit", s.PIDs, 1<<22)
 	}
 	if s.Idle != 0 {
-		within(p, "idle", s.Idle, time.Minute, 3650*24*time.Hour)
+		p.within("idle", s.Idle, "1m", "87600h")
 	}
 	if s.User != "" {
 		if err := parseUser(s.User); err != nil {

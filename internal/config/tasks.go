@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,14 +31,14 @@ type Quiet struct {
 
 // TaskSettings says how a task runs. What is empty is as the conversation chose.
 type TaskSettings struct {
-	Session string        `toml:"session"` // "own" or "shared"
+	Session string        `toml:"session" is:"own|shared"`
 	Agent   string        `toml:"agent"`
 	Model   string        `toml:"model"` // only with Agent, as Effort
 	Effort  string        `toml:"effort"`
-	Dir     string        `toml:"dir"`     // only with an own session
-	Timeout time.Duration `toml:"timeout"` // 0: agents.turn_timeout
-	Retries int           `toml:"retries"`
-	Backoff time.Duration `toml:"backoff"`
+	Dir     string        `toml:"dir"`                  // only with an own session
+	Timeout time.Duration `toml:"timeout" is:"0..168h"` // 0: agents.turn_timeout
+	Retries int           `toml:"retries" is:"0..10"`
+	Backoff time.Duration `toml:"backoff" is:"1s..6h"`
 	Sandbox string        `toml:"sandbox"` // SandboxDocker: in a container, whatever the project says; only with an own session
 }
 
@@ -53,8 +54,8 @@ type Job struct {
 	Enabled  bool   `toml:"enabled"`
 	Schedule string `toml:"schedule"` // what it may say is package heartbeat's to know
 	Prompt   string `toml:"prompt"`
-	Missed   string `toml:"missed"`  // "once", "skip" or "all"
-	Overlap  string `toml:"overlap"` // "skip" or "queue"
+	Missed   string `toml:"missed" is:"once|skip|all"` // "once", "skip" or "all"
+	Overlap  string `toml:"overlap" is:"skip|queue"`
 	Target
 	TaskSettings
 	Rights
@@ -64,10 +65,10 @@ type Job struct {
 // Heartbeat is the proactive prompt.
 type Heartbeat struct {
 	Enabled bool          `toml:"enabled"`
-	Every   time.Duration `toml:"every"`
+	Every   time.Duration `toml:"every" is:"1m..168h"`
 	Prompt  string        `toml:"prompt"`
 	OKWord  string        `toml:"ok_word"`
-	Session string        `toml:"session"`
+	Session string        `toml:"session" is:"own|shared"`
 	Target
 	Rights
 	Quiet
@@ -82,11 +83,11 @@ type Webhooks struct {
 
 // Hook is one webhook.
 type Hook struct {
-	Auth      string `toml:"auth"` // "bearer", "github" or "stripe"
+	Auth      string `toml:"auth" is:"bearer|github|stripe"`
 	Secret    Secret `toml:"secret"`
 	Prompt    string `toml:"prompt"`
-	BodyMaxKB int    `toml:"body_max_kb"`
-	PerMinute int    `toml:"per_minute"`
+	BodyMaxKB int    `toml:"body_max_kb" is:"1..1024"`
+	PerMinute int    `toml:"per_minute" is:"1..6000"`
 	Target
 	TaskSettings
 	Rights
@@ -95,18 +96,18 @@ type Hook struct {
 
 // Retention is what is kept besides what storage.retention_days is about; 0 is no limit.
 type Retention struct {
-	UploadsMB       int `toml:"uploads_mb"`
-	TranscriptsDays int `toml:"transcripts_days"`
-	TranscriptsMB   int `toml:"transcripts_mb"`
-	AuditDays       int `toml:"audit_days"`
-	AuditMB         int `toml:"audit_mb"`
-	StepsDays       int `toml:"steps_days"`
-	StepsMB         int `toml:"steps_mb"`
-	RunsDays        int `toml:"runs_days"`
-	RunsMB          int `toml:"runs_mb"`
-	HomesDays       int `toml:"homes_days"`
-	HomesMB         int `toml:"homes_mb"`
-	ContainersMB    int `toml:"containers_mb"`
+	UploadsMB       int `toml:"uploads_mb" is:"0..1048576"`
+	TranscriptsDays int `toml:"transcripts_days" is:"0..1048576"`
+	TranscriptsMB   int `toml:"transcripts_mb" is:"0..1048576"`
+	AuditDays       int `toml:"audit_days" is:"0..1048576"`
+	AuditMB         int `toml:"audit_mb" is:"0..1048576"`
+	StepsDays       int `toml:"steps_days" is:"0..1048576"`
+	StepsMB         int `toml:"steps_mb" is:"0..1048576"`
+	RunsDays        int `toml:"runs_days" is:"0..1048576"`
+	RunsMB          int `toml:"runs_mb" is:"0..1048576"`
+	HomesDays       int `toml:"homes_days" is:"0..1048576"`
+	HomesMB         int `toml:"homes_mb" is:"0..1048576"`
+	ContainersMB    int `toml:"containers_mb" is:"0..1048576"`
 }
 
 func defaultTaskSettings() TaskSettings { return TaskSettings{Session: "own", Backoff: time.Minute} }
@@ -139,8 +140,7 @@ func (c *Config) checkTasks(p *problems) {
 		checkTaskName(p, key, name)
 		needs(p, key+".schedule", j.Schedule, `a job needs a schedule, such as "every weekday at 8:30"`)
 		needs(p, key+".prompt", j.Prompt, "a job needs a prompt")
-		p.word(key+".missed", j.Missed, "once", "skip", "all")
-		p.word(key+".overlap", j.Overlap, "skip", "queue")
+		p.hold(key+".", reflect.ValueOf(j))
 		c.checkTaskSettings(p, key, j.TaskSettings)
 		c.checkRights(p, key, j.Rights)
 		c.checkTarget(p, key, j.Target)
@@ -149,24 +149,12 @@ func (c *Config) checkTasks(p *problems) {
 	if h := c.Heartbeat; h.Enabled {
 		needs(p, "heartbeat.prompt", h.Prompt, "the proactive prompt says nothing")
 		needs(p, "heartbeat.ok_word", h.OKWord, "an agent needs a word for having nothing to say")
-		p.word("heartbeat.session", h.Session, "own", "shared")
-		within(p, "heartbeat.every", h.Every, time.Minute, 7*24*time.Hour)
+		p.hold("heartbeat.", reflect.ValueOf(h))
 		c.checkRights(p, "heartbeat", h.Rights)
 		c.checkTarget(p, "heartbeat", h.Target)
 		checkQuiet(p, "heartbeat", h.Quiet, "hold", "skip")
 	}
 	c.checkHooks(p)
-	for key, n := range map[string]int{
-		"uploads_mb": c.Retention.UploadsMB, "transcripts_days": c.Retention.TranscriptsDays,
-		"transcripts_mb": c.Retention.TranscriptsMB, "audit_days": c.Retention.AuditDays, "audit_mb": c.Retention.AuditMB,
-		"steps_days": c.Retention.StepsDays, "steps_mb": c.Retention.StepsMB,
-		"runs_days": c.Retention.RunsDays, "runs_mb": c.Retention.RunsMB,
-		"homes_days": c.Retention.HomesDays, "homes_mb": c.Retention.HomesMB, "containers_mb": c.Retention.ContainersMB,
-	} {
-		if n < 0 || n > 1<<20 {
-			p.add("retention."+key, "%d is out of bounds; it may be 0 to %d", n, 1<<20)
-		}
-	}
 }
 
 // onlyHere says whether an address is one that other machines do not reach. It reports one that is none.
@@ -197,15 +185,9 @@ func (c *Config) checkHooks(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(w.Hooks)) {
 		h, key := w.Hooks[name], "webhooks.hooks."+dotted([]string{name})
 		checkTaskName(p, key, name)
-		p.word(key+".auth", h.Auth, "bearer", "github", "stripe")
+		p.hold(key+".", reflect.ValueOf(h))
 		if len(h.Secret) < 16 {
 			p.add(key+".secret", "a secret has at least 16 characters; make one by: openssl rand -hex 32")
-		}
-		if h.BodyMaxKB < 1 || h.BodyMaxKB > 1024 {
-			p.add(key+".body_max_kb", "%d is out of bounds; it may be 1 to 1024", h.BodyMaxKB)
-		}
-		if h.PerMinute < 1 || h.PerMinute > 6000 {
-			p.add(key+".per_minute", "%d is out of bounds; it may be 1 to 6000", h.PerMinute)
 		}
 		c.checkTaskSettings(p, key, h.TaskSettings)
 		c.checkRights(p, key, h.Rights)
@@ -226,20 +208,7 @@ func needs(p *problems, key, value, why string) {
 	}
 }
 
-func within(p *problems, key string, d, least, top time.Duration) {
-	if d < least || d > top {
-		p.add(key, "%s is out of bounds; it may be %s to %s", d, short(least), short(top))
-	}
-}
-
-func (p *problems) word(key, value string, choices ...string) {
-	if !slices.Contains(choices, value) {
-		p.add(key, "%s", oneOf(value, choices))
-	}
-}
-
 func (c *Config) checkTaskSettings(p *problems, key string, m TaskSettings) {
-	p.word(key+".session", m.Session, "own", "shared")
 	if m.Agent != "" {
 		p.word(key+".agent", m.Agent, c.Agents.names()...)
 	} else if m.Model != "" || m.Effort != "" {
@@ -255,11 +224,6 @@ func (c *Config) checkTaskSettings(p *problems, key string, m TaskSettings) {
 		p.add(key+".dir", "%s is outside of projects.roots", m.Dir)
 	}
 	c.checkTaskSandbox(p, key+".sandbox", m)
-	within(p, key+".timeout", m.Timeout, 0, 7*24*time.Hour)
-	within(p, key+".backoff", m.Backoff, time.Second, 6*time.Hour)
-	if m.Retries < 0 || m.Retries > 10 {
-		p.add(key+".retries", "%d is out of bounds; it may be 0 to 10", m.Retries)
-	}
 	if m.Timeout >= c.Agents.StaleAfter {
 		p.add(key+".timeout", "%s must be shorter than agents.stale_after, which is %s", short(m.Timeout), short(c.Agents.StaleAfter))
 	}

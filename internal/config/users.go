@@ -2,13 +2,14 @@ package config
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 )
 
 // User is what counts for one of telegram.allowed_users.
 type User struct {
-	Role string `toml:"role"` // "owner", "user" or "viewer"
+	Role string `toml:"role" is:"owner|user|viewer"`
 }
 
 // The roles of users.
@@ -46,9 +47,7 @@ func (c *Config) checkUsers(p *problems) {
 		if id, err := strconv.ParseInt(name, 10, 64); err != nil || !slices.Contains(c.Telegram.AllowedUsers, id) {
 			p.add(key, "%s is not in telegram.allowed_users; add the id there", name)
 		}
-		if roles := []string{UserOwner, UserUser, UserViewer}; !slices.Contains(roles, c.Users[name].Role) {
-			p.add(key+".role", "%s", oneOf(c.Users[name].Role, roles))
-		}
+		p.hold(key+".", reflect.ValueOf(c.Users[name]))
 	}
 	if len(c.Users) > 0 && c.Owner() == 0 {
 		p.add("telegram.allowed_users", "no user in it is an owner: give one of them the role \"owner\" in [users.ID]")

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,9 +56,8 @@ func (c Config) Secrets() []string {
 func (c *Config) check() problems {
 	var p problems
 	c.checkTelegram(&p)
-	c.checkWords(&p)
-	c.checkNumbers(&p)
-	c.checkDurations(&p)
+	p.hold("", reflect.ValueOf(c).Elem())
+	c.checkTogether(&p)
 	checkHours(&p, "notify", c.Notify.QuietFrom, c.Notify.QuietTo)
 	c.checkAgents(&p)
 	c.checkUsers(&p)
@@ -134,19 +134,12 @@ func (c *Config) checkAgents(p *problems) {
 	enabled := c.Agents.enabled()
 	switch on, known := enabled[c.Agents.Default]; {
 	case !known:
-		p.add("agents.default", "%s", oneOf(c.Agents.Default, c.Agents.names()))
+		p.word("agents.default", c.Agents.Default, c.Agents.names()...)
 	case !on:
 		p.add("agents.default", "%q is switched off by %s.enabled", c.Agents.Default, c.Agents.key(c.Agents.Default))
 	}
 	// The default itself, or an agent that is switched off, may be named: neither is ever fallen back on.
-	for i, name := range c.Agents.Fallback {
-		switch _, known := enabled[name]; {
-		case !known:
-			p.add("agents.fallback", "%s", oneOf(name, c.Agents.names()))
-		case slices.Contains(c.Agents.Fallback[:i], name):
-			p.add("agents.fallback", "%q is there twice", name)
-		}
-	}
+	p.words("agents.fallback", c.Agents.Fallback, c.Agents.names())
 	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 	for key, names := range c.Agents.environments() {
 		for _, name := range names {
@@ -171,11 +164,9 @@ func hideValue(s string) string {
 func (c *Config) checkRoles(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Roles)) {
 		role, key := c.Roles[name], "roles."+dotted([]string{name})
-		if strings.TrimSpace(role.Prompt) == "" {
-			p.add(key+".prompt", "a role needs a prompt")
-		}
-		if role.Agent != "" && !slices.Contains(c.Agents.names(), role.Agent) {
-			p.add(key+".agent", "%s", oneOf(role.Agent, c.Agents.names()))
+		needs(p, key+".prompt", role.Prompt, "a role needs a prompt")
+		if role.Agent != "" {
+			p.word(key+".agent", role.Agent, c.Agents.names()...)
 		}
 	}
 	if name := c.Sessions.DefaultRole; name != "" && !c.hasRole(name) {
@@ -201,16 +192,15 @@ func (c *Config) checkModels(p *problems) {
 			p.add(key+".use", "is empty; name an agent and a model, such as claude/haiku")
 			continue
 		}
-		if agent, _, _ := strings.Cut(words[0], "/"); !slices.Contains(c.Agents.names(), agent) {
-			p.add(key+".use", "%s", oneOf(agent, c.Agents.names()))
-		}
+		agent, _, _ := strings.Cut(words[0], "/")
+		p.word(key+".use", agent, c.Agents.names()...)
 	}
 }
 
 // checkSummary checks what of the model for summaries is known without asking its agent.
 func (c *Config) checkSummary(p *problems) {
-	if agent, _ := c.Summarizes(); agent != "" && !slices.Contains(c.Agents.names(), agent) {
-		p.add("sessions.summary_model", "%s", oneOf(agent, c.Agents.names()))
+	if agent, _ := c.Summarizes(); agent != "" {
+		p.word("sessions.summary_model", agent, c.Agents.names()...)
 	}
 	if n := len(c.Consult.Group); n == 1 || n > 4 {
 		p.add("consult.group", "has %d models; a group has 2 to 4", n)
