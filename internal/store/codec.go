@@ -1,8 +1,15 @@
 package store
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"ductor/internal/store/sqlite"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -59,3 +66,92 @@ func blob(b []byte) []byte {
 
 // atMost keeps a negative limit from meaning "all", as it does to SQLite.
 func atMost(limit int) int { return max(limit, 0) }
+
+// fields gives where the columns of a row are in a value, in their order. The same list scans a row and inserts it.
+type fields[T any] func(*T) []any
+
+// scan reads a row.
+func (f fields[T]) scan(row sqlite.Row) (v T, err error) {
+	err = row.Scan(f(&v)...)
+	return v, err
+}
+
+// moment is a time as it is kept.
+type moment struct{ at *time.Time }
+
+// Scan implements sql.Scanner.
+func (m moment) Scan(kept any) error {
+	ms, ok := kept.(int64)
+	if !ok {
+		return fmt.Errorf("a time is stored as %T", kept)
+	}
+	*m.at = instant(ms)
+	return nil
+}
+
+// Value implements driver.Valuer.
+func (m moment) Value() (driver.Value, error) { return millis(*m.at), nil }
+
+// list is a list as it is kept, in JSON; empty for none.
+type list[T any] struct{ of *[]T }
+
+// Scan implements sql.Scanner.
+func (l list[T]) Scan(kept any) error {
+	text, ok := kept.(string)
+	if !ok {
+		return fmt.Errorf("a list is stored as %T", kept)
+	}
+	return decode(text, l.of)
+}
+
+// Value implements driver.Valuer.
+func (l list[T]) Value() (driver.Value, error) { return encodeList(*l.of) }
+
+// insert stores a row of fields, which are those of columns. more follows in the statement.
+func (t tx) insert(table, columns, more string, fields ...any) (int64, error) {
+	marks := strings.Repeat("?, ", len(fields)-1) + "?"
+	return t.Exec("INSERT INTO "+table+" ("+columns+") VALUES ("+marks+") "+more, fields...)
+}
+
+// replacing has an insert of columns take the place of the row with the same key, which is one column or several.
+func replacing(key, columns string) string {
+	var set []string
+	for _, column := range strings.Split(columns, ", ") {
+		if !slices.Contains(strings.Split(key, ", "), column) {
+			set = append(set, column+" = excluded."+column)
+		}
+	}
+	return "ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
+}
+
+// put stores a row in the place of the one with its key.
+func (t tx) put(table, key, columns string, fields ...any) error {
+	_, err := t.insert(table, columns, replacing(key, columns), fields...)
+	return err
+}
+
+// known has SQL's complaint about a row that is not there be the word that the domain knows; nil for a zero value.
+func known[T any](v T, err, word error) (T, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		var none T
+		return none, word
+	}
+	return v, err
+}
+
+// run is a transaction of one statement.
+func (db *DB) run(ctx context.Context, op string, write func(context.Context, func(tx) error) error, query string, args ...any) error {
+	return wrap(op, write(ctx, func(t tx) error {
+		_, err := t.Exec(query, args...)
+		return err
+	}))
+}
+
+// execOr is Exec for a statement that changes a row; word is the error where it is not there.
+func (t tx) execOr(word error, query string, args ...any) error {
+	n, err := t.Exec(query, args...)
+	if err == nil && n == 0 {
+		err = word
+	}
+	return err
+}
