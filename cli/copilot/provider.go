@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"ductor/cli"
-	"ductor/cli/rpc"
+	"ductor/cli/frames"
 	"ductor/cli/shared"
 )
 
@@ -42,7 +42,7 @@ func New(o Options) *Provider {
 		o.ReadFile = os.ReadFile
 	}
 	p := &Provider{opts: o}
-	p.pool = shared.NewPool(shared.Options{ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: rpc.ContentLength, Version: "2.0"}, newServer)
+	p.pool = shared.NewPool(shared.Options{ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Version: "2.0"}, newServer)
 	return p
 }
 

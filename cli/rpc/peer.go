@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/frames"
 	"ductor/cli/turn"
 )
 
@@ -36,7 +37,7 @@ type Handler interface {
 // Options say how to talk with a program. Handler is required.
 type Options struct {
 	Agent   cli.Agent
-	Framing Framing
+	Framing frames.Framing
 	Version string // that each message of ours names, "2.0"; empty for a protocol without
 	Handler Handler
 	From    int64 // the offset at which the output begins
@@ -48,7 +49,7 @@ type Options struct {
 type Peer struct {
 	process cli.Process
 	opts    Options
-	in      *reader
+	in      *frames.Reader
 	out     *turn.Writer
 	calls   *calls
 	handled atomic.Int64
@@ -62,11 +63,7 @@ type Peer struct {
 
 // New makes a Peer that can write. The caller calls Listen to have it read, and ends it with Stop or Detach.
 func New(process cli.Process, o Options) *Peer {
-	p := &Peer{
-		process: process, opts: o, in: newReader(process.Stdout(), o), out: turn.NewWriter(process.Stdin()),
-		calls: newCalls(), ended: make(chan struct{}),
-	}
-	p.in.garbage, p.in.lost = p.Garbage, p.lost
+	p := &Peer{process: process, opts: o, out: turn.NewWriter(process.Stdin()), calls: newCalls(), ended: make(chan struct{})}
 	p.handled.Store(o.From)
 	p.past.Store(o.Past)
 	return p
@@ -74,8 +71,9 @@ func New(process cli.Process, o Options) *Peer {
 
 // Listen begins to read.
 func (p *Peer) Listen() {
+	o := frames.Options{Framing: p.opts.Framing, From: p.opts.From, Until: p.opts.Until, Garbage: p.Garbage, Lost: p.lost}
 	if p.opts.Past {
-		p.in.source.caughtUp = func() {
+		o.CaughtUp = func() {
 			p.past.Store(false)
 			p.opts.Handler.Changed(turn.Change{CaughtUp: true})
 			turn.Gather(p.process.Stdout())
@@ -83,26 +81,27 @@ func (p *Peer) Listen() {
 	} else {
 		turn.Gather(p.process.Stdout())
 	}
+	p.in = frames.NewReader(p.process.Stdout(), o)
 	go p.read()
 }
 
 func (p *Peer) read() {
 	defer close(p.ended)
 	for {
-		raw, err := p.in.next()
+		raw, err := p.in.Next()
 		if err != nil {
 			p.end(err)
 			return
 		}
 		// Before it is handled: a turn that this message lets begin does not get it again after a restart.
-		p.handled.Store(p.in.at)
+		p.handled.Store(p.in.At())
 		p.take(raw)
 	}
 }
 
 // take hands on one message.
 func (p *Peer) take(raw []byte) {
-	m := Message{End: p.in.at}
+	m := Message{End: p.in.At()}
 	if json.Unmarshal(raw, &m) != nil {
 		p.Garbage(raw)
 		return

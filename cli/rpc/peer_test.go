@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/frames"
 	"ductor/cli/turn"
 )
 
@@ -269,7 +271,7 @@ func TestAProgramThatDoesNotRead(t *testing.T) {
 // What was sent before a process is detached is written.
 func TestDetachWritesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, program, _ := talk(t, Options{Framing: ContentLength, Version: "2.0"})
+		p, program, _ := talk(t, Options{Framing: frames.ContentLength, Version: "2.0"})
 		p.Listen()
 		if err := p.Reply(json.RawMessage("7"), nil, nil); err != nil {
 			t.Fatal(err)
@@ -277,7 +279,7 @@ func TestDetachWritesFirst(t *testing.T) {
 		if err := p.Detach(); err != nil {
 			t.Fatal(err)
 		}
-		if got := program.stdin.got(); got != framed(`{"jsonrpc":"2.0","id":7,"result":null}`) {
+		if got := program.stdin.got(); got != string(frames.ContentLength.Frame([]byte(`{"jsonrpc":"2.0","id":7,"result":null}`))) {
 			t.Errorf("sent %q", got)
 		}
 		select {
@@ -389,4 +391,11 @@ func TestWhatAnErrorSays(t *testing.T) {
 			t.Errorf("%s says %q, want %q, %v", raw, e.Error(), want, err)
 		}
 	}
+}
+
+func splitLines(s string) (lines [][]byte) {
+	for line := range bytes.Lines([]byte(s)) {
+		lines = append(lines, bytes.TrimSpace(line))
+	}
+	return lines
 }

@@ -57,7 +57,7 @@ func (p *Peer) put(m outgoing, before func(int) error, sent func(error)) error {
 		return fmt.Errorf("encode a message: %w", err)
 	}
 	turn.Hurry(p.process.Stdout())
-	return p.out.Put(turn.Parcel{Data: p.opts.Framing.frame(body), Before: before, Sent: sent})
+	return p.out.Put(turn.Parcel{Data: p.opts.Framing.Frame(body), Before: before, Sent: sent})
 }
 
 // Begin records with the process that m begins after what was handled so far, and gives it with its Output filled in. It

@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/cli/rpc"
+	"ductor/cli/frames"
 )
 
 // Options say how the processes of a dialect are started, spoken with and ended.
 type Options struct {
 	cli.ProviderOptions
 	Agent      cli.Agent
-	Framing    rpc.Framing
+	Framing    frames.Framing
 	Version    string        // see rpc.Options
 	StartLimit time.Duration // for a process to be ready; DefaultStartLimit when 0
 	// Goodbye is how long a process that served its last session well may take to end once its input ends; 0 is no time.

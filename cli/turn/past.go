@@ -2,8 +2,6 @@ package turn
 
 import (
 	"context"
-	"errors"
-	"io"
 	"time"
 
 	"ductor/cli"
@@ -15,30 +13,6 @@ type Past struct {
 	From, Until int64
 	// Reached is called like Idle, once Idle has had all of it. Nil is for who has a turn to learn it from.
 	Reached func()
-}
-
-// catchingReader says when everything before until was read and dealt out: at the read after it.
-type catchingReader struct {
-	r         io.Reader
-	at, until int64
-	reached   func() // nil once called
-}
-
-func (c *catchingReader) Read(p []byte) (int, error) {
-	if c.reached != nil && c.at >= c.until {
-		c.reached()
-		c.reached = nil
-	}
-	if c.reached == nil {
-		return c.r.Read(p)
-	}
-	n, err := c.r.Read(p[:min(int64(len(p)), c.until-c.at)])
-	c.at += int64(n)
-	var lost *cli.LostOutput
-	if errors.As(err, &lost) {
-		c.at = lost.To
-	}
-	return n, err
 }
 
 // Clock gives now for what is said from now on, and the time at which it was said for a line that is only

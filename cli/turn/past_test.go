@@ -63,8 +63,8 @@ func TestStreamCatchesUp(t *testing.T) {
 		{"the turn's end", "a\nend\n", 0, func(*fakeProcess) {}, "a end |", EndTurn},
 		{"the program's end", "a\nb", 0, func(p *fakeProcess) { p.die(cli.ExitStatus{}) }, "a | b", EndExit},
 		{"the program's end and nothing else", "", 0, func(p *fakeProcess) { p.die(cli.ExitStatus{}) }, "|", EndExit},
-		{"more than a buffer", strings.Repeat("x", 3*lineBuffer) + "\n", 0, func(p *fakeProcess) { p.print("end") },
-			strings.Repeat("x", 3*lineBuffer) + " | end", EndTurn},
+		{"more than a buffer", strings.Repeat("x", 200_000) + "\n", 0, func(p *fakeProcess) { p.print("end") },
+			strings.Repeat("x", 200_000) + " | end", EndTurn},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestStreamAdoptionLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var text strings.Builder
 		for i := range rapid.IntRange(0, 30).Draw(rt, "lines") {
-			line := strings.Repeat(string(rune('a'+i%26)), rapid.SampledFrom([]int{0, 1, 5, lineBuffer - 1, lineBuffer, 20_000}).Draw(rt, "length"))
+			line := strings.Repeat(string(rune('a'+i%26)), rapid.SampledFrom([]int{1, 5, 64<<10 - 1, 64 << 10, 80_000}).Draw(rt, "length"))
 			text.WriteString(line + "\n")
 		}
 		text.WriteString("end\n")

@@ -1,14 +1,17 @@
 package turn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/frames"
 )
 
 const (
@@ -92,9 +95,9 @@ type history struct {
 
 // queued is one line on its way, or what happened to the output between two lines.
 type queued struct {
-	line      []byte
-	oversized int64 // its size, if only its head was kept
-	end       int64 // the offset after it
+	line  []byte
+	waste bool  // it is too long, and only its beginning was kept
+	end   int64 // the offset after it
 	Change
 }
 
@@ -176,23 +179,31 @@ func (s *Stream) Garbage(line []byte) { s.garbage.Add(line) }
 func (s *Stream) pump() {
 	defer close(s.pumped)
 	stdout := s.process.Stdout()
-	r, from := stdout, int64(0)
+	var in *frames.Reader
+	put := func(line []byte, waste bool) {
+		s.deliver(queued{line: bytes.Clone(line), waste: waste, end: in.At()})
+	}
+	o := frames.Options{
+		Limit: s.opts.MaxLine, Garbage: func(head []byte) { put(head, true) },
+		Lost: func(l *cli.LostOutput) { s.deliver(queued{end: l.To, Change: Change{Lost: l}}) },
+	}
 	if past := s.opts.Past; past != nil {
-		from = past.From
-		r = &catchingReader{r: r, at: from, until: past.Until, reached: func() {
+		o.From, o.Until = past.From, past.Until
+		o.CaughtUp = func() {
 			s.deliver(queued{Change: Change{CaughtUp: true}})
 			Gather(stdout)
-		}}
+		}
 	} else {
 		Gather(stdout)
 	}
-	s.readErr = readLines(r, s.opts.MaxLine, from, lineSink{
-		line: func(line []byte, end int64) { s.deliver(queued{line: append([]byte(nil), line...), end: end}) },
-		oversized: func(head []byte, size, end int64) {
-			s.deliver(queued{line: head, oversized: size, end: end})
-		},
-		lost: func(l *cli.LostOutput) { s.deliver(queued{end: l.To, Change: Change{Lost: l}}) },
-	})
+	in = frames.NewReader(stdout, o)
+	line, err := in.Next()
+	for ; err == nil; line, err = in.Next() {
+		put(line, false)
+	}
+	if !errors.Is(err, io.EOF) {
+		s.readErr = fmt.Errorf("read lines: %w", err)
+	}
 }
 
 // exitWait is how long a program may run on whose output ended.
@@ -232,7 +243,7 @@ func (s *Stream) idle(q queued) {
 	switch {
 	case q.CaughtUp && s.opts.Past.Reached != nil:
 		s.opts.Past.Reached()
-	case q.oversized == 0 && !q.Any() && s.opts.Idle != nil:
+	case !q.waste && !q.Any() && s.opts.Idle != nil:
 		s.opts.Idle(q.line)
 	}
 }
@@ -291,7 +302,7 @@ func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 		s.caughtUp(loop.Out)
 	case q.Any():
 		s.last.Changed(q.Change)
-	case q.oversized > 0:
+	case q.waste:
 		s.Garbage(q.line)
 	default:
 		return loop.Handle(q.line)

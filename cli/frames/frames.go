@@ -1,8 +1,11 @@
-package rpc
+// Package frames cuts the output of a program into messages: lines, or bodies behind headers with their length. Its memory is
+// bounded however long a message is, and what is lost of the output costs no more than the message that it tears.
+package frames
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"regexp"
@@ -11,7 +14,6 @@ import (
 	"sync"
 
 	"ductor/cli"
-	"ductor/cli/turn"
 )
 
 // Framing is how messages are told apart.
@@ -24,46 +26,64 @@ const (
 	ContentLength
 )
 
+// MaxMessage is the longest message that is taken when nothing else is said, in bytes. A longer one is thrown away.
+const MaxMessage = 64 << 20
+
 const (
 	readBuffer  = 64 << 10
-	maxMessage  = turn.MaxLine // a longer message is thrown away
-	keptBody    = 256 << 10    // a buffer above this is given back after its message
-	garbageHead = 1 << 10      // how much of a message that is too long is kept
+	keptBody    = 256 << 10 // a buffer above this is given back after its message
+	garbageHead = 1 << 10   // how much of a message that is too long is kept
 )
 
-// frame is body as it is written.
-func (f Framing) frame(body []byte) []byte {
+// Frame is body as it is written.
+func (f Framing) Frame(body []byte) []byte {
 	if f == Lines {
 		return append(body, '\n')
 	}
 	return append([]byte("Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
 }
 
-// reader cuts a program's output into messages. It holds what is read of the one that is not whole yet.
-type reader struct {
-	in      *bufio.Reader
-	source  *source
-	framing Framing
-	garbage func([]byte)          // gets what is no message, or its beginning
-	lost    func(*cli.LostOutput) // learns that output is missing
-	at      int64                 // offset of what is taken next
-	body    []byte
-	torn    bool // what comes next has lost its beginning
+// Options say how to read an output.
+type Options struct {
+	Framing Framing
+	Limit   int   // of a message in bytes; MaxMessage when 0
+	From    int64 // the offset at which the output begins
+	// CaughtUp is called once all that was printed before the offset Until is dealt with: before the first read after it. Nil
+	// where nothing is caught up with.
+	CaughtUp func()
+	Until    int64
+	Garbage  func([]byte)          // gets what is no message, or its beginning; valid during the call
+	Lost     func(*cli.LostOutput) // learns that output is missing
 }
 
-func newReader(out io.Reader, o Options) *reader {
-	s := &source{r: out, at: o.From, until: o.Until}
-	return &reader{in: bufio.NewReaderSize(s, readBuffer), source: s, framing: o.Framing, at: o.From}
+// Reader cuts a program's output into messages. It holds what is read of the one that is not whole yet.
+type Reader struct {
+	opts Options
+	in   *bufio.Reader
+	at   int64 // offset of what is taken next
+	body []byte
+	torn bool // what comes next has lost its beginning
 }
 
-// next gives the next message, which is valid until the call after it. A last line counts without its newline.
-func (r *reader) next() ([]byte, error) {
+// NewReader makes a Reader of what out prints.
+func NewReader(out io.Reader, o Options) *Reader {
+	o.Limit = cmp.Or(o.Limit, MaxMessage)
+	s := &source{r: out, at: o.From, until: o.Until, caughtUp: o.CaughtUp}
+	return &Reader{opts: o, in: bufio.NewReaderSize(s, readBuffer), at: o.From}
+}
+
+// At is the offset after what was read last.
+func (r *Reader) At() int64 { return r.at }
+
+// Next gives the next message, which is valid until the call after it. A last line counts without its newline, and lines that are
+// empty do not count.
+func (r *Reader) Next() ([]byte, error) {
 	if cap(r.body) > keptBody {
 		r.body = nil
 	}
 	for {
 		read := r.line
-		if r.framing == ContentLength {
+		if r.opts.Framing == ContentLength {
 			read = r.headed
 		}
 		raw, err := read()
@@ -71,7 +91,7 @@ func (r *reader) next() ([]byte, error) {
 		switch {
 		case errors.As(err, &lost):
 			r.torn, r.at = true, lost.To
-			r.lost(lost)
+			r.opts.Lost(lost)
 		case len(raw) > 0:
 			return raw, nil // its error comes again
 		case err != nil:
@@ -81,7 +101,7 @@ func (r *reader) next() ([]byte, error) {
 }
 
 // line reads a line; nil for one that is empty, too long or torn.
-func (r *reader) line() ([]byte, error) {
+func (r *Reader) line() ([]byte, error) {
 	line, size, err := r.rawLine()
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
@@ -89,15 +109,15 @@ func (r *reader) line() ([]byte, error) {
 	case r.torn:
 		r.torn = false
 		return nil, err
-	case size > maxMessage:
-		r.garbage(line)
+	case size > r.opts.Limit:
+		r.opts.Garbage(line)
 		return nil, err
 	}
 	return bytes.TrimSpace(line), err
 }
 
 // rawLine reads up to a newline, and gives its beginning if it is too long.
-func (r *reader) rawLine() (line []byte, size int, err error) {
+func (r *Reader) rawLine() (line []byte, size int, err error) {
 	r.body = r.body[:0]
 	for {
 		part, err := r.in.ReadSlice('\n')
@@ -105,9 +125,8 @@ func (r *reader) rawLine() (line []byte, size int, err error) {
 		if size == 0 && !errors.Is(err, bufio.ErrBufferFull) {
 			return part, len(part), err // whole: it need not be copied
 		}
-		if size += len(part); size <= maxMessage {
-			r.body = append(r.body, part...)
-		} else {
+		r.body = append(r.body, part...)
+		if size += len(part); size > r.opts.Limit {
 			r.body = r.body[:min(len(r.body), garbageHead)]
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
@@ -121,7 +140,7 @@ var lengthHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 
 // headed reads a header, and the message behind it; nil for one that is too long. What stands in one line with a header,
 // and before it, is the rest of a message that was torn, or garbage.
-func (r *reader) headed() ([]byte, error) {
+func (r *Reader) headed() ([]byte, error) {
 	length := -1
 	for {
 		line, _, err := r.rawLine()
@@ -137,7 +156,7 @@ func (r *reader) headed() ([]byte, error) {
 			return r.content(length)
 		}
 		if len(text) > 0 && !r.torn && !otherHeader(text) {
-			r.garbage(text)
+			r.opts.Garbage(text)
 		}
 		r.torn = r.torn && header == nil
 		if err != nil {
@@ -151,8 +170,8 @@ func otherHeader(text []byte) bool {
 	return bytes.EqualFold(name, []byte("Content-Type"))
 }
 
-func (r *reader) content(length int) ([]byte, error) {
-	if length > maxMessage {
+func (r *Reader) content(length int) ([]byte, error) {
+	if length > r.opts.Limit {
 		return nil, r.skip(length)
 	}
 	r.body = slices.Grow(r.body[:0], length)[:length]
@@ -165,9 +184,9 @@ func (r *reader) content(length int) ([]byte, error) {
 }
 
 // skip throws a message away while it streams by.
-func (r *reader) skip(length int) error {
+func (r *Reader) skip(length int) error {
 	head, _ := r.in.Peek(garbageHead) // an error comes again
-	r.garbage(head)
+	r.opts.Garbage(head)
 	n, err := io.CopyN(io.Discard, r.in, int64(length))
 	r.at += n
 	return err

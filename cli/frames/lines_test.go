@@ -1,4 +1,4 @@
-package turn
+package frames
 
 import (
 	"bytes"
@@ -15,20 +15,27 @@ import (
 	"ductor/cli"
 )
 
-// readEach is readLines from the beginning, without offsets; oversized may be nil.
-func readEach(r io.Reader, limit int, line func([]byte), oversized func(head []byte, size int64)) error {
-	tell := lineSink{line: func(l []byte, _ int64) { line(l) }}
-	if oversized != nil {
-		tell.oversized = func(head []byte, size, _ int64) { oversized(head, size) }
+// readEach reads lines from the beginning; lines that are too long are given by their beginning and where they end.
+func readEach(r io.Reader, limit int, line func([]byte), oversized func(head []byte, end int64)) error {
+	var lines *Reader
+	lines = NewReader(r, Options{Limit: limit, Garbage: func(head []byte) { oversized(head, lines.At()) }})
+	for {
+		text, err := lines.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line(text)
 	}
-	return readLines(r, limit, 0, tell)
 }
 
-// readAll collects what readLines hands out; an oversized line is written as head and size.
+// readAll collects what is read; an oversized line is written as its head.
 func readAll(r io.Reader, limit int) (lines []string, err error) {
 	err = readEach(r, limit,
 		func(line []byte) { lines = append(lines, string(line)) },
-		func(head []byte, size int64) { lines = append(lines, fmt.Sprintf("<%d: %.8s>", size, head)) })
+		func(head []byte, _ int64) { lines = append(lines, fmt.Sprintf("<%.8s>", head)) })
 	return lines, err
 }
 
@@ -39,13 +46,13 @@ func TestReadLines(t *testing.T) {
 		want     []string
 	}{
 		{"nothing", "", 0, nil},
-		{"lines", "a\nbb\n\nccc\n", 0, []string{"a", "bb", "", "ccc"}},
+		{"lines", "a\nbb\n\nccc\n", 0, []string{"a", "bb", "ccc"}},
 		{"last line without newline", "a\nb", 0, []string{"a", "b"}},
-		{"carriage returns are the reader's business", "a\r\n", 0, []string{"a\r"}},
-		{"as long as may be", "12345\n", 5, []string{"12345"}},
-		{"too long", "123456\nok\n", 5, []string{"<6: 123456>", "ok"}},
-		{"too long at the end", "ok\n123456789012", 5, []string{"ok", "<12: 12345678>"}},
-		{"two too long", "1234567\n12345678\n1\n", 5, []string{"<7: 1234567>", "<8: 12345678>", "1"}},
+		{"carriage returns", "a\r\n", 0, []string{"a"}},
+		{"as long as may be", "1234\n", 5, []string{"1234"}},
+		{"too long", "123456\nok\n", 5, []string{"<123456\n>", "ok"}},
+		{"too long at the end", "ok\n123456789012", 5, []string{"ok", "<12345678>"}},
+		{"two too long", "1234567\n12345678\n1\n", 5, []string{"<1234567\n>", "<12345678>", "1"}},
 	} {
 		for _, reader := range []struct {
 			name string
@@ -71,15 +78,7 @@ func TestReadLines(t *testing.T) {
 func TestReadLinesPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken pipe")
 	got, err := readAll(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), 0)
-	if !errors.Is(err, broken) || !cmp.Equal(got, []string{"a", "b"}) {
-		t.Errorf("%q, %v", got, err)
-	}
-}
-
-func TestReadLinesWithoutOversized(t *testing.T) {
-	var got []string
-	err := readEach(strings.NewReader("123456\nok\n"), 5, func(l []byte) { got = append(got, string(l)) }, nil)
-	if err != nil || !cmp.Equal(got, []string{"ok"}) {
+	if !errors.Is(err, broken) || !cmp.Equal(got, []string{"a"}) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -95,9 +94,10 @@ func TestReadLinesLaw(t *testing.T) {
 			line := bytes.Repeat([]byte{byte('a' + i)}, size)
 			in.Write(line)
 			in.WriteByte('\n')
-			if size > limit {
-				want = append(want, fmt.Sprintf("<%d: %.8s>", size, line))
-			} else {
+			switch {
+			case size+1 > limit:
+				want = append(want, fmt.Sprintf("<%.8s>", in.Bytes()[in.Len()-size-1:]))
+			case size > 0:
 				want = append(want, string(line))
 			}
 		}
@@ -141,45 +141,42 @@ var manyX = bytes.Repeat([]byte("x"), 1<<20)
 // A line of any size costs no more memory than the limit.
 func TestEndlessLineIsBounded(t *testing.T) {
 	const size, limit = 96 << 20, 1 << 20
-	r := lineReader{limit: limit, buf: make([]byte, lineBuffer)}
-	r.tell.line = func([]byte, int64) { t.Error("it was taken as a line") }
-	var reported int64
-	r.tell.oversized = func(head []byte, n, _ int64) {
-		if reported = n; len(head) != oversizeHead {
+	var r *Reader
+	largest, reported := 0, int64(0)
+	src := &endless{size}
+	r = NewReader(watched{src, func() { largest = max(largest, cap(r.body)) }}, Options{Limit: limit, Garbage: func(head []byte) {
+		if reported = r.At(); len(head) != garbageHead {
 			t.Errorf("%d bytes were kept", len(head))
 		}
+	}})
+	if _, err := r.Next(); err != io.EOF {
+		t.Errorf("it was taken as a line: %v", err)
 	}
-	src, largest := &endless{size}, 0
-	for {
-		n, err := src.Read(r.buf[r.used:])
-		r.take(n)
-		largest = max(largest, len(r.buf))
-		if err != nil {
-			break
-		}
-	}
-	r.finish()
 	if reported != size || largest > 2*limit {
 		t.Errorf("reported %d bytes, held %d", reported, largest)
 	}
 }
 
+// watched calls look before each read.
+type watched struct {
+	io.Reader
+	look func()
+}
+
+func (w watched) Read(p []byte) (int, error) {
+	w.look()
+	return w.Reader.Read(p)
+}
+
 func TestLargeBufferIsGivenBack(t *testing.T) {
-	r := lineReader{limit: MaxLine, tell: lineSink{line: func([]byte, int64) {}}, buf: make([]byte, lineBuffer)}
-	feed := func(s string) {
-		for len(s) > 0 {
-			n := copy(r.buf[r.used:], s)
-			s = s[n:]
-			r.take(n)
-		}
+	r := NewReader(strings.NewReader(strings.Repeat("x", 5<<20)+"\nshort\n"), Options{})
+	line, err := r.Next()
+	if err != nil || len(line) != 5<<20 || cap(r.body) < 5<<20 {
+		t.Fatalf("%d bytes lie in %d, %v", len(line), cap(r.body), err)
 	}
-	feed(strings.Repeat("x", 5<<20))
-	if len(r.buf) < 5<<20 {
-		t.Fatalf("the line lies in %d bytes", len(r.buf))
-	}
-	feed("\nshort\n")
-	if len(r.buf) != lineBuffer {
-		t.Errorf("the buffer is still %d bytes", len(r.buf))
+	line, err = r.Next()
+	if err != nil || string(line) != "short" || cap(r.body) > keptBody {
+		t.Errorf("%q, the buffer is still %d bytes, %v", line, cap(r.body), err)
 	}
 }
 
@@ -187,16 +184,19 @@ func FuzzReadLines(f *testing.F) {
 	f.Add([]byte("a\nb\n"), uint8(3))
 	f.Add([]byte("\x00\xff\n\n\n123456789"), uint8(1))
 	f.Fuzz(func(t *testing.T, in []byte, limit uint8) {
-		max := int(limit) + 1
-		var total int64
-		err := readEach(bytes.NewReader(in), max, func(l []byte) {
-			if len(l) > max || bytes.IndexByte(l, '\n') >= 0 {
-				t.Fatalf("line %q", l)
+		most := int(limit) + 1
+		var want, got []string
+		for line := range bytes.Lines(in) {
+			if len(line) > most {
+				want = append(want, fmt.Sprintf("<%s>", line))
+			} else if line = bytes.TrimSpace(line); len(line) > 0 {
+				want = append(want, string(line))
 			}
-			total += int64(len(l))
-		}, func(_ []byte, size int64) { total += size })
-		if want := int64(len(in) - bytes.Count(in, []byte("\n"))); err != nil || total != want {
-			t.Fatalf("%d bytes of %d, %v", total, want, err)
+		}
+		err := readEach(bytes.NewReader(in), most, func(l []byte) { got = append(got, string(l)) },
+			func(head []byte, _ int64) { got = append(got, fmt.Sprintf("<%s>", head)) })
+		if len(in) < garbageHead && (err != nil || !cmp.Equal(want, got)) {
+			t.Fatalf("%q, want %q, %v", got, want, err)
 		}
 	})
 }
@@ -228,18 +228,19 @@ func (l *lossy) Read(p []byte) (int, error) {
 
 const lossSize = 1000
 
-// linesOf says slowly what readLines must tell of lossy data: each line, its size if that is over limit, and the
-// offset after it; each loss and the offset after that.
+// linesOf says slowly what must be told of lossy data: each line, or that it is over limit, and the offset after it; each loss
+// and the offset after that.
 func linesOf(data []byte, limit int) (want []string) {
 	var line []byte
 	torn, at := false, int64(0)
-	end := func() {
+	end := func(newline int) {
+		text := bytes.TrimSpace(line)
 		switch {
 		case torn:
-		case len(line) > limit:
-			want = append(want, fmt.Sprintf("<%d> %d", len(line), at))
-		default:
-			want = append(want, fmt.Sprintf("%q %d", line, at))
+		case len(line)+newline > limit:
+			want = append(want, fmt.Sprint("long ", at))
+		case len(text) > 0:
+			want = append(want, fmt.Sprintf("%q %d", text, at))
 		}
 		line, torn = nil, false
 	}
@@ -251,14 +252,14 @@ func linesOf(data []byte, limit int) (want []string) {
 			want = append(want, fmt.Sprint("lost ", at))
 		case '\n':
 			at++
-			end()
+			end(1)
 		default:
 			at++
 			line = append(line, b)
 		}
 	}
 	if len(line) > 0 {
-		end()
+		end(0)
 	}
 	return want
 }
@@ -271,12 +272,17 @@ func FuzzReadLinesWithLosses(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, limit, size uint8) {
 		most := int(limit) + 1
 		var got []string
-		err := readLines(&lossy{data: in, size: int(size) + 1}, most, 0, lineSink{
-			line:      func(l []byte, end int64) { got = append(got, fmt.Sprintf("%q %d", l, end)) },
-			oversized: func(_ []byte, size, end int64) { got = append(got, fmt.Sprintf("<%d> %d", size, end)) },
-			lost:      func(l *cli.LostOutput) { got = append(got, fmt.Sprint("lost ", l.To)) },
+		var r *Reader
+		r = NewReader(&lossy{data: in, size: int(size) + 1}, Options{
+			Limit:   most,
+			Garbage: func([]byte) { got = append(got, fmt.Sprint("long ", r.At())) },
+			Lost:    func(l *cli.LostOutput) { got = append(got, fmt.Sprint("lost ", l.To)) },
 		})
-		if diff := cmp.Diff(linesOf(in, most), got); err != nil || diff != "" {
+		line, err := r.Next()
+		for ; err == nil; line, err = r.Next() {
+			got = append(got, fmt.Sprintf("%q %d", line, r.At()))
+		}
+		if diff := cmp.Diff(linesOf(in, most), got); err != io.EOF || diff != "" {
 			t.Fatalf("%v, %s", err, diff)
 		}
 	})

@@ -1,4 +1,4 @@
-package rpc
+package frames
 
 import (
 	"bytes"
@@ -13,20 +13,15 @@ import (
 	"ductor/cli"
 )
 
-func splitLines(s string) (lines [][]byte) {
-	for line := range bytes.Lines([]byte(s)) {
-		lines = append(lines, bytes.TrimSpace(line))
-	}
-	return lines
-}
-
 // cut reads all of out, and gives the messages, where each ends, what was garbage and how it ended.
 func cut(f Framing, out io.Reader) (messages []string, ends []int64, garbage []string, err error) {
-	r := newReader(out, Options{Framing: f})
-	r.garbage = func(raw []byte) { garbage = append(garbage, string(raw)) }
-	r.lost = func(*cli.LostOutput) { messages, ends = append(messages, "lost"), append(ends, r.at) }
+	var r *Reader
+	r = NewReader(out, Options{
+		Framing: f, Garbage: func(raw []byte) { garbage = append(garbage, string(raw)) },
+		Lost: func(*cli.LostOutput) { messages, ends = append(messages, "lost"), append(ends, r.at) },
+	})
 	for {
-		raw, err := r.next()
+		raw, err := r.Next()
 		if err != nil {
 			return messages, ends, garbage, err
 		}
@@ -34,7 +29,7 @@ func cut(f Framing, out io.Reader) (messages []string, ends []int64, garbage []s
 	}
 }
 
-func framed(s string) string { return string(ContentLength.frame([]byte(s))) }
+func framed(s string) string { return string(ContentLength.Frame([]byte(s))) }
 
 var framings = map[string]struct {
 	framing           Framing
@@ -83,10 +78,10 @@ func TestFramings(t *testing.T) {
 
 // What is too long is thrown away but for its beginning, and what follows arrives.
 func TestAMessageThatIsTooLong(t *testing.T) {
-	long := strings.Repeat("x", maxMessage+1)
+	long := strings.Repeat("x", MaxMessage+1)
 	for name, framing := range map[string]Framing{"lines": Lines, "frames": ContentLength} {
 		t.Run(name, func(t *testing.T) {
-			out := string(framing.frame([]byte(long))) + string(framing.frame([]byte("{1}")))
+			out := string(framing.Frame([]byte(long))) + string(framing.Frame([]byte("{1}")))
 			messages, ends, garbage, err := cut(framing, strings.NewReader(out))
 			if len(messages) != 1 || messages[0] != "{1}" || ends[0] != int64(len(out)) || err != io.EOF {
 				t.Errorf("%q at %v, %v", messages, ends, err)
@@ -133,7 +128,7 @@ func TestOutputThatIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out string
 			for i := range 6 {
-				out += string(framing.frame([]byte(`{"n":` + strconv.Itoa(i) + `}`)))
+				out += string(framing.Frame([]byte(`{"n":` + strconv.Itoa(i) + `}`)))
 			}
 			one := len(out) / 6
 			for from := one; from < 2*one; from++ { // in the second message
@@ -160,9 +155,8 @@ func TestCatchingUp(t *testing.T) {
 	for until, want := range map[int64]string{0: "past {1} {2} {3}", 4: "{1} past {2} {3}", 6: "{1} past {2} {3}", 12: "{1} {2} {3} past", 99: "{1} {2} {3} past"} {
 		for how, in := range map[string]io.Reader{"whole": strings.NewReader(out), "error with data": iotest.DataErrReader(strings.NewReader(out))} {
 			var got []string
-			r := newReader(in, Options{Until: until})
-			r.source.caughtUp = func() { got = append(got, "past") }
-			for raw, err := r.next(); err == nil; raw, err = r.next() {
+			r := NewReader(in, Options{Until: until, CaughtUp: func() { got = append(got, "past") }})
+			for raw, err := r.Next(); err == nil; raw, err = r.Next() {
 				got = append(got, string(raw))
 			}
 			if strings.Join(got, " ") != want {
