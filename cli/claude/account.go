@@ -248,8 +248,9 @@ func (q *questions) answer(r *controlReply) bool {
 	return ok || strings.HasPrefix(r.RequestID, questionID) // one that no caller waits for any more
 }
 
-// question asks the live process something that has nothing but a name.
-func (s *live) question(ctx context.Context, name string, answer any) error {
+// question puts a request to the live process, and reads the answer unless that is nil.
+func (s *live) question(ctx context.Context, request map[string]any, answer any) error {
+	name := request["subtype"]
 	s.mu.Lock()
 	run, closed := s.run, s.phase == shut
 	s.mu.Unlock()
@@ -258,13 +259,16 @@ func (s *live) question(ctx context.Context, name string, answer any) error {
 	}
 	id, replies, end := run.asked.begin()
 	defer end()
-	if err := run.stream.Send(controlLine(id, subtype(name))); err != nil {
+	if err := run.stream.Send(controlLine(id, request)); err != nil {
 		return fmt.Errorf("ask claude for %s: %w", name, err)
 	}
 	select {
 	case r := <-replies:
 		if r.Subtype == "error" {
-			return cli.Failf(cli.Refused, agent, "it does not answer %s: %s", name, oneLine(r.Error))
+			return cli.Failf(cli.Refused, agent, "it does not take %s: %s", name, oneLine(r.Error))
+		}
+		if answer == nil {
+			return nil
 		}
 		if err := json.Unmarshal(r.Response, answer); err != nil {
 			return fmt.Errorf("read claude's answer to %s: %w", name, err)
@@ -287,7 +291,7 @@ func (s *live) Fill(ctx context.Context) (cli.Fill, error) {
 		Used  int64 `json:"totalTokens"`
 		Limit int64 `json:"rawMaxTokens"`
 	}
-	if err := s.question(ctx, "get_context_usage", &answer); err != nil {
+	if err := s.question(ctx, subtype("get_context_usage"), &answer); err != nil {
 		return cli.Fill{}, err
 	}
 	f := cli.Fill{Used: answer.Used, Limit: answer.Limit}
@@ -308,7 +312,7 @@ func (s *live) Commands(ctx context.Context) ([]cli.AgentCommand, error) {
 			Arguments   string `json:"argumentHint"`
 		} `json:"commands"`
 	}
-	if err := s.question(ctx, "initialize", &answer); err != nil {
+	if err := s.question(ctx, subtype("initialize"), &answer); err != nil {
 		return nil, err
 	}
 	var list []cli.AgentCommand

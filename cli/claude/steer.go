@@ -95,9 +95,8 @@ func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line [
 
 // deliver sends a line and waits until it is written.
 func (t *liveTurn) deliver(ctx context.Context, line []byte) error {
-	written := t.run.process.in.expect(line)
-	defer t.run.process.in.forget(line)
-	if err := t.run.stream.Send(line); err != nil {
+	written := make(chan error, 1)
+	if err := t.run.stream.SendTold(line, func(err error) { written <- err }); err != nil {
 		return err
 	}
 	select {
@@ -148,10 +147,6 @@ func (t *liveTurn) replied(r *controlReply) {
 	if t.run.asked.answer(r) {
 		return
 	}
-	if r.RequestID == switchID {
-		t.switchReplied(r)
-		return
-	}
 	id, ok := strings.CutPrefix(r.RequestID, takeBackID)
 	if !ok {
 		t.open.reply(r)
@@ -166,9 +161,6 @@ func (t *liveTurn) replied(r *controlReply) {
 }
 
 var _ cli.PermissionSetter = (*live)(nil)
-
-// switchID is the id of a request to change the permission mode in the middle of a turn.
-const switchID = "switch-permission-mode"
 
 // SetPermission has Claude work in another mode from its next tool on; see cli.PermissionSetter.
 func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error {
@@ -187,45 +179,11 @@ func (s *live) SetPermission(ctx context.Context, mode cli.PermissionMode) error
 	case <-ctx.Done():
 		return fmt.Errorf("set the permission mode: %w", context.Cause(ctx))
 	}
-	agreed := t.expectSwitch()
-	if err := t.run.stream.Send(controlLine(switchID, map[string]any{"subtype": "set_permission_mode", "mode": flag})); err != nil {
+	if err := s.question(ctx, map[string]any{"subtype": "set_permission_mode", "mode": flag}, nil); err != nil {
 		return fmt.Errorf("set the permission mode: %w", err)
 	}
-	select {
-	case err := <-agreed:
-		if err == nil {
-			t.switched(flag)
-		}
-		return err
-	case <-t.gone:
-		return cli.ErrNoTurn
-	case <-ctx.Done():
-		return fmt.Errorf("set the permission mode: %w", context.Cause(ctx))
-	}
-}
-
-// expectSwitch gives a channel with Claude's answer to a change of the mode.
-func (t *liveTurn) expectSwitch() <-chan error {
-	agreed := make(chan error, 1)
-	t.session.mu.Lock()
-	defer t.session.mu.Unlock()
-	t.switching = agreed
-	return agreed
-}
-
-// switchReplied takes Claude's answer to a change of the mode.
-func (t *liveTurn) switchReplied(r *controlReply) {
-	t.session.mu.Lock()
-	agreed := t.switching
-	t.switching = nil
-	t.session.mu.Unlock()
-	switch {
-	case agreed == nil:
-	case r.Subtype == "error":
-		agreed <- cli.Failf(cli.Refused, agent, "it does not take the permission mode: %s", oneLine(r.Error))
-	default:
-		agreed <- nil
-	}
+	t.switched(flag)
+	return nil
 }
 
 // switched records how the process works now.

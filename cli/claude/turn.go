@@ -21,10 +21,9 @@ type liveTurn struct {
 	open    opening
 	left    *leftTurn // what is known of a turn that is resumed; nil for one that begins now
 
-	gone      chan struct{} // closed at the end
-	switching chan<- error  // of a change of the permission mode that Claude has not answered; guarded by session.mu
-	notes     sync.Mutex    // held while something is sent of which a note is made
-	note      note
+	gone  chan struct{} // closed at the end
+	notes sync.Mutex    // held while something is sent of which a note is made
+	note  note
 }
 
 // promptSpace makes the ids of prompts out of those of turns: Claude drops a message whose id it had before, so

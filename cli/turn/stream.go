@@ -140,8 +140,11 @@ func (s *Stream) Alive() bool {
 
 // Send queues data for the program's standard input as it is and returns at once. It fails when too
 // much waits already, or after CloseInput; that the program is dead is shown by the end of its output.
-func (s *Stream) Send(data []byte) error {
-	if err := s.in.Put(Parcel{Data: data}); err != nil {
+func (s *Stream) Send(data []byte) error { return s.SendTold(data, nil) }
+
+// SendTold is Send; sent is told how writing went, unless SendTold failed.
+func (s *Stream) SendTold(data []byte, sent func(error)) error {
+	if err := s.in.Put(Parcel{Data: data, Sent: sent}); err != nil {
 		return fmt.Errorf("send to %s: %w", s.opts.Agent, err)
 	}
 	return nil
