@@ -70,7 +70,7 @@ func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool
 	proc.quirks = proc.opts.Quirks.of(n.Name)
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), inbox: turn.NewQueue[item](0), phase: phaseRunning,
-		offers: offers{model: n.Model}, totals: n.Totals, turn: turnState{asks: map[cli.ApprovalID]*ask{}},
+		offers: offers{model: n.Model}, totals: n.Totals,
 	}
 	proc.awaited[m.Turn] = s
 	proc.sessions.Set(s.id, s)
@@ -100,12 +100,7 @@ func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter
 
 // goLive asks each question again that has no answer yet, and sends a prompt that the previous process did not send.
 func (t *liveTurn) goLive() {
-	for _, a := range t.open {
-		if a.tool.phase != toolEnded {
-			t.put(a)
-		}
-	}
-	t.open = nil
+	t.approvals.Release()
 	if !t.resumed.send {
 		return
 	}

@@ -143,21 +143,23 @@ func (t tool) names(files []string, dir string) bool {
 // for one, which event says.
 func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
 	s.mu.Lock()
-	a := s.turn.asks[id]
-	if a == nil || s.phase != phaseRunning {
-		s.mu.Unlock()
-		return cli.ErrNotAsked
-	}
-	result, err := a.choose(d.Allow)
-	if err != nil {
-		s.mu.Unlock()
-		return cli.Failf(cli.Refused, s.process.opts.Agent, "%v", err)
-	}
-	delete(s.turn.asks, id)
-	if d.Allow && a.plans {
-		s.turn.permission, s.offers.mode = cli.Ask, "" // the agent leaves the mode itself, for one of its own
-	}
+	approvals := s.turn.approvals
 	s.mu.Unlock()
+	var result askResult
+	a, err := approvals.TakeIf(id, func(a *ask) (err error) {
+		if result, err = a.choose(d.Allow); err != nil {
+			return cli.Failf(cli.Refused, s.process.opts.Agent, "%v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if d.Allow && a.plans {
+		s.mu.Lock()
+		s.turn.permission, s.offers.mode = cli.Ask, "" // the agent leaves the mode itself, for one of its own
+		s.mu.Unlock()
+	}
 	written := make(chan error, 1)
 	put(s.inbox, item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it
 	err = s.process.Peer().Reply(a.id, result, func(err error) {
@@ -178,34 +180,6 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// forget takes asks away that no user may answer any more, and says which they were.
-func (s *session) forget(which func(*ask) bool) []*ask {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var gone []*ask
-	for key, a := range s.turn.asks {
-		if which(a) {
-			gone = append(gone, a)
-			delete(s.turn.asks, key)
-		}
-	}
-	return gone
-}
-
-// await enters an ask that a user is to decide.
-func (s *session) await(a *ask) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.turn.asks[a.key()] = a
-}
-
-// waiting says whether the agent waits for a user.
-func (s *session) waiting() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.turn.asks) > 0
 }
 
 // permitted is the request of the turn that runs, in the permission mode that counts now.

@@ -65,8 +65,8 @@ type offers struct {
 
 // turnState is what is known of the turn that runs.
 type turnState struct {
-	permission cli.PermissionMode      // that counts now
-	asks       map[cli.ApprovalID]*ask // that wait for a user
+	permission cli.PermissionMode    // that counts now
+	approvals  *turn.Approvals[*ask] // nil before it begins, and once it has ended
 	marked     cli.Mark
 	note       note
 }

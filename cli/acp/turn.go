@@ -19,15 +19,15 @@ const interruptWait = 100 * time.Millisecond
 
 // liveTurn is one prompt on its way to its end.
 type liveTurn struct {
-	s        *session
-	req      cli.Request
-	out      *turn.Emitter
-	reporter *reporter
-	loop     *turn.Turn[item]
-	resumed  *adopted     // what is known of a turn that the previous process began; nil for one of our own
-	reply    *rpc.Message // that ended it
-	unsent   error        // why its prompt was not sent
-	open     []*ask       // asked in what is replayed
+	s         *session
+	req       cli.Request
+	out       *turn.Emitter
+	reporter  *reporter
+	approvals *turn.Approvals[*ask]
+	loop      *turn.Turn[item]
+	resumed   *adopted     // what is known of a turn that the previous process began; nil for one of our own
+	reply     *rpc.Message // that ended it
+	unsent    error        // why its prompt was not sent
 }
 
 // Turn runs one prompt; see cli.Session.
@@ -69,15 +69,20 @@ func (s *session) name(out *turn.Emitter) {
 func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, begin func()) *liveTurn {
 	s.workspace.allow(req)
 	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), resumed: resumed}
+	t.approvals = turn.NewApprovals[*ask](out, nil)
+	s.mu.Lock()
+	s.turn.approvals = t.approvals
+	s.mu.Unlock()
 	loop := turn.Loop[item]{
 		Source: turn.Source[item]{
 			In: s.inbox, Gone: s.process.Gone(), Stop: s.process.StopAlone, Limits: turn.LimitsOf(s.process.opts.ProviderOptions),
 			End: func(i item) int64 { return i.at },
 		},
-		Begin: begin, Handle: t.handle, Interrupt: t.cancel, Waiting: s.waiting, Out: out,
+		Begin: begin, Handle: t.handle, Interrupt: t.cancel, Waiting: t.approvals.Waiting, Out: out,
 	}
 	loop.Source.Limits.Interrupt = interruptWait
 	if resumed != nil {
+		t.approvals.Hold()
 		loop.Source.Resumed = &turn.Resumed{From: resumed.mark.Output, When: s.process.Program().When}
 	}
 	t.loop = turn.New(loop)
@@ -89,7 +94,7 @@ func (s *session) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase, s.inbox = phaseRunning, turn.NewQueue[item](0)
-	s.turn = turnState{asks: map[cli.ApprovalID]*ask{}}
+	s.turn = turnState{}
 }
 
 // expect has the answer to a turn's prompt delivered.
@@ -125,7 +130,7 @@ func (t *liveTurn) handle(i item) (end bool) {
 	case i.decided != nil:
 		t.decided(i.decided)
 	case i.withdrawn != "":
-		for _, a := range t.withdraw(func(a *ask) bool { return rpc.Text(a.id) == i.withdrawn }) {
+		for _, a := range t.approvals.Withdraw(func(a *ask) bool { return rpc.Text(a.id) == i.withdrawn }) {
 			t.s.process.respond(a.id, cancelled())
 		}
 	case i.Any():
@@ -135,7 +140,7 @@ func (t *liveTurn) handle(i item) (end bool) {
 		}
 	}
 	t.reply, t.unsent = cmp.Or(i.reply, t.reply), cmp.Or(i.unsent, t.unsent)
-	t.withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
+	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
 	return t.reply != nil || t.unsent != nil
 }
 
@@ -156,18 +161,12 @@ func (t *liveTurn) asked(a *ask) {
 	case v == verdictAllow && err == nil:
 		t.s.process.respond(a.id, result)
 		t.reporter.startTool(a.tool)
-	case v == verdictAsk && t.loop.Past():
-		t.open = append(t.open, a)
 	default: // of what may only be allowed for good, a user reads why it cannot be allowed
-		t.put(a)
+		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
+			a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
+			return a.event(t.req.Dir, t.s.process.quirks.InputOf)
+		}})
 	}
-}
-
-// put asks a user.
-func (t *liveTurn) put(a *ask) {
-	a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
-	t.s.await(a)
-	t.out.Pass(a.event(t.req.Dir, t.s.process.quirks.InputOf))
 }
 
 func (t *liveTurn) decided(d *decided) {
@@ -178,19 +177,10 @@ func (t *liveTurn) decided(d *decided) {
 	t.reporter.deny(d.ask.tool, "")
 }
 
-// withdraw takes questions back that no user may answer any more.
-func (t *liveTurn) withdraw(which func(*ask) bool) []*ask {
-	gone := t.s.forget(which)
-	for _, a := range gone {
-		t.out.Pass(cli.ApprovalWithdrawn{ID: a.key()})
-	}
-	return gone
-}
-
 // cancel asks the agent to end the turn. One that waits for permission ends it only when that is answered, too.
 func (t *liveTurn) cancel() error {
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
-	for _, a := range append(t.s.forget(func(*ask) bool { return true }), t.open...) {
+	for _, a := range t.approvals.Withdraw(func(*ask) bool { return true }) {
 		t.s.process.respond(a.id, cancelled())
 	}
 	return err
@@ -225,6 +215,7 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	if err := t.loop.StopErr(); err != nil {
 		s.process.opts.Logger.Error("an agent did not end", "agent", string(s.process.opts.Agent), "err", err)
 	}
+	t.approvals.Close(end == turn.EndDetached)
 	r := t.outcome(end)
 	t.reporter.sayHeld()
 	if r.Err == nil {

@@ -107,19 +107,28 @@ func (a *Approvals[A]) tell() {
 
 // Take removes what the user was asked as id, to answer it; false if the agent does not wait for it.
 func (a *Approvals[A]) Take(id cli.ApprovalID) (about A, ok bool) {
+	about, err := a.TakeIf(id, func(A) error { return nil })
+	return about, err == nil
+}
+
+// TakeIf is Take of what can be answered: an error of check leaves it. ErrNotAsked says that the agent does not wait for it.
+func (a *Approvals[A]) TakeIf(id cli.ApprovalID, check func(A) error) (about A, err error) {
 	if a == nil {
-		return about, false
+		return about, cli.ErrNotAsked
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	i := a.index(id)
 	if i < 0 || !a.told[id] {
-		return about, false
+		return about, cli.ErrNotAsked
 	}
 	about = a.open[i].About
+	if err := check(about); err != nil {
+		return about, err
+	}
 	a.open = slices.Delete(a.open, i, i+1)
 	a.answered = append(a.answered, id)
-	return about, true
+	return about, nil
 }
 
 // Answered lists all that were answered.
