@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/internal/realagent"
 )
 
 func decider(t *testing.T, s cli.Session) cli.Decider {
@@ -29,6 +30,7 @@ func decide(t *testing.T, s cli.Session, id cli.ApprovalID, d cli.Decision) {
 }
 
 func TestRealApprovals(t *testing.T) {
+	realagent.LongOnly(t)
 	p, c, api := realCalls(t)
 	made := filepath.Join(c.Work, "made.txt")
 	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: `[[ask cmd="touch ` + made + `"]][[text "Done."]]`}
@@ -78,6 +80,7 @@ func TestRealApprovals(t *testing.T) {
 }
 
 func TestRealInterruptWithdrawsWhatWasAsked(t *testing.T) {
+	realagent.LongOnly(t)
 	p, c, api := realCalls(t)
 	req := cli.Request{Dir: c.Work, Attended: true, Turn: "T1", Prompt: `[[ask cmd="touch a"]][[text "never"]]`}
 	s := clitest.Open(t, p, cli.Live, req)
@@ -99,6 +102,7 @@ func TestRealInterruptWithdrawsWhatWasAsked(t *testing.T) {
 }
 
 func TestRealQuestions(t *testing.T) {
+	realagent.LongOnly(t)
 	p, c, api := realCalls(t)
 	const input = `{"questions":[{"question":"Which color?","header":"Color","multiSelect":false,"options":[{"label":"Red","description":"warm"},{"label":"Blue","description":"cool"}]},` +
 		`{"question":"Which sizes?","header":"Size","multiSelect":true,"options":[{"label":"S","description":"s"},{"label":"L","description":"l"}]}]}`
@@ -122,6 +126,7 @@ func TestRealQuestions(t *testing.T) {
 // A plan that is approved takes Claude out of its plan mode; the next turn of a conversation that plans is told
 // to plan again.
 func TestRealPlans(t *testing.T) {
+	realagent.LongOnly(t)
 	p, c, api := realCalls(t)
 	req := cli.Request{Dir: c.Work, Attended: true, Permission: cli.Plan, Turn: "T1",
 		Prompt: `<<ExitPlanMode {"plan":"# Plan\n1. do it"}>>[[tool cmd="true"]][[write path="` + filepath.Join(c.Work, "p.txt") + `" text="x"]][[text "Done."]]`}

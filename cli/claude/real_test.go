@@ -81,6 +81,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 }
 
 func TestRealTools(t *testing.T) {
+	realagent.LongOnly(t)
 	for _, mode := range realagent.Some(cli.Live, cli.OneShot) {
 		t.Run(string(mode), func(t *testing.T) {
 			p, c, _ := real(t, nil)

@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/clitest"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
 )
 
@@ -26,6 +27,7 @@ func steer(t *testing.T, s cli.Session, req cli.Request) {
 // A message that is sent while a tool runs is read with its result; one that comes while Claude says its last
 // words is read after them. There is one Result either way, and it is after it.
 func TestRealSteer(t *testing.T) {
+	realagent.LongOnly(t)
 	p, c, api, hold := realHeld(t)
 	gate := filepath.Join(c.Work, "gate")
 	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1",
@@ -84,6 +86,7 @@ func TestRealAbortOfASteeredTurn(t *testing.T) {
 
 // Another model, permission mode or effort is told to the process that is there.
 func TestRealChangesOfSettings(t *testing.T) {
+	realagent.LongOnly(t)
 	p, c, api := real(t, nil)
 	req := cli.Request{Dir: c.Work, Turn: "T1", Model: "sonnet", Prompt: `[[text "one"]]`}
 	s := clitest.Open(t, p, cli.Live, req)

@@ -12,12 +12,13 @@ import (
 
 // What a user reads of how full the context of real agents is, how they shorten it, and which commands they have.
 func TestTheContextOfRealAgents(t *testing.T) {
-	for agent, want := range realagent.SomeOf(map[string]struct{ context, compacted, commands string }{
+	realagent.LongOnly(t)
+	for agent, want := range map[string]struct{ context, compacted, commands string }{
 		"claude":  {"System prompt: ", "The context is shortened: ", "/compact: "},
 		"codex":   {"tokens of ", "The context is shortened: ", "$skill-creator: "},
 		"gemini":  {"has not said how full it is", "is told 3 turns", "/about: "},
 		"copilot": {"tokens of ", "The context is shortened: ", "/security-review: "},
-	}) {
+	} {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, nil)
 			town.say("/context")

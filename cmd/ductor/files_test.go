@@ -183,7 +183,8 @@ func TestABotWithoutTheRightToSendFilesSaysSo(t *testing.T) {
 
 // A real agent is told of the line that sends a file, and what it draws arrives as a picture.
 func TestTheRealAgentsSendPictures(t *testing.T) {
-	for _, agent := range realagent.Some("claude", "codex") {
+	realagent.LongOnly(t)
+	for _, agent := range []string{"claude", "codex"} {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, nil)
 			chart := picture(t)

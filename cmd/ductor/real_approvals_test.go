@@ -93,7 +93,8 @@ func TestTheRealAgentsBeginAPlan(t *testing.T) {
 
 // A press on an edit's card lets it through and all that follow.
 func TestTheRealAgentsEditsAreAcceptedFromNowOn(t *testing.T) {
-	for _, agent := range realagent.Some("claude", "codex", "copilot", "gemini") {
+	realagent.LongOnly(t)
+	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			work := town.cfg.Projects.DefaultDir

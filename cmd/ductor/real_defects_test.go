@@ -16,7 +16,8 @@ import (
 
 // What real agents did to the chat when their model broke off, refused or was not allowed something: each of these was seen.
 func TestRealAgentsInTrouble(t *testing.T) {
-	for agent, play := range realagent.SomeOf(map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "gemini": geminiInTrouble, "copilot": copilotInTrouble}) {
+	realagent.LongOnly(t)
+	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "gemini": geminiInTrouble, "copilot": copilotInTrouble} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			in := &troubled{town: town}
@@ -223,7 +224,8 @@ func geminiInTrouble(in *troubled) {
 
 // A turn of a real agent that runs for far too long is ended and says so, and the session goes on.
 func TestARealAgentThatRunsForFarTooLong(t *testing.T) {
-	for _, agent := range realagent.Some("claude", "codex", "gemini", "copilot") {
+	realagent.LongOnly(t)
+	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Agents.StaleAfter = 12 * time.Second })
 			in := &troubled{town: town}

@@ -15,7 +15,8 @@ import (
 // What the real agents make of a mode and a role that are chosen in the middle of a session: both count in
 // the next turn, and the session goes on.
 func TestTheRealAgentsInAnotherModeAndRole(t *testing.T) {
-	for _, agent := range realagent.Some("claude", "codex") {
+	realagent.LongOnly(t)
+	for _, agent := range []string{"claude", "codex"} {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) {
 				c.Permissions.Mode = "ask"

@@ -12,12 +12,13 @@ import (
 // An MCP server of the owner's that hangs at its start is named in the card: Claude waits for it for some seconds, Codex not at all, and
 // Copilot for a minute. Gemini waits too, and says nothing of it.
 func TestRealAgentsNameAServerThatHangs(t *testing.T) {
+	realagent.LongOnly(t)
 	hangs := filepath.Join(t.TempDir(), "hangs")
 	if err := os.WriteFile(hangs, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	config := fmt.Sprintf(`{"mcpServers":{"slowpoke":{"type":"stdio","command":%q,"args":[]}}}`, hangs)
-	for agent, write := range realagent.SomeOf(map[string]func(t *testing.T, home string) error{
+	for agent, write := range map[string]func(t *testing.T, home string) error{
 		"claude": func(_ *testing.T, home string) error {
 			return os.WriteFile(filepath.Join(home, ".claude.json"), []byte(config), 0o600)
 		},
@@ -36,7 +37,7 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 			}
 			return os.WriteFile(filepath.Join(dir, "mcp-config.json"), []byte(config), 0o600)
 		},
-	}) {
+	} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realSurroundings(t, agent, nil)
 			if err := write(t, os.Getenv("HOME")); err != nil {

@@ -58,7 +58,8 @@ func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (
 
 // What a person sees of the real agents: each answer, tool, failure and abort, in the chat.
 func TestTheRealAgentsInTheChat(t *testing.T) {
-	for _, agent := range realagent.Some("claude", "codex") {
+	realagent.LongOnly(t)
+	for _, agent := range []string{"claude", "codex"} {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, nil)
 			work := town.cfg.Projects.DefaultDir

@@ -72,7 +72,8 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 
 // The real agents have another one work for them, whose model uses a shell once the user allows it.
 func TestRealAgentsHaveAnotherOneWork(t *testing.T) {
-	for agent, shell := range realagent.SomeOf(shellTools()) {
+	realagent.LongOnly(t)
+	for agent, shell := range shellTools() {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			task := fmt.Sprintf(`[[start]] [[tool cmd="touch made" as=%s]] [[text "the report of the other"]]`, shell)
