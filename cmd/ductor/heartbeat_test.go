@@ -172,16 +172,15 @@ func TestARunThatIsFarTooOldIsEndedAndToldOnce(t *testing.T) {
 // for summaries makes of it, else its end.
 func TestALongResultOfAJobIsShortened(t *testing.T) {
 	for name, c := range map[string]struct{ prompt, model, want string }{
-		"block": {`[[text n=21 size=1000]] [[text "<SUMMARY>the short of it</SUMMARY>"]]`, "codex", "report\n\nthe short of it\n\n⋯"},
+		"block": {`[[text n=21 size=1000]] [[text "<SUMMARY>the short of it</SUMMARY>"]]`, "codex", "\n\nthe short of it\n\n⋯"},
 		"model": {`[[text n=21 size=1000]]`, "codex", "Summarize this result of another agent"},
 		"end":   {`[[text n=21 size=1000]] [[text "and its end"]]`, "", "and its end\n\n⋯"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			town := newTown(t, func(cfg *config.Config) {
-				at := time.Now().Add(3 * time.Second).Format(time.DateTime)
-				cfg.Jobs = map[string]config.Job{"report": job("at "+at, c.prompt)}
-				cfg.Sessions.SummaryModel = c.model
-			})
+			town := newTown(t, func(cfg *config.Config) { cfg.Sessions.SummaryModel = c.model })
+			town.say("/cron every day at 9 %s", c.prompt)
+			town.press("✅ Add")
+			town.press("🚀 Run now")
 			file, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.Media != nil })
 			if err != nil {
 				town.fatal(err)

@@ -97,7 +97,8 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 	o := surroundings(t, nil).ordeal(4)
 	for i := range 3 {
 		trial := newTrial(i)
-		o.say("%s", trial.prompt())
+		gate := trial.name + "-go" // the turn does not end before ductor is back
+		o.say("%s", strings.Replace(trial.prompt(), "sleep 0.2", "until [ -e "+gate+" ]; do sleep 0.05; done", 1))
 		o.awaitWord(fmt.Sprintf("w%d-3", i))
 		_ = o.daemon.cmd.Process.Signal(syscall.SIGTERM)
 		began := time.Now()
@@ -108,6 +109,7 @@ func TestAnOrderedRestartLeavesAgentsAtWork(t *testing.T) {
 			t.Errorf("the end took %s, as if it had waited for the turn", took)
 		}
 		o.rise()
+		o.makeFile(gate, nil)
 		o.awaitWhole(trial)
 		o.ranOnce(trial)
 	}
