@@ -25,6 +25,7 @@ func each(t *testing.T, f func(t *testing.T, p *Provider, dir string)) {
 		f(t, p, dir)
 	})
 	t.Run("real", func(t *testing.T) {
+		realagent.LongOnly(t)
 		p, dir, _ := real(t)
 		f(t, p, dir)
 	})

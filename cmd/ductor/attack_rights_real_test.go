@@ -14,7 +14,8 @@ import (
 // The real agents in a chat whose owner chose bypass: what a webhook starts there asks, and is denied. In Claude, which can
 // be told, a turn that runs as its bypass ends asks too.
 func TestTheRealAgentsUnattended(t *testing.T) {
-	for _, agent := range realagent.Some("claude", "codex", "copilot", "gemini") {
+	realagent.LongOnly(t)
+	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
 		t.Run(agent, func(t *testing.T) {
 			addr := unusedAddr(t)
 			town, api := realTown(t, agent, func(c *config.Config) {

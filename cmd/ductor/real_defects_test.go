@@ -237,6 +237,7 @@ func TestARealAgentThatRunsForFarTooLong(t *testing.T) {
 
 // A restart of ductor edits no message to what it shows already, while a real agent works and after its answer.
 func TestARestartEditsNothingInVain(t *testing.T) {
+	realagent.LongOnly(t)
 	town, _ := realTown(t, "claude", nil)
 	gate := filepath.Join(town.cfg.Projects.DefaultDir, "gate")
 	town.say(`[[text "An answer."]]`)

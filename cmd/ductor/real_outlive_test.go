@@ -15,8 +15,9 @@ import (
 
 // The real agents, when ductor is killed while they work: ten times each, at any moment of a turn.
 func TestTheRealAgentsOutliveDuctor(t *testing.T) {
+	realagent.LongOnly(t)
 	const deaths = 10
-	for _, agent := range realagent.Some("claude", "codex") {
+	for _, agent := range []string{"claude", "codex"} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realSurroundings(t, agent, nil)
 			town.agent = agent
