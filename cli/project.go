@@ -100,12 +100,11 @@ func (r *projectReading) read(at, dir string, files []string) error {
 				continue
 			}
 		}
-		names, err := fs.Glob(root.FS(), glob)
-		if err != nil {
-			return fmt.Errorf("look for %s: %w", glob, err)
-		}
-		if !strings.ContainsAny(glob, `*?[\`) {
-			names = []string{glob} // Glob passes over a link that leads out
+		names := []string{glob} // Glob would pass over a link that leads out
+		if strings.ContainsAny(glob, `*?[\`) {
+			if names, err = fs.Glob(root.FS(), glob); err != nil {
+				return fmt.Errorf("look for %s: %w", glob, err)
+			}
 		}
 		for _, name := range names {
 			r.file(root, name, shownName(at, dir, name))

@@ -61,8 +61,9 @@ type Choices struct {
 	store    Store
 	fallback int64 // the user whose language counts for chats of which nothing is known
 
-	mu  sync.Mutex
-	all map[int64]Choice
+	mu     sync.Mutex
+	all    map[int64]Choice
+	tagged map[string]Language // what Match gave for the few tags that there are
 }
 
 // OpenChoices reads what the store has. owner's language is that of chats of which nothing is known; 0 for none.
@@ -71,7 +72,7 @@ func OpenChoices(ctx context.Context, store Store, owner int64) (*Choices, error
 	if err != nil {
 		return nil, fmt.Errorf("read languages: %w", err)
 	}
-	c := &Choices{store: store, fallback: owner, all: make(map[int64]Choice, len(all))}
+	c := &Choices{store: store, fallback: owner, all: make(map[int64]Choice, len(all)), tagged: map[string]Language{}}
 	for _, choice := range all {
 		c.all[choice.ID] = choice
 	}
@@ -116,7 +117,7 @@ func (c *Choices) Hear(ctx context.Context, chat, user int64, tag string) error 
 		return nil
 	}
 	if tag != "" {
-		if err := c.change(ctx, user, func(choice *Choice) { choice.Heard = Match(tag) }); err != nil {
+		if err := c.change(ctx, user, func(choice *Choice) { choice.Heard = c.match(tag) }); err != nil {
 			return err
 		}
 	}
@@ -127,6 +128,16 @@ func (c *Choices) Hear(ctx context.Context, chat, user int64, tag string) error 
 	of := c.all[user].of()
 	c.mu.Unlock()
 	return c.change(ctx, chat, func(choice *Choice) { choice.Heard = of })
+}
+
+// match is Match, and needs mu.
+func (c *Choices) match(tag string) Language {
+	l, known := c.tagged[tag]
+	if !known {
+		l = Match(tag)
+		c.tagged[tag] = l
+	}
+	return l
 }
 
 // change changes the choice of a chat or user, and keeps it if that makes a difference.

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"ductor/internal/growstack"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 func (q *queue) run() {
 	o := q.out
 	defer o.wg.Done()
+	growstack.Grow()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

@@ -64,17 +64,22 @@ func (a *API) Call(ctx context.Context, method string, params, result any) error
 	return decodeAnswer(method, resp.StatusCode, data, result)
 }
 
+// decodeAnswer decodes the result of an answer into result, which is a pointer or nil.
 func decodeAnswer(method string, status int, data []byte, result any) error {
-	var answer struct {
-		OK          bool            `json:"ok"`
-		Result      json.RawMessage `json:"result"`
-		Code        int             `json:"error_code"`
-		Description string          `json:"description"`
+	answer := struct {
+		OK          bool   `json:"ok"`
+		Result      any    `json:"result"`
+		Code        int    `json:"error_code"`
+		Description string `json:"description"`
 		Parameters  struct {
 			RetryAfter int `json:"retry_after"`
 		} `json:"parameters"`
+	}{Result: result}
+	err := json.Unmarshal(data, &answer)
+	if another := new(json.UnmarshalTypeError); errors.As(err, &another) && answer.OK {
+		return fmt.Errorf("%s: the result is not what the API promises", method)
 	}
-	if err := json.Unmarshal(data, &answer); err != nil {
+	if err != nil {
 		if status != http.StatusOK {
 			return &AnswerError{Method: method, Code: status, Description: http.StatusText(status)}
 		}
@@ -88,12 +93,6 @@ func decodeAnswer(method string, status int, data []byte, result any) error {
 			Method: method, Code: answer.Code, Description: answer.Description,
 			RetryAfter: time.Duration(answer.Parameters.RetryAfter) * time.Second,
 		}
-	}
-	if result == nil {
-		return nil
-	}
-	if err := json.Unmarshal(answer.Result, result); err != nil {
-		return fmt.Errorf("%s: the result is not what the API promises", method)
 	}
 	return nil
 }

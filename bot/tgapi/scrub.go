@@ -79,11 +79,13 @@ func (s *Scrubber) Blocks(blocks []render.Block) []render.Block {
 }
 
 // Handler wraps next so that no log record carries a secret, neither in its message nor in its attributes.
-func (s *Scrubber) Handler(next slog.Handler) slog.Handler { return scrubHandler{s, next} }
+func (s *Scrubber) Handler(next slog.Handler) slog.Handler { return scrubHandler{s, next, nil} }
 
+// scrubHandler cleans attributes when a record comes: most loggers that are made for one turn or one message write nothing.
 type scrubHandler struct {
 	scrub *Scrubber
 	next  slog.Handler
+	attrs []slog.Attr // of each record, as they were given
 }
 
 func (h scrubHandler) Enabled(ctx context.Context, level slog.Level) bool {
@@ -96,19 +98,28 @@ func (h scrubHandler) Handle(ctx context.Context, r slog.Record) error {
 		clean.AddAttrs(h.attr(a))
 		return true
 	})
-	return h.next.Handle(ctx, clean)
+	return h.cleaned().Handle(ctx, clean)
 }
 
 func (h scrubHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	clean := make([]slog.Attr, len(attrs))
-	for i, a := range attrs {
-		clean[i] = h.attr(a)
-	}
-	return scrubHandler{h.scrub, h.next.WithAttrs(clean)}
+	h.attrs = slices.Concat(h.attrs, attrs)
+	return h
 }
 
 func (h scrubHandler) WithGroup(name string) slog.Handler {
-	return scrubHandler{h.scrub, h.next.WithGroup(name)}
+	return scrubHandler{h.scrub, h.cleaned().WithGroup(name), nil}
+}
+
+// cleaned is the next handler with the attributes of each record, without secrets.
+func (h scrubHandler) cleaned() slog.Handler {
+	if len(h.attrs) == 0 {
+		return h.next
+	}
+	clean := make([]slog.Attr, len(h.attrs))
+	for i, a := range h.attrs {
+		clean[i] = h.attr(a)
+	}
+	return h.next.WithAttrs(clean)
 }
 
 func (h scrubHandler) attr(a slog.Attr) slog.Attr {

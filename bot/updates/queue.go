@@ -2,6 +2,7 @@ package updates
 
 import (
 	"context"
+	"ductor/internal/growstack"
 	"log/slog"
 	"runtime/debug"
 	"slices"
@@ -151,6 +152,7 @@ func (q *queue) touch() {
 
 func (q *queue) work(c class) {
 	defer q.all.wg.Done()
+	growstack.Grow()
 	for {
 		t := q.take(c)
 		if t == nil {

@@ -204,7 +204,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if in.file != nil && in.file.kind == speech && !r.listens {
 		return r.deaf(ctx, in)
 	}
-	if kind := unsupported(u.Raw); kind != "" && in.file == nil {
+	if m.Text == "" && in.file == nil && unsupported(u.Raw) != "" { // a caption
 		return r.unsupported(ctx, u, m, in)
 	}
 	r.follower.add(in)

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"ductor/internal/growstack"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -76,7 +77,10 @@ func (g *group) wait(ctx context.Context) error {
 // beside runs f on a goroutine of the group, and gives what it returns.
 func beside[T any](g *group, f func() T) <-chan T {
 	came := make(chan T, 1)
-	g.Go(func() { came <- f() })
+	g.Go(func() {
+		growstack.Grow()
+		came <- f()
+	})
 	return came
 }
 

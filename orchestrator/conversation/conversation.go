@@ -6,6 +6,7 @@ package conversation
 
 import (
 	"context"
+	"ductor/internal/growstack"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,7 @@ type conversation struct {
 	e  *Engine
 	id orchestrator.ConversationID
 
-	// running is the turn that runs; nil while none does. Everybody may load it; only the goroutine stores, a new one for each change.
+	// running is the turn that runs; nil while none does. Everybody may load it; only messages store, a new one for each change.
 	running atomic.Pointer[running]
 
 	aborts  atomic.Int32 // that are not recorded: until then no queued turn begins
@@ -80,10 +81,10 @@ type running struct {
 // is reports whether r is a turn that has not ended.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
-// do has the conversation's goroutine call f, and returns when it has and the turn runs that may run then: an abort finds
-// it. Messages must not call it.
+// do calls f when no other message of the conversation is handled, and returns when f has and the turn runs that may run then:
+// an abort finds it. Messages must not call it.
 func (c *conversation) do(f func()) {
-	<-c.inbox.post(func() {
+	c.inbox.handle(func() {
 		f()
 		c.startNext()
 	})
@@ -105,6 +106,7 @@ func (c *conversation) startNext() {
 	go func() {
 		defer c.e.wg.Done()
 		defer cancel(nil)
+		growstack.Grow()
 		if w.after != nil {
 			<-w.after
 		}
@@ -155,45 +157,49 @@ func (c *conversation) remove(i int) waiting {
 	return w
 }
 
-// inbox handles messages one after the other, in the order they came, on one goroutine. The goroutine exists while
-// messages wait; whoever sends one waits for it, so it never outlives its senders. The state that messages change belongs to it.
+// inbox handles messages one after the other, in the order they came. Whoever sends one waits for it, and handles it where no
+// other is before it, which saves a change of goroutines; a goroutine handles those that came while it did. So nothing outlives
+// its senders. The state that messages change belongs to the message that is being handled.
 type inbox struct {
 	mu       sync.Mutex // of messages alone: no message is handled under it
 	messages []message  // the first is being handled
 }
 
-// message is a function to call on the goroutine of an inbox.
+// message is a function to call when it is the turn of a message.
 type message struct {
-	handle  func()
+	call    func()
 	handled chan struct{}
 }
 
-// post adds a message. The channel is closed once the message is handled.
-func (in *inbox) post(handle func()) <-chan struct{} {
-	m := message{handle, make(chan struct{})}
+// handle calls f after the messages that came before, and returns when f has.
+func (in *inbox) handle(f func()) {
+	m := message{f, make(chan struct{})}
+	if !in.add(m) {
+		<-m.handled
+		return
+	}
+	m.call()
+	if next, ok := in.next(); ok {
+		go in.serve(next)
+	}
+}
+
+// add says whether a message is the first.
+func (in *inbox) add(m message) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.messages = append(in.messages, m)
-	if len(in.messages) == 1 {
-		go in.serve()
-	}
-	return m.handled
+	return len(in.messages) == 1
 }
 
-func (in *inbox) serve() {
-	for m, ok := in.first(); ok; m, ok = in.next() {
-		m.handle()
+func (in *inbox) serve(m message) {
+	for ok := true; ok; m, ok = in.next() {
+		m.call()
 		close(m.handled)
 	}
 }
 
-func (in *inbox) first() (message, bool) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.messages[0], true
-}
-
-// next gives the message after the one that was handled; false if none waits, which ends the goroutine.
+// next gives the message after the one that was handled; false if none waits.
 func (in *inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

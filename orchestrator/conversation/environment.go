@@ -101,7 +101,9 @@ func (e *Engine) resolveDir(base, path string) (string, error) {
 		return "", orchestrator.ErrNotADir
 	}
 	for _, root := range e.opts.Roots {
-		if root, err = filepath.EvalSymlinks(root); err != nil {
+		if root == path {
+			root = dir
+		} else if root, err = filepath.EvalSymlinks(root); err != nil {
 			continue
 		}
 		if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {

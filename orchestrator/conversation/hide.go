@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"ductor/internal/growstack"
 	"slices"
 	"sync"
 
@@ -28,6 +29,7 @@ func (e *Engine) newHider(req cli.Request) *hider {
 	h := &hider{read: read}
 	e.wg.Go(func() {
 		defer close(read)
+		growstack.Grow()
 		h.set = e.secretsOf(req)
 	})
 	return h
