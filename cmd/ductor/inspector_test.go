@@ -69,7 +69,7 @@ func TestTheInspectorCallsEveryTool(t *testing.T) {
 	}
 }
 
-// listsAndCalls calls every tool that is listed.
+// listsAndCalls calls every tool that is listed, with -short two of them.
 func (f foreign) listsAndCalls(token string) {
 	f.t.Helper()
 	out, err := f.run(token, "--method", "tools/list")
@@ -99,6 +99,9 @@ func (f foreign) listsAndCalls(token string) {
 			continue
 		}
 		delete(calls, tool.Name)
+		if testing.Short() && tool.Name != "send_file" && tool.Name != "ask_user" {
+			continue // each call starts the client anew, which takes seconds of a processor
+		}
 		args := []string{"--method", "tools/call", "--tool-name", tool.Name}
 		for arg := range strings.SplitSeq(c.args, "|") {
 			if arg != "" {
