@@ -27,6 +27,11 @@ type ProviderOptions struct {
 	// Env is the environment that a child's is picked from; os.Environ when nil.
 	Env      func() []string
 	AllowEnv []string // further names or NAME_* patterns that a child may see
+	// OwnerHome is the home of whoever runs ductor, on the machine the agent runs on. Sessions with homes of their own share some
+	// of what is in there. Empty where there is none, as in a container.
+	OwnerHome string
+	// ReadFile reads log-ins and settings from where the agent runs; os.ReadFile when nil. An error has the agent itself asked.
+	ReadFile func(path string) ([]byte, error)
 	// Protected are ductor's own files and directories, absolute and with links resolved. No mode allows a request that
 	// touches one of them: a user decides.
 	Protected []string
@@ -42,6 +47,9 @@ func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	o.Path = cmp.Or(o.Path, program)
 	if o.Env == nil {
 		o.Env = os.Environ
+	}
+	if o.ReadFile == nil {
+		o.ReadFile = os.ReadFile
 	}
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
 	o.Stall = cmp.Or(o.Stall, DefaultStall)
@@ -73,6 +81,18 @@ func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]st
 		extra[ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
 	return ChildEnv(o.Env(), slices.Concat(BaseEnv(), allow, o.AllowEnv), extra)
+}
+
+// StartOnce starts the process of a turn that has one of its own. What command leaves out is that of the request. Errors are
+// *Failure.
+func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request, command Command) (Process, error) {
+	command.Path, command.Dir, command.Turn = o.Path, req.Dir, req.Turn
+	command.For.Agent, command.For.Mode, command.For.Conversation = agent, OneShot, req.Conversation
+	p, err := o.Launcher.Start(ctx, command)
+	if err != nil {
+		return nil, StartFailure(agent, err)
+	}
+	return p, nil
 }
 
 // StartFailure is the failure of a process of agent that a Launcher did not start.

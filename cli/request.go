@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"ductor/lang"
 )
@@ -120,6 +121,17 @@ func CannotCompact(agent Agent) *Failure {
 	f := Failf(Refused, agent, "it does not shorten its context when it is asked to")
 	f.Cause = errors.ErrUnsupported
 	return f
+}
+
+// Unsendable says why no agent can be sent the prompt; nil if one can. A text that JSON could only carry altered is none.
+func (r Request) Unsendable(agent Agent) *Failure {
+	switch {
+	case !utf8.ValidString(r.Prompt):
+		return Failf(Refused, agent, "the message holds bytes that are no text")
+	case strings.TrimSpace(r.Prompt) == "" && len(r.Images) == 0 && r.Task != TaskCompact:
+		return Failf(Refused, agent, "the message is empty")
+	}
+	return nil
 }
 
 // Instructions gives the system prompts as the beginning of the prompt, for an agent that takes them nowhere else.

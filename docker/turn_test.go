@@ -53,8 +53,8 @@ func TestScriptedAgentInAContainer(t *testing.T) {
 					p := claude.New(claude.Options{
 						ProviderOptions: cli.ProviderOptions{
 							Launcher: l, Grace: 500 * time.Millisecond, AllowEnv: []string{"CLITEST_*", "DUCTOR_*"},
+							ReadFile: func(string) ([]byte, error) { return nil, os.ErrNotExist },
 						},
-						ReadFile: func(string) ([]byte, error) { return nil, os.ErrNotExist },
 					})
 					return p, cli.Request{Dir: t.TempDir(), Permission: cli.Bypass}
 				},

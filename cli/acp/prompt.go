@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"ductor/cli"
 )
@@ -70,12 +69,10 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 	if req.Task != cli.TaskPrompt {
 		return s.command(req)
 	}
-	switch {
-	case strings.TrimSpace(text) == "" && len(req.Images) == 0:
-		return nil, cli.Failf(cli.Refused, agent, "the message is empty")
-	case !utf8.ValidString(text):
-		return nil, cli.Failf(cli.Refused, agent, "the message holds bytes that are no text")
-	case len(req.Images) > 0 && !s.process.hello.Capabilities.Prompt.Image:
+	if f := req.Unsendable(agent); f != nil {
+		return nil, f
+	}
+	if len(req.Images) > 0 && !s.process.hello.Capabilities.Prompt.Image {
 		return nil, cli.Failf(cli.Refused, agent, "it takes no pictures")
 	}
 	s.mu.Lock()

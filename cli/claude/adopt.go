@@ -14,7 +14,7 @@ import (
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	switch {
 	case left.Mode == cli.OneShot:
-		return p.adoptOneShot(ctx, left, req)
+		return p.once().Adopt(ctx, left, req)
 	case left.Mode != cli.Live:
 		return nil, cli.Failf(cli.UnknownFailure, agent, "a process in mode %q cannot be resumed", left.Mode)
 	case req.Turn == "":

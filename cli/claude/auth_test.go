@@ -56,7 +56,7 @@ func TestCredentialFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := New(Options{ReadFile: func(string) ([]byte, error) { return []byte(tt.content), nil }})
+			p := New(Options{ProviderOptions: cli.ProviderOptions{ReadFile: func(string) ([]byte, error) { return []byte(tt.content), nil }}})
 			if p.credentialFile([]string{"HOME=/home/x"}) {
 				t.Error("passes for a log-in")
 			}
@@ -70,10 +70,10 @@ func TestCredentialFilePath(t *testing.T) {
 		"CLAUDE_CONFIG_DIR=/srv/cc": "/srv/cc/.credentials.json",
 	} {
 		var asked string
-		p := New(Options{ReadFile: func(path string) ([]byte, error) {
+		p := New(Options{ProviderOptions: cli.ProviderOptions{ReadFile: func(path string) ([]byte, error) {
 			asked = path
 			return nil, os.ErrNotExist
-		}})
+		}}})
 		p.credentialFile([]string{env})
 		if asked != want {
 			t.Errorf("%s: asked for %s, want %s", env, asked, want)

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -48,10 +49,7 @@ func atHome(home, owner string, env []string) []string {
 
 // configDir is where Claude keeps what it knows.
 func configDir(env []string, home string) string {
-	if dir := cli.Variable(env, "CLAUDE_CONFIG_DIR"); dir != "" {
-		return dir
-	}
-	return filepath.Join(home, ".claude")
+	return cmp.Or(cli.Variable(env, "CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude"))
 }
 
 // reaches says whether Claude, looking from dir upwards, gets to something of the owner's.

@@ -13,7 +13,7 @@ import (
 
 func TestOwnHomeEnvironment(t *testing.T) {
 	clitest.OwnHomeEnvironment(t, []string{"CLAUDE_CONFIG_DIR"}, func(owner, allowed []string, req cli.Request) []string {
-		return New(Options{ProviderOptions: cli.ProviderOptions{Env: func() []string { return owner }, AllowEnv: allowed}, OwnerHome: "/home/me"}).environment(req)
+		return New(Options{ProviderOptions: cli.ProviderOptions{Env: func() []string { return owner }, AllowEnv: allowed, OwnerHome: "/home/me"}}).environment(req)
 	}, loginDirVar+"=/home/me/.c")
 }
 
@@ -65,7 +65,7 @@ func TestOwnersSkillsAreReached(t *testing.T) {
 			t.Errorf("from %s the owner's skills are reached: %v", dir, !want)
 		}
 	}
-	p := New(Options{OwnerHome: owner})
+	p := New(Options{ProviderOptions: cli.ProviderOptions{OwnerHome: owner}})
 	for req, want := range map[*cli.Request]bool{
 		{Dir: below("plain")}: false, {Dir: below("plain"), Home: "/h"}: true, {Dir: below("repository"), Home: "/h"}: false,
 	} {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"ductor/cli"
 )
@@ -165,15 +164,4 @@ func imageBlock(image cli.Image) (map[string]any, error) {
 	return map[string]any{"type": "image", "source": map[string]any{
 		"type": "base64", "media_type": image.MIME, "data": base64.StdEncoding.EncodeToString(data),
 	}}, nil
-}
-
-// checkPrompt refuses a request that has nothing to ask, and one that JSON could only carry altered.
-func checkPrompt(req cli.Request) error {
-	if !utf8.ValidString(req.Prompt) {
-		return cli.Failf(cli.Refused, agent, "the message is no valid text (UTF-8)")
-	}
-	if strings.TrimSpace(promptOf(req)) == "" && len(req.Images) == 0 {
-		return cli.Failf(cli.Refused, agent, "the message is empty")
-	}
-	return nil
 }

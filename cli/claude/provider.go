@@ -8,7 +8,6 @@ package claude
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 
@@ -18,12 +17,6 @@ import (
 // Options configure a Provider. The zero value of every field but Launcher is usable.
 type Options struct {
 	cli.ProviderOptions
-	// OwnerHome is the home of whoever runs ductor, on the machine the agent runs on. Sessions with homes of their own
-	// share the log-in in there, and nothing else of it. Empty where there is none, as in a container.
-	OwnerHome string
-	// ReadFile reads log-in files from where the agent runs; os.ReadFile when nil. Return an error to
-	// rely on the CLI's own word alone.
-	ReadFile func(path string) ([]byte, error)
 	// PromptDir is where the files with system prompts are put while a process runs: a directory that is
 	// the same to us and to the agent. os.TempDir when empty.
 	PromptDir string
@@ -42,9 +35,6 @@ var _ cli.Provider = (*Provider)(nil)
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault("claude")
-	if o.ReadFile == nil {
-		o.ReadFile = os.ReadFile
-	}
 	return &Provider{opts: o}
 }
 
@@ -57,7 +47,7 @@ func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot}
 // Open makes a session; see cli.Provider.
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	if mode == cli.OneShot {
-		return newOneShot(p, req.Home), nil
+		return p.once().Session(req), nil
 	}
 	if !slices.Contains(p.Modes(), mode) {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "mode %q is not supported", mode)

@@ -52,8 +52,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	if t == nil {
 		return cli.ErrNoTurn
 	}
-	if err := checkPrompt(req); err != nil {
-		return err
+	if f := req.Unsendable(agent); f != nil {
+		return f
 	}
 	id := uuid.NewString()
 	if req.Turn != "" { // Claude reads what it gave back only under another name: in its own turn, or in another one

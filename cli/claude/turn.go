@@ -206,7 +206,7 @@ func (t *liveTurn) result(end turn.End) cli.Result {
 	if end == turn.EndExit && !t.p.phase.over() && t.ctx.Err() != nil { // cancelled before it began
 		return cli.Cut(t.ctx, agent)
 	}
-	r := turnResult(t.ctx, t.run.stream, end, t.p)
+	r := turnResult(t.run.stream, end, t.p)
 	if t.open.failure != nil && r.Err != nil {
 		r.Err = t.open.failure
 	}
@@ -214,7 +214,7 @@ func (t *liveTurn) result(end turn.End) cli.Result {
 }
 
 // turnResult is how a turn ended: by Claude's own result, unless it is that of a turn we cut short.
-func turnResult(ctx context.Context, stream *turn.Stream, end turn.End, p *parser) cli.Result {
+func turnResult(stream *turn.Stream, end turn.End, p *parser) cli.Result {
 	if p.phase.over() && (end == turn.EndTurn || end == turn.EndExit || p.outcome.Err == nil && p.phase != interrupted) {
 		return p.outcome
 	}
@@ -253,8 +253,8 @@ type opening struct {
 
 // writePrompt makes the line that asks.
 func (o *opening) writePrompt() (err error) {
-	if err := checkPrompt(o.turn.req); err != nil {
-		return err
+	if f := o.turn.req.Unsendable(agent); f != nil {
+		return f
 	}
 	if o.prompt, err = userLine(o.turn.req, o.id); err != nil {
 		return cli.Failf(cli.Refused, agent, "%v", err)

@@ -279,16 +279,16 @@ type plainOnce struct {
 }
 
 func (o *plainOnce) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := turn.NewEmitter(plainAgent, o.provider.opts.Now, emit)
-	stream, left, ok := o.Open(ctx, out, func() (*turn.Stream, error) {
-		proc, err := o.provider.start(ctx, cli.OneShot, req)
-		if err != nil {
-			return nil, err
+	stream, left := o.GoOn()
+	if stream == nil {
+		var err error
+		if ctx.Err() == nil {
+			stream, err = o.begin(ctx, req)
 		}
-		return o.Begin(ctx, proc, o.provider.stream())
-	})
-	if !ok {
-		return
+		if stream == nil {
+			turn.NewEmitter(plainAgent, o.provider.opts.Now, emit).Finish(cli.StartResult(ctx, plainAgent, err))
+			return
+		}
 	}
 	s := &plainSession{provider: o.provider, stream: stream, id: req.Resume}
 	t := &plainTurn{adopted: left != nil, asked: left != nil && left.InputEnd > 0}
@@ -297,4 +297,12 @@ func (o *plainOnce) Turn(ctx context.Context, req cli.Request, emit func(cli.Eve
 	if err := o.End(ctx, stream, end); err != nil {
 		o.provider.opts.Logger.Error("the agent did not end", "err", err)
 	}
+}
+
+func (o *plainOnce) begin(ctx context.Context, req cli.Request) (*turn.Stream, error) {
+	proc, err := o.provider.start(ctx, cli.OneShot, req)
+	if err != nil {
+		return nil, err
+	}
+	return o.Begin(ctx, proc, o.provider.stream())
 }

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -23,7 +24,7 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 			ev.Missing = "the changes"
 		}
 	case askPermissions:
-		ev.Tool, ev.Title, ev.Detail = "permissions", titleOf(or(p.Reason, "more permissions")), "More permissions until this turn ends."
+		ev.Tool, ev.Title, ev.Detail = "permissions", titleOf(cmp.Or(p.Reason, "more permissions")), "More permissions until this turn ends."
 	case askServer:
 		askForServer(&ev, p, &read)
 	}

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func TestACommandWithoutItsShell(t *testing.T) {
 			t.Fatal(err)
 		}
 		ev := asked(askCommand, params)
-		if shown := or(ev.Detail, ev.Title); shown != want || !strings.Contains(clitest.Shown(ev), raw) {
+		if shown := cmp.Or(ev.Detail, ev.Title); shown != want || !strings.Contains(clitest.Shown(ev), raw) {
 			t.Errorf("%s is shown as %s", raw, clitest.Shown(ev))
 		}
 	}

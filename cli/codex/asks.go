@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -104,7 +105,7 @@ func (a *inquiry) answer(d cli.Decision) any {
 func (a *inquiry) answers(d cli.Decision) any {
 	answers := map[string]any{}
 	for i, q := range a.params.Questions {
-		chosen := []string{or(d.Reason, "The person gives no answer. Decide yourself.")}
+		chosen := []string{cmp.Or(d.Reason, "The person gives no answer. Decide yourself.")}
 		if i < len(d.Answers) && len(d.Answers[i]) > 0 {
 			chosen = d.Answers[i]
 		}

@@ -18,7 +18,7 @@ func homeVars() []string { return []string{"CODEX_HOME", "CODEX_SQLITE_HOME"} }
 // Codex 0.169 renews auth.json by renaming a new file over what a link leads to, with a lock beside that, so all homes
 // have one log-in by links. A log-in that is kept in a keyring is stored by the path of Codex's home, and is not found.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
-	dir := home(append([]string{"HOME=" + owner}, chosenHome(env)...))
+	dir := home(env, owner)
 	return []cli.HomeSeed{
 		{From: filepath.Join(dir, "auth.json"), To: ".codex/auth.json", Link: true},
 		{From: filepath.Join(dir, ".env"), To: ".codex/.env", Pick: func(owner []byte) ([]byte, error) {
@@ -26,13 +26,6 @@ func HomeSeeds(owner string, env []string) []cli.HomeSeed {
 		}},
 		{From: filepath.Join(dir, "config.toml"), To: ".codex/config.toml", Pick: ownConfig},
 	}
-}
-
-func chosenHome(env []string) []string {
-	if dir := cli.Variable(env, "CODEX_HOME"); dir != "" {
-		return []string{"CODEX_HOME=" + dir}
-	}
-	return nil
 }
 
 // ownConfig keeps of a configuration how a model is reached: no MCP servers, no hooks, no instructions, no trust.

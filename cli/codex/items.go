@@ -155,7 +155,7 @@ func endedLive(it *liveItem) cli.ToolEnded {
 		e.Duration = time.Duration(max(*it.DurationMs, 0)) * time.Millisecond
 	}
 	if e.Output == "" {
-		e.Output = or(resultText(it.Result), compact(it.ContentItems))
+		e.Output = cmp.Or(resultText(it.Result), compact(it.ContentItems))
 	}
 	e.Err = trouble(it.Error, it.ExitCode, it.Status)
 	return e

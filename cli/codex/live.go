@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -110,7 +111,7 @@ func (s *live) begin(ctx context.Context, req cli.Request) error {
 		return cli.Failf(cli.ResumeFailed, Agent, "it began another thread")
 	}
 	defaults, err := s.server.configured(ctx)
-	s.thread, s.model = reply.Thread.ID, or(defaults.Model, reply.Model)
+	s.thread, s.model = reply.Thread.ID, cmp.Or(defaults.Model, reply.Model)
 	return err
 }
 
@@ -320,7 +321,7 @@ exit 1`
 func (p *Provider) sweep(ctx context.Context, entry string) error {
 	_, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
 		Path: "sh", Args: []string{"-c", sweepScript, "sh", entry},
-		Env: []string{"PATH=" + or(cli.Variable(p.opts.Env(), "PATH"), "/usr/bin:/bin")},
+		Env: []string{"PATH=" + cmp.Or(cli.Variable(p.opts.Env(), "PATH"), "/usr/bin:/bin")},
 		For: cli.Purpose{Agent: Agent},
 	}, stopWait)
 	if err != nil {

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -421,7 +422,7 @@ func TestModelAndEffortAreSaidWithEachTurn(t *testing.T) {
 		req.Turn, req.Model = cli.TurnID(itoa(int64(i))), model
 		r, _ := clitest.Play(t.Context(), s, req)
 		asked := api.Prompts()
-		want := or(string(model), "gpt-5.5")
+		want := cmp.Or(string(model), "gpt-5.5")
 		if got := asked[len(asked)-1].Model; got != want || r.Err != nil || r.Model != cli.ModelID(want) {
 			t.Errorf("turn %d: model %q, said %q, want %q, %v", i, got, r.Model, want, r.Err)
 		}

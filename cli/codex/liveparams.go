@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -17,10 +18,10 @@ func (s *live) turnParams(req cli.Request, defaults settings) map[string]any {
 	if req.Dir != "" {
 		params["cwd"] = req.Dir
 	}
-	if model := or(string(req.Model), s.model); model != "" {
+	if model := cmp.Or(string(req.Model), s.model); model != "" {
 		params["model"] = model
 	}
-	if effort := or(string(req.Effort), defaults.Effort); effort != "" {
+	if effort := cmp.Or(string(req.Effort), defaults.Effort); effort != "" {
 		params["effort"] = effort
 	}
 	if context := instructionsOf(req); context != nil {

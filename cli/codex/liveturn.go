@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,7 +143,7 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn = t
-	out.Session(s.thread, cli.ModelID(or(string(req.Model), s.model)))
+	out.Session(s.thread, cli.ModelID(cmp.Or(string(req.Model), s.model)))
 	return t
 }
 

@@ -2,7 +2,6 @@ package codex
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +45,7 @@ func transcript(raw []byte, resume, stderr string) string {
 	if garbage > 0 {
 		rec.Add("%d lines of garbage", garbage)
 	}
-	result := parser.result(context.Background(), end, fakeExit{stderr})
+	result := parser.result(end, fakeExit{stderr})
 	if parser.done {
 		result.Usage = parser.usage
 	}
@@ -102,7 +101,7 @@ func FuzzParser(f *testing.F) {
 				break
 			}
 		}
-		parser.out.Finish(parser.result(context.Background(), turn.EndExit, fakeExit{}))
+		parser.out.Finish(parser.result(turn.EndExit, fakeExit{}))
 		clitest.Keeps(t, events)
 	})
 }

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -40,19 +41,19 @@ func permissionsOf(mode cli.PermissionMode, attended bool, configured string) pe
 	case cli.Bypass:
 		m.sandbox = fullAccess
 	case cli.Auto:
-		m.sandbox = or(configured, workspaceWrite)
+		m.sandbox = cmp.Or(configured, workspaceWrite)
 		if attended {
 			m.approval = askOnRequest
 		}
 	case cli.AcceptEdits:
-		m.sandbox = or(configured, workspaceWrite)
+		m.sandbox = cmp.Or(configured, workspaceWrite)
 		if attended {
 			m.approval = askUntrusted
 		}
 	case cli.Plan:
 	default:
 		if attended {
-			m.approval, m.sandbox = askUntrusted, or(configured, workspaceWrite)
+			m.approval, m.sandbox = askUntrusted, cmp.Or(configured, workspaceWrite)
 		}
 	}
 	return m
@@ -65,13 +66,6 @@ func permissionsFor(req cli.Request, attended bool, configured string) permissio
 		m.sandbox = readOnly
 	}
 	return m
-}
-
-func or(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }
 
 var _ cli.Limited = (*Provider)(nil)

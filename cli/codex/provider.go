@@ -3,7 +3,6 @@ package codex
 import (
 	"cmp"
 	"context"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,8 +22,6 @@ func EnvKeys() []string { return []string{"OPENAI_*", "CODEX_*"} }
 // Options configure a Provider. The zero value of every field but Launcher is usable.
 type Options struct {
 	cli.ProviderOptions
-	// ReadFile reads the log-in file from where the agent runs; os.ReadFile when nil.
-	ReadFile func(path string) ([]byte, error)
 	Sandbox  string        // for permission modes that leave a choice; "workspace-write" when empty
 	Patience time.Duration // how long Codex may wait for the network in one turn; a minute when 0
 }
@@ -46,9 +43,6 @@ type Provider struct {
 func New(opts Options) *Provider {
 	opts.ProviderOptions = opts.OrDefault("codex")
 	opts.Patience = cmp.Or(opts.Patience, time.Minute)
-	if opts.ReadFile == nil {
-		opts.ReadFile = os.ReadFile
-	}
 	p := &Provider{opts: opts, totals: map[cli.AgentSessionID]cli.Usage{}}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: opts.ProviderOptions, Agent: Agent}, p.newServer)
 	return p
@@ -61,7 +55,7 @@ func (p *Provider) Agent() cli.Agent { return Agent }
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.OneShot:
-		return p.newSession(req), nil
+		return p.once().Session(req), nil
 	case cli.Live:
 		s, err := p.openLive(ctx, req)
 		if err != nil {
@@ -87,7 +81,7 @@ func (p *Provider) parser(out *turn.Emitter, req cli.Request) *parser {
 // Adopt makes a session of a run that the previous process left.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
-		return p.adoptExec(ctx, left, req)
+		return p.once().Adopt(ctx, left, req)
 	}
 	return p.adoptLive(ctx, left, req)
 }
@@ -105,7 +99,7 @@ func (p *Provider) Modes() []cli.Mode {
 		return p.modes
 	}
 	both := []cli.Mode{cli.Live, cli.OneShot}
-	switch v := p.version(context.Background()); {
+	switch v := turn.Version(context.Background(), p.opts.ProviderOptions, Agent, p.env(cli.Request{})); {
 	case v == "":
 		return both
 	case hasAppServer(v):

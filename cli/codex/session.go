@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -13,75 +12,37 @@ import (
 	"ductor/cli/turn"
 )
 
-// session is a thread of Codex. Each turn is a process of its own.
-type session struct {
-	*turn.OneShotSession
-	provider *Provider
+// once is how a turn runs by `codex exec`.
+func (p *Provider) once() *turn.OneShot {
+	return &turn.OneShot{Agent: Agent, Options: p.opts.ProviderOptions, Input: execInput, Start: p.start, Read: p.read}
 }
 
-func (p *Provider) newSession(req cli.Request) *session {
-	s := &session{OneShotSession: turn.NewOneShotSession(Agent, req.Home), provider: p}
-	s.Named(req.Resume)
-	return s
-}
-
-// Turn runs `codex exec` once, or goes on with the run that was adopted.
-func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	out := turn.NewEmitter(Agent, s.provider.opts.Now, emit)
+// execInput merges the system prompts in: exec has no flag for them.
+func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	if req.Task == cli.TaskCompact {
-		out.Finish(cli.Result{Err: cli.CannotCompact(Agent)})
-		return
+		return nil, cli.CannotCompact(Agent)
 	}
-	stream, left, ok := s.Open(ctx, out, func() (*turn.Stream, error) {
-		req.Resume = cmp.Or(req.Resume, s.Info().AgentSessionID)
-		return s.start(ctx, req)
-	})
-	if !ok {
-		return
-	}
-	parser := s.provider.parser(out, req)
-	parser.garbage, parser.now = stream.Garbage, stream.Clock(s.provider.opts.Now)
-	if left != nil {
-		out.Past(parser.now)
-	}
-	before := s.provider.before(req, left)
-	end := stream.Turn(ctx, turn.Loop[[]byte]{
-		Begin: func() {
-			_ = stream.SendOnly([]byte(promptOf(req)), left) // what cannot be written shows as the end of the turn
-		},
-		Handle:    parser.line,
-		Interrupt: stream.Process().Interrupt,
-		Out:       out,
-		Mark:      before.mark(req.Turn, left),
-	})
-	result := parser.result(ctx, end, streamExit{stream})
-	if err := s.End(ctx, stream, end); err != nil && result.Err == nil && !result.Aborted {
-		result.Err = cli.AsFailure(Agent, err)
-	}
-	s.Named(parser.thread)
-	if parser.done && !result.Detached {
-		result.Usage = s.provider.used(parser.thread, before, parser.usage)
-	}
-	out.Finish(result)
+	return []byte(req.Instructions() + req.Prompt), nil
+}
+
+// read says how the lines of a turn are read.
+func (p *Provider) read(t turn.Once) turn.Reading {
+	parser := p.parser(t.Out, t.Req)
+	parser.garbage, parser.now = t.Stream.Garbage, t.Stream.Clock(p.opts.Now)
+	before := p.before(t.Req, t.Left)
+	return turn.Reading{Handle: parser.line, Mark: before.mark(t.Req.Turn, t.Left), Result: func(end turn.End) cli.Result {
+		r := parser.result(end, streamExit{t.Stream})
+		if parser.done && !r.Detached {
+			r.Usage = p.used(parser.thread, before, parser.usage)
+		}
+		return r
+	}}
 }
 
 // start starts the process of a turn.
-func (s *session) start(ctx context.Context, req cli.Request) (*turn.Stream, error) {
-	p := s.provider
-	process, err := p.opts.Launcher.Start(ctx, cli.Command{
-		Path: p.opts.Path, Args: argv(req, p.opts.Sandbox), Dir: req.Dir, Env: p.env(req),
-		For:  cli.Purpose{Agent: Agent, Mode: cli.OneShot, Conversation: req.Conversation},
-		Turn: req.Turn,
-	})
-	if err != nil {
-		return nil, cli.StartFailure(Agent, err)
-	}
-	return s.Begin(ctx, process, turn.StreamOptionsOf(p.opts.ProviderOptions, Agent))
-}
-
-// promptOf merges the system prompts in: exec has no flag for them.
-func promptOf(req cli.Request) string {
-	return req.Instructions() + req.Prompt
+func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, string, error) {
+	process, err := p.opts.StartOnce(ctx, Agent, req, cli.Command{Args: argv(req, p.opts.Sandbox), Env: p.env(req)})
+	return process, "", err
 }
 
 // exit is what the end of a process tells.
@@ -95,7 +56,7 @@ type streamExit struct{ *turn.Stream }
 func (s streamExit) Stderr() string { return s.Process().StderrTail() }
 
 // result says how the turn ended. A turn that Codex itself completed went well, however it was ended since.
-func (p *parser) result(ctx context.Context, end turn.End, exit exit) cli.Result {
+func (p *parser) result(end turn.End, exit exit) cli.Result {
 	p.release(answers)
 	stderr := exit.Stderr()
 	r := cli.Result{}
@@ -123,12 +84,6 @@ func deniedPatches(stderr string) []cli.Denial {
 		}
 	}
 	return denials
-}
-
-// adoptExec makes a session of a `codex exec` that the previous process left in the middle of its turn.
-func (p *Provider) adoptExec(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	s := p.newSession(req)
-	return s, s.Attach(ctx, p.opts.ProviderOptions, left, req, nil)
 }
 
 // argv is the command line of one turn. The prompt is not in it: it travels on standard input.

@@ -211,9 +211,9 @@ func TestACodexThatIsNotThere(t *testing.T) {
 }
 
 func TestSystemPromptsAreMergedIntoThePrompt(t *testing.T) {
-	got := promptOf(cli.Request{SystemPrompt: "be brief", AppendPrompt: "be kind", Prompt: "hello"})
+	got, err := execInput(cli.Request{SystemPrompt: "be brief", AppendPrompt: "be kind", Prompt: "hello"}, nil)
 	want := "<instructions>\nbe brief\n</instructions>\n\n<instructions>\nbe kind\n</instructions>\n\nhello"
-	if got != want {
-		t.Errorf("%q", got)
+	if string(got) != want || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -68,18 +68,10 @@ func value(args []string, flag, v string) []string {
 	return append(args, flag+"="+v)
 }
 
-// promptOf is the prompt of a one-shot turn. There is no flag for system prompts, so they go before it.
-func promptOf(req cli.Request) string {
-	return req.Instructions() + req.Prompt
-}
-
 // refused says why a prompt cannot be sent; nil if it can.
 func refused(req cli.Request) *cli.Failure {
-	switch {
-	case strings.TrimSpace(req.Prompt) == "" && len(req.Images) == 0 && req.Task != cli.TaskCompact:
-		return cli.Failf(cli.Refused, Agent, "the message is empty")
-	case strings.ContainsRune(req.Prompt, 0):
+	if strings.ContainsRune(req.Prompt, 0) {
 		return cli.Failf(cli.Refused, Agent, "the message has NUL bytes in it, which are no text")
 	}
-	return nil
+	return req.Unsendable(Agent)
 }

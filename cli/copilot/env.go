@@ -90,10 +90,7 @@ func (p *Provider) packages() map[string]string {
 	if p.opts.OwnerHome == "" || cli.Variable(env, packageVar) != "" {
 		return nil
 	}
-	cache := cli.Variable(env, "XDG_CACHE_HOME")
-	if cache == "" {
-		cache = filepath.Join(p.opts.OwnerHome, ".cache")
-	}
+	cache := cmp.Or(cli.Variable(env, "XDG_CACHE_HOME"), filepath.Join(p.opts.OwnerHome, ".cache"))
 	return map[string]string{packageVar: filepath.Join(cache, "copilot")}
 }
 
@@ -103,11 +100,7 @@ func (p *Provider) packages() map[string]string {
 // Copilot 1.0 renames a new config.json over the old one at every start, so a link would not last. The token in there
 // is not renewed; a copy is as good. A log-in in the keyring of the desktop is found from every home.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
-	dir := cli.Variable(env, "COPILOT_HOME")
-	if dir == "" {
-		dir = filepath.Join(owner, ".copilot")
-	}
-	return []cli.HomeSeed{{From: filepath.Join(dir, "config.json"), To: ".copilot/config.json", Pick: ownConfig}}
+	return []cli.HomeSeed{{From: filepath.Join(configDir(env, owner), "config.json"), To: ".copilot/config.json", Pick: ownConfig}}
 }
 
 // ownConfig keeps of a configuration who is logged in: no plugins, no trust in directories.

@@ -11,7 +11,7 @@ import (
 
 func TestOwnHomeEnvironment(t *testing.T) {
 	clitest.OwnHomeEnvironment(t, []string{"COPILOT_HOME", "COPILOT_SKILLS_DIRS"}, func(owner, allowed []string, req cli.Request) []string {
-		return New(Options{ProviderOptions: cli.ProviderOptions{Env: func() []string { return owner }, AllowEnv: allowed}, OwnerHome: "/home/other"}).environment(req)
+		return New(Options{ProviderOptions: cli.ProviderOptions{Env: func() []string { return owner }, AllowEnv: allowed, OwnerHome: "/home/other"}}).environment(req)
 	})
 }
 
@@ -39,7 +39,7 @@ func TestPackagesAreShared(t *testing.T) {
 		"XDG_CACHE_HOME=/cache":     "/cache/copilot",
 		"COPILOT_PKG_CACHE_HOME=/p": "/p",
 	} {
-		p := New(Options{ProviderOptions: cli.ProviderOptions{Env: func() []string { return []string{env} }}, OwnerHome: "/home/me"})
+		p := New(Options{ProviderOptions: cli.ProviderOptions{Env: func() []string { return []string{env} }, OwnerHome: "/home/me"}})
 		if got := cli.Variable(p.environment(cli.Request{Home: "/h"}), packageVar); got != want {
 			t.Errorf("with %q it is unpacked in %q", env, got)
 		}

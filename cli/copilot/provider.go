@@ -2,7 +2,6 @@ package copilot
 
 import (
 	"context"
-	"os"
 
 	"ductor/cli"
 	"ductor/cli/frames"
@@ -13,15 +12,7 @@ import (
 const Agent cli.Agent = "copilot"
 
 // Options configure a Provider. The zero value of every field but Launcher is usable.
-type Options struct {
-	cli.ProviderOptions
-	// OwnerHome is the home of whoever runs ductor, on the machine the agent runs on. Sessions with homes of their own
-	// share the unpacked program in there. Empty where there is none, as in a container.
-	OwnerHome string
-	// ReadFile reads files from where the agent runs: its configuration, and MCP configurations; os.ReadFile
-	// when nil.
-	ReadFile func(path string) ([]byte, error)
-}
+type Options struct{ cli.ProviderOptions }
 
 // Provider is Copilot. Safe for concurrent use.
 type Provider struct {
@@ -38,9 +29,6 @@ var (
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault("copilot")
-	if o.ReadFile == nil {
-		o.ReadFile = os.ReadFile
-	}
 	p := &Provider{opts: o}
 	p.pool = shared.NewPool(shared.Options{ProviderOptions: o.ProviderOptions, Agent: Agent, Framing: frames.ContentLength, Version: "2.0"}, newServer)
 	return p
@@ -56,7 +44,7 @@ func (p *Provider) Modes() []cli.Mode { return []cli.Mode{cli.Live, cli.OneShot}
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.OneShot:
-		return p.newOnce(req), nil
+		return p.once().Session(req), nil
 	case cli.Live:
 		s := newLive(p, req)
 		if err := s.open(ctx, req); err != nil {
@@ -70,7 +58,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 // Adopt resumes a turn that the previous process left; see cli.Provider.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
-		return p.adoptOnce(ctx, left, req)
+		return p.once().Adopt(ctx, left, req)
 	}
 	return p.adoptLive(ctx, left, req)
 }

@@ -1,9 +1,6 @@
 package gemini
 
-import (
-	"ductor/cli"
-	"ductor/cli/acp"
-)
+import "ductor/cli"
 
 // approvalMode gives the value of --approval-mode for a one-shot run, in which Gemini can ask no user, and says in one
 // sentence what of the permission mode cannot be promised. Live, package acp chooses the mode.
@@ -36,9 +33,4 @@ func (p *Provider) argv(req cli.Request) ([]string, error) {
 		args = append(args, "--resume="+string(req.Resume))
 	}
 	return append(args, req.ExtraArgs...), nil
-}
-
-// promptOf is the prompt as Gemini takes it for text, the system prompts merged in: it has no flag for them.
-func promptOf(req cli.Request) string {
-	return acp.AsText(req.Instructions()+req.Prompt, commandMarks)
 }

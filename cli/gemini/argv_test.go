@@ -68,7 +68,7 @@ func TestPromptsAreText(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"hi": "hi", "/memory": "\u2060" + "/memory", " $x": "\u2060" + " $x", "--yolo": "--yolo", "-": "-",
 	} {
-		if got := promptOf(cli.Request{Prompt: prompt}); got != want {
+		if got, err := onceInput(cli.Request{Prompt: prompt}, nil); string(got) != want || err != nil {
 			t.Errorf("%q becomes %q", prompt, got)
 		}
 	}

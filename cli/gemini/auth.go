@@ -4,33 +4,22 @@ import (
 	"context"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"ductor/cli"
 	"ductor/cli/turn"
 )
 
-const versionWait = 20 * time.Second
-
 // Auth looks for a key, then for the credential file, then for what the user's settings say.
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
-	path, err := p.opts.Launcher.LookPath(p.opts.Path)
-	if err != nil {
-		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: "Install the Gemini CLI, or set agents.gemini.path"}
-	}
-	auth := cli.Auth{State: cli.Authenticated, Path: path, Version: p.version(ctx), Method: p.method()}
-	if auth.Method == "" {
-		auth.State, auth.Fix = cli.Installed, loginFix
-	}
-	return auth
+	env := p.env(cli.Request{})
+	return turn.Account{
+		Agent: Agent, Env: env, Install: "Install the Gemini CLI, or set agents.gemini.path", Fix: loginFix,
+		Keys: []string{"GEMINI_API_KEY"}, Else: func(context.Context) string { return p.method(env) },
+	}.Auth(ctx, p.opts.ProviderOptions)
 }
 
-// method is how Gemini is logged in; empty if it is not.
-func (p *Provider) method() string {
-	env := p.env(cli.Request{})
-	if cli.Variable(env, "GEMINI_API_KEY") != "" {
-		return "GEMINI_API_KEY"
-	}
+// method is how Gemini is logged in without a key; empty if it is not.
+func (p *Provider) method(env []string) string {
 	for _, key := range []string{"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"} {
 		if strings.EqualFold(cli.Variable(env, key), "true") {
 			return key
@@ -45,15 +34,4 @@ func (p *Provider) method() string {
 	default:
 		return "Gemini's own settings (" + chosen + ")"
 	}
-}
-
-// version is empty where the program does not say.
-func (p *Provider) version(ctx context.Context) string {
-	out, err := turn.Output(ctx, p.opts.Launcher, cli.Command{
-		Path: p.opts.Path, Args: []string{"--version"}, Env: p.env(cli.Request{}), For: cli.Purpose{Agent: Agent},
-	}, versionWait)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(out)
 }

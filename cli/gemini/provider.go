@@ -3,7 +3,6 @@ package gemini
 import (
 	"context"
 	"errors"
-	"os"
 	"strconv"
 
 	"ductor/cli"
@@ -20,8 +19,6 @@ func EnvKeys() []string { return []string{"GEMINI_*", "GOOGLE_*"} }
 // Options configure a Provider. The zero value of every field but Launcher is usable.
 type Options struct {
 	cli.ProviderOptions
-	// ReadFile reads log-in and settings files from where the agent runs; os.ReadFile when nil.
-	ReadFile func(path string) ([]byte, error)
 	// StateDir is where the policies are put that Gemini is started with: a directory that is the same to us and to
 	// the agent. A folder of os.TempDir when empty. What is in it is shared by all processes and named by its
 	// content.
@@ -44,9 +41,6 @@ var (
 // New makes a Provider. It starts nothing.
 func New(o Options) *Provider {
 	o.ProviderOptions = o.OrDefault("gemini")
-	if o.ReadFile == nil {
-		o.ReadFile = os.ReadFile
-	}
 	p := &Provider{opts: o}
 	p.live = p.acp()
 	return p
@@ -95,7 +89,7 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 		}
 		return p.live.Open(ctx, mode, req)
 	case cli.OneShot:
-		return newOneShot(p, req.Home), nil
+		return p.once().Session(req), nil
 	}
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
@@ -115,7 +109,7 @@ func (p *Provider) guard(ctx context.Context, req cli.Request) error {
 // Adopt resumes a turn that the previous process began; see cli.Provider.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if left.Mode == cli.OneShot {
-		return p.adoptOneShot(ctx, left, req)
+		return p.once().Adopt(ctx, left, req)
 	}
 	return p.live.Adopt(ctx, left, req)
 }

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -32,18 +33,11 @@ func (p *Provider) userAuth(env []string) string {
 
 // home is where Gemini keeps what it keeps.
 func home(env []string) string {
-	dir := cli.Variable(env, "GEMINI_CLI_HOME")
-	if dir == "" {
-		dir = cli.Variable(env, "HOME")
-	}
-	return filepath.Join(dir, ".gemini")
+	return filepath.Join(cmp.Or(cli.Variable(env, "GEMINI_CLI_HOME"), cli.Variable(env, "HOME")), ".gemini")
 }
 
 func (p *Provider) stateDir() string {
-	if p.opts.StateDir != "" {
-		return p.opts.StateDir
-	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("ductor-gemini-%d", os.Getuid()))
+	return cmp.Or(p.opts.StateDir, filepath.Join(os.TempDir(), fmt.Sprintf("ductor-gemini-%d", os.Getuid())))
 }
 
 // keptAt is the path of a file that is named by what is in it.

@@ -19,5 +19,5 @@
 // of them over interrupting and killing.
 //
 // Emitter upholds the contract of events, Queue and Writer are the two ways between a turn and its process, and
-// OneShotSession is what sessions with a process per turn have alike.
+// OneShot runs the turns of sessions that have a process each.
 package turn

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"ductor/cli"
 	"ductor/lang"
@@ -71,4 +73,44 @@ func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last st
 		}
 	}
 	return last, shown
+}
+
+// Account is how a dialect finds out whether its agent can be used.
+type Account struct {
+	Agent        cli.Agent
+	Env          []string // of the agent's processes
+	Install, Fix string   // what helps where the agent is not there, and where it is not logged in
+	Keys         []string // variables of Env of which any is a log-in
+	// Else says how it is logged in where none of Keys is set; empty for not at all.
+	Else func(ctx context.Context) string
+}
+
+// Auth looks whether an agent can be used.
+func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
+	path, err := o.Launcher.LookPath(o.Path)
+	if err != nil {
+		return cli.Auth{State: cli.NotFound, Path: o.Path, Fix: a.Install}
+	}
+	auth := cli.Auth{State: cli.Authenticated, Path: path, Version: Version(ctx, o, a.Agent, a.Env)}
+	if i := slices.IndexFunc(a.Keys, func(name string) bool { return cli.Variable(a.Env, name) != "" }); i >= 0 {
+		auth.Method = a.Keys[i]
+	} else if auth.Method = a.Else(ctx); auth.Method == "" {
+		auth.State, auth.Fix = cli.Installed, a.Fix
+	}
+	return auth
+}
+
+// versionWait is how long an agent may take to tell its version. It starts cold.
+const versionWait = 15 * time.Second
+
+var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+\.\d+(?:[-+]\S*\w)?`) })
+
+// Version is that of an agent's program; empty where it does not say.
+func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) string {
+	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env, For: cli.Purpose{Agent: agent}}, versionWait)
+	if err != nil {
+		o.Logger.Warn("an agent does not tell its version", "agent", string(agent), "err", err)
+		return ""
+	}
+	return versionText().FindString(out)
 }

@@ -8,9 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// OneShotSession is what sessions with a process per turn have alike, whichever the dialect: which of the agent's
-// sessions they are, whose process runs, and how that is ended or detached from. A dialect embeds one and adds Turn.
-// Safe for concurrent use.
+// OneShotSession is which of the agent's sessions a session with a process per turn is, whose process runs, and how that is
+// ended or detached from. Safe for concurrent use.
 type OneShotSession struct {
 	agent cli.Agent
 	home  string // where the session is kept
@@ -37,23 +36,6 @@ func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun)
 	s.stream, s.left, s.over = NewStream(p, o), &left, make(chan struct{})
 }
 
-// Attach attaches to the run of a turn that the previous process of ductor left, and makes it the session's. The process that
-// the session talks with is what of makes of the run's; nil takes that.
-func (s *OneShotSession) Attach(ctx context.Context, o cli.ProviderOptions, left cli.LeftRun, req cli.Request, of func(cli.Process) cli.Process) error {
-	if req.Turn == "" {
-		return cli.Failf(cli.UnknownFailure, s.agent, "a process of one turn is of no use to another")
-	}
-	p, err := o.Launcher.Attach(ctx, left, 0)
-	if err != nil {
-		return cli.StartFailure(s.agent, err)
-	}
-	if of != nil {
-		p = of(p)
-	}
-	s.Adopt(p, StreamOptionsOf(o, s.agent), left)
-	return nil
-}
-
 // GoOn gives the turn that was adopted, once; nil and nil if there is none. Who takes it calls End.
 func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
@@ -64,22 +46,6 @@ func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	left := s.left
 	s.left = nil
 	return s.stream, left
-}
-
-// Open gives the stream of a turn: of the one that was adopted, with what is known of it, else of the process that start
-// makes. It is not ok when there is none, and out was told how the turn ended.
-func (s *OneShotSession) Open(ctx context.Context, out *Emitter, start func() (*Stream, error)) (stream *Stream, left *cli.LeftRun, ok bool) {
-	if stream, left = s.GoOn(); stream != nil {
-		return stream, left, true
-	}
-	var err error
-	if ctx.Err() == nil {
-		stream, err = start()
-	}
-	if stream == nil {
-		out.Finish(cli.StartResult(ctx, s.agent, err))
-	}
-	return stream, nil, stream != nil
 }
 
 // Begin makes p the process of the turn that begins. Who calls it calls End, unless it gets an error: the session was

@@ -190,12 +190,24 @@ func TestOneShotSessionOpens(t *testing.T) {
 		{name: "a turn that was aborted before", ctx: gone, told: "aborted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, p := NewOneShotSession("fake", ""), newFakeProcess()
+			p, starts, told := newFakeProcess(), 0, ""
+			how := &OneShot{
+				Agent: "fake", Options: cli.ProviderOptions{}.OrDefault("fake"),
+				Input: func(cli.Request, *cli.LeftRun) ([]byte, error) { return []byte("hi"), nil },
+				Start: func(context.Context, cli.Request) (cli.Process, string, error) {
+					starts++
+					return p, "", c.err
+				},
+				Read: func(Once) Reading {
+					return Reading{Result: func(End) cli.Result { return cli.Result{} }}
+				},
+			}
+			s := how.session(cli.Request{})
 			if c.adopted {
 				s.Adopt(p, StreamOptions{Agent: "fake"}, cli.LeftRun{Run: "run"})
 			}
-			starts, told := 0, ""
-			out := NewEmitter("fake", time.Now, func(ev cli.Event) {
+			p.die(cli.ExitStatus{})
+			s.Turn(c.ctx, cli.Request{}, func(ev cli.Event) {
 				r, _ := ev.(cli.Result)
 				switch {
 				case r.Aborted:
@@ -204,20 +216,13 @@ func TestOneShotSessionOpens(t *testing.T) {
 					told = r.Err.Reason
 				}
 			})
-			stream, left, ok := s.Open(c.ctx, out, func() (*Stream, error) {
-				starts++
-				if c.err != nil {
-					return nil, c.err
-				}
-				return s.Begin(t.Context(), p, StreamOptions{Agent: "fake"})
-			})
-			if ok != (stream != nil) || ok != (c.told == "") || (left != nil) != c.adopted || starts != c.starts || told != c.told {
-				t.Errorf("ok %t, left %v, %d starts, told %q", ok, left, starts, told)
+			if starts != c.starts || told != c.told {
+				t.Errorf("%d starts, told %q", starts, told)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
 			}
 			_ = p.outW.Close()
-			if stream != nil {
-				_ = s.End(t.Context(), stream, EndExit)
-			}
 		})
 	}
 }

@@ -126,25 +126,24 @@ func (a agents) providers(g runEnv) []cli.Provider {
 	if agents.Claude.Enabled {
 		out = append(out, claude.New(claude.Options{
 			ProviderOptions: a.dialect(g, "claude", agents.Claude.Path, agents.Claude.Env),
-			ReadFile:        g.readFile, PromptDir: g.prompts, OwnerHome: g.owner, Background: a.background,
+			PromptDir:       g.prompts, Background: a.background,
 		}))
 	}
 	if agents.Codex.Enabled {
 		out = append(out, codex.New(codex.Options{
 			ProviderOptions: a.dialect(g, codex.Agent, agents.Codex.Path, agents.Codex.Env),
-			ReadFile:        g.readFile, Sandbox: g.codexSandbox(agents.Codex.Sandbox),
+			Sandbox:         g.codexSandbox(agents.Codex.Sandbox),
 		}))
 	}
 	if agents.Gemini.Enabled {
 		out = append(out, gemini.New(gemini.Options{
 			ProviderOptions: a.dialect(g, gemini.Agent, agents.Gemini.Path, agents.Gemini.Env),
-			ReadFile:        g.readFile, StateDir: g.gemini,
+			StateDir:        g.gemini,
 		}))
 	}
 	if agents.Copilot.Enabled {
 		out = append(out, copilot.New(copilot.Options{
 			ProviderOptions: a.dialect(g, copilot.Agent, agents.Copilot.Path, agents.Copilot.Env),
-			ReadFile:        g.readFile, OwnerHome: g.owner,
 		}))
 	}
 	for _, name := range slices.Sorted(maps.Keys(agents.ACP)) {
@@ -166,7 +165,7 @@ func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli
 	}
 	return cli.ProviderOptions{
 		Launcher: g.launcher, Path: g.program(path), AllowEnv: env,
-		Env: func() []string { return append(g.environ(), keys...) }, Protected: ownFiles(a.cfg),
+		Env: func() []string { return append(g.environ(), keys...) }, ReadFile: g.readFile, OwnerHome: g.owner, Protected: ownFiles(a.cfg),
 		Grace: agents.Grace, Stall: agents.Stall, ToolStall: agents.ToolStall, Logger: a.log,
 	}
 }

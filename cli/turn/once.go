@@ -1,0 +1,134 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+
+	"ductor/cli"
+)
+
+// OneShot is how a dialect runs turns that have a process each.
+type OneShot struct {
+	Agent   cli.Agent
+	Options cli.ProviderOptions
+	// Input is all that the program reads of a request; left is what is known of a turn that is resumed, nil for another. An error
+	// refuses the turn.
+	Input func(req cli.Request, left *cli.LeftRun) ([]byte, error)
+	// Start starts the process of a turn, and gives the Setting that it left with it. Errors are *cli.Failure.
+	Start func(ctx context.Context, req cli.Request) (p cli.Process, setting string, err error)
+	// Read says how the turn is read.
+	Read func(Once) Reading
+	// Of is the process that a session talks with of one that was attached to; nil takes that.
+	Of func(p cli.Process, left cli.LeftRun) cli.Process
+}
+
+// Once is a turn that has a process of its own.
+type Once struct {
+	Stream  *Stream
+	Out     *Emitter
+	Req     cli.Request
+	Left    *cli.LeftRun // what is known of one that is resumed; nil for another
+	Setting string       // see OneShot.Start
+}
+
+// Reading is how a dialect reads a turn.
+type Reading struct {
+	Handle func(line []byte) (end bool)
+	Mark   cli.Mark // see Loop.Mark
+	Result func(End) cli.Result
+	// Said says that the program said its result: it may write down its session and go. Nil has it ended at once.
+	Said func() bool
+}
+
+// oneShot is a session of such turns.
+type oneShot struct {
+	*OneShotSession
+	how *OneShot
+}
+
+var _ cli.Session = (*oneShot)(nil)
+
+// Session makes a session that is ready for req. Nothing is started.
+func (o *OneShot) Session(req cli.Request) cli.Session { return o.session(req) }
+
+func (o *OneShot) session(req cli.Request) *oneShot {
+	s := &oneShot{NewOneShotSession(o.Agent, req.Home), o}
+	s.Named(req.Resume)
+	return s
+}
+
+// Adopt makes a session of the run of a turn that the previous process of ductor left; see cli.Provider.
+func (o *OneShot) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
+	if req.Turn == "" {
+		return nil, cli.Failf(cli.UnknownFailure, o.Agent, "a process of one turn is of no use to another")
+	}
+	p, err := o.Options.Launcher.Attach(ctx, left, 0)
+	if err != nil {
+		return nil, cli.StartFailure(o.Agent, err)
+	}
+	if o.Of != nil {
+		p = o.Of(p, left)
+	}
+	s := o.session(req)
+	s.Adopt(p, StreamOptionsOf(o.Options, o.Agent), left)
+	return s, nil
+}
+
+// Turn runs one prompt in a process of its own, or resumes the turn that was adopted; see cli.Session. It returns when the
+// process is gone, which is a moment after the result.
+func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
+	out := NewEmitter(s.how.Agent, s.how.Options.Now, func(ev cli.Event) {
+		if started, ok := ev.(cli.SessionStarted); ok {
+			s.Named(started.AgentSessionID)
+		}
+		emit(ev)
+	})
+	t, input, err := s.open(ctx, req)
+	if t.Stream == nil {
+		out.Finish(cli.StartResult(ctx, s.how.Agent, err))
+		return
+	}
+	if t.Out = out; t.Left != nil {
+		out.Past(t.Stream.Clock(s.how.Options.Now))
+	}
+	read := s.how.Read(t)
+	end := t.Stream.Turn(ctx, Loop[[]byte]{
+		Begin: func() {
+			_ = t.Stream.SendOnly(input, t.Left) // what cannot be written shows as the end of the turn
+		},
+		Handle: read.Handle, Interrupt: t.Stream.Process().Interrupt, Out: out, Mark: read.Mark,
+	})
+	out.Finish(read.Result(end))
+	if end != EndDetached && read.Said != nil && read.Said() {
+		t.Stream.Linger(ctx)
+	}
+	if err := s.End(ctx, t.Stream, end); err != nil {
+		s.how.Options.Logger.Error("an agent did not end", "agent", string(s.how.Agent), "err", err)
+	}
+}
+
+// open gives the turn that was adopted, or that of a process that it starts. Without a stream there is none, and err says why
+// unless ctx does.
+func (s *oneShot) open(ctx context.Context, req cli.Request) (t Once, input []byte, err error) {
+	t.Req = req
+	if t.Stream, t.Left = s.GoOn(); t.Stream != nil {
+		t.Setting = t.Left.Setting
+		if input, err = s.how.Input(req, t.Left); err != nil {
+			s.how.Options.Logger.Warn("the prompt of a turn that was left cannot be read again", "agent", string(s.how.Agent), "err", err)
+		}
+		return t, input, nil
+	}
+	if ctx.Err() != nil {
+		return t, nil, context.Cause(ctx)
+	}
+	if input, err = s.how.Input(req, nil); err != nil {
+		return t, nil, err
+	}
+	t.Req.Resume = cmp.Or(req.Resume, s.Info().AgentSessionID)
+	p, setting, err := s.how.Start(ctx, t.Req)
+	if err == nil {
+		t.Setting = setting
+		t.Stream, err = s.Begin(ctx, p, StreamOptionsOf(s.how.Options, s.how.Agent))
+	}
+	return t, input, err
+}
