@@ -269,17 +269,9 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: b.opts.Now,
 	}
 	r := newHandlers(parts{
-		desk: desk, journal: b.opts.Journal, messages: b.messages, voice: voice,
-		approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
-		books: books{
-			jobs: b.opts.Jobs, sessions: b.opts.Sessions, away: b.opts.Away, files: b.files, projects: b.opts.Projects, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, usage: b.opts.Usage, owners: owners{users: b.opts.Users, checks: b.opts.Checks, reload: b.opts.Reload}, consults: b.opts.Consults,
-			changes: b.opts.Changes, spool: b.spool,
-			answers: answers{
-				steps: b.opts.Steps, display: b.chat.display,
-				tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
-			},
-		},
-		confirms: b.opts.Confirm, random: b.opts.Random, aliases: b.opts.Aliases, group: b.opts.Group,
+		Options: b.opts, desk: desk, messages: b.messages, voice: voice, approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
+		display: b.chat.display, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool, sender: b.files,
+		tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
 	}, o).router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)

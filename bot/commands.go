@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"ductor/bot/files"
 	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -306,14 +305,14 @@ func (c *commands) file(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.not-done", err)
 	case len(a.Messages) > 0:
 		c.closer.Finish(ctx, r.In.Updates(), a.Messages...)
-	case a.Page.Text != "":
-		c.closer.Answer(ctx, r.In, a.Page.Text, a.Page.Keyboard)
+	case a.Edit.Text != "":
+		c.closer.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
 	default:
 		c.answer(ctx, r, a.Text)
 	}
 }
 
-func (c *commands) onFiles(ctx context.Context, r updates.Request) (files.Answer, error) {
+func (c *commands) onFiles(ctx context.Context, r updates.Request) (tgapi.Answer, error) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	switch r.Name {
 	case "get":
@@ -324,10 +323,10 @@ func (c *commands) onFiles(ctx context.Context, r updates.Request) (files.Answer
 	name, content, err := r.File(ctx)
 	switch {
 	case errors.Is(err, updates.ErrNoFile):
-		return files.Answer{Text: p.Text("files.how-to-put")}, nil
+		return tgapi.Answer{Text: p.Text("files.how-to-put")}, nil
 	case err != nil:
 		c.log.Warn("fetch a file", "update", r.In.Update, "err", err)
-		return files.Answer{Text: c.uploads.Sentence(p, err)}, nil
+		return tgapi.Answer{Text: c.uploads.Sentence(p, err)}, nil
 	}
 	return c.files.Put(ctx, r.In.By(), r.Args, name, content)
 }

@@ -37,7 +37,7 @@ func (c *commands) ofAgent(ctx context.Context, r updates.Request) {
 	case err != nil:
 		c.fail(ctx, r, "bot.not-done", err)
 	case !a.Handled:
-		c.closer.Answer(ctx, r.In, a.Page.Text, a.Page.Keyboard)
+		c.closer.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
 	}
 }
 

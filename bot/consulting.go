@@ -66,19 +66,11 @@ func askedBy(in *updates.Message, text string) consult.Asked {
 
 // asksOn says whether a reply was to an answer of a model, and asks on if so.
 func (h *handlers) asksOn(ctx context.Context, in *updates.Message) bool {
-	asks, err := h.callbacks.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
+	asks, err := h.consults.Reply(ctx, askedBy(in, in.Text), in.ReplyTo)
 	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {
 		h.commands.log.Error("ask a model on", "update", in.Update, "err", err)
 		h.closer.Answer(ctx, in, h.commands.lang.Of(in.Conversation.Chat).Text("bot.not-done"), nil)
 		return true
 	}
 	return asks
-}
-
-func (c *callbacks) question(ctx context.Context, p updates.Press, data string) (string, error) {
-	a, err := c.consults.Press(ctx, p.By, data)
-	if err == nil {
-		c.edit(p, a.Edit)
-	}
-	return a.Text, err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"io"
 	"time"
 
 	"ductor/bot/agent"
@@ -13,6 +12,7 @@ import (
 	"ductor/bot/checks"
 	"ductor/bot/consult"
 	"ductor/bot/cron"
+	"ductor/bot/display"
 	"ductor/bot/files"
 	"ductor/bot/menu"
 	"ductor/bot/message"
@@ -20,29 +20,31 @@ import (
 	"ductor/bot/sessions"
 	"ductor/bot/silence"
 	"ductor/bot/steps"
+	"ductor/bot/tables"
 	"ductor/bot/tgapi"
 	"ductor/bot/transcript"
 	"ductor/bot/updates"
 	"ductor/bot/usage"
 	"ductor/bot/users"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
 
 // parts are what the handlers are made of, besides what they share with the router.
 type parts struct {
+	Options
 	desk      Desk
-	journal   orchestrator.Journal
 	messages  *message.Messages
 	voice     voice
 	approvals *approval.Screen
 	queue     *queueCards
 	silence   *silence.Watcher
-	books
-	random   io.Reader                // of nonces
-	aliases  func() map[string]string // of models
-	group    func() []string          // the models that answer /group
-	confirms bool                     // users confirm what was heard of their speech
+	display   *display.Screen
+	tables    *tables.Screen
+	topics    *topicOpener
+	spool     *message.Spool // of pictures; nil: there are none
+	sender    *files.Sender  // nil: no files are sent
 }
 
 // handlers does what updates ask for.
@@ -52,7 +54,8 @@ type handlers struct {
 	approvals *approval.Screen
 	restarts  *restarts
 	jobs      *cron.Screen
-	heard     *transcript.Screen              // nil: what was heard is not asked about
+	heard     *transcript.Screen
+	confirms  bool                            // users confirm what was heard of their speech
 	beside    func(func(ctx context.Context)) // of the router
 }
 
@@ -60,58 +63,98 @@ var _ updates.Handler = (*handlers)(nil)
 
 func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
-	h := &handlers{approvals: p.approvals}
-	heard := transcript.New(transcript.Options{Journal: p.journal, Submit: p.desk.Submit, Lang: o.Lang})
-	if p.confirms {
-		h.heard = heard
-	}
+	h := &handlers{approvals: p.approvals, confirms: p.Confirm}
+	h.heard = transcript.New(transcript.Options{Journal: p.Journal, Submit: p.desk.Submit, Lang: o.Lang})
+	beside := func(f func(ctx context.Context)) { h.beside(f) }
 	menus := menu.New(menu.Options{
-		Service: p.desk, Aliases: p.aliases, Now: o.Now, Random: p.random, Lang: o.Lang,
-		Beside: func(f func(ctx context.Context)) { h.beside(f) },
+		Service: p.desk, Aliases: p.Aliases, Now: o.Now, Random: p.Random, Lang: o.Lang, Beside: beside,
 		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
 			p.voice.Edit(in, message, page.Text, page.Keyboard)
 		},
 	})
-	h.restarts = &restarts{desk: p.desk, journal: p.journal, closer: f, voice: p.voice, lang: o.Lang}
-	h.jobs = cron.New(cron.Options{Jobs: p.jobs, Journal: p.journal, Models: menus, Now: o.Now, Random: p.random, Lang: o.Lang, Log: o.Log})
-	book := sessions.New(sessions.Options{
-		Sessions: p.sessions, Away: p.away, Now: o.Now, Lang: o.Lang,
-		Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
-			st, err := p.desk.Status(ctx, in)
-			return st.Session.ID, err
-		},
-		Files: sessionFiles(p.changes),
-	})
-	browser := files.NewScreen(p.files)
-	projects := project.New(project.Options{
-		Projects: p.projects, Topics: newTopics{p.topics, h.Named, p.desk}, Lang: o.Lang,
-		Dir: func(ctx context.Context, in orchestrator.ConversationID) (string, error) {
-			st, err := p.desk.Status(ctx, in)
-			return st.Dir, err
-		},
-	})
-	consults := consult.New(consult.Options{
-		Consults: p.consults, Models: menus, Group: p.group, Messages: p.messages, Journal: p.journal, Finish: f.Finish,
-		Beside: func(f func(ctx context.Context)) { h.beside(f) }, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
-	})
-	doctor := checks.New(checks.Options{
-		Examiner: p.checks, Messages: p.messages, Finish: f.Finish, Beside: func(f func(ctx context.Context)) { h.beside(f) }, Lang: o.Lang,
-	})
-	all := pages{checks: doctor, reload: p.reload, users: &users.Screen{Directory: p.users, Bot: o.Me.Username, Lang: o.Lang}, menus: menus, jobs: h.jobs, sessions: book, files: browser, projects: projects, consults: consults, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
-		usage: &usage.Screen{Store: p.usage, Now: o.Now, Spool: p.spool, Lang: o.Lang}, changes: changes.New(changes.Options{Changes: p.changes, Store: p.journal, Spool: p.spool, Lang: o.Lang, Session: sessions.OpenButton})}
+	h.restarts = &restarts{desk: p.desk, journal: p.Journal, closer: f, voice: p.voice, lang: o.Lang}
+	h.jobs = cron.New(cron.Options{Jobs: p.Jobs, Journal: p.Journal, Models: menus, Now: o.Now, Random: p.Random, Lang: o.Lang, Log: o.Log})
+	all := pages{
+		menus: menus, jobs: h.jobs, files: files.NewScreen(p.sender), reload: p.Reload, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
+		users: &users.Screen{Directory: p.Users, Bot: o.Me.Username, Lang: o.Lang},
+		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Lang: o.Lang},
+		sessions: sessions.New(sessions.Options{
+			Sessions: p.Sessions, Away: p.Away, Now: o.Now, Lang: o.Lang, Files: sessionFiles(p.Changes),
+			Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
+				st, err := p.desk.Status(ctx, in)
+				return st.Session.ID, err
+			},
+		}),
+		projects: project.New(project.Options{
+			Projects: p.Projects, Topics: newTopics{p.topics, h.Named, p.desk}, Lang: o.Lang,
+			Dir: func(ctx context.Context, in orchestrator.ConversationID) (string, error) {
+				st, err := p.desk.Status(ctx, in)
+				return st.Dir, err
+			},
+		}),
+		consults: consult.New(consult.Options{
+			Consults: p.Consults, Models: menus, Group: p.Group, Messages: p.messages, Journal: p.Journal, Finish: f.Finish,
+			Beside: beside, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
+		}),
+		checks:  checks.New(checks.Options{Examiner: p.Checks, Messages: p.messages, Finish: f.Finish, Beside: beside, Lang: o.Lang}),
+		changes: changes.New(changes.Options{Changes: p.Changes, Store: p.Journal, Spool: p.spool, Lang: o.Lang, Session: sessions.OpenButton}),
+	}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		pages: all, uploads: o.Uploads,
 	}
-	h.callbacks = &callbacks{
-		desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log,
-		screens: screens{
-			approvals: p.approvals, restarts: h.restarts, queue: p.queue, silence: p.silence, heard: heard, pages: all,
-			steps:  &steps.Screen{Steps: p.steps, Lang: o.Lang},
-			tables: p.tables, display: p.display,
-		},
-	}
+	h.callbacks = &callbacks{desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log, queue: p.queue, menus: menus}
+	h.callbacks.register(p, all, h.heard, h.restarts)
 	return h
+}
+
+// register gives the buttons of all screens their actions.
+func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *restarts) {
+	c.buttons = map[string]button{
+		actShow:      {orchestrator.ChangeSettings, onTurn(c.show)},
+		actCancel:    {orchestrator.EndOwn, onTurn(c.cancel)},
+		actStop:      {orchestrator.EndOwn, onTurn(c.stop)},
+		actSteer:     {orchestrator.ChangeSettings, onTurn(c.steer)},
+		actInterrupt: {orchestrator.ChangeSettings, onTurn(c.interrupt)},
+		actRestart:   {orchestrator.ChangeSettings, onTurn(r.press)},
+		actKeep:      {orchestrator.ChangeSettings, onTurn(r.keep)},
+		actLanguage:  {orchestrator.ChangeSettings, onScreen(language{c.lang}.press)},
+		approval.Action: {orchestrator.DecideRequests, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
+			return decide(ctx, p.approvals, press, what)
+		}},
+		cron.Action:      {orchestrator.MakeSchedules, onMessage(all.jobs.Press)},
+		project.Action:   {orchestrator.ChangeSettings, onScreen(all.projects.Press)},
+		consult.Action:   {orchestrator.ChangeSettings, onScreen(all.consults.Press)},
+		steps.Action:     {orchestrator.Read, inChat((&steps.Screen{Steps: p.Steps, Lang: c.lang}).Press)},
+		changes.Action:   {orchestrator.Read, onMessage(all.changes.Press)},
+		sessions.Action:  {orchestrator.Read, onScreen(all.sessions.Press)},
+		agent.Action:     {orchestrator.ChangeSettings, onScreen(all.agent.Press)},
+		usage.Action:     {orchestrator.Read, onScreen(all.usage.Press)},
+		usage.PlotAction: {orchestrator.ChangeSettings, onMessage(all.usage.Plot)},
+		users.Action:     {orchestrator.ManageUsers, onScreen(all.users.Press)},
+		files.Action:     {orchestrator.ReachFiles, onScreen(all.files.Press)},
+		tables.Action:    {orchestrator.ChangeSettings, inChat(p.tables.Press)},
+		silence.Action:   {orchestrator.ChangeSettings, inChat(p.silence.Press)},
+		display.Action: {orchestrator.ChangeSettings, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
+			return c.display(ctx, p.display, press, what)
+		}},
+		transcript.Action: {orchestrator.SendPrompts, onScreen(heard.Press)},
+	}
+	if all.files == nil {
+		c.buttons[files.Action] = button{orchestrator.ReachFiles, func(_ context.Context, press updates.Press, _ string) (tgapi.Answer, error) {
+			return tgapi.Stale(c.lang.Of(press.By.Conversation.Chat)), nil
+		}}
+	}
+	for act, what := range recoveries() {
+		c.buttons[act] = button{orchestrator.ChangeSettings, onTurn(func(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
+			return c.choose(ctx, p, what, turn)
+		})}
+	}
+	for _, act := range menu.Actions() {
+		c.buttons[act] = button{orchestrator.ChangeSettings, func(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
+			return c.menu(ctx, p, act, what)
+		}}
+	}
 }
 
 // router makes the router that calls h. It is to be stopped in the end.
@@ -202,7 +245,7 @@ func (h *handlers) Named(ctx context.Context, in orchestrator.ConversationID, na
 
 // Edited offers to start over the turn that runs, if it was the prompt of the edited message.
 func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int, text string) bool {
-	shown, page, ok, err := h.callbacks.heard.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
+	shown, page, ok, err := h.heard.Edited(ctx, in.Conversation, in.User, in.ID, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
 	}
@@ -220,7 +263,7 @@ func (h *handlers) Edited(ctx context.Context, in *updates.Message, message int,
 
 // Heard asks the sender of a spoken prompt whether it was heard right, where the owner wants that.
 func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrator.Prompt) bool {
-	if h.heard == nil {
+	if !h.confirms {
 		return false
 	}
 	m, err := h.heard.Ask(ctx, p, in.Text)
@@ -235,7 +278,7 @@ func (h *handlers) Heard(ctx context.Context, in *updates.Message, p orchestrato
 
 // corrects says whether a message was a reply to a transcript, and finishes it if so.
 func (h *handlers) corrects(ctx context.Context, in *updates.Message) bool {
-	page, ok, err := h.callbacks.heard.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
+	page, ok, err := h.heard.Replied(ctx, in.Conversation, in.User, in.ReplyTo, in.Text)
 	if err != nil {
 		h.commands.log.Error("correct a transcript", "update", in.Update, "err", err)
 	}

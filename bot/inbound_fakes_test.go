@@ -148,9 +148,12 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals := approval.New(approval.Options{Messages: messages, Journal: journal, Log: log, Now: time.Now})
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
-		desk: rig.desk, books: books{jobs: jobs, owners: owners{reload: func(context.Context, orchestrator.ConversationID) string { return "reloaded" }}}, journal: journal, messages: messages, voice: rig.voice,
-		approvals: approvals, queue: newQueueCards(messages, nil), random: &counterReader{}, aliases: func() map[string]string { return map[string]string{"fast": "claude/opus high"} },
-		group: func() []string { return nil },
+		Options: Options{
+			Jobs: jobs, Journal: journal, Random: &counterReader{}, Group: func() []string { return nil },
+			Aliases: func() map[string]string { return map[string]string{"fast": "claude/opus high"} },
+			Reload:  func(context.Context, orchestrator.ConversationID) string { return "reloaded" },
+		},
+		desk: rig.desk, messages: messages, voice: rig.voice, approvals: approvals, queue: newQueueCards(messages, nil),
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"ductor/bot/render"
@@ -65,4 +66,14 @@ func (l language) choose(ctx context.Context, by orchestrator.Press, code lang.L
 	}
 	short = l.lang.Of(by.Conversation.Chat).Text("language.set")
 	return short, tgapi.Page{Text: short}, nil
+}
+
+// press acts on a button of /language.
+func (l language) press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
+	code := lang.Language(data)
+	if code != lang.AsTelegram && !slices.Contains(lang.Languages(), code) {
+		return tgapi.Stale(l.lang.Of(by.Conversation.Chat)), nil
+	}
+	text, page, err := l.choose(ctx, by, code)
+	return tgapi.Answer{Text: text, Edit: page}, err
 }

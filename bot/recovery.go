@@ -92,13 +92,13 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	return say.Text("bot.again-runs"), nil
 }
 
-// chosen is what a button of these actions chooses.
-func chosen(act string) orchestrator.Action {
+// recoveries are what buttons choose after a turn, by their actions.
+func recoveries() map[string]orchestrator.Action {
 	return map[string]orchestrator.Action{
 		actAgain: orchestrator.ActionAgain, actFresh: orchestrator.ActionFresh, actSummary: orchestrator.ActionSummary,
 		actCompact: orchestrator.ActionCompact, actLater: orchestrator.ActionLater, actHandOff: orchestrator.ActionHandOff,
 		actDrop: orchestrator.ActionDrop, actLogIn: orchestrator.ActionLogIn, actLift: orchestrator.ActionLift,
-	}[act]
+	}
 }
 
 func turnButton(text, act string, turn cli.TurnID) tgapi.Button {

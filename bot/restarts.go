@@ -2,10 +2,9 @@ package bot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
+	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
@@ -13,17 +12,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// editJournal is what restarts need of a Journal: it keeps edited prompts by key.
-type editJournal interface {
-	SaveCard(ctx context.Context, key string, content []byte) error
-	LoadCard(ctx context.Context, key string) ([]byte, error)
-}
-
 // restarts offers to start a turn over whose message was edited while it runs. The new text is kept in the
 // journal, so the button works after a restart too.
 type restarts struct {
 	desk    Desk
-	journal editJournal
+	journal message.Values
 	closer  *updates.Finisher
 	voice   voice
 	lang    *lang.Choices
@@ -65,28 +58,12 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 }
 
 func (r *restarts) load(ctx context.Context, turn cli.TurnID) (editedPrompt, error) {
-	var e editedPrompt
-	data, err := r.journal.LoadCard(ctx, editKey(turn))
-	if err != nil {
-		return e, fmt.Errorf("load an edited prompt: %w", err)
-	}
-	if len(data) > 0 {
-		if err := json.Unmarshal(data, &e); err != nil {
-			return e, fmt.Errorf("decode an edited prompt: %w", err)
-		}
-	}
-	return e, nil
+	e, _, err := message.LoadValue[editedPrompt](ctx, r.journal, editKey(turn))
+	return e, err
 }
 
 func (r *restarts) save(ctx context.Context, turn cli.TurnID, e editedPrompt) error {
-	data, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("encode an edited prompt: %w", err)
-	}
-	if err := r.journal.SaveCard(ctx, editKey(turn), data); err != nil {
-		return fmt.Errorf("keep an edited prompt: %w", err)
-	}
-	return nil
+	return message.SaveValue(ctx, r.journal, editKey(turn), e)
 }
 
 // press starts the turn over.

@@ -73,7 +73,7 @@ func TestEveryRoleMayWhatItsTableSays(t *testing.T) {
 				})
 				r.send(r.pressIn(group, user, action+":t1"))
 				synctest.Wait()
-				if did := len(r.desk.Calls()) > 0; did != role.May(rightFor(action)) {
+				if did := len(r.desk.Calls()) > 0; did != role.May(r.handlers.callbacks.buttons[action].right) {
 					t.Errorf("%s pressed %s: done is %v", role, action, did)
 				}
 			})

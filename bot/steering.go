@@ -52,14 +52,6 @@ func (c *callbacks) interrupt(ctx context.Context, p updates.Press, turn cli.Tur
 	return "", err
 }
 
-// restart acts on the buttons below the offer to start a turn over.
-func (c *callbacks) restart(ctx context.Context, p updates.Press, act string, turn cli.TurnID) (string, error) {
-	if act == actKeep {
-		return c.restarts.keep(ctx, p, turn)
-	}
-	return c.restarts.press(ctx, p, turn)
-}
-
 func (c *callbacks) show(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {
 	if err := c.desk.ShowAgain(ctx, turn, p.By); err != nil {
 		return "", err

@@ -42,9 +42,13 @@ type Screen struct {
 
 // Answer is what comes of a command or a press.
 type Answer struct {
-	Page    tgapi.Page // what the message shows; without text a press leaves it as it is
-	Text    string     // the short answer to a press
-	Handled bool       // a turn has the updates
+	tgapi.Answer
+	Handled bool // a turn has the updates
+}
+
+// shows is an answer that shows a text, also in short.
+func shows(text string) Answer {
+	return Answer{Answer: tgapi.Answer{Edit: tgapi.Page{Text: text}, Text: text}}
 }
 
 // Context answers "/context".
@@ -118,9 +122,9 @@ func (s *Screen) began(p lang.Printer, r orchestrator.Receipt, err error) (Answe
 	case err != nil:
 		return Answer{}, err
 	case r.Full:
-		return Answer{Page: tgapi.Page{Text: p.Text("bot.queue-full")}, Text: p.Text("bot.queue-full")}, nil
+		return shows(p.Text("bot.queue-full")), nil
 	case r.Ahead > 0:
-		return Answer{Text: p.Text("bot.again-queued", r.Ahead), Handled: true}, nil
+		return Answer{tgapi.Answer{Text: p.Text("bot.again-queued", r.Ahead)}, true}, nil
 	}
 	return Answer{Handled: true}, nil
 }
@@ -134,7 +138,7 @@ func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Promp
 		return s.refused(say, agent, err)
 	}
 	if args == "" {
-		return Answer{Page: s.page(say, agent, list, 0)}, nil
+		return Answer{Answer: s.page(say, agent, list, 0)}, nil
 	}
 	name, rest, _ := strings.Cut(args, " ")
 	for _, c := range list {
@@ -144,7 +148,7 @@ func (s *Screen) Commands(ctx context.Context, args string, p orchestrator.Promp
 			return s.began(say, receipt, err)
 		}
 	}
-	return Answer{Page: tgapi.Page{Text: say.Text("agent.no-such-command", render.AgentName(say, agent), render.Cut(name, 60))}}, nil
+	return shows(say.Text("agent.no-such-command", render.AgentName(say, agent), render.Cut(name, 60))), nil
 }
 
 // list is the commands of an agent by name. Names of several words are an agent's subcommands, which their first word offers.
@@ -162,10 +166,9 @@ func (s *Screen) refused(p lang.Printer, agent cli.Agent, err error) (Answer, er
 	var failure *cli.Failure
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		text := p.Text("agent.no-commands", render.AgentName(p, agent))
-		return Answer{Page: tgapi.Page{Text: text}, Text: render.Cut(text, 190)}, nil
+		return shows(p.Text("agent.no-commands", render.AgentName(p, agent))), nil
 	case errors.As(err, &failure):
-		return Answer{Page: tgapi.Page{Text: failure.Sentence(p)}, Text: render.Cut(failure.Sentence(p), 190)}, nil
+		return shows(failure.Sentence(p)), nil
 	}
 	return Answer{}, err
 }
@@ -174,13 +177,11 @@ func (s *Screen) refused(p lang.Printer, agent cli.Agent, err error) (Answer, er
 const describedMost = 100
 
 // page is a page of the list.
-func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, page int) tgapi.Page {
+func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, page int) tgapi.Answer {
 	if len(list) == 0 {
-		return tgapi.Page{Text: p.Text("agent.no-commands", render.AgentName(p, agent))}
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("agent.no-commands", render.AgentName(p, agent))}}
 	}
-	pages := tgapi.Pages(len(list))
-	page = min(max(page, 0), pages-1)
-	from, to := tgapi.PageBounds(page, len(list))
+	from, to, pager := tgapi.Paged(p, page, len(list), func(page int) string { return s.button("", opPage, strconv.Itoa(page)).Data })
 	lines := []string{p.Text("agent.commands", render.AgentName(p, agent)), ""}
 	var keyboard tgapi.Keyboard
 	for _, c := range list[from:to] {
@@ -192,8 +193,7 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 		keyboard = append(keyboard, []tgapi.Button{s.button(render.Cut(c.Name, 40), opOpen, digest(c.Name))})
 	}
 	lines = append(lines, "", p.Text("agent.commands-help"))
-	keyboard = append(keyboard, tgapi.Pager(p, page, pages, func(page int) string { return s.button("", opPage, strconv.Itoa(page)).Data })...)
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}
+	return tgapi.Answer{Edit: tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, pager...)}}
 }
 
 // The kinds of buttons.
@@ -216,10 +216,15 @@ func digest(name string) string {
 }
 
 // Press acts on a button. data is the button's data without the action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
+	a, err := s.press(ctx, by, data)
+	return a.Answer, err
+}
+
+func (s *Screen) press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
 	say := s.Lang.Of(by.Conversation.Chat)
 	if data == "" {
-		return Answer{Text: say.Text("common.stale-button")}, nil
+		return Answer{Answer: tgapi.Stale(say)}, nil
 	}
 	op, what := data[:1], data[1:]
 	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Updates: by.Updates}
@@ -231,14 +236,14 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		return s.refused(say, agent, err)
 	}
 	if page, ok := tgapi.ButtonNumber(what); ok && op == opPage {
-		return Answer{Page: s.page(say, agent, list, page)}, nil
+		return Answer{Answer: s.page(say, agent, list, page)}, nil
 	}
 	i := slices.IndexFunc(list, func(c cli.AgentCommand) bool { return digest(c.Name) == what })
 	switch {
 	case i < 0, op != opOpen && op != opRun:
-		return Answer{Text: say.Text("common.stale-button")}, nil
+		return Answer{Answer: tgapi.Stale(say)}, nil
 	case op == opOpen && list[i].Arguments != "":
-		return Answer{Page: s.arguments(say, list[i], i)}, nil
+		return Answer{Answer: tgapi.Answer{Edit: s.arguments(say, list[i], i)}}, nil
 	}
 	p.Text = list[i].Name
 	receipt, err := s.Service.RunCommand(ctx, p)

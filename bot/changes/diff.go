@@ -19,11 +19,11 @@ import (
 const rowsMost = 60
 
 // diffOf shows what a turn changed.
-func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool, id string) (Answer, error) {
+func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark bool, id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text, err := s.o.Changes.Diff(ctx, by.Conversation, cli.TurnID(id))
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	other := button(p.Text("changes.dark"), opDarkDiff, id)
 	if dark {
@@ -40,10 +40,10 @@ func themeOf(dark bool) picture.Theme {
 }
 
 // show makes the message that shows a diff: a picture where it is short, otherwise a file.
-func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.Theme, rows ...tgapi.Button) (Answer, error) {
+func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.Theme, rows ...tgapi.Button) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if strings.TrimSpace(diff) == "" {
-		return Answer{Text: p.Text("changes.same"), Messages: nil}, nil
+		return tgapi.Answer{Text: p.Text("changes.same")}, nil
 	}
 	files, added, removed := count(diff)
 	c := message.Content{Text: render.Plain(p.Text("changes.files", files, added, removed)), ReplyTo: on, Files: []message.File{{Name: "changes.diff", Content: strings.ToValidUTF8(diff, "�")}}}
@@ -52,20 +52,20 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.
 		drawn, ok, err = picture.Diff(theme, diff, rowsMost, s.words(p))
 	}
 	if err != nil {
-		return Answer{}, fmt.Errorf("draw a diff: %w", err)
+		return tgapi.Answer{}, fmt.Errorf("draw a diff: %w", err)
 	}
 	if !ok {
-		return Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
+		return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
 	}
 	spooled, err := s.o.Spool.Put(drawn)
 	if err != nil {
-		return Answer{}, fmt.Errorf("keep a picture: %w", err)
+		return tgapi.Answer{}, fmt.Errorf("keep a picture: %w", err)
 	}
 	c.Files = []message.File{{Name: "changes.png", Spooled: spooled, Picture: true}}
 	if len(rows) > 0 {
 		c.Keyboard = tgapi.Keyboard{rows}
 	}
-	return Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, "diff/"+fmt.Sprint(by.Updates), 0, c)}}, nil
+	return tgapi.Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, "diff/"+fmt.Sprint(by.Updates), 0, c)}}, nil
 }
 
 func (s *Screen) words(p lang.Printer) picture.Words {
@@ -92,10 +92,10 @@ func count(diff string) (files, added, removed int) {
 }
 
 // Diff answers "/diff": it shows what changed since the last turn that changed files, or since the last commit where there is none.
-func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (Answer, error) {
+func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if s.o.Changes == nil {
-		return Answer{Text: p.Text("changes.no-repository")}, nil
+		return tgapi.Answer{Text: p.Text("changes.no-repository")}, nil
 	}
 	path = strings.TrimSpace(path)
 	a, err := s.since(ctx, by, 0, orchestrator.SinceTurn, false, path)
@@ -103,7 +103,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 		a, err = s.since(ctx, by, 0, orchestrator.SinceCommit, false, path)
 	}
 	if why := s.why(p, err); why != "" {
-		return Answer{Text: why}, nil
+		return tgapi.Answer{Text: why}, nil
 	}
 	return a, err
 }
@@ -118,23 +118,23 @@ func sinceOf(first byte) (orchestrator.DiffSince, bool) {
 	return "", false
 }
 
-func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, data string) (Answer, error) {
+func (s *Screen) pressSince(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if len(data) < 2 {
-		return Answer{Text: p.Text("common.stale-button")}, nil
+		return tgapi.Stale(p), nil
 	}
 	since, ok := sinceOf(data[0])
 	if !ok {
-		return Answer{Text: p.Text("common.stale-button")}, nil
+		return tgapi.Stale(p), nil
 	}
 	return s.since(ctx, by, on, since, data[1] == 'd', data[2:])
 }
 
 // since shows what differs now, with buttons for the other comparisons.
-func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since orchestrator.DiffSince, dark bool, path string) (Answer, error) {
+func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since orchestrator.DiffSince, dark bool, path string) (tgapi.Answer, error) {
 	diff, err := s.o.Changes.DiffSince(ctx, by.Conversation, since, path)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	theme := map[bool]string{true: "d", false: "l"}[dark]
@@ -156,7 +156,7 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since
 		if row == nil {
 			c.Keyboard = nil
 		}
-		return Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
+		return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
 	}
 	return s.show(by, on, diff, themeOf(dark), row...)
 }

@@ -64,13 +64,11 @@ func (s *Screen) points(ctx context.Context, by orchestrator.Press, page int) (t
 
 // keyboard has a page of what can be returned to.
 func (s *Screen) keyboard(p lang.Printer, all []orchestrator.TurnChanges, page int, to func(page int) string) (k tgapi.Keyboard) {
-	pages := tgapi.Pages(len(all))
-	page = max(min(page, pages-1), 0)
-	from, until := tgapi.PageBounds(page, len(all))
+	from, until, pager := tgapi.Paged(p, page, len(all), to)
 	for _, c := range all[from:until] {
 		k = append(k, []tgapi.Button{button(render.Cut(s.nameOf(c, orchestrator.BeforeTurn), 60), opReturn, c.ID)})
 	}
-	return append(k, tgapi.Pager(p, page, pages, to)...)
+	return append(k, pager...)
 }
 
 // SessionButton is a button that lists what the files can be returned to in a session.
@@ -99,11 +97,11 @@ func (s *Screen) ofSession(ctx context.Context, by orchestrator.Press, data stri
 }
 
 // askReturn asks whether all files are to be as they were: before or after a turn, or at a checkpoint.
-func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string) (Answer, error) {
+func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	k := tgapi.Keyboard{{button(p.Text("changes.return"), opReturns, id), button(p.Text("common.back"), opPoints, "0")}}
 	name := s.nameOf(c, orchestrator.BeforeTurn)
@@ -114,17 +112,17 @@ func (s *Screen) askReturn(ctx context.Context, by orchestrator.Press, id string
 			{button(p.Text("common.back"), opSession, "0:"+string(c.Session))},
 		}
 	}
-	return Answer{Edit: tgapi.Page{Text: p.Text("changes.really-return", name), Keyboard: k}}, nil
+	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("changes.really-return", name), Keyboard: k}}, nil
 }
 
 // goBack has all files be as they were.
-func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string, side orchestrator.ReturnTo) (Answer, error) {
+func (s *Screen) goBack(ctx context.Context, by orchestrator.Press, id string, side orchestrator.ReturnTo) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	to, before, err := s.o.Changes.Return(ctx, by, id, side)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
-	return Answer{Edit: tgapi.Page{Text: p.Text("changes.returned", before.Files, s.nameOf(to, side)), Keyboard: tgapi.Keyboard{
+	return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("changes.returned", before.Files, s.nameOf(to, side)), Keyboard: tgapi.Keyboard{
 		{button(p.Text("changes.go-back"), opReturn, before.ID), button(p.Text("changes.list"), opPoints, "0")},
 	}}}, nil
 }

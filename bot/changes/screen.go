@@ -59,13 +59,6 @@ type Screen struct{ o Options }
 // New makes a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Answer is what comes of a press or a command.
-type Answer struct {
-	Text     string     // the short answer to a press
-	Edit     tgapi.Page // what the message shows now; without text it stays as it is
-	Messages []orchestrator.Message
-}
-
 func button(text string, what op, on string) tgapi.Button {
 	data, _ := tgapi.ButtonData(Action, string(what)+":"+on)
 	return tgapi.Button{Text: text, Data: data}
@@ -80,20 +73,20 @@ func Buttons(p lang.Printer, turn string, c orchestrator.Changed) []tgapi.Button
 }
 
 // Press acts on a button of a message. data is its data without the action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (Answer, error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, id, _ := strings.Cut(data, ":")
 	if s.o.Changes == nil {
-		return Answer{Text: p.Text("common.stale-button")}, nil
+		return tgapi.Stale(p), nil
 	}
 	a, err := s.act(ctx, by, on, op(what), id)
 	if why := s.why(p, err); why != "" {
-		return Answer{Text: render.Cut(why, 190)}, nil
+		return tgapi.Answer{Text: render.Cut(why, 190)}, nil
 	}
 	return a, err
 }
 
-func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op, id string) (Answer, error) {
+func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op, id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	switch what {
 	case opUndo, opRedo:
@@ -105,7 +98,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 	case opCommits:
 		return s.commit(ctx, by, on, id)
 	case opCancel:
-		return Answer{Text: p.Text("common.cancelled"), Edit: tgapi.Page{Text: p.Text("common.cancelled")}}, nil
+		return tgapi.Answer{Text: p.Text("common.cancelled"), Edit: tgapi.Page{Text: p.Text("common.cancelled")}}, nil
 	case opSince:
 		return s.pressSince(ctx, by, on, id)
 	case opReturn:
@@ -116,13 +109,13 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 		return s.goBack(ctx, by, id, orchestrator.AfterTurn)
 	case opSession:
 		page, err := s.ofSession(ctx, by, id)
-		return Answer{Edit: page}, err
+		return tgapi.Answer{Edit: page}, err
 	case opPoints:
 		n, _ := tgapi.ButtonNumber(id)
 		page, err := s.points(ctx, by, n)
-		return Answer{Edit: page}, err
+		return tgapi.Answer{Edit: page}, err
 	}
-	return Answer{Text: p.Text("common.stale-button")}, nil
+	return tgapi.Stale(p), nil
 }
 
 // why says why nothing was done; empty for what a user cannot mend.
@@ -183,12 +176,12 @@ func (s *Screen) say(by orchestrator.Press, on int, text string, buttons ...tgap
 	return message.Compose(by.Conversation, c)
 }
 
-func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, what op, id string) (Answer, error) {
+func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, what op, id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if what == opUndo {
 		c, err := s.o.Changes.Undo(ctx, by, cli.TurnID(id))
 		if err != nil {
-			return Answer{}, err
+			return tgapi.Answer{}, err
 		}
 		text := p.Text("changes.undone", c.Files)
 		if c.Ignored {
@@ -197,13 +190,13 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 		if c.Commit != "" {
 			text += "\n" + p.Text("changes.still-committed", short(c.Commit))
 		}
-		return Answer{Messages: []orchestrator.Message{s.say(by, on, text, button(p.Text("changes.redo"), opRedo, id))}}, nil
+		return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, text, button(p.Text("changes.redo"), opRedo, id))}}, nil
 	}
 	c, err := s.o.Changes.Redo(ctx, by, cli.TurnID(id))
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
-	return Answer{Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Files), button(p.Text("changes.undo"), opUndo, id))}}, nil
+	return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Files), button(p.Text("changes.undo"), opUndo, id))}}, nil
 }
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }
@@ -212,22 +205,22 @@ func short(commit string) string { return commit[:min(len(commit), 10)] }
 const commitKey = "commit/"
 
 // askCommit proposes the message of a commit, and takes another one by a reply.
-func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, id string) (Answer, error) {
+func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	switch {
 	case err != nil:
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	case !by.May(orchestrator.ReachFiles):
-		return Answer{}, orchestrator.ErrNotAllowed
+		return tgapi.Answer{}, orchestrator.ErrNotAllowed
 	case c.Undone:
-		return Answer{}, orchestrator.ErrUndone
+		return tgapi.Answer{}, orchestrator.ErrUndone
 	case c.Commit != "":
-		return Answer{}, orchestrator.ErrCommitted
+		return tgapi.Answer{}, orchestrator.ErrCommitted
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	m := s.say(by, on, p.Text("changes.ask-commit", c.Files, proposal(c)), button(p.Text("changes.commit"), opCommits, id), button(p.Text("common.cancel"), opCancel, id))
 	m.Key = commitKey + id + "/" + fmt.Sprint(by.Updates)
-	return Answer{Messages: []orchestrator.Message{m}}, nil
+	return tgapi.Answer{Messages: []orchestrator.Message{m}}, nil
 }
 
 // proposal is the message of a commit as the prompt of its turn puts it.
@@ -235,16 +228,16 @@ func proposal(c orchestrator.TurnChanges) string {
 	return strings.TrimRight(render.ShortenPlain(render.OneLine(c.Title), 72), ".")
 }
 
-func (s *Screen) commit(ctx context.Context, by orchestrator.Press, on int, id string) (Answer, error) {
+func (s *Screen) commit(ctx context.Context, by orchestrator.Press, on int, id string) (tgapi.Answer, error) {
 	c, err := s.o.Changes.Changes(ctx, by.Conversation, id)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	done, err := s.commitAs(ctx, by, id, proposal(c))
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
-	return Answer{Edit: tgapi.Page{Text: done}}, nil
+	return tgapi.Answer{Edit: tgapi.Page{Text: done}}, nil
 }
 
 func (s *Screen) commitAs(ctx context.Context, by orchestrator.Press, id, message string) (string, error) {

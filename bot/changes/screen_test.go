@@ -11,6 +11,7 @@ import (
 
 	"ductor/bot/message"
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -153,7 +154,7 @@ func by(chat int64) orchestrator.Press {
 }
 
 // shown is all that an answer says.
-func shown(a Answer) string {
+func shown(a tgapi.Answer) string {
 	all := a.Text + "\n" + a.Edit.Text
 	for _, m := range a.Messages {
 		all += "\n" + string(m.Content)

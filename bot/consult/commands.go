@@ -78,9 +78,9 @@ func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 }
 
 // Press acts on a button. data is the button's data without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	stale := Answer{Text: p.Text("common.stale-button")}
+	stale := tgapi.Stale(p)
 	op, id, _ := strings.Cut(data, ":")
 	q, there, err := s.load(ctx, by.Conversation, id)
 	if err != nil || !there || !s.Offered() || op == "" || len(by.Updates) == 0 {
@@ -91,7 +91,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		if s.o.Consults.Abort(by.Conversation) == 0 {
 			return stale, nil
 		}
-		return Answer{Text: p.Text("bot.stopping")}, nil
+		return tgapi.Answer{Text: p.Text("bot.stopping")}, nil
 	case opAgain:
 		return s.again(ctx, by, id, q)
 	}
@@ -102,9 +102,9 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 }
 
 // again asks a question once more, which had no answer.
-func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q question) (Answer, error) {
+func (s *Screen) again(ctx context.Context, by orchestrator.Press, id string, q question) (tgapi.Answer, error) {
 	if err := s.take(ctx, by, id, q); err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
-	return Answer{Edit: tgapi.Page{Text: s.o.Lang.Of(by.Conversation.Chat).Text("consult.asked-again")}}, s.begin(ctx, by, q)
+	return tgapi.Answer{Edit: tgapi.Page{Text: s.o.Lang.Of(by.Conversation.Chat).Text("consult.asked-again")}}, s.begin(ctx, by, q)
 }

@@ -97,22 +97,22 @@ func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, en
 	}}
 }
 
-func (s *Screen) pressGroup(ctx context.Context, by orchestrator.Press, op, id string, q question) (Answer, error) {
+func (s *Screen) pressGroup(ctx context.Context, by orchestrator.Press, op, id string, q question) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	switch {
 	case op == opBegin:
 		if err := s.take(ctx, by, id, q); err != nil {
-			return Answer{}, err
+			return tgapi.Answer{}, err
 		}
-		return Answer{Edit: tgapi.Page{Text: p.Text("consult.begun")}}, s.begin(ctx, by, q)
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("consult.begun")}}, s.begin(ctx, by, q)
 	case op == opCancel:
-		return Answer{Edit: tgapi.Page{Text: p.Text("consult.group-cancelled")}}, s.take(ctx, by, id, q)
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("consult.group-cancelled")}}, s.take(ctx, by, id, q)
 	case q.Taken != 0:
-		return Answer{Text: p.Text("common.stale-button")}, nil
+		return tgapi.Stale(p), nil
 	}
 	n, ok := tgapi.ButtonNumber(strings.TrimPrefix(op, opRounds))
 	if !ok || n < 1 || n > orchestrator.GroupRounds {
-		return Answer{Text: p.Text("common.stale-button")}, nil
+		return tgapi.Stale(p), nil
 	}
 	q.Rounds = n
 	entries, err := s.o.Models.Entries(ctx, by.Conversation)
@@ -120,7 +120,7 @@ func (s *Screen) pressGroup(ctx context.Context, by orchestrator.Press, op, id s
 		err = s.save(ctx, by.Conversation, id, q)
 	}
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
-	return Answer{Edit: s.offer(by.Conversation, id, q, entries)}, nil
+	return tgapi.Answer{Edit: s.offer(by.Conversation, id, q, entries)}, nil
 }

@@ -4,7 +4,6 @@ package consult
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -33,8 +32,7 @@ const (
 
 // Journal keeps questions, and finds and stores messages; see orchestrator.Journal.
 type Journal interface {
-	SaveCard(ctx context.Context, key string, content []byte) error
-	LoadCard(ctx context.Context, key string) (content []byte, err error)
+	message.Values
 	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
 	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
 }
@@ -109,12 +107,6 @@ type Asked struct {
 // mostQuestion bounds a question, in bytes. Telegram's messages are shorter.
 const mostQuestion = 64 << 10
 
-// Answer is what comes of a pressed button.
-type Answer struct {
-	Text string     // the short answer to the press
-	Edit tgapi.Page // what the message shows now; without text it stays as it is
-}
-
 const (
 	questionPrefix = "question/" // of the keys of what is kept, and of the message that says what becomes of it
 	answerPrefix   = "answer/"   // of the keys of answers: the agent and the side session follow
@@ -158,23 +150,9 @@ func keyOf(in orchestrator.ConversationID, id string) string {
 }
 
 func (s *Screen) save(ctx context.Context, in orchestrator.ConversationID, id string, q question) error {
-	data, err := json.Marshal(q)
-	if err == nil {
-		err = s.o.Journal.SaveCard(ctx, keyOf(in, id), data)
-	}
-	if err != nil {
-		return fmt.Errorf("keep a question: %w", err)
-	}
-	return nil
+	return message.SaveValue(ctx, s.o.Journal, keyOf(in, id), q)
 }
 
 func (s *Screen) load(ctx context.Context, in orchestrator.ConversationID, id string) (q question, there bool, err error) {
-	data, err := s.o.Journal.LoadCard(ctx, keyOf(in, id))
-	if err == nil && data != nil {
-		err = json.Unmarshal(data, &q)
-	}
-	if err != nil {
-		return q, false, fmt.Errorf("load a question: %w", err)
-	}
-	return q, data != nil, nil
+	return message.LoadValue[question](ctx, s.o.Journal, keyOf(in, id))
 }

@@ -2,11 +2,10 @@ package cron
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
@@ -22,37 +21,13 @@ func draftJob(nonce string) orchestrator.JobID { return orchestrator.JobID("chat
 
 func draftName(nonce string) string { return "cron:" + nonce }
 
-func (s *Screen) saveJSON(ctx context.Context, key string, what any) error {
-	data, err := json.Marshal(what)
-	if err != nil {
-		return fmt.Errorf("encode a draft: %w", err)
-	}
-	if err := s.journal.SaveCard(ctx, key, data); err != nil {
-		return fmt.Errorf("save a draft: %w", err)
-	}
-	return nil
-}
-
-// loadJSON reads what saveJSON wrote into what; false if there is nothing.
-func (s *Screen) loadJSON(ctx context.Context, key string, what any) (bool, error) {
-	data, err := s.journal.LoadCard(ctx, key)
-	if err != nil || len(data) == 0 {
-		return false, err
-	}
-	if err := json.Unmarshal(data, what); err != nil {
-		return false, fmt.Errorf("decode a draft: %w", err)
-	}
-	return true, nil
-}
-
 func (s *Screen) saveDraft(ctx context.Context, nonce string, d draft) error {
-	return s.saveJSON(ctx, draftName(nonce), d)
+	return message.SaveValue(ctx, s.journal, draftName(nonce), d)
 }
 
 // loadDraft is the draft of a nonce. ErrNoJob for one of another conversation, ErrRepeated for one that was added or cancelled.
 func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, nonce string) (orchestrator.Job, error) {
-	var d draft
-	found, err := s.loadJSON(ctx, draftName(nonce), &d)
+	d, found, err := message.LoadValue[draft](ctx, s.journal, draftName(nonce))
 	switch {
 	case err != nil:
 		return orchestrator.Job{}, err

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/orchestrator"
@@ -28,18 +29,18 @@ func awaitedName(in orchestrator.ConversationID, message int) string {
 
 // awaitReply makes the user's next reply to the pressed message the new value of a field.
 func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) error {
-	return s.saveJSON(ctx, awaitedName(p.by.Conversation, p.message), awaited{
+	return message.SaveValue(ctx, s.journal, awaitedName(p.by.Conversation, p.message), awaited{
 		Key: f.key, Field: field.code, From: p.by.Person, Until: s.now().Add(replyPatience),
 	})
 }
 
 // stopAwaiting makes replies to a message prompts again.
-func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, message int) error {
-	var a awaited
-	if found, err := s.loadJSON(ctx, awaitedName(in, message), &a); err != nil || !found || a.Key == "" {
+func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, at int) error {
+	a, found, err := message.LoadValue[awaited](ctx, s.journal, awaitedName(in, at))
+	if err != nil || !found || a.Key == "" {
 		return err
 	}
-	return s.saveJSON(ctx, awaitedName(in, message), awaited{})
+	return message.SaveValue(ctx, s.journal, awaitedName(in, at), awaited{})
 }
 
 // Reply is a message of a user that replies to one of ours.
@@ -67,8 +68,7 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 		return Prompt
 	}
 	in := r.By.Conversation
-	var a awaited
-	found, err := s.loadJSON(ctx, awaitedName(in, r.To), &a)
+	a, found, err := message.LoadValue[awaited](ctx, s.journal, awaitedName(in, r.To))
 	if err != nil {
 		s.log.Error("look up what a reply is about", "updates", r.By.Updates, "err", err)
 		answer(tgapi.Page{Text: p.Text("common.not-looked-up")})

@@ -11,18 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
-
-// Journal keeps drafts of jobs by key.
-type Journal interface {
-	SaveCard(ctx context.Context, key string, content []byte) error
-	LoadCard(ctx context.Context, key string) ([]byte, error)
-}
 
 // ModelMenu turns messages into menus of agents, models and efforts.
 type ModelMenu interface {
@@ -35,7 +30,7 @@ type ModelMenu interface {
 // Options are what a Screen is made of. All are required but Jobs.
 type Options struct {
 	Jobs    orchestrator.Jobs // nil: ductor keeps no jobs
-	Journal Journal
+	Journal message.Values    // keeps drafts of jobs
 	Models  ModelMenu
 	Now     func() time.Time
 	Random  io.Reader // of nonces
@@ -47,7 +42,7 @@ type Options struct {
 // after a restart too, and one of an old message does what it says. Safe for concurrent use.
 type Screen struct {
 	jobs    orchestrator.Jobs
-	journal Journal
+	journal message.Values
 	models  ModelMenu
 	now     func() time.Time
 	random  io.Reader
@@ -96,19 +91,12 @@ func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string
 	return s.draftPage(draftKey(nonce), j)
 }
 
-// Answer is what comes of a pressed button.
-type Answer struct {
-	Text string     // the short answer to the press
-	Edit tgapi.Page // what the message shows now; without text it stays as it is
-	New  tgapi.Page // a message to send; none without text
-}
-
 // Press acts on a button of a message. data is the button's data without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (Answer, error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error) {
 	say := s.lang.Of(by.Conversation.Chat)
 	button, ok := parseButton(data)
 	if !ok || s.jobs == nil {
-		return Answer{Text: say.Text("common.stale-button")}, nil
+		return tgapi.Stale(say), nil
 	}
 	p := press{pressed: button, by: by, message: message}
 	if p.op == opNew {
@@ -118,28 +106,30 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 	bad := (*orchestrator.BadJob)(nil)
 	switch {
 	case errors.As(err, &bad):
-		return Answer{Text: render.Cut(bad.Why, 190)}, nil
+		return tgapi.Answer{Text: render.Cut(bad.Why, 190)}, nil
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrElsewhere):
 		page, err = s.list(ctx, by.Conversation, 0)
-		return Answer{Text: say.Text("cron.gone"), Edit: page}, err
+		return tgapi.Answer{Text: say.Text("cron.gone"), Edit: page}, err
 	case errors.Is(err, orchestrator.ErrJobsFull):
-		return Answer{Text: say.Text("cron.full")}, nil
+		return tgapi.Answer{Text: say.Text("cron.full")}, nil
 	case errors.Is(err, orchestrator.ErrJobConfigured):
-		return Answer{Text: say.Text("cron.configured")}, nil
+		return tgapi.Answer{Text: say.Text("cron.configured")}, nil
 	}
-	return Answer{Text: short, Edit: page}, err
+	return tgapi.Answer{Text: short, Edit: page}, err
 }
 
 // showAnew shows a job in a new message: the text of the old one is to stay.
-func (s *Screen) showAnew(ctx context.Context, p press) (Answer, error) {
+func (s *Screen) showAnew(ctx context.Context, p press) (tgapi.Answer, error) {
 	st, err := s.find(ctx, p.by.Conversation, p.key)
 	if errors.Is(err, orchestrator.ErrNoJob) {
-		return Answer{Text: s.lang.Of(p.by.Conversation.Chat).Text("cron.gone")}, nil
+		return tgapi.Answer{Text: s.lang.Of(p.by.Conversation.Chat).Text("cron.gone")}, nil
 	}
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
-	return Answer{New: s.jobPage(st)}, nil
+	page := s.jobPage(st)
+	content := message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard}
+	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(p.by.Conversation, content)}}, nil
 }
 
 // act does what a button says, and gives what its message shows now; an empty page leaves it unchanged.

@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ductor/bot/bottest"
+	"ductor/bot/message"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/heartbeat"
@@ -61,13 +63,13 @@ func (f *modelsFake) ChooseModel(_ context.Context, _ orchestrator.ConversationI
 	}, nil
 }
 
-func (f *modelsFake) press(ctx context.Context, data string) (Answer, error) {
+func (f *modelsFake) press(ctx context.Context, data string) (tgapi.Answer, error) {
 	if data == "opus" {
 		if err := f.choose(ctx, "claude", "opus", "high"); err != nil {
-			return Answer{}, err
+			return tgapi.Answer{}, err
 		}
 	}
-	return Answer{Edit: f.back()}, nil
+	return tgapi.Answer{Edit: f.back()}, nil
 }
 
 // runnerFake has turns end at once, each with the next answer; the last one stays.
@@ -197,7 +199,7 @@ func (r *rig) press(data string) { r.t.Helper(); r.pressIn(owner, data) }
 func (r *rig) pressIn(chat int64, data string) {
 	r.t.Helper()
 	action, what, _ := strings.Cut(data, ":")
-	a, err := Answer{}, error(nil)
+	a, err := tgapi.Answer{}, error(nil)
 	if action == Action {
 		a, err = r.Press(r.t.Context(), by(chat), r.message, what)
 	} else {
@@ -206,8 +208,12 @@ func (r *rig) pressIn(chat int64, data string) {
 	if r.answer = a.Text; err != nil {
 		r.answer = err.Error()
 	}
-	if a.New.Text != "" {
-		r.send(a.New)
+	for _, m := range a.Messages {
+		var c message.Content
+		if err := json.Unmarshal(m.Content, &c); err != nil {
+			r.t.Fatal(err)
+		}
+		r.send(tgapi.Page{Text: c.Text.Text, Keyboard: c.Keyboard})
 	}
 	if r.answer != "" {
 		fmt.Fprintf(&r.out, "(%s)\n", r.answer)

@@ -30,8 +30,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page 
 	if len(all) == 0 {
 		return tgapi.Page{Text: p.Text("cron.none") + "\n\n" + p.Text("cron.examples")}, nil
 	}
-	page = min(page, tgapi.Pages(len(all))-1)
-	from, to := tgapi.PageBounds(page, len(all))
+	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string { return newButton("", opList, "", strconv.Itoa(page)).Data })
 	lines := []string{p.Text("cron.list")}
 	var keyboard tgapi.Keyboard
 	for i, st := range all[from:to] {
@@ -39,11 +38,8 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page 
 		lines = append(lines, "", sign(st)+" "+name, when(p, st), lastRun(p, st))
 		keyboard = append(keyboard, []tgapi.Button{newButton(sign(st)+" "+name, opOpen, jobKey(st.Job.ID), "")})
 	}
-	keyboard = append(keyboard, tgapi.Pager(p, page, tgapi.Pages(len(all)), func(page int) string {
-		return newButton("", opList, "", strconv.Itoa(page)).Data
-	})...)
 	lines = append(lines, "", p.Text("cron.add-one"))
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: keyboard}, nil
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, pager...)}, nil
 }
 
 // sign is the sign before a job's name.

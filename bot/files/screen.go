@@ -59,18 +59,11 @@ const (
 	opClose = "x"
 )
 
-// Answer is what comes of a command or a pressed button.
-type Answer struct {
-	Text     string                 // the short answer to a press, or the answer to a command
-	Page     tgapi.Page             // what the message is to show; without text there is none
-	Messages []orchestrator.Message // bring files
-}
-
 // Get answers "/get PATH": it sends the file, or lists the directory.
-func (s *Screen) Get(ctx context.Context, by orchestrator.Press, path string) (Answer, error) {
+func (s *Screen) Get(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	if path == "" {
-		return Answer{Text: p.Text("files.how-to-get")}, nil
+		return tgapi.Answer{Text: p.Text("files.how-to-get")}, nil
 	}
 	a, err := s.get(ctx, by, path)
 	if why := (*orchestrator.FileError)(nil); errors.As(err, &why) && why.Why == orchestrator.FileDirectory {
@@ -79,45 +72,45 @@ func (s *Screen) Get(ctx context.Context, by orchestrator.Press, path string) (A
 	return refused(p)(a, err)
 }
 
-func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (Answer, error) {
+func (s *Screen) get(ctx context.Context, by orchestrator.Press, path string) (tgapi.Answer, error) {
 	at, err := s.Files.OfChat(ctx, by.Conversation, path)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	f, err := s.readOne(ctx, at, orchestrator.OutFile{Path: path})
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	row := message.ComposeFiles(by.Conversation, "get/"+rand.Text(), 0, message.Content{Files: []message.File{f}})
-	return Answer{Text: s.Lang.Of(by.Conversation.Chat).Text("files.comes", f.Name), Messages: []orchestrator.Message{row}}, nil
+	return tgapi.Answer{Text: s.Lang.Of(by.Conversation.Chat).Text("files.comes", f.Name), Messages: []orchestrator.Message{row}}, nil
 }
 
 // refused says to the user why a file is refused; any other error stays one.
-func refused(p lang.Printer) func(Answer, error) (Answer, error) {
-	return func(a Answer, err error) (Answer, error) {
+func refused(p lang.Printer) func(tgapi.Answer, error) (tgapi.Answer, error) {
+	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if why := (*orchestrator.FileError)(nil); errors.As(err, &why) {
-			return Answer{Text: why.Sentence(p)}, nil
+			return tgapi.Answer{Text: why.Sentence(p)}, nil
 		}
 		return a, err
 	}
 }
 
 // Put answers "/put [PATH]": it makes a file of the project. name is what its sender calls it.
-func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string, content []byte) (Answer, error) {
+func (s *Screen) Put(ctx context.Context, by orchestrator.Press, path, name string, content []byte) (tgapi.Answer, error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	at, err := s.Files.OfChat(ctx, by.Conversation, path)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	made, err := s.Files.Write(ctx, at, path, name, content)
-	return refused(p)(Answer{Text: p.Text("files.put", made)}, err)
+	return refused(p)(tgapi.Answer{Text: p.Text("files.put", made)}, err)
 }
 
 // Browse answers "/files [DIR]": it lists a directory, by default that in which the next message works.
-func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) (Answer, error) {
+func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) (tgapi.Answer, error) {
 	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~") {
 		dir = filepath.Join(at.Dir, dir)
@@ -126,10 +119,10 @@ func (s *Screen) Browse(ctx context.Context, by orchestrator.Press, dir string) 
 }
 
 // list shows a directory, or the roots for none.
-func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (Answer, error) {
+func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (tgapi.Answer, error) {
 	at, err := s.Files.OfChat(ctx, by.Conversation, dir)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	v := view{conversation: by.Conversation, dir: dir, roots: at.Roots}
 	if dir == "" {
@@ -137,9 +130,9 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, dir string) (A
 			v.entries = append(v.entries, orchestrator.FileEntry{Name: root, Dir: true})
 		}
 	} else if v.entries, err = s.Files.List(ctx, at, dir); err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
-	return Answer{Page: s.show(v)}, nil
+	return tgapi.Answer{Edit: s.show(v)}, nil
 }
 
 // show remembers a view and makes its page.
@@ -169,11 +162,11 @@ func (s *Screen) show(v view) tgapi.Page {
 			page.Text += "\n" + say.Text("files.many")
 		}
 	}
-	from, to := tgapi.PageBounds(v.page, len(v.entries))
+	from, to, pager := tgapi.Paged(say, v.page, len(v.entries), func(p int) string { return data(opPage, p) })
 	for i := from; i < to; i++ {
 		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: s.label(say, v.entries[i]), Data: data(opEntry, i)}})
 	}
-	page.Keyboard = append(page.Keyboard, tgapi.Pager(say, v.page, tgapi.Pages(len(v.entries)), func(p int) string { return data(opPage, p) })...)
+	page.Keyboard = append(page.Keyboard, pager...)
 	last := []tgapi.Button{{Text: say.Text("common.close"), Data: data(opClose, 0)}}
 	if v.dir != "" {
 		last = append([]tgapi.Button{{Text: say.Text("files.up"), Data: data(opUp, 0)}}, last...)
@@ -192,14 +185,14 @@ func (s *Screen) label(p lang.Printer, e orchestrator.FileEntry) string {
 }
 
 // Press acts on a button of a message. data is the button's data without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
-	p := s.Lang.Of(by.Conversation.Chat)
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	nonce, what, _ := strings.Cut(data, ":")
+	p := s.Lang.Of(by.Conversation.Chat)
 	s.mu.Lock()
 	v, known := s.views[nonce]
 	s.mu.Unlock()
 	if !known || v.conversation != by.Conversation || len(what) < 2 {
-		return Answer{Text: p.Text("files.stale")}, nil
+		return tgapi.Answer{Text: p.Text("files.stale")}, nil
 	}
 	i, ok := tgapi.ButtonNumber(what[1:])
 	switch op := what[:1]; {
@@ -209,18 +202,18 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		return s.moved(p, nonce)(s.list(ctx, by, filepath.Join(v.dir, v.entries[i].Name)))
 	case op == opPage && ok && i < tgapi.Pages(len(v.entries)):
 		v.page = i
-		return s.moved(p, nonce)(Answer{Page: s.show(v)}, nil)
+		return s.moved(p, nonce)(tgapi.Answer{Edit: s.show(v)}, nil)
 	case op == opUp:
 		return s.moved(p, nonce)(s.list(ctx, by, v.above()))
 	case op == opClose:
-		return s.moved(p, nonce)(Answer{Page: tgapi.Page{Text: p.Text("files.closed")}}, nil)
+		return s.moved(p, nonce)(tgapi.Answer{Edit: tgapi.Page{Text: p.Text("files.closed")}}, nil)
 	}
-	return Answer{Text: p.Text("files.stale")}, nil
+	return tgapi.Answer{Text: p.Text("files.stale")}, nil
 }
 
 // moved forgets the page that a message no longer shows.
-func (s *Screen) moved(p lang.Printer, nonce string) func(Answer, error) (Answer, error) {
-	return func(a Answer, err error) (Answer, error) {
+func (s *Screen) moved(p lang.Printer, nonce string) func(tgapi.Answer, error) (tgapi.Answer, error) {
+	return func(a tgapi.Answer, err error) (tgapi.Answer, error) {
 		if err == nil {
 			s.mu.Lock()
 			delete(s.views, nonce)

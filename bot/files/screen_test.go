@@ -43,9 +43,9 @@ func TestBrowsing(t *testing.T) {
 		s := NewScreen(h.sender)
 		by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 1}, Role: orchestrator.RoleUser}
 		a, err := s.Browse(t.Context(), by, "")
-		press := func(button string) Answer {
+		press := func(button string) tgapi.Answer {
 			h.Helper()
-			for _, row := range a.Page.Keyboard {
+			for _, row := range a.Edit.Keyboard {
 				for _, b := range row {
 					if len(b.Data) > tgapi.DataLimit {
 						h.Errorf("the data of %q has %d bytes", b.Text, len(b.Data))
@@ -55,55 +55,55 @@ func TestBrowsing(t *testing.T) {
 						if err != nil {
 							h.Error(err)
 						}
-						if got.Page.Text != "" {
+						if got.Edit.Text != "" {
 							a = got
 						}
 						return got
 					}
 				}
 			}
-			h.Fatalf("there is no button %q: %q", button, names(a.Page.Keyboard))
-			return Answer{}
+			h.Fatalf("there is no button %q: %q", button, names(a.Edit.Keyboard))
+			return tgapi.Answer{}
 		}
-		if want := []string{"📁 sub", "📄 gone.txt · 2.0 kB", "⬆ Up", "Close"}; err != nil || !slices.Equal(names(a.Page.Keyboard), want) || a.Page.Text != "📁 /root/work" {
-			h.Fatalf("%+v, %v", a.Page, err)
+		if want := []string{"📁 sub", "📄 gone.txt · 2.0 kB", "⬆ Up", "Close"}; err != nil || !slices.Equal(names(a.Edit.Keyboard), want) || a.Edit.Text != "📁 /root/work" {
+			h.Fatalf("%+v, %v", a.Edit, err)
 		}
 		if got := press("📄 gone"); !strings.Contains(got.Text, "no such file") || len(got.Messages) > 0 {
 			h.Errorf("a file that is gone: %+v", got)
 		}
-		old := a.Page.Keyboard[0][0].Data
+		old := a.Edit.Keyboard[0][0].Data
 		press("📁 sub")
-		if got := names(a.Page.Keyboard); len(got) != 8+2+2 || got[9] != "›" || !strings.HasSuffix(got[0], "x · 3.0 MB") {
+		if got := names(a.Edit.Keyboard); len(got) != 8+2+2 || got[9] != "›" || !strings.HasSuffix(got[0], "x · 3.0 MB") {
 			h.Errorf("the first page: %q", got)
 		}
 		press("›")
 		press("›")
-		if got := names(a.Page.Keyboard); len(got) != 4+2+2 {
+		if got := names(a.Edit.Keyboard); len(got) != 4+2+2 {
 			h.Errorf("the last page: %q", got)
 		}
 		press("⬆")
 		press("⬆")
-		if a.Page.Text != "📁 /root" {
-			h.Errorf("above: %q", a.Page.Text)
+		if a.Edit.Text != "📁 /root" {
+			h.Errorf("above: %q", a.Edit.Text)
 		}
 		press("⬆")
-		if got := names(a.Page.Keyboard); !slices.Equal(got, []string{"📁 /root", "📁 /other", "Close"}) {
+		if got := names(a.Edit.Keyboard); !slices.Equal(got, []string{"📁 /root", "📁 /other", "Close"}) {
 			h.Errorf("the roots: %q", got)
 		}
 		// A foreign press, one of a page that is no longer shown, and what nobody sent change nothing.
 		stranger := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 2}, Role: orchestrator.RoleUser}
-		fresh := strings.TrimPrefix(a.Page.Keyboard[0][0].Data, Action+":")
+		fresh := strings.TrimPrefix(a.Edit.Keyboard[0][0].Data, Action+":")
 		for _, c := range []struct {
 			by   orchestrator.Press
 			data string
 		}{{stranger, fresh}, {by, strings.TrimPrefix(old, Action+":")}, {by, ""}, {by, "x:e0"}, {by, fresh[:12] + ":e9"}, {by, fresh[:12] + ":e-1"}, {by, fresh[:12] + ":q0"}, {by, fresh[:12] + ":"}} {
-			if got, err := s.Press(t.Context(), c.by, c.data); err != nil || !strings.Contains(got.Text, "This list is old") || got.Page.Text != "" || len(got.Messages) > 0 {
+			if got, err := s.Press(t.Context(), c.by, c.data); err != nil || !strings.Contains(got.Text, "This list is old") || got.Edit.Text != "" || len(got.Messages) > 0 {
 				h.Errorf("%q in chat %d: %+v, %v", c.data, c.by.Conversation.Chat, got, err)
 			}
 		}
 		press("Close")
-		if a.Page.Text != "Closed." || a.Page.Keyboard != nil {
-			h.Errorf("closed: %+v", a.Page)
+		if a.Edit.Text != "Closed." || a.Edit.Keyboard != nil {
+			h.Errorf("closed: %+v", a.Edit)
 		}
 		if n := len(s.views); n != 0 {
 			h.Errorf("%d views are remembered", n)

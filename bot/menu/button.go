@@ -1,6 +1,8 @@
 package menu
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,26 +21,16 @@ const (
 	JobModelAction   = "u"
 )
 
-// commandOf is the command that opens the menu of an action.
-func commandOf(action string) string {
-	switch action {
-	case ModelAction:
-		return "model"
-	case PermissionAction:
-		return "permissions"
-	case RoleAction:
-		return "role"
-	case BusyAction:
-		return "queue"
-	case NotifyAction:
-		return "notify"
-	case ThinkAction:
-		return "think"
-	case DisplayAction:
-		return "display"
+// commands are those that open the menus, by the actions of their buttons.
+func commands() map[string]string {
+	return map[string]string{
+		ModelAction: "model", PermissionAction: "permissions", RoleAction: "role", BusyAction: "queue", NotifyAction: "notify",
+		ThinkAction: "think", DisplayAction: "display", JobModelAction: "cron",
 	}
-	return "cron"
 }
+
+// Actions lists the actions of the buttons of menus.
+func Actions() []string { return slices.Collect(maps.Keys(commands())) }
 
 // data is what a button of the menu carries.
 func (f *frame) data(op string, arg int) string {
@@ -54,9 +46,9 @@ func (f *frame) closeButton() tgapi.Button {
 	return tgapi.Button{Text: f.lang.Text("common.close"), Data: f.data(opClose, 0)}
 }
 
-// pager leads to the other pages.
-func (f *frame) pager(page, pages int) tgapi.Keyboard {
-	return tgapi.Pager(f.lang, page, pages, func(page int) string { return f.data(opPage, page) })
+// paged gives the choices, of n, that a page shows, and what leads to the other pages.
+func (f *frame) paged(page, n int) (from, to int, pager tgapi.Keyboard) {
+	return tgapi.Paged(f.lang, page, n, func(page int) string { return f.data(opPage, page) })
 }
 
 // op is what a button of a menu does.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -179,9 +178,12 @@ func (k *Menus) forget() {
 
 // Answer is what comes of a pressed button.
 type Answer struct {
-	Text    string     // the short answer to the press
-	Edit    tgapi.Page // what the message shows now; without text it stays as it is
-	Expired bool       // the message has no use for its buttons
+	tgapi.Answer
+	Expired bool // the message has no use for its buttons
+}
+
+func edited(text string, page tgapi.Page) Answer {
+	return Answer{Answer: tgapi.Answer{Text: text, Edit: page}}
 }
 
 // Press acts on a button of a message. data is the button's data without the action. With an error the choice is not
@@ -193,17 +195,17 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 	m := k.byID[nonce]
 	if !ok || m == nil || m.common().action != action || !k.now().Before(m.common().expires) {
 		k.mu.Unlock()
-		return Answer{Text: p.Text("menu.expired", commandOf(action)), Expired: true}, nil
+		return Answer{tgapi.Answer{Text: p.Text("menu.expired", commands()[action])}, true}, nil
 	}
 	f := m.common()
 	switch {
 	case f.conv != by.Conversation:
 		k.mu.Unlock()
-		return Answer{Text: p.Text("common.stale-button")}, nil
+		return Answer{Answer: tgapi.Stale(p)}, nil
 	case step != f.step:
 		page := m.view() // also for a message whose last edit never arrived
 		k.mu.Unlock()
-		return Answer{Text: p.Text("menu.moved-on"), Edit: page}, nil
+		return edited(p.Text("menu.moved-on"), page), nil
 	}
 	f.step++
 	became := m.press(o)
@@ -215,11 +217,11 @@ func (k *Menus) Press(ctx context.Context, by orchestrator.Press, action, data s
 
 	switch became {
 	case stateClosed:
-		return Answer{Edit: lastPage(m, p.Text("menu.unchanged", m.unchanged()))}, nil
+		return edited("", lastPage(m, p.Text("menu.unchanged", m.unchanged()))), nil
 	case stateDone:
 		return k.store(ctx, m, by)
 	}
-	return Answer{Edit: page}, nil
+	return edited("", page), nil
 }
 
 func (k *Menus) store(ctx context.Context, m menu, by orchestrator.Press) (Answer, error) {
@@ -228,7 +230,7 @@ func (k *Menus) store(ctx context.Context, m menu, by orchestrator.Press) (Answe
 		return Answer{}, err
 	}
 	if err != nil {
-		return Answer{Edit: tgapi.Page{Text: k.lang.Of(by.Conversation.Chat).Text("menu.not-stored")}}, err
+		return edited("", tgapi.Page{Text: k.lang.Of(by.Conversation.Chat).Text("menu.not-stored")}), err
 	}
-	return Answer{Text: render.Cut(short, 190), Edit: lastPage(m, said)}, nil
+	return edited(short, lastPage(m, said)), nil
 }

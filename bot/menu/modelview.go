@@ -138,7 +138,7 @@ func (m *modelMenu) modelsView() tgapi.Page {
 		b.WriteString(resting.Sentence(m.lang) + "\n\n")
 	}
 	b.WriteString(m.lang.Text("menu.which-model", render.AgentName(m.lang, m.entries[m.agent].Agent)))
-	from, to := tgapi.PageBounds(m.page, len(m.models()))
+	from, to, pager := m.paged(m.page, len(m.models()))
 	var keyboard tgapi.Keyboard
 	for i, model := range m.models()[from:to] {
 		name := modelName(model)
@@ -150,7 +150,7 @@ func (m *modelMenu) modelsView() tgapi.Page {
 		}
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(name, m.isCurrent(model)), Data: m.data(opModel, from+i)}})
 	}
-	keyboard = append(keyboard, m.pager(m.page, m.pages())...)
+	keyboard = append(keyboard, pager...)
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, m.foot())}
 }
 

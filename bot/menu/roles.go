@@ -118,11 +118,11 @@ func (m *roleMenu) press(o op) state {
 
 func (m *roleMenu) view() tgapi.Page {
 	var keyboard tgapi.Keyboard
-	from, to := tgapi.PageBounds(m.page, len(m.names))
+	from, to, pager := m.paged(m.page, len(m.names))
 	for i, name := range m.names[from:to] {
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(roleLabel(m.lang, name), name == m.current), Data: m.data(opPick, from+i)}})
 	}
-	keyboard = append(keyboard, m.pager(m.page, tgapi.Pages(len(m.names)))...)
+	keyboard = append(keyboard, pager...)
 	return tgapi.Page{
 		Text:     m.lang.Text("menu.now", roleLabel(m.lang, m.current)) + "\n\n" + m.lang.Text("menu.which-role"),
 		Keyboard: append(keyboard, []tgapi.Button{m.closeButton()}),

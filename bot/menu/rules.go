@@ -35,14 +35,14 @@ func (m *permissionMenu) viewRules() tgapi.Page {
 	var b strings.Builder
 	b.WriteString(m.lang.Text("menu.rules") + "\n")
 	var keyboard tgapi.Keyboard
-	from, to := tgapi.PageBounds(m.page, len(m.rules))
+	from, to, pager := m.paged(m.page, len(m.rules))
 	for i, r := range m.rules[from:to] {
 		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleShown), ruleScope(m.lang, r))
 		keyboard = append(keyboard, []tgapi.Button{{
 			Text: fmt.Sprintf("🗑 %d. %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleButton)), Data: m.data(opPick, from+i),
 		}})
 	}
-	keyboard = append(keyboard, m.pager(m.page, tgapi.Pages(len(m.rules)))...)
+	keyboard = append(keyboard, pager...)
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.backButton(), m.closeButton()})}
 }
 

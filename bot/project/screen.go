@@ -47,12 +47,6 @@ type Screen struct{ o Options }
 // New makes a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Answer is what comes of a pressed button.
-type Answer struct {
-	Text string     // the short answer to the press
-	Edit tgapi.Page // what the message shows now; without text it stays as it is
-}
-
 // Command answers "/project": it offers the projects, or opens "app" or "app@branch".
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
@@ -83,22 +77,22 @@ func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string 
 }
 
 // Press acts on a button of a message. data is the button's data without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	what, key, _ := strings.Cut(data, ":")
 	a, err := s.act(ctx, by, op(what), key)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoProject):
-		return Answer{Text: p.Text("common.stale-button")}, nil
+		return tgapi.Stale(p), nil
 	case errors.Is(err, orchestrator.ErrStillOpen):
-		return Answer{Text: p.Text("project.runs")}, nil
+		return tgapi.Answer{Text: p.Text("project.runs")}, nil
 	case errors.Is(err, orchestrator.ErrNoRepository), errors.Is(err, orchestrator.ErrOutsideRoot):
-		return Answer{Text: render.Cut(s.refusal(p, "", "", err), 190)}, nil
+		return tgapi.Answer{Text: render.Cut(s.refusal(p, "", "", err), 190)}, nil
 	}
 	return a, err
 }
 
-func (s *Screen) act(ctx context.Context, by orchestrator.Press, what op, key string) (a Answer, err error) {
+func (s *Screen) act(ctx context.Context, by orchestrator.Press, what op, key string) (a tgapi.Answer, err error) {
 	switch what {
 	case opList:
 		page, _ := tgapi.ButtonNumber(key)
@@ -110,7 +104,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, what op, key st
 	case opTree, opRemove, opDrop:
 		a, err = s.tree(ctx, by, what, key)
 	default:
-		a.Text = s.o.Lang.Of(by.Conversation.Chat).Text("common.stale-button")
+		a = tgapi.Stale(s.o.Lang.Of(by.Conversation.Chat))
 	}
 	return a, err
 }
@@ -141,8 +135,7 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, page int) (tga
 	if len(all) == 0 {
 		text = p.Text("project.none", dir)
 	}
-	page = max(min(page, tgapi.Pages(len(all))-1), 0)
-	from, to := tgapi.PageBounds(page, len(all))
+	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string { return button("", opList, strconv.Itoa(page))[0].Data })
 	var k tgapi.Keyboard
 	for _, one := range all[from:to] {
 		name := render.Cut(one.Name, 60)
@@ -151,27 +144,25 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, page int) (tga
 		}
 		k = append(k, button(name, opOpen, keyOf(one.Dir)))
 	}
-	k = append(k, tgapi.Pager(p, page, tgapi.Pages(len(all)), func(page int) string {
-		return button("", opList, strconv.Itoa(page))[0].Data
-	})...)
+	k = append(k, pager...)
 	return tgapi.Page{Text: text, Keyboard: append(k, button(p.Text("project.worktrees"), opTrees, ""))}, nil
 }
 
-func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (Answer, error) {
+func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (tgapi.Answer, error) {
 	all, err := s.o.Projects.Projects(ctx)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	i := slices.IndexFunc(all, func(p orchestrator.Project) bool { return keyOf(p.Dir) == key })
 	if i < 0 {
-		return Answer{}, orchestrator.ErrNoProject
+		return tgapi.Answer{}, orchestrator.ErrNoProject
 	}
 	dir, err := s.o.Projects.OpenProject(ctx, by, all[i].Name, "")
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	page, err := s.list(ctx, by, tgapi.PageOf(i))
-	return Answer{Text: render.Cut(s.o.Lang.Of(by.Conversation.Chat).Text("project.opened", dir), 190), Edit: page}, err
+	return tgapi.Answer{Text: render.Cut(s.o.Lang.Of(by.Conversation.Chat).Text("project.opened", dir), 190), Edit: page}, err
 }
 
 // treesShown limits the worktrees of a page.
@@ -222,14 +213,14 @@ func sign(current bool) string {
 }
 
 // tree opens or removes a worktree. Before one is removed with what no commit holds, the user is asked.
-func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key string) (a Answer, err error) {
+func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key string) (a tgapi.Answer, err error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	i := slices.IndexFunc(all, func(w orchestrator.Worktree) bool { return keyOf(w.Dir) == key })
 	if i < 0 {
-		return Answer{}, orchestrator.ErrNoProject
+		return tgapi.Answer{}, orchestrator.ErrNoProject
 	}
 	p, w := s.o.Lang.Of(by.Conversation.Chat), all[i]
 	changes := orchestrator.KeepChanges
@@ -243,12 +234,12 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 		a.Text, err = p.Text("project.removed", w.Branch), s.o.Projects.RemoveWorktree(ctx, by, w.Dir, changes)
 	}
 	if errors.Is(err, orchestrator.ErrDirtyWorktree) {
-		return Answer{Edit: tgapi.Page{Text: p.Text("project.really-drop", w.Dir), Keyboard: tgapi.Keyboard{
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("project.really-drop", w.Dir), Keyboard: tgapi.Keyboard{
 			button(p.Text("project.drop"), opDrop, key), button(p.Text("common.back"), opTrees, ""),
 		}}}, nil
 	}
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	a.Text = render.Cut(a.Text, 190)
 	a.Edit, err = s.trees(ctx, by)

@@ -36,10 +36,10 @@ func (r *rig) exports() string {
 		}
 	}
 	r.press("JSON")
-	if conv.Session == "" || r.answer.File.Content == "" {
+	if conv.Session == "" || fileOf(r.t, r.answer).Content == "" {
 		r.t.Fatalf("nothing is exported: %+v", r.answer)
 	}
-	return r.answer.File.Content
+	return fileOf(r.t, r.answer).Content
 }
 
 // What was exported and imported is the same session, whatever was said in it.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
@@ -92,35 +93,25 @@ func (s *Screen) Import(ctx context.Context, by orchestrator.Press, file []byte)
 	return page, err
 }
 
-// Answer is what comes of a pressed button.
-type Answer struct {
-	Text string     // the short answer to the press
-	Edit tgapi.Page // what the message shows now; without text it stays as it is
-	File File       // to send; none without a name
-}
-
-// File is a document.
-type File struct{ Name, Caption, Content string }
-
 // Press acts on a button of a message. data is the button's data without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (Answer, error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	say := s.lang.Of(by.Conversation.Chat)
 	p, ok := parseButton(data)
 	if !ok {
-		return Answer{Text: say.Text("common.stale-button")}, nil
+		return tgapi.Stale(say), nil
 	}
 	a, err := s.act(ctx, by, p)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoSession), errors.Is(err, orchestrator.ErrElsewhere), errors.Is(err, orchestrator.ErrNoTurn):
 		page, err := s.list(ctx, by.Conversation, listed{})
-		return Answer{Text: say.Text("sessions.gone"), Edit: page}, err
+		return tgapi.Answer{Text: say.Text("sessions.gone"), Edit: page}, err
 	case errors.Is(err, orchestrator.ErrSessionInUse):
-		return Answer{Text: render.Cut(say.Text("sessions.in-use"), 190)}, nil
+		return tgapi.Answer{Text: render.Cut(say.Text("sessions.in-use"), 190)}, nil
 	}
 	return a, err
 }
 
-func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a Answer, err error) {
+func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a tgapi.Answer, err error) {
 	say := s.lang.Of(by.Conversation.Chat)
 	in, id := by.Conversation, orchestrator.SessionID(p.key)
 	if p.op.changes() && !by.May(orchestrator.ChangeSessions) {
@@ -141,7 +132,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a A
 	case opJSON:
 		return s.export(ctx, in, id, orchestrator.ExportJSON)
 	case opRename:
-		return Answer{Text: say.Text("sessions.how-to-rename")}, nil
+		return tgapi.Answer{Text: say.Text("sessions.how-to-rename")}, nil
 	case opElsewhere:
 		page, _ := tgapi.ButtonNumber(p.key)
 		a.Edit, err = s.elsewhere(ctx, by, page, shown(p.arg))
@@ -172,7 +163,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a A
 }
 
 // change does what leaves the page of a session in place.
-func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id orchestrator.SessionID) (a Answer, err error) {
+func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id orchestrator.SessionID) (a tgapi.Answer, err error) {
 	p := s.lang.Of(by.Conversation.Chat)
 	var now orchestrator.Session
 	switch op {
@@ -196,33 +187,37 @@ func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id or
 		}
 		return a, err
 	default:
-		return Answer{Text: p.Text("common.stale-button")}, nil
+		return tgapi.Stale(p), nil
 	}
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	a.Edit, err = s.page(ctx, p, now)
 	return a, err
 }
 
 // resumed shows the page of a session that became the current one.
-func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string, err error) (Answer, error) {
+func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.Session, said string, err error) (tgapi.Answer, error) {
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	page, err := s.page(ctx, p, now)
-	return Answer{Text: render.Cut(said, 190), Edit: page}, err
+	return tgapi.Answer{Text: render.Cut(said, 190), Edit: page}, err
 }
 
-func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, as orchestrator.ExportFormat) (Answer, error) {
+func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, as orchestrator.ExportFormat) (tgapi.Answer, error) {
 	p := s.lang.Of(in.Chat)
 	now, err := s.sessions.Session(ctx, in, id)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	text, err := s.sessions.Export(ctx, in, id, as)
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
-	return Answer{File: File{Name: "session." + string(as), Caption: p.Text("sessions.exported", s.title(p, now)), Content: text}}, nil
+	file := message.Content{
+		Text:  render.Plain(p.Text("sessions.exported", s.title(p, now))),
+		Files: []message.File{{Name: "session." + string(as), Content: text}},
+	}
+	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(in, file)}}, nil
 }

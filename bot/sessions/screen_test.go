@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"ductor/bot/message"
 	screen "ductor/bot/sessions"
 	"ductor/bot/tgapi"
 	"ductor/cli"
@@ -33,7 +35,7 @@ type rig struct {
 	db     *store.DB
 	screen *screen.Screen
 	page   tgapi.Page // what the message shows
-	answer screen.Answer
+	answer tgapi.Answer
 	ids    int
 	agents agents
 }
@@ -249,11 +251,11 @@ func TestExport(t *testing.T) {
 	r.press("Fix it")
 	r.press("📄 Export")
 	want := "# Fix it\n\n/src, 2026-03-01T12:00:00Z\n\n## 2026-03-01T12:00:00Z\n\nfirst?\n\n### claude opus\n\none\n\n## 2026-03-01T12:00:00Z\n\nsecond?\n\n### claude opus\n\ntwo\n"
-	if d := cmp.Diff(screen.File{Name: "session.md", Caption: "The session Fix it", Content: want}, r.answer.File); d != "" {
+	if d := cmp.Diff(message.File{Name: "session.md", Content: want}, fileOf(t, r.answer)); d != "" {
 		t.Error(d)
 	}
 	r.press("JSON")
-	if f := r.answer.File; f.Name != "session.json" || !strings.Contains(f.Content, `"prompt": "second?"`) {
+	if f := fileOf(t, r.answer); f.Name != "session.json" || !strings.Contains(f.Content, `"prompt": "second?"`) {
 		t.Errorf("%+v", f)
 	}
 }
@@ -305,7 +307,7 @@ func TestNoButtonReachesAnotherChat(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%s: %v", data, err)
 		}
-		if all := a.Text + a.Edit.Text + a.File.Content; strings.Contains(all, "hidden") || strings.Contains(all, "Elsewhere") {
+		if all := a.Text + a.Edit.Text + fileOf(t, a).Content; strings.Contains(all, "hidden") || strings.Contains(all, "Elsewhere") {
 			rt.Fatalf("%s shows %q", data, all)
 		}
 		now, err := r.db.Session(t.Context(), "s3")
@@ -313,4 +315,16 @@ func TestNoButtonReachesAnotherChat(t *testing.T) {
 			rt.Fatalf("%s changed it: %v %s", data, err, d)
 		}
 	})
+}
+
+// fileOf is the file that an answer sends; the zero value for none.
+func fileOf(t testing.TB, a tgapi.Answer) message.File {
+	for _, m := range a.Messages {
+		var c message.Content
+		if err := json.Unmarshal(m.Content, &c); err != nil {
+			t.Fatal(err)
+		}
+		return c.Files[0]
+	}
+	return message.File{}
 }

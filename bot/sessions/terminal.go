@@ -57,15 +57,15 @@ type shown string
 const toAll shown = "all"
 
 // resumeStored continues a session that an agent keeps.
-func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pressed) (Answer, error) {
+func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pressed) (tgapi.Answer, error) {
 	say := s.lang.Of(by.Conversation.Chat)
 	now, err := s.sessions.ResumeStored(ctx, by, cli.Agent(p.key), cli.AgentSessionID(p.arg))
 	if err != nil {
-		return Answer{}, err
+		return tgapi.Answer{}, err
 	}
 	page, err := s.page(ctx, say, now)
 	page.Text += "\n\n" + say.Text("sessions.terminal-resumed", render.AgentName(say, p.key))
-	return Answer{Text: render.Cut(say.Text("sessions.resumed", s.title(say, now)), 190), Edit: page}, err
+	return tgapi.Answer{Text: render.Cut(say.Text("sessions.resumed", s.title(say, now)), 190), Edit: page}, err
 }
 
 // TakeOver is a button that continues a session of a terminal; false if it cannot carry what it needs.

@@ -173,8 +173,10 @@ func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id o
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	page = max(min(page, tgapi.Pages(len(all))-1), 0)
-	from, to := tgapi.PageBounds(page, len(all))
+	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string {
+		b, _ := newButton("", opTurns, string(id), strconv.Itoa(page))
+		return b.Data
+	})
 	var k tgapi.Keyboard
 	for i := from; i < to; i++ {
 		t := all[len(all)-1-i]
@@ -183,10 +185,7 @@ func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id o
 			k = append(k, []tgapi.Button{b})
 		}
 	}
-	k = append(k, tgapi.Pager(p, page, tgapi.Pages(len(all)), func(page int) string {
-		b, _ := newButton("", opTurns, string(id), strconv.Itoa(page))
-		return b.Data
-	})...)
+	k = append(k, pager...)
 	if b, ok := newButton(p.Text("common.back"), opOpen, string(id), ""); ok {
 		k = append(k, []tgapi.Button{b})
 	}

@@ -63,8 +63,8 @@ func (w *Watcher) open(turn cli.TurnID, to orchestrator.ConversationID, content 
 	})
 }
 
-// Press acts on the Wait button below a message: the notice goes. It returns the short answer to the press.
-func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (string, error) {
+// Press acts on the Wait button below a message: the notice goes.
+func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (tgapi.Answer, error) {
 	p := w.opts.Lang.Of(in.Chat)
 	turn := cli.TurnID(data)
 	w.mu.Lock()
@@ -72,14 +72,14 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 	w.mu.Unlock()
 	if k != nil && k.turn.Prompt.Conversation == in {
 		k.end(waited)
-		return p.Text("silence.waiting"), nil
+		return tgapi.Answer{Text: p.Text("silence.waiting")}, nil
 	}
 	key, err := w.opts.Messages.At(ctx, in, below)
 	if err != nil || key != keyOf(turn) {
-		return p.Text("common.stale-button"), err
+		return tgapi.Stale(p), err
 	}
 	w.Forget(turn, in)
-	return p.Text("silence.waiting"), nil
+	return tgapi.Answer{Text: p.Text("silence.waiting")}, nil
 }
 
 // Forget removes the notice that a process before this one may have left of a turn.

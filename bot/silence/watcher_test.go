@@ -121,16 +121,16 @@ func TestWait(t *testing.T) {
 				below int
 				turn  string
 			}{{orchestrator.ConversationID{Chat: 8}, 1, "t1"}, {here, 2, "t2"}, {here, 1, "t2"}} {
-				if answer, err := w.Press(t.Context(), press.in, press.below, press.turn); err != nil || !strings.Contains(answer, "no longer") {
-					t.Errorf("a press on %v says %q, %v", press, answer, err)
+				if answer, err := w.Press(t.Context(), press.in, press.below, press.turn); err != nil || !strings.Contains(answer.Text, "no longer") {
+					t.Errorf("a press on %v says %q, %v", press, answer.Text, err)
 				}
 			}
 			after(time.Second)
 			if len(r.chat.Visible()) != 1 {
 				t.Fatal("a press elsewhere removed the notice")
 			}
-			if answer, err := w.Press(t.Context(), here, 1, "t1"); err != nil || answer != "I wait for it." {
-				t.Errorf("the press says %q, %v", answer, err)
+			if answer, err := w.Press(t.Context(), here, 1, "t1"); err != nil || answer.Text != "I wait for it." {
+				t.Errorf("the press says %q, %v", answer.Text, err)
 			}
 			after(time.Hour)
 			c.Show(cli.TextDelta{Text: "x"})

@@ -33,14 +33,6 @@ type Screen struct {
 	Lang  *lang.Choices
 }
 
-// Answer is what comes of a press.
-type Answer struct {
-	Text     string // the short answer
-	Shown    render.Text
-	Keyboard tgapi.Keyboard         // below Shown, which takes the place of the message if it has text
-	Messages []orchestrator.Message // new ones
-}
-
 // Button opens the list of a turn.
 func Button(p lang.Printer, turn cli.TurnID) tgapi.Button {
 	return tgapi.Button{Text: p.Text("steps.button"), Data: data(turn, 0, 0)}
@@ -56,7 +48,7 @@ func data(turn cli.TurnID, op rune, n int) string {
 }
 
 // Press acts on a button of a message of in. what is its data without the action.
-func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, what string) (Answer, error) {
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on int, what string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	id, rest, _ := strings.Cut(what, ":")
 	turn := cli.TurnID(id)
@@ -64,41 +56,41 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, on i
 	if rest != "" {
 		var ok bool
 		if n, ok = tgapi.ButtonNumber(rest[1:]); !ok {
-			return Answer{Text: p.Text("common.stale-button")}, nil
+			return tgapi.Stale(p), nil
 		}
 		op = rune(rest[0])
 	}
 	if s.Steps == nil {
-		return Answer{Text: p.Text("common.stale-button")}, nil
+		return tgapi.Stale(p), nil
 	}
 	answer, err := s.show(ctx, in, on, turn, op, n)
 	if errors.Is(err, orchestrator.ErrNoStep) {
-		return Answer{Text: p.Text("steps.gone")}, nil
+		return tgapi.Answer{Text: p.Text("steps.gone")}, nil
 	}
 	return answer, err
 }
 
-func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on int, turn cli.TurnID, op rune, n int) (Answer, error) {
+func (s *Screen) show(ctx context.Context, in orchestrator.ConversationID, on int, turn cli.TurnID, op rune, n int) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	switch op {
 	case 0, opPage:
 		text, keyboard, err := s.list(ctx, in, turn, n)
 		if err != nil || op == opPage {
-			return Answer{Shown: text, Keyboard: keyboard}, err
+			return tgapi.Answer{Formatted: text, Edit: tgapi.Page{Keyboard: keyboard}}, err
 		}
-		return Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{Text: text, Keyboard: keyboard, ReplyTo: on})}}, nil
+		return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{Text: text, Keyboard: keyboard, ReplyTo: on})}}, nil
 	case opStep, opFile:
 		step, err := s.Steps.Step(ctx, in, turn, n)
 		switch {
 		case err != nil:
-			return Answer{}, err
+			return tgapi.Answer{}, err
 		case op == opFile || step.Tool == "":
 			return s.file(in, on, step), nil
 		}
 		text, keyboard := s.step(p, turn, step)
-		return Answer{Shown: text, Keyboard: keyboard}, nil
+		return tgapi.Answer{Formatted: text, Edit: tgapi.Page{Keyboard: keyboard}}, nil
 	}
-	return Answer{Text: p.Text("common.stale-button")}, nil
+	return tgapi.Stale(p), nil
 }
 
 // Bounds of texts, in UTF-16 units.
@@ -118,9 +110,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn 
 	if err != nil {
 		return render.Text{}, nil, fmt.Errorf("list steps: %w", err)
 	}
-	pages := tgapi.Pages(len(all))
-	page = min(page, pages-1)
-	from, to := tgapi.PageBounds(page, len(all))
+	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string { return data(turn, opPage, page) })
 	parts := []render.Text{render.Styled(render.Bold, p.Text("steps.title", len(all)))}
 	var keyboard tgapi.Keyboard
 	for i, step := range all[from:to] {
@@ -131,8 +121,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn 
 		last := &keyboard[len(keyboard)-1]
 		*last = append(*last, tgapi.Button{Text: strconv.Itoa(step.Number), Data: data(turn, opStep, step.Number)})
 	}
-	keyboard = append(keyboard, tgapi.Pager(p, page, pages, func(page int) string { return data(turn, opPage, page) })...)
-	return render.AsMessage(render.Concat(parts...)), keyboard, nil
+	return render.AsMessage(render.Concat(parts...)), append(keyboard, pager...), nil
 }
 
 // line is a step in one line.
@@ -187,10 +176,10 @@ func (s *Screen) step(p lang.Printer, turn cli.TurnID, step orchestrator.Step) (
 }
 
 // file sends an output as a text file, or a diff.
-func (s *Screen) file(in orchestrator.ConversationID, on int, step orchestrator.Step) Answer {
+func (s *Screen) file(in orchestrator.ConversationID, on int, step orchestrator.Step) tgapi.Answer {
 	p := s.Lang.Of(in.Chat)
 	if strings.TrimSpace(step.Output) == "" {
-		return Answer{Text: p.Text("steps.nothing-kept")}
+		return tgapi.Answer{Text: p.Text("steps.nothing-kept")}
 	}
 	name, content := "step-"+strconv.Itoa(step.Number)+".txt", step.Output
 	if step.Tool == "" {
@@ -201,7 +190,7 @@ func (s *Screen) file(in orchestrator.ConversationID, on int, step orchestrator.
 	if step.Lost > 0 {
 		caption = render.Concat(caption, render.Plain("\n"+p.Text("steps.lost", step.Lost>>10)))
 	}
-	return Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{
+	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(in, message.Content{
 		Text: caption, ReplyTo: on, Files: []message.File{{Name: name, Content: content}},
 	})}}
 }

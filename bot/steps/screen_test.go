@@ -56,10 +56,10 @@ func TestAnySequenceOfPresses(t *testing.T) {
 				rapid.SampledFrom([]string{"", ":", ":p0", ":p2", ":p99", ":n1", ":n3", ":n20", ":n21", ":f1", ":f3", ":x1", ":n-1", ":n01"}).Draw(t, "data")
 			a, err := screen.Press(context.Background(), in, 7, what)
 			again, errAgain := screen.Press(context.Background(), in, 7, what)
-			if fmt.Sprint(a.Text, a.Shown, a.Keyboard, len(a.Messages), err) != fmt.Sprint(again.Text, again.Shown, again.Keyboard, len(again.Messages), errAgain) {
+			if fmt.Sprint(a.Text, a.Formatted, a.Edit.Keyboard, len(a.Messages), err) != fmt.Sprint(again.Text, again.Formatted, again.Edit.Keyboard, len(again.Messages), errAgain) {
 				t.Errorf("%s shows something else the second time", what)
 			}
-			shown := a.Text + a.Shown.Text
+			shown := a.Text + a.Formatted.Text
 			for _, m := range a.Messages {
 				if shown += string(m.Content); m.Conversation != in {
 					t.Errorf("%s pressed in %v sends to %v", what, in, m.Conversation)
@@ -68,10 +68,10 @@ func TestAnySequenceOfPresses(t *testing.T) {
 			if other := fmt.Sprintf("of turn-%d", 3-in.Chat); strings.Contains(shown, other) {
 				t.Errorf("%s pressed in %v shows %q", what, in, other)
 			}
-			if err := render.Check(a.Shown); a.Shown.Text != "" && err != nil {
+			if err := render.Check(a.Formatted); a.Formatted.Text != "" && err != nil {
 				t.Error(err)
 			}
-			for _, row := range a.Keyboard {
+			for _, row := range a.Edit.Keyboard {
 				for _, b := range row {
 					if b.Data == "" || b.Text == "" {
 						t.Errorf("a button without data: %+v", b)

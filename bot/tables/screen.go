@@ -49,25 +49,25 @@ func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 	return []tgapi.Button{button("tables.light", "l"), button("tables.dark", "d")}
 }
 
-// Press acts on a button of a message of in. It gives the short answer to the press, and messages to be stored.
-func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (string, []orchestrator.Message, error) {
+// Press acts on a button of a message of in.
+func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, below int, data string) (tgapi.Answer, error) {
 	p := s.Lang.Of(in.Chat)
 	name, turn, _ := strings.Cut(data, ":")
 	theme, known := picture.ThemeOf(name)
 	if !known || s.Spool == nil {
-		return p.Text("common.stale-button"), nil, nil
+		return tgapi.Stale(p), nil
 	}
 	answer, err := s.Answers.AnswerOf(ctx, in, cli.TurnID(turn))
 	if err != nil {
-		return "", nil, fmt.Errorf("find the tables of an answer: %w", err)
+		return tgapi.Answer{}, fmt.Errorf("find the tables of an answer: %w", err)
 	}
 	found := render.Tables(s.Scrub.String(answer))
 	if len(found) == 0 {
-		return p.Text("common.stale-button"), nil, nil
+		return tgapi.Stale(p), nil
 	}
 	key := fmt.Sprint("table/", name, "/", turn)
 	if sent, err := s.Messages.Composed(ctx, key); err != nil || sent {
-		return p.Text("tables.sent"), nil, err
+		return tgapi.Answer{Text: p.Text("tables.sent")}, err
 	}
 	content := message.Content{ReplyTo: below, Silent: true}
 	for i, t := range found[:min(len(found), picturesMost)] {
@@ -77,14 +77,14 @@ func (s *Screen) Press(ctx context.Context, in orchestrator.ConversationID, belo
 		}
 		if err != nil {
 			s.Spool.Forget(content.Files...)
-			return "", nil, err
+			return tgapi.Answer{}, err
 		}
 		content.Files = append(content.Files, file)
 	}
 	if len(content.Files) == 0 {
-		return p.Text("tables.too-large"), nil, nil
+		return tgapi.Answer{Text: p.Text("tables.too-large")}, nil
 	}
-	return "", []orchestrator.Message{message.ComposeFiles(in, key, 0, content)}, nil
+	return tgapi.Answer{Messages: []orchestrator.Message{message.ComposeFiles(in, key, 0, content)}}, nil
 }
 
 func (s *Screen) picture(theme picture.Theme, n int, t render.Table) (message.File, error) {

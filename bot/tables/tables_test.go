@@ -125,7 +125,8 @@ func TestPresses(t *testing.T) {
 	defer spool.Close()
 	s := &Screen{Answers: answers{}, Messages: messages, Spool: spool}
 	press := func(chat int64, data string) (string, []orchestrator.Message, error) {
-		return s.Press(t.Context(), orchestrator.ConversationID{Chat: chat}, 5, data)
+		a, err := s.Press(t.Context(), orchestrator.ConversationID{Chat: chat}, 5, data)
+		return a.Text, a.Messages, err
 	}
 	if _, made, err := press(8, "l:t1"); !errors.Is(err, orchestrator.ErrElsewhere) || made != nil {
 		t.Errorf("a press in another chat gives %v, %v", made, err)

@@ -1,12 +1,27 @@
 package tgapi
 
-import "ductor/lang"
+import (
+	"ductor/bot/render"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
 
 // Page is what a message of ours shows.
 type Page struct {
 	Text     string
 	Keyboard Keyboard
 }
+
+// Answer is what comes of a pressed button.
+type Answer struct {
+	Text      string                 // the short answer to the press
+	Edit      Page                   // what the message shows now; without text it stays as it is
+	Formatted render.Text            // instead of the text of Edit
+	Messages  []orchestrator.Message // to be stored with the press
+}
+
+// Stale is the answer to a press that means nothing any more.
+func Stale(p lang.Printer) Answer { return Answer{Text: p.Text("common.stale-button")} }
 
 // perPage keeps a list of buttons within a phone's screen.
 const perPage = 8
@@ -17,13 +32,14 @@ func Pages(n int) int { return (n + perPage - 1) / perPage }
 // PageOf is the page that shows button i.
 func PageOf(i int) int { return i / perPage }
 
-// PageBounds are the buttons, of n, that a page shows.
-func PageBounds(page, n int) (from, to int) { return page * perPage, min((page+1)*perPage, n) }
-
-// Pager is the row of buttons that leads from a page to the others; no row if there are no others.
-func Pager(p lang.Printer, page, pages int, data func(page int) string) Keyboard {
+// Paged gives the buttons, of n, that a page shows, and the row that leads from it to the others; no row if there are none. A page
+// behind the last is the last.
+func Paged(p lang.Printer, page, n int, data func(page int) string) (from, to int, pager Keyboard) {
+	pages := Pages(n)
+	page = max(min(page, pages-1), 0)
+	from, to = page*perPage, min((page+1)*perPage, n)
 	if pages <= 1 {
-		return nil
+		return from, to, nil
 	}
 	var row []Button
 	if page > 0 {
@@ -33,5 +49,5 @@ func Pager(p lang.Printer, page, pages int, data func(page int) string) Keyboard
 	if page+1 < pages {
 		row = append(row, Button{Text: "›", Data: data(page + 1)})
 	}
-	return Keyboard{row}
+	return from, to, Keyboard{row}
 }

@@ -3,7 +3,6 @@ package transcript
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -27,8 +26,7 @@ const (
 
 // Journal keeps transcripts, and finds the messages that show them; see orchestrator.Journal.
 type Journal interface {
-	SaveCard(ctx context.Context, key string, content []byte) error
-	LoadCard(ctx context.Context, key string) (content []byte, err error)
+	message.Values
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
 }
@@ -68,7 +66,7 @@ func keyOf(in orchestrator.ConversationID, spoken int) string {
 func (s *Screen) Ask(ctx context.Context, p orchestrator.Prompt, said string) (orchestrator.Message, error) {
 	before, _ := strings.CutSuffix(p.Text, said)
 	w := waiting{Person: p.Person, Of: p.Rights.Of, Before: before, Text: said, Arrived: p.Arrived}
-	if err := s.save(ctx, keyOf(p.Conversation, p.Message), w); err != nil {
+	if err := message.SaveValue(ctx, s.Journal, keyOf(p.Conversation, p.Message), w); err != nil {
 		return orchestrator.Message{}, err
 	}
 	page := s.page(s.Lang.Of(p.Conversation.Chat), w, p.Message)
@@ -96,55 +94,55 @@ func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
 	return page
 }
 
-// Press acts on a button: text answers the press, and page is what the message is to show; without text it stays.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (text string, page tgapi.Page, err error) {
+// Press acts on a button.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
 	spoken, err := strconv.Atoi(strings.TrimLeft(data, opSend+opDiscard))
 	if err != nil || len(by.Updates) == 0 {
-		return p.Text("common.stale-button"), page, nil
+		return tgapi.Stale(p), nil
 	}
 	key := keyOf(by.Conversation, spoken)
-	w, there, err := s.load(ctx, key)
+	w, there, err := message.LoadValue[waiting](ctx, s.Journal, key)
 	switch {
 	case err != nil:
-		return "", page, err
+		return a, err
 	case !there || w.Taken != 0 && w.Taken != by.Updates[0]:
-		return p.Text("common.stale-button"), page, nil
+		return tgapi.Stale(p), nil
 	case by.Person != w.Person && !by.May(orchestrator.ActAsChat):
-		return "", page, orchestrator.ErrNotAllowed
+		return a, orchestrator.ErrNotAllowed
 	}
 	w.Taken = by.Updates[0]
-	if err := s.save(ctx, key, w); err != nil {
-		return "", page, err
+	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
+		return a, err
 	}
 	if strings.HasPrefix(data, opDiscard) {
-		return p.Text("transcript.discarded"), tgapi.Page{Text: p.Text("transcript.discarded")}, nil
+		return tgapi.Answer{Text: p.Text("transcript.discarded"), Edit: tgapi.Page{Text: p.Text("transcript.discarded")}}, nil
 	}
 	receipt, err := s.Submit(ctx, orchestrator.Prompt{
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
 		Rights: orchestrator.Rights{Of: w.Of}, Arrived: w.Arrived,
 	}, orchestrator.Wants{})
 	if err == nil && !receipt.Full {
-		return "", s.page(p, w, spoken), nil
+		return tgapi.Answer{Edit: s.page(p, w, spoken)}, nil
 	}
-	text = p.Text("bot.queue-full")
+	a.Text = p.Text("bot.queue-full")
 	w.Taken = 0
-	if saved := s.save(ctx, key, w); saved != nil && err == nil {
+	if saved := message.SaveValue(ctx, s.Journal, key, w); saved != nil && err == nil {
 		err = saved
 	}
-	return text, page, err
+	return a, err
 }
 
 // Edited takes the text of a spoken message that its sender edited for the right transcript: the message with a number then
 // shows page. False if no transcript of it waits.
 func (s *Screen) Edited(ctx context.Context, in orchestrator.ConversationID, by orchestrator.PersonID, spoken int, text string) (shown int, page tgapi.Page, ok bool, err error) {
 	key := keyOf(in, spoken)
-	w, there, err := s.load(ctx, key)
+	w, there, err := message.LoadValue[waiting](ctx, s.Journal, key)
 	if err != nil || !there || w.Taken != 0 || w.Person != by || text == "" {
 		return 0, page, false, err
 	}
 	w.Text = text
-	if err := s.save(ctx, key, w); err != nil {
+	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
 		return 0, page, false, err
 	}
 	m, err := s.Journal.FindMessage(ctx, key)
@@ -164,26 +162,4 @@ func (s *Screen) Replied(ctx context.Context, in orchestrator.ConversationID, by
 	}
 	_, page, ok, err = s.Edited(ctx, in, by, spoken, text)
 	return page, ok, err
-}
-
-func (s *Screen) save(ctx context.Context, key string, w waiting) error {
-	data, err := json.Marshal(w)
-	if err == nil {
-		err = s.Journal.SaveCard(ctx, key, data)
-	}
-	if err != nil {
-		return fmt.Errorf("keep a transcript: %w", err)
-	}
-	return nil
-}
-
-func (s *Screen) load(ctx context.Context, key string) (w waiting, there bool, err error) {
-	data, err := s.Journal.LoadCard(ctx, key)
-	if err == nil && data != nil {
-		err = json.Unmarshal(data, &w)
-	}
-	if err != nil {
-		return w, false, fmt.Errorf("load a transcript: %w", err)
-	}
-	return w, data != nil, nil
 }

@@ -44,33 +44,33 @@ func TestPresses(t *testing.T) {
 	s := New(Options{Journal: bottest.NewJournal(), Submit: d.submit})
 	ask(t, s)
 	for _, data := range []string{"", "s", "sx", "s8", "d-1", "x9"} {
-		if text, page, err := s.Press(t.Context(), press(1, 1, ""), data); err != nil || page.Text != "" || !strings.Contains(text, "no longer") {
-			t.Errorf("%q: %q %+v %v", data, text, page, err)
+		if a, err := s.Press(t.Context(), press(1, 1, ""), data); err != nil || a.Edit.Text != "" || !strings.Contains(a.Text, "no longer") {
+			t.Errorf("%q: %+v %v", data, a, err)
 		}
 	}
 	elsewhere := press(1, 1, "")
 	elsewhere.Conversation.Chat = 7
-	if text, _, err := s.Press(t.Context(), elsewhere, "s9"); err != nil || !strings.Contains(text, "no longer") {
-		t.Errorf("from another chat: %q, %v", text, err)
+	if a, err := s.Press(t.Context(), elsewhere, "s9"); err != nil || !strings.Contains(a.Text, "no longer") {
+		t.Errorf("from another chat: %q, %v", a.Text, err)
 	}
-	if _, _, err := s.Press(t.Context(), press(2, 1, orchestrator.RoleMember), "s9"); !errors.Is(err, orchestrator.ErrNotAllowed) {
+	if _, err := s.Press(t.Context(), press(2, 1, orchestrator.RoleMember), "s9"); !errors.Is(err, orchestrator.ErrNotAllowed) {
 		t.Errorf("another member: %v", err)
 	}
 	d.full = true
-	if text, page, err := s.Press(t.Context(), press(1, 2, ""), "s9"); err != nil || text == "" || page.Text != "" {
-		t.Errorf("with a full queue: %q, %+v, %v", text, page, err)
+	if a, err := s.Press(t.Context(), press(1, 2, ""), "s9"); err != nil || a.Text == "" || a.Edit.Text != "" {
+		t.Errorf("with a full queue: %+v, %v", a, err)
 	}
 	d.full, d.err = false, orchestrator.ErrShutdown
-	if _, _, err := s.Press(t.Context(), press(1, 3, ""), "s9"); !errors.Is(err, orchestrator.ErrShutdown) {
+	if _, err := s.Press(t.Context(), press(1, 3, ""), "s9"); !errors.Is(err, orchestrator.ErrShutdown) {
 		t.Errorf("at the end of ductor: %v", err)
 	}
 	d.err = nil
 	for _, update := range []int64{4, 4, 5} {
-		if _, _, err := s.Press(t.Context(), press(1, update, orchestrator.RoleMember), "s9"); err != nil {
+		if _, err := s.Press(t.Context(), press(1, update, orchestrator.RoleMember), "s9"); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, _, err := s.Press(t.Context(), press(1, 6, ""), "d9"); err != nil {
+	if _, err := s.Press(t.Context(), press(1, 6, ""), "d9"); err != nil {
 		t.Error(err)
 	}
 	// The same update again is the one that ductor may have died of; the store knows its turn.
@@ -92,8 +92,8 @@ func TestCorrections(t *testing.T) {
 	if _, page, ok, err := s.Edited(t.Context(), here, 1, 9, "goodbye"); !ok || err != nil || !strings.Contains(page.Text, "goodbye") || len(page.Keyboard) != 2 {
 		t.Errorf("%+v, %t, %v", page, ok, err)
 	}
-	if _, page, err := s.Press(t.Context(), press(1, 4, ""), "s9"); err != nil || page.Keyboard != nil || page.Text != "🎙 goodbye" {
-		t.Errorf("%+v, %v", page, err)
+	if a, err := s.Press(t.Context(), press(1, 4, ""), "s9"); err != nil || a.Edit.Keyboard != nil || a.Edit.Text != "🎙 goodbye" {
+		t.Errorf("%+v, %v", a, err)
 	}
 	if len(d.prompts) != 1 || d.prompts[0].Text != "[From Ann]\ngoodbye" {
 		t.Errorf("submitted %+v", d.prompts)

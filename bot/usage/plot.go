@@ -101,21 +101,21 @@ func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tg
 	return []tgapi.Button{plot("usage.plot-light", "l"), plot("usage.plot-dark", "d")}
 }
 
-// Plot acts on a button that sends a picture, below a message. It gives the short answer to the press, and messages to be stored.
-func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, data string) (string, []orchestrator.Message, error) {
+// Plot acts on a button that sends a picture, below a message.
+func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, data string) (tgapi.Answer, error) {
 	say := s.Lang.Of(by.Conversation.Chat)
 	name, what, _ := strings.Cut(data, ":")
 	theme, known := picture.ThemeOf(name)
 	p, group, ok := chosen(what)
 	if !known || !ok || s.Spool == nil || len(by.Updates) == 0 {
-		return say.Text("common.stale-button"), nil, nil
+		return tgapi.Stale(say), nil
 	}
 	_, rows, err := s.rows(ctx, by, p, group)
 	if err != nil {
-		return "", nil, err
+		return tgapi.Answer{}, err
 	}
 	if len(rows) == 0 {
-		return say.Text("usage.plot-nothing"), nil, nil
+		return tgapi.Answer{Text: say.Text("usage.plot-nothing")}, nil
 	}
 	shows := s.plotOf(say, p, group, rows)
 	if !picture.Drawable(shows.title + shows.note) { // the font has no characters of that language
@@ -123,14 +123,14 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 	}
 	drawn, err := shows.draw(theme)
 	if err != nil {
-		return "", nil, fmt.Errorf("draw usage: %w", err)
+		return tgapi.Answer{}, fmt.Errorf("draw usage: %w", err)
 	}
 	spooled, err := s.Spool.Put(drawn)
 	if err != nil {
-		return "", nil, fmt.Errorf("keep a picture of usage: %w", err)
+		return tgapi.Answer{}, fmt.Errorf("keep a picture of usage: %w", err)
 	}
 	content := message.Content{ReplyTo: below, Silent: true, Files: []message.File{{Name: "usage.png", Spooled: spooled, Picture: true}}}
-	return "", []orchestrator.Message{message.ComposeFiles(by.Conversation, fmt.Sprint("usage/", by.Updates[0]), 0, content)}, nil
+	return tgapi.Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, fmt.Sprint("usage/", by.Updates[0]), 0, content)}}, nil
 }
 
 // plotOf is the plot of rows.

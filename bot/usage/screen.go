@@ -235,16 +235,20 @@ func button(text, what string) tgapi.Button {
 // auditPage begins the data of a button that leads to a page of the audit.
 const auditPage = "a"
 
-// Press acts on a button. data is the button's data without the action. Without a page the button is stale.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Page, error) {
+// Press acts on a button. data is the button's data without the action.
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	what, arg, _ := strings.Cut(data, ":")
-	if page, ok := tgapi.ButtonNumber(arg); ok && what == auditPage {
-		return s.audit(ctx, by, page)
+	page, isPage := tgapi.ButtonNumber(arg)
+	p, g, isTable := chosen(data)
+	switch {
+	case isPage && what == auditPage:
+		a.Edit, err = s.audit(ctx, by, page)
+	case isTable:
+		a.Edit, err = s.table(ctx, by, p, g)
+	default:
+		a = tgapi.Stale(s.Lang.Of(by.Conversation.Chat))
 	}
-	if p, g, ok := chosen(data); ok {
-		return s.table(ctx, by, p, g)
-	}
-	return tgapi.Page{}, nil
+	return a, err
 }
 
 // chosen reads the period and the group of a button.
@@ -286,16 +290,12 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	if len(here) == 0 {
 		return tgapi.Page{Text: p.Text("usage.audit-nothing")}, nil
 	}
-	pages := tgapi.Pages(len(here))
-	page = min(page, pages-1)
-	from, to := tgapi.PageBounds(page, len(here))
+	from, to, pager := tgapi.Paged(p, page, len(here), func(page int) string { return button("", fmt.Sprintf("%s:%d", auditPage, page)).Data })
 	lines := []string{p.Text("usage.audit")}
 	for _, e := range here[from:to] {
 		lines = append(lines, "", s.entry(e, by.Conversation))
 	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: tgapi.Pager(p, page, pages, func(page int) string {
-		return button("", fmt.Sprintf("%s:%d", auditPage, page)).Data
-	})}, nil
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
 }
 
 // entry is one thing that happened.

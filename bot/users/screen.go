@@ -106,17 +106,11 @@ func line(p lang.Printer, u users.Known) string {
 	return p.Text("users.joined-on", render.Cut(named(u), 100), roleName(p, u.Role), p.Moment(u.Joined.Local()))
 }
 
-// Answer is what comes of a pressed button.
-type Answer struct {
-	Text string
-	Edit tgapi.Page // without text the message stays as it is
-}
-
 // Press acts on a button. data is the button's data without Action.
-func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a Answer, err error) {
+func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
-	if data == "" {
-		return Answer{Text: p.Text("common.stale-button")}, nil
+	if data == "" || s.Directory == nil {
+		return tgapi.Stale(p), nil
 	}
 	switch op, what := data[:1], data[1:]; op {
 	case opInvite:
@@ -134,13 +128,13 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		name, id, _ := strings.Cut(what, "/")
 		role, ok := orchestrator.ParseUserRole(name)
 		if !ok {
-			return Answer{Text: p.Text("common.stale-button")}, nil
+			return tgapi.Stale(p), nil
 		}
 		if err = s.Directory.SetRole(ctx, by, parseID(id), role); err == nil {
 			a.Edit, err = s.open(ctx, by, parseID(id))
 		}
 	default:
-		a.Text = p.Text("common.stale-button")
+		a = tgapi.Stale(p)
 	}
 	if errors.Is(err, orchestrator.ErrNoUser) || errors.Is(err, orchestrator.ErrConfigured) {
 		a.Text = p.Text("users.gone")

@@ -1,0 +1,37 @@
+package message
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Values keeps what screens remember by key; see orchestrator.Journal.
+type Values interface {
+	SaveCard(ctx context.Context, key string, content []byte) error
+	LoadCard(ctx context.Context, key string) (content []byte, err error)
+}
+
+// SaveValue keeps a value, which can be encoded as JSON, in place of the one with its key.
+func SaveValue(ctx context.Context, in Values, key string, value any) error {
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = in.SaveCard(ctx, key, data)
+	}
+	if err != nil {
+		return fmt.Errorf("keep %s: %w", key, err)
+	}
+	return nil
+}
+
+// LoadValue gives what SaveValue kept; false for a key that has no value.
+func LoadValue[T any](ctx context.Context, in Values, key string) (value T, there bool, err error) {
+	data, err := in.LoadCard(ctx, key)
+	if err == nil && len(data) > 0 {
+		err = json.Unmarshal(data, &value)
+	}
+	if err != nil {
+		return value, false, fmt.Errorf("load %s: %w", key, err)
+	}
+	return value, len(data) > 0, nil
+}
