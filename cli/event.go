@@ -95,6 +95,17 @@ const (
 	PlanDone   PlanState = "done"
 )
 
+// PlanStateOf is a state as agents write it; what is not known is open.
+func PlanStateOf(status string) PlanState {
+	switch status {
+	case "completed":
+		return PlanDone
+	case "in_progress", "inProgress":
+		return PlanActive
+	}
+	return PlanOpen
+}
+
 // StatusKind says what an agent is busy with when it shows neither text nor tools.
 type StatusKind string
 

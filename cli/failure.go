@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -168,29 +169,17 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 
 // help says what helps besides the buttons that follow a failure; empty for nothing.
 func (f *Failure) help() lang.Key {
-	switch there := f.Sandbox.Name() != ""; f.Kind {
-	case NotInstalled:
-		if there {
-			return "failure.not-installed-there-help"
-		}
-		return "failure.not-installed-help"
-	case NotLoggedIn:
-		if there {
-			return "failure.not-logged-in-there-help"
-		}
-		return "failure.not-logged-in-help"
-	case TimedOut:
-		return "failure.timeout-help"
-	case UnknownModel:
-		return "failure.unknown-model-help"
-	case NoSandbox:
-		return "failure.no-sandbox-help"
-	case NoDirectory:
-		return "failure.no-directory-help"
-	case OverBudget:
-		return "failure.over-budget-help"
+	var there lang.Key
+	if f.Sandbox.Name() != "" {
+		there = map[FailureKind]lang.Key{
+			NotInstalled: "failure.not-installed-there-help", NotLoggedIn: "failure.not-logged-in-there-help",
+		}[f.Kind]
 	}
-	return ""
+	return cmp.Or(there, map[FailureKind]lang.Key{
+		NotInstalled: "failure.not-installed-help", NotLoggedIn: "failure.not-logged-in-help", TimedOut: "failure.timeout-help",
+		UnknownModel: "failure.unknown-model-help", NoSandbox: "failure.no-sandbox-help", NoDirectory: "failure.no-directory-help",
+		OverBudget: "failure.over-budget-help",
+	}[f.Kind])
 }
 
 // CodeUnknown is the exit code of a program whose end its runner did not see.

@@ -3,6 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -93,6 +96,16 @@ func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request
 		return nil, StartFailure(agent, err)
 	}
 	return p, nil
+}
+
+// Digest stands for values that bind a process or a session, of which none must be kept in clear.
+func Digest(parts ...any) string {
+	all, err := json.Marshal(parts)
+	if err != nil { // texts, numbers and what is made of them can always be encoded
+		return ""
+	}
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:16])
 }
 
 // StartFailure is the failure of a process of agent that a Launcher did not start.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +12,13 @@ import (
 
 // OneLine folds all white space of s into single blanks and cuts the result to at most limit bytes.
 func OneLine(s string, limit int) string { return Shorten(strings.Join(strings.Fields(s), " "), limit) }
+
+// TextsOf are the members of a JSON object that are texts.
+func TextsOf(object json.RawMessage) map[string]string {
+	var texts map[string]string
+	_ = json.Unmarshal(object, &texts) // what is no text is left out
+	return texts
+}
 
 // ShortLine is s as one line of a status or a reason.
 func ShortLine(s string) string { return OneLine(s, 300) }

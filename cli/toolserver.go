@@ -33,6 +33,18 @@ func Trusts(servers []ToolServer, name string) bool {
 	})
 }
 
+// Config is the server as most agents are configured for one, of a kind and with the values that value gives to its variables.
+func (s ToolServer) Config(kind string, value func(name string) string) map[string]any {
+	env := map[string]string{}
+	for name := range s.Env {
+		env[name] = value(name)
+	}
+	return map[string]any{"type": kind, "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
+}
+
+// ByName gives a variable to a server by its name, for an agent that puts in the value, which it has itself.
+func ByName(name string) string { return "${" + name + "}" }
+
 // VarNames lists the names of the server's variables, sorted.
 func (s ToolServer) VarNames() []string { return slices.Sorted(maps.Keys(s.Env)) }
 

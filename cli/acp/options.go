@@ -2,8 +2,6 @@ package acp
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -115,21 +113,12 @@ func (o *Options) env(req cli.Request) []string {
 // key is a digest of what binds a process: its command line, its environment and the directory it works in, from
 // where agents read settings of a project. Requests with the same key share a process.
 func (o *Options) key(req cli.Request) string {
-	return digest(o.Path, o.argv(req), o.env(req), req.Dir)
+	return cli.Digest(o.Path, o.argv(req), o.env(req), req.Dir)
 }
 
 // settings is a digest of what binds a session: a request with another needs another session.
 func (o *Options) settings(req cli.Request) string {
-	return digest(o.key(req), req.AddDirs, req.Servers)
-}
-
-func digest(parts ...any) string {
-	all, err := json.Marshal(parts)
-	if err != nil { // strings can always be encoded
-		return ""
-	}
-	sum := sha256.Sum256(all)
-	return hex.EncodeToString(sum[:16])
+	return cli.Digest(o.key(req), req.AddDirs, req.Servers)
 }
 
 func checkDirs(req cli.Request) error {

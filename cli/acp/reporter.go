@@ -167,14 +167,7 @@ func (r *reporter) deny(t *tool, why string) {
 func (r *reporter) planned(u *update) {
 	var ev cli.PlanChanged
 	for _, e := range u.Entries {
-		step := cli.PlanStep{Text: cli.ShortLine(e.Content), State: cli.PlanOpen}
-		switch e.Status {
-		case statusDone:
-			step.State = cli.PlanDone
-		case "in_progress":
-			step.State = cli.PlanActive
-		}
-		ev.Steps = append(ev.Steps, step)
+		ev.Steps = append(ev.Steps, cli.PlanStep{Text: cli.ShortLine(e.Content), State: cli.PlanStateOf(e.Status)})
 	}
 	r.out.Pass(ev)
 }

@@ -69,7 +69,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 		ev.Started = call
 	}
 	said := map[string]string{}
-	fields := stringFields(input)
+	fields := cli.TextsOf(input)
 	ev.Changes = proposedChanges(r.Tool, input, t.dir, said)
 	switch {
 	case r.Tool == toolExitPlan:

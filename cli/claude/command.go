@@ -68,11 +68,7 @@ func serverConfig(servers []cli.ToolServer) string {
 	}
 	config := map[string]any{}
 	for _, s := range servers {
-		env := map[string]string{}
-		for _, name := range s.VarNames() {
-			env[name] = "${" + name + "}"
-		}
-		config[s.Name] = map[string]any{"type": "stdio", "command": s.Path, "args": append([]string{}, s.Args...), "env": env}
+		config[s.Name] = s.Config("stdio", cli.ByName)
 	}
 	return strings.TrimSpace(string(jsonLine(map[string]any{"mcpServers": config})))
 }

@@ -209,7 +209,7 @@ func (p *plan) change(tool string, input json.RawMessage, output string) bool {
 	case toolTodos:
 		p.tasks = nil
 		for _, t := range in.Todos {
-			p.tasks = append(p.tasks, task{PlanStep: cli.PlanStep{Text: oneLine(t.Content), State: planState(t.Status)}})
+			p.tasks = append(p.tasks, task{PlanStep: cli.PlanStep{Text: oneLine(t.Content), State: cli.PlanStateOf(t.Status)}})
 		}
 		return true
 	case toolTaskCreate:
@@ -238,7 +238,7 @@ func (p *plan) update(id, subject, status string) bool {
 		p.tasks[i].Text = oneLine(subject)
 	}
 	if status != "" {
-		p.tasks[i].State = planState(status)
+		p.tasks[i].State = cli.PlanStateOf(status)
 	}
 	return true
 }
@@ -250,14 +250,4 @@ func (p *plan) changed() cli.PlanChanged {
 		ev.Steps = append(ev.Steps, t.PlanStep)
 	}
 	return ev
-}
-
-func planState(status string) cli.PlanState {
-	switch status {
-	case "completed":
-		return cli.PlanDone
-	case "in_progress":
-		return cli.PlanActive
-	}
-	return cli.PlanOpen
 }

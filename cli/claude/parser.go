@@ -331,7 +331,7 @@ func (p *parser) told() []cli.Denial {
 }
 
 // callDigest stands for the id of a call where a short word has to do.
-func callDigest(id cli.ToolID) string { return digest(string(id))[:12] }
+func callDigest(id cli.ToolID) string { return cli.Digest(id)[:12] }
 
 // result takes the line that ends a turn. It is not the end of ours when Claude began that turn, as it does when a
 // background task is done, or while messages wait that the user sent in mid-turn.

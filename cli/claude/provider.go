@@ -9,7 +9,6 @@ package claude
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"ductor/cli"
 )
@@ -166,7 +165,7 @@ func (p *Provider) environment(req cli.Request) []string {
 // settingOf is the setting of a process for req.
 func (p *Provider) settingOf(f format, req cli.Request) setting {
 	s := setting{Turn: turnSettingsOf(f, req), Format: f}
-	s.Begin = digest(string(req.Resume))
+	s.Begin = cli.Digest(req.Resume)
 	bare := req
 	bare.Resume = ""
 	if changeable(req.ExtraArgs) {
@@ -179,6 +178,6 @@ func (p *Provider) settingOf(f format, req cli.Request) setting {
 	replace, add := ownPrompts(req)
 	env := p.environment(bare)
 	slices.Sort(env)
-	s.Digest = digest(strings.Join(args, "\x00"), replace, add, strings.Join(env, "\x00"), req.Dir)
+	s.Digest = cli.Digest(args, replace, add, env, req.Dir)
 	return s
 }

@@ -1,10 +1,7 @@
 package claude
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -21,15 +18,6 @@ type setting struct {
 	Turn   turnSettings `json:"m"`
 	Format format       `json:"f"`
 	Files  string       `json:"files,omitempty"` // the directory with the system prompts, without its path
-}
-
-// digest is a short name for what must not be kept in clear.
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(h, "%d:%s", len(part), part)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 func (s setting) String() string {

@@ -135,7 +135,7 @@ const maxTitle = 200
 
 // toolTitle is one line that says what a tool call does, for people. Paths inside dir are shown relative.
 func toolTitle(name string, input json.RawMessage, dir string) string {
-	fields := stringFields(input)
+	fields := cli.TextsOf(input)
 	for _, key := range titleKeys(name) {
 		if value := fields[key]; value != "" {
 			if strings.HasSuffix(key, "path") {
@@ -164,22 +164,6 @@ func titleKeys(name string) []string {
 	}
 	return []string{"file_path", "notebook_path", "path", "command", "pattern", "query", "url", "skill",
 		"subject", "description", "prompt"}
-}
-
-// stringFields are the input's fields that are strings. Input that is no object has none.
-func stringFields(input json.RawMessage) map[string]string {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(input, &all) != nil {
-		return nil
-	}
-	fields := make(map[string]string, len(all))
-	for key, raw := range all {
-		var s string
-		if json.Unmarshal(raw, &s) == nil {
-			fields[key] = s
-		}
-	}
-	return fields
 }
 
 func firstQuestion(input json.RawMessage) string {
@@ -237,11 +221,8 @@ func fileChange(call toolCall, result json.RawMessage, dir string) (cli.FileChan
 }
 
 func changeFromInput(call toolCall, dir string) (cli.FileChanged, bool) {
-	fields := stringFields(call.input)
-	path := fields["file_path"]
-	if path == "" {
-		path = fields["notebook_path"]
-	}
+	fields := cli.TextsOf(call.input)
+	path := cmp.Or(fields["file_path"], fields["notebook_path"])
 	return cli.FileChanged{Path: cli.Relative(dir, path), Kind: cli.FileUpdated}, path != ""
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -154,7 +155,7 @@ func TestLettingGoSparesTurnsThatNobodyAskedForYet(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat("/proc/" + itoa(int64(left.PID))); err != nil {
+	if _, err := os.Stat("/proc/" + strconv.Itoa(left.PID)); err != nil {
 		t.Errorf("the process is gone: %v", err)
 	}
 }

@@ -33,7 +33,6 @@ type askParams struct {
 	Item    string             `json:"itemId"`
 	Reason  string             `json:"reason"`
 	Command string             `json:"command"`
-	Dir     string             `json:"cwd"`
 
 	Permissions json.RawMessage `json:"permissions"`
 	Questions   []askQuestion   `json:"questions"`

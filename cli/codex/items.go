@@ -10,40 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// started describes a tool item, or says that it is none.
-func started(it *item, dir string) (cli.ToolStarted, bool) {
-	t := cli.ToolStarted{ID: cli.ToolID(it.ID)}
-	switch it.Type {
-	case itemCommand:
-		t.Name, t.Title = "shell", plainCommand(it.Command)
-		t.Input, _ = json.Marshal(map[string]string{"command": it.Command})
-	case itemFiles:
-		t.Name, t.Title = "patch", changedPaths(it.Changes, dir)
-		t.Input, _ = json.Marshal(it.Changes)
-	case itemMCP:
-		t.Name, t.Title, t.Input = it.Server+"."+it.Tool, compact(it.Arguments), it.Arguments
-	case itemCollab:
-		t.Name, t.Title = it.Tool, it.Prompt
-	case itemSearch:
-		t.Name, t.Title = "web_search", it.Query
-	default:
-		return cli.ToolStarted{}, false
-	}
-	t.Title = cli.OneLine(t.Title, maxTitle)
-	return t, true
-}
-
 const maxTitle = 200
-
-// ended describes how a tool item ended.
-func ended(it *item) cli.ToolEnded {
-	e := cli.ToolEnded{ID: cli.ToolID(it.ID), Output: it.Output, ExitCode: it.ExitCode}
-	if e.Output == "" {
-		e.Output = compact(it.Result)
-	}
-	e.Err = trouble(it.Error, it.ExitCode, it.Status)
-	return e
-}
 
 // trouble is why a tool failed, in one line; empty if it did not.
 func trouble(e *apiError, code *int, status string) string {
@@ -89,14 +56,6 @@ func unquote(s string) string {
 	return s
 }
 
-func changedPaths(changes []change, dir string) string {
-	var paths []string
-	for _, c := range changes {
-		paths = append(paths, cli.Relative(dir, c.Path))
-	}
-	return strings.Join(paths, ", ")
-}
-
 // planOf is a to-do list as a plan. It does not say which step is being worked on.
 func planOf(items []todo) cli.PlanChanged {
 	var ev cli.PlanChanged
@@ -117,25 +76,25 @@ func compact(raw json.RawMessage) string {
 	return ""
 }
 
-// startedLive describes a tool item, or says that it is none.
-func startedLive(it *liveItem, dir string) (cli.ToolStarted, bool) {
+// started describes a tool item, or says that it is none.
+func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	t := cli.ToolStarted{ID: cli.ToolID(it.ID)}
 	if it.ID == "" {
 		return t, false
 	}
 	switch it.Type {
-	case "commandExecution":
+	case itemCommand:
 		t.Name, t.Title = "shell", plainCommand(it.Command)
 		t.Input = jsonOf(map[string]string{"command": it.Command})
-	case "fileChange":
+	case itemFiles:
 		t.Name, t.Title, t.Input = "patch", pathsOf(changesOf(it.Changes), dir), jsonOf(it.Changes)
-	case "mcpToolCall":
+	case itemMCP:
 		t.Name, t.Title, t.Input = it.Server+"."+it.Tool, compact(it.Arguments), it.Arguments
 	case "dynamicToolCall":
 		t.Name, t.Title, t.Input = strings.TrimPrefix(it.Namespace+"."+it.Tool, "."), compact(it.Arguments), it.Arguments
-	case "collabAgentToolCall":
+	case itemCollab:
 		t.Name, t.Title = it.Tool, it.Prompt
-	case "webSearch":
+	case itemSearch:
 		t.Name, t.Title = "web_search", it.Query
 	case "imageView":
 		t.Name, t.Title = "view_image", cli.Relative(dir, it.Path)
@@ -148,8 +107,8 @@ func startedLive(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	return t, true
 }
 
-// endedLive describes how a tool item ended.
-func endedLive(it *liveItem) cli.ToolEnded {
+// ended describes how a tool item ended.
+func ended(it *liveItem) cli.ToolEnded {
 	e := cli.ToolEnded{ID: cli.ToolID(it.ID), Output: it.Output, ExitCode: it.ExitCode}
 	if it.DurationMs != nil {
 		e.Duration = time.Duration(max(*it.DurationMs, 0)) * time.Millisecond

@@ -2,6 +2,7 @@ package codex
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestSecondTurnLatency(t *testing.T) {
 		}
 		var took []time.Duration
 		for i := range rounds + 1 {
-			req.Turn = cli.TurnID(string(mode) + itoa(int64(i)))
+			req.Turn = cli.TurnID(string(mode) + strconv.Itoa(i))
 			d, r := first(s, req)
 			if r.Err != nil || r.Text != "ok" {
 				t.Fatalf("%s: %q, %v", mode, r.Text, r.Err)

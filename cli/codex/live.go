@@ -3,8 +3,6 @@ package codex
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -143,8 +141,7 @@ type binding struct {
 func bindingOf(req cli.Request) binding {
 	b := binding{Chat: req.ChatID}
 	if len(req.Servers) > 0 {
-		sum := sha256.Sum256(jsonOf(req.Servers))
-		b.Servers = hex.EncodeToString(sum[:8])
+		b.Servers = cli.Digest(req.Servers)
 	}
 	return b
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -399,7 +400,7 @@ func TestInstructionsAreToldOnceAndAgainWhenTheyChange(t *testing.T) {
 	s := openLive(t, p, req)
 	long := strings.Repeat("be thorough. ", 3000)
 	for i, instruction := range []string{"be a pirate", "be a pirate", "be a monk", long} {
-		req.Turn, req.AppendPrompt = cli.TurnID(instruction[:9]+itoa(int64(i))), instruction
+		req.Turn, req.AppendPrompt = cli.TurnID(instruction[:9]+strconv.Itoa(i)), instruction
 		if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil {
 			t.Fatal(r.Err)
 		}
@@ -419,7 +420,7 @@ func TestModelAndEffortAreSaidWithEachTurn(t *testing.T) {
 	req := inDir(dir, "a", "[[text ok]]")
 	s := openLive(t, p, req)
 	for i, model := range []cli.ModelID{"", "gpt-6.1-sol", "not-a-model", ""} {
-		req.Turn, req.Model = cli.TurnID(itoa(int64(i))), model
+		req.Turn, req.Model = cli.TurnID(strconv.Itoa(i)), model
 		r, _ := clitest.Play(t.Context(), s, req)
 		asked := api.Prompts()
 		want := cmp.Or(string(model), "gpt-5.5")

@@ -147,7 +147,7 @@ func (p *liveParser) itemStarted(it *liveItem) {
 		return
 	}
 	switch it.Type {
-	case "agentMessage":
+	case itemMessage:
 		if p.torn != "" && p.torn != it.ID {
 			p.out.GiveUp(p.torn)
 		}
@@ -157,10 +157,10 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	case "contextCompaction":
 		p.out.Pass(cli.Status{Kind: cli.StatusCompacting})
 		return
-	case "fileChange":
+	case itemFiles:
 		p.changes[it.ID] = changesOf(it.Changes)
 	}
-	if t, ok := startedLive(it, p.dir); ok && !p.tools[it.ID] {
+	if t, ok := started(it, p.dir); ok && !p.tools[it.ID] {
 		p.tools[it.ID] = true
 		p.out.ToolStart(t)
 	}
@@ -179,13 +179,13 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 		return
 	}
 	switch it.Type {
-	case "agentMessage":
+	case itemMessage:
 		p.wholeMessage(it)
 		return
 	case "plan":
 		p.out.FullText(it.ID, it.Text)
 		return
-	case "reasoning":
+	case itemReasoning:
 		if !p.thought[it.ID] {
 			p.out.Thinking(thoughtOf(it))
 		}
@@ -195,12 +195,12 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 		p.out.Pass(cli.Status{Kind: cli.StatusIdle})
 		return
 	}
-	if _, tool := startedLive(it, p.dir); !tool {
+	if _, tool := started(it, p.dir); !tool {
 		return
 	}
 	p.itemStarted(it) // one that was never announced is started here
-	p.out.ToolEnd(endedLive(it))
-	if it.Type == "fileChange" && it.Status == turnCompleted {
+	p.out.ToolEnd(ended(it))
+	if it.Type == itemFiles && it.Status == turnCompleted {
 		for _, c := range changesOf(it.Changes) {
 			p.out.Pass(c)
 		}
@@ -244,14 +244,7 @@ func thoughtOf(it *liveItem) string {
 func (p *liveParser) plan(n *notice) {
 	var ev cli.PlanChanged
 	for _, s := range n.Plan {
-		step := cli.PlanStep{Text: cli.ShortLine(s.Step), State: cli.PlanOpen}
-		switch s.Status {
-		case turnCompleted:
-			step.State = cli.PlanDone
-		case "inProgress", "in_progress":
-			step.State = cli.PlanActive
-		}
-		ev.Steps = append(ev.Steps, step)
+		ev.Steps = append(ev.Steps, cli.PlanStep{Text: cli.ShortLine(s.Step), State: cli.PlanStateOf(s.Status)})
 	}
 	p.out.Pass(ev)
 }

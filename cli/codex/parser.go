@@ -18,7 +18,7 @@ type parser struct {
 	network
 
 	thread  cli.AgentSessionID
-	held    *item // a message that may turn out to announce a tool
+	held    *liveItem // a message that may turn out to announce a tool
 	usage   cli.Usage
 	done    bool              // turn.completed
 	failure *cli.Failure      // why the turn failed, or is not worth waiting for
@@ -70,7 +70,7 @@ func (p *parser) threadStarted(id cli.AgentSessionID) {
 	p.out.Session(id, p.req.Model)
 }
 
-func (p *parser) itemStarted(it *item) {
+func (p *parser) itemStarted(it *liveItem) {
 	if it == nil {
 		return
 	}
@@ -84,7 +84,7 @@ func (p *parser) itemStarted(it *item) {
 	}
 }
 
-func (p *parser) itemCompleted(it *item) {
+func (p *parser) itemCompleted(it *liveItem) {
 	if it == nil {
 		return
 	}
@@ -106,8 +106,9 @@ func (p *parser) itemCompleted(it *item) {
 	}
 	p.out.ToolEnd(ended(it))
 	if it.Type == itemFiles && it.Status == "completed" {
-		for _, c := range it.Changes {
-			p.out.Pass(cli.FileChanged{Path: cli.Relative(p.req.Dir, c.Path), Kind: cli.ChangeKind(c.Kind)})
+		for _, c := range changesOf(it.Changes) {
+			c.Path = cli.Relative(p.req.Dir, c.Path)
+			p.out.Pass(c)
 		}
 	}
 	p.noteDenial(it)
@@ -135,7 +136,7 @@ func (p *parser) release(as meaning) {
 }
 
 // noteDenial records a command that the read-only sandbox refused.
-func (p *parser) noteDenial(it *item) {
+func (p *parser) noteDenial(it *liveItem) {
 	refused := it.Type == itemCommand && it.Status == "failed" && p.sandbox == readOnly &&
 		strings.Contains(it.Output, "Read-only file system")
 	reason := denialReason

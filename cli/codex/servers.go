@@ -2,12 +2,9 @@ package codex
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -23,12 +20,7 @@ func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Comma
 		Args: slices.Concat([]string{"app-server", "-c", "analytics.enabled=false"}, toolFlags(req), req.ExtraArgs),
 		Env:  p.env(req),
 	}
-	sum := sha256.New()
-	for _, part := range slices.Concat([]string{command.Path}, command.Args, []string{""}, command.Env) {
-		sum.Write([]byte(part))
-		sum.Write([]byte{0})
-	}
-	setting = hex.EncodeToString(sum.Sum(nil)[:8])
+	setting = cli.Digest(command.Path, command.Args, command.Env)
 	command.For = cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: setting}
 	return setting, command
 }
@@ -94,8 +86,6 @@ func (h *server) configured(ctx context.Context) (settings, error) {
 	h.defaults = &reply.Config
 	return reply.Config, nil
 }
-
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 func jsonOf(v any) json.RawMessage {
 	raw, err := json.Marshal(v)

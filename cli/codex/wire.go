@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"ductor/cli"
@@ -10,7 +11,7 @@ import (
 type event struct {
 	Type     string    `json:"type"`
 	ThreadID string    `json:"thread_id"`
-	Item     *item     `json:"item"`
+	Item     *liveItem `json:"item"`
 	Usage    *usage    `json:"usage"`
 	Message  string    `json:"message"`
 	Error    *apiError `json:"error"`
@@ -28,53 +29,23 @@ type usage struct {
 	Reasoning int64 `json:"reasoning_output_tokens"`
 }
 
-// item is one thing a turn is made of; which fields count depends on Type.
-type item struct {
-	ID     string `json:"id"`
-	Type   string `json:"type"`
-	Status string `json:"status"`
-
-	Text    string `json:"text"`    // agent_message, reasoning
-	Message string `json:"message"` // error: a warning
-
-	Command  string `json:"command"` // command_execution
-	Output   string `json:"aggregated_output"`
-	ExitCode *int   `json:"exit_code"`
-
-	Changes []change `json:"changes"` // file_change
-
-	Server    string          `json:"server"` // mcp_tool_call
-	Tool      string          `json:"tool"`   // mcp_tool_call, collab_tool_call
-	Arguments json.RawMessage `json:"arguments"`
-	Result    json.RawMessage `json:"result"`
-	Error     *apiError       `json:"error"`
-
-	Prompt string `json:"prompt"` // collab_tool_call
-	Query  string `json:"query"`  // web_search
-	Items  []todo `json:"items"`  // todo_list
-}
-
-type change struct {
-	Path string `json:"path"`
-	Kind string `json:"kind"`
-}
-
+// todo is an entry of a to-do list of exec.
 type todo struct {
 	Text      string `json:"text"`
 	Completed bool   `json:"completed"`
 }
 
-// The item types.
+// The types of items that are read. Exec writes them with underscores.
 const (
-	itemMessage   = "agent_message"
+	itemMessage   = "agentMessage"
 	itemReasoning = "reasoning"
-	itemCommand   = "command_execution"
-	itemFiles     = "file_change"
-	itemMCP       = "mcp_tool_call"
-	itemCollab    = "collab_tool_call"
-	itemSearch    = "web_search"
-	itemTodo      = "todo_list"
-	itemError     = "error"
+	itemCommand   = "commandExecution"
+	itemFiles     = "fileChange"
+	itemMCP       = "mcpToolCall"
+	itemCollab    = "collabAgentToolCall"
+	itemSearch    = "webSearch"
+	itemTodo      = "todoList" // of exec alone
+	itemError     = "error"    // of exec alone: a warning
 )
 
 // notice is what the notifications of a turn carry; which fields count depends on the method.
@@ -93,8 +64,7 @@ type notice struct {
 	Error     *turnError `json:"error"`
 	WillRetry bool       `json:"willRetry"`
 
-	Explanation string     `json:"explanation"` // turn/plan/updated
-	Plan        []planStep `json:"plan"`
+	Plan []planStep `json:"plan"` // turn/plan/updated
 
 	TokenUsage tokenUsage `json:"tokenUsage"`
 
@@ -169,8 +139,9 @@ type liveItem struct {
 
 	ClientID string `json:"clientId"` // userMessage: our own name of it
 
-	Text  string `json:"text"`  // agentMessage, plan
-	Phase string `json:"phase"` // agentMessage: commentary, final_answer
+	Text    string `json:"text"`    // agentMessage, plan; of exec also reasoning
+	Phase   string `json:"phase"`   // agentMessage: commentary, final_answer
+	Message string `json:"message"` // error
 
 	Summary []string        `json:"summary"` // reasoning
 	Content json.RawMessage `json:"content"` // reasoning: strings; userMessage: objects
@@ -181,6 +152,7 @@ type liveItem struct {
 	DurationMs *int64 `json:"durationMs"`
 
 	Changes []liveChange `json:"changes"` // fileChange
+	Items   []todo       `json:"items"`   // todoList
 
 	Server       string          `json:"server"`    // mcpToolCall
 	Namespace    string          `json:"namespace"` // dynamicToolCall
@@ -195,11 +167,43 @@ type liveItem struct {
 	Path   string `json:"path"`   // imageView
 }
 
+// UnmarshalJSON also reads an item as exec writes it.
+func (it *liveItem) UnmarshalJSON(raw []byte) error {
+	type plain liveItem
+	exec := struct {
+		*plain
+		Output   string `json:"aggregated_output"`
+		ExitCode *int   `json:"exit_code"`
+	}{plain: (*plain)(it)}
+	if err := json.Unmarshal(raw, &exec); err != nil {
+		return err
+	}
+	it.Output, it.ExitCode = cmp.Or(it.Output, exec.Output), cmp.Or(it.ExitCode, exec.ExitCode)
+	if own := map[string]string{
+		"agent_message": itemMessage, "command_execution": itemCommand, "file_change": itemFiles, "mcp_tool_call": itemMCP,
+		"collab_tool_call": itemCollab, "web_search": itemSearch, "todo_list": itemTodo,
+	}[it.Type]; own != "" {
+		it.Type = own
+	}
+	return nil
+}
+
 type liveChange struct {
-	Path string `json:"path"`
-	Kind struct {
-		Type string `json:"type"`
-		Move string `json:"move_path"`
-	} `json:"kind"`
-	Diff string `json:"diff"`
+	Path string     `json:"path"`
+	Kind changeKind `json:"kind"`
+	Diff string     `json:"diff"`
+}
+
+type changeKind struct {
+	Type string `json:"type"`
+	Move string `json:"move_path"`
+}
+
+// UnmarshalJSON also reads a kind that is a word, as exec writes it.
+func (k *changeKind) UnmarshalJSON(raw []byte) error {
+	type plain changeKind
+	if json.Unmarshal(raw, &k.Type) == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, (*plain)(k))
 }

@@ -41,7 +41,7 @@ func onceArgs(req cli.Request, id cli.AgentSessionID) ([]string, error) {
 			args = value(args, "--allow-tool", s.Name)
 		}
 	}
-	args = value(args, "--additional-mcp-config", serverConfig(req.Servers, named))
+	args = value(args, "--additional-mcp-config", serverConfig(req.Servers))
 	return append(args, req.ExtraArgs...), nil
 }
 

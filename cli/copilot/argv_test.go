@@ -97,7 +97,7 @@ func TestSecretsGoToCopilotAlone(t *testing.T) {
 	if got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	if key := serverKey("copilot", nil, p.environment(cli.Request{})); strings.Contains(key, "=") || len(key) != len(serverKeyPrefix)+24 {
+	if key, _ := p.serverFor(cli.Request{}); strings.Contains(key, "=") || len(key) != 32 {
 		t.Errorf("the key of a process tells %q", key)
 	}
 }

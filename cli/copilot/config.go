@@ -2,7 +2,6 @@ package copilot
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -11,33 +10,15 @@ import (
 // setting is what binds a session: a request with other values needs another one. Model, effort and permission mode
 // are not in it, for they are changed as it lives.
 type setting struct {
-	process string // the key of the process
-	dir     string
-	project cli.ProjectSettings
-	lists   [4][]string // further directories; tools; allowed; denied
-	texts   [3]string   // system prompts, tool servers
-	begin   string      // the session that it began with, while it has had no turn
+	digest string
+	begin  cli.AgentSessionID // the session that it began with, while it has had no turn
 }
 
 func (p *Provider) settingOf(req cli.Request) setting {
-	return setting{
-		process: serverKey(p.opts.Path, serverArgs(req), p.environment(req)), dir: req.Dir, project: req.Project,
-		lists: [4][]string{req.AddDirs, req.Tools.Only, req.AllowedTools, req.Tools.Denied},
-		texts: [3]string{req.SystemPrompt, req.AppendPrompt, serverConfig(req.Servers, direct)},
-		begin: string(req.Resume),
-	}
-}
-
-func (s setting) fits(other setting) bool {
-	if s.process != other.process || s.dir != other.dir || s.project != other.project || s.texts != other.texts {
-		return false
-	}
-	for i := range s.lists {
-		if !slices.Equal(s.lists[i], other.lists[i]) {
-			return false
-		}
-	}
-	return true
+	process, _ := p.serverFor(req)
+	return setting{begin: req.Resume, digest: cli.Digest(process, req.Dir, req.Project, append([]string{}, req.AddDirs...),
+		append([]string{}, req.Tools.Only...), append([]string{}, req.AllowedTools...), append([]string{}, req.Tools.Denied...),
+		req.SystemPrompt, req.AppendPrompt, mcpServers(req.Servers, direct))}
 }
 
 // sessionParams are those of session.create and session.resume for req. Its type is SessionConfig of the SDK that
@@ -85,26 +66,12 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[str
 	return params
 }
 
-// values says how a configuration of servers gives the values of variables.
-type values string
-
-const (
-	direct values = "direct" // as they are
-	named  values = "named"  // by the names of variables that Copilot has itself
-)
-
 // mcpServers are servers as Copilot takes them.
-func mcpServers(servers []cli.ToolServer, by values) map[string]any {
+func mcpServers(servers []cli.ToolServer, value func(s cli.ToolServer, name string) string) map[string]any {
 	config := map[string]any{}
 	for _, s := range servers {
-		env := map[string]string{}
-		for _, name := range s.VarNames() {
-			env[name] = s.Env[name]
-			if by == named {
-				env[name] = "${" + name + "}"
-			}
-		}
-		one := map[string]any{"type": "local", "command": s.Path, "args": append([]string{}, s.Args...), "env": env, "tools": []string{"*"}}
+		one := s.Config("local", func(name string) string { return value(s, name) })
+		one["tools"] = []string{"*"}
 		if s.Timeout > 0 {
 			one["timeout"] = s.Timeout.Milliseconds()
 		}
@@ -113,12 +80,16 @@ func mcpServers(servers []cli.ToolServer, by values) map[string]any {
 	return config
 }
 
+// direct gives the value of a variable as it is; named by the name of one that Copilot has itself.
+func direct(s cli.ToolServer, name string) string { return s.Env[name] }
+func named(_ cli.ToolServer, name string) string  { return cli.ByName(name) }
+
 // serverConfig is a configuration of servers as text; empty for none.
-func serverConfig(servers []cli.ToolServer, by values) string {
+func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
 	}
-	raw, err := json.Marshal(map[string]any{"mcpServers": mcpServers(servers, by)})
+	raw, err := json.Marshal(map[string]any{"mcpServers": mcpServers(servers, named)})
 	if err != nil { // texts can always be encoded
 		return ""
 	}

@@ -315,7 +315,7 @@ func (s *live) Fits(req cli.Request) bool {
 	want := s.provider.settingOf(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == closed || !s.setting.fits(want) {
+	if s.state == closed || s.setting.digest != want.digest {
 		return false
 	}
 	if s.applied.model != "" && modelOf(req, s.provider.environment(req)) == "" || s.applied.effort != "" && req.Effort == "" {

@@ -2,8 +2,6 @@ package copilot
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -180,20 +178,11 @@ func (h *server) send(ctx context.Context, mark cli.Mark, turn, method string, p
 	return h.Peer().Send(r)
 }
 
-// serverKeyPrefix begins the keys of SDK servers.
-const serverKeyPrefix = "sdk-"
-
-// serverKey is what makes two sessions share a process: its command line and its environment. It is a digest, so
-// that it tells no secret.
-func serverKey(path string, args, env []string) string {
-	sum := sha256.Sum256([]byte(path + "\x00" + strings.Join(args, "\x00") + "\x01" + strings.Join(env, "\x00")))
-	return serverKeyPrefix + hex.EncodeToString(sum[:12])
-}
-
-// serverFor is the command that starts a process for req, and its key.
+// serverFor is the command that starts a process for req, and its key: sessions with the same command line and environment
+// share a process.
 func (p *Provider) serverFor(req cli.Request) (key string, command cli.Command) {
 	args, env := serverArgs(req), p.environment(req)
-	key = serverKey(p.opts.Path, args, env)
+	key = cli.Digest(p.opts.Path, args, env)
 	return key, cli.Command{Path: p.opts.Path, Args: args, Env: env, For: cli.Purpose{Agent: Agent, Mode: cli.Live, Setting: key}}
 }
 

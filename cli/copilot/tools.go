@@ -1,6 +1,7 @@
 package copilot
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -45,18 +46,9 @@ func planOf(args json.RawMessage) cli.PlanChanged {
 
 // toolTitle is the one thing that tells a call from others, or Copilot's own title.
 func toolTitle(f fields, dir string) string {
-	var args map[string]any
-	_ = json.Unmarshal(f.Arguments, &args) // custom tools may take a plain string
-	title := f.ToolTitle
-	for _, name := range []string{"command", "path", "pattern", "query", "url", "question", "description", "prompt"} {
-		if text, ok := args[name].(string); ok && text != "" {
-			title = text
-			if name == "path" {
-				title = cli.Relative(dir, text)
-			}
-			break
-		}
-	}
+	args := cli.TextsOf(f.Arguments) // none of custom tools that take a plain string
+	title := cmp.Or(args["command"], cli.Relative(dir, args["path"]), args["pattern"], args["query"], args["url"], args["question"],
+		args["description"], args["prompt"], f.ToolTitle)
 	return cli.OneLine(title, maxTitle)
 }
 

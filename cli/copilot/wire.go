@@ -17,14 +17,13 @@ type event struct {
 
 // fields are those of all the events above; which count depends on the type.
 type fields struct {
-	MessageID     string        `json:"messageId"`
-	Delta         string        `json:"deltaContent"`
-	Content       string        `json:"content"`
-	Model         string        `json:"model"`
-	SelectedModel string        `json:"selectedModel"`
-	NewModel      string        `json:"newModel"`
-	ReasoningText string        `json:"reasoningText"`
-	ToolRequests  []toolRequest `json:"toolRequests"`
+	MessageID     string `json:"messageId"`
+	Delta         string `json:"deltaContent"`
+	Content       string `json:"content"`
+	Model         string `json:"model"`
+	SelectedModel string `json:"selectedModel"`
+	NewModel      string `json:"newModel"`
+	ReasoningText string `json:"reasoningText"`
 
 	ToolCallID string          `json:"toolCallId"`
 	ToolName   string          `json:"toolName"`
@@ -68,10 +67,6 @@ type fields struct {
 	Prompt         json.RawMessage `json:"promptRequest"`
 	ResolvedByHook bool            `json:"resolvedByHook"`
 	Question       string          `json:"question"`
-}
-
-type toolRequest struct {
-	ID string `json:"toolCallId"`
 }
 
 type toolResult struct {

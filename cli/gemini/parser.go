@@ -72,20 +72,13 @@ func (p *parser) toolStarted(ev event) {
 
 // title is the one thing of a call's parameters that says most.
 func (p *parser) title(ev event) string {
-	fields := textsOf(ev.Parameters)
+	fields := cli.TextsOf(ev.Parameters)
 	for _, name := range []string{"command", "file_path", "absolute_path", "path", "pattern", "query", "url", "prompt"} {
 		if v := fields[name]; v != "" {
 			return cli.OneLine(cli.Relative(p.dir, v), maxTitle)
 		}
 	}
 	return ev.ToolName
-}
-
-// textsOf are the texts among the members of an object.
-func textsOf(raw json.RawMessage) map[string]string {
-	var texts map[string]string
-	_ = json.Unmarshal(raw, &texts) // what is no text is left out
-	return texts
 }
 
 func (p *parser) toolEnded(ev event) {
@@ -106,7 +99,7 @@ func (p *parser) toolEnded(ev event) {
 		if ev.Error != nil && ev.Error.Type == "policy_violation" {
 			p.denials = append(p.denials, cli.Denial{Tool: call.ToolName, Title: p.title(call), Reason: end.Err})
 		}
-	} else if path := textsOf(call.Parameters)["file_path"]; path != "" && (call.ToolName == "write_file" || call.ToolName == "replace") {
+	} else if path := cli.TextsOf(call.Parameters)["file_path"]; path != "" && (call.ToolName == "write_file" || call.ToolName == "replace") {
 		p.out.Pass(cli.FileChanged{Path: cli.Relative(p.dir, path), Kind: cli.FileUpdated})
 	}
 	p.out.ToolEnd(end)

@@ -19,8 +19,7 @@ type event struct {
 	Output     string          `json:"output"`
 	Error      *eventError     `json:"error"`
 
-	Severity string `json:"severity"` // error: warning or error
-	Message  string `json:"message"`
+	Message string `json:"message"` // error
 
 	Stats *stats `json:"stats"` // result
 }
@@ -32,8 +31,7 @@ type eventError struct {
 
 type stats struct {
 	modelStats
-	ToolCalls int                   `json:"tool_calls"`
-	Models    map[string]modelStats `json:"models"`
+	Models map[string]modelStats `json:"models"`
 }
 
 type modelStats struct {

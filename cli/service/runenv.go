@@ -126,18 +126,15 @@ func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Reques
 		home string
 		err  error
 	}
-	came := make(chan furnished, 1)
-	s.work.Go(func() {
-		var f furnished
+	f, ok := awaitPlace(ctx, at, req.Lang.Printer(), emit, beside(s.work, func() (f furnished) {
 		f.err = guard(entry.provider.Agent(), func() (err error) {
 			if f.home, err = at.home(ctx, req); err != nil {
 				return err
 			}
 			return at.bring(ctx, files)
 		})
-		came <- f
-	})
-	f, ok := awaitPlace(ctx, at, req.Lang.Printer(), emit, came)
+		return f
+	}))
 	if !ok {
 		return req, context.Cause(ctx)
 	}

@@ -110,13 +110,10 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 		runs []cli.LeftRun
 		err  error
 	}
-	came := make(chan answer, 1)
-	s.work.Go(func() {
-		var a answer
+	a, ok := awaitPlace(ctx, at, lang.Printer{}, nil, beside(s.work, func() (a answer) {
 		a.runs, a.err = l.Left(ctx)
-		came <- a
-	})
-	a, ok := awaitPlace(ctx, at, lang.Printer{}, nil, came)
+		return a
+	}))
 	if !ok {
 		return nil, context.Cause(ctx)
 	}
