@@ -28,6 +28,22 @@ func ContainsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
+// Words are what texts contain that mean a kind of failure.
+type Words struct {
+	Kind FailureKind
+	Any  []string
+}
+
+// KindOfWords is the kind of the first row of which a text contains a word; UnknownFailure if there is none.
+func KindOfWords(text string, table []Words) FailureKind {
+	for _, row := range table {
+		if ContainsAny(text, row.Any...) {
+			return row.Kind
+		}
+	}
+	return UnknownFailure
+}
+
 // contextFull are the words in which models and agents say that a session is longer than the model reads.
 var contextFull = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)prompt is too long|context_length_exceeded|maximum context length|exceeds? (?:the |its )?context (?:window|limit|length)|` +

@@ -73,20 +73,13 @@ func KindOf(code int, text string) cli.FailureKind {
 }
 
 func kindOfWords(text string) cli.FailureKind {
-	has := func(parts ...string) bool { return cli.ContainsAny(text, parts...) }
-	switch {
-	case has("authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "please log in"):
-		return cli.NotLoggedIn
-	case has("rate limit", "quota", "too many requests", "usage limit"):
-		return cli.LimitReached
-	case has("overloaded", "at capacity", "unavailable"):
-		return cli.Overloaded
-	case has("fetch failed", "econnrefused", "enotfound", "econnreset", "network error", "terminated", "socket hang up"):
-		return cli.NetworkDown
-	case has("model not found", "unknown model", "not-a-model", "model_not_found", "is not found for api version"):
-		return cli.UnknownModel
-	}
-	return cli.UnknownFailure
+	return cli.KindOfWords(text, []cli.Words{
+		{Kind: cli.NotLoggedIn, Any: []string{"authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "please log in"}},
+		{Kind: cli.LimitReached, Any: []string{"rate limit", "quota", "too many requests", "usage limit"}},
+		{Kind: cli.Overloaded, Any: []string{"overloaded", "at capacity", "unavailable"}},
+		{Kind: cli.NetworkDown, Any: []string{"fetch failed", "econnrefused", "enotfound", "econnreset", "network error", "terminated", "socket hang up"}},
+		{Kind: cli.UnknownModel, Any: []string{"model not found", "unknown model", "not-a-model", "model_not_found", "is not found for api version"}},
+	})
 }
 
 var innerMessage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`) })

@@ -205,13 +205,9 @@ func (s *live) shut() (run *liveRun, was sessionPhase) {
 
 func (r *liveRun) leave(ctx context.Context) {
 	r.stream.CloseInput()
-	wait := time.NewTimer(leaveWait)
-	defer wait.Stop()
-	select {
-	case <-r.stream.Process().Done():
-	case <-wait.C:
-	case <-ctx.Done():
-	}
+	ctx, cancel := context.WithTimeout(ctx, leaveWait)
+	defer cancel()
+	r.stream.Linger(ctx)
 }
 
 // Detach detaches from the process. Between two turns it records first that what the process said was dealt with.

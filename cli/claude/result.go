@@ -121,7 +121,7 @@ func failureKind(r resultFields, subtype string, t trouble) cli.FailureKind {
 	switch {
 	case strings.HasPrefix(subtype, "error_max_"):
 		return cli.LimitOfTurn
-	case unknownSession(strings.Join(r.Errors, "\n")):
+	case strings.Contains(strings.Join(r.Errors, "\n"), noConversation):
 		return cli.ResumeFailed
 	case r.StopReason == "refusal":
 		return cli.ModelRefused
@@ -193,24 +193,18 @@ func failureReason(r resultFields) string {
 
 // exitFailure sharpens what is known about a process that ended without a result, by its last words.
 func exitFailure(f *cli.Failure) *cli.Failure {
-	words := f.Detail
-	switch {
-	case unknownSession(words), strings.Contains(words, "requires a valid session ID"),
-		strings.Contains(words, "is already in use"):
-		f.Kind = cli.ResumeFailed
-	case strings.Contains(words, "root/sudo privileges"), strings.Contains(words, "Invalid MCP configuration"),
-		strings.Contains(words, "error: unknown option"), strings.Contains(words, "error: option "):
-		f.Kind = cli.Refused
-	default:
-		return f
+	kind := cli.KindOfWords(f.Detail, []cli.Words{
+		{Kind: cli.ResumeFailed, Any: []string{noConversation, "requires a valid session ID", "is already in use"}},
+		{Kind: cli.Refused, Any: []string{"root/sudo privileges", "Invalid MCP configuration", "error: unknown option", "error: option "}},
+	})
+	if kind != cli.UnknownFailure {
+		f.Kind, f.Reason = kind, oneLine(f.Detail)
 	}
-	f.Reason = oneLine(words)
 	return f
 }
 
-func unknownSession(text string) bool {
-	return strings.Contains(text, "No conversation found")
-}
+// noConversation says that a session is not known.
+const noConversation = "No conversation found"
 
 // steers are the messages that were sent in mid-turn. Claude takes them up between two tools or, if there is no
 // such moment any more, after its result, with another result then. Safe for concurrent use.

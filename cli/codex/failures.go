@@ -10,35 +10,21 @@ import (
 
 // kindOf sorts Codex's error texts; exec gives no code. The texts are those of version 0.169.
 func kindOf(message string) cli.FailureKind {
-	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(message, part) {
-				return true
-			}
-		}
-		return false
-	}
 	switch {
 	case stopOf(message) != "":
 		return stopOf(message)
 	case cli.SaysContextFull(message):
 		return cli.ContextFull
-	case has("401 Unauthorized", "403 Forbidden", "Not logged in", "codex login", "Missing environment variable"):
-		return cli.NotLoggedIn
-	case has("404 Not Found: model", "model_not_found", "does not exist or you do not have access"):
-		return cli.UnknownModel
-	case has("429", "usage limit", "rate limit", "quota"):
-		return cli.LimitReached
-	case has("at capacity", "overloaded", "503 Service Unavailable", "529"):
-		return cli.Overloaded
-	case has("no rollout found", "thread/resume failed", "thread not found"):
-		return cli.ResumeFailed
-	case has("waiting for network", "error sending request", "stream disconnected", "Connection failed"):
-		return cli.NetworkDown
-	case has("invalid_request_error", "400 Bad Request"):
-		return cli.Refused
 	}
-	return cli.UnknownFailure
+	return cli.KindOfWords(message, []cli.Words{
+		{Kind: cli.NotLoggedIn, Any: []string{"401 Unauthorized", "403 Forbidden", "Not logged in", "codex login", "Missing environment variable"}},
+		{Kind: cli.UnknownModel, Any: []string{"404 Not Found: model", "model_not_found", "does not exist or you do not have access"}},
+		{Kind: cli.LimitReached, Any: []string{"429", "usage limit", "rate limit", "quota"}},
+		{Kind: cli.Overloaded, Any: []string{"at capacity", "overloaded", "503 Service Unavailable", "529"}},
+		{Kind: cli.ResumeFailed, Any: []string{"no rollout found", "thread/resume failed", "thread not found"}},
+		{Kind: cli.NetworkDown, Any: []string{"waiting for network", "error sending request", "stream disconnected", "Connection failed"}},
+		{Kind: cli.Refused, Any: []string{"invalid_request_error", "400 Bad Request"}},
+	})
 }
 
 // stopOf says whether the model was stopped in the middle of an answer; Codex takes a content filter for a broken stream.

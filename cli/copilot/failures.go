@@ -49,22 +49,14 @@ func errorKind(f fields) cli.FailureKind {
 
 // textKind sorts a text that comes without type or status.
 func textKind(text string) cli.FailureKind {
-	has := func(parts ...string) bool { return cli.ContainsAny(text, parts...) }
-	switch {
-	case has("No authentication information", "Not authenticated", "No GitHub OAuth token", "requires a local model provider"):
-		return cli.NotLoggedIn
-	case has("No session, task, or name matched", "Session not found", "session events"):
-		return cli.ResumeFailed
-	case has("Overloaded", "overloaded"):
-		return cli.Overloaded
-	case has("HTTP request", "ECONNREFUSED", "ENOTFOUND", "ETIMEDOUT", "fetch failed", "network"):
-		return cli.NetworkDown
-	case has("unexpected argument", "error: invalid value", "error: unknown option"):
-		return cli.Refused
-	case has("not found on provider", "is not available", "Unknown model"):
-		return cli.UnknownModel
-	}
-	return cli.UnknownFailure
+	return cli.KindOfWords(text, []cli.Words{
+		{Kind: cli.NotLoggedIn, Any: []string{"No authentication information", "Not authenticated", "No GitHub OAuth token", "requires a local model provider"}},
+		{Kind: cli.ResumeFailed, Any: []string{"No session, task, or name matched", "Session not found", "session events"}},
+		{Kind: cli.Overloaded, Any: []string{"Overloaded", "overloaded"}},
+		{Kind: cli.NetworkDown, Any: []string{"HTTP request", "ECONNREFUSED", "ENOTFOUND", "ETIMEDOUT", "fetch failed", "network"}},
+		{Kind: cli.Refused, Any: []string{"unexpected argument", "error: invalid value", "error: unknown option"}},
+		{Kind: cli.UnknownModel, Any: []string{"not found on provider", "is not available", "Unknown model"}},
+	})
 }
 
 // reasonOf is the sentence in an error text: without how often it was tried.

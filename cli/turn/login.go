@@ -29,15 +29,9 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 	if err != nil {
 		return cli.StartFailure(agent, err)
 	}
-	_ = p.Stdin().Close()
-	stop := context.AfterFunc(ctx, func() { _ = p.Stop(context.WithoutCancel(ctx), 0) })
-	defer stop()
-	last, shown := readCode(p.Stdout(), cli.DeviceCode{Agent: agent}, show)
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-	}
-	stopErr := p.Stop(context.WithoutCancel(ctx), 0)
+	var last string
+	var shown bool
+	stopErr := played(ctx, p, func(r io.Reader) { last, shown = readCode(r, cli.DeviceCode{Agent: agent}, show) })
 	switch code := p.Exit().Code; {
 	case ctx.Err() != nil:
 		return fmt.Errorf("log in: %w", context.Cause(ctx))
@@ -54,7 +48,7 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 
 // readCode reads what a program prints to its end, and shows the page and the code in it. last is its last line.
 func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last string, shown bool) {
-	lines := bufio.NewScanner(io.LimitReader(r, maxOutput))
+	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		line := strings.TrimSpace(terminalCodes().ReplaceAllString(lines.Text(), ""))
 		if line == "" {

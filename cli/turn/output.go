@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,25 +23,29 @@ func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Dura
 	if err != nil {
 		return "", fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
+	var out []byte
+	stopErr := played(ctx, p, func(r io.Reader) { out, err = io.ReadAll(r) })
+	switch code := p.Exit().Code; {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("run %s: %w", cmd.Path, context.Cause(ctx))
+	case cmp.Or(err, stopErr) != nil:
+		return "", fmt.Errorf("run %s: %w", cmd.Path, cmp.Or(err, stopErr))
+	case code != 0:
+		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, cli.ExitText(lang.Printer{}, code), cli.Shorten(p.StderrTail(), 300))
+	}
+	return string(out), nil
+}
+
+// played has read take what a program prints that gets no input, and returns when it has ended with all it started. The end of
+// ctx ends it.
+func played(ctx context.Context, p cli.Process, read func(io.Reader)) error {
 	_ = p.Stdin().Close()
 	stop := context.AfterFunc(ctx, func() { _ = p.Stop(context.WithoutCancel(ctx), 0) })
 	defer stop()
-	out, err := io.ReadAll(io.LimitReader(p.Stdout(), maxOutput))
+	read(io.LimitReader(p.Stdout(), maxOutput))
 	select {
 	case <-p.Done():
 	case <-ctx.Done():
 	}
-	if stopErr := p.Stop(context.WithoutCancel(ctx), 0); err == nil {
-		err = stopErr
-	}
-	if ctx.Err() != nil {
-		return "", fmt.Errorf("run %s: %w", cmd.Path, context.Cause(ctx))
-	}
-	if err != nil {
-		return "", fmt.Errorf("run %s: %w", cmd.Path, err)
-	}
-	if code := p.Exit().Code; code != 0 {
-		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, cli.ExitText(lang.Printer{}, code), cli.Shorten(p.StderrTail(), 300))
-	}
-	return string(out), nil
+	return p.Stop(context.WithoutCancel(ctx), 0)
 }
