@@ -56,7 +56,7 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 		return &f
 	}
 	exit := exitOf(p, wait)
-	stderr := lastBytes(strings.TrimSpace(terminalCodes().ReplaceAllString(p.StderrTail(), "")), stderrShown)
+	stderr := lastBytes(strings.TrimSpace(cli.WithoutCodes(p.StderrTail())), stderrShown)
 	f := &cli.Failure{Kind: cli.Crashed, Agent: agent, Code: exit.Code, Detail: stderr, Cause: readErr}
 	kind, reason := meaning(exit)
 	if fromOutside(exit) {
@@ -95,9 +95,6 @@ func killed(e cli.ExitStatus) bool {
 	const hangup, interrupt, kill, terminated = 1, 2, 9, 15
 	return slices.Contains([]int{-hangup, -interrupt, -kill, -terminated}, e.Code)
 }
-
-// terminalCodes are the colours of a terminal.
-var terminalCodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]") })
 
 // warningLine is a line that says what is not as it should be, and no reason for an end.
 var warningLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\W*(?:warn(?:ing)?\b|\S+ +warn\b)`) })

@@ -36,7 +36,7 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 	case ctx.Err() != nil:
 		return fmt.Errorf("log in: %w", context.Cause(ctx))
 	case code != 0:
-		if words := strings.TrimSpace(terminalCodes().ReplaceAllString(p.StderrTail(), "")); words != "" {
+		if words := strings.TrimSpace(cli.WithoutCodes(p.StderrTail())); words != "" {
 			last = lastLine(words)
 		}
 		return fmt.Errorf("log in: %s: %s", cli.ExitText(lang.Printer{}, code), last)
@@ -50,7 +50,7 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last string, shown bool) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
-		line := strings.TrimSpace(terminalCodes().ReplaceAllString(lines.Text(), ""))
+		line := strings.TrimSpace(cli.WithoutCodes(lines.Text()))
 		if line == "" {
 			continue
 		}

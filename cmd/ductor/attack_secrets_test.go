@@ -93,6 +93,21 @@ func TestSecretsThatAnAgentPrints(t *testing.T) {
 	notStored(t, filepath.Join(o.cfg.Storage.Dir, app.DatabaseFile), answer)
 }
 
+// A tool that prints for a terminal is shown without the colours, and a secret is found that has colours within.
+func TestColoursOfAToolAreNotShown(t *testing.T) {
+	const key = "sk_live_zyxw9876543210"
+	town := newTown(t, nil)
+	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, ".env"), []byte("STRIPE_SECRET_KEY="+key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	town.say(`[[tool cmd="printf '\\033[1;31mred\\033[0m \\033]0;title\\007%%s\\033[32m%%s.' %s %s"]] [[text "done"]]`, key[:10], key[10:])
+	town.awaitDone(1)
+	town.press("🪜 Steps")
+	town.await("1 step")
+	town.press("1")
+	town.await("red " + secrets.Removed + ".")
+}
+
 // What an agent printed is on disk while its turn runs, for this user alone, and in no file once the turn is recorded,
 // although the agent lives on. A ductor that is killed right then leaves the agent to the next one all the same.
 func TestRawOutputIsForgottenWithItsTurn(t *testing.T) {

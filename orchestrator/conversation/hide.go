@@ -89,6 +89,10 @@ func (h *hider) pass(ev cli.Event, to func(cli.Event)) {
 		h.endThought(set, to)
 		retell(h.text.Flush(set), to)
 	}
+	if ended, ok := ev.(cli.ToolEnded); ok { // a secret may have colours within
+		ended.Output, ended.Err = cli.WithoutCodes(ended.Output), cli.WithoutCodes(ended.Err)
+		ev = ended
+	}
 	clean, _ := secrets.Clean(set, ev)
 	to(clean)
 }
