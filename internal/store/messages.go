@@ -32,7 +32,11 @@ func messageFields(m *orchestrator.Message) []any {
 }
 
 func (t tx) saveMessage(m orchestrator.Message, now int64) error {
-	return t.put("messages", "key", messageColumns+", moved", append(messageFields(&m), now)...)
+	// Written out, as that of cards: most calls to Telegram store one.
+	_, err := t.Exec(`INSERT INTO messages (`+messageColumns+`, moved) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (key) DO UPDATE SET turn = excluded.turn, chat = excluded.chat, topic = excluded.topic, state = excluded.state,
+		message = excluded.message, mark = excluded.mark, content = excluded.content, moved = excluded.moved`, append(messageFields(&m), now)...)
+	return err
 }
 
 // FindMessage finds a message by its key.
@@ -110,9 +114,8 @@ func (db *DB) SaveTopic(ctx context.Context, in orchestrator.ConversationID, sho
 // SaveCard stores the content of a turn's card, in place of what was stored before. It is lazy. What is kept under a name that is
 // no turn's, such as a draft, is forgotten by its age; see Prune.
 func (db *DB) SaveCard(ctx context.Context, turn string, content []byte) error {
-	return wrap("save card of turn "+turn, db.writeLazily(ctx, func(t tx) error {
-		return t.put("cards", "turn", `turn, content, saved`, turn, blob(content), millis(db.now()))
-	}))
+	return db.run(ctx, "save card of turn "+turn, db.writeLazily, `INSERT INTO cards (turn, content, saved) VALUES (?, ?, ?)
+		ON CONFLICT (turn) DO UPDATE SET content = excluded.content, saved = excluded.saved`, turn, blob(content), millis(db.now()))
 }
 
 // LoadCard returns what SaveCard stored; nil for what it never stored.
