@@ -31,11 +31,11 @@ type Options struct {
 	HomeVars []string
 	// Models are what users may pick, for an agent that does not list any itself, or too many.
 	Models []cli.Model
-	// NoFiles and NoTerminals keep from the agent that files can be read and written, and commands run, through
-	// ductor. They are served in the directories of the conversation only, but as the user ductor runs as, and on
-	// the machine ductor runs on: set both for an agent in a container.
-	NoFiles, NoTerminals bool
-	Quirks               Quirks
+	// NoWorkspace keeps from the agent that files can be read and written, and commands run, through ductor. They are served
+	// in the directories of the conversation only, but as the user ductor runs as, and on the machine ductor runs on: set it
+	// for an agent in a container.
+	NoWorkspace bool
+	Quirks      Quirks
 	// Login says what to do when the agent is not logged in: one sentence.
 	Login string
 	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,7 +41,7 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 	hello := map[string]any{
 		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"clientCapabilities": map[string]any{
-			"fs": map[string]bool{"readTextFile": !o.NoFiles, "writeTextFile": !o.NoFiles}, "terminal": !o.NoTerminals,
+			"fs": map[string]bool{"readTextFile": !o.NoWorkspace, "writeTextFile": !o.NoWorkspace}, "terminal": !o.NoWorkspace,
 		},
 	}
 	err := proc.callFor(ctx, o.StartLimit, methodInitialize, hello, &proc.hello) // an agent loads until it answers
@@ -219,7 +218,7 @@ func serving[P any](f func(*workspace, context.Context, P) (any, error)) service
 
 // service finds what serves a method; nil if nothing does.
 func (o *Options) service(method string) service {
-	if o.NoFiles && strings.HasPrefix(method, "fs/") || o.NoTerminals && strings.HasPrefix(method, "terminal/") {
+	if o.NoWorkspace {
 		return nil
 	}
 	switch method {

@@ -186,11 +186,10 @@ func oneLine(s string) string {
 
 // fileEdit is what Claude reports of a finished Edit, MultiEdit or Write.
 type fileEdit struct {
-	Type     string  `json:"type"` // "create" for a new file; Edit has none
-	Path     string  `json:"filePath"`
-	Content  string  `json:"content"`
-	Original *string `json:"originalFile"`
-	Patch    []hunk  `json:"structuredPatch"`
+	Type    string `json:"type"` // "create" for a new file; Edit has none
+	Path    string `json:"filePath"`
+	Content string `json:"content"`
+	Patch   []hunk `json:"structuredPatch"`
 }
 
 type hunk struct {

@@ -17,7 +17,7 @@ func (p *Provider) acp() *acp.Provider {
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
 		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: ownEnv, HomeVars: homeVars(),
 		// Gemini has tools of its own for both, and they ask.
-		NoFiles: true, NoTerminals: true,
+		NoWorkspace: true,
 		Quirks: acp.Quirks{
 			LateHistory: true, AuthMethod: p.authMethod, CommandMarks: commandMarks, ToolName: toolName, InputOf: inputOf, KindOf: kindOf,
 			Failure: shellFailure,
