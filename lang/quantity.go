@@ -62,6 +62,9 @@ func (p Printer) Size(bytes int64) string {
 // Moment is a day and a time: "Mon 2 Jan 15:04".
 func (p Printer) Moment(t time.Time) string { return t.Format(p.Text("quantity.moment")) }
 
+// Date is a day: "Mon 2 Jan".
+func (p Printer) Date(t time.Time) string { return t.Format(p.Text("quantity.date")) }
+
 // Weekday is a time within a week: "Mon 15:04".
 func (p Printer) Weekday(t time.Time) string { return t.Format(p.Text("quantity.weekday")) }
 

@@ -180,7 +180,7 @@ func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id o
 	var k tgapi.Keyboard
 	for i := from; i < to; i++ {
 		t := all[len(all)-1-i]
-		text := t.Queued.Local().Format("2 Jan 15:04") + " " + render.Cut(render.OneLine(t.Prompt.Text), titleShown)
+		text := p.Moment(t.Queued.Local()) + " " + render.Cut(render.OneLine(t.Prompt.Text), titleShown)
 		if b, ok := newButton(text, opFork, string(t.ID), ""); ok {
 			k = append(k, []tgapi.Button{b})
 		}

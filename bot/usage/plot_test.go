@@ -87,3 +87,12 @@ func TestAPlotHasEveryDay(t *testing.T) {
 		}
 	})
 }
+
+func TestDaysAreThoseOfTheLanguage(t *testing.T) {
+	s := &Screen{Lang: &lang.Choices{}}
+	for code, want := range map[lang.Language]string{"en": "Fri 27 Nov", "de": "27.11.", "zh": "11月27日"} {
+		if got := s.name(code.Printer(), "2026-11-27", orchestrator.UsageByDay); got != want {
+			t.Errorf("%s: %q, want %q", code, got, want)
+		}
+	}
+}

@@ -175,7 +175,7 @@ func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup
 		return p.Text("usage.no-user")
 	case group == orchestrator.UsageByDay:
 		if day, err := time.ParseInLocation(time.DateOnly, name, time.Local); err == nil {
-			return day.Format("Mon 2 Jan")
+			return p.Date(day)
 		}
 	case group == orchestrator.UsageByAgent:
 		return render.AgentName(p, name)
@@ -301,7 +301,7 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 // entry is one thing that happened.
 func (s *Screen) entry(e orchestrator.AuditEntry, here orchestrator.ConversationID) string {
 	p := s.Lang.Of(here.Chat)
-	line := e.At.Local().Format("2 Jan 15:04") + " " + s.what(p, e.What)
+	line := p.Moment(e.At.Local()) + " " + s.what(p, e.What)
 	if e.By != 0 {
 		line += " " + p.Text("usage.audit-by", int64(e.By))
 	}
