@@ -153,6 +153,17 @@ func TestDoctorSaysWhatIsThereAndWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestAMistypedSubcommandFails(t *testing.T) {
+	for _, group := range []string{"secret", "service", "terminal", "users"} {
+		if code, _, stderr := runDuctor(t, group, "lisst"); code != exitFailure || !strings.Contains(stderr, `unknown command "lisst" for "ductor `+group) {
+			t.Errorf("%s: exit %d: %s", group, code, stderr)
+		}
+		if code, stdout, _ := runDuctor(t, group); code != exitOK || !strings.Contains(stdout, "Usage:") {
+			t.Errorf("%s alone: exit %d: %s", group, code, stdout)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	if code, stdout, _ := runDuctor(t, "version"); code != exitOK || !strings.HasPrefix(stdout, "ductor ") {
 		t.Errorf("exit %d: %q", code, stdout)

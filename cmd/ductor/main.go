@@ -56,6 +56,11 @@ func command(env config.Environment) *cobra.Command {
 	root.AddCommand(sub.Setup(env, func(ctx context.Context, path string, out io.Writer) error {
 		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))
+	for _, group := range root.Commands() { // cobra takes a mistyped subcommand of a group for a wish for help, and succeeds
+		if group.HasSubCommands() && !group.Runnable() {
+			group.Args, group.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }
 
