@@ -172,6 +172,15 @@ func TestASetupAtATerminal(t *testing.T) {
 }
 
 // A setup that is run again, at no terminal, changes what it is told to and nothing else; what is wrong changes nothing.
+func TestASetupWithAWrongToken(t *testing.T) {
+	town, config := freshUser(t)
+	t.Setenv("DUCTOR_TELEGRAM_TOKEN", "424242:wrong")
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--api-base", town.srv.URL(), "-c", config)
+	if code != exitFailure || !strings.Contains(stdout+stderr, "@BotFather shows it") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
 func TestASetupThatIsRunAgain(t *testing.T) {
 	town, config := freshUser(t)
 	project := t.TempDir()

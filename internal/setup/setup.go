@@ -96,10 +96,12 @@ func (s *setup) token(ctx context.Context) error {
 		if err == nil {
 			break
 		}
+		if tgapi.TokenRefused(err) {
+			s.Say("Telegram does not know this token. @BotFather shows it: /mybots, the bot, API Token.")
+		}
 		if s.given.Token != "" || try == mostTokens || !tgapi.TokenRefused(err) {
 			return fmt.Errorf("ask Telegram who the bot is: %w", err)
 		}
-		s.Say("Telegram does not know this token. @BotFather shows it: /mybots, the bot, API Token.")
 	}
 	s.Say("The bot is @%s.", s.bot)
 	if s.cfg.Telegram.Token != had {
