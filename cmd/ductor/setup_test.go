@@ -181,6 +181,13 @@ func TestASetupWithAWrongToken(t *testing.T) {
 	}
 }
 
+func TestASetupWithoutATerminal(t *testing.T) {
+	_, config := freshUser(t)
+	if code, _, stderr := runDuctor(t, "setup", "-c", config); code != exitFailure || !strings.Contains(stderr, "run this in a terminal") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
 func TestASetupThatIsRunAgain(t *testing.T) {
 	town, config := freshUser(t)
 	project := t.TempDir()

@@ -82,7 +82,9 @@ func (c *console) read(ctx context.Context, f func() (string, error)) (string, e
 		if a.err == io.EOF && a.text != "" {
 			a.err = nil
 		}
-		if a.err != nil {
+		if a.err == io.EOF {
+			a.err = errors.New("there is no one to answer: run this in a terminal, or see --help for how to do without questions")
+		} else if a.err != nil {
 			a.err = fmt.Errorf("read an answer: %w", a.err)
 		}
 		return a.text, a.err
