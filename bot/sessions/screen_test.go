@@ -319,12 +319,12 @@ func TestNoButtonReachesAnotherChat(t *testing.T) {
 
 // fileOf is the file that an answer sends; the zero value for none.
 func fileOf(t testing.TB, a tgapi.Answer) message.File {
-	for _, m := range a.Messages {
-		var c message.Content
-		if err := json.Unmarshal(m.Content, &c); err != nil {
-			t.Fatal(err)
-		}
-		return c.Files[0]
+	if len(a.Messages) == 0 {
+		return message.File{}
 	}
-	return message.File{}
+	var c message.Content
+	if err := json.Unmarshal(a.Messages[0].Content, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c.Files[0]
 }
