@@ -138,6 +138,8 @@ func TestCardEndings(t *testing.T) {
 	}{
 		{"answer", nil, orchestrator.Outcome{Text: "Yes."}, "Yes."},
 		{"nothing", nil, orchestrator.Outcome{}, "The agent ended without a text answer."},
+		{"nothing that can be seen", []cli.Event{cli.TextDelta{Text: "\u200b \u2060"}}, orchestrator.Outcome{Text: "\u200b \u2060"},
+			"The agent ended without a text answer."},
 		{"aborted", []cli.Event{cli.TextDelta{Text: "I will"}}, orchestrator.Outcome{State: orchestrator.TurnAborted, Text: "I will"},
 			"I will\n\n⏹ Aborted."},
 		{"aborted in a tool", []cli.Event{cli.ToolStarted{ID: "a", Name: "Bash", Title: "sleep 99"}},

@@ -82,7 +82,7 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 		}
 	case o.State == orchestrator.TurnInterrupted:
 		d.addNote(render.Plain(d.lang.Text("card.interrupted")))
-	case strings.TrimSpace(o.Text) == "":
+	case render.IsBlank(o.Text):
 		d.addNote(render.Styled(render.Italic, d.lang.Text("card.no-answer")))
 	}
 	if line := joinFooter(d.bypassLine(time.Now()), footerLine(d.lang, o, footer)); line != "" {

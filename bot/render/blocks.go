@@ -60,7 +60,7 @@ func (r blockReader) block(n ast.Node, depth int) []Block {
 
 // only is b, unless nothing is to be seen of it.
 func only(b Block) []Block {
-	if isBlank(b.Text.Text) {
+	if IsBlank(b.Text.Text) {
 		return nil
 	}
 	return []Block{b}

@@ -108,7 +108,7 @@ func (b *builder) raw(kind Kind, language, s string) {
 	}
 	b.interrupt()
 	units, bytes := b.units, len(b.buf)
-	if !isBlank(s) {
+	if !IsBlank(s) {
 		start := b.start
 		b.start = -1 // the indentation of code stays
 		b.write(s)

@@ -31,7 +31,7 @@ func Check(t Text) error {
 // CheckMessage is Check for a text that is to be one message of at most limit UTF-16 units.
 func CheckMessage(t Text, limit int) error {
 	switch n := Len(t.Text); {
-	case isBlank(t.Text):
+	case IsBlank(t.Text):
 		return errors.New("text is empty")
 	case n > limit:
 		return fmt.Errorf("text is %d units long, the limit is %d", n, limit)

@@ -108,4 +108,5 @@ func blank(r rune) bool {
 	return unicode.IsSpace(r)
 }
 
-func isBlank(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return !blank(r) }) < 0 }
+// IsBlank says whether nothing would be seen of a text in Telegram.
+func IsBlank(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return !blank(r) }) < 0 }

@@ -28,7 +28,7 @@ func (s *splitter) cut(window string) int {
 			return choice.at
 		}
 	}
-	if n := charBoundary(s.text[s.bytes:], len(window)); n > 0 && !isBlank(window[:n]) {
+	if n := charBoundary(s.text[s.bytes:], len(window)); n > 0 && !IsBlank(window[:n]) {
 		return n
 	}
 	return len(window)

@@ -51,7 +51,7 @@ func FuzzSplit(f *testing.F) {
 			}
 			joined.WriteString(p.Text.Text + p.Gap)
 		}
-		if lead, ok := strings.CutSuffix(text.Text, joined.String()); !ok || !isBlank(lead) {
+		if lead, ok := strings.CutSuffix(text.Text, joined.String()); !ok || !IsBlank(lead) {
 			t.Fatalf("joined %q, original %q", joined.String(), text.Text)
 		}
 		if got := Concat(Slice(text, 0, from), Slice(text, from, 1<<30)); got.Text != text.Text {

@@ -111,7 +111,7 @@ func (r *renderer) link(n *ast.Link) {
 		from := len(r.out.buf)
 		r.out.begin(Link, address)
 		r.inlines(n)
-		if isBlank(string(r.out.buf[from:])) {
+		if IsBlank(string(r.out.buf[from:])) {
 			r.out.write(address)
 		}
 		r.out.end()
@@ -130,7 +130,7 @@ func (r *renderer) labelled(n ast.Node, address string, title []byte) {
 	label := string(r.out.buf[from:])
 	switch {
 	case address == "" || label == address:
-	case isBlank(label):
+	case IsBlank(label):
 		r.out.write(address)
 	default:
 		r.out.write(" (" + address + ")")

@@ -24,7 +24,7 @@ func TestMarkdownIsValidAtEveryCut(t *testing.T) {
 		if text.Text == "" {
 			return
 		}
-		if err := CheckMessage(Text{Text: text.Text, Entities: text.Entities[:min(len(text.Entities), MaxEntities)]}, 1<<20); err != nil && !isBlank(text.Text) {
+		if err := CheckMessage(Text{Text: text.Text, Entities: text.Entities[:min(len(text.Entities), MaxEntities)]}, 1<<20); err != nil && !IsBlank(text.Text) {
 			t.Fatalf("%v\nsource %q\ntext %q", err, src, notation(text))
 		}
 	})
@@ -104,13 +104,13 @@ func TestSplitKeepsEverything(t *testing.T) {
 			if err := CheckMessage(p.Text, limit); err != nil {
 				t.Fatalf("part %d: %v\n%q\nof %q", i, err, notation(p.Text), notation(text))
 			}
-			if !isBlank(p.Gap) {
+			if !IsBlank(p.Gap) {
 				t.Fatalf("part %d: gap %q is not blank", i, p.Gap)
 			}
 			joined.WriteString(p.Text.Text + p.Gap)
 		}
 		lead, ok := strings.CutSuffix(text.Text, joined.String())
-		if !ok || !isBlank(lead) {
+		if !ok || !IsBlank(lead) {
 			t.Fatalf("joined %q\noriginal %q", joined.String(), text.Text)
 		}
 		want := slices.DeleteFunc(styles(text), func(s string) bool { return s == "" })

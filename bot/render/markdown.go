@@ -148,12 +148,12 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 		language, rest = "", strings.TrimSpace(language+" "+rest)
 	}
 	code := linesOf(n, r.source)
-	if isBlank(code) {
+	if IsBlank(code) {
 		language, rest = "", language+" "+rest // nothing to carry the language
 	}
 	if rest = strings.TrimSpace(rest); rest != "" {
 		r.out.write(rest)
-		if !isBlank(code) {
+		if !IsBlank(code) {
 			r.separate(false)
 		}
 	}
@@ -163,7 +163,7 @@ func (r *renderer) fenced(n *ast.FencedCodeBlock) {
 // pre writes code on lines of its own, without the indentation of the list it may be in.
 func (r *renderer) pre(language, code string) {
 	code = strings.Trim(code, "\n")
-	if isBlank(code) {
+	if IsBlank(code) {
 		return
 	}
 	r.ownLine()
@@ -176,7 +176,7 @@ func (r *renderer) ownLine() {
 	if from <= r.out.start {
 		from = max(r.out.start, 0)
 	}
-	if isBlank(string(r.out.buf[from:])) {
+	if IsBlank(string(r.out.buf[from:])) {
 		r.rewind(from)
 		return
 	}

@@ -75,7 +75,7 @@ func Lay(t Text) []Block {
 		}
 		part.Entities = slices.DeleteFunc(slices.Clone(part.Entities), func(e Entity) bool { return e.Kind == Pre || e.Kind.quote() })
 		switch {
-		case isBlank(part.Text):
+		case IsBlank(part.Text):
 		case kind == QuoteOf:
 			out = append(out, Block{Kind: QuoteOf, Blocks: []Block{{Kind: Paragraph, Text: part}}})
 		default:

@@ -88,7 +88,7 @@ func (b Block) check(depth int) error {
 	}
 	switch b.Kind {
 	case Paragraph, Heading, PreBlock, Footer:
-		if isBlank(b.Text.Text) {
+		if IsBlank(b.Text.Text) {
 			return fmt.Errorf("it is blank")
 		}
 	case QuoteOf, Details:

@@ -93,7 +93,7 @@ func (s *splitter) next() Text {
 		window = s.window(limit)
 	}
 	end := s.bytes + len(window)
-	if !isBlank(s.text[end:]) {
+	if !IsBlank(s.text[end:]) {
 		end = s.bytes + s.cut(window)
 	}
 	body := strings.TrimRightFunc(s.text[s.bytes:end], blank)

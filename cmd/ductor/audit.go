@@ -32,6 +32,9 @@ func auditCommand(env config.Environment) *cobra.Command {
 		Short: "List what agents asked for and did, who decided, and what users changed",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if since <= 0 || limit <= 0 {
+				return errors.New("--since and --limit must be above zero")
+			}
 			cfg, err := from.load()
 			if err != nil {
 				return err

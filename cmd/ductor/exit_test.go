@@ -164,6 +164,23 @@ func TestAMistypedSubcommandFails(t *testing.T) {
 	}
 }
 
+func TestACommandSaysWhatItTakes(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"restore"}, "it is used as: ductor restore FILE"},
+		{[]string{"secret", "set"}, "it is used as: ductor secret set NAME"},
+		{[]string{"users", "role", "7"}, "it is used as: ductor users role ID ROLE"},
+		{[]string{"audit", "--since", "-1h"}, "--since and --limit must be above zero"},
+		{[]string{"audit", "-n", "0"}, "--since and --limit must be above zero"},
+	} {
+		if code, _, stderr := runDuctor(t, c.args...); code != exitFailure || !strings.Contains(stderr, c.says) {
+			t.Errorf("%q: exit %d: %s", c.args, code, stderr)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	if code, stdout, _ := runDuctor(t, "version"); code != exitOK || !strings.HasPrefix(stdout, "ductor ") {
 		t.Errorf("exit %d: %q", code, stdout)

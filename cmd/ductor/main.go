@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -56,12 +57,29 @@ func command(env config.Environment) *cobra.Command {
 	root.AddCommand(sub.Setup(env, func(ctx context.Context, path string, out io.Writer) error {
 		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))
+	sayWhatIsMissing(root)
 	for _, group := range root.Commands() { // cobra takes a mistyped subcommand of a group for a wish for help, and succeeds
 		if group.HasSubCommands() && !group.Runnable() {
 			group.Args, group.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
 	return root
+}
+
+// sayWhatIsMissing has a command that is given too few or too many arguments say which it takes.
+func sayWhatIsMissing(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil && cmd.Runnable() {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if err != nil && strings.Contains(cmd.Use, " ") {
+				return fmt.Errorf("%w; it is used as: %s", err, cmd.UseLine())
+			}
+			return err
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		sayWhatIsMissing(sub)
+	}
 }
 
 // source is where a command takes its configuration from.

@@ -39,9 +39,14 @@ func notFound(path string) error {
 	if _, err := os.Lstat("config.toml"); err == nil && filepath.Base(path) == "config.toml" {
 		hint = ". The config.toml in the working directory is not read; if it is yours, move it there"
 	}
-	return fmt.Errorf("there is no configuration at %s; run ductor setup, which writes it%s: %w",
-		path, hint, fs.ErrNotExist)
+	return missing("there is no configuration at " + path + "; run ductor setup, which writes it" + hint)
 }
+
+// missing says all that a user needs to know about a file that is not there; it matches fs.ErrNotExist.
+type missing string
+
+func (m missing) Error() string        { return string(m) }
+func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
 // checkTrust refuses a configuration that another user can write: the file that was opened at path, and the directory
 // in which it was named and in which it lies.

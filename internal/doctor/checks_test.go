@@ -46,7 +46,7 @@ const nothing = "-"
 // rows has at least one row for each check; TestEachCheckHasARow sees to that.
 func rows() []row {
 	return []row{
-		{check: configuration, spoil: put("[telegram]", "[telegram"), state: Failed, says: "correct that file"},
+		{check: configuration, spoil: put("[telegram]", "[telegram"), state: Failed, says: "or run: ductor setup"},
 		{check: configuration, spoil: put("[stream]", "[straem]"), state: Failed, says: "straem"},
 		{check: configuration, spoil: func(s *setUp) { s.mode = 0o644 }, state: Warning, says: "run: chmod 600"},
 		{check: allowlist, spoil: put("allowed_users = [1]", "allowed_users = []"), state: Warning, says: "allowed_users", passes: "allowlist"},

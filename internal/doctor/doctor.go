@@ -3,7 +3,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"time"
 
@@ -63,7 +65,11 @@ func Report(ctx context.Context, running config.Config, agents []cli.Provider) (
 // Unreadable is what is found where the configuration at a path cannot be read.
 func Unreadable(path string, err error) Findings {
 	d := &doctor{}
-	d.fail(configuration, path+": "+err.Error(), "correct that file, or run: ductor setup")
+	fix := "correct " + path + ", or run: ductor setup"
+	if errors.Is(err, fs.ErrNotExist) {
+		fix = "run: ductor setup"
+	}
+	d.fail(configuration, err.Error(), fix)
 	return d.found
 }
 
