@@ -107,12 +107,16 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 		}
 	}
 	w.disk.become(orchestrator.DiskWorks)
-	return w.disk.refusal()
+	if err := w.disk.refusal(); err != nil {
+		return err
+	}
+	return w.owned(ctx, w.commitShared) // its timer found the disk full
 }
 
 // foldLog copies the log into the database, which SQLite brings to the disk, if something of the log may not be
-// there: a flush that failed is not made good by another one, since the kernel forgets what it could not write.
-func (w *writer) foldLog(ctx context.Context) error {
+// there: a flush that failed is not made good by another one, since the kernel forgets what it could not write. SQLite copies
+// nothing while a transaction is open, so what is shared is made again afterwards.
+func (w *writer) foldLog(ctx context.Context) (err error) {
 	release, err := w.take(ctx)
 	if err != nil {
 		return err
@@ -127,6 +131,13 @@ func (w *writer) foldLog(ctx context.Context) error {
 			w.disk.become(orchestrator.DiskFailed)
 		}
 		return fmt.Errorf("check the log: %w", err)
+	}
+	t := &Tx{ctx: context.WithoutCancel(ctx), w: w}
+	if w.shared.open.Load() {
+		if err := w.rollBack(t); err != nil {
+			return fmt.Errorf("end what is shared: %w", err)
+		}
+		defer func() { err = errors.Join(err, w.begin(t)) }()
 	}
 	var busy, frames, done int
 	row := w.conn.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA wal_checkpoint(TRUNCATE)")

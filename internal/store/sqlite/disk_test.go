@@ -52,6 +52,33 @@ func TestADiskThatIsFullAtTheFlush(t *testing.T) {
 	}
 }
 
+// TestADiskThatIsFullWhileATransactionIsShared: what is shared is neither lost nor in the way of the retry.
+func TestADiskThatIsFullWhileATransactionIsShared(t *testing.T) {
+	ctx := t.Context()
+	var disk syncer
+	db := openAt(t, filepath.Join(t.TempDir(), "items.db"), disk.options())
+	full := diskIs(t, db, orchestrator.DiskWorks)
+	flushing, shared := make(chan struct{}), make(chan struct{})
+	disk.do = func(*os.File) error {
+		close(flushing)
+		<-shared
+		return syscall.ENOSPC
+	}
+	put1 := make(chan error, 1)
+	go func() { put1 <- put(ctx, db, "committed", nil) }()
+	<-flushing
+	must(t, db.WriteSoon(ctx, item("shared")))
+	close(shared)
+	must(t, <-put1)
+	<-full.Done()
+	disk.work()
+	must(t, db.RetryDisk(ctx))
+	diskIs(t, db, orchestrator.DiskWorks)
+	must(t, db.Flush())
+	same(t, "an open transaction", db.writer.shared.open.Load(), false)
+	same(t, "items", names(t, db), []string{"committed", "shared"})
+}
+
 // TestALogThatTheDiskLost: SQLite would copy it into the database. It is left to the next start, which reads what is good
 // of it.
 func TestALogThatTheDiskLost(t *testing.T) {
