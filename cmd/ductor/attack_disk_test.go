@@ -154,7 +154,7 @@ func (s *sickDisk) well() {
 	}
 	for _, part := range []string{"of a full disk", "of a disk that failed", "the neighbour's answer"} {
 		if n := strings.Count(answers, part); n != 1 {
-			s.t.Errorf("%q is shown %d times in\n%s\nVIEW %s", part, n, answers, joined(s.chat.View()))
+			s.t.Errorf("%q is shown %d times in\n%s\nof\n%s", part, n, answers, joined(s.chat.View()))
 		}
 	}
 	text := joined(s.chat.View()) + joined(s.other.View())
