@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,6 +46,7 @@ type sickDisk struct {
 	works   string // the neighbour's project has this file while their agent works
 	ballast string
 	other   *telegram.Chat
+	log     logText // of each ductor
 }
 
 func newSickDisk(t *testing.T) *sickDisk {
@@ -63,6 +67,7 @@ func newSickDisk(t *testing.T) *sickDisk {
 	s.other = s.srv.Private(neighbour, "Neighbour")
 	s.works, s.ballast = filepath.Join(s.cfg.Projects.DefaultDir, "works"), filepath.Join(s.dir, "ballast")
 	s.begin()
+	s.awaitLog("msg=agent name=copilot") // the last that is looked at: what that takes of the disk is free again
 	s.other.Person().Send(s.other, `[[start]] [[tool cmd="touch works; until [ -e go ]; do sleep 0.05; done"]] [[text "the neighbour's answer"]]`)
 	awaitFile(t, s.works)
 	return s
@@ -81,7 +86,38 @@ func (s *sickDisk) run(args ...string) *daemon {
 	s.t.Helper()
 	cmd := exec.Command(clitest.Program(s.t), args...)
 	cmd.Env = append(os.Environ(), beDuctor+"=1", "GORACE=atexit_sleep_ms=0")
-	return watchDaemon(s.t, cmd, s.disk.start)
+	return watchDaemon(s.t, cmd, func(cmd *exec.Cmd) error {
+		cmd.Stderr = io.MultiWriter(cmd.Stderr, &s.log)
+		return s.disk.start(cmd)
+	})
+}
+
+// awaitLog waits until a ductor logged something.
+func (s *sickDisk) awaitLog(part string) {
+	s.t.Helper()
+	for ctx := s.soon(); !strings.Contains(s.log.String(), part); time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil {
+			s.t.Fatalf("ductor does not log %q", part)
+		}
+	}
+}
+
+// logText keeps what is written. Safe for concurrent use.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // fullAtTheFlush: the disk finds out that it is full when it is to keep what it took.
