@@ -2,13 +2,13 @@ package outbox
 
 import (
 	"context"
-	"ductor/internal/growstack"
 	"errors"
 	"fmt"
 	"math"
 	"runtime/debug"
 	"time"
 
+	"ductor/internal/growstack"
 	"ductor/orchestrator"
 )
 

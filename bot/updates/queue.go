@@ -2,13 +2,13 @@ package updates
 
 import (
 	"context"
-	"ductor/internal/growstack"
 	"log/slog"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
+	"ductor/internal/growstack"
 	"ductor/orchestrator"
 )
 

@@ -25,7 +25,7 @@ func (p *Provider) method(env []string) string {
 			return key
 		}
 	}
-	if raw, err := p.opts.ReadFile(filepath.Join(home(env), "oauth_creds.json")); err == nil && len(raw) > 0 {
+	if raw, err := p.opts.ReadFile(filepath.Join(home(env, cli.Variable(env, "HOME")), "oauth_creds.json")); err == nil && len(raw) > 0 {
 		return "credential file"
 	}
 	switch chosen := p.userAuth(env); chosen {

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"cmp"
 	"encoding/json"
 	"path/filepath"
 
@@ -16,7 +15,7 @@ func homeVars() []string { return []string{"GEMINI_CLI_HOME"} }
 //
 // Gemini 0.61 writes its log-in over what is there, so that links stay links.
 func HomeSeeds(owner string, env []string) []cli.HomeSeed {
-	dir := filepath.Join(cmp.Or(cli.Variable(env, "GEMINI_CLI_HOME"), owner), ".gemini")
+	dir := home(env, owner)
 	return []cli.HomeSeed{
 		{From: filepath.Join(dir, "oauth_creds.json"), To: ".gemini/oauth_creds.json", Link: true},
 		{From: filepath.Join(dir, "gemini-credentials.json"), To: ".gemini/gemini-credentials.json", Link: true},

@@ -103,7 +103,8 @@ func (p *Provider) guard(ctx context.Context, req cli.Request) error {
 		_, err := e.Help(ctx, p.env(req), guard.Verb, string(req.Resume))
 		return err
 	}
-	return guard.Protect(home(p.env(req)), string(req.Resume))
+	env := p.env(req)
+	return guard.Protect(home(env, cli.Variable(env, "HOME")), string(req.Resume))
 }
 
 // Adopt resumes a turn that the previous process began; see cli.Provider.

@@ -24,16 +24,16 @@ func (p *Provider) userAuth(env []string) string {
 			} `json:"auth"`
 		} `json:"security"`
 	}
-	raw, err := p.opts.ReadFile(filepath.Join(home(env), "settings.json"))
+	raw, err := p.opts.ReadFile(filepath.Join(home(env, cli.Variable(env, "HOME")), "settings.json"))
 	if err != nil || json.Unmarshal(raw, &settings) != nil {
 		return ""
 	}
 	return settings.Security.Auth.Selected
 }
 
-// home is where Gemini keeps what it keeps.
-func home(env []string) string {
-	return filepath.Join(cmp.Or(cli.Variable(env, "GEMINI_CLI_HOME"), cli.Variable(env, "HOME")), ".gemini")
+// home is where Gemini keeps what it knows, of a user whose own home is that of owner.
+func home(env []string, owner string) string {
+	return filepath.Join(cmp.Or(cli.Variable(env, "GEMINI_CLI_HOME"), owner), ".gemini")
 }
 
 func (p *Provider) stateDir() string {

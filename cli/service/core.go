@@ -2,12 +2,12 @@ package service
 
 import (
 	"context"
-	"ductor/internal/growstack"
 	"fmt"
 	"runtime/debug"
 	"sync"
 
 	"ductor/cli"
+	"ductor/internal/growstack"
 )
 
 // core is what the parts of a Service share.

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -67,7 +66,9 @@ func newSickDisk(t *testing.T) *sickDisk {
 	s.other = s.srv.Private(neighbour, "Neighbour")
 	s.works, s.ballast = filepath.Join(s.cfg.Projects.DefaultDir, "works"), filepath.Join(s.dir, "ballast")
 	s.begin()
-	s.awaitLog("msg=agent name=copilot") // the last that is looked at: what that takes of the disk is free again
+	eventually(t, "a look at the last agent", func() bool { // what that takes of the disk is free again
+		return strings.Contains(s.log.String(), "msg=agent name=copilot")
+	})
 	s.other.Person().Send(s.other, `[[start]] [[tool cmd="touch works; until [ -e go ]; do sleep 0.05; done"]] [[text "the neighbour's answer"]]`)
 	awaitFile(t, s.works)
 	return s
@@ -90,16 +91,6 @@ func (s *sickDisk) run(args ...string) *daemon {
 		cmd.Stderr = io.MultiWriter(cmd.Stderr, &s.log)
 		return s.disk.start(cmd)
 	})
-}
-
-// awaitLog waits until a ductor logged something.
-func (s *sickDisk) awaitLog(part string) {
-	s.t.Helper()
-	for ctx := s.soon(); !strings.Contains(s.log.String(), part); time.Sleep(5 * time.Millisecond) {
-		if ctx.Err() != nil {
-			s.t.Fatalf("ductor does not log %q", part)
-		}
-	}
 }
 
 // logText keeps what is written. Safe for concurrent use.

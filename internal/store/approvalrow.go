@@ -147,7 +147,7 @@ func (t tx) insertRule(r orchestrator.Rule) error {
 
 // RulesOf lists a conversation's rules, those of all its sessions too, oldest first.
 func (db *DB) RulesOf(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.Rule, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.Rule](ruleFields).scan, `SELECT `+ruleColumns+` FROM rules WHERE chat = ? AND topic = ? ORDER BY seq`,
+	all, err := sqlite.Many(ctx, db.file, scan(ruleFields), `SELECT `+ruleColumns+` FROM rules WHERE chat = ? AND topic = ? ORDER BY seq`,
 		in.Chat, in.Topic)
 	return all, wrap(fmt.Sprintf("list rules of %s", in.Key()), err)
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"ductor/internal/store/sqlite"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"ductor/internal/store/sqlite"
 )
 
 // The JSON in the database has its own types, or the tags of nouns, so that renaming a field of the domain loses nothing stored.
@@ -67,13 +68,12 @@ func blob(b []byte) []byte {
 // atMost keeps a negative limit from meaning "all", as it does to SQLite.
 func atMost(limit int) int { return max(limit, 0) }
 
-// fields gives where the columns of a row are in a value, in their order. The same list scans a row and inserts it.
-type fields[T any] func(*T) []any
-
-// scan reads a row.
-func (f fields[T]) scan(row sqlite.Row) (v T, err error) {
-	err = row.Scan(f(&v)...)
-	return v, err
+// scan reads rows into values. fields gives where the columns of a row are in a value, in their order; what it gives inserts a row too.
+func scan[T any](fields func(*T) []any) func(sqlite.Row) (T, error) {
+	return func(row sqlite.Row) (v T, err error) {
+		err = row.Scan(fields(&v)...)
+		return v, err
+	}
 }
 
 // moment is a time as it is kept.

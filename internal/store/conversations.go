@@ -46,7 +46,7 @@ func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation,
 
 // EndBypasses has every conversation in bypass ask again, audits that and returns them.
 func (db *DB) EndBypasses(ctx context.Context, at time.Time) ([]orchestrator.ConversationID, error) {
-	over, err := sqlite.Many(ctx, db.file, fields[orchestrator.ConversationID](conversationIDFields).scan, `SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
+	over, err := sqlite.Many(ctx, db.file, scan(conversationIDFields), `SELECT chat, topic FROM conversations WHERE permission = ?`, string(cli.Bypass))
 	if err != nil || len(over) == 0 {
 		return nil, wrap("list bypasses", err)
 	}
@@ -107,7 +107,7 @@ func namedSession(err error) error {
 
 // WaitingConversations lists the conversations in which a turn waits, runs, or ended and is not shown.
 func (db *DB) WaitingConversations(ctx context.Context) ([]orchestrator.ConversationID, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.ConversationID](conversationIDFields).scan, `SELECT DISTINCT chat, topic FROM turns WHERE delivered = 0 ORDER BY chat, topic`)
+	all, err := sqlite.Many(ctx, db.file, scan(conversationIDFields), `SELECT DISTINCT chat, topic FROM turns WHERE delivered = 0 ORDER BY chat, topic`)
 	return all, wrap("list waiting conversations", err)
 }
 
@@ -129,7 +129,7 @@ func (db *DB) LastConsult(ctx context.Context, in orchestrator.ConversationID) (
 }
 
 func (db *DB) consult(ctx context.Context, where string, args ...any) (orchestrator.Consult, error) {
-	c, err := sqlite.One(ctx, db.file, fields[orchestrator.Consult](consultFields).scan, `SELECT `+consultColumns+` FROM consults `+where, args...)
+	c, err := sqlite.One(ctx, db.file, scan(consultFields), `SELECT `+consultColumns+` FROM consults `+where, args...)
 	c, err = known(c, err, orchestrator.ErrNoConsult)
 	return c, wrap("load a side session", err)
 }
@@ -147,7 +147,7 @@ func languageFields(c *lang.Choice) []any { return []any{&c.ID, &c.Chosen, &c.He
 
 // Languages lists what SaveLanguage stored.
 func (db *DB) Languages(ctx context.Context) ([]lang.Choice, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[lang.Choice](languageFields).scan, `SELECT `+languageColumns+` FROM languages`)
+	all, err := sqlite.Many(ctx, db.file, scan(languageFields), `SELECT `+languageColumns+` FROM languages`)
 	return all, wrap("list languages", err)
 }
 

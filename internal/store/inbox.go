@@ -57,7 +57,7 @@ func (t tx) receive(u orchestrator.Update, now time.Time) (bool, error) {
 
 // PendingUpdates lists at most limit updates with an id above after that are not handled, in order of id.
 func (db *DB) PendingUpdates(ctx context.Context, after int64, limit int) ([]orchestrator.Update, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.Update](updateFields).scan,
+	all, err := sqlite.Many(ctx, db.file, scan(updateFields),
 		`SELECT id, raw, received, crashes FROM inbox WHERE handled = 0 AND id > ? ORDER BY id LIMIT ?`, after, atMost(limit))
 	return all, wrap("list pending updates", err)
 }

@@ -71,7 +71,7 @@ func (db *DB) statuses(ctx context.Context, query string, args ...any) ([]orches
 	var all []orchestrator.JobStatus
 	for _, row := range rows {
 		if row.last != "" {
-			last, err := sqlite.One(ctx, db.file, fields[orchestrator.JobRun](runFields).scan, `SELECT `+runColumns+` FROM job_runs WHERE id = ?`, row.last)
+			last, err := sqlite.One(ctx, db.file, scan(runFields), `SELECT `+runColumns+` FROM job_runs WHERE id = ?`, row.last)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) { // it may have been deleted since the query
 				return nil, err
 			}
@@ -155,13 +155,13 @@ func (db *DB) MarkNotified(ctx context.Context, id orchestrator.JobRunID) error 
 
 // OpenRuns lists runs that are open, or ended and not notified, in the order in which they were recorded.
 func (db *DB) OpenRuns(ctx context.Context) ([]orchestrator.JobRun, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.JobRun](runFields).scan, `SELECT `+runColumns+` FROM job_runs WHERE told = 0 ORDER BY seq`)
+	all, err := sqlite.Many(ctx, db.file, scan(runFields), `SELECT `+runColumns+` FROM job_runs WHERE told = 0 ORDER BY seq`)
 	return all, wrap("list open runs", err)
 }
 
 // Runs lists the last runs of a job, at most limit, the newest first.
 func (db *DB) Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.JobRun](runFields).scan, `SELECT `+runColumns+` FROM job_runs WHERE job = ? ORDER BY seq DESC LIMIT ?`,
+	all, err := sqlite.Many(ctx, db.file, scan(runFields), `SELECT `+runColumns+` FROM job_runs WHERE job = ? ORDER BY seq DESC LIMIT ?`,
 		string(job), atMost(limit))
 	return all, wrap(fmt.Sprintf("list runs of job %s", job), err)
 }

@@ -51,21 +51,21 @@ func (db *DB) MessageAt(ctx context.Context, in orchestrator.ConversationID, id 
 }
 
 func (db *DB) message(ctx context.Context, op, query string, args ...any) (orchestrator.Message, error) {
-	m, err := sqlite.One(ctx, db.file, fields[orchestrator.Message](messageFields).scan, query, args...)
+	m, err := sqlite.One(ctx, db.file, scan(messageFields), query, args...)
 	m, err = known(m, err, nil)
 	return m, wrap(op, err)
 }
 
 // MessagesOf lists the messages of a turn, in the order in which they were stored first.
 func (db *DB) MessagesOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Message, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.Message](messageFields).scan,
+	all, err := sqlite.Many(ctx, db.file, scan(messageFields),
 		`SELECT `+messageColumns+` FROM messages WHERE turn = ? AND turn <> '' ORDER BY seq`, string(turn))
 	return all, wrap(fmt.Sprintf("load messages of turn %s", turn), err)
 }
 
 // OwedMessages lists the messages with content, in the order in which they were stored first.
 func (db *DB) OwedMessages(ctx context.Context) ([]orchestrator.Message, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.Message](messageFields).scan, `SELECT `+messageColumns+` FROM messages WHERE content IS NOT NULL ORDER BY seq`)
+	all, err := sqlite.Many(ctx, db.file, scan(messageFields), `SELECT `+messageColumns+` FROM messages WHERE content IS NOT NULL ORDER BY seq`)
 	return all, wrap("list owed messages", err)
 }
 
@@ -133,7 +133,7 @@ func alertFields(a *orchestrator.Alert) []any {
 
 // Alerts lists the troubles that last; see alerts.Store.
 func (db *DB) Alerts(ctx context.Context) ([]orchestrator.Alert, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.Alert](alertFields).scan, `SELECT `+alertColumns+` FROM alerts ORDER BY key`)
+	all, err := sqlite.Many(ctx, db.file, scan(alertFields), `SELECT `+alertColumns+` FROM alerts ORDER BY key`)
 	return all, wrap("list alerts", err)
 }
 

@@ -73,7 +73,7 @@ func (db *DB) UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 
 // Load counts what waits.
 func (db *DB) Load(ctx context.Context) (orchestrator.Load, error) {
-	l, err := sqlite.One(ctx, db.file, fields[orchestrator.Load](loadFields).scan, `SELECT (SELECT count(*) FROM turns WHERE state = 'queued' AND delivered = 0),
+	l, err := sqlite.One(ctx, db.file, scan(loadFields), `SELECT (SELECT count(*) FROM turns WHERE state = 'queued' AND delivered = 0),
 		(SELECT count(*) FROM turns WHERE state = 'running' AND delivered = 0), (SELECT count(*) FROM asks WHERE state = 'open'),
 		(SELECT count(*) FROM jobs WHERE enabled), (SELECT count(*) FROM jobs WHERE NOT enabled),
 		(SELECT count(*) FROM job_runs WHERE told = 0 AND state IN ('waiting', 'asked'))`)

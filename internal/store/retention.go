@@ -138,7 +138,7 @@ func (s *shelf) take(ctx context.Context, rows []shelfRow) error {
 
 // part parts what goes from what stays, the oldest first.
 func (s *shelf) part(ctx context.Context, c heartbeat.Cut) (gone []shelfRow, t heartbeat.Trimmed, err error) {
-	rows, err := sqlite.Many(ctx, s.db.file, fields[shelfRow](shelfFields).scan, `SELECT seq, at, bytes FROM (`+s.all+`) ORDER BY at, seq`)
+	rows, err := sqlite.Many(ctx, s.db.file, scan(shelfFields), `SELECT seq, at, bytes FROM (`+s.all+`) ORDER BY at, seq`)
 	if err != nil {
 		return nil, t, err
 	}

@@ -322,7 +322,7 @@ func summaryFields(s *orchestrator.Summary) []any { return []any{&s.Session, &s.
 
 // Summary is the newest summary of a session; zero for none.
 func (db *DB) Summary(ctx context.Context, id orchestrator.SessionID) (orchestrator.Summary, error) {
-	s, err := sqlite.One(ctx, db.file, fields[orchestrator.Summary](summaryFields).scan, `SELECT `+summaryColumns+` FROM summaries WHERE session = ?`, string(id))
+	s, err := sqlite.One(ctx, db.file, scan(summaryFields), `SELECT `+summaryColumns+` FROM summaries WHERE session = ?`, string(id))
 	s, err = known(s, err, nil)
 	return s, wrap(fmt.Sprintf("load the summary of session %s", id), err)
 }

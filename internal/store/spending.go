@@ -57,7 +57,7 @@ func (db *DB) Usage(ctx context.Context, q orchestrator.UsageQuery) ([]orchestra
 	case orchestrator.UsageByPerson:
 		name = "CAST(person AS TEXT)"
 	}
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.UsageRow](usageFields).scan, `SELECT `+name+` AS name, count(*), sum(input + output + cache_read + cache_write) AS tokens,
+	all, err := sqlite.Many(ctx, db.file, scan(usageFields), `SELECT `+name+` AS name, count(*), sum(input + output + cache_read + cache_write) AS tokens,
 		sum(cost_usd) AS cost, sum(took) FROM spent WHERE at >= ?1 AND (?2 = 0 OR chat = ?2 AND topic = ?3) GROUP BY 1 ORDER BY `+order,
 		millis(q.Since), q.In.Chat, q.In.Topic)
 	return all, wrap("sum up what was used", err)

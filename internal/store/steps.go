@@ -74,21 +74,21 @@ const selectChanges = `SELECT ` + changesColumns + ` FROM changes `
 
 // ChangesOf gives what a turn changed, or a checkpoint; ErrNoChanges.
 func (db *DB) ChangesOf(ctx context.Context, id string) (orchestrator.TurnChanges, error) {
-	c, err := sqlite.One(ctx, db.file, fields[orchestrator.TurnChanges](changesFields).scan, selectChanges+`WHERE id = ?`, id)
+	c, err := sqlite.One(ctx, db.file, scan(changesFields), selectChanges+`WHERE id = ?`, id)
 	c, err = known(c, err, orchestrator.ErrNoChanges)
 	return c, wrap("load the changes of "+id, err)
 }
 
 // ListChanges lists what is kept of a session and the checkpoints of its conversation, newest first.
 func (db *DB) ListChanges(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID, limit int) ([]orchestrator.TurnChanges, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.TurnChanges](changesFields).scan, selectChanges+`WHERE chat = ? AND topic = ? AND (checkpoint = 1 OR session = ?) ORDER BY seq DESC LIMIT ?`,
+	all, err := sqlite.Many(ctx, db.file, scan(changesFields), selectChanges+`WHERE chat = ? AND topic = ? AND (checkpoint = 1 OR session = ?) ORDER BY seq DESC LIMIT ?`,
 		in.Chat, in.Topic, string(session), limit)
 	return all, wrap("list changes", err)
 }
 
 // OldChanges lists what was stored before a moment, oldest first.
 func (db *DB) OldChanges(ctx context.Context, before time.Time, limit int) ([]orchestrator.TurnChanges, error) {
-	all, err := sqlite.Many(ctx, db.file, fields[orchestrator.TurnChanges](changesFields).scan, selectChanges+`WHERE at < ? ORDER BY seq LIMIT ?`, millis(before), limit)
+	all, err := sqlite.Many(ctx, db.file, scan(changesFields), selectChanges+`WHERE at < ? ORDER BY seq LIMIT ?`, millis(before), limit)
 	return all, wrap("list old changes", err)
 }
 

@@ -239,7 +239,7 @@ func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int)
 			slices.Reverse(all)
 			return all, wrap(fmt.Sprintf("load history of session %s", id), err)
 		}
-		line, err = sqlite.One(ctx, db.file, fields[ancestry](ancestryFields).scan, `SELECT parent, parent_turn FROM sessions WHERE id = ?`, line.session)
+		line, err = sqlite.One(ctx, db.file, scan(ancestryFields), `SELECT parent, parent_turn FROM sessions WHERE id = ?`, line.session)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && line.session == "" {
 			slices.Reverse(all)
 			return all, nil

@@ -6,18 +6,18 @@ package conversation
 
 import (
 	"context"
-	"ductor/internal/growstack"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/growstack"
 	"ductor/orchestrator"
 )
 
-// conversation is one conversation's queue and the turn that runs. Its state belongs to the goroutine of its inbox, which
-// makes the commits that change the queue: no lock is held during one.
+// conversation is one conversation's queue and the turn that runs. Its state belongs to the message that its inbox
+// handles, which makes the commits that change the queue: no lock is held during one.
 type conversation struct {
 	inbox
 	e  *Engine

@@ -2,11 +2,11 @@ package conversation
 
 import (
 	"context"
-	"ductor/internal/growstack"
 	"slices"
 	"sync"
 
 	"ductor/cli"
+	"ductor/internal/growstack"
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
 )

@@ -107,9 +107,6 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 		}
 	}
 	w.disk.become(orchestrator.DiskWorks)
-	if err := w.disk.refusal(); err != nil {
-		return err
-	}
 	return w.owned(ctx, w.commitShared) // its timer found the disk full
 }
 
