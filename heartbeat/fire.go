@@ -27,12 +27,7 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
-	runs := s.due(st, plan, now)
-	loc, err := s.zone(st.Job)
-	if err != nil {
-		return err
-	}
-	runs = s.hold(st.Job, loc, s.overlap(st, runs), now)
+	runs := s.hold(st.Job, s.overlap(st, s.due(st, plan, now)), now)
 	fresh, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, runs, next, now)
 	for _, r := range fresh {
 		s.log.Info("job is due", "job", st.Job.ID, "run", r.ID, "state", r.State, "reason", r.Reason)
@@ -45,7 +40,7 @@ func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now t
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	moments, count := momentsUntil(plan, st.Next, now)
 	punctual := len(moments)
-	for punctual > 0 && now.Sub(moments[punctual-1]) <= s.opts.Grace {
+	for punctual > 0 && now.Sub(moments[punctual-1]) <= grace {
 		punctual--
 	}
 	late, fresh := moments[:punctual], moments[punctual:]
@@ -147,8 +142,8 @@ func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRu
 
 // hold lets runs wait for the end of quiet hours, or skips them. A waiting run is open, so the overlap policy applies to
 // the runs after it.
-func (s *Scheduler) hold(j orchestrator.Job, loc *time.Location, runs []orchestrator.JobRun, now time.Time) []orchestrator.JobRun {
-	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, loc)
+func (s *Scheduler) hold(j orchestrator.Job, runs []orchestrator.JobRun, now time.Time) []orchestrator.JobRun {
+	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))
 	if !quiet {
 		return runs
 	}

@@ -158,11 +158,7 @@ func (s *Scheduler) quiet(j orchestrator.Job, r orchestrator.JobRun, now time.Ti
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false
 	}
-	loc, err := s.zone(j)
-	if err != nil {
-		loc = s.opts.Zone
-	}
-	return schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, loc)
+	return schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))
 }
 
 // inUse says whether a proactive prompt has to wait for a turn of its conversation.

@@ -55,7 +55,7 @@ func (k *Jobs) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrat
 	}
 	runs, err := k.s.Runs(ctx, id, in, limit)
 	for i, r := range runs {
-		runs[i] = inZone(r, k.zone(st.Job))
+		runs[i] = inZone(r, k.s.knownZone(st.Job))
 	}
 	return runs, err
 }
@@ -81,7 +81,7 @@ func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrato
 func (k *Jobs) ReadSchedule(text, zone string) (line, named string, err error) {
 	j := orchestrator.Job{}
 	j.Zone = zone
-	spec, err := schedule.ParseSentence(text, k.s.now(), k.zone(j))
+	spec, err := schedule.ParseSentence(text, k.s.now(), k.s.knownZone(j))
 	if err != nil {
 		return "", "", badJob(err)
 	}
@@ -203,7 +203,7 @@ func (k *Jobs) shown(st orchestrator.JobStatus, err error) (orchestrator.JobStat
 
 // show puts the times of a status in the zone of its job, and the schedule in words. A paused job has no next run.
 func (k *Jobs) show(st orchestrator.JobStatus) orchestrator.JobStatus {
-	loc := k.zone(st.Job)
+	loc := k.s.knownZone(st.Job)
 	st.Job.When = when(k.s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
 	switch {
 	case st.Job.Paused:
@@ -232,11 +232,4 @@ func inZone(r orchestrator.JobRun, loc *time.Location) orchestrator.JobRun {
 		r.Ended = r.Ended.In(loc)
 	}
 	return r
-}
-
-func (k *Jobs) zone(j orchestrator.Job) *time.Location {
-	if loc, err := k.s.zone(j); err == nil {
-		return loc
-	}
-	return k.s.opts.Zone
 }

@@ -29,7 +29,7 @@ func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.J
 func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, f func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, err := s.own(ctx, id, in)
+	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}
@@ -61,7 +61,7 @@ func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID, in orches
 func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, paused bool) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, err := s.own(ctx, id, in)
+	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}
@@ -73,7 +73,7 @@ func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchest
 func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, err := s.own(ctx, id, in)
+	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orches
 	defer s.Poke()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st, err := s.own(ctx, id, in)
+	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return orchestrator.JobRun{}, err
 	}
@@ -137,14 +137,9 @@ func (s *Scheduler) List(ctx context.Context, in orchestrator.ConversationID) ([
 	return slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool { return st.Job.Conversation != in }), nil
 }
 
-// Get gives one job of a conversation; orchestrator.ErrNoJob, or orchestrator.ErrElsewhere for another conversation's.
-func (s *Scheduler) Get(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	return s.own(ctx, id, in)
-}
-
 // Runs lists the last runs of a job of a conversation, newest first.
 func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, limit int) ([]orchestrator.JobRun, error) {
-	if _, err := s.own(ctx, id, in); err != nil {
+	if _, err := s.Get(ctx, id, in); err != nil {
 		return nil, err
 	}
 	return s.opts.Store.Runs(ctx, id, limit)
@@ -244,7 +239,8 @@ func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	return plan.Next(s.now()), nil
 }
 
-func (s *Scheduler) own(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+// Get gives one job of a conversation; orchestrator.ErrNoJob, or orchestrator.ErrElsewhere for another conversation's.
+func (s *Scheduler) Get(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	st, err := s.opts.Store.Job(ctx, id)
 	if err != nil {
 		return orchestrator.JobStatus{}, err

@@ -72,9 +72,5 @@ func symbol(j orchestrator.Job) string {
 
 // moment formats a time in the zone of a job.
 func (s *Scheduler) moment(j orchestrator.Job, t time.Time) string {
-	loc, err := s.zone(j)
-	if err != nil {
-		loc = s.opts.Zone
-	}
-	return s.opts.Lang.Of(j.Conversation.Chat).Moment(t.In(loc))
+	return s.opts.Lang.Of(j.Conversation.Chat).Moment(t.In(s.knownZone(j)))
 }

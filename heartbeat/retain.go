@@ -25,7 +25,16 @@ type Cut struct {
 type Trimmed struct {
 	Items, Bytes         int64
 	LeftItems, LeftBytes int64
-	Oldest               time.Time // of all there is; zero for nothing
+}
+
+// Take counts things that go among those that are left so far. Negative numbers take that back.
+func (t *Trimmed) Take(items, bytes int64) {
+	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
+}
+
+// Goes says whether a thing goes that was used last at a time, where t is what goes before it.
+func (c Cut) Goes(t Trimmed, used time.Time) bool {
+	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
 
 // Shelf is one kind of thing that piles up. Safe for concurrent use.
@@ -43,51 +52,36 @@ type Kept struct {
 	Limits Limits
 }
 
-// RetentionOptions configure a Retention. All but Every are required.
-type RetentionOptions struct {
+// Retention forgets what is old or too much. All fields are required.
+type Retention struct {
 	Shelves func() []Kept // now
 	Now     func() time.Time
 	Logger  *slog.Logger
-	Every   time.Duration // DefaultRetention when 0
-}
-
-// DefaultRetention is the time between two rounds.
-const DefaultRetention = 24 * time.Hour
-
-// Retention forgets what is old or too much.
-type Retention struct{ opts RetentionOptions }
-
-// NewRetention makes a Retention. Nothing happens before Run.
-func NewRetention(opts RetentionOptions) *Retention {
-	if opts.Every <= 0 {
-		opts.Every = DefaultRetention
-	}
-	return &Retention{opts: opts}
+	Every   time.Duration // between two rounds
 }
 
 // Forgot is the line of one shelf in a report.
 type Forgot struct {
 	Name string
 	Trimmed
-	Limits Limits
-	Err    error // this shelf could not be cut; the others were
+	Err error // this shelf could not be cut; the others were
 }
 
 // DryRun says what a round would take now, for users to see before they trust it. It changes nothing.
-func (r *Retention) DryRun(ctx context.Context) []Forgot {
+func (r Retention) DryRun(ctx context.Context) []Forgot {
 	return r.round(ctx, Shelf.Plan)
 }
 
 // Trim does one round now.
-func (r *Retention) Trim(ctx context.Context) []Forgot {
+func (r Retention) Trim(ctx context.Context) []Forgot {
 	return r.round(ctx, Shelf.Trim)
 }
 
-func (r *Retention) round(ctx context.Context, f func(Shelf, context.Context, Cut) (Trimmed, error)) []Forgot {
+func (r Retention) round(ctx context.Context, f func(Shelf, context.Context, Cut) (Trimmed, error)) []Forgot {
 	var all []Forgot
-	for _, k := range r.opts.Shelves() {
-		line := Forgot{Name: k.Name, Limits: k.Limits}
-		line.Trimmed, line.Err = f(k.Shelf, ctx, k.Limits.at(r.opts.Now()))
+	for _, k := range r.Shelves() {
+		line := Forgot{Name: k.Name}
+		line.Trimmed, line.Err = f(k.Shelf, ctx, k.Limits.at(r.Now()))
 		if line.Err != nil {
 			line.Err = fmt.Errorf("%s: %w", k.Name, line.Err)
 		}
@@ -105,16 +99,16 @@ func (l Limits) at(now time.Time) Cut {
 }
 
 // Run does a round at once and then every so often, until ctx is done.
-func (r *Retention) Run(ctx context.Context) {
-	tick := time.NewTicker(r.opts.Every)
+func (r Retention) Run(ctx context.Context) {
+	tick := time.NewTicker(r.Every)
 	defer tick.Stop()
 	for {
 		for _, line := range r.Trim(ctx) {
 			if line.Err != nil && !errors.Is(line.Err, context.Canceled) {
-				r.opts.Logger.Warn("forget what is old", "what", line.Name, "err", line.Err)
+				r.Logger.Warn("forget what is old", "what", line.Name, "err", line.Err)
 			}
 			if line.Items > 0 {
-				r.opts.Logger.Info("forgot what is old", "what", line.Name, "items", line.Items, "bytes", line.Bytes)
+				r.Logger.Info("forgot what is old", "what", line.Name, "items", line.Items, "bytes", line.Bytes)
 			}
 		}
 		select {

@@ -1,6 +1,7 @@
 package heartbeat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,20 +24,15 @@ type Options struct {
 	Lang     *lang.Choices    // of what becomes of runs
 	NewID    func() string
 	Logger   *slog.Logger
-
-	// Grace is how late a run may be and still counts as on time; DefaultGrace when 0.
-	Grace time.Duration
-	// Poll is the longest time between two reads of the clock; DefaultPoll when 0.
+	// Poll is the longest time between two reads of the clock; 15 seconds when 0.
 	Poll time.Duration
-	// BusyPoll is the same while turns of jobs run; DefaultBusyPoll when 0. Poke ends the wait early.
-	BusyPoll time.Duration
 }
 
-// Defaults of Options.
 const (
-	DefaultGrace    = 2 * time.Minute
-	DefaultPoll     = 15 * time.Second
-	DefaultBusyPoll = 2 * time.Second
+	// grace is how late a run may be and still counts as on time.
+	grace = 2 * time.Minute
+	// busyPoll is the longest time between two reads of the clock while turns of jobs run. Poke ends the wait early.
+	busyPoll = 2 * time.Second
 )
 
 // setBack is how far the clock must go back before the next moments are computed again. Smaller steps are corrections of
@@ -53,18 +49,7 @@ type Scheduler struct {
 
 // New makes a Scheduler. It runs no job before Run.
 func New(opts Options) *Scheduler {
-	if opts.Zone == nil {
-		opts.Zone = time.Local
-	}
-	if opts.Grace <= 0 {
-		opts.Grace = DefaultGrace
-	}
-	if opts.Poll <= 0 {
-		opts.Poll = DefaultPoll
-	}
-	if opts.BusyPoll <= 0 {
-		opts.BusyPoll = DefaultBusyPoll
-	}
+	opts.Zone, opts.Poll = cmp.Or(opts.Zone, time.Local), cmp.Or(opts.Poll, 15*time.Second)
 	return &Scheduler{opts: opts, log: opts.Logger, poke: make(chan struct{}, 1)}
 }
 
@@ -118,7 +103,7 @@ func (s *Scheduler) untilNext(ctx context.Context, left []orchestrator.JobRun) t
 		if r.NotBefore.After(now) {
 			sooner(r.NotBefore)
 		} else {
-			sooner(now.Add(s.opts.BusyPoll))
+			sooner(now.Add(busyPoll))
 		}
 	}
 	all, err := s.opts.Store.Jobs(ctx)
@@ -139,6 +124,14 @@ func (s *Scheduler) zone(j orchestrator.Job) (*time.Location, error) {
 		return s.opts.Zone, nil
 	}
 	return schedule.Zone(j.Zone)
+}
+
+// knownZone is the time zone of a job, or that of jobs without one where this machine does not know it.
+func (s *Scheduler) knownZone(j orchestrator.Job) *time.Location {
+	if loc, err := s.zone(j); err == nil {
+		return loc
+	}
+	return s.opts.Zone
 }
 
 // plan is the schedule of a job; nil for one without.

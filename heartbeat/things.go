@@ -47,7 +47,7 @@ func (s Things) Trim(ctx context.Context, c Cut) (Trimmed, error) {
 		if err == nil {
 			continue
 		}
-		t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items-1, t.Bytes-thing.Bytes, t.LeftItems+1, t.LeftBytes+thing.Bytes
+		t.Take(-1, -thing.Bytes)
 		if !errors.Is(err, ErrInUse) {
 			errs = append(errs, fmt.Errorf("forget what was not used for long: %w", err))
 		}
@@ -62,17 +62,12 @@ func (s Things) cut(all []Thing, c Cut) (gone []Thing, t Trimmed) {
 	for _, thing := range all {
 		t.LeftBytes += thing.Bytes
 	}
-	if len(all) > 0 {
-		t.Oldest = all[0].Used
-	}
 	for i, thing := range all {
-		old := !c.Before.IsZero() && thing.Used.Before(c.Before)
 		inUse := s.InUse != nil && thing.Used.After(s.InUse())
-		if inUse || !old && (c.Bytes == 0 || t.LeftBytes <= c.Bytes) {
+		if inUse || !c.Goes(t, thing.Used) {
 			return all[:i], t
 		}
-		t.Items, t.Bytes = t.Items+1, t.Bytes+thing.Bytes
-		t.LeftItems, t.LeftBytes = t.LeftItems-1, t.LeftBytes-thing.Bytes
+		t.Take(1, thing.Bytes)
 	}
 	return all, t
 }

@@ -17,10 +17,9 @@ import (
 )
 
 // retention deletes what exceeds the limits of the configuration in use.
-func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments, log *slog.Logger) *heartbeat.Retention {
-	return heartbeat.NewRetention(heartbeat.RetentionOptions{
-		Shelves: func() []heartbeat.Kept { return shelvesOf(cfg(), db, envs) }, Now: time.Now, Logger: log, Every: pruneEvery,
-	})
+func retention(cfg func() config.Config, db *store.DB, envs *environment.Environments, log *slog.Logger) heartbeat.Retention {
+	shelves := func() []heartbeat.Kept { return shelvesOf(cfg(), db, envs) }
+	return heartbeat.Retention{Shelves: shelves, Now: time.Now, Logger: log, Every: pruneEvery}
 }
 
 // shelvesOf lists what has a limit.

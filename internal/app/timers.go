@@ -22,8 +22,8 @@ import (
 // timers is what time and webhooks start.
 type timers struct {
 	scheduler *heartbeat.Scheduler
-	sweep     *heartbeat.Sweep
-	retention *heartbeat.Retention
+	sweep     heartbeat.Sweep
+	retention heartbeat.Retention
 	hooks     *webhook.Handler
 	listener  net.Listener // of hooks; nil without one
 }
@@ -64,14 +64,8 @@ func buildTimers(ctx context.Context, a *App) error {
 	if err := b.scheduler.Sync(ctx, append(jobs, hooks.Jobs()...)); err != nil {
 		return OfKind(ErrConfig, fmt.Errorf("jobs: %w", err))
 	}
-	b.sweep = heartbeat.NewSweep(heartbeat.SweepOptions{
-		Runs: a.service.Registry(), Now: time.Now, Logger: a.Log,
-		Every:  min(sweepEvery, a.cfg.Agents.StaleAfter/4),
-		Notice: func(context.Context, cli.RunInfo) {}, // the card of its turn says it, and offers to run it again
-		Ages: map[heartbeat.RunKind]time.Duration{
-			heartbeat.RunOfChat: a.cfg.Agents.StaleAfter, heartbeat.RunOfJob: a.cfg.Agents.StaleAfter,
-		},
-	})
+	stale := a.cfg.Agents.StaleAfter
+	b.sweep = heartbeat.Sweep{Runs: a.service.Registry(), Now: time.Now, Logger: a.Log, Every: min(sweepEvery, stale/4), Age: stale}
 	b.retention = retention(func() config.Config { return a.now().Config }, a.db, &a.envs, a.Log)
 	if len(a.cfg.Webhooks.Hooks) > 0 {
 		b.listener, err = webhook.Listen(ctx, webhook.ServerOptions{Addr: a.cfg.Webhooks.Listen, Remote: a.cfg.Webhooks.Remote})

@@ -115,7 +115,7 @@ func (s *shelf) Trim(ctx context.Context, c heartbeat.Cut) (heartbeat.Trimmed, e
 		batch := gone[:min(len(gone), pruneBatch)]
 		if err := s.take(ctx, batch); err != nil {
 			for _, r := range gone {
-				t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items-1, t.Bytes-r.bytes, t.LeftItems+1, t.LeftBytes+r.bytes
+				t.Take(-1, -r.bytes)
 			}
 			return t, err
 		}
@@ -145,15 +145,11 @@ func (s *shelf) part(ctx context.Context, c heartbeat.Cut) (gone []shelfRow, t h
 	for _, r := range rows {
 		t.LeftItems, t.LeftBytes = t.LeftItems+1, t.LeftBytes+r.bytes
 	}
-	if len(rows) > 0 {
-		t.Oldest = time.UnixMilli(rows[0].at).UTC()
-	}
-	before := millis(c.Before)
 	for i, r := range rows {
-		if r.at >= before && (c.Bytes == 0 || t.LeftBytes <= c.Bytes) {
+		if !c.Goes(t, time.UnixMilli(r.at)) {
 			return rows[:i], t, nil
 		}
-		t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+1, t.Bytes+r.bytes, t.LeftItems-1, t.LeftBytes-r.bytes
+		t.Take(1, r.bytes)
 	}
 	return rows, t, nil
 }
