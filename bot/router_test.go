@@ -133,6 +133,15 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 			return r.text("/new", inGroup(), map[string]any{"message_thread_id": 9, "is_topic_message": true})
 		}, calls: []string{"new -100/9"}, said: "New session"},
 		{name: "unknown command", update: func(r *inboundRig) map[string]any { return r.text("/compost now") }, said: "//compost"},
+		{name: "abort behind our mention in a group", update: func(r *inboundRig) map[string]any {
+			return r.text("@ductor_bot /abort", inGroup(), map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}})
+		}, calls: []string{"abort -100/0"}, said: "Nothing is running"},
+		{name: "unknown command behind our mention in a group", update: func(r *inboundRig) map[string]any {
+			return r.text("@ductor_bot /poll", inGroup(), map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}})
+		}, said: "I do not know /poll"},
+		{name: "escaped command behind our mention in a group", update: func(r *inboundRig) map[string]any {
+			return r.text("@ductor_bot //poll", inGroup(), map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}})
+		}, prompt: []string{"/poll"}},
 		{name: "unknown command in a group", update: func(r *inboundRig) map[string]any { return r.text("/poll", inGroup()) }},
 		{name: "unknown command that names us", update: func(r *inboundRig) map[string]any { return r.text("/poll@ductor_bot", inGroup()) }, said: "/poll"},
 		{name: "a line for the agent that begins with a slash", update: func(r *inboundRig) map[string]any { return r.text("//compact now") }, prompt: []string{"/compact now"}},

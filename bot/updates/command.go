@@ -35,11 +35,18 @@ func parseCommand(text string) (Command, bool) {
 	}, true
 }
 
-// commandOf reads the command of a message. In the caption of a file it is one only if it takes a file.
-func commandOf(m *wireMessage) (Command, bool) {
-	c, ok := parseCommand(m.Text)
-	if caption, is := parseCommand(m.Caption); !ok && is && fileOf(m) != nil && caption.takesFile() {
-		return caption, true
+// commandOf reads the command of a message. In the caption of a file it is one only if it takes a file. In a group our mention
+// may stand before it: "@our_bot /abort" is "/abort@our_bot".
+func commandOf(m *wireMessage, in *Message, me Identity) (Command, bool) {
+	text, _ := m.words()
+	c, ok := parseCommand(text)
+	if !ok && !in.Private {
+		c, ok = parseCommand(in.Text)
+		c.To = me.Username
+	}
+	isCaption := m.Text == ""
+	if ok && isCaption && (fileOf(m) == nil || !c.takesFile()) {
+		return Command{}, false
 	}
 	return c, ok
 }

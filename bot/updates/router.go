@@ -190,7 +190,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if words, _ := m.words(); words == "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
-	if c, ok := commandOf(m); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.belongs(in)) {
+	if c, ok := commandOf(m, in, r.me); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.belongs(in)) {
 		r.hear(ctx, m.From, m)
 		return r.command(ctx, m, in, c)
 	}
