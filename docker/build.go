@@ -28,8 +28,6 @@ type Build struct {
 
 const maxContext = 256 << 20
 
-func (b Build) file() string { return "Dockerfile" }
-
 func (b Build) args() map[string]*string {
 	args := map[string]*string{}
 	for name, value := range b.Args {
@@ -65,15 +63,15 @@ func (b Build) context() (io.Reader, error) {
 		}
 		return &raw, t.Close()
 	}
-	err := filepath.WalkDir(b.Dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		name, err := filepath.Rel(b.Dir, path)
+	err := walk(b.Dir, func(file, name string, info fs.FileInfo) error {
+		content, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		return addHostFile(t, path, filepath.ToSlash(name), &raw)
+		if raw.Len()+len(content) > maxContext {
+			return fmt.Errorf("they are more than %d MB", maxContext>>20)
+		}
+		return addFile(t, name, info.Mode().Perm(), content)
 	})
 	if err != nil {
 		return nil, b.unreadable(err)
@@ -81,23 +79,26 @@ func (b Build) context() (io.Reader, error) {
 	return &raw, t.Close()
 }
 
-func (b Build) unreadable(err error) error {
-	return &Error{Reason: "the files of the sandbox's image cannot be read", Fix: err.Error(), Err: err}
+// walk gives each regular file of a directory, with its place below that. A file is itself the one at the place ".".
+func walk(from string, do func(file, below string, info fs.FileInfo) error) error {
+	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		return do(file, filepath.ToSlash(below), info)
+	})
 }
 
-func addHostFile(t *tar.Writer, path, name string, raw *bytes.Buffer) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if raw.Len()+len(content) > maxContext {
-		return fmt.Errorf("they are more than %d MB", maxContext>>20)
-	}
-	return addFile(t, name, info.Mode().Perm(), content)
+func (b Build) unreadable(err error) error {
+	return &Error{Reason: "the files of the sandbox's image cannot be read", Fix: err.Error(), Err: err}
 }
 
 func addFile(t *tar.Writer, name string, mode fs.FileMode, content []byte) error {

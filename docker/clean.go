@@ -66,8 +66,7 @@ func (e *Engine) mayBeAtWork(c container.Summary) bool {
 // Home is what a sandbox keeps in an engine when its container goes: the home of its agents, with those of sessions.
 type Home struct {
 	Name string // of the sandbox
-	Made time.Time
-	// Used is when a program was started there last, as far as the notes of this machine know; else Made.
+	// Used is when a program was started there last, as far as the notes of this machine know; else when it was made.
 	Used time.Time
 }
 
@@ -84,8 +83,7 @@ func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 			continue
 		}
 		h := Home{Name: v.Labels[labelName]}
-		h.Made, _ = time.Parse(time.RFC3339, v.CreatedAt) // zero if the engine does not say
-		h.Used = h.Made
+		h.Used, _ = time.Parse(time.RFC3339, v.CreatedAt) // zero if the engine does not say
 		if used := usedAt(dir, Options{Owner: owner, Name: h.Name}.containerName()); used.After(h.Used) {
 			h.Used = used
 		}
@@ -127,15 +125,8 @@ func (l *Launcher) Images(ctx context.Context) ([]string, error) {
 	return []string{name, fittedTag(info.ID, program, l.opts.User)}, nil
 }
 
-// Image is one that ductor made.
-type Image struct {
-	Tag   string
-	Made  time.Time
-	Bytes int64 // what would be free without it, at most: images share parts
-}
-
-// OldImages lists the images an owner made that are not among keep and that no container uses, of any owner.
-func (e *Engine) OldImages(ctx context.Context, owner string, keep []string) ([]Image, error) {
+// oldImages lists the images an owner made that are not among keep and that no container uses, of any owner.
+func (e *Engine) oldImages(ctx context.Context, owner string, keep []string) (old []string, err error) {
 	used, err := e.usedImages(ctx)
 	if err != nil {
 		return nil, err
@@ -149,13 +140,10 @@ func (e *Engine) OldImages(ctx context.Context, owner string, keep []string) ([]
 	if err != nil {
 		return nil, e.failed("list images", err)
 	}
-	var old []Image
 	for _, i := range all {
 		wanted := used[i.ID] || slices.ContainsFunc(i.RepoTags, func(tag string) bool { return slices.Contains(keep, tag) })
-		for _, tag := range i.RepoTags {
-			if !wanted {
-				old = append(old, Image{Tag: tag, Made: time.Unix(i.Created, 0), Bytes: i.Size})
-			}
+		if !wanted {
+			old = append(old, i.RepoTags...)
 		}
 	}
 	return old, nil
@@ -184,21 +172,22 @@ func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	return used, nil
 }
 
-// CleanImages removes what OldImages lists and returns how many. One that is in use after all stays.
+// CleanImages removes the images an owner made that are not among keep and that no container uses, and returns how many. One
+// that is in use after all stays.
 func (e *Engine) CleanImages(ctx context.Context, owner string, keep []string) (int, error) {
-	old, err := e.OldImages(ctx, owner, keep)
+	old, err := e.oldImages(ctx, owner, keep)
 	if err != nil {
 		return 0, err
 	}
 	removed := 0
 	var errs []error
-	for _, i := range old {
-		err := e.removeImage(ctx, i.Tag)
+	for _, tag := range old {
+		err := e.removeImage(ctx, tag)
 		switch {
 		case err == nil:
 			removed++
 		case !cerrdefs.IsConflict(err) && !cerrdefs.IsNotFound(err):
-			errs = append(errs, e.failed("remove the image "+i.Tag, err))
+			errs = append(errs, e.failed("remove the image "+tag, err))
 		}
 	}
 	return removed, errors.Join(errs...)

@@ -79,7 +79,7 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	h.Tmpfs = map[string]string{}
 	if o.ReadOnlyRoot {
 		for _, dir := range []string{"/tmp", "/var/tmp"} {
-			h.Tmpfs[dir] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d", o.TmpSize)
+			h.Tmpfs[dir] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d", tmpSize)
 		}
 		h.Tmpfs["/run"] = "rw,nosuid,nodev,mode=1777,size=16m"
 	}

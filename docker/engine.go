@@ -33,8 +33,6 @@ type EngineOptions struct {
 	// CA, Cert and Key are files in PEM form for tcp. With CA the engine's certificate is checked against it, with
 	// Cert and Key ours is shown. Without any of them tcp is in the clear.
 	CA, Cert, Key string
-	// Remote says that Host leads to another machine though it is a socket of this one.
-	Remote bool
 	// Wait is how long the engine may take for a short answer; what takes long by nature gets a multiple of it.
 	// Default 20 s.
 	Wait time.Duration
@@ -71,7 +69,7 @@ func Connect(o EngineOptions) (*Engine, error) {
 	if o.Wait <= 0 {
 		o.Wait = defaultWait
 	}
-	return &Engine{api: api, host: o.Host, remote: o.Remote || !strings.HasPrefix(o.Host, "unix:"), wait: o.Wait, making: map[string]chan struct{}{}}, nil
+	return &Engine{api: api, host: o.Host, remote: !strings.HasPrefix(o.Host, "unix:"), wait: o.Wait, making: map[string]chan struct{}{}}, nil
 }
 
 // Host is where the engine is.

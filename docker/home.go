@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,7 +110,7 @@ func (l *Launcher) furnish(ctx context.Context, f furnished, seeds []Seed) error
 	if err != nil {
 		return err
 	}
-	if err := s.tar.Close(); err != nil {
+	if err := s.Close(); err != nil {
 		return fmt.Errorf("pack the seeds of a home: %w", err)
 	}
 	if _, err := l.place.order(ctx, &s.raw, path.Dir(f.home), homes.Make, path.Base(f.home)); err != nil {
@@ -144,19 +145,8 @@ func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error
 	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		below, err := filepath.Rel(from, file)
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		return do(file, path.Join(filepath.ToSlash(seed.To), filepath.ToSlash(below)), info)
+	return walk(from, func(file, below string, info fs.FileInfo) error {
+		return do(file, path.Join(filepath.ToSlash(seed.To), below), info)
 	})
 }
 
@@ -233,7 +223,7 @@ func (p *place) converse(ctx context.Context, in *bytes.Buffer, env, args []stri
 	defer cancel()
 	conn, err := p.exec(ctx, env, args...)
 	if err != nil {
-		return p.why(ctx, err)
+		return cmp.Or(p.trouble(ctx), p.engine.failed("start a program in the sandbox", err))
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -255,16 +245,4 @@ func (p *place) converse(ctx context.Context, in *bytes.Buffer, env, args []stri
 		return p.engine.failed("see to files in the sandbox", err)
 	}
 	return nil
-}
-
-// why puts into words that no program can be started in the container.
-func (p *place) why(ctx context.Context, err error) error {
-	c, there, lookErr := p.engine.inspect(ctx, p.name)
-	if lookErr != nil {
-		return lookErr
-	}
-	if why := state(c, there); why != nil {
-		return why
-	}
-	return p.engine.failed("start a program in the sandbox", err)
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"regexp"
 	"strings"
 
@@ -268,13 +267,13 @@ func (e *Engine) build(ctx context.Context, o Options, tag string) error {
 	ctx, moves, done := e.progress(ctx)
 	defer done()
 	answer, err := e.api.ImageBuild(ctx, files, build.ImageBuildOptions{
-		Tags: []string{tag}, Dockerfile: b.file(), Remove: true, ForceRemove: true, BuildArgs: b.args(), Version: build.BuilderV1,
+		Tags: []string{tag}, Dockerfile: "Dockerfile", Remove: true, ForceRemove: true, BuildArgs: b.args(), Version: build.BuilderV1,
 		NetworkMode: string(b.Network), Labels: map[string]string{labelOwner: o.Owner},
 	})
 	if err == nil {
 		err = errors.Join(drain(moves.of(answer.Body)), answer.Body.Close())
 	}
-	err = e.failed("build the image of "+path.Base(b.file()), err)
+	err = e.failed("build the image of Dockerfile", err)
 	var own *Error
 	if step := (*stepError)(nil); errors.As(err, &own) && errors.As(own.Err, &step) {
 		own.Fix = "correct it, or see that the engine's machine reaches the network"

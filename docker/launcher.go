@@ -63,7 +63,7 @@ func Open(o Options) (*Launcher, error) {
 	}
 	l.runs = runner.OpenRemote(l.place)
 	l.Launcher, err = host.Open(host.Options{
-		Remote: l.runs, MaxAge: o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, MaxJournal: o.MaxSpool, Logger: o.Logger,
+		Remote: l.runs, MaxAge: o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
@@ -98,11 +98,7 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 
 // endedAtOnce says why what was started ended before it said a word.
 func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
-	c, there, lookErr := l.place.engine.inspect(ctx, l.place.name)
-	if lookErr != nil {
-		return lookErr
-	}
-	if why := state(c, there); why != nil {
+	if why := l.place.trouble(ctx); why != nil {
 		return why
 	}
 	return &Error{

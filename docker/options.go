@@ -102,19 +102,17 @@ type Options struct {
 	// StateSize makes the home and the runs forgotten when the container stops, and that many bytes each at most; 0
 	// keeps them in a volume.
 	StateSize int64
-	TmpSize   int64    // bytes of /tmp when ReadOnlyRoot; default 1 GiB
 	Env       []string // "NAME=value" added to every program's environment
 
-	MaxAge      time.Duration // as in host.Options, like the next three
+	MaxAge      time.Duration // as in host.Options, like the next two
 	OrphanAfter time.Duration
 	Grace       time.Duration
-	MaxSpool    int64
 	Logger      *slog.Logger `json:"-"`
 }
 
 const (
 	defaultPIDs = 512
-	defaultTmp  = 1 << 30
+	tmpSize     = 1 << 30 // bytes of /tmp when ReadOnlyRoot
 )
 
 // withDefaults fills in what is not said, and says what is wrong.
@@ -127,9 +125,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Network == "" {
 		o.Network = NetworkBridge
-	}
-	if o.TmpSize == 0 {
-		o.TmpSize = defaultTmp
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

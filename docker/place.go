@@ -50,15 +50,23 @@ func (p *place) Dial(ctx context.Context, effort runner.Effort) (net.Conn, error
 	}
 	conn, err := p.exec(ctx, nil, runner.Connect, "root="+runsDir)
 	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) { // it ended just now
-		c, there, lookErr := p.engine.inspect(ctx, p.name)
-		if lookErr != nil {
-			return nil, lookErr
-		}
-		if why := state(c, there); why != nil {
+		if why := p.trouble(ctx); why != nil {
 			return nil, why
 		}
 	}
 	return conn, p.engine.failed("start a program in the sandbox", err)
+}
+
+// trouble says why nothing can be started in the container, as far as that is seen.
+func (p *place) trouble(ctx context.Context) error {
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	if why := state(c, there); why != nil {
+		return why
+	}
+	return nil
 }
 
 // wake sees to it that the container runs, if it is there. One of an older ductor, which had a supervisor for each agent, is

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -27,7 +28,7 @@ func (p *place) seed(ctx context.Context, id string) error {
 	}
 	for _, m := range p.opts.mounts() {
 		if below, ok := strings.CutPrefix(path.Clean(m.Target), homeDir+"/"); ok {
-			if err := s.parents(below); err != nil {
+			if err := s.parents(path.Clean(below)); err != nil {
 				return err
 			}
 		}
@@ -38,7 +39,7 @@ func (p *place) seed(ctx context.Context, id string) error {
 	if len(s.made) == 0 {
 		return nil
 	}
-	if err := s.tar.Close(); err != nil {
+	if err := s.Close(); err != nil {
 		return err
 	}
 	ctx, cancel := p.engine.work(ctx)
@@ -48,18 +49,41 @@ func (p *place) seed(ctx context.Context, id string) error {
 
 // seedArchive collects files below a home.
 type seedArchive struct {
-	uid, gid int
-	raw      bytes.Buffer
-	tar      *tar.Writer
-	made     map[string]bool
+	*tree
+	raw bytes.Buffer
 }
 
 func newSeedArchive(user string) (*seedArchive, error) {
-	s := &seedArchive{made: map[string]bool{}}
-	var err error
-	s.uid, s.gid, err = parseUser(user)
-	s.tar = tar.NewWriter(&s.raw)
+	uid, gid, err := parseUser(user)
+	s := &seedArchive{}
+	s.tree = newTree(&s.raw, tar.Header{Mode: 0o700, Uid: uid, Gid: gid})
 	return s, err
+}
+
+// tree is an archive that has the directories of what is in it.
+type tree struct {
+	*tar.Writer
+	dir  tar.Header      // what each of them has beside its name
+	made map[string]bool // what is in the archive
+}
+
+func newTree(to io.Writer, dir tar.Header) *tree {
+	dir.Typeflag = tar.TypeDir
+	return &tree{tar.NewWriter(to), dir, map[string]bool{}}
+}
+
+// parents makes the directories above name.
+func (t *tree) parents(name string) error {
+	dir := t.dir
+	dir.Name = path.Dir(name)
+	if dir.Name == "." || t.made[dir.Name] {
+		return nil
+	}
+	if err := t.parents(dir.Name); err != nil {
+		return err
+	}
+	t.made[dir.Name] = true
+	return t.WriteHeader(&dir)
 }
 
 // seedsOf are those that are copied when an agent is started; with the home, for none.
@@ -70,19 +94,6 @@ func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
 		}
 	}
 	return own
-}
-
-// parents makes the directories above name.
-func (s *seedArchive) parents(name string) error {
-	dir := path.Dir(path.Clean(name))
-	if dir == "." || s.made[dir] {
-		return nil
-	}
-	if err := s.parents(dir); err != nil {
-		return err
-	}
-	s.made[dir] = true
-	return s.tar.WriteHeader(&tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: s.uid, Gid: s.gid})
 }
 
 func (s *seedArchive) addAll(seeds []Seed) error {
@@ -113,10 +124,10 @@ func (s *seedArchive) file(from, name string, info fs.FileInfo) error {
 		return fmt.Errorf("more than %d MB", maxSeed>>20)
 	}
 	s.made[name] = true
-	h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(info.Mode().Perm()), Size: int64(len(content)), Uid: s.uid, Gid: s.gid, ModTime: info.ModTime()}
-	if err := s.tar.WriteHeader(h); err != nil {
+	h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(info.Mode().Perm()), Size: int64(len(content)), Uid: s.dir.Uid, Gid: s.dir.Gid, ModTime: info.ModTime()}
+	if err := s.WriteHeader(h); err != nil {
 		return err
 	}
-	_, err = s.tar.Write(content)
+	_, err = s.Write(content)
 	return err
 }

@@ -117,7 +117,7 @@ func (o Options) pack(paths []string) (bundles []*bundle, err error) {
 		if err != nil {
 			return bundles, cannotBring(dir, "its directory cannot be read", err)
 		}
-		b := &bundle{root: root, dir: dir, made: map[string]bool{}}
+		b := &bundle{root: root, dir: dir}
 		bundles = append(bundles, b)
 		for _, at := range below {
 			if err := b.want(at); err != nil {
@@ -195,10 +195,9 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 type bundle struct {
 	root   *os.Root // no link leads out of it
 	dir    string
-	named  []item          // must arrive
-	found  []item          // lie in a directory that was named; newest first
-	chosen []item          // to be copied
-	made   map[string]bool // directories in the archive
+	named  []item // must arrive
+	found  []item // lie in a directory that was named; newest first
+	chosen []item // to be copied
 }
 
 type item struct {
@@ -289,7 +288,7 @@ func (b *bundle) versions() map[string]version {
 
 // pack writes the archive and closes what it writes to.
 func (b *bundle) pack(to *io.PipeWriter) error {
-	archive := tar.NewWriter(to)
+	archive := newTree(to, tar.Header{Mode: 0o755})
 	for _, c := range b.chosen {
 		if err := b.add(archive, c); err != nil {
 			_ = to.CloseWithError(err) // never fails
@@ -301,11 +300,11 @@ func (b *bundle) pack(to *io.PipeWriter) error {
 	return err
 }
 
-func (b *bundle) add(archive *tar.Writer, c item) error {
+func (b *bundle) add(archive *tree, c item) error {
 	if c.isDir() {
-		return b.parents(archive, c.below+"/.")
+		return archive.parents(c.below + "/.")
 	}
-	if err := b.parents(archive, c.below); err != nil {
+	if err := archive.parents(c.below); err != nil {
 		return err
 	}
 	f, err := b.root.Open(c.below)
@@ -325,16 +324,4 @@ func (b *bundle) add(archive *tar.Writer, c item) error {
 		err = cannotBring(filepath.Join(b.dir, c.below), "it changed while it was read", nil)
 	}
 	return err
-}
-
-func (b *bundle) parents(archive *tar.Writer, below string) error {
-	dir := path.Dir(below)
-	if dir == "." || b.made[dir] {
-		return nil
-	}
-	if err := b.parents(archive, dir); err != nil {
-		return err
-	}
-	b.made[dir] = true
-	return archive.WriteHeader(&tar.Header{Name: dir, Typeflag: tar.TypeDir, Mode: 0o755})
 }

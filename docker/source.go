@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 )
 
@@ -82,15 +81,9 @@ func (b Build) state() (string, error) {
 	if b.Dir == "" {
 		return "shipped", nil
 	}
-	err := filepath.WalkDir(b.Dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			state.WriteString(fileState(path, info))
-		}
-		return err
+	err := walk(b.Dir, func(file, _ string, info fs.FileInfo) error {
+		state.WriteString(fileState(file, info))
+		return nil
 	})
 	if err != nil {
 		return "", b.unreadable(err)

@@ -25,21 +25,19 @@ const (
 
 // Status is what can be said of a sandbox without making anything. What could not be learned is empty.
 type Status struct {
-	Host      string // of the engine
-	Version   string // of the engine
-	API       string // the newest one it speaks
-	OS, Arch  string // of the engine's machine
-	Image     string // the name of what the sandbox is made of
-	ImageIs   State
-	Container string // its name
-	Is        State
+	Host     string // of the engine
+	Version  string // of the engine
+	OS, Arch string // of the engine's machine
+	Image    string // the name of what the sandbox is made of
+	ImageIs  State
+	Is       State // of the container
 }
 
 // Status looks at the engine, the image and the container, without making or starting anything. An error is an
 // *Error: it says why a turn would be refused now. What was learned until then is given with it.
 func (l *Launcher) Status(ctx context.Context) (Status, error) {
 	e, o := l.place.engine, l.opts
-	s := Status{Host: e.host, Container: l.place.name}
+	s := Status{Host: e.host}
 	if err := s.askEngine(ctx, e); err != nil {
 		return s, err
 	}
@@ -65,7 +63,7 @@ func (s *Status) askEngine(ctx context.Context, e *Engine) error {
 	if err != nil {
 		return e.failed("say what it is", err)
 	}
-	s.Version, s.API, s.OS, s.Arch = v.Version, v.APIVersion, v.Os, v.Arch
+	s.Version, s.OS, s.Arch = v.Version, v.Os, v.Arch
 	if s.OS != "linux" {
 		return &Error{Reason: fmt.Sprintf("Docker at %s runs containers for %s, and agents need linux", e.host, s.OS), Fix: "switch it to Linux containers, or name another engine"}
 	}
