@@ -21,28 +21,13 @@ type adopted struct {
 
 // Adopt resumes a turn that the previous process began; see cli.Provider. The session takes no further turn.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	agent := p.opts.Agent
-	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "it does not work in the background")
-	}
-	mark, begun := left.Mark(req.Turn)
-	n, ok := readNote(mark)
-	if !begun || !ok {
-		return nil, cli.Failf(cli.UnknownFailure, agent, "what is left of it does not say where the turn began")
-	}
-	proc, err := p.pool.Resume(ctx, left, req.Turn)
+	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
-		return nil, cli.AsFailure(agent, err)
+		return nil, err
 	}
-	s := proc.awaited[req.Turn]
-	s.workspace = newWorkspace(proc, req)
-	s.adopted = adoption(left, mark, n, agent)
+	s := kept.(*session)
+	s.workspace = newWorkspace(s.process, req)
 	return s, nil
-}
-
-func readNote(m cli.Mark) (note, bool) {
-	var n note
-	return n, json.Unmarshal([]byte(m.Note), &n) == nil && n.Session != ""
 }
 
 // adoption says whether the prompt reached the agent. Nothing is written between a mark and its prompt.
@@ -62,20 +47,19 @@ func adoption(left cli.LeftRun, mark cli.Mark, n note, agent cli.Agent) *adopted
 }
 
 // Await makes the session of a turn that may be resumed; see shared.Server.
-func (proc *agentProcess) Await(m cli.Mark, _ cli.LeftRun) (drop func(), ok bool) {
-	n, ok := readNote(m)
-	if !ok {
-		return nil, false
+func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
+	var n note
+	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {
+		return nil, nil
 	}
 	proc.quirks = proc.opts.Quirks.of(n.Name)
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), inbox: turn.NewQueue[item](0), phase: phaseRunning,
-		offers: offers{model: n.Model}, totals: n.Totals,
+		offers: offers{model: n.Model}, totals: n.Totals, adopted: adoption(left, m, n, proc.opts.Agent),
 	}
-	proc.awaited[m.Turn] = s
 	proc.sessions.Set(s.id, s)
-	_ = s.expect(m.Turn) // fails only of too many turns
-	return func() { proc.sessions.Remove(s.id, s) }, true
+	_ = proc.Peer().Expect(s.promptID(m.Turn), s.replied) // fails only of too many turns
+	return s, func() { proc.sessions.Remove(s.id, s) }
 }
 
 // resume takes an adopted turn to its end.
@@ -85,9 +69,7 @@ func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter
 	t := s.newTurn(req, out, a, nil)
 	out.Past(func() time.Time { return t.loop.Now(s.process.opts.Now) })
 	s.name(out)
-	s.mu.Lock()
-	s.turn.marked, s.turn.note = a.mark, a.note
-	s.mu.Unlock()
+	s.marked(a.mark, a.note)
 	if a.fails != nil {
 		out.Pass(cli.CaughtUp{})
 		s.stopListening(phaseBroken)
@@ -144,20 +126,11 @@ func (s *session) promptID(turn cli.TurnID) string {
 	return "turn-" + string(turn)
 }
 
-// mark records where the turn begins, right before its prompt is written. It runs on the writing goroutine, so
-// that nothing else is written between.
-func (s *session) mark(turn cli.TurnID, n note) error {
-	if turn == "" {
-		return nil
-	}
-	m, err := s.process.Peer().Begin(s.process.Life(), cli.Mark{Turn: turn, Note: n.String()})
-	if err != nil {
-		return err
-	}
+// marked takes note of where the turn is recorded to begin.
+func (s *session) marked(m cli.Mark, n note) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.turn.marked, s.turn.note = m, n
-	s.mu.Unlock()
-	return nil
 }
 
 // noteAnswered records that a user's answer was written, so that the next process does not ask again. Without that

@@ -25,8 +25,7 @@ type agentProcess struct {
 	opts     *Options
 	offered  *atomic.Pointer[[]string] // see Provider
 	sessions shared.Members[*session]
-	awaited  map[cli.TurnID]*session // of a run that was attached to: those of the turns to be resumed
-	early    sync.Map                // what the agent offers in sessions that it has not named yet: cli.AgentSessionID to *update
+	early    sync.Map // what the agent offers in sessions that it has not named yet: cli.AgentSessionID to *update
 
 	// Valid once the process is ready.
 	hello  initialized

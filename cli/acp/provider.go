@@ -33,9 +33,7 @@ func New(o Options) *Provider {
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Version: "2.0", StartLimit: o.StartLimit, Goodbye: leaveWait,
 	}, func(process *shared.Process) *agentProcess {
-		return &agentProcess{
-			Process: process, opts: &p.opts, offered: &p.offered, quirks: o.Quirks, awaited: map[cli.TurnID]*session{},
-		}
+		return &agentProcess{Process: process, opts: &p.opts, offered: &p.offered, quirks: o.Quirks}
 	})
 	return p
 }

@@ -97,27 +97,25 @@ func (s *session) listen() {
 	s.turn = turnState{}
 }
 
-// expect has the answer to a turn's prompt delivered.
-func (s *session) expect(turn cli.TurnID) error {
-	return s.process.Peer().Expect(s.promptID(turn), func(m rpc.Message) { s.deliver(item{at: m.End, reply: &m}) })
-}
+// replied takes the answer to a prompt.
+func (s *session) replied(m rpc.Message) { s.deliver(item{at: m.End, reply: &m}) }
 
-// sendPrompt sends it.
 func (s *session) sendPrompt(req cli.Request, blocks []block, n note) {
-	proc, inbox := s.process, s.inbox
-	sent := func(err error) {
-		if err != nil && !errors.Is(err, rpc.ErrEnded) { // Gone tells of that
-			put(inbox, item{unsent: err})
-		}
-	}
-	err := s.expect(req.Turn)
-	if err == nil {
-		err = proc.Peer().Send(rpc.Request{
-			ID: s.promptID(req.Turn), Method: methodPrompt, Params: sessionParams{SessionID: string(s.id), Prompt: blocks},
-			Before: func(size int) error { n.Length = size; return s.mark(req.Turn, n) }, Sent: sent,
-		})
-	}
-	sent(err)
+	inbox := s.inbox
+	s.process.Peer().Ask(s.process.Life(), rpc.Prompt{
+		ID: s.promptID(req.Turn), Method: methodPrompt, Params: sessionParams{SessionID: string(s.id), Prompt: blocks},
+		Mark: func(size int) cli.Mark {
+			n.Length = size
+			return cli.Mark{Turn: req.Turn, Note: n.String()}
+		},
+		Marked:   func(m cli.Mark) { s.marked(m, n) },
+		Answered: s.replied,
+		Unsent: func(err error) {
+			if !errors.Is(err, rpc.ErrEnded) { // Gone tells of that
+				put(inbox, item{unsent: err})
+			}
+		},
+	})
 }
 
 // handle takes one item and says whether it ended the turn.

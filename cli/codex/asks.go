@@ -172,9 +172,9 @@ func (t *liveTurn) decide(id cli.ApprovalID, d cli.Decision) error {
 
 // explain sends why something is not allowed, before the answer itself: the turn may be over soon after that.
 func (t *liveTurn) explain(reason string) error {
-	return t.s.server.Peer().Send(rpc.Request{Method: "turn/steer", Params: map[string]any{
+	return t.s.server.Peer().Send("turn/steer", map[string]any{
 		"threadId": t.s.thread, "expectedTurnId": *t.name.Load(), "input": inputOf(cli.Request{Prompt: "That is not allowed: " + reason}),
-	}})
+	})
 }
 
 // resolved takes note that Codex no longer waits for an answer.

@@ -152,12 +152,7 @@ func (t *liveTurn) now() time.Time { return t.loop.Now(t.s.opts().Now) }
 
 // begin has the thread's messages come here, and asks for the turn.
 func (t *liveTurn) begin() {
-	h := t.s.server
-	if err := h.Peer().Expect(t.prompt.id, func(m rpc.Message) { putReply(t.in, m) }); err != nil {
-		t.written(err)
-		return
-	}
-	h.turns.Set(t.s.thread, t.in)
+	t.s.server.turns.Set(t.s.thread, t.in)
 	t.send()
 }
 
@@ -166,27 +161,21 @@ func (t *liveTurn) send() {
 	t.prompt.state = promptSent
 	ctx, cancel := context.WithTimeout(t.ctx, helloWait)
 	defer cancel()
+	unsent := func(err error) { t.in.Put(news{unsent: err}, 0) }
 	defaults, err := t.s.server.configured(ctx)
-	if err == nil {
-		peer := t.s.server.Peer()
-		start := rpc.Request{ID: t.prompt.id, Method: "turn/start", Params: t.s.turnParams(t.req, defaults), Sent: t.written}
-		if t.req.Task == cli.TaskCompact {
-			start.Method, start.Params = "thread/compact/start", map[string]any{"threadId": t.s.thread}
-		}
-		if t.req.Turn != "" {
-			mark := cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
-			start.Before = func(int) error { _, err := peer.Begin(t.ctx, mark); return err }
-		}
-		err = peer.Send(start)
-	}
-	t.written(err)
-}
-
-// written tells the turn why its prompt did not reach Codex, if it did not.
-func (t *liveTurn) written(err error) {
 	if err != nil {
-		t.in.Put(news{unsent: err}, 0)
+		unsent(err)
+		return
 	}
+	mark := cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
+	start := rpc.Prompt{
+		ID: t.prompt.id, Method: "turn/start", Params: t.s.turnParams(t.req, defaults), Answered: replies(t.in), Unsent: unsent,
+		Mark: func(int) cli.Mark { return mark },
+	}
+	if t.req.Task == cli.TaskCompact {
+		start.Method, start.Params = "thread/compact/start", map[string]any{"threadId": t.s.thread}
+	}
+	t.s.server.Peer().Ask(t.ctx, start)
 }
 
 // take deals with one piece of news and says whether it ended the turn.
@@ -281,7 +270,7 @@ func (t *liveTurn) caughtUp(c turn.Change) (over bool) {
 
 func (t *liveTurn) interrupt() error {
 	params := map[string]any{"threadId": t.s.thread, "turnId": t.parser.turn}
-	return t.s.server.Peer().Send(rpc.Request{Method: "turn/interrupt", Params: params}) // the answer is the end of the turn
+	return t.s.server.Peer().Send("turn/interrupt", params) // the answer is the end of the turn
 }
 
 // steer adds req's prompt to the turn.

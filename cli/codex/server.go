@@ -18,8 +18,7 @@ import (
 type server struct {
 	*shared.Process
 	provider *Provider
-	turns    shared.Members[*inbox]      // that run, and those to be resumed
-	awaited  map[cli.TurnID]*awaitedTurn // those to be resumed
+	turns    shared.Members[*inbox] // that run, and those to be resumed
 
 	mu       sync.Mutex
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
@@ -43,13 +42,15 @@ type news struct {
 	unsent error // why the prompt did not reach Codex
 }
 
-func putReply(b *inbox, m rpc.Message) { b.Put(news{end: m.End, reply: &m}, len(m.Result)) }
+// replies takes the answer to the request that starts a turn.
+func replies(b *inbox) func(rpc.Message) {
+	return func(m rpc.Message) { b.Put(news{end: m.End, reply: &m}, len(m.Result)) }
+}
 
 func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{
 		Process: process, provider: p,
-		awaited: map[cli.TurnID]*awaitedTurn{}, parents: map[cli.AgentSessionID]cli.AgentSessionID{},
-		starting: map[mcpServer]string{},
+		parents: map[cli.AgentSessionID]cli.AgentSessionID{}, starting: map[mcpServer]string{},
 	}
 }
 
@@ -263,6 +264,7 @@ func (h *server) asking(thread cli.AgentSessionID) *inbox {
 
 // awaitedTurn is a turn of a run that was attached to, from the moment of attaching until it is resumed.
 type awaitedTurn struct {
+	server *server
 	mark   cli.Mark
 	note   note
 	in     *inbox
@@ -271,33 +273,26 @@ type awaitedTurn struct {
 
 // adoptLive makes a session of a turn in an app server that the previous process left.
 func (p *Provider) adoptLive(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
-	if req.Turn == "" {
-		return nil, cli.Failf(cli.UnknownFailure, Agent, "it does not work in the background")
-	}
-	h, err := p.pool.Resume(ctx, left, req.Turn)
+	kept, err := p.pool.Resume(ctx, left, req.Turn)
 	if err != nil {
-		return nil, cli.AsFailure(Agent, err)
+		return nil, err
 	}
-	w := h.awaited[req.Turn]
+	w := kept.(*awaitedTurn)
 	return &live{
-		server: h, phase: liveOpen, bound: w.note.binding, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
+		server: w.server, phase: liveOpen, bound: w.note.binding, marker: w.note.Marker, thread: w.note.Thread, model: w.note.Model, left: w,
 	}, nil
 }
 
 // Await keeps the messages of a turn for the session that resumes it; see shared.Server.
-func (h *server) Await(m cli.Mark, left cli.LeftRun) (drop func(), ok bool) {
-	w := &awaitedTurn{mark: m, in: turn.NewQueue[news](0), unsent: left.InputEnd == m.Input}
+func (h *server) Await(m cli.Mark, left cli.LeftRun) (kept any, drop func()) {
+	w := &awaitedTurn{server: h, mark: m, in: turn.NewQueue[news](0), unsent: left.InputEnd == m.Input}
 	if json.Unmarshal([]byte(m.Note), &w.note) != nil || w.note.Thread == "" {
-		return nil, false
+		return nil, nil
 	}
-	h.awaited[m.Turn] = w
-	h.turns.Set(w.note.Thread, w.in) // of two turns of a thread the later one is the open one
-	_ = h.Peer().Expect(startName(m.Turn), func(m rpc.Message) { putReply(w.in, m) })
-	return func() { h.drop(w) }, true
-}
-
-// drop undoes Await for a turn that no request resumes.
-func (h *server) drop(w *awaitedTurn) {
-	h.turns.Remove(w.note.Thread, w.in)
-	w.in.Close()
+	h.turns.Set(w.note.Thread, w.in)                      // of two turns of a thread the later one is the open one
+	_ = h.Peer().Expect(startName(m.Turn), replies(w.in)) // fails only of too many turns
+	return w, func() {
+		h.turns.Remove(w.note.Thread, w.in)
+		w.in.Close()
+	}
 }

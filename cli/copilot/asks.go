@@ -193,7 +193,7 @@ func (a *asks) answer(ctx context.Context, o *ask, with any) error {
 	case o.method != "":
 		return a.server.Peer().Reply(o.reply, with, nil)
 	case o.auto != nil:
-		return a.server.notify(methodAllow, with)
+		return a.server.Peer().Send(methodAllow, with)
 	}
 	var taken struct {
 		Success *bool `json:"success"`

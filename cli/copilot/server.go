@@ -24,8 +24,7 @@ const (
 // server is one live process and the sessions in it. Safe for concurrent use.
 type server struct {
 	*shared.Process
-	turns   shared.Members[*inbox] // that run, and those to be resumed
-	awaited map[cli.TurnID]*inbox  // those to be resumed
+	turns shared.Members[*inbox] // that run, and those to be resumed
 }
 
 // inbox is where what concerns a session waits for its turn. Whole messages come after their deltas, so that a turn that
@@ -41,9 +40,7 @@ type item struct {
 	end int64 // offset after it, for the clock of what is caught up with
 }
 
-func newServer(process *shared.Process) *server {
-	return &server{Process: process, awaited: map[cli.TurnID]*inbox{}}
-}
+func newServer(process *shared.Process) *server { return &server{Process: process} }
 
 // Greet shakes hands; see shared.Server. A program without the protocol is an error.
 func (h *server) Greet(ctx context.Context) error {
@@ -110,7 +107,7 @@ func (h *server) betweenTurns(id cli.AgentSessionID, e event) {
 		return
 	}
 	if f, err := e.fields(); err == nil && !f.ResolvedByHook {
-		_ = h.notify(methodAllow, denial(id, f.RequestID, noUserAllows))
+		_ = h.Peer().Send(methodAllow, denial(id, f.RequestID, noUserAllows))
 	}
 }
 
@@ -125,10 +122,9 @@ func (h *server) Changed(c turn.Change) {
 	}
 }
 
-// expect has the refusal of what asks for a turn put into the inbox of that, and the answer that ends one which only shortens
-// the context.
-func (h *server) expect(turn string, b *inbox) error {
-	return h.Peer().Expect(sendPrefix+turn, func(m rpc.Message) {
+// replies takes the refusal of what asks for a turn, and the answer that ends one which only shortens the context.
+func replies(b *inbox) func(rpc.Message) {
+	return func(m rpc.Message) {
 		var done struct {
 			Success *bool           `json:"success"`
 			Window  json.RawMessage `json:"contextWindow"`
@@ -145,7 +141,7 @@ func (h *server) expect(turn string, b *inbox) error {
 			}
 			b.Put(item{event: event{Type: "session.idle"}, end: m.End}, 0)
 		}
-	})
+	}
 }
 
 // call asks and waits for the answer, no longer than callWait.
@@ -157,25 +153,6 @@ func (h *server) call(ctx context.Context, method string, params, result any) er
 		return exitFailure(h.Failure())
 	}
 	return err
-}
-
-// notify asks and does not wait for the answer.
-func (h *server) notify(method string, params any) error {
-	return h.Peer().Send(rpc.Request{Method: method, Params: params})
-}
-
-// send asks for a turn. mark is recorded before it is written; failed is called if that, and so the turn, fails.
-func (h *server) send(ctx context.Context, mark cli.Mark, turn, method string, params any, failed func(error)) error {
-	r := rpc.Request{ID: sendPrefix + turn, Method: method, Params: params}
-	r.Sent = func(err error) {
-		if err != nil {
-			failed(err)
-		}
-	}
-	if mark.Turn != "" {
-		r.Before = func(int) error { _, err := h.Peer().Begin(ctx, mark); return err }
-	}
-	return h.Peer().Send(r)
 }
 
 // serverFor is the command that starts a process for req, and its key: sessions with the same command line and environment

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/cli"
+	"ductor/cli/rpc"
 	"ductor/cli/shared"
 	"ductor/cli/turn"
 )
@@ -35,7 +36,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	t.p.name()
 	end := t.loop.Run(ctx)
 	t.added.refuse()
-	t.server.Peer().Forget(sendPrefix + t.id)
+	t.server.Peer().Forget(t.id)
 	t.p.asks.Close(end == turn.EndDetached)
 	r := t.p.outcome(end, func() cli.Result { return t.loop.Outcome(end, Agent, t.server.Failure) })
 	if end == turn.EndExit && r.Err == nil { // a message that was added to it was not answered
@@ -49,7 +50,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 // prepare makes the turn of a prompt, or of the one that was adopted, in a process that is ready for it.
 func (s *live) prepare(ctx context.Context, req cli.Request, out *turn.Emitter) (*liveTurn, error) {
 	adopted := s.takeAdopted()
-	t := &liveTurn{s: s, p: newParser(out, req), id: cmp.Or(string(req.Turn), uuid.NewString())}
+	t := &liveTurn{s: s, p: newParser(out, req), id: sendPrefix + cmp.Or(string(req.Turn), uuid.NewString())}
 	if adopted == nil {
 		f := refused(req)
 		switch {
@@ -88,7 +89,7 @@ func (t *liveTurn) bind(req cli.Request, adopted *adopted) bool {
 	}
 	t.server = s.server
 	if adopted != nil {
-		t.in = t.server.awaited[adopted.mark.Turn]
+		t.in = adopted.in
 	} else {
 		t.in = turn.NewQueue[item](0)
 		t.server.turns.Set(s.id, t.in)
@@ -122,9 +123,9 @@ func (t *liveTurn) taking(ctx context.Context, req cli.Request, adopted *adopted
 		Handle: t.take,
 		Interrupt: func() error {
 			if req.Task == cli.TaskCompact {
-				return t.server.notify("session.history.abortManualCompaction", map[string]any{"sessionId": t.p.session.AgentSessionID})
+				return t.server.Peer().Send("session.history.abortManualCompaction", map[string]any{"sessionId": t.p.session.AgentSessionID})
 			}
-			return t.server.notify("session.abort", map[string]any{"sessionId": t.p.session.AgentSessionID, "reason": "user_initiated"})
+			return t.server.Peer().Send("session.abort", map[string]any{"sessionId": t.p.session.AgentSessionID, "reason": "user_initiated"})
 		},
 		Waiting: t.p.asks.Waiting,
 		Out:     t.p.out,
@@ -137,27 +138,28 @@ func (t *liveTurn) send(ctx context.Context, req cli.Request, marked bool) {
 	if marked {
 		mark.Turn = ""
 	}
-	fail := func(err error) {
+	unsent := func(err error) {
 		f := cli.AsFailure(Agent, err)
 		if f.Kind == cli.UnknownFailure {
 			f.Reason = "it could not be asked: " + f.Reason
 		}
 		t.in.Put(item{refused: f}, 0)
 	}
-	err := t.server.expect(t.id, t.in)
-	if err == nil && req.Task == cli.TaskCommand {
-		req.Prompt, err = t.server.expand(ctx, t.p.session.AgentSessionID, req.Prompt)
-	}
-	if err == nil {
-		method, params := "session.send", promptParams(t.p.session.AgentSessionID, req, "enqueue")
-		if req.Task == cli.TaskCompact {
-			method, params = "session.history.compact", compactParams(t.p.session.AgentSessionID, req)
+	if req.Task == cli.TaskCommand {
+		var err error
+		if req.Prompt, err = t.server.expand(ctx, t.p.session.AgentSessionID, req.Prompt); err != nil {
+			unsent(err)
+			return
 		}
-		err = t.server.send(ctx, mark, t.id, method, params, fail)
 	}
-	if err != nil {
-		fail(err)
+	prompt := rpc.Prompt{
+		ID: t.id, Method: "session.send", Params: promptParams(t.p.session.AgentSessionID, req, "enqueue"),
+		Mark: func(int) cli.Mark { return mark }, Answered: replies(t.in), Unsent: unsent,
 	}
+	if req.Task == cli.TaskCompact {
+		prompt.Method, prompt.Params = "session.history.compact", compactParams(t.p.session.AgentSessionID, req)
+	}
+	t.server.Peer().Ask(ctx, prompt)
 }
 
 // compactParams ask for the context to be shortened. A hint that is longer than Copilot takes is cut.

@@ -85,7 +85,7 @@ func (p *Peer) Call(ctx context.Context, method string, params, result any) erro
 	err := p.Expect(id, func(m Message) { answer <- m })
 	if err == nil {
 		defer p.Forget(id)
-		err = p.Send(Request{ID: id, Method: method, Params: params})
+		err = p.request(id, method, params)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)

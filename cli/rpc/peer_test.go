@@ -184,31 +184,33 @@ func TestTooManyCalls(t *testing.T) {
 func TestATurnBeginsAfterWhatWasHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, program, l := talk(t, Options{From: 100})
+		var marked cli.Mark
 		l.notice = func(Message) {
-			before := func(size int) error {
-				m, err := p.Begin(t.Context(), cli.Mark{Turn: "T", Note: "n"})
-				if m.Output == 0 || size != len(`{"id":"turn","method":"begin","params":{}}`+"\n") {
-					t.Errorf("recorded %+v before %d bytes", m, size)
-				}
-				return err
-			}
-			if err := p.Send(Request{ID: "turn", Method: "begin", Before: before}); err != nil {
-				t.Error(err)
-			}
+			p.Ask(t.Context(), Prompt{
+				ID: "turn", Method: "begin", Params: struct{}{},
+				Mark: func(size int) cli.Mark {
+					if size != len(`{"id":"turn","method":"begin","params":{}}`+"\n") {
+						t.Errorf("recorded before %d bytes", size)
+					}
+					return cli.Mark{Turn: "T", Note: "n"}
+				},
+				Marked: func(m cli.Mark) { marked = m },
+				Unsent: func(err error) { t.Error(err) },
+			})
 		}
 		p.Listen()
 		const line = `{"method":"m"}` + "\n"
 		program.say(line)
 		synctest.Wait()
 		want := cli.Mark{Turn: "T", Output: 100 + int64(len(line)), Note: "n"}
-		if got := program.begun(); len(got) != 1 || got[0] != want || l.ends[0] != want.Output {
-			t.Errorf("recorded %+v, want %+v", got, want)
+		if got := program.begun(); len(got) != 1 || got[0] != want || marked != want || l.ends[0] != want.Output {
+			t.Errorf("recorded %+v and told %+v, want %+v", got, marked, want)
 		}
 	})
 }
 
-// A request that Before forbids is not written, and what is queued behind it is.
-func TestARequestThatIsForbidden(t *testing.T) {
+// A prompt whose beginning cannot be recorded is not written, and what is queued behind it is.
+func TestAPromptThatIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, program, _ := talk(t, Options{})
 		p.Listen()
@@ -217,14 +219,15 @@ func TestARequestThatIsForbidden(t *testing.T) {
 			return no
 		}
 		var told []error
-		before := func(int) error { _, err := p.Begin(t.Context(), cli.Mark{Turn: "T"}); return err }
-		for _, b := range []func(int) error{before, nil} {
-			if err := p.Send(Request{Method: "m", Before: b, Sent: func(err error) { told = append(told, err) }}); err != nil {
-				t.Fatal(err)
-			}
+		for _, turn := range []cli.TurnID{"T", ""} {
+			p.Ask(t.Context(), Prompt{
+				ID: "of " + string(turn), Method: "m", Unsent: func(err error) { told = append(told, err) },
+				Mark:   func(int) cli.Mark { return cli.Mark{Turn: turn} },
+				Marked: func(m cli.Mark) { t.Errorf("recorded %+v", m) },
+			})
 		}
 		synctest.Wait()
-		if !slices.Equal(told, []error{no, nil}) || strings.Count(program.stdin.got(), "\n") != 1 {
+		if !slices.Equal(told, []error{no}) || strings.Count(program.stdin.got(), "\n") != 1 {
 			t.Errorf("told %v, sent %q", told, program.stdin.got())
 		}
 	})
@@ -299,9 +302,9 @@ func TestAProgramThatIsGone(t *testing.T) {
 		p.Listen()
 		var told []error
 		for range 3 {
-			if err := p.Send(Request{Method: "m", Sent: func(err error) { told = append(told, err) }}); err != nil {
-				t.Fatal(err)
-			}
+			p.Ask(t.Context(), Prompt{
+				ID: p.NextID(), Method: "m", Mark: func(int) cli.Mark { return cli.Mark{} }, Unsent: func(err error) { told = append(told, err) },
+			})
 			synctest.Wait()
 		}
 		close(program.stdin.held)

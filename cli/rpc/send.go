@@ -9,27 +9,56 @@ import (
 	"ductor/cli/turn"
 )
 
-// Request is a request of ours. One without ID gets an id of its own.
-type Request struct {
-	ID     string
+// Prompt is the request that asks for a turn.
+type Prompt struct {
+	ID     string // the next process of ductor knows the answer by it
 	Method string
-	Params any // nil is an empty object
-	// Before is called on the goroutine that writes, right before the request's size bytes; nothing is written between.
-	// The request is not written when it fails. May be nil.
-	Before func(size int) error
-	// Sent is told how writing went, unless Send failed. May be nil.
-	Sent func(error)
+	Params any
+	// Mark is where the turn begins, given the size of the request. It is recorded right before that is written, unless it
+	// has no Turn; nothing is written between, and a request whose Mark cannot be recorded is not written.
+	Mark     func(size int) cli.Mark
+	Marked   func(cli.Mark) // gets what was recorded; may be nil
+	Answered func(Message)  // gets the answer, on the goroutine that reads
+	Unsent   func(error)    // is told why the request was not written, if it was not
 }
 
-// Send queues a request and returns at once.
-func (p *Peer) Send(r Request) error {
-	if r.ID == "" {
-		r.ID = p.NextID()
+// Ask queues a prompt and returns at once. The end of ctx has it not recorded.
+func (p *Peer) Ask(ctx context.Context, q Prompt) {
+	before := func(size int) error {
+		m := q.Mark(size)
+		if m.Turn == "" {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, beginLimit)
+		defer cancel()
+		m.Output = p.Handled()
+		err := p.process.Begin(ctx, m)
+		if err == nil && q.Marked != nil {
+			q.Marked(m)
+		}
+		return err
 	}
-	if r.Params == nil {
-		r.Params = struct{}{}
+	sent := func(err error) {
+		if err != nil {
+			q.Unsent(err)
+		}
 	}
-	return p.put(outgoing{ID: r.ID, Method: r.Method, Params: r.Params}, r.Before, r.Sent)
+	err := p.Expect(q.ID, q.Answered)
+	if err == nil {
+		err = p.put(outgoing{ID: q.ID, Method: q.Method, Params: q.Params}, before, sent)
+	}
+	sent(err)
+}
+
+// Send queues a request whose answer is not waited for.
+func (p *Peer) Send(method string, params any) error { return p.request(p.NextID(), method, params) }
+
+// request queues a request; params may be nil.
+func (p *Peer) request(id, method string, params any) error {
+	if params == nil {
+		params = struct{}{}
+	}
+	return p.put(outgoing{ID: id, Method: method, Params: params}, nil, nil)
 }
 
 // Notify queues a notification.
@@ -58,13 +87,4 @@ func (p *Peer) put(m outgoing, before func(int) error, sent func(error)) error {
 	}
 	turn.Hurry(p.process.Stdout())
 	return p.out.Put(turn.Parcel{Data: p.opts.Framing.Frame(body), Before: before, Sent: sent})
-}
-
-// Begin records with the process that m begins after what was handled so far, and gives it with its Output filled in. It
-// is meant for Request.Before.
-func (p *Peer) Begin(ctx context.Context, m cli.Mark) (cli.Mark, error) {
-	ctx, cancel := context.WithTimeout(ctx, beginLimit)
-	defer cancel()
-	m.Output = p.Handled()
-	return m, p.process.Begin(ctx, m)
 }

@@ -142,12 +142,15 @@ func (d *dialect) Requested(rpc.Message) bool  { return false }
 func (d *dialect) Changed(turn.Change)         {}
 func (d *dialect) Greet(context.Context) error { return d.greet }
 
-func (d *dialect) Await(m cli.Mark, _ cli.LeftRun) (func(), bool) {
-	return func() {
+func (d *dialect) Await(m cli.Mark, _ cli.LeftRun) (any, func()) {
+	if !json.Valid([]byte(m.Note)) {
+		return nil, nil
+	}
+	return d, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.dropped = append(d.dropped, m.Turn)
-	}, json.Valid([]byte(m.Note))
+	}
 }
 
 func newTestPool(l *launcher) *Pool[*dialect] {

@@ -36,8 +36,9 @@ type Server interface {
 	// Greet makes a process that was just started ready for sessions. Its error is why it cannot be used.
 	Greet(ctx context.Context) error
 	// Await prepares for a turn of the previous process of ductor that may be resumed: from now on it keeps what the agent
-	// says of it. It says false of a mark that it cannot read. drop undoes it for a turn that no request resumes in time.
-	Await(m cli.Mark, left cli.LeftRun) (drop func(), ok bool)
+	// says of it. kept is for Pool.Resume, and nil where the mark cannot be read; drop undoes it for a turn that no request
+	// resumes in time.
+	Await(m cli.Mark, left cli.LeftRun) (kept any, drop func())
 }
 
 // Process is one process of an agent and the sessions in it. Safe for concurrent use.
@@ -72,10 +73,16 @@ type connection struct {
 // census counts what is in a process, under pool.mu.
 type census struct {
 	state    State
-	givenUp  bool                  // it was draining or ending, before it died
-	sessions int                   // that joined, and turns that no request resumed yet
-	running  int                   // turns
-	awaited  map[cli.TurnID]func() // turns that no request resumed yet, and how to drop them
+	givenUp  bool                   // it was draining or ending, before it died
+	sessions int                    // that joined, and turns that no request resumed yet
+	running  int                    // turns
+	awaited  map[cli.TurnID]awaited // turns that no request resumed yet
+}
+
+// awaited is what Server.Await gave.
+type awaited struct {
+	kept any
+	drop func()
 }
 
 // base is a Pool without the type of its servers.

@@ -11,10 +11,15 @@ import (
 // resumeWait is how long a process that was attached to is kept for turns that no request resumes.
 const resumeWait = time.Minute
 
-// Resume gives the process of a run that the previous process of ductor left, and the session in it that has the turn. It
-// is attached to once, with the first of its turns. Until they are resumed the dialect keeps what the agent says of them. The
-// process serves these turns, and then it ends.
-func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (s S, err error) {
+// Resume gives what Server.Await kept of a turn in a run that the previous process of ductor left. The run is attached to once,
+// with the first of its turns. The process serves these turns, and then it ends. Errors are *cli.Failure.
+func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (kept any, err error) {
+	switch _, begun := left.Mark(turn); {
+	case turn == "":
+		return nil, cli.Failf(cli.UnknownFailure, p.opts.Agent, "it does not work in the background")
+	case !begun:
+		return nil, p.nothingLeft()
+	}
 	p.mu.Lock()
 	proc := p.attached[left.Run]
 	if proc == nil {
@@ -24,16 +29,20 @@ func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID)
 		go proc.attach(left)
 	}
 	p.mu.Unlock()
-	if err := proc.wait(ctx, proc.ready); err != nil {
-		return s, err
+	if err = proc.wait(ctx, proc.ready); err == nil {
+		err = proc.err
 	}
-	if proc.err != nil {
-		return s, proc.err
+	if err != nil {
+		return nil, cli.AsFailure(p.opts.Agent, err)
 	}
-	if !proc.claim(turn) {
-		return s, cli.Failf(cli.UnknownFailure, p.opts.Agent, "nothing is left of this turn")
+	if kept = proc.claim(turn); kept == nil {
+		return nil, p.nothingLeft()
 	}
-	return proc.server.(S), nil
+	return kept, nil
+}
+
+func (p *base) nothingLeft() error {
+	return cli.Failf(cli.UnknownFailure, p.opts.Agent, "nothing is left of this turn")
 }
 
 // attach attaches at the oldest turn.
@@ -59,39 +68,39 @@ func (p *Process) attach(left cli.LeftRun) {
 
 // awaitTurns counts a session for each turn that may be resumed.
 func (p *Process) awaitTurns(left cli.LeftRun) {
-	awaited := map[cli.TurnID]func(){}
+	all := map[cli.TurnID]awaited{}
 	for _, m := range left.Marks {
 		if !m.OfTurn() {
 			continue
 		}
-		if drop, ok := p.server.Await(m, left); ok {
-			awaited[m.Turn] = drop
+		if kept, drop := p.server.Await(m, left); kept != nil {
+			all[m.Turn] = awaited{kept, drop}
 		}
 	}
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	p.awaited = awaited
-	p.sessions += len(awaited) - 1
-	p.running = len(awaited)
+	p.awaited = all
+	p.sessions += len(all) - 1
+	p.running = len(all)
 }
 
-// claim takes a turn out of those that are awaited; false if it is not among them.
-func (p *Process) claim(turn cli.TurnID) bool {
+// claim takes a turn out of those that are awaited; nil if it is not among them.
+func (p *Process) claim(turn cli.TurnID) (kept any) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
-	_, ok := p.awaited[turn]
+	kept = p.awaited[turn].kept
 	delete(p.awaited, turn)
-	return ok
+	return kept
 }
 
 // expire gives up the turns that no request resumed in time.
 func (p *Process) expire() {
 	p.pool.mu.Lock()
-	awaited := p.awaited
+	all := p.awaited
 	p.awaited = nil
 	p.pool.mu.Unlock()
-	for _, drop := range awaited {
-		drop()
+	for _, turn := range all {
+		turn.drop()
 		p.TurnEnded(context.Background(), EndOver)
 		if err := p.Leave(context.Background(), Unused); err != nil {
 			p.pool.opts.Logger.Error("an agent whose turns were not resumed did not end", "agent", string(p.pool.opts.Agent),

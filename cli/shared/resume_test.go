@@ -24,7 +24,7 @@ func resume(t *testing.T, p *Pool[*dialect], left cli.LeftRun, turn cli.TurnID) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return d.(*dialect)
 }
 
 func TestTurnsOfOneRunAreResumedInOneProcess(t *testing.T) {
