@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"ductor/internal/rooted"
 )
 
 // note is what this machine remembers of a container.
@@ -106,11 +108,7 @@ func (b *notebook) store(n note) error {
 	if err != nil {
 		return err
 	}
-	temp := b.path + ".new"
-	if err := os.WriteFile(temp, raw, 0o600); err != nil {
-		return fmt.Errorf("note what container there is: %w", err)
-	}
-	if err := os.Rename(temp, b.path); err != nil {
+	if err := rooted.ReplaceFile(b.path, raw, nil); err != nil {
 		return fmt.Errorf("note what container there is: %w", err)
 	}
 	return nil

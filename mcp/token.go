@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"ductor/cli"
+	"ductor/internal/rooted"
 	"ductor/orchestrator"
 )
 
@@ -48,14 +49,7 @@ func openKeys(dir string) (keys, error) {
 	if _, err := rand.Read(key); err != nil {
 		return keys{}, fmt.Errorf("make the key of tokens: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return keys{}, fmt.Errorf("store the key of tokens: %w", err)
-	}
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, key, 0o600); err != nil {
-		return keys{}, fmt.Errorf("store the key of tokens: %w", err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err := rooted.ReplaceFile(path, key, nil); err != nil {
 		return keys{}, fmt.Errorf("store the key of tokens: %w", err)
 	}
 	return keys{key}, nil

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"ductor/internal/config"
+	"ductor/internal/rooted"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -154,19 +155,5 @@ func writeInForce(path string, record inForce) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return rooted.ReplaceFile(path, append(b, '\n'), nil)
 }

@@ -44,7 +44,7 @@ var imports = map[string][]string{
 		"internal/config", "internal/runner",
 	},
 
-	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "internal/statesocket", "lang", "mcp/relay"},
+	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "internal/rooted", "internal/statesocket", "lang", "mcp/relay"},
 	"mcp/relay":         {"internal/statesocket"},
 	"docker":            {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
 	"docker/dockertest": {},

@@ -166,21 +166,12 @@ func value(r io.Reader) (string, error) {
 }
 
 // Set keeps the key that r gives, in place of one with this name. After a crash there is the old or the new one.
-func Set(state string, name Name, r io.Reader) (err error) {
+func Set(state string, name Name, r io.Reader) error {
 	key, err := value(r)
 	if err != nil {
 		return fmt.Errorf("set %s: %w", name, err)
 	}
-	dir := filepath.Join(state, Folder)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("set %s: %w", name, err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("set %s: %w", name, err)
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	if err := rooted.Replace(root, name.String(), []byte(key+"\n"), nil); err != nil {
+	if err := rooted.ReplaceFile(filepath.Join(state, Folder, name.String()), []byte(key+"\n"), nil); err != nil {
 		return fmt.Errorf("set %s: %w", name, err)
 	}
 	return nil

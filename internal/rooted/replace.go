@@ -4,7 +4,21 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
+
+// ReplaceFile is Replace for the file at a path, whose directory is made for this user alone where it is not there.
+func ReplaceFile(path string, content []byte, check func(part string) error) error {
+	dir, name := filepath.Dir(path), filepath.Base(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(Replace(root, name, content, check), root.Close())
+}
 
 // Replace writes a file for this user alone, in place of one with this name: after a crash there is the old or the new one.
 // Before the new one counts, check gets its name while it is a part; on an error of check the old one stays. A nil check allows

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -63,22 +62,13 @@ func (s *setup) hadToken() string {
 }
 
 // replace puts a text in the place of the file once it is a configuration that can be used. A link stays a link.
-func (s *setup) replace(text []byte) (err error) {
+func (s *setup) replace(text []byte) error {
 	path := s.path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	return rooted.Replace(root, filepath.Base(path), text, func(part string) error {
-		_, err := config.LoadFrom(filepath.Join(dir, part), s.world.Environment)
+	return rooted.ReplaceFile(path, text, func(part string) error {
+		_, err := config.LoadFrom(filepath.Join(filepath.Dir(path), part), s.world.Environment)
 		return err
 	})
 }

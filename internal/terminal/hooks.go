@@ -104,7 +104,7 @@ func (f File) Changed() bool { return !bytes.Equal(f.Before, f.After) }
 func (f File) Diff() string { return udiff.Unified(f.Path, f.Path, string(f.Before), string(f.After)) }
 
 // Write writes After, whole or not at all. A file that changed since it was read stays.
-func (f File) Write() (err error) {
+func (f File) Write() error {
 	now, err := os.ReadFile(f.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the settings of %s: %w", f.Agent, err)
@@ -112,12 +112,7 @@ func (f File) Write() (err error) {
 	if !bytes.Equal(now, f.Before) {
 		return fmt.Errorf("%s has just been changed by another program; nothing was written to it, try again", f.Path)
 	}
-	root, err := os.OpenRoot(filepath.Dir(f.Path))
-	if err != nil {
-		return fmt.Errorf("write the settings of %s: %w", f.Agent, err)
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	if err := rooted.Replace(root, filepath.Base(f.Path), f.After, nil); err != nil {
+	if err := rooted.ReplaceFile(f.Path, f.After, nil); err != nil {
 		return fmt.Errorf("write %s: %w", f.Path, err)
 	}
 	return nil

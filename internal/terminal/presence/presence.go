@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -54,19 +55,15 @@ func (p *Presence) Choice() Choice {
 }
 
 // Choose keeps what the user says, also over restarts.
-func (p *Presence) Choose(c Choice) (err error) {
-	root, err := os.OpenRoot(p.opts.State)
-	if err != nil {
-		return fmt.Errorf("keep whether you are away: %w", err)
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
+func (p *Presence) Choose(c Choice) error {
+	path := filepath.Join(p.opts.State, choiceFile)
 	if c == Auto {
-		if err := root.Remove(choiceFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget whether you are away: %w", err)
 		}
 		return nil
 	}
-	if err := rooted.Replace(root, choiceFile, []byte(c+"\n"), nil); err != nil {
+	if err := rooted.ReplaceFile(path, []byte(c+"\n"), nil); err != nil {
 		return fmt.Errorf("keep whether you are away: %w", err)
 	}
 	return nil
