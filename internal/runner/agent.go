@@ -39,11 +39,10 @@ const (
 // agent is a run in the runner.
 type agent struct {
 	record
-	s          *server
-	root       proctree.ID
-	log        *os.File
-	in         *input
-	out        *journal
+	s    *server
+	root proctree.ID
+	in   *input
+	runFiles
 	terminator proctree.Terminator
 	dead       chan struct{} // closed when it leaves the phase running
 	over       chan struct{} // closed when it reaches the phase ended
@@ -78,24 +77,21 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 	if spec, err = spec.resolve(); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(s.dir, spec.ID)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of a run: %w", err)
+	files, err := s.next.take(s.dir, spec.ID)
+	if err != nil {
+		return nil, err
 	}
 	group := makeGroup(s.group, s.dir, spec.ID)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, group.Remove(), os.RemoveAll(dir))
+			err = errors.Join(err, group.Remove(), os.RemoveAll(filepath.Join(s.dir, spec.ID)))
 		}
 	}()
 	a = s.newAgent(record{
 		Version: Version, ID: spec.ID, Boot: proctree.BootID(), Started: time.Now(), Command: spec.shown(), Dir: spec.Dir,
 		Labels: spec.Labels, Limits: spec.Limits.withDefaults(), Group: group.Path, OOMKills: proctree.OOMKills(),
 	})
-	a.owner = owner
-	if err := a.open(dir, os.O_CREATE|os.O_EXCL); err != nil {
-		return nil, err
-	}
+	a.owner, a.runFiles = owner, files
 	agents, in, inode, err := newInput()
 	if err != nil {
 		a.close()
@@ -133,19 +129,8 @@ func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
 	return nil
 }
 
-func (a *agent) open(dir string, flags int) (err error) {
-	if a.log, err = os.OpenFile(filepath.Join(dir, logFile), flags|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
-		return err
-	}
-	if a.out, err = openJournal(dir, flags); err != nil {
-		return errors.Join(err, a.log.Close())
-	}
-	return nil
-}
-
 func (a *agent) close() {
-	_ = a.log.Close()
-	a.out.release()
+	a.runFiles.close()
 	if a.in != nil {
 		a.in.release()
 	}

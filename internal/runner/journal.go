@@ -3,7 +3,9 @@ package runner
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -232,4 +234,115 @@ func (j *journal) isScarce() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.scarce
+}
+
+const (
+	// preparedDir is where the files of the next run wait. It is no id of a run.
+	preparedDir = ".next"
+	// prepareAfter is how long after a start the files of the next run are made: later than an agent needs a processor most.
+	prepareAfter = 50 * time.Millisecond
+)
+
+// runFiles are the files of a run that stay open as long as the runner holds the run.
+type runFiles struct {
+	log *os.File
+	out *journal
+}
+
+// openRunFiles opens the files in dir, or makes them.
+func openRunFiles(dir string, flags int) (f runFiles, err error) {
+	if f.log, err = os.OpenFile(filepath.Join(dir, logFile), flags|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o600); err != nil {
+		return f, err
+	}
+	if f.out, err = openJournal(dir, flags); err != nil {
+		return f, errors.Join(err, f.log.Close())
+	}
+	return f, nil
+}
+
+func (f runFiles) close() {
+	_ = f.log.Close()
+	f.out.release()
+}
+
+// makeRunFiles makes the directory of a run with its files.
+func makeRunFiles(dir string) (runFiles, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return runFiles{}, fmt.Errorf("make the directory of a run: %w", err)
+	}
+	f, err := openRunFiles(dir, os.O_CREATE|os.O_EXCL)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, recordFile), nil, 0o600)
+		if err != nil {
+			f.close()
+		}
+	}
+	if err != nil {
+		return runFiles{}, errors.Join(err, os.RemoveAll(dir))
+	}
+	return f, nil
+}
+
+// prepared is the directory of the next run, with its files, made before that run starts: some file systems take a millisecond for
+// each new file, which is longer than the rest of a start. Safe for concurrent use.
+type prepared struct {
+	mu    sync.Mutex
+	there bool
+	files runFiles
+	at    time.Duration // since boot: it is made then, if it is not there
+}
+
+// take gives the prepared directory the name of a run, or makes one of that name. A run of its name that is there already gives an error
+// matching fs.ErrExist.
+func (p *prepared) take(root, id string) (runFiles, error) {
+	dir := filepath.Join(root, id)
+	p.mu.Lock()
+	p.at = sinceBoot() + prepareAfter
+	files, there := p.files, p.there
+	if there {
+		err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, preparedDir), unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EEXIST) {
+			p.mu.Unlock()
+			return runFiles{}, fmt.Errorf("make the directory of a run: %w", err)
+		}
+		if p.there = false; err != nil { // the file system cannot do that, or somebody removed the directory
+			files.close()
+			there = false
+		}
+	}
+	p.mu.Unlock()
+	if !there {
+		return makeRunFiles(dir)
+	}
+	return files, nil
+}
+
+// tend prepares the directory once that is due, and says when to ask again. A disk without room is tried again.
+func (p *prepared) tend(root string, now time.Duration) (again time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.there {
+		return now + lookEvery
+	}
+	if now < p.at {
+		return p.at
+	}
+	dir := filepath.Join(root, preparedDir)
+	err := os.RemoveAll(dir) // of the runner before this one
+	if err == nil {
+		p.files, err = makeRunFiles(dir)
+	}
+	p.there = err == nil
+	return now + lookEvery
+}
+
+// drop removes the directory.
+func (p *prepared) drop(root string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.there {
+		p.files.close()
+	}
+	p.there = false
+	_ = os.RemoveAll(filepath.Join(root, preparedDir)) // else the next runner does
 }

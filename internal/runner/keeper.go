@@ -80,7 +80,7 @@ func (s *server) keep(signals <-chan os.Signal) {
 		if leave {
 			return
 		}
-		next = min(next, s.rest(now, &restedFrom))
+		next = min(next, s.rest(now, &restedFrom), s.next.tend(s.dir, now))
 		timer := time.NewTimer(min(next, at) - now)
 		select {
 		case <-timer.C:

@@ -10,6 +10,8 @@
 //	out       standard output; an offset in it names a byte for good. Its head may be a hole
 //	err       the last of standard error
 //
+// and one for the next run, so that its start makes no file.
+//
 // A runner that dies loses exit codes and nothing else: agents run on, the next runner finds them by their directories.
 // A runner leaves when no agent has run for some time, and the next start starts another.
 //
@@ -157,6 +159,7 @@ func serve(args []string) error {
 	s.files.close()
 	leave()
 	s.wg.Wait()
+	s.next.drop(s.dir)
 	return adoptErr
 }
 

@@ -196,7 +196,7 @@ func (s *server) adopt(id string) error {
 	}
 	a := s.newAgent(rec)
 	a.root, a.life.by = h.agent, h.by
-	if err := a.open(filepath.Join(s.dir, id), 0); err != nil {
+	if a.runFiles, err = openRunFiles(filepath.Join(s.dir, id), 0); err != nil {
 		return fmt.Errorf("take up run %s: %w", id, err)
 	}
 	a.out.times, a.out.freed, a.life.freed = h.times, h.freed, h.freed

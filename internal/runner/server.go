@@ -57,6 +57,7 @@ type children struct {
 	reaping sync.Mutex     // held while an exit is taken, an agent is started or signalled
 	byPID   map[int]*agent // under reaping
 	inputs  map[string]int // of those of the runner before, by run
+	next    prepared       // for the agent that starts next
 }
 
 // conn is a client's connection.

@@ -1,0 +1,86 @@
+package runner
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// prepares waits until the directory of the next run is there, and gives its journal.
+func prepares(t *testing.T, c *Client) (journal os.FileInfo) {
+	t.Helper()
+	eventually(t, "the next run is prepared", func() (ok bool) {
+		if _, err := os.Stat(filepath.Join(c.dir, preparedDir, recordFile)); err != nil { // it is made last
+			return false
+		}
+		info, err := os.Stat(filepath.Join(c.dir, preparedDir, outFile))
+		journal = info
+		return err == nil
+	})
+	return journal
+}
+
+func journalOf(t *testing.T, r *Run) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(filepath.Join(r.c.dir, r.ID(), outFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+func TestAStartMakesNoFile(t *testing.T) {
+	c := open(t)
+	start(t, c, sh(`cat`))
+	for range 3 {
+		journal := prepares(t, c)
+		if r := start(t, c, sh(`cat`)); !os.SameFile(journal, journalOf(t, r)) {
+			t.Error("the journal of a run is not the one that was prepared")
+		}
+	}
+}
+
+func TestAPreparedRunTakesNoNameThatIsTaken(t *testing.T) {
+	c := open(t)
+	first := start(t, c, sh(`echo one; cat`))
+	journal := prepares(t, c)
+	spec := sh(`cat`)
+	spec.ID = first.ID()
+	if _, err := c.Start(t.Context(), spec); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("got %v", err)
+	}
+	if got := line(t, first); got != "one" {
+		t.Errorf("%q", got)
+	}
+	if r := start(t, c, sh(`cat`)); !os.SameFile(journal, journalOf(t, r)) {
+		t.Error("what was prepared is not used after a start that failed")
+	}
+}
+
+func TestAPreparedRunThatIsGoneIsMadeAgain(t *testing.T) {
+	c := open(t)
+	start(t, c, sh(`cat`))
+	prepares(t, c)
+	if err := os.RemoveAll(filepath.Join(c.dir, preparedDir)); err != nil {
+		t.Fatal(err)
+	}
+	if got := line(t, start(t, c, sh(`echo one; cat`))); got != "one" {
+		t.Errorf("%q", got)
+	}
+	prepares(t, c)
+}
+
+// The files that a dead runner prepared are not the next one's: their room on the disk is not known.
+func TestAPreparedRunOfADeadRunner(t *testing.T) {
+	c := open(t)
+	r := start(t, c, sh(`cat`))
+	old := prepares(t, c)
+	kill9(t, c)
+	write(t, r, "one\n")
+	if got := line(t, r); got != "one" {
+		t.Errorf("%q", got)
+	}
+	eventually(t, "it is made anew", func() bool { return !os.SameFile(old, prepares(t, c)) })
+}
