@@ -124,6 +124,14 @@ const (
 type Status struct {
 	Kind   StatusKind
 	Detail string
+	Retry  Retry `json:",omitzero"` // of StatusRetrying
+}
+
+// Retry says why and when the model is asked again; what the agent does not say is zero.
+type Retry struct {
+	Why           FailureKind
+	Attempt, Most int
+	In            time.Duration // how long the agent waits before it
 }
 
 // CompactBoundary says that the agent shortened its context.

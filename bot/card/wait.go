@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"time"
 
 	"ductor/bot/render"
@@ -27,6 +28,7 @@ const (
 type waitLine struct {
 	state  waitState
 	detail string
+	retry  cli.Retry     // why and when the model is asked again
 	clock  time.Duration // how long the user waits, as the line says it; 0 for not at all
 }
 
@@ -46,7 +48,10 @@ func (d *document) takeStatus(s cli.Status) bool {
 	case s.Kind == cli.StatusCompacting:
 		return d.setWait(waitCompacting, "")
 	case s.Kind == cli.StatusRetrying:
-		return d.setWait(waitRetrying, s.Detail)
+		was := d.wait.retry
+		changed := d.setWait(waitRetrying, s.Detail)
+		d.wait.retry = s.Retry
+		return changed || was != s.Retry
 	case s.Kind == cli.StatusPaused:
 		return d.setWait(waitPaused, s.Detail)
 	case s.Kind == cli.StatusWaiting && s.Detail != "":
@@ -133,8 +138,8 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 		line = p.Text("card.compacting")
 	case waitRetrying:
 		line = p.Text("card.retrying")
-		if w.detail != "" {
-			line += " " + render.ShortenPlain(render.OneLine(w.detail), 120)
+		if why := cmp.Or(render.ShortenPlain(render.OneLine(w.detail), 120), retryText(p, w.retry)); why != "" {
+			line += " " + why
 		}
 	default:
 		return render.Text{}
@@ -143,4 +148,21 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 		line += " " + p.Elapsed(w.clock)
 	}
 	return render.Styled(render.Italic, line)
+}
+
+// retryText says why and when the model is asked again; empty where that is not known.
+func retryText(p lang.Printer, r cli.Retry) string {
+	key := map[cli.FailureKind]lang.Key{
+		cli.LimitReached: "card.retry-limit", cli.Overloaded: "card.retry-overloaded", cli.NotLoggedIn: "card.retry-log-in",
+		cli.NetworkDown: "card.retry-network", cli.UnknownFailure: "card.retry-error",
+	}[r.Why]
+	switch {
+	case key == "":
+		return ""
+	case r.Attempt == 0:
+		return p.Text(key)
+	case r.In < time.Second:
+		return p.Text("card.retry-attempt", p.Text(key), r.Attempt, r.Most)
+	}
+	return p.Text("card.retry-attempt-in", p.Text(key), r.Attempt, r.Most, p.Rounded(r.In))
 }

@@ -2,7 +2,6 @@ package claude
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -219,27 +218,24 @@ func (p *parser) retry(l *line) {
 		p.abandon(cli.Result{Err: cli.Failf(cli.NotLoggedIn, agent, "the model's API did not accept the log-in (401)")})
 		return
 	}
-	detail := fmt.Sprintf("%s; trying again (%d of %d)", retryStatus(l.ErrorStatus), l.Attempt, l.MaxRetries)
-	if wait := time.Duration(l.RetryDelayMS * float64(time.Millisecond)).Round(time.Second); wait >= time.Second {
-		detail += " in " + wait.String()
-	}
-	p.show(cli.StatusRetrying, detail)
+	wait := time.Duration(l.RetryDelayMS * float64(time.Millisecond)).Round(time.Second)
+	p.retrying(cli.Retry{Why: retryReason(l.ErrorStatus), Attempt: l.Attempt, Most: l.MaxRetries, In: wait})
 }
 
-// retryStatus is what to show while Claude asks its API again.
-func retryStatus(code *int) string {
-	if code == nil {
-		return "no connection to the model"
+// retryReason is why Claude asks its API again, by the status of the last answer; nil for none.
+func retryReason(status *int) cli.FailureKind {
+	if status == nil {
+		return cli.NetworkDown
 	}
-	switch *code {
+	switch *status {
 	case 429:
-		return "the model's rate limit is reached"
+		return cli.LimitReached
 	case 529:
-		return "the model is overloaded"
+		return cli.Overloaded
 	case 401:
-		return "the log-in was not accepted"
+		return cli.NotLoggedIn
 	}
-	return "the model's API answered with an error"
+	return cli.UnknownFailure
 }
 
 // warnServers names the servers that do not work. Claude waits some seconds for them before it begins without those that are pending.

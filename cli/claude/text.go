@@ -213,3 +213,9 @@ func (s *status) show(kind cli.StatusKind, detail string) {
 	}
 	s.out.Pass(cli.Status{Kind: kind, Detail: detail})
 }
+
+// retrying passes on that the model is asked again.
+func (s *status) retrying(r cli.Retry) {
+	s.shown = cli.StatusRetrying
+	s.out.Pass(cli.Status{Kind: cli.StatusRetrying, Retry: r})
+}

@@ -151,7 +151,7 @@ func (p *parser) end() {
 
 func (p *parser) retry(f fields) {
 	p.out.GiveUp(p.message)
-	p.status(cli.StatusRetrying, retryText(f.Reason))
+	p.retrying(f.Reason)
 }
 
 // broke takes a request to the model that failed. What may help is tried again after a pause, which retry tells of only when
@@ -167,7 +167,7 @@ func (p *parser) broke(f fields) {
 		return
 	}
 	p.out.GiveUp(p.message)
-	p.status(cli.StatusRetrying, retryText(reason))
+	p.retrying(reason)
 }
 
 func (p *parser) delta(f fields) {
@@ -346,15 +346,17 @@ func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 	return r
 }
 
-// retryText says why the model is asked again.
-func retryText(reason string) string {
+// retrying says why the model is asked again.
+func (p *parser) retrying(reason string) {
+	why := cli.UnknownFailure
 	switch reason {
 	case "rate_limit":
-		return "the model's rate limit is reached"
+		why = cli.LimitReached
 	case "transient_auth_error":
-		return "the log-in was not accepted"
+		why = cli.NotLoggedIn
 	case "streaming_error":
-		return "the connection broke"
+		why = cli.NetworkDown
 	}
-	return "the model's API failed"
+	p.waiting = true
+	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Retry: cli.Retry{Why: why}})
 }
