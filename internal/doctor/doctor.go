@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+	"strings"
 	"time"
 
 	"ductor/bot"
@@ -62,14 +63,16 @@ func Report(ctx context.Context, running config.Config, agents []cli.Provider) (
 	return r
 }
 
-// Unreadable is what is found where the configuration at a path cannot be read.
+// Unreadable is what is found where the configuration at a path cannot be read: a finding for each mistake.
 func Unreadable(path string, err error) Findings {
 	d := &doctor{}
 	fix := "correct " + path + ", or run: ductor setup"
 	if errors.Is(err, fs.ErrNotExist) {
 		fix = "run: ductor setup"
 	}
-	d.fail(configuration, err.Error(), fix)
+	for mistake := range strings.Lines(err.Error()) {
+		d.fail(configuration, mistake, fix)
+	}
 	return d.found
 }
 

@@ -130,7 +130,8 @@ func (s *setup) askToken(ctx context.Context, had config.Secret) error {
 		token = had
 	}
 	if token == "" {
-		return errors.New("there is no token; write /newbot to @BotFather in Telegram, and start again with the token that it gives you")
+		return errors.New("there is no token; write /newbot to @BotFather in Telegram, and start again with the token that it gives you: " +
+			"type it when asked, or set " + config.TokenVariable)
 	}
 	s.cfg.Telegram.Token = token
 	return nil
