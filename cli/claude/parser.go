@@ -28,6 +28,10 @@ func (p phase) over() bool { return p >= finished }
 type parser struct {
 	listener
 	flow
+	// steers are the messages that were sent in mid-turn. Claude takes them up between two tools or, if there is no such
+	// moment any more, after its result, with another result then.
+	steers turn.Added
+
 	em  *turn.Emitter
 	mem *memory
 
@@ -48,7 +52,6 @@ type listener struct {
 	onFreed func() // is called when a turn of Claude's own ended before ours
 	// approvals is what Claude asks the user; nil in a turn that no user attends.
 	approvals *turn.Approvals[asked]
-	steers    *steers
 	// replied gets Claude's answers to our requests.
 	replied func(*controlReply)
 	// background gets the result of a turn that Claude began. Without it that is part of this turn.
@@ -129,9 +132,7 @@ func (p *parser) abandon(outcome cli.Result) { p.phase, p.outcome = abandoned, o
 
 // echoed takes the sign that Claude took up a message.
 func (p *parser) echoed(id string) {
-	if p.steers != nil {
-		p.steers.settle(id)
-	}
+	p.steers.Taken(id)
 	if p.phase == taken || p.echo == "" || id != p.echo {
 		return
 	}
@@ -349,7 +350,7 @@ func (p *parser) result(l *line) {
 	switch {
 	case l.cut():
 		p.phase = interrupted
-	case p.steers == nil || p.steers.end():
+	case p.steers.End():
 		p.phase = finished
 	}
 }

@@ -78,14 +78,14 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 func (t *liveTurn) steer(ctx context.Context, id string, turn cli.TurnID, line []byte) error {
 	t.notes.Lock()
 	defer t.notes.Unlock()
-	isNew, over := t.p.steers.add(id, turn)
+	isNew, over := t.p.steers.Add(id, turn)
 	switch {
 	case over:
 		return cli.ErrNoTurn
 	case !isNew:
 		return nil
 	}
-	t.note.Steers, t.note.Sending = t.p.steers.all(), id
+	t.note.Steers, t.note.Sending = t.p.steers.All(), id
 	t.renote(ctx)
 	if err := t.deliver(ctx, line); err != nil {
 		return fmt.Errorf("steer claude: %w", err)
@@ -136,7 +136,7 @@ const takeBackID = "take-back-"
 // work at it as soon as it has stopped.
 func (t *liveTurn) interrupt() error {
 	var lines []byte
-	for _, id := range t.p.steers.waiting() {
+	for _, id := range t.p.steers.Waiting() {
 		lines = append(lines, controlLine(takeBackID+id, map[string]any{"subtype": "cancel_async_message", "message_uuid": id})...)
 	}
 	return t.run.stream.Send(append(lines, controlLine(interruptID, subtype("interrupt"))...))
@@ -156,7 +156,7 @@ func (t *liveTurn) replied(r *controlReply) {
 		Cancelled bool `json:"cancelled"`
 	}
 	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled { // a Claude that does not know the request is ended
-		t.p.steers.giveBack(id)
+		t.p.steers.GiveBack(id)
 	}
 }
 

@@ -104,7 +104,10 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	p := newParser(em, t.run.mem, t.req.Dir)
 	p.listener = listener{
 		echo: t.open.id, garbage: t.run.stream.Garbage, background: t.session.background(),
-		onTaken: t.takenUp, onFreed: t.open.due, replied: t.replied, steers: newSteers(t.note.Steers),
+		onTaken: t.takenUp, onFreed: t.open.due, replied: t.replied,
+	}
+	for _, id := range t.note.Steers { // by the previous process of ductor
+		p.steers.Add(id, "")
 	}
 	if t.req.Attended {
 		p.approvals = turn.NewApprovals[asked](em, t.note.Answered)
@@ -113,7 +116,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 		p.approvals.Hold()
 		em.Past(t.run.stream.Clock(t.session.provider.opts.Now))
 		if t.left.unsent() {
-			p.steers.unsent(t.note.Sending)
+			p.steers.Sent(t.note.Sending, "")
 		}
 	}
 	return p
@@ -186,10 +189,10 @@ func (t *liveTurn) finish(end turn.End) {
 		s.turnSettings.Permission, t.run.mem.mode = mode, ""
 	}
 	s.mu.Unlock()
-	mustStop := t.p.steers.close() || t.p.phase == abandoned // Claude would go on with what was sent
+	mustStop := t.p.steers.Close() || t.p.phase == abandoned // Claude would go on with what was sent
 	close(t.gone)
 	result := t.result(end)
-	result.Unread = t.p.steers.unread()
+	result.Unread = t.p.steers.Unread()
 	if mustStop && !detached {
 		if err := t.run.stream.Close(context.WithoutCancel(t.ctx)); err != nil {
 			s.provider.opts.Logger.Error("claude did not end", "err", err)

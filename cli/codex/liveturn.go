@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,30 +32,8 @@ type liveTurn struct {
 
 // steering is what is known of messages that are sent into the turn. Safe for concurrent use.
 type steering struct {
-	name atomic.Pointer[string] // Codex's own of the turn, once it is known
-
-	mu   sync.Mutex
-	sent []cli.TurnID // those that Codex did not take up yet
-}
-
-func (s *steering) sending(message cli.TurnID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sent = append(s.sent, message)
-}
-
-// taken is called when Codex took a message up, or refused it.
-func (s *steering) taken(message cli.TurnID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sent = slices.DeleteFunc(s.sent, func(id cli.TurnID) bool { return id == message })
-}
-
-// unread are the messages that Codex forgets when the turn is cut short now.
-func (s *steering) unread() []cli.TurnID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.sent)
+	name  atomic.Pointer[string] // Codex's own of the turn, once it is known
+	added turn.Added
 }
 
 // prompt is the request that starts a turn.
@@ -208,7 +184,7 @@ func (t *liveTurn) take(n news) (over bool) {
 		return false
 	}
 	if it := n.notice.Item; it != nil && it.Type == "userMessage" {
-		t.taken(cli.TurnID(it.ClientID))
+		t.added.Taken(it.ClientID)
 		t.nameServers()
 	}
 	return t.parser.notification(n.method, n.notice)
@@ -282,11 +258,11 @@ func (t *liveTurn) steer(ctx context.Context, req cli.Request) error {
 	params := map[string]any{"threadId": t.s.thread, "expectedTurnId": *id, "input": inputOf(req)}
 	if req.Turn != "" { // Codex names it when its model gets the message
 		params["clientUserMessageId"] = string(req.Turn)
-		t.sending(req.Turn)
+		t.added.Add(string(req.Turn), req.Turn)
 	}
 	err := t.s.server.Peer().Call(ctx, "turn/steer", params, nil)
 	if err != nil {
-		t.taken(req.Turn)
+		t.added.Sent(string(req.Turn), "")
 	}
 	var refused *rpc.Error
 	if errors.As(err, &refused) && refused.Code == rpc.CodeInvalidRequest {
@@ -320,7 +296,10 @@ func (t *liveTurn) close(end turn.End, r *cli.Result) {
 	if end == turn.EndDetached || !t.loop.Cut() {
 		return
 	}
-	if r.Unread = t.unread(); !t.sessionGoesOn() {
+	for _, id := range t.added.Waiting() { // Codex forgets them
+		t.added.GiveBack(id)
+	}
+	if r.Unread = t.added.Unread(); !t.sessionGoesOn() {
 		t.s.spend()
 	}
 }

@@ -22,7 +22,7 @@ type liveTurn struct {
 	p      *parser
 	loop   *turn.Turn[item]
 	id     string // of the request that asks for it
-	added  addedMessages
+	added  turn.Added
 }
 
 // Turn runs one prompt; see cli.Session.
@@ -35,7 +35,7 @@ func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) 
 	}
 	t.p.name()
 	end := t.loop.Run(ctx)
-	t.added.refuse()
+	t.added.Close()
 	t.server.Peer().Forget(t.id)
 	t.p.asks.Close(end == turn.EndDetached)
 	r := t.p.outcome(end, func() cli.Result { return t.loop.Outcome(end, Agent, t.server.Failure) })
@@ -201,7 +201,7 @@ func (t *liveTurn) take(it item) (end bool) {
 		}
 	}
 	failed := t.p.phase == awaited && t.p.known.Err != nil
-	return !t.loop.Past() && (failed || t.p.phase == ended && t.added.heard(t.p.seen))
+	return !t.loop.Past() && (failed || t.p.phase == ended && t.heard())
 }
 
 // left says what the turn leaves in the process. The protocol has no environment for a session, by which what its tools

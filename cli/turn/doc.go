@@ -18,6 +18,6 @@
 // The phase of a turn belongs to the goroutine of Run. It goes from starting over running and waiting to done, and from each
 // of them over interrupting and killing.
 //
-// Emitter upholds the contract of events, Queue and Writer are the two ways between a turn and its process, and
-// OneShot runs the turns of sessions that have a process each.
+// Emitter upholds the contract of events, Queue and Writer are the two ways between a turn and its process, Added are the
+// messages that are sent into a turn, and OneShot runs the turns of sessions that have a process each.
 package turn
