@@ -3,7 +3,6 @@ package usage
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -261,76 +260,4 @@ func chosen(data string) (period, orchestrator.UsageGroup, bool) {
 		}
 	}
 	return "", "", false
-}
-
-// What the audit shows.
-const (
-	auditBack = 30 * 24 * time.Hour
-	auditMost = 400
-	auditLine = 160 // characters of what was decided on
-)
-
-// Audit answers "/audit": the last decisions, and what ran without asking.
-func (s *Screen) Audit(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
-	return s.audit(ctx, by, 0)
-}
-
-func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
-	p := s.Lang.Of(by.Conversation.Chat)
-	all, err := s.Store.AuditSince(ctx, s.Now().Add(-auditBack), auditMost)
-	if err != nil {
-		return tgapi.Page{}, err
-	}
-	var here []orchestrator.AuditEntry
-	for _, e := range all {
-		if by.May(orchestrator.SeeAll) || e.Conversation == by.Conversation {
-			here = append(here, e)
-		}
-	}
-	if len(here) == 0 {
-		return tgapi.Page{Text: p.Text("usage.audit-nothing")}, nil
-	}
-	from, to, pager := tgapi.Paged(p, page, len(here), func(page int) string { return button("", fmt.Sprintf("%s:%d", auditPage, page)).Data })
-	lines := []string{p.Text("usage.audit")}
-	for _, e := range here[from:to] {
-		lines = append(lines, "", s.entry(e, by.Conversation))
-	}
-	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
-}
-
-// entry is one thing that happened.
-func (s *Screen) entry(e orchestrator.AuditEntry, here orchestrator.ConversationID) string {
-	p := s.Lang.Of(here.Chat)
-	line := p.Moment(e.At.Local()) + " " + s.what(p, e.What)
-	if e.By != 0 {
-		line += " " + p.Text("usage.audit-by", int64(e.By))
-	}
-	if e.Conversation != here {
-		line += " " + p.Text("usage.audit-in", string(e.Conversation.Key()))
-	}
-	if of := render.Cut(render.OneLine(strings.TrimSpace(e.Tool+" "+e.Title)), auditLine); of != "" {
-		line += "\n    " + of
-	}
-	if why := render.Cut(render.OneLine(strings.TrimSpace(e.Rule+" "+e.Reason)), auditLine); why != "" {
-		line += "\n    " + p.Text("usage.audit-why", why)
-	}
-	return line
-}
-
-func (s *Screen) what(p lang.Printer, k orchestrator.AuditKind) string {
-	switch k {
-	case orchestrator.AuditAllowed:
-		return p.Text("usage.audit-allowed")
-	case orchestrator.AuditDenied:
-		return p.Text("usage.audit-denied")
-	case orchestrator.AuditAnswered:
-		return p.Text("usage.audit-answered")
-	case orchestrator.AuditExpired:
-		return p.Text("usage.audit-expired")
-	case orchestrator.AuditWithdrawn:
-		return p.Text("usage.audit-withdrawn")
-	case orchestrator.AuditRuled, orchestrator.AuditAccepted, orchestrator.AuditRan, orchestrator.AuditCalled:
-		return p.Text("usage.audit-ran")
-	}
-	return p.Text("usage.audit-changed", string(k))
 }

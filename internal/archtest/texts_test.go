@@ -40,7 +40,6 @@ var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "h
 // notForUsers are literals that read like texts, or files of them, and that no user sees: agents do, or programs.
 var notForUsers = []string{
 	"bot/updates/fence.go", "heartbeat/proactive.go", "orchestrator/files/instruction.go", "orchestrator/side/shorten.go", "[You asked to use ", ". That was denied:]", // agents
-	"bypass for ",                             // the log
 	"rename from ", "rename to ", "new mode ", // what git prints
 	"2 Jan 15:04",
 }

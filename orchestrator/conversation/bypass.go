@@ -23,7 +23,7 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 	}
 	until := e.now().Add(lasts)
 	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = cli.Bypass, until },
-		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: fmt.Sprintf("bypass for %s", lasts), By: by})
+		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
 	if err == nil {
 		e.opts.After(lasts, func() { e.bypassOver(context.WithoutCancel(ctx), id) })
 		e.warm(ctx, id)

@@ -1,0 +1,135 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// What the audit shows.
+const (
+	auditBack = 30 * 24 * time.Hour
+	auditMost = 400
+	auditLine = 160 // characters of what was decided on
+)
+
+// Audit answers "/audit": the last decisions, and what ran without asking.
+func (s *Screen) Audit(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
+	return s.audit(ctx, by, 0)
+}
+
+func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tgapi.Page, error) {
+	p := s.Lang.Of(by.Conversation.Chat)
+	all, err := s.Store.AuditSince(ctx, s.Now().Add(-auditBack), auditMost)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
+	var here []orchestrator.AuditEntry
+	for _, e := range all {
+		if by.May(orchestrator.SeeAll) || e.Conversation == by.Conversation {
+			here = append(here, e)
+		}
+	}
+	if len(here) == 0 {
+		return tgapi.Page{Text: p.Text("usage.audit-nothing")}, nil
+	}
+	from, to, pager := tgapi.Paged(p, page, len(here), func(page int) string { return button("", fmt.Sprintf("%s:%d", auditPage, page)).Data })
+	lines := []string{p.Text("usage.audit")}
+	for _, e := range here[from:to] {
+		lines = append(lines, "", entry(p, e, by.Conversation))
+	}
+	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
+}
+
+// happened says what each kind of entry is.
+var happened = map[orchestrator.AuditKind]lang.Key{
+	orchestrator.AuditAllowed: "usage.audit-allowed", orchestrator.AuditDenied: "usage.audit-denied", orchestrator.AuditAnswered: "usage.audit-answered",
+	orchestrator.AuditExpired: "usage.audit-expired", orchestrator.AuditWithdrawn: "usage.audit-withdrawn",
+	orchestrator.AuditRuled: "usage.audit-ran", orchestrator.AuditAccepted: "usage.audit-ran", orchestrator.AuditRan: "usage.audit-ran",
+	orchestrator.AuditCalled: "usage.audit-ran",
+	orchestrator.AuditRule:   "usage.audit-rule", orchestrator.AuditRevoked: "usage.audit-revoked", orchestrator.AuditMode: "usage.audit-mode",
+	orchestrator.AuditDirectory: "usage.audit-directory",
+}
+
+// done says what was done to jobs and users: their entries have a word for it where others have a tool.
+var done = map[orchestrator.AuditKind]map[string]lang.Key{
+	orchestrator.AuditJob: {
+		"added": "usage.audit-job-added", "changed": "usage.audit-job-changed", "paused": "usage.audit-job-paused",
+		"resumed": "usage.audit-job-resumed", "ran": "usage.audit-job-ran", "deleted": "usage.audit-job-deleted",
+	},
+	orchestrator.AuditUser: {
+		"invite": "usage.audit-user-invited", "join": "usage.audit-user-joined", "role": "usage.audit-user-role", "remove": "usage.audit-user-removed",
+	},
+}
+
+// roles are the words of roles in the titles of entries of users.
+var roles = map[string]lang.Key{
+	string(orchestrator.RoleOwner): "users.owner", string(orchestrator.RoleUser): "users.user", string(orchestrator.RoleViewer): "users.viewer",
+}
+
+// entry is one thing that happened.
+func entry(p lang.Printer, e orchestrator.AuditEntry, here orchestrator.ConversationID) string {
+	key, of := happened[e.What], e.Tool+" "+e.Title
+	if verbs := done[e.What]; verbs != nil {
+		key, of = verbs[e.Tool], e.Title
+	}
+	if e.What == orchestrator.AuditUser {
+		words := strings.Split(of, ", ")
+		for i, word := range words {
+			if role, ok := roles[word]; ok {
+				words[i] = p.Text(role)
+			}
+		}
+		of = strings.Join(words, ", ")
+	}
+	line := p.Moment(e.At.Local()) + " " + p.Text(key)
+	if e.By != 0 {
+		line += " " + p.Text("usage.audit-by", int64(e.By))
+	}
+	if e.Conversation != here {
+		line += " " + p.Text("usage.audit-in", string(e.Conversation.Key()))
+	}
+	for _, more := range append([]string{short(of)}, grounds(p, e)...) {
+		if more != "" {
+			line += "\n    " + more
+		}
+	}
+	return line
+}
+
+// grounds says by what something was decided, and why, or what became of it. Reasons of ductor itself are written for agents, so they
+// are said anew.
+func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
+	rule, reason := short(e.Rule), short(e.Reason)
+	switch {
+	case rule == "":
+	case e.What == orchestrator.AuditRan, e.Rule == orchestrator.RuledByMode:
+		all = append(all, p.Text("usage.audit-in-mode", rule))
+	case e.What == orchestrator.AuditDenied && e.By == 0:
+		all = append(all, p.Text("usage.audit-not-listed"))
+	default:
+		all = append(all, p.Text("usage.audit-by-rule", rule))
+	}
+	switch {
+	case reason == "":
+	case e.What == orchestrator.AuditRan, e.What == orchestrator.AuditCalled:
+		all = append(all, p.Text("usage.audit-error", reason))
+	case e.What == orchestrator.AuditJob:
+		all = append(all, p.Text("usage.audit-when", reason))
+	case e.What == orchestrator.AuditMode:
+		all = append(all, p.Text("usage.audit-bypass-over"))
+	case e.By != 0:
+		all = append(all, p.Text("usage.audit-why", reason))
+	case e.What == orchestrator.AuditDenied && rule == "":
+		all = append(all, p.Text("usage.audit-too-many"))
+	}
+	return all
+}
+
+func short(s string) string { return render.Cut(render.OneLine(strings.TrimSpace(s)), auditLine) }
