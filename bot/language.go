@@ -17,7 +17,10 @@ const actLanguage = "la"
 // language is the screen of /language. Its buttons name a language, so they work for good.
 type language struct{ lang *lang.Choices }
 
-// choices lists what can be chosen, and what it is called in p's language.
+// asTelegram is the word for lang.AsTelegram, whatever its button is called.
+const asTelegram = "telegram"
+
+// choices lists what can be chosen, lang.AsTelegram last, and what it is called in p's language.
 func (l language) choices(p lang.Printer, in orchestrator.ConversationID) (codes []lang.Language, names []string) {
 	for _, code := range lang.Languages() {
 		codes, names = append(codes, code), append(names, code.Name())
@@ -36,14 +39,18 @@ func (l language) command(ctx context.Context, by orchestrator.Press, args strin
 		return l.page(by.Conversation), nil
 	}
 	codes, names := l.choices(p, by.Conversation)
-	codes, names = append(codes, lang.AsTelegram), append(names, "telegram")
 	for i, code := range codes {
-		if strings.EqualFold(args, names[i]) || code != lang.AsTelegram && strings.EqualFold(args, string(code)) {
+		word := string(code)
+		if code == lang.AsTelegram {
+			word = asTelegram
+		}
+		if strings.EqualFold(args, names[i]) || strings.EqualFold(args, word) {
 			_, said, err := l.choose(ctx, by, code)
 			return said, err
 		}
 	}
-	return tgapi.Page{Text: p.Text("language.unknown", render.Cut(args, 100), strings.Join(names, ", "))}, nil
+	words := append(names[:len(names)-1], asTelegram)
+	return tgapi.Page{Text: p.Text("language.unknown", render.Cut(args, 100), strings.Join(words, ", "))}, nil
 }
 
 func (l language) page(in orchestrator.ConversationID) tgapi.Page {
