@@ -243,3 +243,13 @@ func FuzzButtonData(f *testing.F) {
 		}
 	})
 }
+
+// The name of a tool and the first word of its command do not come in messages of their own where a long word follows.
+func TestTheFullTextOfALongWordFillsItsMessages(t *testing.T) {
+	v := view{Approval: anApproval()}
+	v.Request.Detail = "echo " + strings.Repeat("x", 9000)
+	texts := v.fullText()
+	if len(texts) != 3 || render.Len(texts[0].Text) < render.MessageLimit/2 {
+		t.Errorf("it has %d messages, the first of %d units", len(texts), render.Len(texts[0].Text))
+	}
+}

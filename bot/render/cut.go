@@ -18,11 +18,11 @@ type cuts struct {
 // cut decides where in window the next part ends, in bytes from the cursor. There is text behind window.
 func (s *splitter) cut(window string) int {
 	c := s.find(window)
-	half, quarter := len(window)/2, len(window)/4
+	half, quarter, little := len(window)/2, len(window)/4, len(window)/16
 	for _, choice := range []struct{ at, least int }{
 		{c.paragraph, half}, {c.line, half}, {c.paragraph, quarter}, {c.codeLine, half}, {c.line, quarter},
 		{c.sentence, quarter}, {c.codeLine, quarter}, {c.word, quarter},
-		{c.line, 0}, {c.codeLine, 0}, {c.word, 0},
+		{c.line, little}, {c.codeLine, little}, {c.word, little},
 	} {
 		if choice.at > choice.least {
 			return choice.at

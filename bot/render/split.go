@@ -19,7 +19,7 @@ const maxAttributes = 8 << 10
 // Split cuts t into parts of at most limit UTF-16 units (at least 16), each good for a message: it begins
 // and ends with something visible, except for the indentation of code, and no part is empty. The cut is made
 // at the end of a paragraph if that leaves parts of a decent size, else at a line, a sentence, a word, and
-// only inside a word that has no end; never inside of what shows as one character, if it can be avoided.
+// only inside a word that takes nearly a whole part; never inside of what shows as one character, if it can be avoided.
 // Entities that are cut go on in the next part.
 //
 // All parts' texts and gaps, joined, are t's text from its first visible character on. What is appended to

@@ -79,6 +79,19 @@ func TestSplitShowsEveryParagraphOnceInOrder(t *testing.T) {
 	}
 }
 
+// A word as long as a message does not leave the few words before it in a message of their own.
+func TestSplitCutsALongWordBehindFewWords(t *testing.T) {
+	for _, src := range []string{"Bash\n", "```\necho ", "Look, this is it:\n\n"} {
+		parts := Split(Markdown(src+strings.Repeat("x", 9000)), 4096)
+		if len(parts) != 3 || Len(parts[0].Text.Text) != 4096 {
+			t.Errorf("%q and a long word are %d parts, the first with %d units", src, len(parts), Len(parts[0].Text.Text))
+		}
+	}
+	if parts := Split(Plain("Look, this is it:\n\n"+strings.Repeat("x", 3800)+"\n\n"+strings.Repeat("y ", 500)), 4096); len(parts) != 2 {
+		t.Errorf("a word that leaves room for what is before it: %d parts", len(parts))
+	}
+}
+
 func TestSplitGivesNothingForNothing(t *testing.T) {
 	for _, s := range []string{"", " ", "\n\n", "\u200b \u00a0"} {
 		if parts := Split(Plain(s), 4096); len(parts) != 0 {
