@@ -271,6 +271,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	r := newHandlers(parts{
 		Options: b.opts, desk: desk, messages: b.messages, voice: voice, approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
 		display: b.chat.display, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool, sender: b.files,
+		most:   b.chat.cards.MaxMessages,
 		tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
 	}, o).router(o)
 	defer func() {

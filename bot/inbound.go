@@ -45,6 +45,7 @@ type parts struct {
 	topics    *topicOpener
 	spool     *message.Spool // of pictures; nil: there are none
 	sender    *files.Sender  // nil: no files are sent
+	most      func() int     // messages of an answer
 }
 
 // handlers does what updates ask for.
@@ -93,7 +94,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			},
 		}),
 		consults: consult.New(consult.Options{
-			Consults: p.Consults, Models: menus, Group: p.Group, Messages: p.messages, Journal: p.Journal, Finish: f.Finish,
+			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.most, Messages: p.messages, Journal: p.Journal, Finish: f.Finish,
 			Beside: beside, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
 		checks:  checks.New(checks.Options{Examiner: p.Checks, Messages: p.messages, Finish: f.Finish, Beside: beside, Lang: o.Lang}),

@@ -103,6 +103,9 @@ func New(o Options) *Cards {
 	return &Cards{opts: o, again: make(map[cli.TurnID]activity), noDrafts: make(map[int64]bool)}
 }
 
+// MaxMessages is how many messages show an answer now; 0 is no limit.
+func (c *Cards) MaxMessages() int { return c.look().MaxMessages }
+
 // look is how cards look now.
 func (c *Cards) look() Look {
 	l := c.opts.Look
@@ -267,7 +270,7 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 		c.doc.finish(o, c.cards.look().Footer)
 		texts, cut := c.layoutLocked(render.MessageLimit)
 		if o.Short != "" { // what was streamed is longer
-			_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.opts.MaxMessages)
+			_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.MaxMessages())
 		}
 		c.turn.Outcome = o
 		rich := c.doc.richContent(c.turn)
@@ -294,6 +297,6 @@ func (c *card) layoutLocked(limit int) (texts []render.Text, cut bool) {
 	if reach, ok := c.messages.continued(); ok && settled == opened && c.doc.within(begun[settled-1], reach) {
 		begun = append(begun, c.doc.wholeWord(begun[settled-1], reach))
 	}
-	c.starts, texts, cut = c.doc.layout(begun, limit, c.cards.look().MaxMessages)
+	c.starts, texts, cut = c.doc.layout(begun, limit, c.cards.MaxMessages())
 	return texts, cut
 }

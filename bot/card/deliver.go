@@ -260,7 +260,7 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.look().Footer)
-	_, texts, cut := d.layout([]position{{}}, render.MessageLimit, c.look().MaxMessages)
+	_, texts, cut := d.layout([]position{{}}, render.MessageLimit, c.MaxMessages())
 	rich := d.richContent(t)
 	return contents{
 		texts: texts, rich: rich, buttons: c.offer(d.lang, t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut), whole: c.fileOf(t.Outcome, rich.Cut),

@@ -1,6 +1,7 @@
 package consult
 
 import (
+	"slices"
 	"strings"
 
 	"ductor/bot/message"
@@ -10,16 +11,16 @@ import (
 )
 
 // compose makes the messages that quote answers, to be stored. A user can reply to each. What several models answered is folded and comes
-// without a sound: the conclusion says it in short.
+// without a sound: the conclusion says it in short. Of an answer of too many messages they show the beginning and the end, and a file has
+// all of it.
 func (s *Screen) compose(in orchestrator.ConversationID, id string, q question, answers []orchestrator.GroupStep) (rows []orchestrator.Message) {
 	for _, one := range answers {
 		if one.Err != nil || one.Answer.Text == "" {
 			continue
 		}
 		fold := q.Kind == ofGroup && one.Round <= q.Rounds
-		for i, part := range render.Split(s.quote(s.o.Lang.Of(in.Chat), q, one, fold), render.FullMessage) {
-			c := message.Content{Text: part.Text, Silent: fold}
-			if i == 0 && len(rows) == 0 {
+		for _, c := range s.contents(s.o.Lang.Of(in.Chat), q, one, fold) {
+			if c.Silent = fold; len(rows) == 0 {
 				c.ReplyTo = q.ReplyTo
 			}
 			m := message.Compose(in, c)
@@ -28,6 +29,25 @@ func (s *Screen) compose(in orchestrator.ConversationID, id string, q question, 
 		}
 	}
 	return rows
+}
+
+// contents are the messages of one answer.
+func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) (all []message.Content) {
+	parts := render.Split(s.quote(p, q, one, fold), render.FullMessage)
+	var file []message.File
+	if most := s.o.Most(); most > 0 && len(parts) > most {
+		end := &parts[len(parts)-1]
+		end.Text = render.Concat(render.Styled(render.Italic, p.Text("card.file-follows")), render.Plain("\n\n"), end.Text)
+		parts = slices.Delete(parts, most-1, len(parts)-1)
+		file = []message.File{{Name: "answer.md", Content: one.Answer.Text}}
+	}
+	for _, part := range parts {
+		all = append(all, message.Content{Text: part.Text})
+	}
+	if file != nil {
+		all = append(all, message.Content{Files: file})
+	}
+	return all
 }
 
 // quote writes an answer below the name of its model.

@@ -52,6 +52,7 @@ type Options struct {
 	Consults orchestrator.Consults
 	Models   Models
 	Group    func() []string // the models that answer /group now; none chooses some
+	Most     func() int      // how many messages show an answer now; 0 is no limit
 	Messages *message.Messages
 	Journal  Journal
 	Finish   func(ctx context.Context, updates []int64, notices ...orchestrator.Message) (done bool)
