@@ -76,7 +76,7 @@ func (v *outVoice) Answer(ctx context.Context, query, text string) {
 	err := v.out.Do(ctx, outbox.Call{
 		Priority: outbox.Awaited, Idempotent: true,
 		Run: func(ctx context.Context) error {
-			return v.client.AnswerCallback(ctx, query, render.Cut(text, answerMost))
+			return v.client.AnswerCallback(ctx, query, render.ShortenPlain(text, answerMost))
 		},
 	})
 	v.missed("answer", orchestrator.ConversationID{})(err)

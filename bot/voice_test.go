@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,25 @@ func (s *signing) Edit(_ context.Context, _ int64, _ int, t render.Text, k tgapi
 func (s *signing) EditKeyboard(context.Context, int64, int, tgapi.Keyboard) error {
 	s.done = append(s.done, "no buttons")
 	return nil
+}
+
+func (s *signing) AnswerCallback(_ context.Context, _, text string) error {
+	s.done = append(s.done, text)
+	return nil
+}
+
+// An answer to a press has as many characters as Telegram takes.
+func TestAnAnswerToAPressFits(t *testing.T) {
+	bottest.WithOutbox(t, func(t *testing.T, o *outbox.Outbox, _ *bottest.Record) {
+		s := &signing{}
+		v := &outVoice{out: o, client: s, log: slog.New(slog.DiscardHandler)}
+		whole := strings.Repeat("ä", 200)
+		v.Answer(t.Context(), "q", whole)
+		v.Answer(t.Context(), "q", whole+"ä")
+		if len(s.done) != 2 || s.done[0] != whole || len([]rune(s.done[1])) > 200 {
+			t.Errorf("the answers are %q", s.done)
+		}
+	})
 }
 
 // An edit brings its buttons, also if it takes the place of one that waits before those were taken off.

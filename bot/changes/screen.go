@@ -81,7 +81,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data 
 	}
 	a, err := s.act(ctx, by, on, op(what), id)
 	if why := s.why(p, err); why != "" {
-		return tgapi.Answer{Text: render.Cut(why, 190)}, nil
+		return tgapi.Answer{Text: why}, nil
 	}
 	return a, err
 }

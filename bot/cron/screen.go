@@ -106,7 +106,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 	bad := (*orchestrator.BadJob)(nil)
 	switch {
 	case errors.As(err, &bad):
-		return tgapi.Answer{Text: render.Cut(bad.Why, 190)}, nil
+		return tgapi.Answer{Text: bad.Why}, nil
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrElsewhere):
 		page, err = s.list(ctx, by.Conversation, 0)
 		return tgapi.Answer{Text: say.Text("cron.gone"), Edit: page}, err

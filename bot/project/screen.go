@@ -87,7 +87,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	case errors.Is(err, orchestrator.ErrStillOpen):
 		return tgapi.Answer{Text: p.Text("project.runs")}, nil
 	case errors.Is(err, orchestrator.ErrNoRepository), errors.Is(err, orchestrator.ErrOutsideRoot):
-		return tgapi.Answer{Text: render.Cut(s.refusal(p, "", "", err), 190)}, nil
+		return tgapi.Answer{Text: s.refusal(p, "", "", err)}, nil
 	}
 	return a, err
 }
@@ -162,7 +162,7 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 		return tgapi.Answer{}, err
 	}
 	page, err := s.list(ctx, by, tgapi.PageOf(i))
-	return tgapi.Answer{Text: render.Cut(s.o.Lang.Of(by.Conversation.Chat).Text("project.opened", dir), 190), Edit: page}, err
+	return tgapi.Answer{Text: s.o.Lang.Of(by.Conversation.Chat).Text("project.opened", dir), Edit: page}, err
 }
 
 // treesShown limits the worktrees of a page.
@@ -241,7 +241,6 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	a.Text = render.Cut(a.Text, 190)
 	a.Edit, err = s.trees(ctx, by)
 	return a, err
 }

@@ -144,6 +144,17 @@ func TestAWalkThroughTheProjects(t *testing.T) {
 	}
 }
 
+// Only who sends an answer to a press shortens it, to what Telegram takes.
+func TestAnAnswerToAPressIsWhole(t *testing.T) {
+	r := newRig(t)
+	r.book.projects[1].Dir = "/src/" + strings.Repeat("x", 190)
+	r.command("", "The agent works in")
+	r.press(1, 0)
+	if want := "From now on the agent works in " + r.book.projects[1].Dir + "."; r.said != want {
+		t.Errorf("it says %q", r.said)
+	}
+}
+
 func TestWhatIsRefusedIsSaid(t *testing.T) {
 	r := newRig(t)
 	r.command("", "The agent works in")

@@ -21,7 +21,7 @@ func ShortenPlain(s string, limit int) string { return Shorten(Plain(s), limit).
 // OneLine is s as a single line: each run of white space becomes one blank.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Cut shortens s to at most limit characters and says that it did.
+// Cut keeps the first characters of s, at most limit, and says so behind them.
 func Cut(s string, limit int) string {
 	n := 0
 	for i := range s {

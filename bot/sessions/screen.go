@@ -106,7 +106,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		page, err := s.list(ctx, by.Conversation, listed{})
 		return tgapi.Answer{Text: say.Text("sessions.gone"), Edit: page}, err
 	case errors.Is(err, orchestrator.ErrSessionInUse):
-		return tgapi.Answer{Text: render.Cut(say.Text("sessions.in-use"), 190)}, nil
+		return tgapi.Answer{Text: say.Text("sessions.in-use")}, nil
 	}
 	return a, err
 }
@@ -202,7 +202,7 @@ func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.S
 		return tgapi.Answer{}, err
 	}
 	page, err := s.page(ctx, p, now)
-	return tgapi.Answer{Text: render.Cut(said, 190), Edit: page}, err
+	return tgapi.Answer{Text: said, Edit: page}, err
 }
 
 func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, as orchestrator.ExportFormat) (tgapi.Answer, error) {

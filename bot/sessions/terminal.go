@@ -65,7 +65,7 @@ func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pres
 	}
 	page, err := s.page(ctx, say, now)
 	page.Text += "\n\n" + say.Text("sessions.terminal-resumed", render.AgentName(say, p.key))
-	return tgapi.Answer{Text: render.Cut(say.Text("sessions.resumed", s.title(say, now)), 190), Edit: page}, err
+	return tgapi.Answer{Text: say.Text("sessions.resumed", s.title(say, now)), Edit: page}, err
 }
 
 // TakeOver is a button that continues a session of a terminal; false if it cannot carry what it needs.
