@@ -116,15 +116,6 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// One operation is a whole answer as a card shows it: the parts are wanted at every look.
-func BenchmarkStreamSplit(b *testing.B) {
-	src := answer(size)
-	for b.Loop() {
-		parts := Splitter{Limit: 4096}
-		stream(src, 5000, 50, func(s *Stream) { parts.Split(s.Text()) })
-	}
-}
-
 func stream(src string, pieces, every int, look func(*Stream)) {
 	var s Stream
 	for i := range pieces {

@@ -68,14 +68,14 @@ func only(b Block) []Block {
 
 // text renders the inside of a paragraph.
 func (r blockReader) text(n ast.Node) Text {
-	in := &renderer{source: r.source, out: newBuilder()}
+	in := &renderer{source: r.source, out: &builder{}}
 	in.inlines(n)
 	return in.out.text()
 }
 
 // flat renders a block as a text.
 func (r blockReader) flat(n ast.Node) Text {
-	in := &renderer{source: r.source, out: newBuilder()}
+	in := &renderer{source: r.source, out: &builder{}}
 	in.block(n)
 	return in.out.text()
 }
@@ -85,10 +85,7 @@ func (r blockReader) items(n *ast.List, depth int) (out []Item) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		var item Item
 		if n.IsOrdered() {
-			number++
-			if written, ok := c.Attribute(numberAttribute); ok {
-				number = max(number, written.(int))
-			}
+			number = numberAfter(number, c)
 			item.Number = number
 		}
 		item.Box = takeBox(c)

@@ -26,10 +26,8 @@ type span struct {
 	shown bool // false when an outer span of the kind does the work, or the kind may not be here
 }
 
-func newBuilder() *builder { return &builder{} }
-
 // counts are the open spans that are shown.
-type counts struct{ quotes, links, bold, italic, strike, underline, spoiler int }
+type counts struct{ quotes, links, bold, italic, strike int }
 
 func (c *counts) of(k Kind) *int {
 	switch k {
@@ -41,12 +39,8 @@ func (c *counts) of(k Kind) *int {
 		return &c.bold
 	case Italic:
 		return &c.italic
-	case Strikethrough:
-		return &c.strike
-	case Underline:
-		return &c.underline
 	default:
-		return &c.spoiler
+		return &c.strike
 	}
 }
 
@@ -209,17 +203,14 @@ func rank(k Kind) int {
 		return 2
 	case Code:
 		return 3
-	case Spoiler:
-		return 4
 	case Strikethrough:
-		return 5
+		return 4
 	case Bold:
+		return 5
+	case Italic:
 		return 6
-	case Underline:
-		return 7
-	default:
-		return 8
 	}
+	return -1 // there is no such kind
 }
 
 func unitsOf(b []byte) int {

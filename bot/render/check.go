@@ -59,7 +59,7 @@ func unitBytes(s string) []int {
 
 func checkEntity(text string, units []int, e Entity) error {
 	switch {
-	case rankOf(e.Kind) < 0:
+	case rank(e.Kind) < 0:
 		return errors.New("unknown kind")
 	case e.Length <= 0:
 		return errors.New("is empty")
@@ -102,12 +102,4 @@ func checkNesting(es []Entity) error {
 		open = append(open, e)
 	}
 	return nil
-}
-
-func rankOf(k Kind) int {
-	switch k {
-	case Bold, Italic, Strikethrough, Code, Pre, Link, Blockquote, Expandable, Underline, Spoiler:
-		return rank(k)
-	}
-	return -1
 }

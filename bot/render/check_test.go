@@ -28,7 +28,7 @@ func TestCheckRefuses(t *testing.T) {
 		"a language on code":     {"abc", []Entity{{Kind: Code, Offset: 0, Length: 3, Language: "go"}}, "language"},
 		"a language of two":      {"abc", []Entity{{Kind: Pre, Offset: 0, Length: 3, Language: "go x"}}, "language"},
 		"overlap":                {"abc", []Entity{e(Bold, 0, 2), e(Italic, 1, 2)}, "leaves"},
-		"overlap of an outer":    {"abcd", []Entity{e(Bold, 0, 3), e(Italic, 0, 2), e(Spoiler, 1, 3)}, "leaves"},
+		"overlap of an outer":    {"abcd", []Entity{e(Bold, 0, 3), e(Italic, 0, 2), e(Strikethrough, 1, 3)}, "leaves"},
 		"disorder":               {"abc", []Entity{e(Bold, 1, 1), e(Italic, 0, 1)}, "order"},
 		"the inner one first":    {"abc", []Entity{e(Bold, 0, 1), e(Italic, 0, 2)}, "order"},
 		"bold in code":           {"abc", []Entity{e(Code, 0, 3), e(Bold, 1, 1)}, "may not be in"},

@@ -4,14 +4,14 @@
 // It is pure: no network, no clock, no Telegram library. It never uses a parse mode, so no text can break
 // the markup of a message.
 //
-// Markdown renders a whole source, Stream a growing one with the same result. Split cuts a Text into
-// messages, Splitter does it again and again while the text grows. The smaller functions (Plain, Styled, Concat, Slice, ...) are for putting a card together.
+// Markdown renders a whole source, Stream a growing one with the same result. Split cuts a Text into messages. The smaller functions
+// (Plain, Styled, Concat, Slice, ...) are for putting a card together.
 package render
 
 // Kind is a Telegram message entity type, spelled as the Bot API spells it.
 type Kind string
 
-// The entity kinds. Markdown makes all of them but the last three, which are there for cards.
+// The entity kinds. Markdown makes all of them but Expandable.
 const (
 	Bold          Kind = "bold"
 	Italic        Kind = "italic"
@@ -21,8 +21,6 @@ const (
 	Link          Kind = "text_link"
 	Blockquote    Kind = "blockquote"
 	Expandable    Kind = "expandable_blockquote"
-	Underline     Kind = "underline"
-	Spoiler       Kind = "spoiler"
 )
 
 // Entity formats Length UTF-16 units of a text from Offset on.

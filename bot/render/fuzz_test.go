@@ -37,7 +37,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add("one two\n\nthree four", 3, 9, byte(1), 16)
 	f.Add("   code\n   more\n\n\n      x", 0, 20, byte(4), 17)
 	f.Add("👩‍👩‍👧🇩🇪🇫🇷e\u0301\u0301 \u200b", 2, 8, byte(0), 16)
-	kinds := []Kind{Bold, Italic, Strikethrough, Code, Pre, Blockquote, Expandable, Underline, Spoiler}
+	kinds := []Kind{Bold, Italic, Strikethrough, Code, Pre, Blockquote, Expandable}
 	f.Fuzz(func(t *testing.T, s string, from, length int, kind byte, limit int) {
 		limit = min(max(limit, 16), 5000)
 		plain := Plain(s)

@@ -41,7 +41,7 @@ func drawText(t *rapid.T, label string) Text {
 		text := Markdown(drawSource(t, "source"))
 		switch rapid.IntRange(0, 6).Draw(t, "wrap") {
 		case 0:
-			return Wrap(rapid.SampledFrom([]Kind{Blockquote, Expandable, Spoiler, Underline, Bold}).Draw(t, "kind"), text)
+			return Wrap(rapid.SampledFrom([]Kind{Blockquote, Expandable, Strikethrough, Italic, Bold}).Draw(t, "kind"), text)
 		case 1:
 			return CodeBlock("go", "    "+text.Text)
 		case 2:

@@ -19,7 +19,7 @@ var sharedParser = sync.OnceValue(newParser)
 // HTML and reference definitions literally). Line breaks stay line breaks. Safe for concurrent use.
 func Markdown(src string) Text {
 	clean := []byte(cleanSource(src))
-	r := &renderer{source: clean, out: newBuilder()}
+	r := &renderer{source: clean, out: &builder{}}
 	for n := parse(clean, false).FirstChild(); n != nil; n = n.NextSibling() {
 		r.topLevel(n)
 	}
@@ -200,10 +200,7 @@ func (r *renderer) list(n *ast.List) {
 		}
 		marker := bullet(c)
 		if n.IsOrdered() {
-			number++
-			if written, ok := c.Attribute(numberAttribute); ok {
-				number = max(number, written.(int))
-			}
+			number = numberAfter(number, c)
 			marker = strconv.Itoa(number) + string(n.Marker) + " "
 		}
 		r.out.write(marker)
@@ -212,6 +209,13 @@ func (r *renderer) list(n *ast.List) {
 		r.children(c)
 		r.indent = outer
 	}
+}
+
+// numberAfter is the number of an item that follows one with number last: the written one, but never a number twice.
+func numberAfter(last int, item ast.Node) int {
+	written, _ := item.Attribute(numberAttribute)
+	number, _ := written.(int)
+	return max(last+1, number)
 }
 
 // bullet is the marker of an unordered item; a task box stands for itself.

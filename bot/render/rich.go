@@ -21,7 +21,6 @@ const (
 	Paragraph BlockKind = "paragraph"
 	Heading   BlockKind = "heading"
 	PreBlock  BlockKind = "pre"
-	Footer    BlockKind = "footer"
 	Divider   BlockKind = "divider"
 	QuoteOf   BlockKind = "blockquote" // of Blocks
 	List      BlockKind = "list"
@@ -116,6 +115,8 @@ func (s extent) within(limit extent) bool { return s.units <= limit.units && s.b
 
 func (s *extent) add(other extent) { s.units, s.blocks = s.units+other.units, s.blocks+other.blocks }
 
+func (s *extent) take(other extent) { s.units, s.blocks = s.units-other.units, s.blocks-other.blocks }
+
 func (b Block) extent() extent {
 	s := extent{units: Len(b.Text.Text), blocks: 1}
 	s.add(sizeOf(b.Blocks))
@@ -153,16 +154,14 @@ func FitBlocks(blocks []Block, left Block) (fit []Block, cut bool) {
 			continue
 		}
 		fit[i] = Block{Kind: Paragraph, Text: b.Text}
-		inside := sizeOf(b.Blocks)
-		if total = (extent{total.units - inside.units, total.blocks - inside.blocks}); total.within(limit) {
+		if total.take(sizeOf(b.Blocks)); total.within(limit) {
 			return fit, false
 		}
 	}
 	tail := tailOf(fit, extent{RichLimit / 4, RichBlocks / 4})
 	rest := limit
-	for _, s := range []extent{sizeOf(tail), left.extent()} {
-		rest.units, rest.blocks = rest.units-s.units, rest.blocks-s.blocks
-	}
+	rest.take(sizeOf(tail))
+	rest.take(left.extent())
 	return append(append(headOf(fit, rest), left), tail...), true
 }
 
@@ -174,7 +173,7 @@ func headOf(blocks []Block, room extent) (out []Block) {
 			return append(out, b.head(room)...)
 		}
 		out = append(out, b)
-		room.units, room.blocks = room.units-s.units, room.blocks-s.blocks
+		room.take(s)
 	}
 	return out
 }
@@ -225,7 +224,7 @@ func tailOf(blocks []Block, room extent) []Block {
 		if !s.within(room) {
 			break
 		}
-		room.units, room.blocks = room.units-s.units, room.blocks-s.blocks
+		room.take(s)
 		from--
 	}
 	out := blocks[from:]

@@ -87,7 +87,7 @@ func (b Block) check(depth int) error {
 		return err
 	}
 	switch b.Kind {
-	case Paragraph, Heading, PreBlock, Footer:
+	case Paragraph, Heading, PreBlock:
 		if IsBlank(b.Text.Text) {
 			return fmt.Errorf("it is blank")
 		}

@@ -24,9 +24,14 @@ const maxAttributes = 8 << 10
 //
 // All parts' texts and gaps, joined, are t's text from its first visible character on. What is appended to
 // t changes the last part only. A part keeps MaxEntities entities, those of least importance go first.
-func Split(t Text, limit int) []Part {
-	s := Splitter{Limit: limit}
-	return s.Split(t)
+func Split(t Text, limit int) (parts []Part) {
+	s := splitter{cursor: cursor{text: t.Text}, entities: t.Entities, limit: max(limit, 16)}
+	s.skip()
+	for s.bytes < len(s.text) {
+		text := s.next()
+		parts = append(parts, Part{Text: text, Gap: s.skip()})
+	}
+	return parts
 }
 
 // splitter walks a text; entities are those that end behind the cursor.

@@ -86,7 +86,7 @@ func (s *Stream) render() Text {
 	clean := []byte(cleanSource(string(raw)))
 	doc := parse(clean, s.FileMarks)
 	final := s.finalBlock(doc, clean)
-	r := &renderer{source: clean, out: newBuilder()}
+	r := &renderer{source: clean, out: &builder{}}
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
 		if n == final {
 			s.keep(r)
@@ -96,7 +96,7 @@ func (s *Stream) render() Text {
 				source: from + rawOffset(raw, clean, start), proof: from + rawOffset(raw, clean, line),
 				bytes: len(s.done), units: s.units, ents: len(s.ents),
 			})
-			r.out = newBuilder()
+			r.out = &builder{}
 		}
 		r.topLevel(n)
 	}

@@ -164,7 +164,7 @@ func (r *renderer) cells(t *table) [][]Text {
 	for row := t.FirstChild(); row != nil; row = row.NextSibling() {
 		var cells []Text
 		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
-			in := &renderer{source: r.source, out: newBuilder(), inCell: true}
+			in := &renderer{source: r.source, out: &builder{}, inCell: true}
 			in.inlines(c)
 			cells = append(cells, in.out.text())
 		}
@@ -200,7 +200,7 @@ type Table struct {
 // Tables lists the tables of a Markdown text, those in quotes and lists included.
 func Tables(src string) []Table {
 	clean := []byte(cleanSource(src))
-	r := &renderer{source: clean, out: newBuilder()}
+	r := &renderer{source: clean, out: &builder{}}
 	var all []Table
 	_ = ast.Walk(parse(clean, false), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		t, ok := n.(*table)

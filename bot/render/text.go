@@ -22,25 +22,11 @@ func Fits(t Text, limit int) bool { return len(t.Text) <= limit || Len(t.Text) <
 func Plain(s string) Text { return Text{Text: string(appendClean(nil, s))} }
 
 // Styled is s with all of it formatted as kind, for kinds that need nothing else; a text of whitespace
-// only stays plain. For links and code with a language see Linked and CodeBlock.
+// only stays plain. For code with a language see CodeBlock.
 func Styled(kind Kind, s string) Text { return entire(s, Entity{Kind: kind}) }
 
 // CodeBlock is s as a block of code; language may be empty.
 func CodeBlock(language, s string) Text { return entire(s, Entity{Kind: Pre, Language: language}) }
-
-// Linked is label as a link to url. A url that Telegram does not take is written out: "label (url)".
-func Linked(label, url string) Text {
-	if label == "" {
-		label = url
-	}
-	if !linkable(url) {
-		if label != url {
-			label += " (" + url + ")"
-		}
-		return Plain(label)
-	}
-	return entire(label, Entity{Kind: Link, URL: url})
-}
 
 func entire(s string, e Entity) Text {
 	b := builder{buf: appendClean(nil, s)}
@@ -55,7 +41,7 @@ func Wrap(kind Kind, t Text) Text {
 	if kind.raw() {
 		return Styled(kind, t.Text)
 	}
-	b := newBuilder()
+	b := &builder{}
 	b.start = -1
 	b.begin(kind, "")
 	b.add(t)

@@ -26,8 +26,6 @@ func inputBlock(b render.Block) models.InputRichBlock {
 		return models.InputRichBlock{Type: models.RichBlockTypeSectionHeading, InputRichBlockSectionHeading: &models.InputRichBlockSectionHeading{Text: text, Size: min(max(b.Level, 1), 6)}}
 	case render.PreBlock:
 		return models.InputRichBlock{Type: models.RichBlockTypePreformatted, InputRichBlockPreformatted: &models.InputRichBlockPreformatted{Text: text, Language: b.Language}}
-	case render.Footer:
-		return models.InputRichBlock{Type: models.RichBlockTypeFooter, InputRichBlockFooter: &models.InputRichBlockFooter{Text: text}}
 	case render.Divider:
 		return models.InputRichBlock{Type: models.RichBlockTypeDivider, InputRichBlockDivider: &models.InputRichBlockDivider{}}
 	case render.QuoteOf:
@@ -107,10 +105,6 @@ func formatted(e render.Entity, text models.RichText) models.RichText {
 		return models.RichText{Type: models.RichTextTypeItalic, RichTextItalic: &models.RichTextItalic{Text: text}}
 	case render.Strikethrough:
 		return models.RichText{Type: models.RichTextTypeStrikethrough, RichTextStrikethrough: &models.RichTextStrikethrough{Text: text}}
-	case render.Underline:
-		return models.RichText{Type: models.RichTextTypeUnderline, RichTextUnderline: &models.RichTextUnderline{Text: text}}
-	case render.Spoiler:
-		return models.RichText{Type: models.RichTextTypeSpoiler, RichTextSpoiler: &models.RichTextSpoiler{Text: text}}
 	case render.Code, render.Pre:
 		return models.RichText{Type: models.RichTextTypeCode, RichTextCode: &models.RichTextCode{Text: text}}
 	case render.Link:
