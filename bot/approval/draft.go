@@ -3,6 +3,7 @@ package approval
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -39,10 +40,8 @@ func (d draft) waits(p orchestrator.PersonID, now time.Time) bool {
 
 // applied says whether an update took effect before, and records that it does now.
 func (d *draft) applied(updates []int64) bool {
-	for _, u := range updates {
-		if slices.Contains(d.Updates, u) {
-			return true
-		}
+	if slices.ContainsFunc(updates, func(u int64) bool { return slices.Contains(d.Updates, u) }) {
+		return true
 	}
 	d.Updates = append(slices.Clone(d.Updates), updates...)
 	d.Updates = d.Updates[max(len(d.Updates)-updatesKept, 0):]
@@ -84,9 +83,7 @@ func (d *draft) say(q cli.Question, words string) {
 // answer is the answer to a question so far.
 func (d draft) answer(i int, q cli.Question) []string {
 	var out []string
-	picks := slices.Clone(d.Picks[i])
-	slices.Sort(picks)
-	for _, p := range picks {
+	for _, p := range slices.Sorted(slices.Values(d.Picks[i])) {
 		if p < len(q.Options) {
 			out = append(out, q.Options[p].Label)
 		}
@@ -107,12 +104,7 @@ func (d draft) answers(questions []cli.Question) [][]string {
 
 // complete says whether every question has an answer.
 func (d draft) complete(questions []cli.Question) bool {
-	for i, q := range questions {
-		if len(d.answer(i, q)) == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.answers(questions), func(given []string) bool { return len(given) == 0 })
 }
 
 // forward goes to the next question; true if there is none.
@@ -126,13 +118,8 @@ func (d *draft) forward(a orchestrator.Approval) bool {
 
 // encode leaves secret words out.
 func (d draft) encode(questions []cli.Question) ([]byte, error) {
-	kept := make(map[int]string)
-	for i, words := range d.Words {
-		if i < len(questions) && !questions[i].Secret {
-			kept[i] = words
-		}
-	}
-	d.Words = kept
+	d.Words = maps.Clone(d.Words)
+	maps.DeleteFunc(d.Words, func(i int, _ string) bool { return i >= len(questions) || questions[i].Secret })
 	data, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("encode a draft: %w", err)
@@ -159,13 +146,6 @@ func decodeDraft(data []byte, questions []cli.Question) (draft, error) {
 }
 
 func (d draft) clone() draft {
-	picks, words := make(map[int][]int, len(d.Picks)), make(map[int]string, len(d.Words))
-	for i, p := range d.Picks {
-		picks[i] = p
-	}
-	for i, w := range d.Words {
-		words[i] = w
-	}
-	d.Picks, d.Words = picks, words
+	d.Picks, d.Words = maps.Clone(d.Picks), maps.Clone(d.Words)
 	return d
 }

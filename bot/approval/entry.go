@@ -59,7 +59,7 @@ func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 	}
 	e := &entry{
 		id: a.ID, conv: a.Conversation, approval: a,
-		log: s.log.With("turn", a.Turn, "chat", a.Conversation.Chat, "topic", a.Conversation.Topic),
+		log: s.o.Log.With("turn", a.Turn, "chat", a.Conversation.Chat, "topic", a.Conversation.Topic),
 	}
 	e.message = s.open(e, "", s.content)
 	e.notice = s.open(e, "/notice", s.missing)
@@ -69,7 +69,7 @@ func (s *Screen) entryOfLocked(a orchestrator.Approval) *entry {
 }
 
 func (s *Screen) open(e *entry, suffix string, content func(context.Context, *entry) (message.Content, error)) *message.Message {
-	return s.messages.Open(message.Spec{
+	return s.o.Messages.Open(message.Spec{
 		Key: keyPrefix + string(e.id) + suffix, Turn: e.approval.Turn, To: e.conv,
 		Content: func(ctx context.Context) (message.Content, error) { return content(ctx, e) },
 		Called:  func(m *message.Message) { s.called(e, m) },
@@ -136,7 +136,7 @@ func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error)
 // missing is what the notice about a message shows that may not have arrived. The screen does not send the approval again
 // blindly: a button turns the notice into it.
 func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error) {
-	p := s.lang.Of(e.conv.Chat)
+	p := s.o.Lang.Of(e.conv.Chat)
 	if e.message.State() != orchestrator.Unknown {
 		return message.Content{Life: message.Goes}, nil
 	}
@@ -184,7 +184,7 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	if loaded {
 		return nil
 	}
-	data, err := s.journal.LoadCard(ctx, draftKey(e.id))
+	data, err := s.o.Journal.LoadCard(ctx, draftKey(e.id))
 	if err != nil {
 		return fmt.Errorf("load a draft: %w", err)
 	}
@@ -225,7 +225,7 @@ func (s *Screen) keep(ctx context.Context, e *entry, f func(d *draft) bool) (dra
 	s.mu.Unlock()
 	data, err := d.encode(questions)
 	if err == nil {
-		err = s.journal.SaveCard(ctx, draftKey(e.id), data)
+		err = s.o.Journal.SaveCard(ctx, draftKey(e.id), data)
 	}
 	if err != nil {
 		return d, fmt.Errorf("save a draft: %w", err)
@@ -273,7 +273,7 @@ func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 // correctOther corrects a message that is not the approval's any more.
 func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 	var other *message.Message
-	other = s.messages.Open(message.Spec{
+	other = s.o.Messages.Open(message.Spec{
 		Key: keyPrefix + string(e.id) + "/" + strconv.Itoa(id), Turn: a.Turn, To: e.conv,
 		Content: func(ctx context.Context) (message.Content, error) {
 			t, _ := s.view(a).draw(draft{}, "")
@@ -301,17 +301,17 @@ func (s *Screen) scheduleLocked(e *entry) {
 		e.timer.Stop()
 		e.timer = nil
 	case e.open() && e.timer == nil && !e.approval.Asked.IsZero():
-		e.timer = time.AfterFunc(max(remindAt(e.approval).Sub(s.now()), 0), func() { e.reminder.Update(outbox.Awaited) })
+		e.timer = time.AfterFunc(max(remindAt(e.approval).Sub(s.o.Now()), 0), func() { e.reminder.Update(outbox.Awaited) })
 	}
 }
 
 // reminds is what the reminder of an approval shows. It goes with the decision.
 func (s *Screen) reminds(_ context.Context, e *entry) (message.Content, error) {
-	p := s.lang.Of(e.conv.Chat)
+	p := s.o.Lang.Of(e.conv.Chat)
 	s.mu.Lock()
 	a, shown := e.approval, e.message.ID()
 	s.mu.Unlock()
-	now := s.now()
+	now := s.o.Now()
 	switch {
 	case a.State != orchestrator.ApprovalOpen:
 		return message.Content{Life: message.Goes}, nil
@@ -327,5 +327,5 @@ func (s *Screen) reminds(_ context.Context, e *entry) (message.Content, error) {
 	default:
 		text = p.Text("approval.reminder-until", agent, clock(a.Expires))
 	}
-	return message.Content{Text: render.Plain(text), ReplyTo: shown, Silent: s.quiet != nil && s.quiet(now)}, nil
+	return message.Content{Text: render.Plain(text), ReplyTo: shown, Silent: s.o.Quiet != nil && s.o.Quiet(now)}, nil
 }

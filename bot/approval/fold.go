@@ -48,6 +48,11 @@ func foldedRun(run string) (string, bool) {
 	return lines + indent, cut
 }
 
+// short is s on one line, with what cannot be seen written out, and without its end where it is longer than limit.
+func short(s string, limit int) string {
+	return render.ShortenPlain(render.OneLine(render.Revealed(s)), limit)
+}
+
 // inLine is s on one line, with its line breaks and long runs of blanks written out. False if it says less than s.
 func inLine(s string, limit int) (string, bool) {
 	s, cut := folded(strings.TrimSpace(render.Revealed(s)))

@@ -14,7 +14,7 @@ const pinAfter = 10 * time.Second
 
 // pin has the chat pin an approval that waits, and unpin one that does not.
 func (s *Screen) pin(e *entry) {
-	if s.pins == nil {
+	if s.o.Pins == nil {
 		return
 	}
 	id := e.message.ID()
@@ -30,7 +30,7 @@ func (s *Screen) pin(e *entry) {
 	if !wanted {
 		return
 	}
-	s.out.Go(context.Background(), outbox.Call{
+	s.o.Outbox.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(e.conv.Chat), Priority: outbox.Housekeeping, Key: fmt.Sprint(keyPrefix, e.id, "/pin/", open), Delay: delay, Idempotent: true,
 		Run: func(ctx context.Context) error { return s.makePin(ctx, e, id, open) },
 	}, func(err error) {
@@ -50,7 +50,7 @@ func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error 
 		if err := s.notePin(ctx, e, id); err != nil {
 			return err
 		}
-		err := s.pins.Pin(ctx, e.conv.Chat, id)
+		err := s.o.Pins.Pin(ctx, e.conv.Chat, id)
 		if tgapi.FaultOf(err).Kind == tgapi.BadRequest {
 			s.mu.Lock()
 			e.pinned.refused = true
@@ -59,7 +59,7 @@ func (s *Screen) makePin(ctx context.Context, e *entry, id int, pin bool) error 
 		}
 		return err
 	case !pin && !open && was != 0:
-		if err := s.pins.Unpin(ctx, e.conv.Chat, was); err != nil && tgapi.FaultOf(err).Kind != tgapi.BadRequest {
+		if err := s.o.Pins.Unpin(ctx, e.conv.Chat, was); err != nil && tgapi.FaultOf(err).Kind != tgapi.BadRequest {
 			return err
 		}
 		return s.notePin(ctx, e, 0)

@@ -22,7 +22,7 @@ type Press struct {
 // text where the button asks for it, to be sent as replies to the message. A press that comes too late, from another
 // user or from another conversation changes nothing, and the answer says so.
 func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string, fullText []render.Text, err error) {
-	say := s.lang.Of(p.By.Conversation.Chat)
+	say := s.o.Lang.Of(p.By.Conversation.Chat)
 	pressed, ok := parseButtonData(data)
 	if !ok {
 		return say.Text("common.stale-button"), nil, nil
@@ -46,7 +46,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	if err := s.find(ctx, e, p.Message, pressed.op); err != nil {
 		return "", nil, err
 	}
-	if pressed.op == opFullText && approval.WhyClosed(s.now()) == nil {
+	if pressed.op == opFullText && approval.WhyClosed(s.o.Now()) == nil {
 		return s.openFullText(ctx, e, approval, p)
 	}
 	answer, err = s.pressed(ctx, e, approval, p, pressed)
@@ -60,9 +60,9 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 		}
 		return s.decideByPress(ctx, e, a, p, orchestrator.Verdict{Choice: choice})
 	}
-	if over := a.WhyClosed(s.now()); over != nil {
+	if over := a.WhyClosed(s.o.Now()); over != nil {
 		s.correct(e, a, p.Message)
-		return s.refusal(s.lang.Of(e.conv.Chat), a.State, over)
+		return s.refusal(s.o.Lang.Of(e.conv.Chat), a.State, over)
 	}
 	return s.advance(ctx, e, a, p, pressed)
 }
@@ -76,7 +76,7 @@ func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, 
 
 // decideByPress decides, and says what came of it.
 func (s *Screen) decideByPress(ctx context.Context, e *entry, a orchestrator.Approval, p Press, v orchestrator.Verdict) (string, error) {
-	say := s.lang.Of(e.conv.Chat)
+	say := s.o.Lang.Of(e.conv.Chat)
 	now, err := s.decide(ctx, e, a, p.By, p.Message, v)
 	switch {
 	case err != nil:
@@ -121,7 +121,7 @@ func decidedBefore(state orchestrator.ApprovalState) lang.Key {
 
 // unseen says why a user who was not shown all of an approval cannot allow it; empty if the user can.
 func (s *Screen) unseen(e *entry, a orchestrator.Approval, choice orchestrator.Choice) string {
-	p := s.lang.Of(e.conv.Chat)
+	p := s.o.Lang.Of(e.conv.Chat)
 	if a.State != orchestrator.ApprovalOpen || a.Request == nil || choice == orchestrator.Deny {
 		return ""
 	}
@@ -152,7 +152,7 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Appr
 	case err != nil:
 		return "", nil, err
 	case again:
-		return s.lang.Of(e.conv.Chat).Text("approval.full-text-sent"), nil, nil
+		return s.o.Lang.Of(e.conv.Chat).Text("approval.full-text-sent"), nil, nil
 	}
 	return "", s.view(a).fullText(), nil
 }
@@ -167,7 +167,7 @@ func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval,
 			return false
 		}
 		var did effect
-		did, answer = d.press(a, p.By.Person, s.now(), pressed)
+		did, answer = d.press(a, p.By.Person, s.o.Now(), pressed)
 		complete = did == answeredLast
 		return did != nothing
 	})
@@ -177,5 +177,5 @@ func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval,
 	if answer == "" {
 		return "", err
 	}
-	return s.lang.Of(e.conv.Chat).Text(answer), err
+	return s.o.Lang.Of(e.conv.Chat).Text(answer), err
 }

@@ -35,7 +35,7 @@ func (a view) drawQuestion(d draft, user string) (render.Text, tgapi.Keyboard) {
 		lines = append(lines, givenAnswer(q, d.answer(i, q), orchestrator.ApprovalAnswered))
 	}
 	q := a.Questions[d.Question]
-	if head := render.ShortenPlain(render.OneLine(render.Revealed(q.Header)), optionLabelMax); head != "" {
+	if head := short(q.Header, optionLabelMax); head != "" {
 		lines = append(lines, render.Styled(render.Bold, head))
 	}
 	text, _ := middle(a.lang, render.Revealed(strings.TrimSpace(q.Text)), questionMax)
@@ -76,7 +76,7 @@ func answerAt(answers [][]string, i int) []string {
 
 // givenAnswer is a question with its answer, in a line each.
 func givenAnswer(q cli.Question, answer []string, state orchestrator.ApprovalState) render.Text {
-	t := render.Plain(render.ShortenPlain(render.OneLine(render.Revealed(q.Text)), answerMax))
+	t := render.Plain(short(q.Text, answerMax))
 	if state != orchestrator.ApprovalAnswered {
 		return t
 	}
@@ -88,7 +88,7 @@ func shownAnswer(q cli.Question, answer []string) string {
 	if q.Secret {
 		return "•••"
 	}
-	return render.ShortenPlain(render.OneLine(render.Revealed(strings.Join(answer, ", "))), answerMax)
+	return short(strings.Join(answer, ", "), answerMax)
 }
 
 func (a view) optionLines(q cli.Question) []render.Text {
@@ -97,7 +97,7 @@ func (a view) optionLines(q cli.Question) []render.Text {
 		if i == optionsMax {
 			return append(lines, render.Plain(a.lang.Text("approval.more-options", len(q.Options)-i)))
 		}
-		if about := render.ShortenPlain(render.OneLine(render.Revealed(o.Description)), optionDescription); about != "" {
+		if about := short(o.Description, optionDescription); about != "" {
 			lines = append(lines, render.Concat(render.Plain("• "),
 				render.Styled(render.Bold, a.optionLabel(o)), render.Plain(": "+about)))
 		}
@@ -106,7 +106,7 @@ func (a view) optionLines(q cli.Question) []render.Text {
 }
 
 func (a view) optionLabel(o cli.Option) string {
-	if label := render.ShortenPlain(render.OneLine(render.Revealed(o.Label)), optionLabelMax); label != "" {
+	if label := short(o.Label, optionLabelMax); label != "" {
 		return label
 	}
 	return a.lang.Text("approval.no-name")

@@ -45,8 +45,8 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	case errors.Is(err, orchestrator.ErrShutdown):
 		return Outcome{Fate: Leave}
 	case err != nil:
-		s.log.Error("look up what a message answers to", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: s.lang.Of(m.Conversation.Chat).Text("common.not-looked-up")}
+		s.o.Log.Error("look up what a message answers to", "updates", m.Updates, "err", err)
+		return Outcome{Fate: Finish, Text: s.o.Lang.Of(m.Conversation.Chat).Text("common.not-looked-up")}
 	case e == nil:
 		return Outcome{}
 	}
@@ -65,7 +65,7 @@ func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator
 	if m.ReplyTo == 0 {
 		return s.current(ctx, m, s.listening(m))
 	}
-	key, err := s.messages.At(ctx, m.Conversation, m.ReplyTo)
+	key, err := s.o.Messages.At(ctx, m.Conversation, m.ReplyTo)
 	if err != nil {
 		return nil, orchestrator.Approval{}, err
 	}
@@ -104,7 +104,7 @@ func (s *Screen) current(ctx context.Context, m Message, e *entry) (*entry, orch
 func (s *Screen) listening(m Message) (last *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	now := s.o.Now()
 	for _, e := range s.entries {
 		if e.message.To() == m.Conversation && e.open() && e.draft.waits(m.User, now) && (last == nil || e.draft.Until.After(last.draft.Until)) {
 			last = e
@@ -116,7 +116,7 @@ func (s *Screen) listening(m Message) (last *entry) {
 // takeReason denies with the words of the user who was asked for them.
 func (s *Screen) takeReason(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	switch {
-	case !d.waits(m.User, s.now()):
+	case !d.waits(m.User, s.o.Now()):
 		return Outcome{}
 	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)
@@ -133,8 +133,8 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 		return !again
 	})
 	if err != nil {
-		s.log.Error("keep a reason", "updates", m.Updates, "err", err)
-		return Outcome{Fate: Finish, Text: s.lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
+		s.o.Log.Error("keep a reason", "updates", m.Updates, "err", err)
+		return Outcome{Fate: Finish, Text: s.o.Lang.Of(m.Conversation.Chat).Text("approval.not-kept")}
 	}
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role} // the prompt marks the updates handled
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
@@ -155,13 +155,13 @@ func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orche
 
 // notDecided says why a message decided nothing.
 func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Outcome {
-	p := s.lang.Of(m.Conversation.Chat)
+	p := s.o.Lang.Of(m.Conversation.Chat)
 	if errors.Is(err, orchestrator.ErrShutdown) {
 		return Outcome{Fate: Leave}
 	}
 	text, err := s.refusal(p, now.State, err)
 	if err != nil {
-		s.log.Error("decide by a reply", "updates", m.Updates, "err", err)
+		s.o.Log.Error("decide by a reply", "updates", m.Updates, "err", err)
 		text = p.Text("common.failed")
 	}
 	return Outcome{Fate: Finish, Text: text}
@@ -170,11 +170,11 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 // takeAnswer answers the current question with the words of a message.
 func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
-	if err := a.WhyClosed(s.now()); err != nil {
-		if !secret && !d.waits(m.User, s.now()) {
+	if err := a.WhyClosed(s.o.Now()); err != nil {
+		if !secret && !d.waits(m.User, s.o.Now()) {
 			return Outcome{}
 		}
-		text, _ := s.refusal(s.lang.Of(m.Conversation.Chat), a.State, err)
+		text, _ := s.refusal(s.o.Lang.Of(m.Conversation.Chat), a.State, err)
 		return Outcome{Fate: Finish, Text: text, Secret: secret}
 	}
 	out := s.answer(ctx, m, e, a, d)
@@ -183,7 +183,7 @@ func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestr
 }
 
 func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
-	p := s.lang.Of(m.Conversation.Chat)
+	p := s.o.Lang.Of(m.Conversation.Chat)
 	q := a.Questions[d.Question]
 	option := slices.IndexFunc(q.Options, func(o cli.Option) bool {
 		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(m.Text))
@@ -208,7 +208,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 	})
 	switch {
 	case err != nil:
-		s.log.Error("keep an answer", "updates", m.Updates, "err", err)
+		s.o.Log.Error("keep an answer", "updates", m.Updates, "err", err)
 		return Outcome{Fate: Finish, Text: p.Text("approval.not-kept")}
 	case last && d.complete(a.Questions):
 		return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})

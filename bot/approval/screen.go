@@ -3,6 +3,8 @@ package approval
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,9 +36,9 @@ type Pins interface {
 // Options are what a Screen is made of. Outbox, Pins and Quiet may be nil.
 type Options struct {
 	Messages *message.Messages
-	Outbox   *outbox.Outbox // Pins goes through it
-	Pins     Pins
-	Quiet    func(at time.Time) bool // reminders make no sound then
+	Outbox   *outbox.Outbox          // Pins goes through it
+	Pins     Pins                    // nil: nothing is pinned
+	Quiet    func(at time.Time) bool // reminders make no sound then; nil: never
 	Journal  Journal
 	Lang     *lang.Choices
 	Log      *slog.Logger
@@ -46,14 +48,7 @@ type Options struct {
 // Screen shows approvals and questions: each has a message, which the screen edits as its approval changes and which loses
 // its buttons with the decision. It sends nothing before Attach. Safe for concurrent use.
 type Screen struct {
-	messages *message.Messages
-	journal  Journal
-	lang     *lang.Choices
-	log      *slog.Logger
-	now      func() time.Time
-	out      *outbox.Outbox
-	pins     Pins                 // nil: nothing is pinned
-	quiet    func(time.Time) bool // nil: never
+	o Options
 
 	mu      sync.Mutex
 	service Service // nil before Attach
@@ -63,23 +58,16 @@ type Screen struct {
 
 // New makes a Screen.
 func New(o Options) *Screen {
-	return &Screen{
-		messages: o.Messages, journal: o.Journal, lang: o.Lang, log: o.Log, now: o.Now,
-		out: o.Outbox, pins: o.Pins, quiet: o.Quiet,
-		entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string),
-	}
+	return &Screen{o: o, entries: make(map[orchestrator.ApprovalID]*entry), names: make(map[orchestrator.PersonID]string)}
 }
 
-func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.lang.Of(a.Conversation.Chat)} }
+func (s *Screen) view(a orchestrator.Approval) view { return view{a, s.o.Lang.Of(a.Conversation.Chat)} }
 
 // Attach gives the screen its service and begins to send. Call it once, before Press and Reply.
 func (s *Screen) Attach(service Service) {
 	s.mu.Lock()
 	s.service = service
-	var entries []*entry
-	for _, e := range s.entries {
-		entries = append(entries, e)
-	}
+	entries := slices.Collect(maps.Values(s.entries))
 	s.mu.Unlock()
 	for _, e := range entries {
 		s.push(e)
@@ -103,7 +91,7 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
 		if e.conv == in && e.open() {
-			return s.lang.Of(in.Chat).Text("approval.waits")
+			return s.o.Lang.Of(in.Chat).Text("approval.waits")
 		}
 	}
 	return ""

@@ -138,14 +138,14 @@ func clock(t time.Time) string { return t.Local().Format("15:04") }
 
 // drawDecision says how an approval ended, and which user decided.
 func (a view) drawDecision(user string) render.Text {
-	user = render.ShortenPlain(render.OneLine(render.Revealed(user)), render.NameLimit)
+	user = short(user, render.NameLimit)
 	by := func(without, with string) string {
 		if user == "" {
 			return without
 		}
 		return with
 	}
-	rule := render.Styled(render.Code, render.ShortenPlain(render.OneLine(render.Revealed(a.Ruled)), ruleMax))
+	rule := render.Styled(render.Code, short(a.Ruled, ruleMax))
 	p := a.lang
 	switch a.State {
 	case orchestrator.ApprovalAllowed:
