@@ -1,11 +1,9 @@
 package bot
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -48,7 +46,6 @@ type Options struct {
 	Users users.Directory       // behind /pair and /users; nil: all users are in the configuration
 	Owner orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0: no user is told
 
-	PollTimeout time.Duration                       // of a long poll, whole seconds; 50 s
 	Polled      func(err error, wait time.Duration) // takes the end of each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // how long further files of an album are waited for; 700 ms, negative for not at all
 	PasteWindow time.Duration                       // how long the next part of a long paste is waited for; likewise
@@ -81,9 +78,7 @@ type Options struct {
 
 	Silence func() time.Duration // of an agent, after which the chat is told now; nil or 0 for never
 
-	Log    *slog.Logger     // nil discards
-	Now    func() time.Time // of what people read; nil means time.Now
-	Random io.Reader        // of nonces; nil means crypto/rand
+	Log *slog.Logger // nil discards
 }
 
 // Bot is ductor's side of Telegram.
@@ -103,7 +98,7 @@ type Bot struct {
 	running     sync.WaitGroup
 }
 
-// PollTimeout is how long a poll waits for updates unless the options say otherwise.
+// PollTimeout is how long a poll waits for updates, in whole seconds.
 const PollTimeout = 50 * time.Second
 
 // stopPatience is how long a shutdown waits for handlers at most.
@@ -116,9 +111,6 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		return nil, errors.New("a bot needs a journal and an uploads directory")
 	}
 	o = o.withDefaults()
-	if o.PollTimeout < time.Second {
-		return nil, fmt.Errorf("a long poll of %s is too short: at least 1s", o.PollTimeout)
-	}
 	if o.Transport == nil {
 		t, err := tgapi.NewTransport("")
 		if err != nil {
@@ -158,7 +150,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	cards.Displays, cards.Draft = asks, client.Draft
 	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
-			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: o.Now,
+			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: time.Now,
 		}),
 		silence: silence.New(silence.Options{
 			Messages: b.messages, Stop: func(p lang.Printer, turn cli.TurnID) tgapi.Button { return turnButtons{p}.Stop(turn) }, After: o.Silence, Quiet: o.Quiet, Lang: o.Lang,
@@ -188,23 +180,13 @@ func (o Options) withDefaults() Options {
 	if o.Scrub == nil {
 		o.Scrub = tgapi.NewScrubber(o.Token)
 	}
-	for _, d := range []struct {
-		at  *time.Duration
-		def time.Duration
-	}{{&o.PollTimeout, PollTimeout}, {&o.AlbumWindow, 700 * time.Millisecond}, {&o.PasteWindow, 700 * time.Millisecond}} {
-		if *d.at == 0 {
-			*d.at = d.def
-		}
-	}
+	o.AlbumWindow, o.PasteWindow = cmp.Or(o.AlbumWindow, 700*time.Millisecond), cmp.Or(o.PasteWindow, 700*time.Millisecond)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.Log = slog.New(o.Scrub.Handler(o.Log.Handler()))
 	if o.Outbox.Log == nil {
 		o.Outbox.Log = o.Log
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	if o.Aliases == nil {
 		o.Aliases = func() map[string]string { return nil }
@@ -214,9 +196,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Silence == nil {
 		o.Silence = func() time.Duration { return 0 }
-	}
-	if o.Random == nil {
-		o.Random = rand.Reader
 	}
 	return o
 }
@@ -266,7 +245,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
 		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
-		Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: b.opts.Now,
+		Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
 	}
 	r := newHandlers(parts{
 		Options: b.opts, desk: desk, messages: b.messages, voice: voice, approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
@@ -280,8 +259,8 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		r.Stop(last)
 	}()
 	p := updates.NewPoller(updates.PollerOptions{
-		API: b.api, Journal: b.opts.Journal, Router: r, Signs: voice, Timeout: b.opts.PollTimeout, Owner: b.opts.Owner,
-		Conflict: b.tellConflict, Polled: b.opts.Polled, Log: b.log, Now: b.opts.Now,
+		API: b.api, Journal: b.opts.Journal, Router: r, Signs: voice, Timeout: PollTimeout, Owner: b.opts.Owner,
+		Conflict: b.tellConflict, Polled: b.opts.Polled, Log: b.log, Now: time.Now,
 	})
 	return p.Run(ctx)
 }

@@ -68,13 +68,13 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	h.heard = transcript.New(transcript.Options{Journal: p.Journal, Submit: p.desk.Submit, Lang: o.Lang})
 	beside := func(f func(ctx context.Context)) { h.beside(f) }
 	menus := menu.New(menu.Options{
-		Service: p.desk, Aliases: p.Aliases, Now: o.Now, Random: p.Random, Lang: o.Lang, Beside: beside,
+		Service: p.desk, Aliases: p.Aliases, Now: o.Now, Lang: o.Lang, Beside: beside,
 		Edit: func(in orchestrator.ConversationID, message int, page tgapi.Page) {
 			p.voice.Edit(in, message, page.Text, page.Keyboard)
 		},
 	})
 	h.restarts = &restarts{desk: p.desk, journal: p.Journal, closer: f, voice: p.voice, lang: o.Lang}
-	h.jobs = cron.New(cron.Options{Jobs: p.Jobs, Journal: p.Journal, Models: menus, Now: o.Now, Random: p.Random, Lang: o.Lang, Log: o.Log})
+	h.jobs = cron.New(cron.Options{Jobs: p.Jobs, Journal: p.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log})
 	all := pages{
 		menus: menus, jobs: h.jobs, files: files.NewScreen(p.sender), reload: p.Reload, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		users: &users.Screen{Directory: p.Users, Bot: o.Me.Username, Lang: o.Lang},

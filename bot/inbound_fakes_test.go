@@ -149,7 +149,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 	approvals.Attach(rig.desk)
 	rig.handlers = newHandlers(parts{
 		Options: Options{
-			Jobs: jobs, Journal: journal, Random: &counterReader{}, Group: func() []string { return nil },
+			Jobs: jobs, Journal: journal, Group: func() []string { return nil },
 			Aliases: func() map[string]string { return map[string]string{"fast": "claude/opus high"} },
 			Reload:  func(context.Context, orchestrator.ConversationID) string { return "reloaded" },
 		},
@@ -214,17 +214,6 @@ func (r *inboundRig) press(data string, message int) map[string]any {
 		"id": "q", "from": map[string]any{"id": owner, "first_name": "Ann"}, "data": data,
 		"message": map[string]any{"message_id": message, "date": 1, "chat": map[string]any{"id": owner, "type": "private"}},
 	}}
-}
-
-// counterReader is randomness without chance.
-type counterReader struct{ n byte }
-
-func (r *counterReader) Read(p []byte) (int, error) {
-	for i := range p {
-		r.n++
-		p[i] = r.n
-	}
-	return len(p), nil
 }
 
 func (v *voiceFake) EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard) {

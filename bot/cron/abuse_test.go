@@ -24,7 +24,7 @@ func (r *rig) before() {
 // kept says how the jobs of the private chat stand.
 func (r *rig) kept() (all []string) {
 	r.t.Helper()
-	list, err := r.jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
+	list, err := r.o.Jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -179,14 +179,14 @@ func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 
 func TestTooManyJobsAreRefused(t *testing.T) {
 	withJobs(t, func(r *rig) {
-		j, err := r.jobs.ReadJob(orchestrator.ConversationID{Chat: 42}, "every day at 9 look")
+		j, err := r.o.Jobs.ReadJob(orchestrator.ConversationID{Chat: 42}, "every day at 9 look")
 		if err != nil {
 			t.Fatal(err)
 		}
 		j.Conversation = orchestrator.ConversationID{Chat: owner}
 		for i := range heartbeat.MostJobs {
 			j.ID = orchestrator.JobID(fmt.Sprint("chat/", i))
-			if _, err := r.jobs.AddJob(r.t.Context(), j); err != nil {
+			if _, err := r.o.Jobs.AddJob(r.t.Context(), j); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -272,9 +272,9 @@ func TestAReplyThatChangesAJobLeavesItPaused(t *testing.T) {
 		for _, step := range []string{"/cron every hour look", "[✅ Add]", "[✏️ Edit]", "[Schedule]"} {
 			r.do(step)
 		}
-		r.jobs = pausedBefore{r.jobs}
+		r.o.Jobs = pausedBefore{r.o.Jobs}
 		r.do("> every 3 hours")
-		all, err := r.jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
+		all, err := r.o.Jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
 		if err != nil || len(all) != 1 || all[0].Job.When != "every 3 hours" || !all[0].Job.Paused {
 			t.Errorf("%+v, %v", all, err)
 		}

@@ -22,12 +22,12 @@ func draftJob(nonce string) orchestrator.JobID { return orchestrator.JobID("chat
 func draftName(nonce string) string { return "cron:" + nonce }
 
 func (s *Screen) saveDraft(ctx context.Context, nonce string, d draft) error {
-	return message.SaveValue(ctx, s.journal, draftName(nonce), d)
+	return message.SaveValue(ctx, s.o.Journal, draftName(nonce), d)
 }
 
 // loadDraft is the draft of a nonce. ErrNoJob for one of another conversation, ErrRepeated for one that was added or cancelled.
 func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, nonce string) (orchestrator.Job, error) {
-	d, found, err := message.LoadValue[draft](ctx, s.journal, draftName(nonce))
+	d, found, err := message.LoadValue[draft](ctx, s.o.Journal, draftName(nonce))
 	switch {
 	case err != nil:
 		return orchestrator.Job{}, err
@@ -41,8 +41,8 @@ func (s *Screen) loadDraft(ctx context.Context, in orchestrator.ConversationID, 
 
 // draftPage shows a draft, before it is stored.
 func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
-	p := s.lang.Of(j.Conversation.Chat)
-	st, err := s.jobs.CheckJob(j)
+	p := s.o.Lang.Of(j.Conversation.Chat)
+	st, err := s.o.Jobs.CheckJob(j)
 	text := ""
 	switch bad := (*orchestrator.BadJob)(nil); {
 	case errors.As(err, &bad): // its moment may have passed
@@ -62,10 +62,10 @@ func (s *Screen) draftPage(key string, j orchestrator.Job) (tgapi.Page, error) {
 
 // actOnDraft acts on the buttons below a draft.
 func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tgapi.Page, short string, err error) {
-	say := s.lang.Of(p.by.Conversation.Chat)
+	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	j, err := s.loadDraft(ctx, p.by.Conversation, nonce)
 	if errors.Is(err, orchestrator.ErrRepeated) {
-		st, err := s.jobs.Job(ctx, draftJob(nonce), p.by.Conversation)
+		st, err := s.o.Jobs.Job(ctx, draftJob(nonce), p.by.Conversation)
 		if errors.Is(err, orchestrator.ErrNoJob) {
 			return tgapi.Page{}, say.Text("cron.over"), nil
 		}
@@ -76,7 +76,7 @@ func (s *Screen) actOnDraft(ctx context.Context, p press, nonce string) (page tg
 	}
 	switch p.op {
 	case opAdd:
-		st, err := s.jobs.AddJob(ctx, j)
+		st, err := s.o.Jobs.AddJob(ctx, j)
 		if err == nil {
 			err = s.saveDraft(ctx, nonce, draft{})
 		}

@@ -34,7 +34,7 @@ func unfailing(set func(*orchestrator.Job)) func(*orchestrator.Job) error {
 func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) error) (form, error) {
 	nonce, is := f.nonce()
 	if !is {
-		st, err := s.jobs.EditJob(ctx, f.job.ID, f.by, by)
+		st, err := s.o.Jobs.EditJob(ctx, f.job.ID, f.by, by)
 		f.job = st.Job
 		return f, err
 	}
@@ -49,7 +49,7 @@ func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) 
 	if err := by(&j); err != nil {
 		return f, err
 	}
-	st, err := s.jobs.CheckJob(j)
+	st, err := s.o.Jobs.CheckJob(j)
 	if err != nil {
 		return f, err
 	}
@@ -59,7 +59,7 @@ func (s *Screen) change(ctx context.Context, f form, by func(*orchestrator.Job) 
 
 // actOnForm acts on the buttons of the pages that change a job.
 func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Page, short string, err error) {
-	say := s.lang.Of(p.by.Conversation.Chat)
+	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	if f.job.Configured {
 		return tgapi.Page{}, "", orchestrator.ErrJobConfigured
 	}
@@ -91,7 +91,7 @@ func (s *Screen) actOnForm(ctx context.Context, p press, f form) (page tgapi.Pag
 // choose sets a field to the choice of a button.
 func (s *Screen) choose(ctx context.Context, p pressed, f form) (form, error) {
 	code, i, ok := p.choice()
-	field, known := fieldOf(s.lang.Of(f.by.Conversation.Chat), code)
+	field, known := fieldOf(s.o.Lang.Of(f.by.Conversation.Chat), code)
 	if !ok || !known || i >= len(field.choices) {
 		return f, orchestrator.ErrNoJob
 	}
@@ -100,7 +100,7 @@ func (s *Screen) choose(ctx context.Context, p pressed, f form) (form, error) {
 
 // editPage shows the fields of a job.
 func (s *Screen) editPage(f form) tgapi.Page {
-	p := s.lang.Of(f.by.Conversation.Chat)
+	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{"✏️ " + render.Cut(f.job.Name, nameShown), ""}
 	var keyboard tgapi.Keyboard
 	for i, field := range fields(p) {
@@ -119,7 +119,7 @@ func (s *Screen) editPage(f form) tgapi.Page {
 
 // fieldPage shows one field, with its choices.
 func (s *Screen) fieldPage(f form, field field) tgapi.Page {
-	p := s.lang.Of(f.by.Conversation.Chat)
+	p := s.o.Lang.Of(f.by.Conversation.Chat)
 	lines := []string{render.Cut(f.job.Name, nameShown), field.label + ": " + field.value(f.job)}
 	if field.ask != "" {
 		lines = append(lines, "", field.ask)
@@ -141,5 +141,5 @@ func (s *Screen) modelPage(ctx context.Context, in orchestrator.ConversationID, 
 		f, err = s.change(ctx, f, unfailing(func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = agent, model, effort }))
 		return err
 	}
-	return s.models.ChooseModel(ctx, in, now, choose, func() tgapi.Page { return s.editPage(f) })
+	return s.o.Models.ChooseModel(ctx, in, now, choose, func() tgapi.Page { return s.editPage(f) })
 }

@@ -29,18 +29,18 @@ func awaitedName(in orchestrator.ConversationID, message int) string {
 
 // awaitReply makes the user's next reply to the pressed message the new value of a field.
 func (s *Screen) awaitReply(ctx context.Context, p press, f form, field field) error {
-	return message.SaveValue(ctx, s.journal, awaitedName(p.by.Conversation, p.message), awaited{
-		Key: f.key, Field: field.code, From: p.by.Person, Until: s.now().Add(replyPatience),
+	return message.SaveValue(ctx, s.o.Journal, awaitedName(p.by.Conversation, p.message), awaited{
+		Key: f.key, Field: field.code, From: p.by.Person, Until: s.o.Now().Add(replyPatience),
 	})
 }
 
 // stopAwaiting makes replies to a message prompts again.
 func (s *Screen) stopAwaiting(ctx context.Context, in orchestrator.ConversationID, at int) error {
-	a, found, err := message.LoadValue[awaited](ctx, s.journal, awaitedName(in, at))
+	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, at))
 	if err != nil || !found || a.Key == "" {
 		return err
 	}
-	return message.SaveValue(ctx, s.journal, awaitedName(in, at), awaited{})
+	return message.SaveValue(ctx, s.o.Journal, awaitedName(in, at), awaited{})
 }
 
 // Reply is a message of a user that replies to one of ours.
@@ -63,19 +63,19 @@ const (
 // Reply deals with a reply that a page waits for. It calls answer, which marks the reply's update handled, before it
 // forgets that it waited: a reply that comes again after a crash is no prompt.
 func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) ReplyState {
-	p := s.lang.Of(r.By.Conversation.Chat)
-	if s.jobs == nil {
+	p := s.o.Lang.Of(r.By.Conversation.Chat)
+	if s.o.Jobs == nil {
 		return Prompt
 	}
 	in := r.By.Conversation
-	a, found, err := message.LoadValue[awaited](ctx, s.journal, awaitedName(in, r.To))
+	a, found, err := message.LoadValue[awaited](ctx, s.o.Journal, awaitedName(in, r.To))
 	if err != nil {
-		s.log.Error("look up what a reply is about", "updates", r.By.Updates, "err", err)
+		s.o.Log.Error("look up what a reply is about", "updates", r.By.Updates, "err", err)
 		answer(tgapi.Page{Text: p.Text("common.not-looked-up")})
 		return Answered
 	}
 	field, known := fieldOf(p, a.Field)
-	if !found || !known || field.read == nil || a.Key == "" || a.From != r.By.Person || !s.now().Before(a.Until) {
+	if !found || !known || field.read == nil || a.Key == "" || a.From != r.By.Person || !s.o.Now().Before(a.Until) {
 		return Prompt
 	}
 	page, err := s.changeByReply(ctx, r, a, field)
@@ -87,12 +87,12 @@ func (s *Screen) Reply(ctx context.Context, r Reply, answer func(tgapi.Page)) Re
 	case errors.Is(err, orchestrator.ErrNoJob), errors.Is(err, orchestrator.ErrRepeated), errors.Is(err, orchestrator.ErrJobConfigured):
 		page = tgapi.Page{Text: p.Text("cron.gone")}
 	case err != nil:
-		s.log.Error("change a job", "updates", r.By.Updates, "err", err)
+		s.o.Log.Error("change a job", "updates", r.By.Updates, "err", err)
 		page = tgapi.Page{Text: p.Text("cron.not-changed")}
 	}
 	answer(page)
 	if err := s.stopAwaiting(ctx, in, r.To); err != nil {
-		s.log.Warn("forget what a reply was awaited for", "updates", r.By.Updates, "err", err)
+		s.o.Log.Warn("forget what a reply was awaited for", "updates", r.By.Updates, "err", err)
 	}
 	return Done
 }
@@ -109,13 +109,13 @@ func (s *Screen) changeByReply(ctx context.Context, r Reply, a awaited, field fi
 		}
 		f.job = st.Job
 	}
-	f, err := s.change(ctx, f, func(j *orchestrator.Job) error { return field.read(s.jobs, j, r.Text) })
+	f, err := s.change(ctx, f, func(j *orchestrator.Job) error { return field.read(s.o.Jobs, j, r.Text) })
 	if err != nil {
 		return tgapi.Page{}, err
 	}
 	if isDraft {
 		return s.draftPage(f.key, f.job)
 	}
-	st, err := s.jobs.Job(ctx, f.job.ID, in)
+	st, err := s.o.Jobs.Job(ctx, f.job.ID, in)
 	return s.jobPage(st), err
 }

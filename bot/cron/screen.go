@@ -2,10 +2,8 @@ package cron
 
 import (
 	"context"
-	"encoding/base64"
+	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -33,33 +31,22 @@ type Options struct {
 	Journal message.Values    // keeps drafts of jobs
 	Models  ModelMenu
 	Now     func() time.Time
-	Random  io.Reader // of nonces
 	Lang    *lang.Choices
 	Log     *slog.Logger
 }
 
 // Screen is what users do with jobs. Its buttons name the job they act on and show it in its current state, so they work
 // after a restart too, and one of an old message does what it says. Safe for concurrent use.
-type Screen struct {
-	jobs    orchestrator.Jobs
-	journal message.Values
-	models  ModelMenu
-	now     func() time.Time
-	random  io.Reader
-	lang    *lang.Choices
-	log     *slog.Logger
-}
+type Screen struct{ o Options }
 
 // New makes a Screen.
-func New(o Options) *Screen {
-	return &Screen{jobs: o.Jobs, journal: o.Journal, models: o.Models, now: o.Now, random: o.Random, lang: o.Lang, log: o.Log}
-}
+func New(o Options) *Screen { return &Screen{o} }
 
 // Command answers "/cron": it lists the jobs, or shows what it understood of a request before that is stored.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	switch {
-	case s.jobs == nil:
-		return tgapi.Page{Text: s.lang.Of(by.Conversation.Chat).Text("cron.no-jobs-kept")}, nil
+	case s.o.Jobs == nil:
+		return tgapi.Page{Text: s.o.Lang.Of(by.Conversation.Chat).Text("cron.no-jobs-kept")}, nil
 	case args == "" || strings.EqualFold(args, "list"):
 		return s.list(ctx, by.Conversation, 0)
 	}
@@ -68,10 +55,10 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 
 // read makes a draft of a request.
 func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string) (tgapi.Page, error) {
-	j, err := s.jobs.ReadJob(by.Conversation, request)
+	j, err := s.o.Jobs.ReadJob(by.Conversation, request)
 	if err == nil {
 		j.Conversation, j.Person = by.Conversation, by.Person
-		_, err = s.jobs.CheckJob(j)
+		_, err = s.o.Jobs.CheckJob(j)
 	}
 	if bad := (*orchestrator.BadJob)(nil); errors.As(err, &bad) {
 		return tgapi.Page{Text: render.Cut(bad.Why, 1500)}, nil
@@ -79,11 +66,7 @@ func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	var raw [9]byte
-	if _, err := io.ReadFull(s.random, raw[:]); err != nil {
-		return tgapi.Page{}, fmt.Errorf("make a nonce: %w", err)
-	}
-	nonce := base64.RawURLEncoding.EncodeToString(raw[:])
+	nonce := rand.Text()[:12] // 60 bits
 	j.ID = draftJob(nonce)
 	if err := s.saveDraft(ctx, nonce, draft{Job: &j}); err != nil {
 		return tgapi.Page{}, err
@@ -93,9 +76,9 @@ func (s *Screen) read(ctx context.Context, by orchestrator.Press, request string
 
 // Press acts on a button of a message. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, data string) (tgapi.Answer, error) {
-	say := s.lang.Of(by.Conversation.Chat)
+	say := s.o.Lang.Of(by.Conversation.Chat)
 	button, ok := parseButton(data)
-	if !ok || s.jobs == nil {
+	if !ok || s.o.Jobs == nil {
 		return tgapi.Stale(say), nil
 	}
 	p := press{pressed: button, by: by, message: message}
@@ -122,7 +105,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, message int, 
 func (s *Screen) showAnew(ctx context.Context, p press) (tgapi.Answer, error) {
 	st, err := s.find(ctx, p.by.Conversation, p.key)
 	if errors.Is(err, orchestrator.ErrNoJob) {
-		return tgapi.Answer{Text: s.lang.Of(p.by.Conversation.Chat).Text("cron.gone")}, nil
+		return tgapi.Answer{Text: s.o.Lang.Of(p.by.Conversation.Chat).Text("cron.gone")}, nil
 	}
 	if err != nil {
 		return tgapi.Answer{}, err
@@ -134,7 +117,7 @@ func (s *Screen) showAnew(ctx context.Context, p press) (tgapi.Answer, error) {
 
 // act does what a button says, and gives what its message shows now; an empty page leaves it unchanged.
 func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short string, err error) {
-	say := s.lang.Of(p.by.Conversation.Chat)
+	say := s.o.Lang.Of(p.by.Conversation.Chat)
 	in := p.by.Conversation
 	if p.op == opList {
 		page, err = s.list(ctx, in, p.number())
@@ -153,10 +136,10 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 	case opRun:
 		st, short, err = s.run(ctx, st, p.by, p.arg)
 	case opPause:
-		st, err = s.jobs.PauseJob(ctx, id, p.by)
+		st, err = s.o.Jobs.PauseJob(ctx, id, p.by)
 		short = say.Text("cron.is-paused")
 	case opResume:
-		st, err = s.jobs.ResumeJob(ctx, id, p.by)
+		st, err = s.o.Jobs.ResumeJob(ctx, id, p.by)
 		short = say.Text("cron.is-resumed")
 	case opHistory:
 		page, err = s.historyPage(ctx, st)
@@ -164,7 +147,7 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 	case opDelete:
 		return s.deletePage(st), "", nil
 	case opDeleted:
-		if err = s.jobs.DeleteJob(ctx, id, p.by); err == nil {
+		if err = s.o.Jobs.DeleteJob(ctx, id, p.by); err == nil {
 			page, err = s.list(ctx, in, 0)
 		}
 		return page, say.Text("cron.deleted", render.Cut(st.Job.Name, 100)), err
@@ -181,11 +164,11 @@ func (s *Screen) act(ctx context.Context, p press) (page tgapi.Page, short strin
 
 // run has a job run now. The button carries how many runs there were when it was made, so two presses run it once.
 func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestrator.Press, count string) (orchestrator.JobStatus, string, error) {
-	p := s.lang.Of(by.Conversation.Chat)
-	now, err := s.jobs.RunJob(ctx, st.Job.ID, by, count)
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	now, err := s.o.Jobs.RunJob(ctx, st.Job.ID, by, count)
 	switch {
 	case errors.Is(err, orchestrator.ErrRepeated):
-		now, err = s.jobs.Job(ctx, st.Job.ID, st.Job.Conversation)
+		now, err = s.o.Jobs.Job(ctx, st.Job.ID, st.Job.Conversation)
 		return now, p.Text("cron.started-already"), err
 	case errors.Is(err, orchestrator.ErrJobsFull):
 		return st, p.Text("cron.runs-full"), nil
@@ -199,7 +182,7 @@ func (s *Screen) run(ctx context.Context, st orchestrator.JobStatus, by orchestr
 
 // find is the job that a button names.
 func (s *Screen) find(ctx context.Context, in orchestrator.ConversationID, key string) (orchestrator.JobStatus, error) {
-	all, err := s.jobs.Jobs(ctx, in)
+	all, err := s.o.Jobs.Jobs(ctx, in)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}

@@ -127,21 +127,10 @@ func withJobs(t *testing.T, test func(r *rig)) {
 			}
 			return path, nil
 		}})
-		r.Screen = New(Options{Jobs: jobs, Journal: bottest.NewJournal(), Models: r.models, Now: time.Now, Random: &counterReader{}, Log: slog.New(slog.DiscardHandler)})
+		r.Screen = New(Options{Jobs: jobs, Journal: bottest.NewJournal(), Models: r.models, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 		test(r)
 		synctest.Wait()
 	})
-}
-
-// counterReader is randomness without chance.
-type counterReader struct{ n byte }
-
-func (r *counterReader) Read(p []byte) (int, error) {
-	for i := range p {
-		r.n++
-		p[i] = r.n
-	}
-	return len(p), nil
 }
 
 // do plays one step of a script: "/cron …" is a command, "[…]" presses a button of the message shown last, "> …" replies to

@@ -22,8 +22,8 @@ const (
 
 // list shows the jobs of a conversation, a page of them.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, page int) (tgapi.Page, error) {
-	p := s.lang.Of(in.Chat)
-	all, err := s.jobs.Jobs(ctx, in)
+	p := s.o.Lang.Of(in.Chat)
+	all, err := s.o.Jobs.Jobs(ctx, in)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
@@ -129,7 +129,7 @@ func stateSign(p lang.Printer, state string) string {
 
 // jobPage shows one job, with buttons that act on it.
 func (s *Screen) jobPage(st orchestrator.JobStatus) tgapi.Page {
-	p := s.lang.Of(st.Job.Conversation.Chat)
+	p := s.o.Lang.Of(st.Job.Conversation.Chat)
 	j, key := st.Job, jobKey(st.Job.ID)
 	lines := []string{sign(st) + " " + render.Cut(j.Name, nameShown), when(p, st), lastRun(p, st)}
 	switch {
@@ -170,7 +170,7 @@ func section(j orchestrator.Job) string {
 
 // settings lists the rights of a job, and its fields that do not have their usual value.
 func (s *Screen) settings(j orchestrator.Job) []string {
-	p := s.lang.Of(j.Conversation.Chat)
+	p := s.o.Lang.Of(j.Conversation.Chat)
 	lines := []string{RightsLine(p, j.Rights)}
 	for _, f := range fields(p) {
 		if f.plain != nil && !f.plain(j) {
@@ -181,8 +181,8 @@ func (s *Screen) settings(j orchestrator.Job) []string {
 }
 
 func (s *Screen) historyPage(ctx context.Context, st orchestrator.JobStatus) (tgapi.Page, error) {
-	p := s.lang.Of(st.Job.Conversation.Chat)
-	runs, err := s.jobs.JobRuns(ctx, st.Job.ID, st.Job.Conversation, runsShown)
+	p := s.o.Lang.Of(st.Job.Conversation.Chat)
+	runs, err := s.o.Jobs.JobRuns(ctx, st.Job.ID, st.Job.Conversation, runsShown)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
@@ -198,7 +198,7 @@ func (s *Screen) historyPage(ctx context.Context, st orchestrator.JobStatus) (tg
 }
 
 func (s *Screen) deletePage(st orchestrator.JobStatus) tgapi.Page {
-	p := s.lang.Of(st.Job.Conversation.Chat)
+	p := s.o.Lang.Of(st.Job.Conversation.Chat)
 	key := jobKey(st.Job.ID)
 	return tgapi.Page{
 		Text:     p.Text("cron.confirm-delete", render.Cut(st.Job.Name, nameShown)),

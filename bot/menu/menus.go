@@ -2,10 +2,8 @@ package menu
 
 import (
 	"context"
-	"encoding/base64"
+	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -20,7 +18,6 @@ type Options struct {
 	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // changes a message of ours; does not wait
 	Beside  func(func(ctx context.Context))                                    // runs what no command waits for
 	Now     func() time.Time
-	Random  io.Reader // of nonces
 	Lang    *lang.Choices
 	Aliases func() map[string]string // of models, now; see naming.Names
 }
@@ -35,7 +32,6 @@ type Menus struct {
 	edit    func(in orchestrator.ConversationID, message int, page tgapi.Page)
 	beside  func(func(ctx context.Context))
 	now     func() time.Time
-	random  io.Reader
 	lang    *lang.Choices
 	aliases func() map[string]string
 
@@ -45,7 +41,7 @@ type Menus struct {
 
 // New makes Menus.
 func New(o Options) *Menus {
-	return &Menus{service: o.Service, edit: o.Edit, beside: o.Beside, now: o.Now, random: o.Random, lang: o.Lang, aliases: o.Aliases, byID: make(map[string]menu)}
+	return &Menus{service: o.Service, edit: o.Edit, beside: o.Beside, now: o.Now, lang: o.Lang, aliases: o.Aliases, byID: make(map[string]menu)}
 }
 
 // menu is one open menu. The lock of Menus guards it until it is done.
@@ -103,31 +99,26 @@ const (
 )
 
 const (
-	life     = time.Hour
-	mostOpen = 256
+	life        = time.Hour
+	mostOpen    = 256
+	nonceLength = 12 // 60 bits
 )
 
 // open gives the first page of a menu.
-func (k *Menus) open(in orchestrator.ConversationID, m menu) (tgapi.Page, error) {
-	var raw [9]byte
-	if _, err := io.ReadFull(k.random, raw[:]); err != nil {
-		return tgapi.Page{}, fmt.Errorf("make a nonce: %w", err)
-	}
+func (k *Menus) open(in orchestrator.ConversationID, m menu) tgapi.Page {
 	f := m.common()
-	f.nonce, f.conv, f.expires, f.lang = base64.RawURLEncoding.EncodeToString(raw[:]), in, k.now().Add(life), k.lang.Of(in.Chat)
+	f.nonce, f.conv, f.expires, f.lang = rand.Text()[:nonceLength], in, k.now().Add(life), k.lang.Of(in.Chat)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forget()
 	k.byID[f.nonce] = m
-	return m.view(), nil
+	return m.view()
 }
 
 // openLoading gives the first page of a menu, and edits its message when the rest is known. The caller calls sent with the
 // message once it is sent.
-func (k *Menus) openLoading(in orchestrator.ConversationID, m loading) (page tgapi.Page, sent func(message int), err error) {
-	if page, err = k.open(in, m); err != nil {
-		return tgapi.Page{}, nil, err
-	}
+func (k *Menus) openLoading(in orchestrator.ConversationID, m loading) (page tgapi.Page, sent func(message int)) {
+	page = k.open(in, m)
 	shown := make(chan int, 1)
 	k.beside(func(ctx context.Context) {
 		fill, err := m.load(ctx)
@@ -143,7 +134,7 @@ func (k *Menus) openLoading(in orchestrator.ConversationID, m loading) (page tga
 		case <-ctx.Done():
 		}
 	})
-	return page, func(message int) { shown <- message }, nil
+	return page, func(message int) { shown <- message }
 }
 
 // show edits the message of a menu that is still open.

@@ -46,11 +46,11 @@ func (k *Menus) Model(ctx context.Context, by orchestrator.Press, args string) (
 	m := newModelMenu(ModelAction, entries, st)
 	m.service = k.service
 	if slices.ContainsFunc(entries, isLoading) {
-		return k.openLoading(in, m)
+		page, sent = k.openLoading(in, m)
+		return page, sent, nil
 	}
 	m.enterOnly()
-	page, err = k.open(in, m)
-	return page, nil, err
+	return k.open(in, m), nil, nil
 }
 
 func newModelMenu(action string, entries []cli.MenuEntry, current orchestrator.Status) *modelMenu {
@@ -125,7 +125,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 		return tgapi.Page{Text: p.Text("menu.no-efforts", render.ChoiceText(p, st.Agent, st.Model, ""))}, nil
 	}
 	if args == "" {
-		return k.open(by.Conversation, m)
+		return k.open(by.Conversation, m), nil
 	}
 	model := m.models()[m.model]
 	effort := cli.Effort(strings.ToLower(args))
@@ -227,7 +227,7 @@ func (k *Menus) ChooseModel(ctx context.Context, in orchestrator.ConversationID,
 			return tgapi.Page{}, err
 		}
 	}
-	return k.open(in, &jobModelMenu{modelMenu: newModelMenu(JobModelAction, entries, current), choose: choose, back: back})
+	return k.open(in, &jobModelMenu{modelMenu: newModelMenu(JobModelAction, entries, current), choose: choose, back: back}), nil
 }
 
 func (m *jobModelMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {

@@ -67,7 +67,7 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 		lasts: orchestrator.DefaultBypass, rules: now.Rules, cannot: now.Cannot,
 		tools: toolLists{own: now.Tools, others: now.OtherTools, agent: now.Agent, unheld: now.Unheld}}
 	if args == "" {
-		return k.open(by.Conversation, m)
+		return k.open(by.Conversation, m), nil
 	}
 	if words := strings.Fields(args); words[0] == "tools" {
 		return k.tools(ctx, by, m, words[1:])
@@ -83,7 +83,7 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 		return tgapi.Page{Text: p.Text("menu.no-such-permission", modeNames())}, nil
 	case mode == cli.Bypass:
 		m.showing = pageBypass
-		return k.open(by.Conversation, m)
+		return k.open(by.Conversation, m), nil
 	}
 	return tgapi.Page{Text: m.setText(mode)}, k.service.SetPermission(ctx, by.Conversation, mode, by.Person)
 }

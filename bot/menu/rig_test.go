@@ -110,23 +110,12 @@ func withMenus(t *testing.T, test func(t *testing.T, r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{service: &serviceFake{status: orchestrator.Status{Agent: "claude", Model: "opus", Permission: cli.Ask}}}
 		r.Menus = New(Options{
-			Service: r.service, Now: time.Now, Random: &counterReader{}, Aliases: func() map[string]string { return nil },
+			Service: r.service, Now: time.Now, Aliases: func() map[string]string { return nil },
 			Edit:   func(_ orchestrator.ConversationID, _ int, page tgapi.Page) { r.edits = append(r.edits, page) },
 			Beside: func(f func(context.Context)) { go f(t.Context()) },
 		})
 		test(t, r)
 	})
-}
-
-// counterReader is randomness without chance.
-type counterReader struct{ n byte }
-
-func (r *counterReader) Read(p []byte) (int, error) {
-	for i := range p {
-		r.n++
-		p[i] = r.n
-	}
-	return len(p), nil
 }
 
 func by(chat int64) orchestrator.Press {

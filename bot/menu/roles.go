@@ -12,40 +12,29 @@ import (
 	"ductor/orchestrator"
 )
 
-// roleMenu is one open menu of roles.
-type roleMenu struct {
-	frame
+// roles are the roles that a conversation can play. The first is empty: none.
+type roles struct {
 	service Service
-	names   []string // the first is empty: none
-	current string
-	page    int
-	chosen  string
+	all     []string
 }
 
 // Role answers "/role": with a name it sets the role at once, without one it opens the menu.
 func (k *Menus) Role(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	names := k.service.Roles()
-	names = append([]string{""}, names...)
+	r := roles{k.service, append([]string{""}, k.service.Roles()...)}
 	if args != "" {
-		return k.roleByName(ctx, by.Conversation, args, names)
+		p := k.lang.Of(by.Conversation.Chat)
+		name, ok := roleNamed(p, args, r.all)
+		if !ok {
+			return tgapi.Page{Text: noSuchRole(p, args, r.all)}, nil
+		}
+		said, _, err := r.choose(ctx, p, by.Conversation, name)
+		return tgapi.Page{Text: said}, err
 	}
 	st, err := k.service.Status(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	m := &roleMenu{frame: frame{action: RoleAction}, service: k.service, names: names, current: st.Role}
-	m.page = tgapi.PageOf(max(slices.Index(names, st.Role), 0))
-	return k.open(by.Conversation, m)
-}
-
-func (k *Menus) roleByName(ctx context.Context, in orchestrator.ConversationID, name string, names []string) (tgapi.Page, error) {
-	p := k.lang.Of(in.Chat)
-	role, ok := roleNamed(p, name, names)
-	if !ok {
-		return tgapi.Page{Text: noSuchRole(p, name, names)}, nil
-	}
-	text, err := setRole(ctx, p, k.service, in, role)
-	return tgapi.Page{Text: text}, err
+	return k.openList(by.Conversation, RoleAction, r, st.Role), nil
 }
 
 // roleNamed finds a role by its name as it is written, else by one that differs in case only. A role that
@@ -82,58 +71,34 @@ func roleLabel(p lang.Printer, name string) string {
 	return strconv.Quote(render.Cut(name, 20))
 }
 
-// setRole stores a role and says what follows. The text names the agent, because a role may choose it.
-func setRole(ctx context.Context, p lang.Printer, service Service, id orchestrator.ConversationID, name string) (string, error) {
-	if err := service.SetRole(ctx, id, name); err != nil {
-		return "", err
+func (r roles) names() []string { return r.all }
+
+func (roles) label(p lang.Printer, name string) string { return roleLabel(p, name) }
+
+func (roles) text(p lang.Printer, now string) string {
+	return p.Text("menu.now", roleLabel(p, now)) + "\n\n" + p.Text("menu.which-role")
+}
+
+func (roles) stays(p lang.Printer, now string) string {
+	return p.Text("menu.role-unchanged", roleLabel(p, now))
+}
+
+// choose implements choices. What it says names the agent, because a role may choose it.
+func (r roles) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, name string) (said, short string, err error) {
+	if err := r.service.SetRole(ctx, in, name); err != nil {
+		return "", "", err
 	}
-	st, err := service.Status(ctx, id)
+	st, err := r.service.Status(ctx, in)
 	choice := render.ChoiceText(p, st.Agent, st.Model, st.Effort)
-	var text string
 	switch known := err == nil && st.Agent != ""; {
 	case name == "" && known:
-		text = p.Text("menu.role-removed-with", choice)
+		said = p.Text("menu.role-removed-with", choice)
 	case name == "":
-		text = p.Text("menu.role-removed")
+		said = p.Text("menu.role-removed")
 	case known:
-		text = p.Text("menu.role-set-with", roleLabel(p, name), choice)
+		said = p.Text("menu.role-set-with", roleLabel(p, name), choice)
 	default:
-		text = p.Text("menu.role-set", roleLabel(p, name))
+		said = p.Text("menu.role-set", roleLabel(p, name))
 	}
-	return text + " " + p.Text("menu.role-knows"), nil
-}
-
-func (m *roleMenu) press(o op) state {
-	switch kind := string(o.kind); {
-	case kind == opClose:
-		return stateClosed
-	case kind == opPage && o.arg >= 0 && o.arg < tgapi.Pages(len(m.names)):
-		m.page = o.arg
-	case kind == opPick && o.arg >= 0 && o.arg < len(m.names):
-		m.chosen = m.names[o.arg]
-		return stateDone
-	}
-	return stateOpen
-}
-
-func (m *roleMenu) view() tgapi.Page {
-	var keyboard tgapi.Keyboard
-	from, to, pager := m.paged(m.page, len(m.names))
-	for i, name := range m.names[from:to] {
-		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(roleLabel(m.lang, name), name == m.current), Data: m.data(opPick, from+i)}})
-	}
-	keyboard = append(keyboard, pager...)
-	return tgapi.Page{
-		Text:     m.lang.Text("menu.now", roleLabel(m.lang, m.current)) + "\n\n" + m.lang.Text("menu.which-role"),
-		Keyboard: append(keyboard, []tgapi.Button{m.closeButton()}),
-	}
-}
-
-func (m *roleMenu) unchanged() string {
-	return m.lang.Text("menu.role-unchanged", roleLabel(m.lang, m.current))
-}
-
-func (m *roleMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
-	said, err = setRole(ctx, m.lang, m.service, m.conv, m.chosen)
-	return said, m.lang.Text("menu.role-short", roleLabel(m.lang, m.chosen)), err
+	return said + " " + p.Text("menu.role-knows"), p.Text("menu.role-short", roleLabel(p, name)), nil
 }

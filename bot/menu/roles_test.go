@@ -83,16 +83,15 @@ func TestClosingTheRoleMenuChangesNothing(t *testing.T) {
 }
 
 func TestTheRoleMenuOpensWhereTheRoleIs(t *testing.T) {
-	m := &roleMenu{names: []string{""}, current: "role-09"}
+	var names []string
 	for i := range 20 {
-		m.names = append(m.names, fmt.Sprintf("role-%02d", i))
+		names = append(names, fmt.Sprintf("role-%02d", i))
 	}
 	withMenus(t, func(t *testing.T, r *rig) {
-		r.service.roles, r.service.status.Role = m.names[1:], m.current
+		r.service.roles, r.service.status.Role = names, "role-09"
 		r.command("/role")
-		names := buttonNames(r.page.Keyboard)
-		if !slices.Contains(names, "✓ role-09") || !slices.Contains(names, "2 of 3") {
-			t.Errorf("buttons %q", names)
+		if buttons := buttonNames(r.page.Keyboard); !slices.Contains(buttons, "✓ role-09") || !slices.Contains(buttons, "2 of 3") {
+			t.Errorf("buttons %q", buttons)
 		}
 	})
 }
@@ -101,11 +100,11 @@ func TestTheRoleMenuOpensWhereTheRoleIs(t *testing.T) {
 // Telegram takes, and the button chooses it.
 func TestEveryRoleCanBeChosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		roles := rapid.SliceOfNDistinct(rapid.StringN(1, 300, -1), 1, 40, rapid.ID).Draw(rt, "roles")
-		m := &roleMenu{frame: frame{action: RoleAction, nonce: "AAAAAAAAAAAA"}, names: append([]string{""}, roles...)}
-		m.current = rapid.SampledFrom(m.names).Draw(rt, "current")
+		all := append([]string{""}, rapid.SliceOfNDistinct(rapid.StringN(1, 300, -1), 1, 40, rapid.ID).Draw(rt, "roles")...)
+		m := &listMenu{frame: frame{action: RoleAction, nonce: strings.Repeat("A", nonceLength)}, of: roles{all: all}}
+		m.now = rapid.SampledFrom(all).Draw(rt, "current")
 		reached := make(map[string]bool)
-		for m.page = range tgapi.Pages(len(m.names)) {
+		for m.page = range tgapi.Pages(len(all)) {
 			page := m.view()
 			if n := len(utf16.Encode([]rune(page.Text))); n > 4096 {
 				rt.Fatalf("the text has %d units", n)
@@ -125,7 +124,7 @@ func TestEveryRoleCanBeChosen(t *testing.T) {
 				}
 			}
 		}
-		for _, name := range m.names {
+		for _, name := range all {
 			if !reached[name] {
 				rt.Fatalf("role %q is on no page", name)
 			}
@@ -138,10 +137,11 @@ func FuzzRoleMenuPresses(f *testing.F) {
 	f.Add("n:0:p9")
 	f.Add("::")
 	f.Fuzz(func(t *testing.T, what string) {
-		m := &roleMenu{names: []string{"", "reviewer"}}
+		all := []string{"", "reviewer"}
+		m := &listMenu{of: roles{all: all}}
 		p := &permissionMenu{}
 		if _, _, op, ok := parseData(what); ok {
-			if m.press(op) == stateDone && !slices.Contains(m.names, m.chosen) {
+			if m.press(op) == stateDone && !slices.Contains(all, m.chosen) {
 				t.Errorf("chosen %q", m.chosen)
 			}
 			p.press(op)

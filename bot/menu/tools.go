@@ -31,7 +31,7 @@ func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionM
 	switch {
 	case len(words) == 0:
 		m.showing = pageTools
-		return k.open(by.Conversation, m)
+		return k.open(by.Conversation, m), nil
 	case len(words) == 1 && words[0] == "all":
 	case len(words) > 1 && words[0] == "no":
 		list.Denied = words[1:]

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/lang"
 	"ductor/orchestrator"
@@ -24,16 +23,9 @@ type setting struct {
 	store   func(ctx context.Context, in orchestrator.ConversationID, word string) error
 }
 
-// wordMenu is one open menu of a setting.
-type wordMenu struct {
-	frame
-	setting
-	now, chosen string
-}
-
 // Busy answers "/queue": what becomes of a message that comes while a turn runs.
 func (k *Menus) Busy(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	return k.choose(ctx, by, args, setting{
+	return k.word(ctx, by, args, setting{
 		action: BusyAction, which: "menu.which-busy", unknown: "menu.no-such-busy",
 		set:   func(p lang.Printer, meaning string) string { return p.Text("menu.busy-set", meaning) },
 		short: func(p lang.Printer, word string) string { return p.Text("menu.busy-short", word) },
@@ -51,7 +43,7 @@ func (k *Menus) Busy(ctx context.Context, by orchestrator.Press, args string) (t
 
 // Notify answers "/notify": which turns end with a message that notifies.
 func (k *Menus) Notify(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	return k.choose(ctx, by, args, setting{
+	return k.word(ctx, by, args, setting{
 		action: NotifyAction, which: "menu.which-notify", unknown: "menu.no-such-notify",
 		set:   func(p lang.Printer, meaning string) string { return p.Text("menu.notify-set", meaning) },
 		short: func(p lang.Printer, word string) string { return p.Text("menu.notify-short", word) },
@@ -69,7 +61,7 @@ func (k *Menus) Notify(ctx context.Context, by orchestrator.Press, args string) 
 
 // Think answers "/think": whether the agent's reasoning is shown.
 func (k *Menus) Think(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	return k.choose(ctx, by, args, setting{
+	return k.word(ctx, by, args, setting{
 		action: ThinkAction, which: "menu.which-think", unknown: "menu.no-such-think",
 		set:     func(p lang.Printer, meaning string) string { return p.Text("menu.think-set", meaning) },
 		short:   func(p lang.Printer, word string) string { return p.Text("menu.think-short", word) },
@@ -84,7 +76,7 @@ func (k *Menus) Think(ctx context.Context, by orchestrator.Press, args string) (
 
 // Display answers "/display": whether the chat shows rich messages.
 func (k *Menus) Display(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	return k.choose(ctx, by, args, setting{
+	return k.word(ctx, by, args, setting{
 		action: DisplayAction, which: "menu.which-display", unknown: "menu.no-such-display",
 		set:     func(p lang.Printer, meaning string) string { return p.Text("menu.display-set", meaning) },
 		short:   func(p lang.Printer, word string) string { return p.Text("menu.display-short", word) },
@@ -109,54 +101,39 @@ func wordsOf[T ~string](modes []T) (words []string) {
 	return words
 }
 
-// choose answers the command of a setting: with a word it sets it at once, without one it opens the menu.
-func (k *Menus) choose(ctx context.Context, by orchestrator.Press, args string, s setting) (tgapi.Page, error) {
+// word answers the command of a setting: with a word it sets it at once, without one it opens the menu.
+func (k *Menus) word(ctx context.Context, by orchestrator.Press, args string, s setting) (tgapi.Page, error) {
 	p := k.lang.Of(by.Conversation.Chat)
 	if args == "" {
 		st, err := k.service.Status(ctx, by.Conversation)
 		if err != nil {
 			return tgapi.Page{}, err
 		}
-		return k.open(by.Conversation, &wordMenu{frame: frame{action: s.action}, setting: s, now: s.current(st)})
+		return k.openList(by.Conversation, s.action, s, s.current(st)), nil
 	}
 	word := strings.ToLower(args)
 	if !slices.Contains(s.words, word) {
 		return tgapi.Page{Text: p.Text(s.unknown)}, nil
 	}
-	return tgapi.Page{Text: s.saidSet(p, word)}, s.store(ctx, by.Conversation, word)
+	said, _, err := s.choose(ctx, p, by.Conversation, word)
+	return tgapi.Page{Text: said}, err
 }
 
-func (s setting) saidSet(p lang.Printer, word string) string {
-	return s.set(p, p.Text(s.meaning[word]))
-}
+func (s setting) names() []string { return s.words }
 
-func (m *wordMenu) press(o op) state {
-	switch kind := string(o.kind); {
-	case kind == opClose:
-		return stateClosed
-	case kind == opPick && o.arg >= 0 && o.arg < len(m.words):
-		m.chosen = m.words[o.arg]
-		return stateDone
-	}
-	return stateOpen
-}
+func (setting) label(_ lang.Printer, word string) string { return word }
 
-func (m *wordMenu) view() tgapi.Page {
+func (s setting) text(p lang.Printer, now string) string {
 	var b strings.Builder
-	b.WriteString(m.lang.Text("menu.now", m.now) + "\n\n" + m.lang.Text(m.which))
-	var keyboard tgapi.Keyboard
-	for i, word := range m.words {
-		b.WriteString("\n" + word + ": " + m.lang.Text(m.meaning[word]))
-		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(word, word == m.now), Data: m.data(opPick, i)}})
+	b.WriteString(p.Text("menu.now", now) + "\n\n" + p.Text(s.which))
+	for _, word := range s.words {
+		b.WriteString("\n" + s.stays(p, word))
 	}
-	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.closeButton()})}
+	return b.String()
 }
 
-func (m *wordMenu) unchanged() string { return m.now + ": " + m.lang.Text(m.meaning[m.now]) }
+func (s setting) stays(p lang.Printer, now string) string { return now + ": " + p.Text(s.meaning[now]) }
 
-func (m *wordMenu) store(ctx context.Context, _ orchestrator.Press) (said, short string, err error) {
-	if err := m.setting.store(ctx, m.conv, m.chosen); err != nil {
-		return "", "", err
-	}
-	return m.saidSet(m.lang, m.chosen), m.short(m.lang, m.chosen), nil
+func (s setting) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, word string) (said, short string, err error) {
+	return s.set(p, p.Text(s.meaning[word])), s.short(p, word), s.store(ctx, in, word)
 }
