@@ -150,11 +150,8 @@ func (s *messages) trust(content contents) {
 
 // withRemark puts a line below a message, if there is room for it.
 func withRemark(t render.Text, line string) render.Text {
-	if line == "" || t.Text == "" {
-		return t
-	}
-	if all := render.Concat(t, render.Plain("\n\n"), remarkText(line)); render.Fits(all, render.MessageLimit) {
-		return all
+	if t.Text != "" {
+		t, _ = below(t, remarkText(line))
 	}
 	return t
 }

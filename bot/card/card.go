@@ -273,14 +273,11 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 			_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.MaxMessages())
 		}
 		c.turn.Outcome = o
-		rich := c.doc.richContent(c.turn)
-		c.ending = &contents{
-			texts: texts, rich: rich, buttons: c.cards.offer(c.doc.lang, c.turn.ID, o), file: c.cards.fileOf(o, cut), whole: c.cards.fileOf(o, rich.Cut),
-			gains: gains(c.turn, texts),
-		}
+		ending := c.cards.contentsIn(c.doc, c.turn, texts, cut)
 		if !c.pace.rang(time.Now()) {
-			c.ending.end = c.cards.endOf(c.messages, o)
+			ending.end = c.cards.endOf(c.messages, o)
 		}
+		c.ending = &ending
 	}
 	return *c.ending
 }

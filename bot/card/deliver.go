@@ -178,7 +178,12 @@ func (c *Cards) tell(ctx context.Context, s *messages) error {
 	} else {
 		n.Text = render.Plain(p.Text("card.part-refused"))
 	}
-	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.notice.Do(ctx, s.notice.Begin(n), n) })
+	return c.send(ctx, s, s.notice, n)
+}
+
+// send sends a message beside the parts of a card.
+func (c *Cards) send(ctx context.Context, s *messages, m *message.Message, content message.Content) error {
+	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return m.Do(ctx, m.Begin(content), content) })
 }
 
 // maxParts is more messages than any card has.
@@ -249,8 +254,8 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	if shown.Text == "" {
 		return contents{first: saved.First, texts: []render.Text{mark}, buttons: alone.buttons, end: alone.end, rich: alone.rich}
 	}
-	both := render.Concat(shown, render.Plain("\n\n"), mark)
-	if !render.Fits(both, render.MessageLimit) {
+	both, fits := below(shown, mark)
+	if !fits {
 		return alone
 	}
 	return contents{first: saved.First, texts: []render.Text{both}, buttons: alone.buttons, end: alone.end, rich: alone.rich}
@@ -261,6 +266,11 @@ func (c *Cards) contentsOf(t orchestrator.Turn) contents {
 	d := c.documentOf(t, false)
 	d.finish(t.Outcome, c.look().Footer)
 	_, texts, cut := d.layout([]position{{}}, render.MessageLimit, c.MaxMessages())
+	return c.contentsIn(d, t, texts, cut)
+}
+
+// contentsIn is the final content of a card whose document is finished, in texts; cut says that they leave out a part of it.
+func (c *Cards) contentsIn(d *document, t orchestrator.Turn, texts []render.Text, cut bool) contents {
 	rich := d.richContent(t)
 	return contents{
 		texts: texts, rich: rich, buttons: c.offer(d.lang, t.ID, t.Outcome), file: c.fileOf(t.Outcome, cut), whole: c.fileOf(t.Outcome, rich.Cut),

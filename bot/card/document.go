@@ -187,10 +187,7 @@ func (d *document) settleText(text string) {
 	if have == text {
 		return
 	}
-	same := 0
-	for same < len(have) && same < len(text) && have[same] == text[same] {
-		same++
-	}
+	same := samePrefix(have, text)
 	d.retract(len(have) - same)
 	if same < len(text) {
 		d.appendText(text[same:])
@@ -224,11 +221,17 @@ func (s *segment) rendered() render.Text {
 	case planSegment:
 		return s.plan.rendered()
 	case thinkingSegment:
-		t := render.Shorten(render.Plain(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), ""))), maxThinking)
-		return render.Styled(render.Expandable, t.Text)
+		return render.Styled(render.Expandable, render.Shorten(s.reasoning(), maxThinking).Text)
 	}
 	return s.note
 }
+
+func (s *segment) reasoning() render.Text {
+	return render.Plain(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), "")))
+}
+
+// show renders a segment anew, without secrets.
+func (d *document) show(s *segment) { s.shown.set(d.scrub.Text(s.rendered())) }
 
 // separator stands between two segments that show something.
 func separator(before, after segmentKind) string {

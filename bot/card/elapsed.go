@@ -1,14 +1,15 @@
 package card
 
-import (
-	"time"
-)
+import "time"
 
 // How long a tool runs is said in its line, at moments that grow apart: each is an edit.
 const (
 	elapsedFirst = 30 * time.Second // before it no user wonders
 	elapsedLeast = 10 * time.Second // when another edit is made anyway
 )
+
+// timed says that a tool runs, and since when is known.
+func (t *toolLine) timed() bool { return t != nil && !t.ended() && t.held == "" && !t.began.IsZero() }
 
 // elapse notes how long the tools that run have been running, in the segments from one on: what stands in
 // earlier messages stays as it is.
@@ -18,7 +19,7 @@ func (d *document) elapse(now time.Time, from int) {
 	}
 	for _, s := range d.segments[min(from, len(d.segments)):] {
 		t := s.tool
-		if t == nil || t.ended() || t.held != "" || t.began.IsZero() {
+		if !t.timed() {
 			continue
 		}
 		if took := now.Sub(t.began); took >= elapsedLeast {
@@ -35,7 +36,7 @@ func (d *document) nextElapse(from int) (next time.Time, ok bool) {
 	}
 	for _, s := range d.segments[min(from, len(d.segments)):] {
 		t := s.tool
-		if t == nil || t.ended() || t.held != "" || t.began.IsZero() {
+		if !t.timed() {
 			continue
 		}
 		step := elapsedFirst

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"ductor/bot/message"
-	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/orchestrator"
 )
@@ -53,5 +52,5 @@ func (c *Cards) announce(ctx context.Context, s *messages, content contents) err
 		return nil
 	}
 	n.Text, n.Silent = content.end.Text, content.end.Silent
-	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.end.Do(ctx, s.end.Begin(n), n) })
+	return c.send(ctx, s, s.end, n)
 }

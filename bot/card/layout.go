@@ -21,7 +21,7 @@ type cutDocument struct {
 // at the seams. Messages of the previous call whose content has not changed since are taken over.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {
-		s.shown.set(d.scrub.Text(s.rendered()))
+		d.show(s)
 	}
 	next := cutDocument{starts: slices.Clone(starts), parts: make([]render.Text, len(starts))}
 	for i := range starts {
@@ -134,7 +134,7 @@ func (d *document) tail(from position) *tailText {
 			break
 		}
 		s := d.segments[i]
-		s.shown.set(d.scrub.Text(s.rendered()))
+		d.show(s)
 		begin := textOffset{}
 		if i == from.segment {
 			begin = s.shown.find(from.offset)

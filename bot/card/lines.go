@@ -238,11 +238,5 @@ func (d *document) liveLines(now time.Time) render.Text {
 }
 
 func joinFooter(parts ...string) string {
-	var all []string
-	for _, part := range parts {
-		if part != "" {
-			all = append(all, part)
-		}
-	}
-	return strings.Join(all, " · ")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
 }

@@ -262,7 +262,7 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 		return texts, richContent{}
 	}
 	c.starts = c.starts[:1]
-	blocks, cut := c.doc.blocks(render.Text{})
+	blocks, cut := c.doc.blocks()
 	rich := richContent{blocks, cut}
 	if rich.Blocks == nil { // nothing is to be seen of it yet
 		return texts[:1], richContent{Blocks: []render.Block{}}
@@ -284,16 +284,22 @@ func (c *card) liveButtonsLocked() tgapi.Keyboard {
 
 // withLive puts the live lines below the newest message, if there is room.
 func withLive(t, line render.Text) render.Text {
-	if line.Text == "" {
-		return t
-	}
 	if t.Text == "" {
 		return line
 	}
-	if all := render.Concat(t, render.Plain("\n\n"), line); render.Fits(all, render.MessageLimit) {
-		return all
-	}
+	t, _ = below(t, line)
 	return t
+}
+
+// below puts a line below a message, if there is one and there is room for it.
+func below(t, line render.Text) (all render.Text, fits bool) {
+	if line.Text == "" {
+		return t, true
+	}
+	if all = render.Concat(t, render.Plain("\n\n"), line); render.Fits(all, render.MessageLimit) {
+		return all, true
+	}
+	return t, false
 }
 
 // stepped is called when a call is decided.

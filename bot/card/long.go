@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"ductor/bot/message"
-	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/orchestrator"
 )
@@ -44,7 +43,7 @@ func (d *document) newest() position {
 	left := tailBytes
 	for i := len(d.segments) - 1; i >= 0; i-- {
 		s := d.segments[i]
-		s.shown.set(d.scrub.Text(s.rendered()))
+		d.show(s)
 		text := s.shown.text.Text
 		if len(text) <= left {
 			left -= len(text)
@@ -78,6 +77,5 @@ func (c *Cards) deliverFile(ctx context.Context, s *messages, content contents) 
 	if !wanted {
 		return nil
 	}
-	file := message.Content{Files: []message.File{{Name: "answer.md", Content: content.file}}, Life: message.Stays}
-	return c.out(ctx, s, outbox.Awaited, func(ctx context.Context) error { return s.file.Do(ctx, s.file.Begin(file), file) })
+	return c.send(ctx, s, s.file, message.Content{Files: []message.File{{Name: "answer.md", Content: content.file}}, Life: message.Stays})
 }

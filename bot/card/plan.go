@@ -67,13 +67,7 @@ func (p *planList) rendered() render.Text {
 
 // list is the plan in lines. Of a long one it leaves out steps that are done, and the last ones.
 func (p *planList) list() string {
-	done := 0
-	for _, s := range p.steps {
-		if s.State == cli.PlanDone {
-			done++
-		}
-	}
-	lines := []string{p.lang.Text("card.plan", done, len(p.steps))}
+	lines := []string{p.title()}
 	rest := p.steps
 	if hidden := p.hidden(); hidden > 0 {
 		lines = append(lines, p.lang.Text("card.plan-done", hidden))
@@ -87,6 +81,17 @@ func (p *planList) list() string {
 		lines = append(lines, p.lang.Text("card.plan-more", more))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// title says how many steps are done.
+func (p *planList) title() string {
+	done := 0
+	for _, s := range p.steps {
+		if s.State == cli.PlanDone {
+			done++
+		}
+	}
+	return p.lang.Text("card.plan", done, len(p.steps))
 }
 
 // hidden is how many steps at the beginning one line stands for, all of them done.

@@ -155,8 +155,8 @@ func (d *document) wholeWord(before, p position) position {
 	if p.segment >= len(d.segments) || p.offset == 0 {
 		return p
 	}
+	d.show(d.segments[p.segment])
 	s := &d.segments[p.segment].shown
-	s.set(d.scrub.Text(d.segments[p.segment].rendered()))
 	at := s.find(p.offset).bytes
 	next, _ := utf8.DecodeRuneInString(s.text.Text[at:])
 	word := s.text.Text[len(strings.TrimRightFunc(s.text.Text[:at], ofWord)):at]

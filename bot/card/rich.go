@@ -23,14 +23,13 @@ type Displays interface {
 // keptOutput bounds what a card keeps of an output or a diff, in UTF-16 units: the end of it.
 const keptOutput = 2000
 
-// blocks renders the document for a rich message, with live below it. cut says that it leaves out a part of the answer.
-func (d *document) blocks(live render.Text) (blocks []render.Block, cut bool) {
-	for i := 0; i < len(d.segments); i++ {
+// blocks renders the document for a rich message. cut says that it leaves out a part of the answer.
+func (d *document) blocks() (blocks []render.Block, cut bool) {
+	for i := range d.segments {
 		blocks = append(blocks, d.blocksOf(i)...)
 	}
-	blocks = append(d.scrub.Blocks(blocks), render.Lay(live)...)
 	follows := render.Styled(render.Italic, d.lang.Text("card.file-follows"))
-	return render.FitBlocks(blocks, render.Block{Kind: render.Paragraph, Text: follows})
+	return render.FitBlocks(d.scrub.Blocks(blocks), render.Block{Kind: render.Paragraph, Text: follows})
 }
 
 // blocksOf renders a segment, as rendered does.
@@ -49,7 +48,7 @@ func (d *document) blocksOf(i int) []render.Block {
 	case planSegment:
 		return s.plan.blocks()
 	case thinkingSegment:
-		return fold(render.Plain(d.lang.Text("card.reasoning")), render.Lay(render.Plain(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), ""))))...)
+		return fold(render.Plain(d.lang.Text("card.reasoning")), render.Lay(s.reasoning())...)
 	default:
 		if s.diff != "" {
 			return fold(s.note, code("diff", s.diff))
@@ -105,14 +104,12 @@ func fold(summary render.Text, inside ...render.Block) []render.Block {
 
 // blocks is the plan as a checklist.
 func (p *planList) blocks() []render.Block {
-	done := 0
 	var items []render.Item
 	for _, s := range p.steps {
 		item, text := render.Item{Box: render.ToDo}, render.Plain(render.ShortenPlain(render.OneLine(s.Text), stepMost))
 		switch s.State {
 		case cli.PlanDone:
 			item.Box = render.Done
-			done++
 		case cli.PlanActive:
 			text = render.Wrap(render.Bold, text)
 		}
@@ -124,7 +121,7 @@ func (p *planList) blocks() []render.Block {
 	if len(items) == 0 {
 		return nil
 	}
-	title, list := render.Plain(p.lang.Text("card.plan", done, len(p.steps))), render.Block{Kind: render.List, Items: items}
+	title, list := render.Plain(p.title()), render.Block{Kind: render.List, Items: items}
 	if p.folded {
 		return fold(title, list)
 	}
@@ -195,7 +192,7 @@ func (d *document) richContent(t orchestrator.Turn) richContent {
 	if !isRich(t) {
 		return richContent{}
 	}
-	blocks, cut := d.blocks(render.Text{})
+	blocks, cut := d.blocks()
 	return richContent{Blocks: blocks, Cut: cut || t.Outcome.Short != ""}
 }
 
