@@ -238,7 +238,7 @@ func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	}
 	var names []string
 	for _, a := range alive {
-		names = append(names, fmt.Sprintf("%s (%d)", render.ShortenPlain(render.OneLine(a.Name), 40), a.PID))
+		names = append(names, fmt.Sprintf("%s (%d)", render.ShortLine(a.Name, 40), a.PID))
 	}
 	return p.Text("bot.alive", strings.Join(names, ", "))
 }

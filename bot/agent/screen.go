@@ -101,7 +101,7 @@ func (s *Screen) filled(p lang.Printer, f cli.Fill) []string {
 			lines = append(lines, "")
 		}
 		if part.Tokens > 0 {
-			lines = append(lines, p.Text("agent.part", render.ShortenPlain(render.OneLine(part.Name), 40), p.Tokens(part.Tokens)))
+			lines = append(lines, p.Text("agent.part", render.ShortLine(part.Name, 40), p.Tokens(part.Tokens)))
 		}
 	}
 	if len(parts) > 0 {

@@ -50,7 +50,7 @@ func foldedRun(run string) (string, bool) {
 
 // short is s on one line, with what cannot be seen written out, and without its end where it is longer than limit.
 func short(s string, limit int) string {
-	return render.ShortenPlain(render.OneLine(render.Revealed(s)), limit)
+	return render.ShortLine(render.Revealed(s), limit)
 }
 
 // inLine is s on one line, with its line breaks and long runs of blanks written out. False if it says less than s.

@@ -141,8 +141,8 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 	if err != nil && !(again && now.State == orchestrator.ApprovalDenied && now.By == m.User) {
 		return s.notDecided(m, now, err)
 	}
-	return Outcome{Text: "[You asked to use " + render.ShortenPlain(render.OneLine(a.Request.Tool), render.NameLimit) + ": " +
-		render.ShortenPlain(render.OneLine(a.Request.Title), answerMax) + ". That was denied:]\n"}
+	return Outcome{Text: "[You asked to use " + render.ShortLine(a.Request.Tool, render.NameLimit) + ": " +
+		render.ShortLine(a.Request.Title, answerMax) + ". That was denied:]\n"}
 }
 
 func (s *Screen) decideByReply(ctx context.Context, m Message, e *entry, a orchestrator.Approval, v orchestrator.Verdict) Outcome {

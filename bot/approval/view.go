@@ -176,7 +176,7 @@ func (a view) drawDecision(user string) render.Text {
 
 // because adds the reason of a decision to what was decided.
 func (a view) because(what string) render.Text {
-	if reason := render.ShortenPlain(render.OneLine(a.Reason), reasonMax); reason != "" {
+	if reason := render.ShortLine(a.Reason, reasonMax); reason != "" {
 		return render.Plain(a.lang.Text("common.because", what, reason))
 	}
 	return render.Plain(a.lang.Text("approval.without-reason", what))

@@ -185,7 +185,7 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 
 // TitleLine is the first line of what shows t: what the turn is called, in bold. t.Wants.Title is not empty.
 func TitleLine(t orchestrator.Turn) render.Text {
-	return render.Styled(render.Bold, render.ShortenPlain(render.OneLine(t.Wants.Title), titleMost))
+	return render.Styled(render.Bold, render.ShortLine(t.Wants.Title, titleMost))
 }
 
 // titleMost bounds what a turn is called, in UTF-16 units.

@@ -27,7 +27,7 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	line := p.Text("card.done")
 	switch {
 	case o.Failure != "":
-		line = "⚠️ " + render.ShortenPlain(render.OneLine(o.Failure), 300)
+		line = "⚠️ " + render.ShortLine(o.Failure, 300)
 	case o.State == orchestrator.TurnInterrupted:
 		line = p.Text("card.interrupted")
 	}

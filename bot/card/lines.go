@@ -33,13 +33,13 @@ func compactLine(p lang.Printer, ev cli.CompactBoundary) render.Text {
 func handedOverLine(p lang.Printer, ev cli.HandedOver) render.Text {
 	to := render.AgentName(p, ev.To)
 	if ev.Model != "" {
-		to = render.ShortenPlain(render.OneLine(string(ev.Model)), render.NameLimit)
+		to = render.ShortLine(string(ev.Model), render.NameLimit)
 	}
 	return render.Styled(render.Italic, p.Text("card.handed-over", ev.Turns, to, p.Tokens(int64(ev.Tokens))))
 }
 
 func substitutedLine(p lang.Printer, ev cli.Substituted) render.Text {
-	why := render.ShortenPlain(render.OneLine(ev.Why.Sentence(p)), 300)
+	why := render.ShortLine(ev.Why.Sentence(p), 300)
 	return render.Styled(render.Italic, p.Text("card.substituted", render.AgentName(p, ev.By), why))
 }
 
@@ -73,12 +73,12 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	case o.State == orchestrator.TurnAborted:
 		d.addNote(render.Plain(d.lang.Text("card.aborted")))
 	case o.Failure != "":
-		d.addNote(render.Plain("⚠️ " + render.ShortenPlain(render.OneLine(o.Failure), 900)))
+		d.addNote(render.Plain("⚠️ " + render.ShortLine(o.Failure, 900)))
 		if raw := strings.TrimSpace(o.Recovery.Raw); raw != "" {
 			d.addNote(render.Styled(render.Pre, render.ShortenPlain(raw, 600)))
 		}
 		if d.turn.then != "" && o.State == orchestrator.TurnFailed {
-			d.addNote(render.Plain("🔁 " + render.ShortenPlain(render.OneLine(d.turn.then), 200)))
+			d.addNote(render.Plain("🔁 " + render.ShortLine(d.turn.then, 200)))
 		}
 	case o.State == orchestrator.TurnInterrupted:
 		d.addNote(render.Plain(d.lang.Text("card.interrupted")))
@@ -108,7 +108,7 @@ func (d *document) addDenials(denials []cli.Denial) {
 		case !marked:
 			lines = append(lines, denialLine(d.lang, denial))
 		case !told: // the line has no room for the reason
-			lines = append(lines, render.Plain("⛔ "+render.ShortenPlain(render.OneLine(denial.Tool), render.NameLimit)+": "+render.ShortenPlain(render.OneLine(denial.Reason), 120)))
+			lines = append(lines, render.Plain("⛔ "+render.ShortLine(denial.Tool, render.NameLimit)+": "+render.ShortLine(denial.Reason, 120)))
 		}
 	}
 	rest := len(lines) - maxDenials
@@ -124,7 +124,7 @@ func (d *document) addDenials(denials []cli.Denial) {
 // line must not grow, since the message that it is in may be full; told is false when that leaves no room for
 // the reason.
 func (d *document) markDenied(denial cli.Denial) (found, told bool) {
-	name, title := render.ShortenPlain(render.OneLine(denial.Tool), render.NameLimit), render.ShortenPlain(render.OneLine(denial.Title), titleMax)
+	name, title := render.ShortLine(denial.Tool, render.NameLimit), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)
 	told = true
 	for _, s := range d.segments {
@@ -145,12 +145,12 @@ func (d *document) markDenied(denial cli.Denial) (found, told bool) {
 }
 
 func denialLine(p lang.Printer, denial cli.Denial) render.Text {
-	tool, title := render.ShortenPlain(render.OneLine(denial.Tool), render.NameLimit), render.ShortenPlain(render.OneLine(denial.Title), titleMax)
+	tool, title := render.ShortLine(denial.Tool, render.NameLimit), render.ShortLine(denial.Title, titleMax)
 	line := p.Text("card.was-denied", tool)
 	if title != "" {
 		line = p.Text("card.title-was-denied", tool, render.Slot)
 	}
-	if reason := render.ShortenPlain(render.OneLine(denial.Reason), 120); reason != "" {
+	if reason := render.ShortLine(denial.Reason, 120); reason != "" {
 		line = p.Text("common.because", line, reason)
 	}
 	return render.Filled(line, render.Styled(render.Code, title))
@@ -178,7 +178,7 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField) st
 			if name == "" && o.Agent != "" {
 				name = render.AgentName(p, o.Agent)
 			}
-			add(render.ShortenPlain(render.OneLine(name), 60), name != "")
+			add(render.ShortLine(name, 60), name != "")
 		case FooterTime:
 			add(p.Elapsed(o.Duration), o.Duration > 0)
 		case FooterCost:

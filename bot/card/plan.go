@@ -75,7 +75,7 @@ func (p *planList) list() string {
 	}
 	more := len(rest) - planShown
 	for _, s := range rest[:min(len(rest), planShown)] {
-		lines = append(lines, planSign(s.State)+" "+render.ShortenPlain(render.OneLine(s.Text), stepMost))
+		lines = append(lines, planSign(s.State)+" "+render.ShortLine(s.Text, stepMost))
 	}
 	if more > 0 {
 		lines = append(lines, p.lang.Text("card.plan-more", more))

@@ -106,7 +106,7 @@ func fold(summary render.Text, inside ...render.Block) []render.Block {
 func (p *planList) blocks() []render.Block {
 	var items []render.Item
 	for _, s := range p.steps {
-		item, text := render.Item{Box: render.ToDo}, render.Plain(render.ShortenPlain(render.OneLine(s.Text), stepMost))
+		item, text := render.Item{Box: render.ToDo}, render.Plain(render.ShortLine(s.Text, stepMost))
 		switch s.State {
 		case cli.PlanDone:
 			item.Box = render.Done

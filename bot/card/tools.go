@@ -72,7 +72,7 @@ func (d *document) startTool(ev cli.ToolStarted) {
 		d.tools[ev.ID] = toolRef{parent.line, true}
 		return
 	}
-	t := &toolLine{lang: d.lang, name: render.ShortenPlain(render.OneLine(ev.Name), render.NameLimit), title: render.ShortenPlain(render.OneLine(ev.Title), titleMax), began: d.now}
+	t := &toolLine{lang: d.lang, name: render.ShortLine(ev.Name, render.NameLimit), title: render.ShortLine(ev.Title, titleMax), began: d.now}
 	if !ev.At.IsZero() {
 		t.began = ev.At
 	}
@@ -141,7 +141,7 @@ func (d *document) addFile(ev cli.FileChanged) bool {
 			return t.diff != ""
 		}
 	}
-	d.addNote(render.Concat(render.Plain(render.ChangeSign(ev.Kind)+" "), render.Styled(render.Code, render.ShortenPlain(render.OneLine(ev.Path), titleMax)),
+	d.addNote(render.Concat(render.Plain(render.ChangeSign(ev.Kind)+" "), render.Styled(render.Code, render.ShortLine(ev.Path, titleMax)),
 		render.Plain(render.DiffCount(ev.Diff))))
 	d.last().diff = d.keepEnd(ev.Diff)
 	return true
@@ -274,7 +274,7 @@ func toolError(p lang.Printer, err string) string {
 	case cli.ToolDenied:
 		return p.Text("card.tool-denied")
 	}
-	return render.ShortenPlain(render.OneLine(err), 30)
+	return render.ShortLine(err, 30)
 }
 
 func suffix(s string) string {

@@ -43,7 +43,7 @@ func (d *document) setWait(state waitState, detail string) bool {
 func (d *document) takeStatus(s cli.Status) bool {
 	switch {
 	case s.Kind == cli.StatusWarning:
-		d.addNote(render.Plain("⚠️ " + render.ShortenPlain(render.OneLine(s.Detail), 300)))
+		d.addNote(render.Plain("⚠️ " + render.ShortLine(s.Detail, 300)))
 		return true
 	case s.Kind == cli.StatusCompacting:
 		return d.setWait(waitCompacting, "")
@@ -131,14 +131,14 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 			line = p.Text("card.starting", render.AgentName(p, agent))
 			break
 		}
-		line = "⏳ " + render.ShortenPlain(render.OneLine(w.detail), 120) + "…"
+		line = "⏳ " + render.ShortLine(w.detail, 120) + "…"
 	case waitPaused:
 		line = "⏳ " + w.detail
 	case waitCompacting:
 		line = p.Text("card.compacting")
 	case waitRetrying:
 		line = p.Text("card.retrying")
-		if why := cmp.Or(render.ShortenPlain(render.OneLine(w.detail), 120), retryText(p, w.retry)); why != "" {
+		if why := cmp.Or(render.ShortLine(w.detail, 120), retryText(p, w.retry)); why != "" {
 			line += " " + why
 		}
 	default:

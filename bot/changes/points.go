@@ -41,11 +41,11 @@ func (s *Screen) nameOf(c orchestrator.TurnChanges, side orchestrator.ReturnTo) 
 	case c.Checkpoint && c.Title == "":
 		return p.Text("changes.unnamed", at)
 	case c.Checkpoint:
-		return "📌 " + render.ShortenPlain(render.OneLine(c.Title), 60) + " · " + at
+		return "📌 " + render.ShortLine(c.Title, 60) + " · " + at
 	case side == orchestrator.AfterTurn:
-		return p.Text("changes.after", render.ShortenPlain(render.OneLine(c.Title), 60), at)
+		return p.Text("changes.after", render.ShortLine(c.Title, 60), at)
 	}
-	return p.Text("changes.before", render.ShortenPlain(render.OneLine(c.Title), 60), at)
+	return p.Text("changes.before", render.ShortLine(c.Title, 60), at)
 }
 
 // points lists what can be returned to.

@@ -149,7 +149,7 @@ func fileOf(err error) string {
 	if i := strings.LastIndex(text, ": "); i >= 0 {
 		text = text[i+2:]
 	}
-	return render.ShortenPlain(render.OneLine(text), 80)
+	return render.ShortLine(text, 80)
 }
 
 // namesOf lists some paths.
@@ -162,7 +162,7 @@ func namesOf(paths []string) string {
 		if i > 0 {
 			text += ", "
 		}
-		text += render.ShortenPlain(render.OneLine(path), 40)
+		text += render.ShortLine(path, 40)
 	}
 	return text
 }
@@ -225,7 +225,7 @@ func (s *Screen) askCommit(ctx context.Context, by orchestrator.Press, on int, i
 
 // proposal is the message of a commit as the prompt of its turn puts it.
 func proposal(c orchestrator.TurnChanges) string {
-	return strings.TrimRight(render.ShortenPlain(render.OneLine(c.Title), 72), ".")
+	return strings.TrimRight(render.ShortLine(c.Title, 72), ".")
 }
 
 func (s *Screen) commit(ctx context.Context, by orchestrator.Press, on int, id string) (tgapi.Answer, error) {

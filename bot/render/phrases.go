@@ -160,7 +160,7 @@ func AgentName[Agent ~string](p lang.Printer, a Agent) string {
 	if a == "" {
 		return p.Text("common.the-agent")
 	}
-	return strings.ToUpper(string(a[:1])) + ShortenPlain(OneLine(string(a[1:])), NameLimit)
+	return strings.ToUpper(string(a[:1])) + ShortLine(string(a[1:]), NameLimit)
 }
 
 // Marked is the label of a choice; a tick marks the current one.

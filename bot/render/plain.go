@@ -18,6 +18,9 @@ const (
 // ShortenPlain cuts s to at most limit UTF-16 units.
 func ShortenPlain(s string, limit int) string { return Shorten(Plain(s), limit).Text }
 
+// ShortLine cuts s as a single line to at most limit UTF-16 units.
+func ShortLine(s string, limit int) string { return ShortenPlain(OneLine(s), limit) }
+
 // OneLine is s as a single line: each run of white space becomes one blank.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

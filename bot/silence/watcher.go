@@ -168,7 +168,7 @@ func (k *watched) content() message.Content {
 	text := p.Text("silence.notice", render.AgentName(p, k.turn.Agent), p.Rounded(k.after))
 	if len(k.tools) == 1 {
 		for _, tool := range k.tools {
-			text += "\n" + p.Text("silence.tool", render.ShortenPlain(render.OneLine(tool), 120))
+			text += "\n" + p.Text("silence.tool", render.ShortLine(tool, 120))
 		}
 	}
 	wait := tgapi.Button{Text: p.Text("silence.wait"), Data: fmt.Sprint(Action, ":", k.turn.ID)}

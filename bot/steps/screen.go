@@ -126,7 +126,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, turn 
 
 // line is a step in one line.
 func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.Text {
-	title := render.Styled(render.Code, render.ShortenPlain(render.OneLine(step.Title), most))
+	title := render.Styled(render.Code, render.ShortLine(step.Title, most))
 	if step.Tool == "" {
 		return render.Concat(render.Plain(render.ChangeSign(step.Change)+" "), title)
 	}
@@ -134,7 +134,7 @@ func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.T
 	if step.Err != "" || step.ExitCode != nil && *step.ExitCode != 0 {
 		sign = "✗ "
 	}
-	name := render.Plain(sign + render.ShortenPlain(render.OneLine(step.Tool), render.NameLimit))
+	name := render.Plain(sign + render.ShortLine(step.Tool, render.NameLimit))
 	if title.Text != "" {
 		name = render.Concat(name, render.Plain(" "), title)
 	}
@@ -148,7 +148,7 @@ func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	case step.ExitCode != nil:
 		line = " · " + p.Text("card.tool-exit", *step.ExitCode)
 	case step.Err != "":
-		line = " · " + render.ShortenPlain(render.OneLine(step.Err), 60)
+		line = " · " + render.ShortLine(step.Err, 60)
 	}
 	if step.Duration > 0 {
 		line += " · " + p.Elapsed(step.Duration)

@@ -183,7 +183,7 @@ func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup
 	case group == orchestrator.UsageByPerson:
 		return p.Text("usage.user", name)
 	}
-	return render.ShortenPlain(render.OneLine(name), 60)
+	return render.ShortLine(name, 60)
 }
 
 func (s *Screen) periodName(say lang.Printer, p period) string {
