@@ -43,7 +43,7 @@ func benchCards(b *testing.B) (*Cards, *telegram.Server) {
 		}
 	})
 	o := over(client, out, bottest.NewJournal())
-	o.Pacer = houseRules
+	o.Look = func() Look { return Look{Pacer: houseRules} }
 	return New(o), srv
 }
 

@@ -53,8 +53,7 @@ type Options struct {
 	FileMarks bool        // names of files stand for the marks in an answer; see render.FileMark
 	Displays  Displays    // nil: no chat is asked
 	Draft     Draft       // nil: there are no drafts
-	Look                  // counts unless Live says what does
-	Live      func() Look // now
+	Look      func() Look // as it is now; nil for the defaults
 }
 
 // Look is how cards grow and end. Zero durations mean the defaults.
@@ -108,9 +107,9 @@ func (c *Cards) MaxMessages() int { return c.look().MaxMessages }
 
 // look is how cards look now.
 func (c *Cards) look() Look {
-	l := c.opts.Look
-	if c.opts.Live != nil {
-		l = c.opts.Live()
+	var l Look
+	if c.opts.Look != nil {
+		l = c.opts.Look()
 	}
 	l.IntervalPrivate, l.IntervalGroup = cmp.Or(l.IntervalPrivate, time.Second), cmp.Or(l.IntervalGroup, 3*time.Second)
 	l.StatusAfter = cmp.Or(l.StatusAfter, 2*time.Second)

@@ -55,8 +55,15 @@ func newStage(t *testing.T) *stage {
 func (s *stage) open() {
 	s.outbox = bottest.NewOutbox()
 	o := over(s.wall, s.outbox, s.shelf)
-	o.Footer = []FooterField{FooterModel, FooterTime}
+	o.Look = func() Look { return Look{Footer: []FooterField{FooterModel, FooterTime}} }
 	s.cards = New(o)
+}
+
+// restyle has cards look otherwise from now on.
+func (c *Cards) restyle(f func(l *Look)) {
+	l := c.look()
+	f(&l)
+	c.opts.Look = func() Look { return l }
 }
 
 // over are the options of cards over a client, an outbox and a journal.

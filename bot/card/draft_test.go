@@ -19,7 +19,8 @@ func inDrafts(t *testing.T, limits telegram.Limits, play func(s *theatre, chat *
 func inDraftsOf(t *testing.T, server telegram.Options, play func(s *theatre, chat *telegram.Chat)) {
 	t.Helper()
 	inTheatreOf(t, server, func(s *theatre) {
-		s.cards.opts.Draft, s.cards.opts.Drafts = s.client.Draft, true
+		s.cards.opts.Draft = s.client.Draft
+		s.cards.restyle(func(l *Look) { l.Drafts = true })
 		play(s, s.chat(7))
 	})
 }

@@ -151,7 +151,7 @@ func playTurn(rt *rapid.T, s *stage) {
 		rt.Fatalf("finish: %v", err)
 	}
 	synctest.Wait()
-	play.doc.finish(o, s.cards.opts.Footer)
+	play.doc.finish(o, s.cards.look().Footer)
 	shown, noticed := shownOnWall(s.wall)
 	lost := s.wall.Lost
 	if whole := wholeOf(play.doc); lost == 0 && squeezed(shown) != whole {

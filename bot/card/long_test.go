@@ -23,7 +23,7 @@ func paragraphs(n int) (all []string, answer string) {
 // Of an answer longer than its messages they show the beginning and what is newest, and in the end a file has all of it.
 func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 	onStage(t, func(s *stage) {
-		s.cards.opts.MaxMessages = 3
+		s.cards.restyle(func(l *Look) { l.MaxMessages = 3 })
 		c := s.cards.Open(s.turn)
 		all, answer := paragraphs(2000)
 		for i, p := range all {
@@ -62,7 +62,7 @@ func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 // The file is sent once, whenever ductor dies, and the chat is told where nobody knows whether it has it.
 func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 	onStage(t, func(s *stage) {
-		s.cards.opts.MaxMessages = 2
+		s.cards.restyle(func(l *Look) { l.MaxMessages = 2 })
 		_, answer := paragraphs(400)
 		s.turn.State, s.turn.Outcome = orchestrator.TurnDone, orchestrator.Outcome{State: orchestrator.TurnDone, Text: answer}
 		for range 3 {
@@ -75,7 +75,7 @@ func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 		}
 	})
 	onStage(t, func(s *stage) {
-		s.cards.opts.MaxMessages = 2
+		s.cards.restyle(func(l *Look) { l.MaxMessages = 2 })
 		s.wall.Mishaps = func(method string) bottest.Mishap {
 			if method == "document" {
 				return bottest.LostAfter

@@ -31,7 +31,7 @@ func houseRules() Pacer {
 func TestCardPaceOfAStream(t *testing.T) {
 	for _, words := range []string{"no sentence ends at ", "this one is brief. a"} {
 		onStage(t, func(s *stage) {
-			s.cards.opts.Pacer = houseRules
+			s.cards.restyle(func(l *Look) { l.Pacer = houseRules })
 			s.wall.Mishaps = strict(3)
 			lags := newLags(s.wall, len(words))
 			c := s.cards.Open(s.turn)
@@ -159,7 +159,7 @@ func BenchmarkCard100k(b *testing.B) {
 		w.Unchecked = true
 		out := outbox.New(outbox.Options{Trouble: tgapi.TroubleOf, Private: outbox.Rate{Every: time.Millisecond, Burst: 100}, Overall: outbox.Rate{Every: time.Millisecond, Burst: 100}})
 		o := over(w, out, bottest.NewJournal())
-		o.IntervalPrivate = 10 * time.Millisecond
+		o.Look = func() Look { return Look{IntervalPrivate: 10 * time.Millisecond} }
 		cards := New(o)
 		turn := orchestrator.Turn{ID: "t", Prompt: orchestrator.Prompt{Conversation: orchestrator.ConversationID{Chat: 1}}}
 		c := cards.Open(turn)

@@ -406,7 +406,7 @@ func playLives(rt *rapid.T, l *life) {
 		rt.Fatalf("finish: %v", err)
 	}
 	synctest.Wait()
-	play.doc.finish(o, l.cards.opts.Footer)
+	play.doc.finish(o, l.cards.look().Footer)
 	shown, noticed := shownOnWall(l.wall)
 	whole := wholeOf(play.doc)
 	if !noticed && squeezed(shown) != whole {

@@ -136,7 +136,7 @@ func (r *reloadRig) seen(table string) string {
 	case "telegram", "users":
 		return fmt.Sprintf("%+v %v %v", served.Allow.Live(), r.users.RoleOf(1), []any{r.users.RoleOf(2), r.users.RoleOf(3)})
 	case "stream":
-		look := served.Cards.Live()
+		look := served.Cards.Look()
 		pacer := look.Pacer
 		look.Pacer = nil
 		return fmt.Sprintf("%+v %+v %s", look, turns.Live().Settings, paced(pacer()))
