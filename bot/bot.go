@@ -248,9 +248,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
 	}
 	r := newHandlers(parts{
-		Options: b.opts, desk: desk, messages: b.messages, voice: voice, approvals: b.chat.approvals, queue: b.chat.queue, silence: b.chat.silence,
-		display: b.chat.display, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool, sender: b.files,
-		most:   b.chat.cards.MaxMessages,
+		Options: b.opts, desk: desk, voice: voice, chat: b.chat, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,
 		tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
 	}, o).router(o)
 	defer func() {

@@ -34,18 +34,12 @@ import (
 // parts are what the handlers are made of, besides what they share with the router.
 type parts struct {
 	Options
-	desk      Desk
-	messages  *message.Messages
-	voice     voice
-	approvals *approval.Screen
-	queue     *queueCards
-	silence   *silence.Watcher
-	display   *display.Screen
-	tables    *tables.Screen
-	topics    *topicOpener
-	spool     *message.Spool // of pictures; nil: there are none
-	sender    *files.Sender  // nil: no files are sent
-	most      func() int     // messages of an answer
+	desk   Desk
+	voice  voice
+	chat   *Chat
+	tables *tables.Screen
+	topics *topicOpener
+	spool  *message.Spool // of pictures; nil: there are none
 }
 
 // handlers does what updates ask for.
@@ -64,7 +58,7 @@ var _ updates.Handler = (*handlers)(nil)
 
 func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
-	h := &handlers{approvals: p.approvals, confirms: p.Confirm}
+	h := &handlers{approvals: p.chat.approvals, confirms: p.Confirm}
 	h.heard = transcript.New(transcript.Options{Journal: p.Journal, Submit: p.desk.Submit, Lang: o.Lang})
 	beside := func(f func(ctx context.Context)) { h.beside(f) }
 	menus := menu.New(menu.Options{
@@ -76,7 +70,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	h.restarts = &restarts{desk: p.desk, journal: p.Journal, closer: f, voice: p.voice, lang: o.Lang}
 	h.jobs = cron.New(cron.Options{Jobs: p.Jobs, Journal: p.Journal, Models: menus, Now: o.Now, Lang: o.Lang, Log: o.Log})
 	all := pages{
-		menus: menus, jobs: h.jobs, files: files.NewScreen(p.sender), reload: p.Reload, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
+		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.Reload, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		users: &users.Screen{Directory: p.Users, Bot: o.Me.Username, Lang: o.Lang},
 		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Lang: o.Lang},
 		sessions: sessions.New(sessions.Options{
@@ -94,17 +88,17 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			},
 		}),
 		consults: consult.New(consult.Options{
-			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.most, Messages: p.messages, Journal: p.Journal, Finish: f.Finish,
+			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.chat.cards.MaxMessages, Messages: p.chat.messages, Journal: p.Journal, Finish: f.Finish,
 			Beside: beside, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
-		checks:  checks.New(checks.Options{Examiner: p.Checks, Messages: p.messages, Finish: f.Finish, Beside: beside, Lang: o.Lang}),
+		checks:  checks.New(checks.Options{Examiner: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: beside, Lang: o.Lang}),
 		changes: changes.New(changes.Options{Changes: p.Changes, Store: p.Journal, Spool: p.spool, Lang: o.Lang, Session: sessions.OpenButton}),
 	}
 	h.commands = &commands{
-		desk: p.desk, closer: f, voice: p.voice, messages: p.messages, now: o.Now, lang: o.Lang, log: o.Log,
+		desk: p.desk, closer: f, voice: p.voice, messages: p.chat.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		pages: all, uploads: o.Uploads,
 	}
-	h.callbacks = &callbacks{desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log, queue: p.queue, menus: menus}
+	h.callbacks = &callbacks{desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus}
 	h.callbacks.register(p, all, h.heard, h.restarts)
 	return h
 }
@@ -121,7 +115,7 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 		actKeep:      {orchestrator.ChangeSettings, onTurn(r.keep)},
 		actLanguage:  {orchestrator.ChangeSettings, onScreen(language{c.lang}.press)},
 		approval.Action: {orchestrator.DecideRequests, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
-			return decide(ctx, p.approvals, press, what)
+			return decide(ctx, p.chat.approvals, press, what)
 		}},
 		cron.Action:      {orchestrator.MakeSchedules, onMessage(all.jobs.Press)},
 		project.Action:   {orchestrator.ChangeSettings, onScreen(all.projects.Press)},
@@ -135,9 +129,9 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 		users.Action:     {orchestrator.ManageUsers, onScreen(all.users.Press)},
 		files.Action:     {orchestrator.ReachFiles, onScreen(all.files.Press)},
 		tables.Action:    {orchestrator.ChangeSettings, inChat(p.tables.Press)},
-		silence.Action:   {orchestrator.ChangeSettings, inChat(p.silence.Press)},
+		silence.Action:   {orchestrator.ChangeSettings, inChat(p.chat.silence.Press)},
 		display.Action: {orchestrator.ChangeSettings, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
-			return c.display(ctx, p.display, press, what)
+			return c.display(ctx, p.chat.display, press, what)
 		}},
 		transcript.Action: {orchestrator.SendPrompts, onScreen(heard.Press)},
 	}

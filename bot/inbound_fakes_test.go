@@ -153,7 +153,7 @@ func newInboundRigOver(t *testing.T, jobs orchestrator.Jobs) *inboundRig {
 			Aliases: func() map[string]string { return map[string]string{"fast": "claude/opus high"} },
 			Reload:  func(context.Context, orchestrator.ConversationID) string { return "reloaded" },
 		},
-		desk: rig.desk, messages: messages, voice: rig.voice, approvals: approvals, queue: newQueueCards(messages, nil),
+		desk: rig.desk, voice: rig.voice, chat: &Chat{messages: messages, approvals: approvals, queue: newQueueCards(messages, nil)},
 	}, rig.options)
 	rig.configure(func(*updates.RouterOptions) {})
 	return rig
