@@ -102,6 +102,5 @@ func recoveries() map[string]orchestrator.Action {
 }
 
 func turnButton(text, act string, turn cli.TurnID) tgapi.Button {
-	data, _ := tgapi.ButtonData(act, string(turn))
-	return tgapi.Button{Text: text, Data: data}
+	return tgapi.NewButton(text, act, string(turn))
 }

@@ -4,8 +4,6 @@ package agent
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -190,7 +188,7 @@ func (s *Screen) page(p lang.Printer, agent cli.Agent, list []cli.AgentCommand, 
 			line += ": " + render.Cut(render.OneLine(c.Description), describedMost)
 		}
 		lines = append(lines, line)
-		keyboard = append(keyboard, []tgapi.Button{s.button(render.Cut(c.Name, 40), opOpen, digest(c.Name))})
+		keyboard = append(keyboard, []tgapi.Button{s.button(render.Cut(c.Name, 40), opOpen, tgapi.Digest(c.Name))})
 	}
 	lines = append(lines, "", p.Text("agent.commands-help"))
 	return tgapi.Answer{Edit: tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: append(keyboard, pager...)}}
@@ -205,14 +203,7 @@ const (
 )
 
 func (s *Screen) button(text, op, what string) tgapi.Button {
-	data, _ := tgapi.ButtonData(Action, op+what)
-	return tgapi.Button{Text: text, Data: data}
-}
-
-// digest stands for a name where a short word has to do.
-func digest(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return hex.EncodeToString(sum[:8])
+	return tgapi.NewButton(text, Action, op+what)
 }
 
 // Press acts on a button. data is the button's data without the action.
@@ -238,7 +229,7 @@ func (s *Screen) press(ctx context.Context, by orchestrator.Press, data string) 
 	if page, ok := tgapi.ButtonNumber(what); ok && op == opPage {
 		return Answer{Answer: s.page(say, agent, list, page)}, nil
 	}
-	i := slices.IndexFunc(list, func(c cli.AgentCommand) bool { return digest(c.Name) == what })
+	i := slices.IndexFunc(list, func(c cli.AgentCommand) bool { return tgapi.Digest(c.Name) == what })
 	switch {
 	case i < 0, op != opOpen && op != opRun:
 		return Answer{Answer: tgapi.Stale(say)}, nil
@@ -252,7 +243,7 @@ func (s *Screen) press(ctx context.Context, by orchestrator.Press, data string) 
 
 // arguments says how to give a command what it takes.
 func (s *Screen) arguments(p lang.Printer, c cli.AgentCommand, at int) tgapi.Page {
-	run := s.button(p.Text("agent.run-without"), opRun, digest(c.Name))
+	run := s.button(p.Text("agent.run-without"), opRun, tgapi.Digest(c.Name))
 	back := s.button(p.Text("common.back"), opPage, strconv.Itoa(tgapi.PageOf(at)))
 	name := strings.TrimLeft(c.Name, "/$")
 	text := p.Text("agent.arguments", c.Name, render.Cut(render.OneLine(c.Arguments), 200), fmt.Sprintf("/cmd %s", name))

@@ -60,8 +60,7 @@ type Screen struct{ o Options }
 func New(o Options) *Screen { return &Screen{o} }
 
 func button(text string, what op, on string) tgapi.Button {
-	data, _ := tgapi.ButtonData(Action, string(what)+":"+on)
-	return tgapi.Button{Text: text, Data: data}
+	return tgapi.NewButton(text, Action, string(what)+":"+on)
 }
 
 // Buttons are those of the receipt of a turn; none if it changed nothing.

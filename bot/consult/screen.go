@@ -137,8 +137,7 @@ func (s *Screen) take(ctx context.Context, by orchestrator.Press, id string, q q
 }
 
 func (s *Screen) button(p lang.Printer, text lang.Key, op, id string) []tgapi.Button {
-	data, _ := tgapi.ButtonData(Action, op+":"+id) // both are short
-	return []tgapi.Button{{Text: p.Text(text), Data: data}}
+	return []tgapi.Button{tgapi.NewButton(p.Text(text), Action, op+":"+id)}
 }
 
 // name is a model as texts name it.

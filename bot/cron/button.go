@@ -1,8 +1,6 @@
 package cron
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -56,10 +54,7 @@ func ShowButton(p lang.Printer, id orchestrator.JobID) tgapi.Button {
 }
 
 // jobKey is a job as a button names it: ids may be longer than a button can carry.
-func jobKey(id orchestrator.JobID) string {
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:8])
-}
+func jobKey(id orchestrator.JobID) string { return tgapi.Digest(string(id)) }
 
 // draftKey is a draft as a button names it.
 func draftKey(nonce string) string { return "+" + nonce }
@@ -75,8 +70,7 @@ func (p pressed) number() int {
 
 // newButton makes a button. All it carries is bounded, so it fits.
 func newButton(text string, op op, key, arg string) tgapi.Button {
-	data, _ := tgapi.ButtonData(Action, string(op)+":"+key+":"+arg)
-	return tgapi.Button{Text: text, Data: data}
+	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
 }
 
 // parseButton reads the data of newButton. Anybody can have made it.

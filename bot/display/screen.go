@@ -86,8 +86,7 @@ func (*Screen) question(p lang.Printer) message.Content {
 		return cells
 	}
 	button := func(key lang.Key, what string) []tgapi.Button {
-		data, _ := tgapi.ButtonData(Action, what)
-		return []tgapi.Button{{Text: p.Text(key), Data: data}}
+		return []tgapi.Button{tgapi.NewButton(p.Text(key), Action, what)}
 	}
 	return message.Content{
 		Text: text("display.question"), Silent: true,

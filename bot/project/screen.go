@@ -4,8 +4,6 @@ package project
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -109,15 +107,8 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, what op, key st
 	return a, err
 }
 
-// keyOf names a directory in a button.
-func keyOf(dir string) string {
-	sum := sha256.Sum256([]byte(dir))
-	return hex.EncodeToString(sum[:8])
-}
-
 func button(text string, what op, key string) []tgapi.Button {
-	data, _ := tgapi.ButtonData(Action, string(what)+":"+key) // keys are short
-	return []tgapi.Button{{Text: text, Data: data}}
+	return []tgapi.Button{tgapi.NewButton(text, Action, string(what)+":"+key)}
 }
 
 // list offers the projects, a page of them.
@@ -142,7 +133,7 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, page int) (tga
 		if dir == one.Dir {
 			name += " ✓"
 		}
-		k = append(k, button(name, opOpen, keyOf(one.Dir)))
+		k = append(k, button(name, opOpen, tgapi.Digest(one.Dir)))
 	}
 	k = append(k, pager...)
 	return tgapi.Page{Text: text, Keyboard: append(k, button(p.Text("project.worktrees"), opTrees, ""))}, nil
@@ -153,7 +144,7 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	i := slices.IndexFunc(all, func(p orchestrator.Project) bool { return keyOf(p.Dir) == key })
+	i := slices.IndexFunc(all, func(p orchestrator.Project) bool { return tgapi.Digest(p.Dir) == key })
 	if i < 0 {
 		return tgapi.Answer{}, orchestrator.ErrNoProject
 	}
@@ -189,16 +180,16 @@ func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, 
 		line := branch + ": " + w.Dir
 		var row []tgapi.Button
 		if !w.Gone {
-			row = button(branch+sign(w.Dir == dir), opTree, keyOf(w.Dir))
+			row = button(branch+sign(w.Dir == dir), opTree, tgapi.Digest(w.Dir))
 		}
 		switch {
 		case w.Main:
 		case w.Gone:
 			line += " (" + p.Text("project.gone") + ")"
-			row = append(row, button("🗑 "+branch, opRemove, keyOf(w.Dir))...)
+			row = append(row, button("🗑 "+branch, opRemove, tgapi.Digest(w.Dir))...)
 		case w.Merged:
 			line += " (" + p.Text("project.merged") + ")"
-			row = append(row, button("🗑", opRemove, keyOf(w.Dir))...)
+			row = append(row, button("🗑", opRemove, tgapi.Digest(w.Dir))...)
 		}
 		text, k = append(text, line), append(k, row)
 	}
@@ -218,7 +209,7 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	i := slices.IndexFunc(all, func(w orchestrator.Worktree) bool { return keyOf(w.Dir) == key })
+	i := slices.IndexFunc(all, func(w orchestrator.Worktree) bool { return tgapi.Digest(w.Dir) == key })
 	if i < 0 {
 		return tgapi.Answer{}, orchestrator.ErrNoProject
 	}

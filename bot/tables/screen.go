@@ -43,8 +43,7 @@ func Row(p lang.Printer, turn cli.TurnID, answer string) []tgapi.Button {
 		return nil
 	}
 	button := func(key lang.Key, theme string) tgapi.Button {
-		data, _ := tgapi.ButtonData(Action, theme+":"+string(turn))
-		return tgapi.Button{Text: p.Text(key), Data: data}
+		return tgapi.NewButton(p.Text(key), Action, theme+":"+string(turn))
 	}
 	return []tgapi.Button{button("tables.light", "l"), button("tables.dark", "d")}
 }

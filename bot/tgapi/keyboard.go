@@ -1,6 +1,10 @@
 package tgapi
 
-import "strconv"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+)
 
 // Button is one inline button. Data comes back to us when it is pressed; at most DataLimit bytes.
 type Button struct {
@@ -19,6 +23,18 @@ const DataLimit = 64
 func ButtonData(action, what string) (string, bool) {
 	data := action + ":" + what
 	return data, len(data) <= DataLimit
+}
+
+// NewButton makes a button with what is known to fit into ButtonData.
+func NewButton(text, action, what string) Button {
+	data, _ := ButtonData(action, what)
+	return Button{Text: text, Data: data}
+}
+
+// Digest stands for a name in the data of a button, which may have no room for the name.
+func Digest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:8])
 }
 
 // ButtonNumber reads a small number of a button's data, written in the one way that strconv.Itoa writes it.

@@ -88,8 +88,7 @@ func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
 		op  string
 		key lang.Key
 	}{{opSend, "transcript.send"}, {opDiscard, "transcript.discard"}} {
-		data, _ := tgapi.ButtonData(Action, b.op+strconv.Itoa(spoken))
-		page.Keyboard = append(page.Keyboard, []tgapi.Button{{Text: p.Text(b.key), Data: data}})
+		page.Keyboard = append(page.Keyboard, []tgapi.Button{tgapi.NewButton(p.Text(b.key), Action, b.op+strconv.Itoa(spoken))})
 	}
 	return page
 }

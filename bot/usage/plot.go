@@ -95,8 +95,7 @@ func (p plot) drawBars(c *picture.Canvas) {
 // plotButtons send what a table shows as a picture.
 func plotButtons(say lang.Printer, p period, group orchestrator.UsageGroup) []tgapi.Button {
 	plot := func(key lang.Key, theme string) tgapi.Button {
-		data, _ := tgapi.ButtonData(PlotAction, theme+":"+string(p)+":"+string(group))
-		return tgapi.Button{Text: say.Text(key), Data: data}
+		return tgapi.NewButton(say.Text(key), PlotAction, theme+":"+string(p)+":"+string(group))
 	}
 	return []tgapi.Button{plot("usage.plot-light", "l"), plot("usage.plot-dark", "d")}
 }

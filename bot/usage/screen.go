@@ -227,8 +227,7 @@ func (s *Screen) buttons(say lang.Printer, p period, group orchestrator.UsageGro
 }
 
 func button(text, what string) tgapi.Button {
-	data, _ := tgapi.ButtonData(Action, what)
-	return tgapi.Button{Text: text, Data: data}
+	return tgapi.NewButton(text, Action, what)
 }
 
 // auditPage begins the data of a button that leads to a page of the audit.

@@ -45,7 +45,7 @@ const (
 )
 
 func button(text, op, what string) tgapi.Button {
-	return tgapi.Button{Text: text, Data: Action + ":" + op + what}
+	return tgapi.NewButton(text, Action, op+what)
 }
 
 // Pair answers "/pair": it asks which role the user gets. Links are for private chats, since whoever sees one can take it.
