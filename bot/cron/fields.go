@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,84 +56,52 @@ func fields(p lang.Printer) []field {
 			label: p.Text("cron.as-chat-button"), is: func(j orchestrator.Job) bool { return j.Agent == "" },
 			set: func(j *orchestrator.Job) { j.Agent, j.Model, j.Effort = "", "", "" },
 		}}},
-		{code: "m", label: p.Text("cron.session"), value: wordOf(sessionWord(p)), plain: func(j orchestrator.Job) bool { return j.Session == "own" }, choices: sessionWord(p).choices()},
+		words("m", p.Text("cron.session"), func(j *orchestrator.Job) *string { return &j.Session },
+			[2]string{"own", p.Text("cron.session-own")}, [2]string{"shared", p.Text("cron.session-shared")}),
 		{code: "d", label: p.Text("cron.directory"), ask: p.Text("cron.ask-directory"),
-			value: func(j orchestrator.Job) string { return orWord(render.Cut(j.Dir, 200), p.Text("cron.as-chat")) },
-			plain: func(j orchestrator.Job) bool { return j.Dir == "" },
-			read:  setText(func(j *orchestrator.Job) *string { return &j.Dir }), choices: []choice{{
-				label: p.Text("cron.as-chat-button"), set: func(j *orchestrator.Job) { j.Dir = "" }, is: func(j orchestrator.Job) bool { return j.Dir == "" },
-			}}},
-		{code: "b", label: p.Text("cron.sandbox"), value: wordOf(sandboxWord(p)), plain: func(j orchestrator.Job) bool { return j.Sandbox == "" }, choices: sandboxWord(p).choices()},
+			value: func(j orchestrator.Job) string { return cmp.Or(render.Cut(j.Dir, 200), p.Text("cron.as-chat")) },
+			plain: func(j orchestrator.Job) bool { return j.Dir == "" }, read: setText(dirOf), choices: []choice{one(p.Text("cron.as-chat-button"), dirOf, "")}},
+		words("b", p.Text("cron.sandbox"), func(j *orchestrator.Job) *string { return &j.Sandbox },
+			[2]string{"", p.Text("cron.sandbox-project")}, [2]string{"docker", p.Text("cron.sandbox-docker")}),
 		{code: "o", label: p.Text("cron.limit"), ask: p.Text("cron.ask-limit"), value: func(j orchestrator.Job) string { return limitText(p, j) },
 			plain: func(j orchestrator.Job) bool { return j.Timeout == 0 }, choices: limitChoices(p), read: readLimit(p)},
 		{code: "q", label: p.Text("cron.quiet"), ask: p.Text("cron.ask-quiet"), value: func(j orchestrator.Job) string { return quietText(p, j) },
 			plain: func(j orchestrator.Job) bool { return j.QuietFrom == "" }, choices: quietChoices(p), read: readQuiet(p)},
-		{code: "i", label: p.Text("cron.missed"), value: wordOf(missedWord(p)), plain: func(j orchestrator.Job) bool { return j.Missed == "once" }, choices: missedWord(p).choices()},
-		{code: "v", label: p.Text("cron.overlap"), value: wordOf(overlapWord(p)), plain: func(j orchestrator.Job) bool { return j.Overlap == "skip" }, choices: overlapWord(p).choices()},
+		words("i", p.Text("cron.missed"), func(j *orchestrator.Job) *string { return &j.Missed },
+			[2]string{"once", p.Text("cron.missed-once")}, [2]string{"skip", p.Text("cron.missed-skip")}, [2]string{"all", p.Text("cron.missed-all")}),
+		words("v", p.Text("cron.overlap"), func(j *orchestrator.Job) *string { return &j.Overlap },
+			[2]string{"skip", p.Text("cron.overlap-skip")}, [2]string{"queue", p.Text("cron.overlap-queue")}),
 		{code: "r", label: p.Text("cron.retries"), value: func(j orchestrator.Job) string { return retriesText(p, j) }, plain: func(j orchestrator.Job) bool { return j.Retries == 0 }, choices: retryChoices(p)},
 	}, rightsFields(p))
 }
 
-// word is a field that is one of a few words.
-type word struct {
-	at    func(j *orchestrator.Job) *string
-	words [][2]string // as it is kept, and as users read it
+// one is the choice of one value.
+func one[T comparable](label string, at func(j *orchestrator.Job) *T, value T) choice {
+	return choice{label, func(j *orchestrator.Job) { *at(j) = value }, func(j orchestrator.Job) bool { return *at(&j) == value }}
 }
 
-func (w word) choices() []choice {
-	var all []choice
-	for _, kept := range w.words {
-		all = append(all, choice{
-			label: kept[1], set: func(j *orchestrator.Job) { *w.at(j) = kept[0] },
-			is: func(j orchestrator.Job) bool { return *w.at(&j) == kept[0] },
-		})
+// words is a field that is one of a few words, which are given as they are kept and as users read them. The first is the usual one.
+func words(code, label string, at func(j *orchestrator.Job) *string, all ...[2]string) field {
+	f := field{code: code, label: label, plain: func(j orchestrator.Job) bool { return *at(&j) == all[0][0] }}
+	for _, word := range all {
+		f.choices = append(f.choices, one(word[1], at, word[0]))
 	}
-	return all
-}
-
-func wordOf(w word) func(j orchestrator.Job) string {
-	return func(j orchestrator.Job) string {
-		for _, kept := range w.words {
-			if *w.at(&j) == kept[0] {
-				return kept[1]
-			}
+	f.value = func(j orchestrator.Job) string {
+		if i := slices.IndexFunc(f.choices, func(c choice) bool { return c.is(j) }); i >= 0 {
+			return f.choices[i].label
 		}
-		return *w.at(&j)
+		return *at(&j)
 	}
+	return f
 }
 
-func sessionWord(p lang.Printer) word {
-	return word{func(j *orchestrator.Job) *string { return &j.Session },
-		[][2]string{{"own", p.Text("cron.session-own")}, {"shared", p.Text("cron.session-shared")}}}
-}
-
-func sandboxWord(p lang.Printer) word {
-	return word{func(j *orchestrator.Job) *string { return &j.Sandbox },
-		[][2]string{{"", p.Text("cron.sandbox-project")}, {"docker", p.Text("cron.sandbox-docker")}}}
-}
-
-func missedWord(p lang.Printer) word {
-	return word{func(j *orchestrator.Job) *string { return &j.Missed },
-		[][2]string{{"once", p.Text("cron.missed-once")}, {"skip", p.Text("cron.missed-skip")}, {"all", p.Text("cron.missed-all")}}}
-}
-
-func overlapWord(p lang.Printer) word {
-	return word{func(j *orchestrator.Job) *string { return &j.Overlap },
-		[][2]string{{"skip", p.Text("cron.overlap-skip")}, {"queue", p.Text("cron.overlap-queue")}}}
-}
+func dirOf(j *orchestrator.Job) *string { return &j.Dir }
 
 func modelText(p lang.Printer, j orchestrator.Job) string {
 	if j.Agent == "" {
 		return p.Text("cron.as-chat")
 	}
 	return render.ChoiceText(p, j.Agent, j.Model, j.Effort)
-}
-
-func orWord(text, word string) string {
-	if text == "" {
-		return word
-	}
-	return text
 }
 
 // setText is for fields that any text may be.
@@ -151,11 +120,10 @@ func limitText(p lang.Printer, j orchestrator.Job) string {
 }
 
 func limitChoices(p lang.Printer) []choice {
-	choices := []choice{{label: p.Text("cron.limit-agent-button"), set: func(j *orchestrator.Job) { j.Timeout = 0 },
-		is: func(j orchestrator.Job) bool { return j.Timeout == 0 }}}
+	at := func(j *orchestrator.Job) *time.Duration { return &j.Timeout }
+	choices := []choice{one(p.Text("cron.limit-agent-button"), at, 0)}
 	for _, d := range []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour, 2 * time.Hour} {
-		choices = append(choices, choice{label: p.Span(d), set: func(j *orchestrator.Job) { j.Timeout = d },
-			is: func(j orchestrator.Job) bool { return j.Timeout == d }})
+		choices = append(choices, one(p.Span(d), at, d))
 	}
 	return choices
 }
@@ -233,8 +201,7 @@ func retryChoices(p lang.Printer) []choice {
 		if n == 0 {
 			label = p.Text("cron.retries-none-button")
 		}
-		choices = append(choices, choice{label: label, set: func(j *orchestrator.Job) { j.Retries = n },
-			is: func(j orchestrator.Job) bool { return j.Retries == n }})
+		choices = append(choices, one(label, func(j *orchestrator.Job) *int { return &j.Retries }, n))
 	}
 	return choices
 }

@@ -1,6 +1,7 @@
 package cron
 
 import (
+	"cmp"
 	"strings"
 
 	"ductor/bot/render"
@@ -37,10 +38,7 @@ func rightsMode(p lang.Printer, r orchestrator.Rights) string {
 func rightsFields(p lang.Printer) []field {
 	mode := field{code: "p", label: p.Text("cron.permission"), value: func(j orchestrator.Job) string { return rightsMode(p, j.Rights) }}
 	for _, m := range []cli.PermissionMode{"", cli.Plan, cli.Ask, cli.AcceptEdits, cli.Auto} {
-		mode.choices = append(mode.choices, choice{
-			label: rightsMode(p, orchestrator.Rights{Mode: m}), set: func(j *orchestrator.Job) { j.Rights.Mode = m },
-			is: func(j orchestrator.Job) bool { return j.Rights.Mode == m },
-		})
+		mode.choices = append(mode.choices, one(rightsMode(p, orchestrator.Rights{Mode: m}), func(j *orchestrator.Job) *cli.PermissionMode { return &j.Rights.Mode }, m))
 	}
 	return []field{mode,
 		rightsList("u", p.Text("cron.rules"), p.Text("cron.ask-rules"), p.Text("cron.rules-none"), p.Text("cron.rules-none-button"),
@@ -55,7 +53,7 @@ func rightsList(code, label, ask, empty, emptyButton string, at func(*orchestrat
 	return field{
 		code: code, label: label, ask: ask,
 		value: func(j orchestrator.Job) string {
-			return orWord(render.Cut(strings.Join(*at(&j.Rights), ", "), rightsShown), empty)
+			return cmp.Or(render.Cut(strings.Join(*at(&j.Rights), ", "), rightsShown), empty)
 		},
 		read: func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 			var list []string
