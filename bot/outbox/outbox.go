@@ -23,7 +23,6 @@ type Options struct {
 	Private Rate  // of a private chat, at most: 20 at once, 1 a second
 	Group   Rate  // of a group with all its topics, at most: 10 at once, 20 a minute
 	Overall Rate  // of the bot, at most: 30 at once, 30 a second
-	MaxWait int   // Ensured calls that wait for a chat; 512
 	Store   Store // nil: what was learned is forgotten with the Outbox
 	// Trouble says what the error of a call means. nil takes every error as Settled.
 	Trouble func(error) Trouble
@@ -43,9 +42,6 @@ func (o Options) withDefaults() Options {
 	def(&o.Private, time.Second, 20)
 	def(&o.Group, 3*time.Second, 10)
 	def(&o.Overall, time.Second/30, 30)
-	if o.MaxWait == 0 {
-		o.MaxWait = 512
-	}
 	if o.Trouble == nil {
 		o.Trouble = func(error) Trouble { return Trouble{} }
 	}

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Bounds of what may wait for a chat besides Ensured calls, and of the chats whose budgets are remembered.
+// Bounds of what may wait for a chat, and of the chats whose budgets are remembered.
 const (
+	maxWait     = 512 // Ensured calls
 	maxNewest   = 64
 	maxOptional = 4
 	maxQueues   = 1024
@@ -123,7 +124,7 @@ func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 			return e, ErrDropped
 		}
 	default:
-		if q.count(Ensured) >= q.out.opts.MaxWait {
+		if q.count(Ensured) >= maxWait {
 			return e, ErrFull
 		}
 	}
