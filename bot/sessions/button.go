@@ -6,6 +6,7 @@ import (
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -45,16 +46,25 @@ type pressed struct {
 	arg string
 }
 
-// newButton makes a button; false if it cannot carry what it needs.
-func newButton(text string, op op, key, arg string) (tgapi.Button, bool) {
-	data, ok := tgapi.ButtonData(Action, string(op)+":"+key+":"+arg)
-	return tgapi.Button{Text: text, Data: data}, ok
+// newButton makes a button. The ids of sessions and turns are short, and so is what else one carries, but for storedButton.
+func newButton(text string, op op, key, arg string) tgapi.Button {
+	return tgapi.NewButton(text, Action, string(op)+":"+key+":"+arg)
+}
+
+// storedButton continues a session that an agent keeps; false if it cannot carry the agent's id of it.
+func storedButton(text string, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
+	b := newButton(text, opStored, string(agent), string(id))
+	return b, len(b.Data) <= tgapi.DataLimit
 }
 
 // OpenButton is a button that leads back to the page of a session.
 func OpenButton(p lang.Printer, id orchestrator.SessionID) tgapi.Button {
-	b, _ := newButton(p.Text("common.back"), opOpen, string(id), "")
-	return b
+	return newButton(p.Text("common.back"), opOpen, string(id), "")
+}
+
+// listButton leads back to the list of sessions.
+func listButton(p lang.Printer) tgapi.Button {
+	return newButton(p.Text("common.back"), opList, "", listed{}.arg())
 }
 
 func parseButton(data string) (pressed, bool) {

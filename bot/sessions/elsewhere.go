@@ -13,11 +13,11 @@ import (
 
 // elsewhere lists the user's sessions of other chats. In a group it asks first whether all there may read their titles.
 func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int, shown shown) (tgapi.Page, error) {
-	p := s.lang.Of(by.Conversation.Chat)
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	if by.Conversation.Group() && shown != toAll {
 		return s.askToShow(p, opElsewhere, "0", p.Text("sessions.elsewhere-in-group")), nil
 	}
-	found, more, err := s.sessions.FindSessions(ctx, orchestrator.SessionQuery{
+	found, more, err := s.o.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
 		Conversation: by.Conversation, Elsewhere: by.Person, Offset: page * perPage, Limit: perPage,
 	})
 	if err != nil {
@@ -31,21 +31,18 @@ func (s *Screen) elsewhere(ctx context.Context, by orchestrator.Press, page int,
 	for i, f := range found {
 		name := fmt.Sprintf("%d. %s%s", page*perPage+i+1, pin(f.Session), render.Cut(s.title(p, f.Session), titleShown))
 		text = append(text, "", name, "    "+s.about(p, f.Session))
-		if b, ok := newButton(name, opMoving, string(f.ID), ""); ok {
-			k = append(k, []tgapi.Button{b})
-		}
+		k = append(k, []tgapi.Button{newButton(name, opMoving, string(f.ID), "")})
 	}
-	k = append(k, arrows(page, more, func(sign string, to int) (tgapi.Button, bool) {
+	k = append(k, arrows(page, more, func(sign string, to int) tgapi.Button {
 		return newButton(sign, opElsewhere, strconv.Itoa(to), string(shown))
 	})...)
-	back, _ := newButton(p.Text("common.back"), opList, "", listed{}.arg())
-	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, []tgapi.Button{back})}, nil
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(k, []tgapi.Button{listButton(p)})}, nil
 }
 
 // movePage asks before a session leaves another chat.
 func (s *Screen) movePage(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (tgapi.Page, error) {
-	p := s.lang.Of(by.Conversation.Chat)
-	of, err := s.sessions.Own(ctx, by, id)
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	of, err := s.o.Sessions.Own(ctx, by, id)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
@@ -54,7 +51,7 @@ func (s *Screen) movePage(ctx context.Context, by orchestrator.Press, id orchest
 	if by.Conversation.Group() {
 		question = p.Text("sessions.really-move-group", title)
 	}
-	yes, _ := newButton(p.Text("sessions.move"), opMove, string(id), "")
-	back, _ := newButton(p.Text("common.back"), opElsewhere, "0", string(toAll))
+	yes := newButton(p.Text("sessions.move"), opMove, string(id), "")
+	back := newButton(p.Text("common.back"), opElsewhere, "0", string(toAll))
 	return tgapi.Page{Text: question + "\n\n" + s.about(p, of), Keyboard: tgapi.Keyboard{{yes}, {back}}}, nil
 }

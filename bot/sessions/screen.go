@@ -32,19 +32,10 @@ type Away interface {
 
 // Screen is what users do with sessions. Its buttons name the session or turn they act on, so they work after a restart too. Safe
 // for concurrent use.
-type Screen struct {
-	sessions orchestrator.Sessions
-	current  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error)
-	now      func() time.Time
-	lang     *lang.Choices
-	files    func(p lang.Printer, id orchestrator.SessionID) tgapi.Button
-	away     Away
-}
+type Screen struct{ o Options }
 
 // New makes a Screen.
-func New(o Options) *Screen {
-	return &Screen{sessions: o.Sessions, current: o.Current, now: o.Now, lang: o.Lang, files: o.Files, away: o.Away}
-}
+func New(o Options) *Screen { return &Screen{o} }
 
 // Command answers "/sessions": it lists the sessions, those put aside for "archived", or those that have the words.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
@@ -57,15 +48,15 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 
 // Rename answers "/rename": it gives the current session another title.
 func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string) (tgapi.Page, error) {
-	p := s.lang.Of(by.Conversation.Chat)
-	id, err := s.current(ctx, by.Conversation)
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	id, err := s.o.Current(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
 	if id == "" {
 		return tgapi.Page{Text: p.Text("sessions.no-session")}, nil
 	}
-	changed, err := s.sessions.Rename(ctx, by, id, title)
+	changed, err := s.o.Sessions.Rename(ctx, by, id, title)
 	switch {
 	case errors.Is(err, orchestrator.ErrBadChoice):
 		return tgapi.Page{Text: p.Text("sessions.how-to-rename")}, nil
@@ -77,11 +68,11 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 
 // Import answers "/sessions import" with a file; nil for none.
 func (s *Screen) Import(ctx context.Context, by orchestrator.Press, file []byte) (tgapi.Page, error) {
-	p := s.lang.Of(by.Conversation.Chat)
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	if file == nil {
 		return tgapi.Page{Text: p.Text("sessions.how-to-import")}, nil
 	}
-	now, err := s.sessions.Import(ctx, by, file)
+	now, err := s.o.Sessions.Import(ctx, by, file)
 	if errors.Is(err, orchestrator.ErrNoExport) {
 		return tgapi.Page{Text: p.Text("sessions.no-export", render.Cut(err.Error(), 200))}, nil
 	}
@@ -95,7 +86,7 @@ func (s *Screen) Import(ctx context.Context, by orchestrator.Press, file []byte)
 
 // Press acts on a button of a message. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
-	say := s.lang.Of(by.Conversation.Chat)
+	say := s.o.Lang.Of(by.Conversation.Chat)
 	p, ok := parseButton(data)
 	if !ok {
 		return tgapi.Stale(say), nil
@@ -112,7 +103,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 }
 
 func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a tgapi.Answer, err error) {
-	say := s.lang.Of(by.Conversation.Chat)
+	say := s.o.Lang.Of(by.Conversation.Chat)
 	in, id := by.Conversation, orchestrator.SessionID(p.key)
 	if p.op.changes() && !by.May(orchestrator.ChangeSessions) {
 		return a, orchestrator.ErrNotAllowed
@@ -122,10 +113,10 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 		a.Edit, err = s.list(ctx, in, parseListed(p.arg))
 		return a, err
 	case opResume:
-		now, err := s.sessions.Resume(ctx, in, id)
+		now, err := s.o.Sessions.Resume(ctx, in, id)
 		return s.resumed(ctx, say, now, say.Text("sessions.resumed", s.title(say, now)), err)
 	case opFork:
-		now, err := s.sessions.Fork(ctx, in, cli.TurnID(p.key))
+		now, err := s.o.Sessions.Fork(ctx, in, cli.TurnID(p.key))
 		return s.resumed(ctx, say, now, say.Text("sessions.forked"), err)
 	case opExport:
 		return s.export(ctx, in, id, orchestrator.ExportMarkdown)
@@ -141,7 +132,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 		a.Edit, err = s.movePage(ctx, by, id)
 		return a, err
 	case opMove:
-		now, err := s.sessions.TakeOver(ctx, by, id)
+		now, err := s.o.Sessions.TakeOver(ctx, by, id)
 		return s.resumed(ctx, say, now, say.Text("sessions.resumed", s.title(say, now)), err)
 	case opTerminal:
 		a.Edit, err = s.stored(ctx, in, shown(p.arg))
@@ -153,7 +144,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 		a.Edit, err = s.turns(ctx, in, id, page)
 		return a, err
 	case opDeleted:
-		if err = s.sessions.Delete(ctx, by, id); err == nil {
+		if err = s.o.Sessions.Delete(ctx, by, id); err == nil {
 			a.Text = say.Text("sessions.deleted")
 			a.Edit, err = s.list(ctx, in, listed{})
 		}
@@ -164,25 +155,25 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 
 // change does what leaves the page of a session in place.
 func (s *Screen) change(ctx context.Context, by orchestrator.Press, op op, id orchestrator.SessionID) (a tgapi.Answer, err error) {
-	p := s.lang.Of(by.Conversation.Chat)
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	var now orchestrator.Session
 	switch op {
 	case opOpen:
-		now, err = s.sessions.Session(ctx, by.Conversation, id)
+		now, err = s.o.Sessions.Session(ctx, by.Conversation, id)
 	case opPin:
-		if now, err = s.sessions.Pin(ctx, by, id); now.Pinned {
+		if now, err = s.o.Sessions.Pin(ctx, by, id); now.Pinned {
 			a.Text = p.Text("sessions.pinned")
 		} else {
 			a.Text = p.Text("sessions.unpinned")
 		}
 	case opArchive:
-		if now, err = s.sessions.Archive(ctx, by, id); now.Archived {
+		if now, err = s.o.Sessions.Archive(ctx, by, id); now.Archived {
 			a.Text = p.Text("sessions.is-archived")
 		} else {
 			a.Text = p.Text("sessions.is-unarchived")
 		}
 	case opDelete:
-		if now, err = s.sessions.Session(ctx, by.Conversation, id); err == nil {
+		if now, err = s.o.Sessions.Session(ctx, by.Conversation, id); err == nil {
 			a.Edit = s.deletePage(p, now)
 		}
 		return a, err
@@ -206,12 +197,12 @@ func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.S
 }
 
 func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, as orchestrator.ExportFormat) (tgapi.Answer, error) {
-	p := s.lang.Of(in.Chat)
-	now, err := s.sessions.Session(ctx, in, id)
+	p := s.o.Lang.Of(in.Chat)
+	now, err := s.o.Sessions.Session(ctx, in, id)
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	text, err := s.sessions.Export(ctx, in, id, as)
+	text, err := s.o.Sessions.Export(ctx, in, id, as)
 	if err != nil {
 		return tgapi.Answer{}, err
 	}

@@ -15,14 +15,13 @@ import (
 // stored lists the sessions that agents keep for the directory of a conversation. In a group it asks first whether all there may
 // read them, unless that was answered.
 func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, shown shown) (tgapi.Page, error) {
-	p := s.lang.Of(in.Chat)
-	back, _ := newButton(p.Text("common.back"), opList, "", listed{}.arg())
+	p := s.o.Lang.Of(in.Chat)
 	if in.Group() && shown != toAll {
 		return s.askToShow(p, opTerminal, "", p.Text("sessions.terminal-in-group")), nil
 	}
-	all, err := s.sessions.Stored(ctx, in)
+	all, err := s.o.Sessions.Stored(ctx, in)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return tgapi.Page{Text: p.Text("sessions.terminal-homes"), Keyboard: tgapi.Keyboard{{back}}}, nil
+		return tgapi.Page{Text: p.Text("sessions.terminal-homes"), Keyboard: tgapi.Keyboard{{listButton(p)}}}, nil
 	}
 	if err != nil {
 		return tgapi.Page{}, err
@@ -30,25 +29,24 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 	text := []string{p.Text("sessions.terminal-none")}
 	var keyboard tgapi.Keyboard
 	for _, f := range all {
-		b, ok := newButton(render.AgentName(p, f.Agent)+": "+render.Cut(f.First, titleShown), opStored, string(f.Agent), string(f.ID))
+		b, ok := storedButton(render.AgentName(p, f.Agent)+": "+render.Cut(f.First, titleShown), f.Agent, f.ID)
 		if !ok || len(keyboard) == perPage {
 			continue
 		}
 		keyboard = append(keyboard, []tgapi.Button{b})
 		text[0] = p.Text("sessions.terminal-list", f.Dir)
-		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), render.AgentName(p, f.Agent), p.Rounded(s.now().Sub(f.Used))), "    “"+render.Cut(f.First, excerptShown)+"”")
+		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), render.AgentName(p, f.Agent), p.Rounded(s.o.Now().Sub(f.Used))), "    “"+render.Cut(f.First, excerptShown)+"”")
 		if f.Last != f.First {
 			text = append(text, "    … “"+render.Cut(f.Last, excerptShown)+"”")
 		}
 	}
-	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, []tgapi.Button{back})}, nil
+	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, []tgapi.Button{listButton(p)})}, nil
 }
 
 // askToShow asks the user whether all in a group may read a list.
 func (s *Screen) askToShow(p lang.Printer, list op, key, question string) tgapi.Page {
-	yes, _ := newButton(p.Text("sessions.show-all"), list, key, string(toAll))
-	back, _ := newButton(p.Text("common.back"), opList, "", listed{}.arg())
-	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {back}}}
+	yes := newButton(p.Text("sessions.show-all"), list, key, string(toAll))
+	return tgapi.Page{Text: question, Keyboard: tgapi.Keyboard{{yes}, {listButton(p)}}}
 }
 
 // shown says whom a list may be shown to.
@@ -58,8 +56,8 @@ const toAll shown = "all"
 
 // resumeStored continues a session that an agent keeps.
 func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pressed) (tgapi.Answer, error) {
-	say := s.lang.Of(by.Conversation.Chat)
-	now, err := s.sessions.ResumeStored(ctx, by, cli.Agent(p.key), cli.AgentSessionID(p.arg))
+	say := s.o.Lang.Of(by.Conversation.Chat)
+	now, err := s.o.Sessions.ResumeStored(ctx, by, cli.Agent(p.key), cli.AgentSessionID(p.arg))
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
@@ -70,15 +68,15 @@ func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pres
 
 // TakeOver is a button that continues a session of a terminal; false if it cannot carry what it needs.
 func TakeOver(p lang.Printer, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
-	return newButton(p.Text("terminal.take-over"), opStored, string(agent), string(id))
+	return storedButton(p.Text("terminal.take-over"), agent, id)
 }
 
 // setAway answers "/terminal on", "off" and "auto".
 func (s *Screen) setAway(by orchestrator.Press, choice string) (render.Text, error) {
-	p := s.lang.Of(by.Conversation.Chat)
+	p := s.o.Lang.Of(by.Conversation.Chat)
 	err := orchestrator.ErrBadChoice
-	if s.away != nil {
-		err = s.away.SetAway(by, choice)
+	if s.o.Away != nil {
+		err = s.o.Away.SetAway(by, choice)
 	}
 	said := map[string]lang.Key{"on": "terminal.away-on", "off": "terminal.away-off", "auto": "terminal.away-auto"}
 	switch {
@@ -98,8 +96,8 @@ func (s *Screen) Terminal(ctx context.Context, by orchestrator.Press, args strin
 	if word := strings.ToLower(strings.TrimSpace(args)); word != "" {
 		return s.setAway(by, word)
 	}
-	p := s.lang.Of(by.Conversation.Chat)
-	agent, line, err := s.sessions.Terminal(ctx, by)
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	agent, line, err := s.o.Sessions.Terminal(ctx, by)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoSession):
 		return render.Plain(p.Text("sessions.no-agent-session")), nil

@@ -23,14 +23,14 @@ const (
 
 // list shows the sessions of a conversation, a page of them.
 func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l listed) (tgapi.Page, error) {
-	p := s.lang.Of(in.Chat)
-	found, more, err := s.sessions.FindSessions(ctx, orchestrator.SessionQuery{
+	p := s.o.Lang.Of(in.Chat)
+	found, more, err := s.o.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
 		Conversation: in, Words: l.words, Archived: l.archived, Offset: l.page * perPage, Limit: perPage,
 	})
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	current, err := s.current(ctx, in)
+	current, err := s.o.Current(ctx, in)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
@@ -45,9 +45,7 @@ func (s *Screen) list(ctx context.Context, in orchestrator.ConversationID, l lis
 		if f.Excerpt != "" {
 			text = append(text, "    “"+render.Cut(f.Excerpt, excerptShown)+"”")
 		}
-		if b, ok := newButton(name, opOpen, string(f.ID), ""); ok {
-			keyboard = append(keyboard, []tgapi.Button{b})
-		}
+		keyboard = append(keyboard, []tgapi.Button{newButton(name, opOpen, string(f.ID), "")})
 	}
 	return tgapi.Page{Text: strings.Join(text, "\n"), Keyboard: append(keyboard, s.around(p, l, more)...)}, nil
 }
@@ -69,16 +67,13 @@ func (s *Screen) head(p lang.Printer, l listed, some bool) string {
 }
 
 // arrows lead to the pages beside one.
-func arrows(page int, more bool, button func(sign string, to int) (tgapi.Button, bool)) tgapi.Keyboard {
+func arrows(page int, more bool, button func(sign string, to int) tgapi.Button) tgapi.Keyboard {
 	var row []tgapi.Button
-	for _, to := range []struct {
-		sign string
-		page int
-		is   bool
-	}{{"‹", page - 1, page > 0}, {"›", page + 1, more}} {
-		if b, ok := button(to.sign, to.page); ok && to.is {
-			row = append(row, b)
-		}
+	if page > 0 {
+		row = append(row, button("‹", page-1))
+	}
+	if more {
+		row = append(row, button("›", page+1))
 	}
 	if len(row) == 0 {
 		return nil
@@ -88,7 +83,7 @@ func arrows(page int, more bool, button func(sign string, to int) (tgapi.Button,
 
 // around leads to other pages and to the other lists.
 func (s *Screen) around(p lang.Printer, l listed, more bool) tgapi.Keyboard {
-	k := arrows(l.page, more, func(sign string, to int) (tgapi.Button, bool) {
+	k := arrows(l.page, more, func(sign string, to int) tgapi.Button {
 		next := l
 		next.page = to
 		return newButton(sign, opList, "", next.arg())
@@ -97,25 +92,24 @@ func (s *Screen) around(p lang.Printer, l listed, more bool) tgapi.Keyboard {
 	if l.archived {
 		text = p.Text("sessions.others-button")
 	}
-	if b, ok := newButton(text, opList, "", other.arg()); ok && l.words == "" {
-		k = append(k, []tgapi.Button{b})
+	if l.words != "" {
+		return k
 	}
-	if b, ok := newButton(p.Text("sessions.elsewhere-button"), opElsewhere, "0", ""); ok && l.words == "" && !l.archived {
-		k = append(k, []tgapi.Button{b})
-	}
-	if b, ok := newButton(p.Text("sessions.terminal-button"), opTerminal, "", ""); ok && l.words == "" && !l.archived {
-		k = append(k, []tgapi.Button{b})
+	k = append(k, []tgapi.Button{newButton(text, opList, "", other.arg())})
+	if !l.archived {
+		k = append(k, []tgapi.Button{newButton(p.Text("sessions.elsewhere-button"), opElsewhere, "0", "")},
+			[]tgapi.Button{newButton(p.Text("sessions.terminal-button"), opTerminal, "", "")})
 	}
 	return k
 }
 
 // page shows a session.
 func (s *Screen) page(ctx context.Context, p lang.Printer, now orchestrator.Session) (tgapi.Page, error) {
-	current, err := s.current(ctx, now.Conversation)
+	current, err := s.o.Current(ctx, now.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	last, err := s.sessions.Turns(ctx, now.Conversation, now.ID, 1)
+	last, err := s.o.Sessions.Turns(ctx, now.Conversation, now.ID, 1)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
@@ -133,16 +127,8 @@ func (s *Screen) page(ctx context.Context, p lang.Printer, now orchestrator.Sess
 }
 
 func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orchestrator.SessionID) (k tgapi.Keyboard) {
-	row := func(buttons ...[2]string) {
-		var r []tgapi.Button
-		for _, b := range buttons {
-			if made, ok := newButton(b[0], op(b[1]), string(now.ID), ""); ok {
-				r = append(r, made)
-			}
-		}
-		k = append(k, r)
-	}
-
+	row := func(buttons ...tgapi.Button) { k = append(k, buttons) }
+	button := func(text string, does op) tgapi.Button { return newButton(text, does, string(now.ID), "") }
 	pinText, archiveText := p.Text("sessions.pin"), p.Text("sessions.archive")
 	if now.Pinned {
 		pinText = p.Text("sessions.unpin")
@@ -151,51 +137,39 @@ func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orche
 		archiveText = p.Text("sessions.unarchive")
 	}
 	if now.ID != current {
-		row([2]string{p.Text("sessions.resume"), string(opResume)})
+		row(button(p.Text("sessions.resume"), opResume))
 	}
-	row([2]string{pinText, string(opPin)}, [2]string{archiveText, string(opArchive)})
-	row([2]string{p.Text("sessions.fork"), string(opTurns)}, [2]string{p.Text("sessions.rename"), string(opRename)})
-	if s.files != nil {
-		k = append(k, []tgapi.Button{s.files(p, now.ID)})
+	row(button(pinText, opPin), button(archiveText, opArchive))
+	row(button(p.Text("sessions.fork"), opTurns), button(p.Text("sessions.rename"), opRename))
+	if s.o.Files != nil {
+		row(s.o.Files(p, now.ID))
 	}
-	row([2]string{p.Text("sessions.export"), string(opExport)}, [2]string{p.Text("sessions.export-json"), string(opJSON)})
-	row([2]string{p.Text("sessions.delete"), string(opDelete)})
-	if b, ok := newButton(p.Text("common.back"), opList, "", listed{archived: now.Archived}.arg()); ok {
-		k = append(k, []tgapi.Button{b})
-	}
+	row(button(p.Text("sessions.export"), opExport), button(p.Text("sessions.export-json"), opJSON))
+	row(button(p.Text("sessions.delete"), opDelete))
+	row(newButton(p.Text("common.back"), opList, "", listed{archived: now.Archived}.arg()))
 	return k
 }
 
 // turns shows the messages of a session, the newest first, to fork it at one of them.
 func (s *Screen) turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, page int) (tgapi.Page, error) {
-	p := s.lang.Of(in.Chat)
-	all, err := s.sessions.Turns(ctx, in, id, turnsShown)
+	p := s.o.Lang.Of(in.Chat)
+	all, err := s.o.Sessions.Turns(ctx, in, id, turnsShown)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string {
-		b, _ := newButton("", opTurns, string(id), strconv.Itoa(page))
-		return b.Data
-	})
+	from, to, pager := tgapi.Paged(p, page, len(all), func(page int) string { return newButton("", opTurns, string(id), strconv.Itoa(page)).Data })
 	var k tgapi.Keyboard
 	for i := from; i < to; i++ {
 		t := all[len(all)-1-i]
 		text := p.Moment(t.Queued.Local()) + " " + render.Cut(render.OneLine(t.Prompt.Text), titleShown)
-		if b, ok := newButton(text, opFork, string(t.ID), ""); ok {
-			k = append(k, []tgapi.Button{b})
-		}
+		k = append(k, []tgapi.Button{newButton(text, opFork, string(t.ID), "")})
 	}
-	k = append(k, pager...)
-	if b, ok := newButton(p.Text("common.back"), opOpen, string(id), ""); ok {
-		k = append(k, []tgapi.Button{b})
-	}
-	return tgapi.Page{Text: p.Text("sessions.which-turn"), Keyboard: k}, nil
+	return tgapi.Page{Text: p.Text("sessions.which-turn"), Keyboard: append(append(k, pager...), []tgapi.Button{OpenButton(p, id)})}, nil
 }
 
 func (s *Screen) deletePage(p lang.Printer, now orchestrator.Session) tgapi.Page {
-	yes, _ := newButton(p.Text("sessions.delete"), opDeleted, string(now.ID), "")
-	back, _ := newButton(p.Text("common.back"), opOpen, string(now.ID), "")
-	return tgapi.Page{Text: p.Text("sessions.really-delete", render.Cut(s.title(p, now), titleShown)), Keyboard: tgapi.Keyboard{{yes}, {back}}}
+	yes := newButton(p.Text("sessions.delete"), opDeleted, string(now.ID), "")
+	return tgapi.Page{Text: p.Text("sessions.really-delete", render.Cut(s.title(p, now), titleShown)), Keyboard: tgapi.Keyboard{{yes}, {OpenButton(p, now.ID)}}}
 }
 
 func pin(s orchestrator.Session) string {
@@ -221,7 +195,7 @@ func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
 	if used.IsZero() {
 		used = of.Created
 	}
-	return p.Text("sessions.used", p.Rounded(s.now().Sub(used)), Counts(p, of), of.Dir)
+	return p.Text("sessions.used", p.Rounded(s.o.Now().Sub(used)), Counts(p, of), of.Dir)
 }
 
 // Counts says how many messages a session has, and what they cost as far as that is known.
