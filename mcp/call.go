@@ -29,11 +29,8 @@ type toolset struct {
 	server *sdk.Server
 }
 
-// call is one call of a tool.
-type call struct {
-	orchestrator.ActiveTurn
-	tool string
-}
+// call is the turn that a call of a tool is of.
+type call = orchestrator.ActiveTurn
 
 // errTooMany says that a turn calls no tool of ductor any more.
 var errTooMany = fmt.Errorf("this turn has made %d calls, which is the limit; go on without", mostCalls)
@@ -53,7 +50,7 @@ func add[In any](t *toolset, name, description string, title func(In) string, do
 		defer cancel()
 		defer context.AfterFunc(turn.Life, cancel)()
 		defer progress(ctx, req)()
-		text, err := do(ctx, call{turn, name}, in)
+		text, err := do(ctx, turn, in)
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}

@@ -84,7 +84,7 @@ func mayWork(c call, in workWith) error {
 
 // work is what a call asks for, checked.
 func (t *toolset) work(ctx context.Context, c call, in workWith) (orchestrator.Work, error) {
-	w := orchestrator.Work{For: c.ActiveTurn, ConsultQuestion: orchestrator.ConsultQuestion{
+	w := orchestrator.Work{For: c, ConsultQuestion: orchestrator.ConsultQuestion{
 		Conversation: c.Prompt.Conversation, Follows: orchestrator.ConsultID(in.Session), Text: put(in.Task, in.Context, ""), Wait: t.s.opts.Patience,
 	}}
 	role, known := t.s.opts.Roles.Role(in.Role)

@@ -92,8 +92,6 @@ type GroupStep struct {
 type GroupAnswer struct {
 	Steps      []GroupStep // in the order of the panel
 	Conclusion GroupStep
-	CostUSD    float64 // of all rounds, as far as the agents say
-	Tokens     int64
 }
 
 // Estimate is what questions will take, before they are asked.

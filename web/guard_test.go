@@ -74,15 +74,15 @@ func TestAddressesThatOtherMachinesReachAreRefused(t *testing.T) {
 		"0.0.0.0:0": "can be reached from other machines", ":0": "can be reached from other machines", "8080": "is no address",
 		"example.com:0": "can be reached from other machines",
 	} {
-		if s, err := Listen(addr, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if s, err := Listen(addr); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v", addr, s, err)
 		}
 	}
-	first, err := Listen("127.0.0.1:0", "")
+	first, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(strings.TrimPrefix(first.Origin(), "http://"), ""); err == nil || !strings.Contains(err.Error(), "another program listens") {
+	if _, err := Listen(strings.TrimPrefix(first.Origin(), "http://")); err == nil || !strings.Contains(err.Error(), "another program listens") {
 		t.Errorf("a busy port gives %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -19,20 +18,15 @@ type Server struct {
 	guard    *guard
 }
 
-// Listen takes the address, "127.0.0.1:0" for any free port. It refuses addresses that other machines reach. An empty
-// token means a random one.
-func Listen(addr, token string) (*Server, error) {
+// Listen takes the address, "127.0.0.1:0" for any free port. It refuses addresses that other machines reach. The token is
+// a random one.
+func Listen(addr string) (*Server, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no address: give HOST:PORT, such as 127.0.0.1:8080", addr)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil, fmt.Errorf("%s can be reached from other machines; ductor serves its pages on 127.0.0.1, [::1] or localhost only", addr)
-	}
-	if token == "" {
-		if token, err = NewToken(); err != nil {
-			return nil, err
-		}
 	}
 	l, err := net.Listen("tcp", addr)
 	switch {
@@ -41,16 +35,7 @@ func Listen(addr, token string) (*Server, error) {
 	case err != nil:
 		return nil, fmt.Errorf("listen for the page: %w", err)
 	}
-	return &Server{listener: l, guard: newGuard(token, l.Addr().(*net.TCPAddr).Port)}, nil
-}
-
-// NewToken makes a random token.
-func NewToken() (string, error) {
-	raw := make([]byte, 24)
-	if _, err := rand.Read(raw); err != nil {
-		return "", fmt.Errorf("make a token for the page: %w", err)
-	}
-	return base64.RawURLEncoding.EncodeToString(raw), nil
+	return &Server{listener: l, guard: newGuard(rand.Text(), l.Addr().(*net.TCPAddr).Port)}, nil
 }
 
 // URL is the address to open in a browser, with the token.

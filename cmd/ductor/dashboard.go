@@ -58,7 +58,7 @@ func dashboardCommand(env config.Environment) *cobra.Command {
 }
 
 func serveDashboard(ctx context.Context, o *overview, addr string, browser bool, out, stderr io.Writer) (err error) {
-	server, err := web.Listen(addr, "")
+	server, err := web.Listen(addr)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 
 // demoPage serves the demo in the browser until ctx ends.
 func demoPage(ctx context.Context, opts demoOptions, d *demoBot, srv *telegram.Server, scripted bool, scratch string, out io.Writer) error {
-	server, err := web.Listen(opts.addr, "")
+	server, err := web.Listen(opts.addr)
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func (b *besieged) forgeries() {
 // end than there may be connections. Neither keeps an honest delivery or the chat from being served.
 func (b *besieged) slowBodies() {
 	const enoughOnce = 24 // silenced all webhooks before each had slots of its own
-	for i := range 2 * webhook.DefaultConns {
+	for i := range 2 * webhook.MostConns {
 		conn, err := (&net.Dialer{}).DialContext(b.soon(), "tcp", b.addr)
 		if err != nil {
 			b.t.Fatal(err)

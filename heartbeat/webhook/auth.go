@@ -28,7 +28,7 @@ func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
 	case GitHub:
 		return githubClaim(header.Get("X-Hub-Signature-256"))
 	case Stripe:
-		return stripeClaim(header.Get("Stripe-Signature"), now, h.Tolerance)
+		return stripeClaim(header.Get("Stripe-Signature"), now)
 	}
 	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || !sameSecret(strings.TrimSpace(token), string(h.Secret)) {
@@ -59,7 +59,7 @@ func githubClaim(header string) (claim, error) {
 // stripeMost limits the signatures of one header; a sender uses two while it changes its secret.
 const stripeMost = 4
 
-func stripeClaim(header string, now time.Time, tolerance time.Duration) (claim, error) {
+func stripeClaim(header string, now time.Time) (claim, error) {
 	if len(header) > 1024 {
 		return claim{}, errUnsigned
 	}

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -24,14 +23,11 @@ type Options struct {
 	Now    func() time.Time
 	NewID  func() string
 	Logger *slog.Logger
-	Poke   func()    // makes the scheduler tick; may be nil
-	Random io.Reader // for unpredictable words, safe for concurrent use; crypto/rand when nil
-	// InFlight limits the deliveries of one hook that are recorded at a time; DefaultInFlight when 0.
-	InFlight int
+	Poke   func() // makes the scheduler tick; may be nil
 }
 
-// DefaultInFlight is more than a healthy disk delays.
-const DefaultInFlight = 8
+// inFlight limits the deliveries of one hook that are recorded at a time: more than a healthy disk delays.
+const inFlight = 8
 
 // Handler answers POST /hooks/{name}. It is an http.Handler, safe for concurrent use. The limit of connections limits the
 // bodies that it reads at a time.
@@ -43,8 +39,9 @@ type Handler struct {
 
 type hookState struct {
 	Hook
-	limit *rate.Limiter
-	slots chan struct{} // of complete deliveries with a valid signature; slow and unauthenticated callers hold none
+	prompt []part // the template of the job's prompt
+	limit  *rate.Limiter
+	slots  chan struct{} // of complete deliveries with a valid signature; slow and unauthenticated callers hold none
 
 	mu      sync.Mutex
 	recent  []string // signatures of recorded deliveries, the newest last, so that a replay needs no write
@@ -57,12 +54,6 @@ const recentMost = 256
 
 // New checks the hooks. The scheduler must know their Jobs before the first call.
 func New(opts Options) (*Handler, error) {
-	if opts.Random == nil {
-		opts.Random = rand.Reader
-	}
-	if opts.InFlight <= 0 {
-		opts.InFlight = DefaultInFlight
-	}
 	if opts.Poke == nil {
 		opts.Poke = func() {}
 	}
@@ -72,12 +63,16 @@ func New(opts Options) (*Handler, error) {
 		if err := hook.check(); err != nil {
 			return nil, err
 		}
+		prompt, err := parseTemplate(hook.Job.Prompt)
+		if err != nil {
+			return nil, fmt.Errorf("webhook %s: %w", hook.Name, err)
+		}
 		if h.hooks[hook.Name] != nil {
 			return nil, fmt.Errorf("two webhooks are called %q", hook.Name)
 		}
 		every := rate.Every(time.Minute / time.Duration(hook.PerMinute))
 		h.hooks[hook.Name] = &hookState{
-			Hook: hook, limit: rate.NewLimiter(every, max(1, min(hook.PerMinute, 10))), slots: make(chan struct{}, opts.InFlight),
+			Hook: hook, prompt: prompt, limit: rate.NewLimiter(every, max(1, min(hook.PerMinute, 10))), slots: make(chan struct{}, inFlight),
 		}
 	}
 	h.mux.HandleFunc("POST /hooks/{name}", h.serve)
@@ -148,18 +143,14 @@ func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookS
 		h.answer(w, http.StatusTooManyRequests)
 		return
 	}
-	prompt, err := compose(hook.Name, hook.Job.Prompt, body, h.opts.Random)
-	if err != nil {
-		h.fail(w, hook, err)
-		return
-	}
 	job := orchestrator.ConfiguredJob(orchestrator.JobHook, hook.Name)
 	run := orchestrator.JobRun{ID: orchestrator.KeyedRun(job, h.opts.NewID()), Job: job, Cause: orchestrator.CauseHook, Due: now,
-		StandsFor: 1, Prompt: prompt, Attempt: 1, State: orchestrator.RunWaiting}
+		StandsFor: 1, Prompt: compose(hook.Name, hook.prompt, body), Attempt: 1, State: orchestrator.RunWaiting}
 	// A caller that hangs up does not cancel the write.
 	result, err := h.opts.Store.RecordDelivery(context.WithoutCancel(ctx), Delivery{Signature: signature, Event: event, At: now, Run: run})
 	if err != nil {
-		h.fail(w, hook, err)
+		h.opts.Logger.Error("record a delivery", "hook", hook.Name, "err", err)
+		h.answer(w, http.StatusInternalServerError)
 		return
 	}
 	h.opts.Logger.Info("webhook was called", "hook", hook.Name, "result", result, "bytes", len(body))
@@ -178,11 +169,6 @@ func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookS
 	default:
 		h.answer(w, http.StatusTooManyRequests)
 	}
-}
-
-func (h *Handler) fail(w http.ResponseWriter, hook *hookState, err error) {
-	h.opts.Logger.Error("record a delivery", "hook", hook.Name, "err", err)
-	h.answer(w, http.StatusInternalServerError)
 }
 
 // unsigned refuses a delivery. It warns at most once a minute, so that a flood does not fill the log.

@@ -1,12 +1,12 @@
 package webhook_test
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -113,8 +113,8 @@ func TestThePayloadIsFenced(t *testing.T) {
 		t.Fatal(got)
 	}
 	prompt := s.runs(t, "bearer")[0].Prompt
-	word := "UNTRUSTED " + hex.EncodeToString([]byte("random w"))
-	if strings.Count(prompt, "----- begin "+word) != 3 || strings.Count(prompt, "----- end "+word) != 3 {
+	word := regexp.MustCompile(`UNTRUSTED \w{20,}`).FindString(prompt) // which no sender can guess
+	if word == "" || strings.Count(prompt, "----- begin "+word) != 3 || strings.Count(prompt, "----- end "+word) != 3 {
 		t.Errorf("the fences do not match:\n%s", prompt)
 	}
 	outside := prompt

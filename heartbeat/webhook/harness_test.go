@@ -51,18 +51,6 @@ func (s *rig) pass(d time.Duration) { s.mu.Lock(); defer s.mu.Unlock(); s.at = s
 
 func (s *rig) id() string { s.mu.Lock(); defer s.mu.Unlock(); s.ids++; return fmt.Sprint(s.ids) }
 
-// dice give the same words to every test, also to deliveries at the same time.
-type dice struct {
-	mu    sync.Mutex
-	words io.Reader
-}
-
-func (d *dice) Read(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.words.Read(p)
-}
-
 func open(t *testing.T, change ...func(*webhook.Hook)) *rig {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), store.Options{})
@@ -85,7 +73,7 @@ func open(t *testing.T, change ...func(*webhook.Hook)) *rig {
 		hooks = append(hooks, h)
 	}
 	s.Handler, err = webhook.New(webhook.Options{Hooks: hooks, Store: db, Now: s.now, NewID: s.id,
-		Logger: slog.New(slog.NewTextHandler(s.log, nil)), Random: &dice{words: strings.NewReader(strings.Repeat("random words are eight", 1<<16))}})
+		Logger: slog.New(slog.NewTextHandler(s.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

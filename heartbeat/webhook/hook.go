@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,9 +48,8 @@ type Hook struct {
 	// Job runs for each delivery. Its Prompt is a template: {{payload}} stands for the body, {{payload.a.b}} for a part of
 	// a JSON body, each between fences that tell the agent not to obey it. A prompt without either gets the body after it.
 	Job       orchestrator.Job
-	BodyMax   int64         // bytes; DefaultBodyMax when 0
-	PerMinute int           // accepted deliveries a minute; DefaultPerMinute when 0
-	Tolerance time.Duration // how far the time of a Stripe delivery may be off; DefaultTolerance when 0
+	BodyMax   int64 // bytes; DefaultBodyMax when 0
+	PerMinute int   // accepted deliveries a minute; DefaultPerMinute when 0
 }
 
 // Defaults and bounds of a Hook.
@@ -57,8 +57,8 @@ const (
 	DefaultBodyMax   = 256 << 10
 	MostBodyMax      = 1 << 20
 	DefaultPerMinute = 30
-	DefaultTolerance = 5 * time.Minute
-	leastSecret      = 16 // bytes
+	leastSecret      = 16              // bytes
+	tolerance        = 5 * time.Minute // how far the time of a Stripe delivery may be off
 )
 
 // hookName limits names to what is plain in URLs and ids.
@@ -66,20 +66,12 @@ var hookName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // withDefaults sets empty fields to their defaults, and the fields of the job that every hook has.
 func (h Hook) withDefaults() Hook {
-	if h.BodyMax == 0 {
-		h.BodyMax = DefaultBodyMax
-	}
-	if h.PerMinute == 0 {
-		h.PerMinute = DefaultPerMinute
-	}
-	if h.Tolerance == 0 {
-		h.Tolerance = DefaultTolerance
-	}
+	h.BodyMax, h.PerMinute = cmp.Or(h.BodyMax, DefaultBodyMax), cmp.Or(h.PerMinute, DefaultPerMinute)
 	h.Job.Name, h.Job.Kind, h.Job.Schedule, h.Job.Overlap = h.Name, orchestrator.JobHook, "", orchestrator.OverlapQueue
 	return h
 }
 
-// check returns what is wrong with a hook with defaults.
+// check returns what is wrong with a hook with defaults, but for its template.
 func (h Hook) check() error {
 	switch {
 	case !hookName().MatchString(h.Name):
@@ -92,11 +84,6 @@ func (h Hook) check() error {
 		return fmt.Errorf("webhook %s: bodies are at most %d bytes", h.Name, MostBodyMax)
 	case h.PerMinute < 0 || h.PerMinute > 6000:
 		return fmt.Errorf("webhook %s: 1 to 6000 deliveries a minute", h.Name)
-	case h.Tolerance < time.Second || h.Tolerance > time.Hour:
-		return fmt.Errorf("webhook %s: a tolerance is 1s to 1h", h.Name)
-	}
-	if _, err := parseTemplate(h.Job.Prompt); err != nil {
-		return fmt.Errorf("webhook %s: %w", h.Name, err)
 	}
 	return nil
 }

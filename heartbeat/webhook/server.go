@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,14 +18,13 @@ type ServerOptions struct {
 	Addr string // "127.0.0.1:8787"; DefaultAddr when empty
 	// Remote allows an address that other machines reach. A proxy with TLS before ductor is safer.
 	Remote bool
-	// Conns limits the connections at a time, and with MostBodyMax their memory; DefaultConns when 0.
-	Conns int
 }
 
-// Defaults of ServerOptions.
 const (
-	DefaultAddr  = "127.0.0.1:8787"
-	DefaultConns = 64
+	// DefaultAddr is the default of ServerOptions.Addr.
+	DefaultAddr = "127.0.0.1:8787"
+	// MostConns limits the connections at a time, and with MostBodyMax their memory.
+	MostConns = 64
 )
 
 // The limits of a caller. A delivery is small, so a slow caller is an attack.
@@ -41,12 +41,7 @@ var ErrNotLoopback = errors.New("webhooks listen on this machine only, unless we
 
 // Listen opens the listener for Serve, so that ductor does not start with an address in use.
 func Listen(ctx context.Context, opts ServerOptions) (net.Listener, error) {
-	if opts.Addr == "" {
-		opts.Addr = DefaultAddr
-	}
-	if opts.Conns <= 0 {
-		opts.Conns = DefaultConns
-	}
+	opts.Addr = cmp.Or(opts.Addr, DefaultAddr)
 	host, _, err := net.SplitHostPort(opts.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no address such as %s: %w", opts.Addr, DefaultAddr, err)
@@ -58,7 +53,7 @@ func Listen(ctx context.Context, opts ServerOptions) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	return &limitedListener{Listener: l, most: opts.Conns, freed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
+	return &limitedListener{Listener: l, freed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
 // Serve answers until ctx is done, then waits a moment for open requests. It closes l.
@@ -89,7 +84,6 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 // be done by then.
 type limitedListener struct {
 	net.Listener
-	most   int
 	freed  chan struct{} // capacity 1
 	once   sync.Once
 	closed chan struct{}
@@ -135,7 +129,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 func (l *limitedListener) closeOldest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.open) < l.most {
+	if len(l.open) < MostConns {
 		return 0
 	}
 	oldest := l.open[0]

@@ -30,7 +30,7 @@ const pollSlack = 2 * time.Minute
 func (a *App) openHealth() (polled func(error, time.Duration), err error) {
 	a.health = health.New(health.Options{Store: a.db, Poll: updates.PollMost(bot.PollTimeout) + pollSlack, Now: time.Now})
 	if listen := a.cfg.Health.Listen; listen != "" {
-		if a.monitor, err = web.Listen(listen, ""); err != nil {
+		if a.monitor, err = web.Listen(listen); err != nil {
 			return nil, fmt.Errorf("health.listen: %w", err)
 		}
 	}

@@ -161,12 +161,8 @@ func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.P
 
 // sweep lets a new rule or mode decide what else is open. mu is held.
 func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest) bool) {
-	open, err := r.s.opts.Store.OpenApprovals(r.keep())
-	if err != nil {
-		r.log.Error("load open approvals", "err", err)
-	}
-	for _, approval := range open {
-		if approval.Turn != r.turn.Turn.ID || !covered(approval.ApprovalRequest) || !r.mayPass(approval.ApprovalRequest) {
+	for _, approval := range r.open() {
+		if !covered(approval.ApprovalRequest) || !r.mayPass(approval.ApprovalRequest) {
 			continue
 		}
 		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: ruled})
@@ -194,9 +190,7 @@ func (s *Service) tellAgain(ctx context.Context, approval orchestrator.Approval)
 	default:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if _, err := r.tell(approval); err != nil {
-			r.log.Error("hand a decision to the agent", "err", err)
-		}
+		r.tellOrLog(approval)
 	}
 	return approval
 }

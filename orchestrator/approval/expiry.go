@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"slices"
 	"time"
 
 	"ductor/orchestrator"
@@ -19,17 +20,21 @@ func (r *Requests) show(approval orchestrator.Approval) {
 
 // rearm sets the timers of approvals that the previous process showed.
 func (r *Requests) rearm() {
-	open, err := r.s.opts.Store.OpenApprovals(r.keep())
-	if err != nil {
-		r.log.Error("load open approvals", "err", err)
-	}
+	open := r.open()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, approval := range open {
-		if approval.Turn == r.turn.Turn.ID {
-			r.arm(approval)
-		}
+		r.arm(approval)
 	}
+}
+
+// open are the open approvals of the turn.
+func (r *Requests) open() []orchestrator.Approval {
+	all, err := r.s.opts.Store.OpenApprovals(r.keep())
+	if err != nil {
+		r.log.Error("load open approvals", "err", err)
+	}
+	return slices.DeleteFunc(all, func(a orchestrator.Approval) bool { return a.Turn != r.turn.Turn.ID })
 }
 
 // arm sets the timer of an open approval. mu is held.
@@ -87,8 +92,6 @@ func (r *Requests) expire(id orchestrator.ApprovalID) {
 	if !won {
 		return
 	}
-	if _, err := r.tell(approval); err != nil {
-		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
-	}
+	r.tellOrLog(approval)
 	r.show(approval)
 }

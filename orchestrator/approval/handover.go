@@ -40,6 +40,13 @@ func (r *Requests) tell(approval orchestrator.Approval) (gone bool, err error) {
 	return tried > 0 && missed == tried, errors.Join(errs...)
 }
 
+// tellOrLog is tell that logs what goes wrong. mu is held.
+func (r *Requests) tellOrLog(approval orchestrator.Approval) {
+	if _, err := r.tell(approval); err != nil {
+		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
+	}
+}
+
 func (r *Requests) hand(request cli.ApprovalID, d cli.Decision) error {
 	if own, is := r.own[request]; is {
 		own.decided <- d // it has room for the one decision

@@ -208,9 +208,7 @@ func (r *Requests) asked(ev cli.Event) {
 		r.show(approval)
 		return
 	}
-	if _, err := r.tell(approval); err != nil {
-		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
-	}
+	r.tellOrLog(approval)
 	if before { // and may have died before it showed the decision
 		r.show(approval)
 	}

@@ -22,8 +22,6 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion, step f
 	told := func(s orchestrator.GroupStep) {
 		mu.Lock()
 		defer mu.Unlock()
-		all.CostUSD += s.Answer.CostUSD
-		all.Tokens += s.Answer.Usage.Input + s.Answer.Usage.Output
 		step(s)
 	}
 	for round := 1; round <= q.Rounds; round++ {

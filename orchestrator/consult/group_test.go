@@ -31,9 +31,11 @@ func TestAGroupThinks(t *testing.T) {
 		}
 		return cli.Result{Text: "first thoughts", AgentSessionID: "own", CostUSD: 1, Usage: cli.Usage{Input: 10, Output: 1}}
 	})
-	steps := 0
-	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 2, Text: "Which?"}, func(orchestrator.GroupStep) { steps++ })
-	if err != nil || steps != 3+2+1 || all.CostUSD != 4 || all.Tokens != 22 || all.Conclusion.Answer.Text != "so be it" || all.Conclusion.Model.Agent != "codex" {
+	steps, cost, tokens := 0, 0.0, int64(0)
+	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 2, Text: "Which?"}, func(s orchestrator.GroupStep) {
+		steps, cost, tokens = steps+1, cost+s.Answer.CostUSD, tokens+s.Answer.Usage.Input+s.Answer.Usage.Output
+	})
+	if err != nil || steps != 3+2+1 || cost != 4 || tokens != 22 || all.Conclusion.Answer.Text != "so be it" || all.Conclusion.Model.Agent != "codex" {
 		t.Fatalf("%d steps, %+v, %v", steps, all, err)
 	}
 	if all.Steps[0].Err == nil || all.Steps[1].Answer.Text != "second thoughts" || all.Steps[1].Round != 2 {
