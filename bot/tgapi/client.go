@@ -77,35 +77,20 @@ func (c *Client) Edit(ctx context.Context, chat int64, message int, t render.Tex
 	t = c.scrub.Text(t)
 	p := &telegram.EditMessageTextParams{
 		ChatID: chat, MessageID: message,
-		Text: t.Text, Entities: entities(t.Entities), LinkPreviewOptions: noPreview(),
+		Text: t.Text, Entities: entities(t.Entities), LinkPreviewOptions: noPreview(), ReplyMarkup: markup(k),
 	}
-	if len(k) > 0 {
-		p.ReplyMarkup = markup(k)
-	}
-	return unchanged(c.call(ctx, "editMessageText", func(ctx context.Context) error {
-		_, err := c.api.EditMessageText(ctx, p)
-		return err
-	}))
+	return unchanged(call(ctx, c, "editMessageText", c.api.EditMessageText, p))
 }
 
 // EditKeyboard changes the buttons below a message; a nil keyboard takes them away. Idempotent.
 func (c *Client) EditKeyboard(ctx context.Context, chat int64, message int, k Keyboard) error {
-	p := &telegram.EditMessageReplyMarkupParams{ChatID: chat, MessageID: message}
-	if len(k) > 0 {
-		p.ReplyMarkup = markup(k)
-	}
-	return unchanged(c.call(ctx, "editMessageReplyMarkup", func(ctx context.Context) error {
-		_, err := c.api.EditMessageReplyMarkup(ctx, p)
-		return err
-	}))
+	p := &telegram.EditMessageReplyMarkupParams{ChatID: chat, MessageID: message, ReplyMarkup: markup(k)}
+	return unchanged(call(ctx, c, "editMessageReplyMarkup", c.api.EditMessageReplyMarkup, p))
 }
 
 // Delete removes a message. One that is not there any more is a success. Idempotent.
 func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
-	err := c.call(ctx, "deleteMessage", func(ctx context.Context) error {
-		_, err := c.api.DeleteMessage(ctx, &telegram.DeleteMessageParams{ChatID: chat, MessageID: message})
-		return err
-	})
+	err := call(ctx, c, "deleteMessage", c.api.DeleteMessage, &telegram.DeleteMessageParams{ChatID: chat, MessageID: message})
 	if strings.Contains(FaultOf(err).Description, "message to delete not found") {
 		return nil
 	}
@@ -114,12 +99,9 @@ func (c *Client) Delete(ctx context.Context, chat int64, message int) error {
 
 // Typing shows "typing…" for some seconds. Idempotent.
 func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) error {
-	return c.call(ctx, "sendChatAction", func(ctx context.Context) error {
-		_, err := c.api.SendChatAction(ctx, &telegram.SendChatActionParams{
-			// Unlike messages, typing in a forum's General topic names it.
-			ChatID: to.Chat, MessageThreadID: to.Topic, Action: models.ChatActionTyping,
-		})
-		return err
+	return call(ctx, c, "sendChatAction", c.api.SendChatAction, &telegram.SendChatActionParams{
+		// Unlike messages, typing in a forum's General topic names it.
+		ChatID: to.Chat, MessageThreadID: to.Topic, Action: models.ChatActionTyping,
 	})
 }
 
@@ -127,12 +109,9 @@ func (c *Client) Typing(ctx context.Context, to orchestrator.ConversationID) err
 // when a message comes, or after 30 s. Idempotent. A server that does not know drafts gives the fault NoMethod.
 func (c *Client) Draft(ctx context.Context, to orchestrator.ConversationID, id int64, t render.Text) error {
 	t = c.scrub.Text(t)
-	return missing(c.call(ctx, "sendMessageDraft", func(ctx context.Context) error {
-		_, err := c.api.SendMessageDraft(ctx, &telegram.SendMessageDraftParams{
-			ChatID: to.Chat, MessageThreadID: thread(to.Topic), DraftID: strconv.FormatInt(id, 10),
-			Text: t.Text, Entities: entities(t.Entities), CanStop: true, KeepOnStop: true,
-		})
-		return err
+	return missing(call(ctx, c, "sendMessageDraft", c.api.SendMessageDraft, &telegram.SendMessageDraftParams{
+		ChatID: to.Chat, MessageThreadID: thread(to.Topic), DraftID: strconv.FormatInt(id, 10),
+		Text: t.Text, Entities: entities(t.Entities), CanStop: true, KeepOnStop: true,
 	}))
 }
 
@@ -144,39 +123,35 @@ func (c *Client) React(ctx context.Context, chat int64, message int, emoji strin
 			Type: models.ReactionTypeTypeEmoji, ReactionTypeEmoji: &models.ReactionTypeEmoji{Emoji: emoji},
 		}}
 	}
-	return c.call(ctx, "setMessageReaction", func(ctx context.Context) error {
-		_, err := c.api.SetMessageReaction(ctx, p)
-		return err
-	})
+	return call(ctx, c, "setMessageReaction", c.api.SetMessageReaction, p)
 }
 
 // AnswerCallback ends the waiting of a pressed button, with a short text (200 characters) or none.
 // Idempotent.
 func (c *Client) AnswerCallback(ctx context.Context, query, text string) error {
 	p := &telegram.AnswerCallbackQueryParams{CallbackQueryID: query, Text: c.scrub.String(text)}
-	return c.call(ctx, "answerCallbackQuery", func(ctx context.Context) error {
-		_, err := c.api.AnswerCallbackQuery(ctx, p)
-		return err
-	})
+	return call(ctx, c, "answerCallbackQuery", c.api.AnswerCallbackQuery, p)
 }
 
-// call makes one request within the client's timeout and classifies how it went.
-func (c *Client) call(ctx context.Context, method string, do func(context.Context) error) error {
-	_, err := c.send(ctx, method, do)
+// call makes one request with p within the client's timeout and classifies how it went.
+func call[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error), p *P) error {
+	_, err := send(ctx, c, method, do, p)
 	return err
 }
 
 // send is call for methods whose answer is a message; it returns its id.
-func (c *Client) send(ctx context.Context, method string, do func(context.Context) error) (message int, err error) {
-	return c.sendWithin(ctx, c.timeout, method, do)
+func send[P, R any](ctx context.Context, c *Client, method string, do func(context.Context, *P) (R, error), p *P) (message int, err error) {
+	return sendWithin(ctx, c, c.timeout, method, do, p)
 }
 
-func (c *Client) sendWithin(ctx context.Context, limit time.Duration, method string, do func(context.Context) error) (message int, err error) {
+func sendWithin[P, R any](
+	ctx context.Context, c *Client, limit time.Duration, method string, do func(context.Context, *P) (R, error), p *P,
+) (message int, err error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	ctx, t := withTrace(ctx)
-	if err := do(ctx); err != nil {
+	if _, err := do(ctx, p); err != nil {
 		return 0, NewCallError(method, faultOfCall(caller, t), err, c.scrub)
 	}
 	return t.message, nil
@@ -238,8 +213,11 @@ func entities(in []render.Entity) []models.MessageEntity {
 	return out
 }
 
-// markup is never given an empty keyboard: a typed nil would be sent as "null" and refused.
-func markup(k Keyboard) *models.InlineKeyboardMarkup {
+// markup is the buttons of k. An empty keyboard is no typed nil, which would be sent as "null" and refused.
+func markup(k Keyboard) models.ReplyMarkup {
+	if len(k) == 0 {
+		return nil
+	}
 	rows := make([][]models.InlineKeyboardButton, len(k))
 	for i, row := range k {
 		for _, b := range row {

@@ -46,40 +46,24 @@ func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 		size += f.Files[i].Size
 	}
 	f.Caption = c.scrub.Text(f.Caption)
-	method, do := c.sendAlbum(f)
-	if len(f.Files) == 1 {
-		method, do = c.sendDocument(f)
-		if f.Files[0].Picture {
-			method, do = c.sendPicture(f)
-		}
+	limit := c.timeout + time.Duration(size/slowest)*time.Second
+	switch {
+	case len(f.Files) != 1:
+		return sendWithin(ctx, c, limit, "sendMediaGroup", c.api.SendMediaGroup, c.album(f))
+	case f.Files[0].Picture:
+		return sendWithin(ctx, c, limit, "sendPhoto", c.api.SendPhoto, &telegram.SendPhotoParams{
+			ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), Photo: f.Files[0].upload(),
+			Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
+		})
 	}
-	return c.sendWithin(ctx, c.timeout+time.Duration(size/slowest)*time.Second, method, do)
-}
-
-func (c *Client) sendPicture(f Files) (method string, do func(context.Context) error) {
-	p := &telegram.SendPhotoParams{
-		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), Photo: f.Files[0].upload(),
-		Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
-	}
-	return "sendPhoto", func(ctx context.Context) error {
-		_, err := c.api.SendPhoto(ctx, p)
-		return err
-	}
-}
-
-func (c *Client) sendDocument(f Files) (method string, do func(context.Context) error) {
-	p := &telegram.SendDocumentParams{
+	return sendWithin(ctx, c, limit, "sendDocument", c.api.SendDocument, &telegram.SendDocumentParams{
 		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), Document: f.Files[0].upload(),
 		Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
-	}
-	return "sendDocument", func(ctx context.Context) error {
-		_, err := c.api.SendDocument(ctx, p)
-		return err
-	}
+	})
 }
 
-// sendAlbum names the parts of the request as the files: Telegram takes that for the name of a document.
-func (c *Client) sendAlbum(f Files) (method string, do func(context.Context) error) {
+// album names the parts of the request as the files: Telegram takes that for the name of a document.
+func (c *Client) album(f Files) *telegram.SendMediaGroupParams {
 	p := &telegram.SendMediaGroupParams{
 		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
 	}
@@ -100,10 +84,7 @@ func (c *Client) sendAlbum(f Files) (method string, do func(context.Context) err
 			p.Media = append(p.Media, &models.InputMediaDocument{Media: at, MediaAttachment: file.Content, Caption: caption.Text, CaptionEntities: entities(caption.Entities)})
 		}
 	}
-	return "sendMediaGroup", func(ctx context.Context) error {
-		_, err := c.api.SendMediaGroup(ctx, p)
-		return err
-	}
+	return p
 }
 
 func (f File) upload() *models.InputFileUpload {

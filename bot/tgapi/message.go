@@ -29,30 +29,18 @@ func (c *Client) Send(ctx context.Context, m Message) (int, error) {
 	p := &telegram.SendMessageParams{
 		ChatID: m.To.Chat, MessageThreadID: thread(m.To.Topic),
 		Text: text.Text, Entities: entities(text.Entities), LinkPreviewOptions: noPreview(),
-		DisableNotification: m.Silent, ReplyParameters: replyTo(m.ReplyTo),
+		DisableNotification: m.Silent, ReplyParameters: replyTo(m.ReplyTo), ReplyMarkup: markup(m.Keyboard),
 	}
-	if len(m.Keyboard) > 0 {
-		p.ReplyMarkup = markup(m.Keyboard)
-	}
-	return c.send(ctx, "sendMessage", func(ctx context.Context) error {
-		_, err := c.api.SendMessage(ctx, p)
-		return err
-	})
+	return send(ctx, c, "sendMessage", c.api.SendMessage, p)
 }
 
 // sendRich sends a rich message. A server that does not know them gives the fault NoMethod.
 func (c *Client) sendRich(ctx context.Context, m Message) (int, error) {
 	p := &telegram.SendRichMessageParams{
 		ChatID: m.To.Chat, MessageThreadID: thread(m.To.Topic), RichMessage: c.rich(m.Rich),
-		DisableNotification: m.Silent, ReplyParameters: replyTo(m.ReplyTo),
+		DisableNotification: m.Silent, ReplyParameters: replyTo(m.ReplyTo), ReplyMarkup: markup(m.Keyboard),
 	}
-	if len(m.Keyboard) > 0 {
-		p.ReplyMarkup = markup(m.Keyboard)
-	}
-	id, err := c.send(ctx, "sendRichMessage", func(ctx context.Context) error {
-		_, err := c.api.SendRichMessage(ctx, p)
-		return err
-	})
+	id, err := send(ctx, c, "sendRichMessage", c.api.SendRichMessage, p)
 	return id, missing(err)
 }
 
@@ -71,12 +59,6 @@ func missing(err error) error {
 // EditRich gives a message a rich content and a keyboard, whatever it showed before; see Edit.
 func (c *Client) EditRich(ctx context.Context, chat int64, message int, blocks []render.Block, k Keyboard) error {
 	content := c.rich(blocks)
-	p := &telegram.EditMessageTextParams{ChatID: chat, MessageID: message, RichMessage: &content}
-	if len(k) > 0 {
-		p.ReplyMarkup = markup(k)
-	}
-	return unchanged(c.call(ctx, "editMessageText", func(ctx context.Context) error {
-		_, err := c.api.EditMessageText(ctx, p)
-		return err
-	}))
+	p := &telegram.EditMessageTextParams{ChatID: chat, MessageID: message, RichMessage: &content, ReplyMarkup: markup(k)}
+	return unchanged(call(ctx, c, "editMessageText", c.api.EditMessageText, p))
 }

@@ -8,16 +8,10 @@ import (
 
 // Pin pins a message without a sound. Idempotent, but each call adds a message to the chat that says so.
 func (c *Client) Pin(ctx context.Context, chat int64, message int) error {
-	return unchanged(c.call(ctx, "pinChatMessage", func(ctx context.Context) error {
-		_, err := c.api.PinChatMessage(ctx, &telegram.PinChatMessageParams{ChatID: chat, MessageID: message, DisableNotification: true})
-		return err
-	}))
+	return unchanged(call(ctx, c, "pinChatMessage", c.api.PinChatMessage, &telegram.PinChatMessageParams{ChatID: chat, MessageID: message, DisableNotification: true}))
 }
 
 // Unpin undoes Pin. Idempotent.
 func (c *Client) Unpin(ctx context.Context, chat int64, message int) error {
-	return c.call(ctx, "unpinChatMessage", func(ctx context.Context) error {
-		_, err := c.api.UnpinChatMessage(ctx, &telegram.UnpinChatMessageParams{ChatID: chat, MessageID: message})
-		return err
-	})
+	return call(ctx, c, "unpinChatMessage", c.api.UnpinChatMessage, &telegram.UnpinChatMessageParams{ChatID: chat, MessageID: message})
 }

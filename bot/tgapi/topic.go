@@ -16,11 +16,8 @@ const topicNameLimit = 128
 
 // OpenTopic opens a topic of a chat and returns its number; NoTopics, NoTopicRight. Telegram allows several of one name. It is not idempotent.
 func (c *Client) OpenTopic(ctx context.Context, chat int64, name string) (topic int, err error) {
-	p := &telegram.CreateForumTopicParams{ChatID: chat, Name: render.Cut(c.scrub.String(name), topicNameLimit)}
-	topic, err = c.send(ctx, "createForumTopic", func(ctx context.Context) error {
-		_, err := c.api.CreateForumTopic(ctx, p)
-		return err
-	})
+	p := &telegram.CreateForumTopicParams{ChatID: chat, Name: render.ShortenPlain(c.scrub.String(name), topicNameLimit)}
+	topic, err = send(ctx, c, "createForumTopic", c.api.CreateForumTopic, p)
 	if err == nil && topic == 0 {
 		err = errors.New("telegram createForumTopic: the answer names no topic")
 	}
@@ -46,8 +43,5 @@ func (a *API) TopicIcons(ctx context.Context) (map[string]string, error) {
 // SetTopicIcon changes the icon of a topic. Idempotent, but each change adds a message to the topic that says so.
 func (c *Client) SetTopicIcon(ctx context.Context, in orchestrator.ConversationID, icon string) error {
 	p := &telegram.EditForumTopicParams{ChatID: in.Chat, MessageThreadID: in.Topic, IconCustomEmojiID: icon}
-	return unchanged(c.call(ctx, "editForumTopic", func(ctx context.Context) error {
-		_, err := c.api.EditForumTopic(ctx, p)
-		return err
-	}))
+	return unchanged(call(ctx, c, "editForumTopic", c.api.EditForumTopic, p))
 }
