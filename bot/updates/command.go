@@ -2,6 +2,7 @@ package updates
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -69,12 +70,7 @@ func unescaped(text string) string {
 // isAbortWord says whether a text is nothing but one of words. Case and closing punctuation do not count.
 func isAbortWord(text string, words []string) bool {
 	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
-	for _, w := range words {
-		if w != "" && strings.EqualFold(text, w) {
-			return true
-		}
-	}
-	return false
+	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })
 }
 
 func isAbortCommand(name string) bool { return name == "abort" || name == "stop" }

@@ -231,12 +231,7 @@ func cutName(text string) (name, rest string, ok bool) {
 }
 
 func isBlank(parts []*Message) bool {
-	for _, p := range parts {
-		if p.Text != "" || p.Context != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(parts, func(p *Message) bool { return p.Text != "" || p.Context != "" })
 }
 
 // ReceiptDelay is how long the first text of an answer may take instead of a receipt: each is a call of the chat's

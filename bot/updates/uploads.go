@@ -1,6 +1,8 @@
 package updates
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,7 +19,6 @@ import (
 	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"ductor/bot/tgapi"
 	"ductor/lang"
@@ -225,8 +226,10 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 			_ = folder.Remove(part)
 		}
 	}()
-	sniff := &headWriter{limit: 512}
-	n, err := io.Copy(io.MultiWriter(f, sniff), io.LimitReader(body, u.most+1))
+	in := bufio.NewReader(io.LimitReader(body, u.most+1))
+	head, _ = in.Peek(headBytes) // what it cannot read, Copy cannot either
+	head = bytes.Clone(head)
+	n, err := io.Copy(f, in)
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
@@ -239,8 +242,11 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	if err := folder.Rename(part, at); err != nil {
 		return nil, fmt.Errorf("store upload: %w", err)
 	}
-	return sniff.head, nil
+	return head, nil
 }
+
+// headBytes is how much of a file is looked at to see what it is.
+const headBytes = 512
 
 // Prune removes files that were kept before a time, and returns how many.
 func (u *Uploads) Prune(before time.Time) (int, error) {
@@ -282,19 +288,6 @@ var notOfMIME = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // cleanMIME keeps what a MIME type is made of, since the agent sees it.
 func cleanMIME(mime string) string { return notOfMIME().ReplaceAllString(mime, "") }
 
-// headWriter keeps the first bytes of what is written to it.
-type headWriter struct {
-	head  []byte
-	limit int
-}
-
-func (w *headWriter) Write(p []byte) (int, error) {
-	if room := w.limit - len(w.head); room > 0 {
-		w.head = append(w.head, p[:min(room, len(p))]...)
-	}
-	return len(p), nil
-}
-
 // nameLimit bounds a file name in bytes, with room left for our prefix and suffix.
 const nameLimit = 120
 
@@ -316,21 +309,11 @@ func cleanName(name string) string {
 		if len(ext) > 16 {
 			ext = ""
 		}
-		name = cutBytes(strings.TrimSuffix(name, ext), nameLimit-len(ext)) + ext
+		stem := strings.TrimSuffix(name, ext)
+		name = strings.ToValidUTF8(stem[:min(len(stem), nameLimit-len(ext))], "") + ext // not half a character
 	}
 	if name == "" {
 		return "file"
 	}
 	return name
-}
-
-// cutBytes cuts s to at most n bytes, between characters.
-func cutBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
