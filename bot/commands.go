@@ -201,11 +201,21 @@ func (c *commands) fresh(ctx context.Context, r updates.Request) {
 func (c *commands) page(command func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error)) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		page, err := command(ctx, r.In.By(), r.Args)
-		if err != nil {
-			c.fail(ctx, r, "bot.not-done", err)
-			return
-		}
-		c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
+		c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
+	}
+}
+
+// reply finishes a command with what a screen answers: messages, a page or a text. An empty answer says that the update is finished.
+func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer, err error) {
+	switch {
+	case err != nil:
+		c.fail(ctx, r, "bot.not-done", err)
+	case len(a.Messages) > 0:
+		c.closer.Finish(ctx, r.In.Updates(), a.Messages...)
+	case a.Edit.Text != "":
+		c.closer.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
+	case a.Text != "":
+		c.answer(ctx, r, a.Text)
 	}
 }
 
@@ -237,14 +247,11 @@ func (c *commands) terminal(ctx context.Context, r updates.Request) {
 
 func (c *commands) model(ctx context.Context, r updates.Request) {
 	page, sent, err := c.menus.Model(ctx, r.In.By(), r.Args)
-	switch {
-	case err != nil:
-		c.fail(ctx, r, "bot.not-done", err)
-	case sent != nil:
+	if err == nil && sent != nil {
 		c.closer.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
-	default:
-		c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
+		return
 	}
+	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 }
 
 func (c *commands) cwd(ctx context.Context, r updates.Request) {
@@ -287,29 +294,13 @@ func (c *commands) newTopic(ctx context.Context, r updates.Request) {
 
 func (c *commands) diff(ctx context.Context, r updates.Request) {
 	a, err := c.changes.Diff(ctx, r.In.By(), r.Args)
-	switch {
-	case err != nil:
-		c.fail(ctx, r, "bot.not-done", err)
-	case len(a.Messages) > 0:
-		c.closer.Finish(ctx, r.In.Updates(), a.Messages...)
-	default:
-		c.answer(ctx, r, a.Text)
-	}
+	c.reply(ctx, r, a, err)
 }
 
 // file does /files, /get and /put.
 func (c *commands) file(ctx context.Context, r updates.Request) {
 	a, err := c.onFiles(ctx, r)
-	switch {
-	case err != nil:
-		c.fail(ctx, r, "bot.not-done", err)
-	case len(a.Messages) > 0:
-		c.closer.Finish(ctx, r.In.Updates(), a.Messages...)
-	case a.Edit.Text != "":
-		c.closer.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
-	default:
-		c.answer(ctx, r, a.Text)
-	}
+	c.reply(ctx, r, a, err)
 }
 
 func (c *commands) onFiles(ctx context.Context, r updates.Request) (tgapi.Answer, error) {

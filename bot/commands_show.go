@@ -33,11 +33,8 @@ func (c *commands) ofAgent(ctx context.Context, r updates.Request) {
 		do = c.agent.Compact
 	}
 	a, err := do(ctx, r.Args, orchestrator.Prompt{Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates()})
-	switch {
-	case err != nil:
-		c.fail(ctx, r, "bot.not-done", err)
-	case !a.Handled:
-		c.closer.Answer(ctx, r.In, a.Edit.Text, a.Edit.Keyboard)
+	if err != nil || !a.Handled {
+		c.reply(ctx, r, a.Answer, err)
 	}
 }
 

@@ -51,12 +51,7 @@ func (c *commands) asks(name string) (do updates.CommandFunc, known bool) {
 func (c *commands) ask(command func(ctx context.Context, a consult.Asked) (tgapi.Page, error)) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		page, err := command(ctx, askedBy(r.In, r.Args))
-		switch {
-		case err != nil:
-			c.fail(ctx, r, "bot.not-done", err)
-		case page.Text != "":
-			c.closer.Answer(ctx, r.In, page.Text, page.Keyboard)
-		}
+		c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 	}
 }
 
