@@ -135,7 +135,7 @@ func (s *Screen) Plot(ctx context.Context, by orchestrator.Press, below int, dat
 // plotOf is the plot of rows.
 func (s *Screen) plotOf(say lang.Printer, p period, group orchestrator.UsageGroup, rows []orchestrator.UsageRow) plot {
 	out := plot{
-		title: say.Text("usage.title", s.periodName(say, p), s.groupName(say, group)), note: say.Text("usage.total", s.counts(say, sumOf(rows))),
+		title: say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group])), note: say.Text("usage.total", s.counts(say, sumOf(rows))),
 		days: group == orchestrator.UsageByDay,
 	}
 	share := shareOf(rows)

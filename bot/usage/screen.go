@@ -3,6 +3,7 @@ package usage
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,19 +46,27 @@ const (
 	year  period = "y"
 )
 
+func periods() []period { return []period{today, week, month, year} }
+
+// What periods and groups are called.
+var (
+	periodNames = map[period]lang.Key{today: "usage.today", week: "usage.week", month: "usage.month", year: "usage.year"}
+	groupNames  = map[orchestrator.UsageGroup]lang.Key{
+		orchestrator.UsageByDay: "usage.by-day", orchestrator.UsageByAgent: "usage.by-agent", orchestrator.UsageByModel: "usage.by-model",
+		orchestrator.UsageByConversation: "usage.by-conversation", orchestrator.UsageByPerson: "usage.by-user",
+	}
+)
+
 // Usage answers "/usage": this week by day, or as the words say.
 func (s *Screen) Usage(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p, group := week, orchestrator.UsageByDay
+	named := map[string]period{"today": today, "week": week, "month": month, "year": year}
 	for _, word := range strings.Fields(strings.ToLower(args)) {
-		for _, g := range orchestrator.UsageGroups() {
-			if word == string(g) {
-				group = g
-			}
+		if one, ok := named[word]; ok {
+			p = one
 		}
-		for name, one := range map[string]period{"today": today, "week": week, "month": month, "year": year} {
-			if word == name {
-				p = one
-			}
+		if slices.Contains(orchestrator.UsageGroups(), orchestrator.UsageGroup(word)) {
+			group = orchestrator.UsageGroup(word)
 		}
 	}
 	return s.table(ctx, by, p, group)
@@ -90,7 +99,7 @@ func (s *Screen) table(ctx context.Context, by orchestrator.Press, p period, gro
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	head := say.Text("usage.title", s.periodName(say, p), s.groupName(say, group))
+	head := say.Text("usage.title", say.Text(periodNames[p]), say.Text(groupNames[group]))
 	if q.In != (orchestrator.ConversationID{}) {
 		head += "\n" + say.Text("usage.here-only")
 	}
@@ -186,42 +195,16 @@ func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup
 	return render.ShortLine(name, 60)
 }
 
-func (s *Screen) periodName(say lang.Printer, p period) string {
-	switch p {
-	case today:
-		return say.Text("usage.today")
-	case month:
-		return say.Text("usage.month")
-	case year:
-		return say.Text("usage.year")
-	}
-	return say.Text("usage.week")
-}
-
-func (s *Screen) groupName(p lang.Printer, g orchestrator.UsageGroup) string {
-	switch g {
-	case orchestrator.UsageByAgent:
-		return p.Text("usage.by-agent")
-	case orchestrator.UsageByModel:
-		return p.Text("usage.by-model")
-	case orchestrator.UsageByConversation:
-		return p.Text("usage.by-conversation")
-	case orchestrator.UsageByPerson:
-		return p.Text("usage.by-user")
-	}
-	return p.Text("usage.by-day")
-}
-
 // buttons choose the period and the group.
 func (s *Screen) buttons(say lang.Printer, p period, group orchestrator.UsageGroup) tgapi.Keyboard {
-	var periods []tgapi.Button
-	for _, one := range []period{today, week, month, year} {
-		periods = append(periods, button(render.Marked(s.periodName(say, one), one == p), string(one)+":"+string(group)))
+	var first []tgapi.Button
+	for _, one := range periods() {
+		first = append(first, button(render.Marked(say.Text(periodNames[one]), one == p), string(one)+":"+string(group)))
 	}
-	keyboard := tgapi.Keyboard{periods, nil, nil}
+	keyboard := tgapi.Keyboard{first, nil, nil}
 	for i, g := range orchestrator.UsageGroups() {
 		row := 1 + i/3
-		keyboard[row] = append(keyboard[row], button(render.Marked(s.groupName(say, g), g == group), string(p)+":"+string(g)))
+		keyboard[row] = append(keyboard[row], button(render.Marked(say.Text(groupNames[g]), g == group), string(p)+":"+string(g)))
 	}
 	return keyboard
 }
@@ -252,7 +235,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 // chosen reads the period and the group of a button.
 func chosen(data string) (period, orchestrator.UsageGroup, bool) {
 	for _, g := range orchestrator.UsageGroups() {
-		for _, p := range []period{today, week, month, year} {
+		for _, p := range periods() {
 			if data == string(p)+":"+string(g) {
 				return p, g, true
 			}
