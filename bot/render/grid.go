@@ -20,7 +20,7 @@ func columnWidths(rows [][]Text) []int {
 			if i == len(widths) {
 				widths = append(widths, 1)
 			}
-			widths[i] = max(widths[i], width(flat(c)))
+			widths[i] = max(widths[i], Width(flat(c)))
 		}
 	}
 	return widths
@@ -37,7 +37,7 @@ func total(widths []int) int {
 func widest(row []Text) int {
 	n := 0
 	for _, c := range row {
-		n = max(n, width(flat(c)))
+		n = max(n, Width(flat(c)))
 	}
 	return n
 }
@@ -73,7 +73,7 @@ func gridLine(row []Text, widths []int, aligns []align) string {
 			a = aligns[i]
 		}
 		s := flat(c)
-		space := widths[i] - width(s)
+		space := widths[i] - Width(s)
 		left := 0
 		switch a {
 		case alignRight:
@@ -177,8 +177,8 @@ func (r *renderer) pipedRow(row []Text, kind Kind) {
 	}
 }
 
-// width is the number of monospaced columns s takes.
-func width(s string) int {
+// Width is the number of monospaced columns that s takes.
+func Width(s string) int {
 	n := 0
 	for _, r := range s {
 		n += runeWidth(r)

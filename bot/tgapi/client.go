@@ -218,6 +218,7 @@ func markup(k Keyboard) models.ReplyMarkup {
 	if len(k) == 0 {
 		return nil
 	}
+	k = k.fitted()
 	rows := make([][]models.InlineKeyboardButton, len(k))
 	for i, row := range k {
 		for _, b := range row {

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
+
+	"ductor/bot/render"
 )
 
 // Button is one inline button. Data comes back to us when it is pressed; at most DataLimit bytes.
@@ -41,4 +43,37 @@ func Digest(name string) string {
 func ButtonNumber(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil && n >= 0 && n < 1000 && strconv.Itoa(n) == s
+}
+
+// rowColumns is what the labels of a row may take on a phone: Telegram gives all buttons of a row the same width and cuts longer
+// labels. buttonColumns is what the borders of each button take of it.
+const (
+	rowColumns    = 42
+	buttonColumns = 2
+)
+
+// fitted is the keyboard with the rows cut whose labels a phone would cut: the words of some languages are longer than those that
+// a row was made for.
+func (k Keyboard) fitted() Keyboard {
+	rows := make(Keyboard, 0, len(k))
+	for _, row := range k {
+		for len(row) > 0 {
+			n := len(row)
+			for n > 1 && !fits(row[:n]) {
+				n--
+			}
+			rows, row = append(rows, row[:n]), row[n:]
+		}
+	}
+	return rows
+}
+
+func fits(row []Button) bool {
+	most := rowColumns/len(row) - buttonColumns
+	for _, b := range row {
+		if render.Width(b.Text) > most {
+			return false
+		}
+	}
+	return true
 }
