@@ -65,7 +65,7 @@ func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrato
 	p := k.s.opts.Lang.Of(in.Chat)
 	spec, prompt, err := schedule.ParseRequest(text, k.s.now(), k.s.opts.Zone)
 	if err != nil {
-		return orchestrator.Job{}, badJob(err)
+		return orchestrator.Job{}, &orchestrator.BadJob{Why: p.Text("job.unclear", sentence(err))}
 	}
 	j := orchestrator.Job{Prompt: prompt}
 	j.Schedule, j.Zone = spec.Split()
@@ -182,7 +182,10 @@ func (k *Jobs) checked(j orchestrator.Job) (orchestrator.Job, error) {
 }
 
 // badJob makes a sentence for the chat of an error.
-func badJob(err error) error {
+func badJob(err error) error { return &orchestrator.BadJob{Why: sentence(err)} }
+
+// sentence is the text of an error as one.
+func sentence(err error) string {
 	why := err.Error()
 	if why != "" {
 		why = strings.ToUpper(why[:1]) + why[1:]
@@ -190,7 +193,7 @@ func badJob(err error) error {
 	if !strings.HasSuffix(why, ".") {
 		why += "."
 	}
-	return &orchestrator.BadJob{Why: why}
+	return why
 }
 
 // shown is show for a result with an error.

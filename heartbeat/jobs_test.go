@@ -3,10 +3,12 @@ package heartbeat_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"ductor/heartbeat"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -91,4 +93,25 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 	if st, err := d.Job(t.Context(), "chat/1", here); err != nil || !st.Job.Paused || st.Job.Dir != "/src" {
 		t.Errorf("it is %+v, %v", st, err)
 	}
+}
+
+// What is no schedule is said in the language of the chat, with what to write in English.
+func TestAnUnclearScheduleIsSaidInTheChatsLanguage(t *testing.T) {
+	choices, err := lang.OpenChoices(t.Context(), german{}, 42)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := build(t, day, func(o *heartbeat.Options) { o.Lang = choices })
+	_, err = heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{}).ReadJob(orchestrator.ConversationID{Chat: 42}, "bald mal")
+	var bad *orchestrator.BadJob
+	if !errors.As(err, &bad) || !strings.HasPrefix(bad.Why, "Ich verstehe nicht, wann das sein soll. Schreib es auf Englisch:\n") || !strings.Contains(bad.Why, "every weekday at 8:30") {
+		t.Errorf("the answer is %v", err)
+	}
+}
+
+// german is a store in which every user chose German.
+type german struct{ lang.Store }
+
+func (german) Languages(context.Context) ([]lang.Choice, error) {
+	return []lang.Choice{{ID: 42, Chosen: "de"}}, nil
 }
