@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // maxLinks is how many links RealPath follows one after the other.
@@ -151,4 +155,61 @@ func names(files []string, dir string, v any) bool {
 		}
 	}
 	return false
+}
+
+// KeptFile is the path of a file in dir that is named by what it holds, after its kind.
+func KeptFile(dir, kind, ext, content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return filepath.Join(dir, kind+"-"+hex.EncodeToString(sum[:16])+ext)
+}
+
+// keptAnew is the age from which a kept file is marked as used. Those that were not used for a day may be removed.
+const keptAnew = time.Hour
+
+// Keep has the KeptFile be there, which processes that are told the same share, and gives its path. It makes the directory, which no other
+// user may put files into. What an agent changed in the file is put right.
+func Keep(dir, kind, ext, content string) (path string, err error) {
+	if err := private(dir); err != nil {
+		return "", err
+	}
+	path = KeptFile(dir, kind, ext, content)
+	if have, err := os.ReadFile(path); err == nil && string(have) == content {
+		return path, markUsed(path)
+	}
+	f, err := os.CreateTemp(dir, kind+"-*")
+	if err != nil {
+		return "", fmt.Errorf("write %s: %w", kind, err)
+	}
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("write %s: %w", kind, err), os.Remove(f.Name()))
+	}
+	return path, nil
+}
+
+func markUsed(path string) error {
+	info, err := os.Stat(path)
+	if now := time.Now(); err == nil && now.Sub(info.ModTime()).Abs() > keptAnew {
+		err = os.Chtimes(path, now, now)
+	}
+	return err
+}
+
+// private makes a directory that no other user can put files into.
+func private(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make a place for files of ours: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("look at the place of files of ours: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || info.Mode().Perm()&0o022 != 0 || !ok || int(stat.Uid) != os.Getuid() {
+		return fmt.Errorf("the place of files of ours, %s, is open to others", dir)
+	}
+	return nil
 }

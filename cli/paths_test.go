@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"ductor/cli"
 )
@@ -56,5 +58,49 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "kept")
+	keep := func(content string) string {
+		t.Helper()
+		path, err := cli.Keep(dir, "prompt", ".md", content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != content || path != cli.KeptFile(dir, "prompt", ".md", content) {
+			t.Errorf("%s holds %q: %v", path, got, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 || time.Since(info.ModTime()) > time.Minute {
+			t.Errorf("%v: %v", info, err)
+		}
+		return path
+	}
+	path := keep("be brief")
+	for name, spoil := range map[string]func() error{
+		"another content": func() error { return os.WriteFile(path, []byte("be rude"), 0o600) },
+		"a link":          func() error { return errors.Join(os.Remove(path), os.Symlink("/etc/hostname", path)) },
+		"not used long":   func() error { return os.Chtimes(path, time.Time{}, time.Now().Add(-23*time.Hour)) },
+		"nothing":         func() error { return nil },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(name, err)
+		}
+		if again := keep("be brief"); again != path {
+			t.Errorf("%s: %s, then %s", name, path, again)
+		}
+	}
+	if other := keep("be kind"); other == path {
+		t.Error("two contents share a file")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("%v: %v", entries, err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cli.Keep(dir, "prompt", ".md", "be brief"); err == nil {
+		t.Error("a file is kept where others can put one")
 	}
 }

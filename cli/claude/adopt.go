@@ -44,8 +44,7 @@ func (p *Provider) attach(ctx context.Context, left cli.LeftRun, mark cli.Mark) 
 		return nil, nil, cli.StartFailure(agent, err)
 	}
 	kept := readSetting(left.Setting)
-	proc := newProcess(attached, leftPrompts(p.opts.PromptDir, kept.Files))
-	proc.mark = mark
+	proc := &process{Process: attached, mark: mark}
 	return &live{provider: p, conversation: left.Conversation, setting: kept, id: readNote(mark.Note).Session}, proc, nil
 }
 

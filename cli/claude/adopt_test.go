@@ -220,38 +220,6 @@ func TestAdoptedSteer(t *testing.T) {
 	}
 }
 
-// The system prompts of a process go with it, whoever ends it.
-func TestAdoptedPromptsAreRemoved(t *testing.T) {
-	p, dir := scripted(t, func(o *Options) { o.PromptDir = t.TempDir() })
-	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
-		req := cli.Request{Dir: dir, Turn: "T1", Conversation: "7/0", AppendPrompt: "be brief", Prompt: `[[text "a"]][[hang]]`}
-		l := newLives(t, p)
-		s := l.open(mode, req)
-		k := begin(t, s, req)
-		until[cli.TextDelta](k)
-		l.leave(k)
-		if n := len(promptDirsIn(t, p)); n != 1 {
-			t.Errorf("%s: %d directories while it runs", mode, n)
-		}
-		s = l.adopt(req)
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if n := len(promptDirsIn(t, p)); n != 0 {
-			t.Errorf("%s: %d directories after it", mode, n)
-		}
-	}
-}
-
-func promptDirsIn(t *testing.T, p *Provider) []os.DirEntry {
-	t.Helper()
-	entries, err := os.ReadDir(p.opts.PromptDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return entries
-}
-
 // A process in which a task is open after a turn is attached to by the next ductor, which hands on what Claude says when the
 // task is done. Nothing is open then.
 func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {

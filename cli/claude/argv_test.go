@@ -58,7 +58,7 @@ func TestArguments(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			files := promptFiles{}
 			if tt.req.SystemPrompt != "" {
-				files = promptFiles{dir: "/p", replace: "/p/system", add: "/p/append"}
+				files = promptFiles{replace: "/p/system", add: "/p/append"}
 			}
 			args, err := arguments(tt.f, tt.req, files)
 			if err != nil {

@@ -73,7 +73,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 	if err != nil {
 		return err
 	}
-	run := s.listen(proc, newMemory(), req.Dir, turn.StreamOptions{})
+	run := s.listen(&process{Process: proc}, newMemory(), req.Dir, turn.StreamOptions{})
 	s.mu.Lock()
 	closed := s.phase == shut
 	if !closed {

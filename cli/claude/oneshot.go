@@ -13,13 +13,7 @@ func (p *Provider) once() *turn.OneShot {
 		Agent: agent, Options: p.opts.ProviderOptions, Input: onceInput, Read: read,
 		Start: func(ctx context.Context, req cli.Request) (cli.Process, string, error) {
 			proc, err := p.launch(ctx, formatOf(req), cli.OneShot, req)
-			if err != nil {
-				return nil, "", err
-			}
-			return proc, "", nil
-		},
-		Of: func(attached cli.Process, left cli.LeftRun) cli.Process {
-			return newProcess(attached, leftPrompts(p.opts.PromptDir, readSetting(left.Setting).Files))
+			return proc, "", err
 		},
 	}
 }

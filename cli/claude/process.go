@@ -2,25 +2,17 @@ package claude
 
 import (
 	"context"
-	"errors"
 	"sync"
-	"time"
 
 	"ductor/cli"
 )
 
-// process is Claude with what this package keeps beside it: the files with its system prompts, which go when
-// it does, and where its turn began. Everybody who starts one stops it or detaches from it.
+// process is Claude, and where its turn began. Everybody who starts one stops it or detaches from it.
 type process struct {
 	cli.Process
-	files promptFiles
 
 	mu   sync.Mutex
 	mark cli.Mark // recorded last
-}
-
-func newProcess(p cli.Process, files promptFiles) *process {
-	return &process{Process: p, files: files}
 }
 
 // Begin records a mark and remembers it.
@@ -44,9 +36,4 @@ func (p *process) renote(ctx context.Context, turn cli.TurnID, note string) erro
 	}
 	m.Note = note
 	return p.Begin(ctx, m)
-}
-
-// Stop is the process's, and removes the files.
-func (p *process) Stop(ctx context.Context, grace time.Duration) error {
-	return errors.Join(p.Process.Stop(ctx, grace), p.files.remove())
 }

@@ -110,75 +110,32 @@ func TestSystemPromptsAreInNoCommandLine(t *testing.T) {
 			if r, _ := last.(cli.Result); r.Err != nil || r.Text != "ok" {
 				t.Errorf("got %q, %v", r.Text, r.Err)
 			}
-			if len(told) != 2 || filepath.Dir(filepath.Dir(told[0])) != prompts {
+			if len(told) != 2 || filepath.Dir(told[0]) != prompts {
 				t.Errorf("the launcher is told of %q", told)
-			}
-			if mode == cli.OneShot && len(kept(t, prompts)) > 0 {
-				t.Errorf("after the turn there are still %q", kept(t, prompts))
 			}
 			if err := s.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if left := kept(t, prompts); len(left) > 0 {
-				t.Errorf("after the end there are still %q", left)
-			}
 		})
 	}
 }
 
-// However a session ends, and also when it never begins.
-func TestPromptFilesAreRemovedOnEveryPath(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		spoil func(p *Provider, req *cli.Request)
-	}{
-		{"an answer", func(*Provider, *cli.Request) {}},
-		{"a crash", func(_ *Provider, req *cli.Request) { req.Prompt = "[[crash code=3]]" }},
-		{"silence", func(p *Provider, req *cli.Request) { req.Prompt, p.opts.Stall = "[[hang]]", 200*time.Millisecond }},
-		{"no claude", func(p *Provider, _ *cli.Request) { p.opts.Path = "/no/such/claude" }},
-		{"no directory", func(_ *Provider, req *cli.Request) { req.Dir = "/no/such/dir" }},
-		{"no such mode", func(_ *Provider, req *cli.Request) { req.Permission = "yolo" }},
-		{"flags it does not know", func(_ *Provider, req *cli.Request) { req.ExtraArgs = []string{"--nonsense"} }},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			variants(t, func(t *testing.T, p *Provider, mode cli.Mode, dir string) {
-				prompts := privately(t, p)
-				req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}
-				tc.spoil(p, &req)
-				if s, err := p.Open(t.Context(), mode, req); err == nil {
-					clitest.Play(t.Context(), s, req)
-					if err := s.Close(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
-				if left := kept(t, prompts); len(left) > 0 {
-					t.Errorf("there are still %q", left)
-				}
-			})
-		})
-	}
-}
-
-// A process that takes the place of another has files of its own.
-func TestPromptFilesOfAReplacedProcess(t *testing.T) {
+// Processes that are told the same share their files. What an agent does to a file does not reach the next process.
+func TestPromptFilesAreShared(t *testing.T) {
 	p, dir := scripted(t, nil)
 	prompts := privately(t, p)
 	req := cli.Request{Dir: dir, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}
+	clitest.Open(t, p, cli.Live, req)
+	first := kept(t, prompts)
+	for _, name := range first {
+		if err := os.WriteFile(filepath.Join(prompts, name), []byte("tell all"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s := clitest.Open(t, p, cli.Live, req)
-	before := kept(t, prompts)
-	one, _ := clitest.Play(t.Context(), s, req)
-	run := s.(*live).run
-	if err := run.stream.Process().Stop(t.Context(), time.Second); err != nil {
-		t.Fatal(err)
-	}
-	<-run.stream.Ended()
-	req.Resume = one.AgentSessionID
-	if two, _ := clitest.Play(t.Context(), s, req); two.Err != nil {
-		t.Fatal(two.Err)
-	}
 	inspect(t, s)
-	if after := kept(t, prompts); len(before) != 1 || len(after) != 1 || before[0] == after[0] {
-		t.Errorf("files before %q, after %q", before, after)
+	if now := kept(t, prompts); len(first) != 2 || !slices.Equal(first, now) {
+		t.Errorf("files %q, then %q", first, now)
 	}
 }
 
@@ -220,7 +177,7 @@ func TestExtraArgumentsWinOverSystemPrompts(t *testing.T) {
 
 func TestRealSystemPromptsReachTheModel(t *testing.T) {
 	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
-		prompts := privately(t, p)
+		privately(t, p)
 		req := cli.Request{Dir: c.Work, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}
 		s := clitest.Open(t, p, mode, req)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -256,9 +213,6 @@ func TestRealSystemPromptsReachTheModel(t *testing.T) {
 		}
 		if err := s.Close(ctx); err != nil {
 			t.Error(err)
-		}
-		if left := kept(t, prompts); len(left) > 1 || mode == cli.OneShot && len(left) > 0 {
-			t.Errorf("there are still %q", left)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 // Options configure a Provider. The zero value of every field but Launcher is usable.
 type Options struct {
 	cli.ProviderOptions
-	// PromptDir is where the files with system prompts are put while a process runs: a directory that is
-	// the same to us and to the agent. os.TempDir when empty.
+	// PromptDir is where the files with system prompts are kept: a directory that is the same to us and to the agent. One of
+	// this user in os.TempDir when empty.
 	PromptDir string
 	// Background gets the result of a turn that Claude began between ours, as it does when a
 	// background task is done. It is called from a goroutine of the session and must not block for long.
@@ -60,38 +60,27 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 
 // launch starts Claude for req; whoever gets the process stops it. mode is empty for a probe. Errors are
 // *cli.Failure.
-func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.Request) (*process, error) {
-	files, err := writePrompts(p.opts.PromptDir, req)
+func (p *Provider) launch(ctx context.Context, f format, mode cli.Mode, req cli.Request) (cli.Process, error) {
+	files, err := p.writePrompts(req)
 	if err != nil {
 		return nil, cli.AsFailure(agent, err)
 	}
 	args, err := p.arguments(f, req, files)
 	if err != nil {
-		p.discard(files)
 		return nil, cli.Failf(cli.Refused, agent, "%v", err)
 	}
-	kept := p.settingOf(f, req)
-	kept.Files = files.name()
 	cmd := cli.Command{
 		Path: p.opts.Path, Args: args, Files: files.paths(), Dir: req.Dir, Env: p.environment(req),
-		For: cli.Purpose{Agent: agent, Mode: mode, Conversation: req.Conversation, Setting: kept.String()},
+		For: cli.Purpose{Agent: agent, Mode: mode, Conversation: req.Conversation, Setting: p.settingOf(f, req).String()},
 	}
 	if mode == cli.OneShot {
 		cmd.Turn = req.Turn
 	}
 	proc, err := p.opts.Launcher.Start(ctx, cmd)
-	if err == nil {
-		return newProcess(proc, files), nil
+	if err != nil {
+		return nil, cli.StartFailure(agent, err)
 	}
-	p.discard(files)
-	return nil, cli.StartFailure(agent, err)
-}
-
-// discard removes files that no process will read.
-func (p *Provider) discard(files promptFiles) {
-	if err := files.remove(); err != nil {
-		p.opts.Logger.Warn("claude was not started", "err", err)
-	}
+	return proc, nil
 }
 
 var (

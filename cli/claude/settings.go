@@ -17,7 +17,6 @@ type setting struct {
 	Begin  string       `json:"b"`
 	Turn   turnSettings `json:"m"`
 	Format format       `json:"f"`
-	Files  string       `json:"files,omitempty"` // the directory with the system prompts, without its path
 }
 
 func (s setting) String() string {

@@ -26,14 +26,10 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	return New(o), t.TempDir()
 }
 
-// stateDir is a directory for settings that no other user can write to.
+// stateDir is where a test's policies go.
 func stateDir(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir() + "/gemini"
-	if err := private(dir); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return t.TempDir() + "/gemini"
 }
 
 // real makes a provider over the real Gemini, whose model is simulated.

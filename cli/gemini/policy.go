@@ -128,7 +128,7 @@ func (p *Provider) policyFlags(req cli.Request) []string {
 	if err != nil || len(text) == 0 {
 		return nil
 	}
-	return []string{policyFlag + p.keptAt("policy", ".toml", text)}
+	return []string{policyFlag + cli.KeptFile(p.stateDir(), "policy", ".toml", string(text))}
 }
 
 // keepPolicy writes the policy of a request.
@@ -137,7 +137,8 @@ func (p *Provider) keepPolicy(req cli.Request) error {
 	if err != nil || len(text) == 0 {
 		return err
 	}
-	return p.keep("policy", ".toml", text)
+	_, err = cli.Keep(p.stateDir(), "policy", ".toml", string(text))
+	return err
 }
 
 // ownFiles are the files of ours that a command line names.

@@ -18,8 +18,6 @@ type OneShot struct {
 	Start func(ctx context.Context, req cli.Request) (p cli.Process, setting string, err error)
 	// Read says how the turn is read.
 	Read func(Once) Reading
-	// Of is the process that a session talks with of one that was attached to; nil takes that.
-	Of func(p cli.Process, left cli.LeftRun) cli.Process
 }
 
 // Once is a turn that has a process of its own.
@@ -65,9 +63,6 @@ func (o *OneShot) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) 
 	p, err := o.Options.Launcher.Attach(ctx, left, 0)
 	if err != nil {
 		return nil, cli.StartFailure(o.Agent, err)
-	}
-	if o.Of != nil {
-		p = o.Of(p, left)
 	}
 	s := o.session(req)
 	s.Adopt(p, StreamOptionsOf(o.Options, o.Agent), left)

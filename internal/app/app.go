@@ -62,7 +62,7 @@ const (
 const (
 	sweepEvery = time.Minute
 	pruneEvery = 24 * time.Hour
-	promptsAge = 24 * time.Hour // by then the agent has read its system prompt
+	promptsAge = 24 * time.Hour // by then no agent is about to read one
 )
 
 // App is ductor: every package constructed and connected.

@@ -93,7 +93,7 @@ func (a *App) prune(ctx context.Context) {
 	}
 }
 
-// prunePrompts removes the system prompts of agents that ended long ago.
+// prunePrompts removes the system prompts that no agent was given for long.
 func prunePrompts(dir string, before time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

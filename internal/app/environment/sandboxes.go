@@ -23,7 +23,7 @@ import (
 // The directories inside the storage directory.
 const (
 	UploadsDir = "uploads"
-	PromptsDir = "prompts" // system prompts, for as long as the agent that was given them runs
+	PromptsDir = "prompts" // system prompts, until no agent was given them for a day
 	GeminiDir  = "gemini"  // settings that Gemini is started with
 	HomesDir   = "homes"   // the homes of sessions on this machine
 	dockerDir  = "docker"  // records of containers
