@@ -18,9 +18,7 @@ func (c *Config) checkSandbox(p *problems) {
 	dirs := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Sandbox.Projects)) {
 		project, key := c.Sandbox.Projects[name], projectKey(name)
-		if !taskName().MatchString(name) {
-			p.add(key, "a name is small letters, digits, - and _, at most 48")
-		}
+		checkTaskName(p, key, name)
 		if name == DefaultSandbox {
 			p.add(key, "%q is all that is in no project; choose another name, or write it to [sandbox]", name)
 		}

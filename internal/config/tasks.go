@@ -140,19 +140,15 @@ func (c *Config) checkTasks(p *problems) {
 		checkTaskName(p, key, name)
 		needs(p, key+".schedule", j.Schedule, `a job needs a schedule, such as "every weekday at 8:30"`)
 		needs(p, key+".prompt", j.Prompt, "a job needs a prompt")
-		p.hold(key+".", reflect.ValueOf(j))
 		c.checkTaskSettings(p, key, j.TaskSettings)
-		c.checkRights(p, key, j.Rights)
-		c.checkTarget(p, key, j.Target)
-		checkQuiet(p, key, j.Quiet, "hold", "skip")
+		c.checkTask(p, key, j, j.Rights, j.Target, j.Quiet)
+		p.word(key+".quiet_policy", j.QuietPolicy, "hold", "skip")
 	}
 	if h := c.Heartbeat; h.Enabled {
 		needs(p, "heartbeat.prompt", h.Prompt, "the proactive prompt says nothing")
 		needs(p, "heartbeat.ok_word", h.OKWord, "an agent needs a word for having nothing to say")
-		p.hold("heartbeat.", reflect.ValueOf(h))
-		c.checkRights(p, "heartbeat", h.Rights)
-		c.checkTarget(p, "heartbeat", h.Target)
-		checkQuiet(p, "heartbeat", h.Quiet, "hold", "skip")
+		c.checkTask(p, "heartbeat", h, h.Rights, h.Target, h.Quiet)
+		p.word("heartbeat.quiet_policy", h.QuietPolicy, "hold", "skip")
 	}
 	c.checkHooks(p)
 }
@@ -185,15 +181,26 @@ func (c *Config) checkHooks(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(w.Hooks)) {
 		h, key := w.Hooks[name], "webhooks.hooks."+dotted([]string{name})
 		checkTaskName(p, key, name)
-		p.hold(key+".", reflect.ValueOf(h))
 		if len(h.Secret) < 16 {
 			p.add(key+".secret", "a secret has at least 16 characters; make one by: openssl rand -hex 32")
 		}
 		c.checkTaskSettings(p, key, h.TaskSettings)
-		c.checkRights(p, key, h.Rights)
-		c.checkTarget(p, key, h.Target)
-		checkQuiet(p, key, h.Quiet, "hold")
+		c.checkTask(p, key, h, h.Rights, h.Target, h.Quiet)
+		p.word(key+".quiet_policy", h.QuietPolicy, "hold")
 	}
+}
+
+// checkTask checks what all tasks have. task is the whole table.
+func (c *Config) checkTask(p *problems, key string, task any, r Rights, at Target, q Quiet) {
+	p.hold(key+".", reflect.ValueOf(task))
+	if r.Permission != "" {
+		p.word(key+".permission", r.Permission, permissionModes()...)
+	}
+	c.checkTarget(p, key, at)
+	if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
+		p.add(key+".zone", "%q is no time zone such as Europe/Paris", q.Zone)
+	}
+	checkHours(p, key, q.QuietFrom, q.QuietTo)
 }
 
 func checkTaskName(p *problems, key, name string) {
@@ -229,12 +236,6 @@ func (c *Config) checkTaskSettings(p *problems, key string, m TaskSettings) {
 	}
 }
 
-func (c *Config) checkRights(p *problems, key string, r Rights) {
-	if r.Permission != "" {
-		p.word(key+".permission", r.Permission, permissionModes()...)
-	}
-}
-
 // checkTaskSandbox lets a task ask for a sandbox, and never out of one.
 func (c *Config) checkTaskSandbox(p *problems, key string, m TaskSettings) {
 	if m.Sandbox == "" {
@@ -260,14 +261,6 @@ func (c *Config) checkTarget(p *problems, key string, at Target) {
 	case at.Chat != 0 && !slices.Contains(t.AllowedUsers, at.Chat) && !slices.Contains(t.AllowedGroups, at.Chat):
 		p.add(key+".chat", "%d is neither in telegram.allowed_users nor in allowed_groups", at.Chat)
 	}
-}
-
-func checkQuiet(p *problems, key string, q Quiet, policies ...string) {
-	p.word(key+".quiet_policy", q.QuietPolicy, policies...)
-	if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
-		p.add(key+".zone", "%q is no time zone such as Europe/Paris", q.Zone)
-	}
-	checkHours(p, key, q.QuietFrom, q.QuietTo)
 }
 
 // checkHours refuses quiet hours that are not two times of day.

@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// find gives what is kept of changes, for a user of their conversation.
-func (s *Service) find(ctx context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
+// Changes implements orchestrator.FileChanges.
+func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
 	c, err := s.opts.Store.ChangesOf(ctx, id)
 	if err == nil && c.Conversation != in {
 		err = orchestrator.ErrElsewhere
@@ -21,17 +21,12 @@ func (s *Service) find(ctx context.Context, in orchestrator.ConversationID, id s
 	return c, err
 }
 
-// Changes implements orchestrator.FileChanges.
-func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
-	return s.find(ctx, in, id)
-}
-
-// toChange is find for a user who wants to change files.
+// toChange is Changes for a user who wants to change files.
 func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
 	}
-	c, err := s.find(ctx, by.Conversation, id)
+	c, err := s.Changes(ctx, by.Conversation, id)
 	if err == nil && s.busy(c) {
 		err = orchestrator.ErrTurnRuns
 	}
@@ -129,11 +124,16 @@ func (p plan) carryOut(ctx context.Context) error {
 // refusal is an error of git in words of the domain.
 func refusal(err error) error {
 	var differs *git.Differs
-	switch {
-	case errors.As(err, &differs):
+	if errors.As(err, &differs) {
 		return &orchestrator.ChangedSince{Paths: differs.Paths}
-	case errors.Is(err, git.ErrInTheWay):
-		return fmt.Errorf("%w: %w", orchestrator.ErrInTheWay, err)
+	}
+	for _, why := range []struct{ git, domain error }{
+		{git.ErrInTheWay, orchestrator.ErrInTheWay}, {git.ErrNothing, orchestrator.ErrCommitted}, {git.ErrNoIdentity, orchestrator.ErrNoIdentity},
+		{git.ErrMerging, orchestrator.ErrMerging}, {git.ErrFilter, orchestrator.ErrGitFilter},
+	} {
+		if errors.Is(err, why.git) {
+			return fmt.Errorf("%w: %w", why.domain, err)
+		}
 	}
 	return err
 }
@@ -258,16 +258,7 @@ func (s *Service) Commit(ctx context.Context, by orchestrator.Press, turn cli.Tu
 		return c, err
 	}
 	id, err := p[0].repo.Commit(ctx, p[0].changes, strings.TrimSpace(message))
-	switch {
-	case errors.Is(err, git.ErrNothing):
-		return c, fmt.Errorf("%w: %w", orchestrator.ErrCommitted, err)
-	case errors.Is(err, git.ErrNoIdentity):
-		return c, fmt.Errorf("%w: %w", orchestrator.ErrNoIdentity, err)
-	case errors.Is(err, git.ErrMerging):
-		return c, fmt.Errorf("%w: %w", orchestrator.ErrMerging, err)
-	case errors.Is(err, git.ErrFilter):
-		return c, fmt.Errorf("%w: %w", orchestrator.ErrGitFilter, err)
-	case id == "":
+	if id == "" {
 		return c, refusal(err)
 	}
 	kept, findErr := s.opts.Store.ChangesOf(ctx, c.ID)

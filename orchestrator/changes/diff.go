@@ -16,7 +16,7 @@ const mostDiff = 8 << 20
 
 // Diff implements orchestrator.FileChanges.
 func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
-	c, err := s.find(ctx, in, string(turn))
+	c, err := s.Changes(ctx, in, string(turn))
 	if err != nil {
 		return "", err
 	}
