@@ -18,10 +18,11 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 		return orchestrator.AbortReport{}, err
 	}
 	c.aborts.Add(1)
-	told(c.end(c.running.Load(), by))
+	first := c.end(c.running.Load(), by)
+	told(first)
 	var report orchestrator.AbortReport
 	c.do(func() {
-		report, err = c.abort(context.WithoutCancel(ctx), by, answer)
+		report, err = c.abort(context.WithoutCancel(ctx), by, first, answer)
 		c.aborts.Add(-1)
 	})
 	return report, err
@@ -82,14 +83,16 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 	return s
 }
 
-// abort ends the running turn and takes turns out of the queue, in one commit with what answer gives.
-func (c *conversation) abort(ctx context.Context, by orchestrator.Press, answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
+// abort ends the running turn and takes turns out of the queue, in one commit with what answer gives. first is the turn that was told to
+// end before: it may have ended since.
+func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping, answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
-	var report orchestrator.AbortReport
+	report := orchestrator.AbortReport{Stopping: first}
 	now := c.running.Load() // perhaps one that began just then
-	if report.Stopping = c.end(now, by); report.Stopping != nil {
-		report.Running, ending = true, now.turn.ID
+	if s := c.end(now, by); s != nil {
+		report.Stopping, ending = s, now.turn.ID
 	}
+	report.Running = report.Stopping != nil
 	var kept, dropped []waiting
 	for _, w := range c.queue {
 		if by.MayEnd(w.turn) {
