@@ -67,7 +67,7 @@ type life struct {
 
 func (s *server) newAgent(rec record) *agent {
 	now := sinceBoot()
-	a := &agent{record: rec, s: s, dead: make(chan struct{}), over: make(chan struct{}), life: life{ageFrom: now, idleFrom: now}}
+	a := &agent{record: rec, s: s, in: &input{}, dead: make(chan struct{}), over: make(chan struct{}), life: life{ageFrom: now, idleFrom: now}}
 	a.terminator.Tree = func() *proctree.Tree { return proctree.New(a.root, Mark(a.ID)).Within(a.group(s.dir)) }
 	return a
 }
@@ -131,9 +131,7 @@ func (a *agent) fork(spec Spec, group proctree.Group, agents [2]int) error {
 
 func (a *agent) close() {
 	a.runFiles.close()
-	if a.in != nil {
-		a.in.release()
-	}
+	a.in.release()
 }
 
 // exit takes how the program itself ended, once.
@@ -148,9 +146,7 @@ func (a *agent) exit(e Exit) {
 	}
 	a.life.status = Status{Exit: e, Exited: time.Now()}
 	a.mu.Unlock()
-	if a.in != nil {
-		a.in.release()
-	}
+	a.in.release()
 	a.s.store.drop(a.ID)
 	close(a.dead)
 	a.s.wg.Go(a.drain)
@@ -313,9 +309,7 @@ func (a *agent) info(processes bool) Info {
 		i.Status = &status
 	}
 	a.mu.Unlock()
-	if a.in != nil {
-		a.in.tell(&i)
-	}
+	a.in.tell(&i)
 	if !processes {
 		return i
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -123,10 +124,7 @@ func (c *Client) Close() error {
 	for _, r := range c.held() {
 		r.Detach()
 	}
-	c.mu.Lock()
-	l := c.link
-	c.mu.Unlock()
-	if l != nil {
+	if l := c.alive(); l != nil {
 		_ = l.conn.Close()
 	}
 	if c.files.watcher != nil {
@@ -137,13 +135,10 @@ func (c *Client) Close() error {
 	return nil
 }
 
-func (c *Client) held() (runs []*Run) {
+func (c *Client) held() []*Run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for r := range c.runs {
-		runs = append(runs, r)
-	}
-	return runs
+	return slices.Collect(maps.Keys(c.runs))
 }
 
 // Prepare starts the runner if none runs, and makes its environment if need be.

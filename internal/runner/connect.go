@@ -114,15 +114,20 @@ func (c *Client) greet(ctx context.Context, effort Effort) (*link, error) {
 			}
 			err = nil // it is busy: the next start of ductor tries again
 		}
-		if err == nil && r.Version != Version {
-			err = &VersionError{Client: Version, Runner: r.Version}
-		}
-		if err != nil {
-			_ = conn.Close()
-			return nil, err
-		}
-		return l, nil
+		return l.accept(r, err)
 	}
+}
+
+// accept gives the connection to a runner that answered hello, if it speaks our protocol, and else closes it.
+func (l *link) accept(r reply, err error) (*link, error) {
+	if err == nil && r.Version != Version {
+		err = &VersionError{Client: Version, Runner: r.Version}
+	}
+	if err != nil {
+		_ = l.conn.Close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // path is our command's program as another process finds it.

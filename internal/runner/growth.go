@@ -40,18 +40,12 @@ func newGrowthWatch(dir string) *growthWatch {
 	return &growthWatch{watcher: w, dir: dir, wakes: make(chan struct{}, 1), growing: map[*agent]bool{}}
 }
 
-// add looks after a journal from now on.
-func (g *growthWatch) add(a *agent) { g.set(a) }
-
-// set has a journal looked at.
+// set has a journal looked at, and looks after it from now on.
 func (g *growthWatch) set(a *agent) {
 	g.mu.Lock()
 	g.growing[a] = true
 	g.mu.Unlock()
-	select {
-	case g.wakes <- struct{}{}:
-	default:
-	}
+	poke(g.wakes)
 }
 
 func (g *growthWatch) drop(a *agent) {

@@ -197,3 +197,12 @@ func readFile(t testing.TB, path ...string) string {
 	}
 	return string(raw)
 }
+
+// Collect removes what is left of a run: what runs of it, and what is on disk. The Run is detached then.
+func (r *Run) Collect(ctx context.Context) error {
+	if err := r.c.Collect(ctx, r.ID()); err != nil {
+		return err
+	}
+	r.Detach()
+	return nil
+}

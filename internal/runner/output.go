@@ -99,10 +99,7 @@ func (o *Output) Read(p []byte) (int, error) {
 
 // tellRead tells the runner how far an output was read.
 func (c *Client) tellRead(id string, offset int64) {
-	c.mu.Lock()
-	l := c.link
-	c.mu.Unlock()
-	if l != nil {
+	if l := c.alive(); l != nil {
 		_ = l.send(request{Op: opRead, Run: id, Offset: offset}, nil) // a new connection tells anew
 	}
 }
@@ -115,10 +112,7 @@ func (o *Output) Gather() { o.pace.on.Store(true) }
 // Hurry has what comes next come at once, however busy the agent was: somebody waits for it.
 func (o *Output) Hurry() {
 	o.from.stir()
-	select {
-	case o.pace.urgent <- struct{}{}:
-	default:
-	}
+	poke(o.pace.urgent)
 }
 
 const (

@@ -171,10 +171,7 @@ func (a *announcer) tell(wakes chan<- struct{}) {
 	a.mu.Lock()
 	a.missed = 0
 	a.mu.Unlock()
-	select {
-	case wakes <- struct{}{}:
-	default:
-	}
+	poke(wakes)
 }
 
 // miss notes that a look found what the watch should have told of, unless the watch just did.

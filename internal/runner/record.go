@@ -216,7 +216,6 @@ func (a *agent) resume(h history) {
 	alive := a.Boot == proctree.BootID() && a.root.Running()
 	switch {
 	case h.status != nil:
-		a.in = &input{}
 		a.life.status, a.life.phase = *h.status, ended
 		close(a.dead)
 		close(a.over)
@@ -228,7 +227,6 @@ func (a *agent) resume(h history) {
 			a.s.wg.Go(func() { a.watchExit(a.s.life) })
 		}
 	default:
-		a.in = &input{}
 		if !a.s.parentOf(a) { // else its exit is about to be taken
 			a.exit(Exit{})
 		}

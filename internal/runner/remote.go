@@ -221,14 +221,7 @@ func (c *Client) greetRemote(ctx context.Context, conn net.Conn) (*link, error) 
 		if errors.Is(err, ErrGone) {
 			err = fmt.Errorf("%w: %w", ErrNoRoom, l.why)
 		}
-		if err == nil && r.Version != Version {
-			err = &VersionError{Client: Version, Runner: r.Version}
-		}
-		if err != nil {
-			_ = conn.Close()
-			return nil, err
-		}
-		return l, nil
+		return l.accept(r, err)
 	}
 }
 

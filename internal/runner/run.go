@@ -52,7 +52,7 @@ const (
 	runEnded           // the end of the output is known
 )
 
-// Run is a client's hold on one run. Every Run ends in Detach or Collect. Methods are safe for concurrent
+// Run is a client's hold on one run. Every Run ends in Detach. Methods are safe for concurrent
 // use; Stdout has one reader.
 type Run struct {
 	c    *Client
@@ -267,15 +267,6 @@ func (r *Run) Detach() {
 		_ = l.send(request{Op: opDetach, Run: r.ID()}, nil) // a broken connection owns nothing
 	}
 	r.out.from.close()
-}
-
-// Collect removes what is left of a run: what runs of it, and what is on disk. The Run is detached then.
-func (r *Run) Collect(ctx context.Context) error {
-	if err := r.c.Collect(ctx, r.ID()); err != nil {
-		return err
-	}
-	r.Detach()
-	return nil
 }
 
 // runInput is the agent's standard input.

@@ -83,7 +83,7 @@ func (s *server) add(a *agent) {
 	s.mu.Lock()
 	s.runs[a.ID] = a
 	s.mu.Unlock()
-	s.growth.add(a)
+	s.growth.set(a)
 	s.wake()
 }
 
@@ -115,18 +115,16 @@ func (s *server) find(id string) (*agent, error) {
 func (s *server) all() []*agent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []*agent
-	for _, a := range s.runs {
-		all = append(all, a)
-	}
-	slices.SortFunc(all, func(a, b *agent) int { return a.Started.Compare(b.Started) })
-	return all
+	return slices.SortedFunc(maps.Values(s.runs), func(a, b *agent) int { return a.Started.Compare(b.Started) })
 }
 
 // wake makes the keeper look again.
-func (s *server) wake() {
+func (s *server) wake() { poke(s.wakes) }
+
+// poke wakes who reads a channel, which has room for one: what is in it is enough.
+func poke(wakes chan<- struct{}) {
 	select {
-	case s.wakes <- struct{}{}:
+	case wakes <- struct{}{}:
 	default:
 	}
 }
@@ -216,10 +214,7 @@ func (s *server) tell(a *agent) {
 	status := a.status()
 	r := reply{Run: a.ID, Status: &status, Stderr: a.out.stderr()}
 	s.mu.Lock()
-	conns := make([]*conn, 0, len(s.conns))
-	for c := range s.conns {
-		conns = append(conns, c)
-	}
+	conns := slices.Collect(maps.Keys(s.conns))
 	s.mu.Unlock()
 	for _, c := range conns {
 		c.tell(r)

@@ -1,12 +1,12 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -179,19 +179,11 @@ const (
 
 // withDefaults replaces every zero.
 func (l Limits) withDefaults() Limits {
-	set := func(d *time.Duration, to time.Duration) {
-		if *d == 0 {
-			*d = to
-		}
-	}
-	set(&l.MaxAge, -1)
-	set(&l.OrphanAfter, defaultOrphanAfter)
-	set(&l.LeftoverAfter, defaultLeftoverAfter)
-	set(&l.Grace, defaultGrace)
-	if l.MaxJournal == 0 {
-		l.MaxJournal = defaultMaxJournal
-	}
-	l.MaxJournal = max(l.MaxJournal, minJournal)
+	l.MaxAge = cmp.Or(l.MaxAge, -1)
+	l.OrphanAfter = cmp.Or(l.OrphanAfter, defaultOrphanAfter)
+	l.LeftoverAfter = cmp.Or(l.LeftoverAfter, defaultLeftoverAfter)
+	l.Grace = cmp.Or(l.Grace, defaultGrace)
+	l.MaxJournal = max(cmp.Or(l.MaxJournal, defaultMaxJournal), minJournal)
 	return l
 }
 
@@ -231,11 +223,11 @@ const hidden = "***"
 // shown is the command line as it may be written down: what looks like a secret is hidden, by the name of
 // the flag before it or because it is in the environment under such a name.
 func (s Spec) shown() []string {
-	secrets := map[string]bool{}
+	var secrets []string
 	for _, entry := range s.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		if secretName(name) && len(value) >= 6 {
-			secrets[value] = true
+			secrets = append(secrets, value)
 		}
 	}
 	line := []string{s.Path}
@@ -249,7 +241,7 @@ func (s Spec) shown() []string {
 		case isFlag && joined && secretName(name):
 			arg = name + "=" + hidden
 		default:
-			for secret := range maps.Keys(secrets) {
+			for _, secret := range secrets {
 				arg = strings.ReplaceAll(arg, secret, hidden)
 			}
 		}
