@@ -67,7 +67,6 @@ func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter
 	a := s.adopted
 	s.adopted = nil
 	t := s.newTurn(req, out, a, nil)
-	out.Past(func() time.Time { return t.loop.Now(s.process.opts.Now) })
 	s.name(out)
 	s.marked(a.mark, a.note)
 	if a.fails != nil {

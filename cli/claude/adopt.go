@@ -60,17 +60,14 @@ func (p *Provider) adoptIdle(ctx context.Context, left cli.LeftRun, req cli.Requ
 	}
 	n := readNote(mark.Note)
 	s.turnSettings, s.phase = n.During, ready
-	reached := make(chan struct{})
-	s.run = s.listen(proc, n.memory(), req.Dir, turn.StreamOptions{
-		Past: &turn.Past{From: mark.Output, Until: left.OutputEnd, Reached: func() { close(reached) }},
-	})
-	return p.caughtUp(ctx, s, left, reached)
+	s.run = s.listen(proc, n.memory(), req.Dir, turn.StreamOptions{Past: &turn.Past{From: mark.Output, Until: left.OutputEnd}})
+	return p.caughtUp(ctx, s, left)
 }
 
 // caughtUp waits until what the process said is known.
-func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun, reached <-chan struct{}) (cli.Session, error) {
+func (p *Provider) caughtUp(ctx context.Context, s *live, left cli.LeftRun) (cli.Session, error) {
 	select {
-	case <-reached:
+	case <-s.run.stream.CaughtUp():
 	case <-s.run.stream.Ended():
 		s.run.stream.Detach()
 		return nil, cli.Failf(cli.Crashed, agent, "it has ended")

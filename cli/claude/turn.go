@@ -114,7 +114,6 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 	}
 	if t.left != nil {
 		p.approvals.Hold()
-		em.Past(t.run.stream.Clock(t.session.provider.opts.Now))
 		if t.left.unsent() {
 			p.steers.Sent(t.note.Sending, "")
 		}

@@ -151,7 +151,6 @@ func (s *plainSession) run(ctx context.Context, t *plainTurn, req cli.Request, e
 	}
 	if t.adopted {
 		t.waits.Hold()
-		t.out.Past(s.stream.Clock(s.provider.opts.Now))
 	}
 	end := s.stream.Turn(ctx, turn.Loop[[]byte]{
 		Begin:     func() { s.begin(t, req) },

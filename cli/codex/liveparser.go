@@ -69,7 +69,7 @@ type messages struct {
 
 func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 	return &liveParser{
-		out: out, dir: req.Dir, network: network{now: time.Now, patience: time.Minute},
+		out: out, dir: req.Dir, network: network{now: out.Now, patience: time.Minute},
 		verdict:  verdict{compacts: req.Task == cli.TaskCompact},
 		messages: messages{thought: map[string]bool{}, comments: map[string]bool{}},
 		tools:    map[string]bool{}, changes: map[string][]cli.FileChanged{},

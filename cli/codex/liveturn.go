@@ -108,23 +108,17 @@ func (s *live) newTurn(ctx context.Context, req cli.Request, out *turn.Emitter, 
 	}
 	source.In = t.in
 	t.parser = newLiveParser(out, req)
-	t.parser.now, t.parser.patience = t.now, s.opts().Patience
+	t.parser.patience = s.opts().Patience
 	t.loop = turn.New(turn.Loop[news]{
 		Source: source, Begin: begin, Handle: t.take, Interrupt: t.interrupt, Waiting: t.approvals.Waiting, Out: out,
 		Hopeless: func() bool { return t.parser.hopeless != nil },
 	})
-	if left != nil {
-		out.Past(t.now)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn = t
 	out.Session(s.thread, cli.ModelID(cmp.Or(string(req.Model), s.model)))
 	return t
 }
-
-// now is the time at which the message that is dealt with was made, or the clock's.
-func (t *liveTurn) now() time.Time { return t.loop.Now(t.s.opts().Now) }
 
 // begin has the thread's messages come here, and asks for the turn.
 func (t *liveTurn) begin() {

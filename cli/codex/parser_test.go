@@ -30,9 +30,10 @@ func transcript(raw []byte, resume, stderr string) string {
 	rec := &clitest.Recorder{}
 	rec.Turn()
 	clock := time.Unix(0, 0).UTC()
-	p := New(Options{ProviderOptions: cli.ProviderOptions{Now: func() time.Time { clock = clock.Add(time.Second); return clock }}, Patience: 3 * time.Second})
+	p := New(Options{Patience: 3 * time.Second})
 	req := cli.Request{Dir: "/srv/proj", Resume: cli.AgentSessionID(resume), Model: "gpt-test", Permission: cli.Ask}
 	parser := p.parser(turn.NewEmitter(Agent, func() time.Time { return time.Unix(0, 0) }, rec.Event), req)
+	parser.now = func() time.Time { clock = clock.Add(time.Second); return clock }
 	garbage := 0
 	parser.garbage = func([]byte) { garbage++ }
 	end := turn.EndExit

@@ -72,7 +72,7 @@ func (p *Provider) env(req cli.Request) []string {
 
 func (p *Provider) parser(out *turn.Emitter, req cli.Request) *parser {
 	return &parser{
-		out: out, req: req, network: network{now: p.opts.Now, patience: p.opts.Patience},
+		out: out, req: req, network: network{now: out.Now, patience: p.opts.Patience},
 		sandbox: permissionsFor(req, false, p.opts.Sandbox).sandbox,
 		garbage: func([]byte) {},
 	}

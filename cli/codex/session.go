@@ -28,7 +28,7 @@ func execInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 // read says how the lines of a turn are read.
 func (p *Provider) read(t turn.Once) turn.Reading {
 	parser := p.parser(t.Out, t.Req)
-	parser.garbage, parser.now = t.Stream.Garbage, t.Stream.Clock(p.opts.Now)
+	parser.garbage = t.Stream.Garbage
 	before := p.before(t.Req, t.Left)
 	return turn.Reading{Handle: parser.line, Mark: before.mark(t.Req.Turn, t.Left), Result: func(end turn.End) cli.Result {
 		r := parser.result(end, streamExit{t.Stream})

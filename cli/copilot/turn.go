@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -72,9 +71,6 @@ func (s *live) prepare(ctx context.Context, req cli.Request, out *turn.Emitter) 
 		return nil, cli.Failf(cli.UnknownFailure, Agent, "the session is closed")
 	}
 	t.loop = turn.New(t.taking(ctx, req, adopted))
-	if adopted != nil {
-		out.Past(func() time.Time { return t.loop.Now(s.provider.opts.Now) })
-	}
 	return t, nil
 }
 

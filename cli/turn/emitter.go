@@ -23,7 +23,7 @@ type Emitter struct {
 	again   int             // the length of the answer, where what follows in text was given up; see GiveUp
 	tools   []openTool
 	done    bool
-	past    bool // what is told happened a while ago; see Past
+	past    bool // what is told happened a while ago
 }
 
 type textBlock struct {
@@ -42,9 +42,21 @@ func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Em
 	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1}
 }
 
-// Past says that what is told from now on happened a while ago, when now says, until CaughtUp is passed on.
-// The turn is taken to have begun now.
-func (e *Emitter) Past(now func() time.Time) { e.now, e.past, e.started = now, true, now() }
+// replay says that what is told from now on happened a while ago, until CaughtUp is passed on: when said says, unless
+// that is zero. The turn is taken to have begun then.
+func (e *Emitter) replay(said func() time.Time) {
+	clock := e.now
+	e.now = func() time.Time {
+		if at := said(); !at.IsZero() {
+			return at
+		}
+		return clock()
+	}
+	e.past, e.started = true, e.now()
+}
+
+// Now is the time at which what is handled was said.
+func (e *Emitter) Now() time.Time { return e.now() }
 
 // Session names the agent's session and model. Only the first call, and one that changes either, is passed on.
 func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {

@@ -51,7 +51,7 @@ type Source[T any] struct {
 // Resumed says where a turn that the previous process of ductor began is in the output, and when that was said.
 type Resumed struct {
 	From  int64     // items that end at or before it are of earlier turns
-	Began time.Time // zero takes When(From)
+	Began time.Time // zero takes When(From-1)
 	When  func(offset int64) time.Time
 }
 
@@ -72,7 +72,7 @@ type Loop[T any] struct {
 	Hopeless func() bool
 	// Busy says whether a tool is open. Nil asks Out.
 	Busy func() bool
-	// Out gets CaughtUp and warnings about lost output.
+	// Out gets CaughtUp and warnings about lost output. What it tells of the past has the time at which that was said.
 	Out *Emitter
 	// Mark is recorded with the process of a Stream before Begin is called; Output and Input are filled in. A Mark without
 	// a Turn is not recorded: the process was started for this turn, or the turn was adopted.
@@ -140,6 +140,9 @@ func New[T any](loop Loop[T]) *Turn[T] {
 	t := &Turn[T]{loop: loop, phase: Starting, stopped: make(chan struct{})}
 	if r := loop.Source.Resumed; r != nil {
 		t.past, t.at = true, r.From
+		if loop.Out != nil {
+			loop.Out.replay(t.said)
+		}
 	}
 	return t
 }

@@ -83,9 +83,7 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		out.Finish(cli.StartResult(ctx, s.how.Agent, err))
 		return
 	}
-	if t.Out = out; t.Left != nil {
-		out.Past(t.Stream.Clock(s.how.Options.Now))
-	}
+	t.Out = out
 	read := s.how.Read(t)
 	end := t.Stream.Turn(ctx, Loop[[]byte]{
 		Begin: func() {

@@ -2,7 +2,6 @@ package turn
 
 import (
 	"context"
-	"time"
 
 	"ductor/cli"
 )
@@ -11,30 +10,17 @@ import (
 // is caught up with.
 type Past struct {
 	From, Until int64
-	// Reached is called like Idle, once Idle has had all of it. Nil is for who has a turn to learn it from.
-	Reached func()
 }
 
-// Clock gives now for what is said from now on, and the time at which it was said for a line that is only
-// caught up with. The function is for the goroutine of a turn, and for Idle.
-func (s *Stream) Clock(now func() time.Time) func() time.Time {
-	return func() time.Time {
-		if !s.past.Load() {
-			return now()
-		}
-		if at := s.process.When(s.spoken.Load()); !at.IsZero() {
-			return at
-		}
-		return now()
-	}
-}
+// CaughtUp is closed once Idle or a turn has had all that was said before ductor listened.
+func (s *Stream) CaughtUp() <-chan struct{} { return s.caught }
 
 // awaitPast keeps a turn that is not the adopted one from taking what was said before for its own.
 func (s *Stream) awaitPast(ctx context.Context, m cli.Mark) {
 	s.mu.Lock()
 	goesOn := s.to == noTurn // else it waits for the turn
 	s.mu.Unlock()
-	if m.Turn == "" || s.opts.Past == nil || !goesOn {
+	if m.Turn == "" || !goesOn {
 		return
 	}
 	select {

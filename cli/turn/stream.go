@@ -2,12 +2,12 @@ package turn
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"ductor/cli"
@@ -53,7 +53,6 @@ type Stream struct {
 	in      *Writer        // us to program
 	ends
 	dispatch
-	history
 
 	garbage Garbage
 	last    *Turn[queued] // that ran last, or runs
@@ -73,7 +72,9 @@ type ends struct {
 type dispatch struct {
 	mu      sync.Mutex
 	to      recipient
-	handled int64 // the offset after the last line that Idle or a turn has had
+	handled int64         // the offset after the last line that Idle or a turn has had
+	past    bool          // what is dealt with was said before ductor listened
+	caught  chan struct{} // closed when it is not
 }
 
 // recipient is what a line is of.
@@ -84,14 +85,6 @@ const (
 	runningTurn recipient = "the turn"
 	noTurn      recipient = "no turn"
 )
-
-// history is what was said before ductor listened.
-type history struct {
-	past   atomic.Bool   // what is dealt with is of it
-	spoken atomic.Int64  // the offset of the last of it
-	caught chan struct{} // closed when it is over
-	told   bool          // a turn has passed CaughtUp on
-}
 
 // queued is one line on its way, or what happened to the output between two lines.
 type queued struct {
@@ -111,9 +104,9 @@ func NewStream(p cli.Process, opts StreamOptions) *Stream {
 		s.to = noTurn
 	}
 	if opts.Past != nil {
-		s.handled = opts.Past.From
-		s.past.Store(true)
-		s.spoken.Store(opts.Past.From)
+		s.handled, s.past = opts.Past.From, true
+	} else {
+		close(s.caught)
 	}
 	go s.pump()
 	go s.reap()
@@ -243,10 +236,7 @@ func (s *Stream) deliver(q queued) {
 // idle takes a line that belongs to no turn.
 func (s *Stream) idle(q queued) {
 	s.note(q)
-	switch {
-	case q.CaughtUp && s.opts.Past.Reached != nil:
-		s.opts.Past.Reached()
-	case !q.waste && !q.Any() && s.opts.Idle != nil:
+	if !q.waste && !q.Any() && s.opts.Idle != nil {
 		s.opts.Idle(q.line)
 	}
 }
@@ -254,20 +244,23 @@ func (s *Stream) idle(q queued) {
 // note remembers how far the output was dealt with. mu is held.
 func (s *Stream) note(q queued) {
 	if q.CaughtUp {
-		s.past.Store(false)
+		s.past = false
 		close(s.caught)
 		return
 	}
 	s.handled = q.end
-	s.spoken.Store(q.end - 1)
 }
 
 // Turn runs the loop of one turn, whose Source it makes; see Turn.Run.
 func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	s.awaitPast(ctx, loop.Mark)
-	s.begin()
+	source := Source[queued]{In: s.out, Gone: s.gone, Stop: s.stop, Limits: s.opts.Limits}
+	if s.begin() {
+		from, when := s.opts.Past.From, s.process.When
+		source.Resumed, source.End = &Resumed{From: from, Began: cmp.Or(when(from), time.Now()), When: when}, func(q queued) int64 { return q.end }
+	}
 	t := New(Loop[queued]{
-		Source: Source[queued]{In: s.out, Gone: s.gone, Stop: s.stop, Limits: s.opts.Limits},
+		Source: source,
 		Begin:  loop.Begin, Waiting: loop.Waiting, Hopeless: loop.Hopeless, Busy: loop.Busy, Out: loop.Out,
 		Handle: func(q queued) bool { return s.handle(loop, q) },
 		record: func() error {
@@ -288,8 +281,6 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	end := t.Run(ctx)
 	if end == EndDetached {
 		s.Detach()
-	} else if s.past.Load() { // it ended while ductor did not listen: there is nothing more of it to catch up with
-		s.caughtUp(loop.Out)
 	}
 	s.finish(t.Rest())
 	return end
@@ -301,8 +292,6 @@ func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 	s.note(q)
 	s.mu.Unlock()
 	switch {
-	case q.CaughtUp:
-		s.caughtUp(loop.Out)
 	case q.Any():
 		s.last.Changed(q.Change)
 	case q.waste:
@@ -313,21 +302,13 @@ func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 	return false
 }
 
-// caughtUp tells of the end of the past, once.
-func (s *Stream) caughtUp(out *Emitter) {
-	if s.told || out == nil {
-		return
-	}
-	s.told = true
-	out.Pass(cli.CaughtUp{})
-}
-
-// begin sends lines to the turn from now on.
-func (s *Stream) begin() {
+// begin sends lines to the turn from now on, and says whether those are of the past.
+func (s *Stream) begin() (past bool) {
 	s.Hurry()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.to, s.garbage, s.markErr = runningTurn, Garbage{}, nil
+	return s.past
 }
 
 // finish gives what the turn left to Idle, and every later line.

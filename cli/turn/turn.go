@@ -19,6 +19,7 @@ func (t *Turn[T]) Accepted() {
 
 // Changed takes note of what happened to the output. Call it from Handle.
 func (t *Turn[T]) Changed(c Change) {
+	t.past = t.past && !c.CaughtUp
 	switch out := t.loop.Out; {
 	case out == nil:
 	case c.CaughtUp:
@@ -26,25 +27,21 @@ func (t *Turn[T]) Changed(c Change) {
 	case c.Lost != nil:
 		out.Pass(cli.Status{Kind: cli.StatusWarning, Detail: c.Lost.Error()})
 	}
-	t.past = t.past && !c.CaughtUp
 }
 
 // Past says whether what is handled was said before ductor listened.
 func (t *Turn[T]) Past() bool { return t.past }
 
-// Now is the time at which the item that is handled was said, or the clock's.
-func (t *Turn[T]) Now(clock func() time.Time) time.Time {
-	if !t.past {
-		return clock()
-	}
-	r := t.loop.Source.Resumed
-	if t.at == r.From && !r.Began.IsZero() {
+// said is the time at which the item that is handled was said; zero for now, and where that is not known.
+func (t *Turn[T]) said() time.Time {
+	switch r := t.loop.Source.Resumed; {
+	case !t.past:
+		return time.Time{}
+	case t.at == r.From && !r.Began.IsZero():
 		return r.Began
+	default:
+		return r.When(t.at - 1)
 	}
-	if at := r.When(t.at - 1); !at.IsZero() {
-		return at
-	}
-	return clock()
 }
 
 // Cut says whether the turn was cut short.

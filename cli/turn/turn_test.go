@@ -160,13 +160,13 @@ func TestAResumedTurnTellsPastTimes(t *testing.T) {
 		zero := time.Now().Add(-time.Hour)
 		var rig *sharedRig
 		var at []time.Duration
-		now := func() { at = append(at, rig.turn.Now(time.Now).Sub(zero)) }
 		var told []string
 		out := NewEmitter("fake", time.Now, func(ev cli.Event) {
 			if _, ok := ev.(cli.CaughtUp); ok {
 				told = append(told, "|")
 			}
 		})
+		now := func() { at = append(at, out.Now().Sub(zero)) }
 		rig = newSharedRig(Loop[said]{
 			Source: Source[said]{Resumed: &Resumed{
 				From: 10, Began: zero.Add(time.Second), When: func(o int64) time.Time { return zero.Add(time.Duration(o) * time.Minute) },
