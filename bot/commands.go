@@ -304,12 +304,12 @@ func (c *commands) file(ctx context.Context, r updates.Request) {
 }
 
 func (c *commands) onFiles(ctx context.Context, r updates.Request) (tgapi.Answer, error) {
-	p := c.lang.Of(r.In.Conversation.Chat)
+	p, path := c.lang.Of(r.In.Conversation.Chat), unquoted(r.Args)
 	switch r.Name {
 	case "get":
-		return c.files.Get(ctx, r.In.By(), r.Args)
+		return c.files.Get(ctx, r.In.By(), path)
 	case "files":
-		return c.files.Browse(ctx, r.In.By(), r.Args)
+		return c.files.Browse(ctx, r.In.By(), path)
 	}
 	name, content, err := r.File(ctx)
 	switch {
@@ -319,7 +319,17 @@ func (c *commands) onFiles(ctx context.Context, r updates.Request) (tgapi.Answer
 		c.log.Warn("fetch a file", "update", r.In.Update, "err", err)
 		return tgapi.Answer{Text: c.uploads.Sentence(p, err)}, nil
 	}
-	return c.files.Put(ctx, r.In.By(), r.Args, name, content)
+	return c.files.Put(ctx, r.In.By(), path, name, content)
+}
+
+// unquoted takes away the quotes that a shell would want around a path with spaces.
+func unquoted(path string) string {
+	for _, quote := range []string{`"`, "'"} {
+		if inner, is := strings.CutPrefix(path, quote); is && strings.HasSuffix(inner, quote) {
+			return strings.TrimSuffix(inner, quote)
+		}
+	}
+	return path
 }
 
 // ofOwners gives the handler of a command for owners.

@@ -87,7 +87,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		}, said: "cannot read stickers"},
 		{name: "video with a caption", update: func(r *inboundRig) map[string]any {
 			return r.text("", map[string]any{"text": nil, "caption": "look", "video": map[string]any{}})
-		}, said: "cannot read videos"},
+		}, said: "cannot read videos as such. Send it as a file"},
 		{name: "sticker in a group, not meant for us", update: func(r *inboundRig) map[string]any {
 			return r.text("", inGroup(), map[string]any{"text": nil, "sticker": map[string]any{}})
 		}},

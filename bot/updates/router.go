@@ -275,6 +275,9 @@ func (r *Router) unsupported(ctx context.Context, u orchestrator.Update, m *wire
 	}
 	r.follower.add(in)
 	p := r.lang.Of(in.Conversation.Chat)
+	if kind == "updates.videos" || kind == "updates.animations" {
+		return r.say(ctx, in, p.Text("updates.only-as-file", p.Text(kind)))
+	}
 	return r.say(ctx, in, p.Text("updates.unsupported", p.Text(kind)))
 }
 
