@@ -60,10 +60,10 @@ func write(t testing.TB, p cli.Process, text string) {
 	}
 }
 
-// runsOnDisk counts the directories of runs.
+// runsOnDisk counts the directories of runs, without that of the next one.
 func runsOnDisk(t testing.TB, dir string) int {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "*", "run.json"))
+	found, err := filepath.Glob(filepath.Join(dir, "[^.]*", "run.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
