@@ -155,21 +155,46 @@ func execError(pipe int) error {
 	}
 }
 
+// rawVfork makes the system call trap, of which both the parent and a child on the parent's stack may return.
+func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
+
+// vforkFlags have the parent wait until the child is the program, in the parent's memory, as Go itself does: nothing is copied. Where there
+// is no rawVfork the child gets a copy.
+func vforkFlags() uint64 {
+	if runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" {
+		return unix.CLONE_VFORK | unix.CLONE_VM
+	}
+	return 0
+}
+
 // spawn forks, and runs the stub in the child.
+func (st *stub) spawn(args *cloneArgs) (pid int, errno syscall.Errno) {
+	args.flags |= vforkFlags()
+	syscall.ForkLock.Lock()
+	defer syscall.ForkLock.Unlock()
+	r, e := st.child(args)
+	afterFork()
+	return int(r), syscall.Errno(e)
+}
+
+// child forks. The parent returns at once: the child has its own use for this frame.
 //
 //go:norace
 //go:noinline
-func (st *stub) spawn(args *cloneArgs) (pid int, errno syscall.Errno) {
-	syscall.ForkLock.Lock()
+func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	beforeFork()
-	r, _, errno := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0)
-	if errno == unix.ENOSYS { // before Linux 5.3, or a sandbox that does not know it
-		r, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if args.flags&unix.CLONE_VM == 0 {
+		var e syscall.Errno
+		pid, _, e = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0)
+		errno = uintptr(e)
+	} else {
+		pid, errno = rawVfork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args))
+		if errno == uintptr(unix.ENOSYS) { // before Linux 5.3, or a sandbox that does not know it
+			pid, errno = rawVfork(unix.SYS_CLONE, uintptr(args.flags&^unix.CLONE_INTO_CGROUP)|uintptr(unix.SIGCHLD), 0)
+		}
 	}
-	if errno != 0 || r != 0 {
-		afterFork()
-		syscall.ForkLock.Unlock()
-		return int(r), errno
+	if errno != 0 || pid != 0 {
+		return pid, errno
 	}
 	afterForkInChild()
 	st.exec()

@@ -1,1 +1,0 @@
-// Go compiles the declarations without bodies in fork_linux.go only beside an assembly file.

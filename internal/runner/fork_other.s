@@ -1,0 +1,8 @@
+//go:build !amd64 && !arm64
+
+#include "textflag.h"
+
+// func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
+// Never called; see canVfork.
+TEXT ·rawVfork(SB),NOSPLIT,$0-0
+	RET
