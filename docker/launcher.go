@@ -74,7 +74,7 @@ func Open(o Options) (*Launcher, error) {
 // Start runs cmd in the container. Its environment is what was given without what describes this machine.
 func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
 	l.touch()
-	if err := l.Bring(ctx, cmd.Files); err != nil {
+	if err := l.bring(ctx, cmd.Files, cmd.Files); err != nil {
 		return nil, err
 	}
 	cmd.Env = l.opts.environment(cmd.Env, l.place.getPath())

@@ -57,12 +57,23 @@ func (c *broughtCache) put(id string, files map[string]version) {
 	}
 }
 
+func (c *broughtCache) forget(files []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, file := range files {
+		delete(c.files, file)
+	}
+}
+
 // Bring sees to it that the container has these files of this machine at the same paths, for an agent to read: it
 // copies them, and makes the container for it if need be. A directory is brought with the files that lie in it, the newest
 // first, as far as they fit. Only files and directories below Options.Shared can be brought, 256 MB at a time; else the
 // error is an *Error. They go with the container. What is there already costs one question to the engine, and
 // none has to be answered.
-func (l *Launcher) Bring(ctx context.Context, paths []string) error {
+func (l *Launcher) Bring(ctx context.Context, paths []string) error { return l.bring(ctx, paths, nil) }
+
+// bring is Bring, which copies again those of old that are there: an agent may have changed them there.
+func (l *Launcher) bring(ctx context.Context, paths, old []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
@@ -83,6 +94,7 @@ func (l *Launcher) Bring(ctx context.Context, paths []string) error {
 	if err != nil {
 		return err
 	}
+	l.brought.forget(old)
 	if there && state(c, there) == nil && l.has(c.ID, bundles) {
 		return nil
 	}
