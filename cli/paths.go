@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -173,8 +174,8 @@ func Keep(dir, kind, ext, content string) (path string, err error) {
 		return "", err
 	}
 	path = KeptFile(dir, kind, ext, content)
-	if have, err := os.ReadFile(path); err == nil && string(have) == content {
-		return path, markUsed(path)
+	if holds(path, content) {
+		return path, nil
 	}
 	f, err := os.CreateTemp(dir, kind+"-*")
 	if err != nil {
@@ -184,18 +185,34 @@ func Keep(dir, kind, ext, content string) (path string, err error) {
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EISDIR) { // an agent made a directory of that name
+		err = errors.Join(os.RemoveAll(path), os.Rename(f.Name(), path))
+	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("write %s: %w", kind, err), os.Remove(f.Name()))
 	}
 	return path, nil
 }
 
-func markUsed(path string) error {
-	info, err := os.Stat(path)
-	if now := time.Now(); err == nil && now.Sub(info.ModTime()).Abs() > keptAnew {
-		err = os.Chtimes(path, now, now)
+// holds says whether a path is a regular file with this content, and marks it as used then.
+func holds(path, content string) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // a pipe would be waited for
+	if err != nil {
+		return false
 	}
-	return err
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(content)) {
+		return false
+	}
+	have, err := io.ReadAll(io.LimitReader(f, info.Size()+1))
+	if err != nil || string(have) != content {
+		return false
+	}
+	if now := time.Now(); now.Sub(info.ModTime()).Abs() > keptAnew {
+		_ = os.Chtimes(path, now, now) // else it is removed and made anew
+	}
+	return true
 }
 
 // private makes a directory that no other user can put files into.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -82,6 +83,8 @@ func TestKeep(t *testing.T) {
 		"another content": func() error { return os.WriteFile(path, []byte("be rude"), 0o600) },
 		"a link":          func() error { return errors.Join(os.Remove(path), os.Symlink("/etc/hostname", path)) },
 		"not used long":   func() error { return os.Chtimes(path, time.Time{}, time.Now().Add(-23*time.Hour)) },
+		"a pipe":          func() error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) },
+		"a directory":     func() error { return errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700)) },
 		"nothing":         func() error { return nil },
 	} {
 		if err := spoil(); err != nil {
