@@ -111,7 +111,12 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 		return fmt.Errorf("load conversation: %w", err)
 	}
 	if conv.Session == "" { // its first turn, perhaps: some file systems take a millisecond to make the folder that it needs
-		e.wg.Go(func() { e.uploads(conv.ID) })
+		if leave, ok := e.enter(); ok {
+			go func() {
+				defer leave()
+				e.uploads(conv.ID)
+			}()
+		}
 	}
 	t.State, t.Queued = orchestrator.TurnQueued, t.Prompt.Arrived
 	if t.Queued.IsZero() {
