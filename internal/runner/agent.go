@@ -107,6 +107,7 @@ func (s *server) start(spec Spec, owner *conn) (a *agent, err error) {
 		err = a.fork(spec, group, agents)
 	}
 	if err != nil {
+		s.store.drop(a.ID)
 		a.close()
 		return nil, err
 	}

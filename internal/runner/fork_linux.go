@@ -158,6 +158,14 @@ func execError(pipe int) error {
 // rawVfork makes the system call trap, of which both the parent and a child on the parent's stack may return.
 func rawVfork(trap, a1, a2 uintptr) (r1, errno uintptr)
 
+// rawFork is rawVfork for a child with memory of its own.
+//
+//go:nosplit
+func rawFork(trap, a1, a2 uintptr) (r1, errno uintptr) {
+	r1, _, e := syscall.RawSyscall6(trap, a1, a2, 0, 0, 0, 0)
+	return r1, uintptr(e)
+}
+
 // vforkFlags have the parent wait until the child is the program, in the parent's memory, as Go itself does: nothing is copied. Where there
 // is no rawVfork the child gets a copy.
 func vforkFlags() uint64 {
@@ -183,14 +191,17 @@ func (st *stub) spawn(args *cloneArgs) (pid int, errno syscall.Errno) {
 //go:noinline
 func (st *stub) child(args *cloneArgs) (pid, errno uintptr) {
 	beforeFork()
-	if args.flags&unix.CLONE_VM == 0 {
-		var e syscall.Errno
-		pid, _, e = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args), 0)
-		errno = uintptr(e)
-	} else {
+	if args.flags&unix.CLONE_VM != 0 {
 		pid, errno = rawVfork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args))
-		if errno == uintptr(unix.ENOSYS) { // before Linux 5.3, or a sandbox that does not know it
-			pid, errno = rawVfork(unix.SYS_CLONE, uintptr(args.flags&^unix.CLONE_INTO_CGROUP)|uintptr(unix.SIGCHLD), 0)
+	} else {
+		pid, errno = rawFork(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), unsafe.Sizeof(*args))
+	}
+	if errno == uintptr(unix.ENOSYS) && args.flags&unix.CLONE_INTO_CGROUP == 0 { // before Linux 5.3, or a sandbox that does not know it
+		flags := uintptr(args.flags) | uintptr(unix.SIGCHLD)
+		if args.flags&unix.CLONE_VM != 0 {
+			pid, errno = rawVfork(unix.SYS_CLONE, flags, 0)
+		} else {
+			pid, errno = rawFork(unix.SYS_CLONE, flags, 0)
 		}
 	}
 	if errno != 0 || pid != 0 {

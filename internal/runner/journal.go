@@ -287,9 +287,30 @@ func makeRunFiles(dir string) (runFiles, error) {
 // each new file, which is longer than the rest of a start. Safe for concurrent use.
 type prepared struct {
 	mu    sync.Mutex
-	there bool
+	state preparing
 	files runFiles
 	at    time.Duration // since boot: it is made then, if it is not there
+}
+
+// preparing is what there is of the directory of the next run.
+type preparing int
+
+// The states of the directory.
+const (
+	notPrepared preparing = iota
+	isPrepared
+	cannotPrepare // the file system gives a directory no other name without a risk for what has that name
+)
+
+// linked says whether all files still have their names: somebody may have tidied up.
+func (f runFiles) linked() bool {
+	for _, file := range []*os.File{f.log, f.out.out, f.out.err} {
+		var st unix.Stat_t
+		if err := unix.Fstat(int(file.Fd()), &st); err != nil || st.Nlink == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // take gives the prepared directory the name of a run, or makes one of that name. A run of its name that is there already gives an error
@@ -298,20 +319,26 @@ func (p *prepared) take(root, id string) (runFiles, error) {
 	dir := filepath.Join(root, id)
 	p.mu.Lock()
 	p.at = sinceBoot() + prepareAfter
-	files, there := p.files, p.there
-	if there {
-		err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, preparedDir), unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
-		if errors.Is(err, unix.EEXIST) {
+	files, prepared := p.files, p.state == isPrepared
+	if prepared {
+		var err error
+		if prepared = files.linked(); prepared {
+			err = unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, preparedDir), unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
+		}
+		switch p.state = notPrepared; {
+		case errors.Is(err, unix.EEXIST):
+			p.state = isPrepared
 			p.mu.Unlock()
 			return runFiles{}, fmt.Errorf("make the directory of a run: %w", err)
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+			p.state = cannotPrepare
 		}
-		if p.there = false; err != nil { // the file system cannot do that, or somebody removed the directory
+		if prepared = prepared && err == nil; !prepared {
 			files.close()
-			there = false
 		}
 	}
 	p.mu.Unlock()
-	if !there {
+	if !prepared {
 		return makeRunFiles(dir)
 	}
 	return files, nil
@@ -321,7 +348,7 @@ func (p *prepared) take(root, id string) (runFiles, error) {
 func (p *prepared) tend(root string, now time.Duration) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.there {
+	if p.state != notPrepared {
 		return now + lookEvery
 	}
 	if now < p.at {
@@ -332,7 +359,9 @@ func (p *prepared) tend(root string, now time.Duration) (again time.Duration) {
 	if err == nil {
 		p.files, err = makeRunFiles(dir)
 	}
-	p.there = err == nil
+	if err == nil {
+		p.state = isPrepared
+	}
 	return now + lookEvery
 }
 
@@ -340,9 +369,9 @@ func (p *prepared) tend(root string, now time.Duration) (again time.Duration) {
 func (p *prepared) drop(root string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.there {
+	if p.state == isPrepared {
 		p.files.close()
 	}
-	p.there = false
+	p.state = notPrepared
 	_ = os.RemoveAll(filepath.Join(root, preparedDir)) // else the next runner does
 }

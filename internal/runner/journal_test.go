@@ -62,14 +62,15 @@ func TestAPreparedRunTakesNoNameThatIsTaken(t *testing.T) {
 func TestAPreparedRunThatIsGoneIsMadeAgain(t *testing.T) {
 	c := open(t)
 	start(t, c, sh(`cat`))
-	prepares(t, c)
-	if err := os.RemoveAll(filepath.Join(c.dir, preparedDir)); err != nil {
-		t.Fatal(err)
+	for _, gone := range []string{"", logFile, outFile, errFile} {
+		prepares(t, c)
+		if err := os.RemoveAll(filepath.Join(c.dir, preparedDir, gone)); err != nil {
+			t.Fatal(err)
+		}
+		if got := line(t, start(t, c, sh(`echo one; cat`))); got != "one" {
+			t.Errorf("without %q: %q", gone, got)
+		}
 	}
-	if got := line(t, start(t, c, sh(`echo one; cat`))); got != "one" {
-		t.Errorf("%q", got)
-	}
-	prepares(t, c)
 }
 
 // The files that a dead runner prepared are not the next one's: their room on the disk is not known.
