@@ -299,7 +299,7 @@ type preparing int
 const (
 	notPrepared preparing = iota
 	isPrepared
-	cannotPrepare // the file system gives a directory no other name without a risk for what has that name
+	cannotPrepare // or must not; the file system may give a directory no other name without a risk for what has that name
 )
 
 // linked says whether all files still have their names: somebody may have tidied up.
@@ -344,7 +344,8 @@ func (p *prepared) take(root, id string) (runFiles, error) {
 	return files, nil
 }
 
-// tend prepares the directory once that is due, and says when to ask again. A disk without room is tried again.
+// tend prepares the directory once that is due, and says when to ask again. On a disk without all the room that a journal has ahead nothing
+// is prepared, and it is tried again later: a start finds out what room there is then.
 func (p *prepared) tend(root string, now time.Duration) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -354,15 +355,21 @@ func (p *prepared) tend(root string, now time.Duration) (again time.Duration) {
 	if now < p.at {
 		return p.at
 	}
+	p.at = now + lookEvery
 	dir := filepath.Join(root, preparedDir)
-	err := os.RemoveAll(dir) // of the runner before this one
-	if err == nil {
-		p.files, err = makeRunFiles(dir)
+	if os.RemoveAll(dir) != nil { // of the runner before this one
+		return p.at
 	}
-	if err == nil {
-		p.state = isPrepared
+	files, err := makeRunFiles(dir)
+	switch {
+	case err != nil:
+	case files.out.allocated < ahead:
+		files.close()
+		_ = os.RemoveAll(dir)
+	default:
+		p.files, p.state = files, isPrepared
 	}
-	return now + lookEvery
+	return p.at
 }
 
 // drop removes the directory.

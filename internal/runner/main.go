@@ -10,7 +10,7 @@
 //	out       standard output; an offset in it names a byte for good. Its head may be a hole
 //	err       the last of standard error
 //
-// and one for the next run, so that its start makes no file.
+// and, outside of containers, one for the next run, so that its start makes no file.
 //
 // A runner that dies loses exit codes and nothing else: agents run on, the next runner finds them by their directories.
 // A runner leaves when no agent has run for some time, and the next start starts another.
@@ -135,6 +135,7 @@ func serve(args []string) error {
 	looking.Go(func() { s.agents.files = agentsFiles() })
 	s.growth = newGrowthWatch(s.dir)
 	if s.store != 0 {
+		s.next.state = cannotPrepare // the room ahead of a journal would be taken in each container that only waits
 		s.standHeld()
 	}
 	var leave context.CancelFunc
