@@ -215,7 +215,7 @@ func TestSharedFiles(t *testing.T) {
 			if got := s.says(homeDir, `cat `+own, own); got != "be brief" {
 				t.Errorf("a program that is told to read a file reads %q", got)
 			}
-			dockertest.Docker(t, "exec", "-u", "0", o.containerName(), "sh", "-c", "echo be rude >"+own)
+			dockertest.Docker(t, "exec", "-u", "0", o.containerName(), "sh", "-c", "chmod u+w "+own+" && echo be rude >"+own)
 			if got := s.says(homeDir, `cat `+own, own); got != "be brief" {
 				t.Errorf("after another program changed the file, it reads %q", got)
 			}
