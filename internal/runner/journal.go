@@ -317,31 +317,44 @@ func (f runFiles) linked() bool {
 // matching fs.ErrExist.
 func (p *prepared) take(root, id string) (runFiles, error) {
 	dir := filepath.Join(root, id)
+	files, err := p.rename(root, dir)
+	switch {
+	case err == nil:
+		return files, nil
+	case errors.Is(err, unix.EEXIST):
+		return runFiles{}, fmt.Errorf("make the directory of a run: %w", err)
+	}
+	return makeRunFiles(dir)
+}
+
+// errNotPrepared says that there is no directory to rename.
+var errNotPrepared = errors.New("no run is prepared")
+
+// rename gives the prepared directory a name. EEXIST says that the name is taken; after any other error nothing is prepared.
+func (p *prepared) rename(root, dir string) (runFiles, error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.at = sinceBoot() + prepareAfter
-	files, prepared := p.files, p.state == isPrepared
-	if prepared {
-		var err error
-		if prepared = files.linked(); prepared {
-			err = unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, preparedDir), unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
-		}
-		switch p.state = notPrepared; {
-		case errors.Is(err, unix.EEXIST):
-			p.state = isPrepared
-			p.mu.Unlock()
-			return runFiles{}, fmt.Errorf("make the directory of a run: %w", err)
-		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-			p.state = cannotPrepare
-		}
-		if prepared = prepared && err == nil; !prepared {
-			files.close()
-		}
+	if p.state != isPrepared {
+		return runFiles{}, errNotPrepared
 	}
-	p.mu.Unlock()
-	if !prepared {
-		return makeRunFiles(dir)
+	err := errNotPrepared
+	if p.files.linked() {
+		err = unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, preparedDir), unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
 	}
-	return files, nil
+	switch {
+	case errors.Is(err, unix.EEXIST): // it stays for another run
+		return runFiles{}, err
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		p.state = cannotPrepare
+	default:
+		p.state = notPrepared
+	}
+	if err != nil {
+		p.files.close()
+		return runFiles{}, err
+	}
+	return p.files, nil
 }
 
 // tend prepares the directory once that is due, and says when to ask again. On a disk without all the room that a journal has ahead nothing
