@@ -24,69 +24,75 @@ type Key string
 
 // Printer gives the texts of the catalogue in one language. The zero value speaks English. Safe for concurrent use.
 type Printer struct {
-	of *message.Printer
+	of *texts
 }
 
-// printers reads the texts of each language once, when the first of them is asked for.
-var printers = func() map[Language]func() *message.Printer {
-	all := map[Language]func() *message.Printer{}
+// texts are the texts of one language. Each file of them is read when one of its texts is asked for: most chats never see most
+// screens.
+type texts struct {
+	lang    Language
+	mu      sync.RWMutex
+	screens map[string]*message.Printer
+}
+
+var catalogue = func() map[Language]*texts {
+	all := map[Language]*texts{}
 	for _, l := range Languages() {
-		all[l] = sync.OnceValue(func() *message.Printer {
-			tag := language.Make(string(l))
-			c := catalog.NewBuilder(catalog.Fallback(tag))
-			if err := load(c, tag, string(l)); err != nil {
-				panic(err) // the catalogue is a part of the program
-			}
-			return message.NewPrinter(tag, message.Catalog(c))
-		})
+		all[l] = &texts{lang: l, screens: map[string]*message.Printer{}}
 	}
 	return all
 }()
 
 // Printer gives the texts of l, and English ones if the catalogue does not have it.
-func (l Language) Printer() Printer {
-	of, ok := printers[l]
-	if !ok {
-		return Printer{}
-	}
-	return Printer{of()}
-}
+func (l Language) Printer() Printer { return Printer{catalogue[l]} }
 
 // Text is the text that key names, with args in its places. Texts with places have a constant key: a test compares the two.
 // Numbers are written as the language does, 12,345 in English; a number that is a name, such as a process id, is an
-// argument of type string.
+// argument of type string. A key that the catalogue does not have is its own text.
 func (p Printer) Text(key Key, args ...any) string {
 	of := p.of
 	if of == nil {
-		of = printers[Languages()[0]]()
+		of = catalogue[Languages()[0]]
 	}
-	return of.Sprintf(string(key), args...)
+	screen, _, _ := strings.Cut(string(key), ".")
+	return of.screen(screen).Sprintf(string(key), args...)
 }
 
-// load adds the texts of a directory to c. A text is a string, or a table of its plural forms, which its first argument
-// chooses from.
-func load(c *catalog.Builder, tag language.Tag, dir string) error {
-	entries, err := files.ReadDir(dir)
+// screen prints the texts of one file.
+func (t *texts) screen(name string) *message.Printer {
+	t.mu.RLock()
+	p := t.screens[name]
+	t.mu.RUnlock()
+	if p != nil {
+		return p
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p = t.screens[name]; p == nil {
+		p = read(t.lang, name)
+		t.screens[name] = p
+	}
+	return p
+}
+
+// read reads the texts of one file. A text is a string, or a table of its plural forms, which its first argument chooses from.
+func read(l Language, screen string) *message.Printer {
+	tag := language.Make(string(l))
+	c := catalog.NewBuilder(catalog.Fallback(tag))
+	data, err := files.ReadFile(path.Join(string(l), screen+".toml"))
 	if err != nil {
-		return fmt.Errorf("list texts: %w", err)
+		return message.NewPrinter(tag, message.Catalog(c))
 	}
-	for _, e := range entries {
-		data, err := files.ReadFile(path.Join(dir, e.Name()))
-		if err != nil {
-			return fmt.Errorf("read texts: %w", err)
-		}
-		var texts map[string]any
-		if err := toml.Unmarshal(data, &texts); err != nil {
-			return fmt.Errorf("texts of %s: %w", e.Name(), err)
-		}
-		screen := strings.TrimSuffix(e.Name(), ".toml")
-		for name, text := range texts {
-			if err := c.Set(tag, screen+"."+name, messageOf(text)); err != nil {
-				return fmt.Errorf("text %s.%s: %w", screen, name, err)
-			}
+	var texts map[string]any
+	if err := toml.Unmarshal(data, &texts); err != nil {
+		panic(fmt.Errorf("texts of %s in %s: %w", screen, l, err)) // the catalogue is a part of the program
+	}
+	for name, text := range texts {
+		if err := c.Set(tag, screen+"."+name, messageOf(text)); err != nil {
+			panic(fmt.Errorf("text %s.%s in %s: %w", screen, name, l, err))
 		}
 	}
-	return nil
+	return message.NewPrinter(tag, message.Catalog(c))
 }
 
 // messageOf makes a message of a text of the catalogue.
