@@ -162,6 +162,7 @@ func resolve(c *Config, env Environment) problems {
 		}
 		*p = expanded
 	}
+	found = append(found, resolvePrograms(c, home)...)
 	for name, p := range c.Projects.Named {
 		expanded, err := absolute(p.Dir, home)
 		if err != nil {
@@ -206,7 +207,31 @@ func absolute(path, home string) (string, error) {
 	return filepath.Join(home, path[1:]), nil
 }
 
-// paths are all settings that name a path, by key.
+// resolvePrograms expands ~ in the programs that are also looked up by name.
+func resolvePrograms(c *Config, home string) (found problems) {
+	expand := func(key, path string) string {
+		if path != "~" && !strings.HasPrefix(path, "~/") {
+			return path
+		}
+		expanded, err := absolute(path, home)
+		if err != nil {
+			found.add(key, "%v", err)
+		}
+		return expanded
+	}
+	c.Agents.Gemini.Path = expand("agents.gemini.path", c.Agents.Gemini.Path)
+	c.Agents.Copilot.Path = expand("agents.copilot.path", c.Agents.Copilot.Path)
+	for name, acp := range c.Agents.ACP {
+		acp.Path = expand(dotted([]string{"agents", "acp", name, "path"}), acp.Path)
+		c.Agents.ACP[name] = acp
+	}
+	if command := c.Voice.Command; len(command) > 0 {
+		command[0] = expand("voice.command", command[0])
+	}
+	return found
+}
+
+// paths are all settings that name a path and nothing else, by key.
 func (c *Config) paths() map[string]*string {
 	all := map[string]*string{
 		"telegram.token_file":  &c.Telegram.TokenFile,

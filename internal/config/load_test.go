@@ -201,7 +201,13 @@ func TestPaths(t *testing.T) {
 		"the first root to work in":    {`projects.roots = ["/srv/a", "/srv/b"]`, home, func(c Config) string { return c.Projects.DefaultDir }, "/srv/a"},
 		"a directory inside a root": {"[projects]\nroots = [\"/srv/a\", \"~\"]\ndefault_dir = \"~/x/\"", home,
 			func(c Config) string { return c.Projects.DefaultDir }, "/home/ada/x"},
-		"a program": {`agents.claude.path = "/opt//claude"`, home, func(c Config) string { return c.Agents.Claude.Path }, "/opt/claude"},
+		"a program":                 {`agents.claude.path = "/opt//claude"`, home, func(c Config) string { return c.Agents.Claude.Path }, "/opt/claude"},
+		"Gemini in the home":        {`agents.gemini.path = "~/bin/gemini"`, home, func(c Config) string { return c.Agents.Gemini.Path }, "/home/ada/bin/gemini"},
+		"Copilot in the home":       {`agents.copilot.path = "~/bin/copilot"`, home, func(c Config) string { return c.Agents.Copilot.Path }, "/home/ada/bin/copilot"},
+		"a program by its name":     {`agents.gemini.path = "gemini-nightly"`, home, func(c Config) string { return c.Agents.Gemini.Path }, "gemini-nightly"},
+		"another agent in the home": {`agents.acp.goose.path = "~/bin/goose"`, home, func(c Config) string { return c.Agents.ACP["goose"].Path }, "/home/ada/bin/goose"},
+		"what hears in the home": {`voice.command = ["~/whisper", "~/model"]`, home,
+			func(c Config) string { return strings.Join(c.Voice.Command, " ") }, "/home/ada/whisper ~/model"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.want(load(t, text+c.text, c.vars)); got != c.is {
