@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/internal/proctree"
 	"ductor/internal/runner"
@@ -67,9 +68,7 @@ func OpenHost(t testing.TB, o host.Options) *host.Launcher {
 		}
 		o.Logger = nil
 		endLeft(t, o)
-		for _, id := range started.all() {
-			awaitNone(t, id)
-		}
+		awaitNone(t, started.all())
 	})
 	return h
 }
@@ -127,11 +126,19 @@ func endLeft(t testing.TB, o host.Options) {
 	}
 }
 
-// awaitNone waits until no process of a run is left: one that was killed takes a moment to be gone.
-func awaitNone(t testing.TB, run string) {
+// awaitNone waits until no process of any of the runs is left: one that was killed takes a moment to be gone. It looks for all of
+// them at once, as a look at every process is dear and a test may have had dozens of runs.
+func awaitNone(t testing.TB, runs []cli.RunID) {
 	t.Helper()
+	if len(runs) == 0 {
+		return
+	}
+	marks := make([]string, len(runs))
+	for i, run := range runs {
+		marks[i] = runner.Mark(string(run))
+	}
 	for deadline := time.Now().Add(hostPatience / 4); ; time.Sleep(look) {
-		left, err := proctree.Marked(runner.Mark(run))
+		left, err := proctree.Marked(marks...)
 		if err != nil {
 			t.Error(err)
 		}
@@ -139,7 +146,7 @@ func awaitNone(t testing.TB, run string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Errorf("of run %s these processes are left: %v", run, left)
+			t.Errorf("of the runs %v these processes are left: %v", runs, left)
 			for _, p := range left {
 				_ = p.Signal(9) // it may be gone by now
 			}
@@ -151,7 +158,7 @@ func awaitNone(t testing.TB, run string) {
 // startedRuns is a log handler that remembers the runs a Host says it started.
 type startedRuns struct {
 	mu  sync.Mutex
-	ids []string
+	ids []cli.RunID
 }
 
 func (*startedRuns) Enabled(context.Context, slog.Level) bool { return true }
@@ -165,7 +172,7 @@ func (s *startedRuns) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == "run" {
 			s.mu.Lock()
-			s.ids = append(s.ids, a.Value.String())
+			s.ids = append(s.ids, cli.RunID(a.Value.String()))
 			s.mu.Unlock()
 		}
 		return true
@@ -173,8 +180,8 @@ func (s *startedRuns) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (s *startedRuns) all() []string {
+func (s *startedRuns) all() []cli.RunID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.ids...)
+	return append([]cli.RunID(nil), s.ids...)
 }

@@ -40,9 +40,7 @@ func (s *launcherStage) clear() {
 	if err = errors.Join(err, last.Close()); err != nil {
 		s.Error(err)
 	}
-	for _, run := range s.runs {
-		awaitNone(s.T, string(run))
-	}
+	awaitNone(s.T, s.runs)
 }
 
 // next is the launcher of the ductor after this one.

@@ -1,13 +1,14 @@
 package proctree
 
-// Marked lists the live processes whose environment has the entry mark ("NAME=value"), wherever they went.
-func Marked(mark string) ([]ID, error) {
+// Marked lists the live processes whose environment has one of the entries marks ("NAME=value"), wherever they went. One look at
+// all processes serves all marks.
+func Marked(marks ...string) ([]ID, error) {
 	var ids []ID
 	err := eachProc(func(p procStat) {
 		if p.dead() {
 			return
 		}
-		if yes, _ := carries(p.PID, mark); yes {
+		if yes, _ := carries(p.PID, marks...); yes {
 			ids = append(ids, p.ID)
 		}
 	})

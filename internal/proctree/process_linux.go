@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,26 +86,42 @@ func readSmall(path string, buf []byte) []byte {
 	return buf[:n]
 }
 
-// parseStat reads a line of /proc/<pid>/stat. The name in it may hold spaces and parentheses.
+// parseStat reads a line of /proc/<pid>/stat up to its start time. The name in it may hold spaces and parentheses. A look at all
+// processes parses hundreds of lines, so that it allocates nothing.
 func parseStat(pid int, raw []byte) (procStat, bool) {
+	const parent, group, session, threads, startTime = 1, 2, 3, 17, 19
+	p := procStat{ID: ID{PID: pid}}
 	i := bytes.LastIndexByte(raw, ')')
 	if i < 0 {
-		return procStat{}, false
+		return p, false
 	}
-	f := strings.Fields(string(raw[i+1:]))
-	const threads, startTime = 17, 19
-	if len(f) <= startTime || len(f[0]) != 1 {
-		return procStat{}, false
+	field := 0
+	for f := range bytes.FieldsSeq(raw[i+1:]) {
+		var err error
+		switch field {
+		case 0:
+			p.state = f[0]
+			if len(f) != 1 {
+				return p, false
+			}
+		case parent:
+			p.parent, err = strconv.Atoi(string(f))
+		case group:
+			p.group, err = strconv.Atoi(string(f))
+		case session:
+			p.session, err = strconv.Atoi(string(f))
+		case threads:
+			p.threads, err = strconv.Atoi(string(f))
+		case startTime:
+			p.Start, err = strconv.ParseUint(string(f), 10, 64)
+			return p, err == nil
+		}
+		if err != nil {
+			return p, false
+		}
+		field++
 	}
-	p := procStat{state: f[0][0]}
-	p.PID = pid
-	var errs [5]error
-	p.parent, errs[0] = strconv.Atoi(f[1])
-	p.group, errs[1] = strconv.Atoi(f[2])
-	p.session, errs[2] = strconv.Atoi(f[3])
-	p.threads, errs[4] = strconv.Atoi(f[threads])
-	p.Start, errs[3] = strconv.ParseUint(f[startTime], 10, 64)
-	return p, errors.Join(errs[:]...) == nil
+	return p, false
 }
 
 // eachProc visits every process there is, by ascending number, and each as soon as its name is known: who ends before
@@ -139,14 +156,16 @@ func eachProc(visit func(procStat)) error {
 	}
 }
 
-// carries says whether a process has the variable entry ("NAME=value") in its environment. known is false
+// carries says whether a process has one of the variables entries ("NAME=value") in its environment. known is false
 // when that cannot be told now: the process is in the middle of an exec, or is not ours to look into.
-func carries(pid int, entry string) (yes, known bool) {
+func carries(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {
 		return false, errors.Is(err, os.ErrPermission)
 	}
-	return bytes.HasPrefix(env, []byte(entry+"\x00")) || bytes.Contains(env, []byte("\x00"+entry+"\x00")), true
+	return slices.ContainsFunc(entries, func(entry string) bool {
+		return bytes.HasPrefix(env, []byte(entry+"\x00")) || bytes.Contains(env, []byte("\x00"+entry+"\x00"))
+	}), true
 }
 
 // Name is what the kernel calls a process; empty if it is gone.
