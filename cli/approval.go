@@ -11,22 +11,22 @@ type ApprovalID string
 
 // ApprovalAsked says that the agent waits for a user before it goes on with a tool.
 type ApprovalAsked struct {
-	ID    ApprovalID
-	Tool  string // the agent's own name of it, such as "Bash"; PlanTool for a plan
-	Title string // one line: the exact command, the path
+	ID    ApprovalID `json:"id"`
+	Tool  string     `json:"tool"`            // the agent's own name of it, such as "Bash"; PlanTool for a plan
+	Title string     `json:"title,omitempty"` // one line: the exact command, the path
 	// Detail is all there is to decide on, as text: the whole command, the plan. Empty where Title is that.
-	Detail  string
-	Changes []FileChanged   // what the tool would change, where the agent says
-	Input   json.RawMessage // whole, as the agent gave it; may be nil
+	Detail  string          `json:"detail,omitempty"`
+	Changes []FileChanged   `json:"changes,omitempty"` // what the tool would change, where the agent says
+	Input   json.RawMessage `json:"input,omitempty"`   // whole, as the agent gave it; may be nil
 	// Fields are what else the request holds, as Reading.Fields finds it.
-	Fields []Field
+	Fields []Field `json:"fields"`
 	// Missing is what the agent left out, such as "the command": without it the request cannot be allowed. Empty where
 	// the request says all.
-	Missing string
-	Reason  string // why it asks, in its own words, whole; may be empty
-	Started ToolID // the tool, when ToolStarted told of it; may be empty
+	Missing string `json:"missing,omitempty"`
+	Reason  string `json:"reason,omitempty"`  // why it asks, in its own words, whole; may be empty
+	Started ToolID `json:"started,omitempty"` // the tool, when ToolStarted told of it; may be empty
 	// Deaf says that the agent is not told why it is denied: its protocol has no place for a reason.
-	Deaf bool
+	Deaf bool `json:"deaf,omitempty"`
 }
 
 // PlanTool is the Tool of an ApprovalAsked that is about a plan: allowing it lets the agent begin.
@@ -40,18 +40,18 @@ type QuestionAsked struct {
 
 // Question is one of several that an agent asks together.
 type Question struct {
-	Header  string // a word or two; may be empty
-	Text    string
-	Options []Option // may be empty: then only free text answers it
-	Multi   bool     // several options may be chosen
-	Free    bool     // an answer in own words is taken as well
-	Secret  bool     // the answer is not to be shown or kept
+	Header  string   `json:"header,omitempty"` // a word or two; may be empty
+	Text    string   `json:"text"`
+	Options []Option `json:"options,omitempty"` // may be empty: then only free text answers it
+	Multi   bool     `json:"multi,omitempty"`   // several options may be chosen
+	Free    bool     `json:"free,omitempty"`    // an answer in own words is taken as well
+	Secret  bool     `json:"secret,omitempty"`  // the answer is not to be shown or kept
 }
 
 // Option is one answer that is offered.
 type Option struct {
-	Label       string
-	Description string // may be empty
+	Label       string `json:"label"`
+	Description string `json:"description,omitempty"`
 }
 
 // ApprovalWithdrawn says that the agent no longer waits for a decision or an answer: it gave up, or got it elsewhere.

@@ -71,9 +71,9 @@ const (
 
 // FileChanged says that the agent changed a file. Diff is unified, and empty where the agent gives none.
 type FileChanged struct {
-	Path string
-	Kind ChangeKind
-	Diff string
+	Path string     `json:"path"`
+	Kind ChangeKind `json:"kind"`
+	Diff string     `json:"diff,omitempty"`
 }
 
 // PlanChanged is the agent's list of what it has to do, as it is from now on.

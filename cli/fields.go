@@ -25,8 +25,9 @@ const (
 
 // Field is a value of a request's input that title, detail and changes do not show.
 type Field struct {
-	Name, Value string
-	Weight      Weight
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Weight Weight `json:"weight,omitempty"`
 }
 
 // Reading says what a dialect knows about the fields of one request. Every field that it does not name is shown.

@@ -67,15 +67,15 @@ func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.Cache
 
 // Fill is how much of what its model can read a session takes, in tokens.
 type Fill struct {
-	Used  int64 // 0 where the agent does not say
-	Limit int64 // 0 where the agent does not say
-	Parts []FillPart
+	Used  int64      `json:"used"`            // 0 where the agent does not say
+	Limit int64      `json:"limit,omitempty"` // 0 where the agent does not say
+	Parts []FillPart `json:"parts,omitempty"`
 }
 
 // FillPart is a part of what fills a context, such as "System prompt", by the agent's own name of it.
 type FillPart struct {
-	Name   string
-	Tokens int64
+	Name   string `json:"name"`
+	Tokens int64  `json:"tokens"`
 }
 
 // Percent is how full it is; false where that is not known.
@@ -88,7 +88,7 @@ func (f Fill) Percent() (int, bool) {
 
 // Denial is a tool call that was not allowed.
 type Denial struct {
-	Tool   string // the agent's name of the tool
-	Title  string // one line for people: the command, the path
-	Reason string // one line; may be empty
+	Tool   string `json:"tool"`             // the agent's name of the tool
+	Title  string `json:"title,omitempty"`  // one line for people: the command, the path
+	Reason string `json:"reason,omitempty"` // one line; may be empty
 }

@@ -79,7 +79,7 @@ type Outcome struct {
 	Usage    cli.Usage     `json:"-"`
 	CostUSD  float64       `json:"cost_usd,omitempty"`
 	Duration time.Duration `json:"duration_ns,omitempty"` // from when the prompt came: the time that the user waited
-	Denials  []cli.Denial  `json:"-"`
+	Denials  []cli.Denial  `json:"denials,omitempty"`
 	Fallback bool          `json:"fallback,omitempty"`
 	Failure  string        `json:"failure,omitempty"` // what went wrong, for the chat; empty when it went well
 	Recovery Recovery      `json:"-"`
@@ -125,7 +125,7 @@ type Ending struct {
 	Announce Announcement `json:"announce,omitempty"`
 	Short    string       `json:"short,omitempty"` // what the chat shows of a long answer; empty: all of it
 	Steps    int          `json:"steps,omitempty"` // that are kept of the turn
-	Fill     cli.Fill     `json:"-"`               // of the agent's context, after the turn
+	Fill     cli.Fill     `json:"fill,omitzero"`   // of the agent's context, after the turn
 	Changed  `json:"changed,omitzero"`
 }
 

@@ -13,72 +13,24 @@ import (
 
 // requestRow is what an agent asked: an approval or questions.
 type requestRow struct {
-	Approval  *approvalRow  `json:"approval,omitempty"`
-	Questions []questionRow `json:"questions,omitempty"`
+	Approval  *approvalRow   `json:"approval,omitempty"`
+	Questions []cli.Question `json:"questions,omitempty"`
 }
 
 type approvalRow struct {
-	ID      string          `json:"id"`
-	Tool    string          `json:"tool"`
-	Title   string          `json:"title,omitempty"`
-	Detail  string          `json:"detail,omitempty"`
-	Changes []changeRow     `json:"changes,omitempty"`
-	Input   json.RawMessage `json:"input,omitempty"`
-	Fields  []fieldRow      `json:"fields"` // nil before there were any
-	Missing string          `json:"missing,omitempty"`
-	Reason  string          `json:"reason,omitempty"`
-	Started string          `json:"started,omitempty"`
-	Deaf    bool            `json:"deaf,omitempty"`
-	Edits   bool            `json:"edits,omitempty"` // of the terms
-}
-
-type fieldRow struct {
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	Weight string `json:"weight,omitempty"`
-}
-
-type changeRow struct {
-	Path string `json:"path"`
-	Kind string `json:"kind"`
-	Diff string `json:"diff,omitempty"`
-}
-
-type questionRow struct {
-	Header  string      `json:"header,omitempty"`
-	Text    string      `json:"text"`
-	Options []optionRow `json:"options,omitempty"`
-	Multi   bool        `json:"multi,omitempty"`
-	Free    bool        `json:"free,omitempty"`
-	Secret  bool        `json:"secret,omitempty"`
-}
-
-type optionRow struct {
-	Label       string `json:"label"`
-	Description string `json:"description,omitempty"`
+	cli.ApprovalAsked
+	Edits bool `json:"edits,omitempty"` // of the terms
 }
 
 func encodeRequest(a orchestrator.Approval) (string, error) {
-	var row requestRow
-	if p := a.Request; p != nil {
-		row.Approval = &approvalRow{ID: string(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Reason: p.Reason,
-			Started: string(p.Started), Deaf: p.Deaf, Missing: p.Missing, Edits: a.Edits, Fields: []fieldRow{}}
-		for _, f := range p.Fields {
-			row.Approval.Fields = append(row.Approval.Fields, fieldRow{f.Name, f.Value, string(f.Weight)})
+	row := requestRow{Questions: a.Questions}
+	if a.Request != nil {
+		p := *a.Request
+		if !json.Valid(p.Input) {
+			p.Input = nil
 		}
-		if json.Valid(p.Input) {
-			row.Approval.Input = p.Input
-		}
-		for _, c := range p.Changes {
-			row.Approval.Changes = append(row.Approval.Changes, changeRow{Path: c.Path, Kind: string(c.Kind), Diff: c.Diff})
-		}
-	}
-	for _, q := range a.Questions {
-		r := questionRow{Header: q.Header, Text: q.Text, Multi: q.Multi, Free: q.Free, Secret: q.Secret}
-		for _, o := range q.Options {
-			r.Options = append(r.Options, optionRow(o))
-		}
-		row.Questions = append(row.Questions, r)
+		p.Fields = append([]cli.Field{}, p.Fields...) // nil is what a version without them wrote
+		row.Approval = &approvalRow{p, a.Edits}
 	}
 	return encode(row)
 }
@@ -88,34 +40,14 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 	if err := decode(text, &row); err != nil {
 		return err
 	}
-	if p := row.Approval; p != nil {
-		a.Edits = p.Edits
-		a.Request = &cli.ApprovalAsked{ID: cli.ApprovalID(p.ID), Tool: p.Tool, Title: p.Title, Detail: p.Detail, Input: p.Input,
-			Reason: p.Reason, Started: cli.ToolID(p.Started), Deaf: p.Deaf, Missing: p.Missing, Fields: fieldsOf(p)}
-		for _, c := range p.Changes {
-			a.Request.Changes = append(a.Request.Changes,
-				cli.FileChanged{Path: c.Path, Kind: cli.ChangeKind(c.Kind), Diff: c.Diff})
+	if row.Approval != nil {
+		a.Edits, a.Request = row.Approval.Edits, &row.Approval.ApprovalAsked
+		if a.Request.Fields == nil { // then users see its whole input
+			a.Request.Fields = cli.Reading{}.Fields(a.Request.Input)
 		}
 	}
-	for _, r := range row.Questions {
-		q := cli.Question{Header: r.Header, Text: r.Text, Multi: r.Multi, Free: r.Free, Secret: r.Secret}
-		for _, o := range r.Options {
-			q.Options = append(q.Options, cli.Option(o))
-		}
-		a.Questions = append(a.Questions, q)
-	}
+	a.Questions = row.Questions
 	return nil
-}
-
-// fieldsOf are the fields of an approval. A row that a version without them wrote shows its whole input.
-func fieldsOf(p *approvalRow) (fields []cli.Field) {
-	if p.Fields == nil {
-		return cli.Reading{}.Fields(p.Input)
-	}
-	for _, f := range p.Fields {
-		fields = append(fields, cli.Field{Name: f.Name, Value: f.Value, Weight: cli.Weight(f.Weight)})
-	}
-	return fields
 }
 
 func approvalFields(a *orchestrator.Approval, content *string) []any {

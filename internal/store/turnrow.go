@@ -10,44 +10,9 @@ import (
 type outcomeRow struct {
 	orchestrator.Outcome
 	orchestrator.Recovery
-	Usage   usageRow    `json:"usage"`
-	Denials []denialRow `json:"denials,omitempty"`
-	Fill    *fillRow    `json:"fill,omitempty"`
-	At      int64       `json:"at,omitempty"`
-	Former  string      `json:"offer,omitempty"` // of outcomes that were stored before they had several offers
-}
-
-type fillRow struct {
-	Used  int64         `json:"used"`
-	Limit int64         `json:"limit,omitempty"`
-	Parts []fillPartRow `json:"parts,omitempty"`
-}
-
-type fillPartRow struct {
-	Name   string `json:"name"`
-	Tokens int64  `json:"tokens"`
-}
-
-func fillRowOf(f cli.Fill) *fillRow {
-	if f.Used == 0 {
-		return nil
-	}
-	row := &fillRow{Used: f.Used, Limit: f.Limit}
-	for _, p := range f.Parts {
-		row.Parts = append(row.Parts, fillPartRow(p))
-	}
-	return row
-}
-
-func (r *fillRow) fill() cli.Fill {
-	if r == nil {
-		return cli.Fill{}
-	}
-	f := cli.Fill{Used: r.Used, Limit: r.Limit}
-	for _, p := range r.Parts {
-		f.Parts = append(f.Parts, cli.FillPart(p))
-	}
-	return f
+	Usage  usageRow `json:"usage"`
+	At     int64    `json:"at,omitempty"`
+	Former string   `json:"offer,omitempty"` // of outcomes that were stored before they had several offers
 }
 
 type usageRow struct {
@@ -56,12 +21,6 @@ type usageRow struct {
 	CacheRead  int64 `json:"cache_read,omitempty"`
 	CacheWrite int64 `json:"cache_write,omitempty"`
 	Reasoning  int64 `json:"reasoning,omitempty"`
-}
-
-type denialRow struct {
-	Tool   string `json:"tool"`
-	Title  string `json:"title,omitempty"`
-	Reason string `json:"reason,omitempty"`
 }
 
 // finalStates are the states a running turn can end in.
@@ -99,11 +58,7 @@ func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {
 }
 
 func encodeOutcome(o orchestrator.Outcome) (string, error) {
-	row := outcomeRow{Outcome: o, Recovery: o.Recovery, Usage: usageRow(o.Usage), Fill: fillRowOf(o.Fill), At: millis(o.Recovery.At)}
-	for _, d := range o.Denials {
-		row.Denials = append(row.Denials, denialRow(d))
-	}
-	return encode(row)
+	return encode(outcomeRow{Outcome: o, Recovery: o.Recovery, Usage: usageRow(o.Usage), At: millis(o.Recovery.At)})
 }
 
 func decodeOutcome(text string) (orchestrator.Outcome, error) {
@@ -112,11 +67,8 @@ func decodeOutcome(text string) (orchestrator.Outcome, error) {
 		return orchestrator.Outcome{}, err
 	}
 	o := row.Outcome
-	o.Recovery, o.Usage, o.Fill = row.Recovery, cli.Usage(row.Usage), row.Fill.fill()
+	o.Recovery, o.Usage = row.Recovery, cli.Usage(row.Usage)
 	o.Recovery.At, o.Recovery.Offer = instant(row.At), append(formerOffer(row.Former), o.Recovery.Offer...)
-	for _, d := range row.Denials {
-		o.Denials = append(o.Denials, cli.Denial(d))
-	}
 	return o, nil
 }
 
