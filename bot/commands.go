@@ -107,13 +107,13 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 	case "role":
 		return c.page(c.menus.Role), true
 	case "queue":
-		return c.page(c.menus.Busy), true
+		return c.page(c.menus.Setting(orchestrator.SettingBusy)), true
 	case "notify":
-		return c.page(c.menus.Notify), true
+		return c.page(c.menus.Setting(orchestrator.SettingNotify)), true
 	case "think":
-		return c.page(c.menus.Think), true
+		return c.page(c.menus.Setting(orchestrator.SettingThink)), true
 	case "display":
-		return c.page(c.menus.Display), true
+		return c.page(c.menus.Setting(orchestrator.SettingDisplay)), true
 	case "cron":
 		return c.page(c.jobs.Command), true
 	case "pair", "users", "doctor", "reload":

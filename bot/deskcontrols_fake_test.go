@@ -46,13 +46,8 @@ func (d *deskFake) SetTools(_ context.Context, id orchestrator.ConversationID, l
 	return d.fail
 }
 
-func (d *deskFake) SetBusy(_ context.Context, id orchestrator.ConversationID, mode orchestrator.BusyMode) error {
-	d.note("busy %s %s", id.Key(), mode)
-	return d.fail
-}
-
-func (d *deskFake) SetNotify(_ context.Context, id orchestrator.ConversationID, mode orchestrator.NotifyMode) error {
-	d.note("notify %s %s", id.Key(), mode)
+func (d *deskFake) Set(_ context.Context, id orchestrator.ConversationID, of orchestrator.Setting, word string) error {
+	d.note("%s %s %s", of, id.Key(), word)
 	return d.fail
 }
 
@@ -62,11 +57,6 @@ func (d *deskFake) Display(context.Context, orchestrator.ConversationID) (orches
 
 func (d *deskFake) SetDisplay(_ context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
 	d.note("display %s %s", id.Key(), mode)
-	return d.fail
-}
-
-func (d *deskFake) SetThink(_ context.Context, id orchestrator.ConversationID, mode orchestrator.ThinkMode) error {
-	d.note("think %s %s", id.Key(), mode)
 	return d.fail
 }
 

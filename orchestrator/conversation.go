@@ -65,6 +65,61 @@ type Settings struct {
 	Display DisplayMode
 }
 
+// Setting names one of the Settings.
+type Setting string
+
+// The settings.
+const (
+	SettingBusy    Setting = "busy"
+	SettingNotify  Setting = "notify"
+	SettingThink   Setting = "think"
+	SettingDisplay Setting = "display"
+)
+
+// Words lists what users can choose.
+func (s Setting) Words() []string {
+	switch s {
+	case SettingBusy:
+		return []string{string(BusyQueue), string(BusySteer), string(BusyInterrupt)}
+	case SettingNotify:
+		return []string{string(NotifyAlways), string(NotifyLong), string(NotifyNever)}
+	case SettingThink:
+		return []string{string(ThinkOn), string(ThinkOff)}
+	case SettingDisplay:
+		return []string{string(DisplayRich), string(DisplayPlain)}
+	}
+	return nil
+}
+
+// Word is what a setting is, as one of its Words.
+func (s Settings) Word(of Setting) string {
+	switch {
+	case of == SettingBusy:
+		return string(s.Busy)
+	case of == SettingNotify:
+		return string(s.Notify)
+	case of == SettingThink:
+		return string(s.Think)
+	case s.Display == DisplayRich:
+		return string(DisplayRich)
+	}
+	return string(DisplayPlain)
+}
+
+// Set chooses one of the Words of a setting.
+func (s *Settings) Set(of Setting, word string) {
+	switch of {
+	case SettingBusy:
+		s.Busy = BusyMode(word)
+	case SettingNotify:
+		s.Notify = NotifyMode(word)
+	case SettingThink:
+		s.Think = ThinkMode(word)
+	case SettingDisplay:
+		s.Display = DisplayMode(word)
+	}
+}
+
 // NotifyMode says which turns end with a message that notifies.
 type NotifyMode string
 
@@ -75,9 +130,6 @@ const (
 	NotifyNever  NotifyMode = "never"
 )
 
-// NotifyModes lists every mode.
-func NotifyModes() []NotifyMode { return []NotifyMode{NotifyAlways, NotifyLong, NotifyNever} }
-
 // ThinkMode says whether reasoning is shown.
 type ThinkMode string
 
@@ -86,9 +138,6 @@ const (
 	ThinkOn  ThinkMode = "on"
 	ThinkOff ThinkMode = "off"
 )
-
-// ThinkModes lists every mode.
-func ThinkModes() []ThinkMode { return []ThinkMode{ThinkOn, ThinkOff} }
 
 // DisplayMode says what a chat shows of rich messages, of which Telegram does not say who sees them.
 type DisplayMode string
@@ -100,9 +149,6 @@ const (
 	DisplayAsk   DisplayMode = "ask"   // no user was asked yet
 	DisplayAsked DisplayMode = "asked" // no user has answered yet: like DisplayPlain
 )
-
-// DisplayModes lists those that a user can choose.
-func DisplayModes() []DisplayMode { return []DisplayMode{DisplayRich, DisplayPlain} }
 
 // NoRole stands in Conversation.Role for a conversation that is to play none, whatever the configured default.
 const NoRole = "(none)"
@@ -122,9 +168,6 @@ const (
 	BusySteer     BusyMode = "steer"     // it is handed to the turn that runs
 	BusyInterrupt BusyMode = "interrupt" // the turn that runs is ended for it
 )
-
-// BusyModes lists every mode, the default first.
-func BusyModes() []BusyMode { return []BusyMode{BusyQueue, BusySteer, BusyInterrupt} }
 
 // Project is a directory that agents work in, by a name that users know.
 type Project struct{ Name, Dir string }

@@ -73,20 +73,8 @@ func (f *serviceFake) SetRole(_ context.Context, id orchestrator.ConversationID,
 	return f.change("role %s %q", id.Key(), name)
 }
 
-func (f *serviceFake) SetBusy(_ context.Context, id orchestrator.ConversationID, mode orchestrator.BusyMode) error {
-	return f.change("busy %s %s", id.Key(), mode)
-}
-
-func (f *serviceFake) SetNotify(_ context.Context, id orchestrator.ConversationID, mode orchestrator.NotifyMode) error {
-	return f.change("notify %s %s", id.Key(), mode)
-}
-
-func (f *serviceFake) SetDisplay(_ context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
-	return f.change("display %s %s", id.Key(), mode)
-}
-
-func (f *serviceFake) SetThink(_ context.Context, id orchestrator.ConversationID, mode orchestrator.ThinkMode) error {
-	return f.change("think %s %s", id.Key(), mode)
+func (f *serviceFake) Set(_ context.Context, id orchestrator.ConversationID, of orchestrator.Setting, word string) error {
+	return f.change("%s %s %s", of, id.Key(), word)
 }
 
 const (
@@ -134,11 +122,11 @@ func (r *rig) command(text string) {
 	case "/role":
 		r.page, r.err = r.Role(ctx, by(owner), args)
 	case "/queue":
-		r.page, r.err = r.Busy(ctx, by(owner), args)
+		r.page, r.err = r.Setting(orchestrator.SettingBusy)(ctx, by(owner), args)
 	case "/notify":
-		r.page, r.err = r.Notify(ctx, by(owner), args)
+		r.page, r.err = r.Setting(orchestrator.SettingNotify)(ctx, by(owner), args)
 	case "/think":
-		r.page, r.err = r.Think(ctx, by(owner), args)
+		r.page, r.err = r.Setting(orchestrator.SettingThink)(ctx, by(owner), args)
 	}
 }
 

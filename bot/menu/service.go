@@ -37,12 +37,6 @@ type Service interface {
 	// is none. ErrNoRole for one that is not configured.
 	SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error
 
-	// SetBusy chooses what becomes of a prompt that comes while a turn runs. ErrBadChoice for no BusyMode.
-	SetBusy(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.BusyMode) error
-	// SetNotify chooses which turns end with a message that notifies. ErrBadChoice for no NotifyMode.
-	SetNotify(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.NotifyMode) error
-	// SetThink chooses whether the agent's reasoning is shown. ErrBadChoice for no ThinkMode.
-	SetThink(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.ThinkMode) error
-	// SetDisplay says whether the chat shows rich messages. ErrBadChoice for no DisplayMode.
-	SetDisplay(ctx context.Context, in orchestrator.ConversationID, mode orchestrator.DisplayMode) error
+	// Set chooses a setting. ErrBadChoice for a word that is none of it.
+	Set(ctx context.Context, in orchestrator.ConversationID, of orchestrator.Setting, word string) error
 }

@@ -15,125 +15,75 @@ type setting struct {
 	action  string // of its buttons
 	which   lang.Key
 	unknown lang.Key // there is no such word
-	set     func(p lang.Printer, meaning string) string
-	short   func(p lang.Printer, word string) string
-	words   []string
 	meaning map[string]lang.Key
-	current func(orchestrator.Status) string
-	store   func(ctx context.Context, in orchestrator.ConversationID, word string) error
+	said    func(p lang.Printer, meaning string) string
+	short   func(p lang.Printer, word string) string
 }
 
-// Busy answers "/queue": what becomes of a message that comes while a turn runs.
-func (k *Menus) Busy(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	return k.word(ctx, by, args, setting{
-		action: BusyAction, which: "menu.which-busy", unknown: "menu.no-such-busy",
-		set:   func(p lang.Printer, meaning string) string { return p.Text("menu.busy-set", meaning) },
-		short: func(p lang.Printer, word string) string { return p.Text("menu.busy-short", word) },
-		words: wordsOf(orchestrator.BusyModes()),
-		meaning: map[string]lang.Key{
-			string(orchestrator.BusyQueue): "menu.busy-queue", string(orchestrator.BusySteer): "menu.busy-steer",
-			string(orchestrator.BusyInterrupt): "menu.busy-interrupt",
-		},
-		current: func(st orchestrator.Status) string { return string(st.Busy) },
-		store: func(ctx context.Context, in orchestrator.ConversationID, word string) error {
-			return k.service.SetBusy(ctx, in, orchestrator.BusyMode(word))
-		},
-	})
+func settings() map[orchestrator.Setting]setting {
+	return map[orchestrator.Setting]setting{
+		orchestrator.SettingBusy: {BusyAction, "menu.which-busy", "menu.no-such-busy",
+			map[string]lang.Key{"queue": "menu.busy-queue", "steer": "menu.busy-steer", "interrupt": "menu.busy-interrupt"},
+			func(p lang.Printer, meaning string) string { return p.Text("menu.busy-set", meaning) },
+			func(p lang.Printer, word string) string { return p.Text("menu.busy-short", word) }},
+		orchestrator.SettingNotify: {NotifyAction, "menu.which-notify", "menu.no-such-notify",
+			map[string]lang.Key{"always": "menu.notify-always", "long": "menu.notify-long", "never": "menu.notify-never"},
+			func(p lang.Printer, meaning string) string { return p.Text("menu.notify-set", meaning) },
+			func(p lang.Printer, word string) string { return p.Text("menu.notify-short", word) }},
+		orchestrator.SettingThink: {ThinkAction, "menu.which-think", "menu.no-such-think",
+			map[string]lang.Key{"on": "menu.think-on", "off": "menu.think-off"},
+			func(p lang.Printer, meaning string) string { return p.Text("menu.think-set", meaning) },
+			func(p lang.Printer, word string) string { return p.Text("menu.think-short", word) }},
+		orchestrator.SettingDisplay: {DisplayAction, "menu.which-display", "menu.no-such-display",
+			map[string]lang.Key{"rich": "menu.display-rich", "plain": "menu.display-plain"},
+			func(p lang.Printer, meaning string) string { return p.Text("menu.display-set", meaning) },
+			func(p lang.Printer, word string) string { return p.Text("menu.display-short", word) }},
+	}
 }
 
-// Notify answers "/notify": which turns end with a message that notifies.
-func (k *Menus) Notify(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	return k.word(ctx, by, args, setting{
-		action: NotifyAction, which: "menu.which-notify", unknown: "menu.no-such-notify",
-		set:   func(p lang.Printer, meaning string) string { return p.Text("menu.notify-set", meaning) },
-		short: func(p lang.Printer, word string) string { return p.Text("menu.notify-short", word) },
-		words: wordsOf(orchestrator.NotifyModes()),
-		meaning: map[string]lang.Key{
-			string(orchestrator.NotifyAlways): "menu.notify-always", string(orchestrator.NotifyLong): "menu.notify-long",
-			string(orchestrator.NotifyNever): "menu.notify-never",
-		},
-		current: func(st orchestrator.Status) string { return string(st.Notify) },
-		store: func(ctx context.Context, in orchestrator.ConversationID, word string) error {
-			return k.service.SetNotify(ctx, in, orchestrator.NotifyMode(word))
-		},
-	})
+// words are what a conversation can choose of a setting.
+type words struct {
+	setting
+	of      orchestrator.Setting
+	service Service
 }
 
-// Think answers "/think": whether the agent's reasoning is shown.
-func (k *Menus) Think(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	return k.word(ctx, by, args, setting{
-		action: ThinkAction, which: "menu.which-think", unknown: "menu.no-such-think",
-		set:     func(p lang.Printer, meaning string) string { return p.Text("menu.think-set", meaning) },
-		short:   func(p lang.Printer, word string) string { return p.Text("menu.think-short", word) },
-		words:   wordsOf(orchestrator.ThinkModes()),
-		meaning: map[string]lang.Key{string(orchestrator.ThinkOn): "menu.think-on", string(orchestrator.ThinkOff): "menu.think-off"},
-		current: func(st orchestrator.Status) string { return string(st.Think) },
-		store: func(ctx context.Context, in orchestrator.ConversationID, word string) error {
-			return k.service.SetThink(ctx, in, orchestrator.ThinkMode(word))
-		},
-	})
-}
-
-// Display answers "/display": whether the chat shows rich messages.
-func (k *Menus) Display(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
-	return k.word(ctx, by, args, setting{
-		action: DisplayAction, which: "menu.which-display", unknown: "menu.no-such-display",
-		set:     func(p lang.Printer, meaning string) string { return p.Text("menu.display-set", meaning) },
-		short:   func(p lang.Printer, word string) string { return p.Text("menu.display-short", word) },
-		words:   wordsOf(orchestrator.DisplayModes()),
-		meaning: map[string]lang.Key{string(orchestrator.DisplayRich): "menu.display-rich", string(orchestrator.DisplayPlain): "menu.display-plain"},
-		current: func(st orchestrator.Status) string {
-			if st.Display != orchestrator.DisplayRich {
-				return string(orchestrator.DisplayPlain)
+// Setting answers the command of a setting: with a word it sets it at once, without one it opens the menu.
+func (k *Menus) Setting(of orchestrator.Setting) func(context.Context, orchestrator.Press, string) (tgapi.Page, error) {
+	w := words{settings()[of], of, k.service}
+	return func(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
+		p := k.lang.Of(by.Conversation.Chat)
+		if args == "" {
+			st, err := k.service.Status(ctx, by.Conversation)
+			if err != nil {
+				return tgapi.Page{}, err
 			}
-			return string(st.Display)
-		},
-		store: func(ctx context.Context, in orchestrator.ConversationID, word string) error {
-			return k.service.SetDisplay(ctx, in, orchestrator.DisplayMode(word))
-		},
-	})
-}
-
-func wordsOf[T ~string](modes []T) (words []string) {
-	for _, m := range modes {
-		words = append(words, string(m))
-	}
-	return words
-}
-
-// word answers the command of a setting: with a word it sets it at once, without one it opens the menu.
-func (k *Menus) word(ctx context.Context, by orchestrator.Press, args string, s setting) (tgapi.Page, error) {
-	p := k.lang.Of(by.Conversation.Chat)
-	if args == "" {
-		st, err := k.service.Status(ctx, by.Conversation)
-		if err != nil {
-			return tgapi.Page{}, err
+			return k.openList(by.Conversation, w.action, w, st.Settings.Word(of)), nil
 		}
-		return k.openList(by.Conversation, s.action, s, s.current(st)), nil
+		word := strings.ToLower(args)
+		if !slices.Contains(of.Words(), word) {
+			return tgapi.Page{Text: p.Text(w.unknown)}, nil
+		}
+		said, _, err := w.choose(ctx, p, by.Conversation, word)
+		return tgapi.Page{Text: said}, err
 	}
-	word := strings.ToLower(args)
-	if !slices.Contains(s.words, word) {
-		return tgapi.Page{Text: p.Text(s.unknown)}, nil
-	}
-	said, _, err := s.choose(ctx, p, by.Conversation, word)
-	return tgapi.Page{Text: said}, err
 }
 
-func (s setting) names() []string { return s.words }
+func (w words) names() []string { return w.of.Words() }
 
-func (setting) label(_ lang.Printer, word string) string { return word }
+func (words) label(_ lang.Printer, word string) string { return word }
 
-func (s setting) text(p lang.Printer, now string) string {
+func (w words) text(p lang.Printer, now string) string {
 	var b strings.Builder
-	b.WriteString(p.Text("menu.now", now) + "\n\n" + p.Text(s.which))
-	for _, word := range s.words {
-		b.WriteString("\n" + s.stays(p, word))
+	b.WriteString(p.Text("menu.now", now) + "\n\n" + p.Text(w.which))
+	for _, word := range w.names() {
+		b.WriteString("\n" + w.stays(p, word))
 	}
 	return b.String()
 }
 
-func (s setting) stays(p lang.Printer, now string) string { return now + ": " + p.Text(s.meaning[now]) }
+func (w words) stays(p lang.Printer, now string) string { return now + ": " + p.Text(w.meaning[now]) }
 
-func (s setting) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, word string) (said, short string, err error) {
-	return s.set(p, p.Text(s.meaning[word])), s.short(p, word), s.store(ctx, in, word)
+func (w words) choose(ctx context.Context, p lang.Printer, in orchestrator.ConversationID, word string) (said, short string, err error) {
+	return w.said(p, p.Text(w.meaning[word])), w.short(p, word), w.service.Set(ctx, in, w.of, word)
 }

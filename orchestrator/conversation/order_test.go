@@ -141,7 +141,7 @@ func TestAnOrderWaitsAndAFullQueueTakesNone(t *testing.T) {
 	end := make(chan struct{})
 	h.agent.reply = untilClosed(end)
 	h.submit(t, here, "runs")
-	if err := h.SetBusy(t.Context(), here, orchestrator.BusyInterrupt); err != nil {
+	if err := h.Set(t.Context(), here, orchestrator.SettingBusy, string(orchestrator.BusyInterrupt)); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"a", "b", "c"} {
@@ -214,7 +214,7 @@ func TestWhatPeopleSayMeanwhileIsNotForTheAgentOfAnOrder(t *testing.T) {
 	h.agent.steer = func(cli.TurnID, cli.Request) error { t.Error("it was handed over"); return nil }
 	h.order(t, order("o1", "job", orchestrator.Wants{Own: "job"}))
 	h.eventually(t, "the agent to be asked", func() bool { return len(h.agent.requests()) == 1 })
-	if err := h.SetBusy(t.Context(), here, orchestrator.BusySteer); err != nil {
+	if err := h.Set(t.Context(), here, orchestrator.SettingBusy, string(orchestrator.BusySteer)); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.submit(t, here, "mine"); r.Did != orchestrator.BusyQueue {

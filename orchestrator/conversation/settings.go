@@ -89,28 +89,15 @@ func (e *Engine) role(name string) (orchestrator.Role, bool) {
 	return e.opts.Roles.Role(name)
 }
 
-// SetBusy chooses what becomes of a prompt that comes while a turn runs. ErrBadChoice for no BusyMode.
-func (e *Engine) SetBusy(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.BusyMode) error {
-	if !slices.Contains(orchestrator.BusyModes(), mode) {
+// Set chooses a setting, from the next turn to start on. ErrBadChoice for what is not among its words.
+func (e *Engine) Set(ctx context.Context, id orchestrator.ConversationID, of orchestrator.Setting, word string) error {
+	if !slices.Contains(of.Words(), word) {
 		return orchestrator.ErrBadChoice
 	}
-	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Busy = mode })
-}
-
-// SetNotify chooses which turns end with a message that notifies. ErrBadChoice for no NotifyMode.
-func (e *Engine) SetNotify(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.NotifyMode) error {
-	if !slices.Contains(orchestrator.NotifyModes(), mode) {
-		return orchestrator.ErrBadChoice
+	if of == orchestrator.SettingDisplay {
+		return e.SetDisplay(ctx, id, orchestrator.DisplayMode(word))
 	}
-	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Notify = mode })
-}
-
-// SetThink chooses whether reasoning is shown, from the next turn to start on. ErrBadChoice for no ThinkMode.
-func (e *Engine) SetThink(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.ThinkMode) error {
-	if !slices.Contains(orchestrator.ThinkModes(), mode) {
-		return orchestrator.ErrBadChoice
-	}
-	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Think = mode })
+	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Settings.Set(of, word) })
 }
 
 // Display says what the chat of a conversation shows of rich messages.
@@ -131,9 +118,9 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 }
 
 // SetDisplay says what the chat of a conversation shows of rich messages, from the next turn to start on. ErrBadChoice for
-// what is neither among DisplayModes nor DisplayAsked.
+// what no user can choose, but for DisplayAsked.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
-	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.DisplayModes(), mode) {
+	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
 	}
 	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat}, func(c *orchestrator.Conversation) { c.Display = mode })
@@ -145,7 +132,7 @@ func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
 }
 
 func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
-	if !slices.Contains(orchestrator.BusyModes(), c.Busy) {
+	if !slices.Contains(orchestrator.SettingBusy.Words(), string(c.Busy)) {
 		return orchestrator.BusyQueue
 	}
 	return c.Busy

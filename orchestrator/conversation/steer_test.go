@@ -195,7 +195,7 @@ func TestTheRunningPromptIsEditedByStartingAnew(t *testing.T) {
 }
 
 func TestAConversationSaysWhatBecomesOfAPromptWhileATurnRuns(t *testing.T) {
-	if err := open(t).SetBusy(t.Context(), here, "never"); !errors.Is(err, orchestrator.ErrBadChoice) {
+	if err := open(t).Set(t.Context(), here, orchestrator.SettingBusy, "never"); !errors.Is(err, orchestrator.ErrBadChoice) {
 		t.Errorf("a mode that is none: %v", err)
 	}
 	for _, tc := range []struct {
@@ -216,7 +216,7 @@ func TestAConversationSaysWhatBecomesOfAPromptWhileATurnRuns(t *testing.T) {
 		if ok, err := h.CancelQueued(t.Context(), waiting["c"].Turn, by(1, here)); err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		if err := h.SetBusy(t.Context(), here, tc.mode); err != nil {
+		if err := h.Set(t.Context(), here, orchestrator.SettingBusy, string(tc.mode)); err != nil {
 			t.Fatal(err)
 		}
 		if st, err := h.Status(t.Context(), here); err != nil || st.Busy != tc.mode || st.Running.Message == 0 {

@@ -66,7 +66,7 @@ func TestAChangeWhileATurnBeginsItsSessionLosesNeither(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.loads == 2
 	})
-	if err := h.SetBusy(t.Context(), here, orchestrator.BusySteer); err != nil {
+	if err := h.Set(t.Context(), here, orchestrator.SettingBusy, string(orchestrator.BusySteer)); err != nil {
 		t.Fatal(err)
 	}
 	h.await(t, "done first")
