@@ -16,7 +16,7 @@ import (
 // journal, so the button works after a restart too.
 type restarts struct {
 	desk    Desk
-	journal message.Values
+	journal orchestrator.CardStore
 	closer  *updates.Finisher
 	voice   voice
 	lang    *lang.Choices

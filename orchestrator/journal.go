@@ -32,6 +32,15 @@ type Handled struct {
 // sent. internal/store implements it, package bot uses it. Durable when a method returns, unless it says
 // otherwise.
 type Journal interface {
+	Inbox
+	CardStore
+	MessageStore
+	RateStore
+	TopicStore
+}
+
+// Inbox keeps what came in until it is handled.
+type Inbox interface {
 	Disk
 
 	// AppendUpdates stores updates before they are acknowledged, and returns those that have something in them
@@ -46,12 +55,18 @@ type Journal interface {
 	FinishUpdates(ctx context.Context, ids []int64, notices ...Message) error
 	// ForgetUpdates is FinishUpdates for updates that hold a secret: nothing of their text is left in any file.
 	ForgetUpdates(ctx context.Context, ids []int64, notices ...Message) error
+}
 
+// CardStore keeps the contents of cards by their turns, and what screens remember by keys that are no turn's.
+type CardStore interface {
 	// SaveCard stores the content of a turn's card, as the chat is finally to show it.
 	SaveCard(ctx context.Context, turn string, content []byte) error
 	// LoadCard returns what SaveCard stored; nil for what it never stored.
 	LoadCard(ctx context.Context, turn string) (content []byte, err error)
+}
 
+// MessageStore has the states of messages.
+type MessageStore interface {
 	// SaveMessage stores a message in place of the one with its key. A killed process loses none of it; a power failure may
 	// lose that one is Sending, unless it has Content.
 	SaveMessage(ctx context.Context, m Message) error
@@ -63,11 +78,17 @@ type Journal interface {
 	MessagesOf(ctx context.Context, turn cli.TurnID) ([]Message, error)
 	// OwedMessages lists the messages with Content, in the order in which they were stored first.
 	OwedMessages(ctx context.Context) ([]Message, error)
+}
 
+// RateStore keeps what is known of the limits of chats.
+type RateStore interface {
 	// SendRates lists the rate last saved for each chat.
 	SendRates(ctx context.Context) ([]SendRate, error)
 	SaveSendRate(ctx context.Context, r SendRate) error
+}
 
+// TopicStore keeps the topics that ductor opened.
+type TopicStore interface {
 	// Topics are the topics that ductor opened, and what the icon of each shows.
 	Topics(ctx context.Context) (map[ConversationID]string, error)
 	// SaveTopic stores what the icon of a topic shows; nothing forgets the topic.

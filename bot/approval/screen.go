@@ -14,12 +14,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// Journal keeps drafts by key.
-type Journal interface {
-	SaveCard(ctx context.Context, key string, content []byte) error
-	LoadCard(ctx context.Context, key string) ([]byte, error)
-}
-
 // Service decides. orchestrator.AskDesk says what its methods do, except for Status.
 type Service interface {
 	Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error)
@@ -39,7 +33,7 @@ type Options struct {
 	Outbox   *outbox.Outbox          // Pins goes through it
 	Pins     Pins                    // nil: nothing is pinned
 	Quiet    func(at time.Time) bool // reminders make no sound then; nil: never
-	Journal  Journal
+	Journal  orchestrator.CardStore
 	Lang     *lang.Choices
 	Log      *slog.Logger
 	Now      func() time.Time

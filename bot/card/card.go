@@ -33,18 +33,12 @@ type Buttons interface {
 	Tables(turn cli.TurnID, answer string) []tgapi.Button
 }
 
-// Journal keeps the contents of cards by their turns.
-type Journal interface {
-	SaveCard(ctx context.Context, turn string, content []byte) error
-	LoadCard(ctx context.Context, turn string) (content []byte, err error)
-}
-
 // Options configure Cards; zero durations mean the defaults.
 type Options struct {
 	Messages *message.Messages
 	Typing   func(ctx context.Context, to orchestrator.ConversationID) error
 	Outbox   *outbox.Outbox
-	Journal  Journal
+	Journal  orchestrator.CardStore
 	Buttons  func(p lang.Printer) Buttons // in a language
 	Scrub    *tgapi.Scrubber              // nil masks nothing
 	Lang     *lang.Choices

@@ -51,7 +51,7 @@ type beside struct {
 
 // record is what the journal has of the content.
 type record struct {
-	journal Journal
+	journal orchestrator.CardStore
 
 	writing sync.Mutex // held during a write, so that the journal has the newest state
 	final   bool       // it has the final content

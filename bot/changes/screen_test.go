@@ -257,7 +257,7 @@ func TestADiffIsAPictureOrAFile(t *testing.T) {
 	}
 }
 
-type noMessages struct{ message.Store }
+type noMessages struct{ orchestrator.MessageStore }
 
 func (noMessages) OwedMessages(context.Context) ([]orchestrator.Message, error) { return nil, nil }
 

@@ -32,7 +32,7 @@ const (
 
 // Journal keeps questions, and finds and stores messages; see orchestrator.Journal.
 type Journal interface {
-	message.Values
+	orchestrator.CardStore
 	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
 	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
 }

@@ -27,8 +27,8 @@ type ModelMenu interface {
 
 // Options are what a Screen is made of. All are required but Jobs.
 type Options struct {
-	Jobs    orchestrator.Jobs // nil: ductor keeps no jobs
-	Journal message.Values    // keeps drafts of jobs
+	Jobs    orchestrator.Jobs      // nil: ductor keeps no jobs
+	Journal orchestrator.CardStore // keeps drafts of jobs
 	Models  ModelMenu
 	Now     func() time.Time
 	Lang    *lang.Choices

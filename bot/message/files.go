@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"ductor/orchestrator"
 )
 
 // Spool keeps the content of files until they are sent: it is read once, and sent as it was then.
 type Spool struct{ root *os.Root }
 
 // OpenSpool makes the directory if it is missing, and removes from it what no message owes.
-func OpenSpool(ctx context.Context, dir string, store Store) (*Spool, error) {
+func OpenSpool(ctx context.Context, dir string, store orchestrator.MessageStore) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of files to be sent: %w", err)
 	}
@@ -28,7 +30,7 @@ func OpenSpool(ctx context.Context, dir string, store Store) (*Spool, error) {
 	return s, nil
 }
 
-func (s *Spool) tidy(ctx context.Context, store Store) error {
+func (s *Spool) tidy(ctx context.Context, store orchestrator.MessageStore) error {
 	rows, err := store.OwedMessages(ctx)
 	if err != nil {
 		return fmt.Errorf("list messages: %w", err)

@@ -26,20 +26,11 @@ type Client interface {
 	Delete(ctx context.Context, chat int64, message int) error
 }
 
-// Store has the states of messages; orchestrator.Journal says what its methods do.
-type Store interface {
-	SaveMessage(ctx context.Context, m orchestrator.Message) error
-	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
-	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
-	MessagesOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Message, error)
-	OwedMessages(ctx context.Context) ([]orchestrator.Message, error)
-}
-
 // Messages has the messages of all chats. Safe for concurrent use.
 type Messages struct {
 	out    *outbox.Outbox
 	client Client
-	store  Store
+	store  orchestrator.MessageStore
 	lang   *lang.Choices
 	log    *slog.Logger
 	owed   owed
@@ -49,7 +40,7 @@ type Messages struct {
 }
 
 // New makes Messages. Run sends those that the store says are owed.
-func New(out *outbox.Outbox, client Client, store Store, l *lang.Choices, log *slog.Logger) *Messages {
+func New(out *outbox.Outbox, client Client, store orchestrator.MessageStore, l *lang.Choices, log *slog.Logger) *Messages {
 	return &Messages{out: out, client: client, store: store, lang: l, log: log, owed: newOwed(), flights: newFlights()}
 }
 

@@ -4,16 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"ductor/orchestrator"
 )
 
-// Values keeps what screens remember by key; see orchestrator.Journal.
-type Values interface {
-	SaveCard(ctx context.Context, key string, content []byte) error
-	LoadCard(ctx context.Context, key string) (content []byte, err error)
-}
-
 // SaveValue keeps a value, which can be encoded as JSON, in place of the one with its key.
-func SaveValue(ctx context.Context, in Values, key string, value any) error {
+func SaveValue(ctx context.Context, in orchestrator.CardStore, key string, value any) error {
 	data, err := json.Marshal(value)
 	if err == nil {
 		err = in.SaveCard(ctx, key, data)
@@ -25,7 +21,7 @@ func SaveValue(ctx context.Context, in Values, key string, value any) error {
 }
 
 // LoadValue gives what SaveValue kept; false for a key that has no value.
-func LoadValue[T any](ctx context.Context, in Values, key string) (value T, there bool, err error) {
+func LoadValue[T any](ctx context.Context, in orchestrator.CardStore, key string) (value T, there bool, err error) {
 	data, err := in.LoadCard(ctx, key)
 	if err == nil && len(data) > 0 {
 		err = json.Unmarshal(data, &value)

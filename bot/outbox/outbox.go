@@ -11,19 +11,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// Store keeps what was learned of the budgets over a restart.
-type Store interface {
-	// SendRates lists the rate last saved for each chat.
-	SendRates(ctx context.Context) ([]orchestrator.SendRate, error)
-	SaveSendRate(ctx context.Context, r orchestrator.SendRate) error
-}
-
 // Options are the budgets and bounds of an Outbox; zero values mean the defaults.
 type Options struct {
-	Private Rate  // of a private chat, at most: 20 at once, 1 a second
-	Group   Rate  // of a group with all its topics, at most: 10 at once, 20 a minute
-	Overall Rate  // of the bot, at most: 30 at once, 30 a second
-	Store   Store // nil: what was learned is forgotten with the Outbox
+	Private Rate                   // of a private chat, at most: 20 at once, 1 a second
+	Group   Rate                   // of a group with all its topics, at most: 10 at once, 20 a minute
+	Overall Rate                   // of the bot, at most: 30 at once, 30 a second
+	Store   orchestrator.RateStore // nil: what was learned is forgotten with the Outbox
 	// Trouble says what the error of a call means. nil takes every error as Settled.
 	Trouble func(error) Trouble
 	Log     *slog.Logger

@@ -36,12 +36,6 @@ const (
 	apart   = 30 * time.Second
 )
 
-// Store keeps topics; see orchestrator.Journal.
-type Store interface {
-	Topics(ctx context.Context) (map[orchestrator.ConversationID]string, error)
-	SaveTopic(ctx context.Context, in orchestrator.ConversationID, shows string) error
-}
-
 // Client changes icons. *tgapi.Client is one.
 type Client interface {
 	SetTopicIcon(ctx context.Context, in orchestrator.ConversationID, icon string) error
@@ -49,7 +43,7 @@ type Client interface {
 
 // IconOptions configure Icons. All are required.
 type IconOptions struct {
-	Store  Store
+	Store  orchestrator.TopicStore
 	Client Client
 	All    func(ctx context.Context) (map[string]string, error) // the icons that topics can have; see tgapi.API.TopicIcons
 	Outbox *outbox.Outbox

@@ -26,7 +26,7 @@ const (
 
 // Journal keeps transcripts, and finds the messages that show them; see orchestrator.Journal.
 type Journal interface {
-	message.Values
+	orchestrator.CardStore
 	FindMessage(ctx context.Context, key string) (orchestrator.Message, error)
 	MessageAt(ctx context.Context, in orchestrator.ConversationID, id int) (orchestrator.Message, error)
 }

@@ -12,7 +12,7 @@ import (
 // diskGuard notifies the chats of trouble with the disk under the journal. It stores none of its messages, since the disk
 // takes nothing. Only the poller's goroutine uses it.
 type diskGuard struct {
-	journal  Journal
+	journal  orchestrator.Inbox
 	concerns func(orchestrator.Update) (concern, bool)
 	say      func(id orchestrator.ConversationID, text string)
 	owner    orchestrator.PersonID // 0 for none

@@ -15,7 +15,7 @@ import (
 
 // Finisher finishes updates together with the notices that answer them.
 type Finisher struct {
-	journal    Journal
+	journal    orchestrator.Inbox
 	sender     Sender
 	unfinished *unfinished
 	log        *slog.Logger
@@ -30,7 +30,7 @@ type Sender interface {
 }
 
 // NewFinisher makes a Finisher of updates in the journal.
-func NewFinisher(journal Journal, sender Sender, log *slog.Logger) *Finisher {
+func NewFinisher(journal orchestrator.Inbox, sender Sender, log *slog.Logger) *Finisher {
 	return &Finisher{journal: journal, sender: sender, unfinished: &unfinished{}, log: log}
 }
 
@@ -86,7 +86,7 @@ func (f *Finisher) Forgetting() *Finisher {
 }
 
 // secretJournal is a journal in which nothing is left of the updates that it finishes.
-type secretJournal struct{ Journal }
+type secretJournal struct{ orchestrator.Inbox }
 
 func (s secretJournal) FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error {
 	return s.ForgetUpdates(ctx, ids, notices...)

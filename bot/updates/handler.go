@@ -55,21 +55,6 @@ type Signs interface {
 	Tidy(chat int64, message int)
 }
 
-// Journal keeps what came in until it is handled.
-type Journal interface {
-	orchestrator.Disk
-	// AppendUpdates stores updates and returns those that are new and have something in them.
-	AppendUpdates(ctx context.Context, updates []orchestrator.Update) (fresh []orchestrator.Update, err error)
-	// Flush returns when all that was stored before it outlives a power failure.
-	Flush(ctx context.Context) error
-	// PendingUpdates lists updates with an id above after that are not handled, in order of id.
-	PendingUpdates(ctx context.Context, after int64, limit int) ([]orchestrator.Update, error)
-	// FinishUpdates marks updates handled and queues the notices they caused, both or neither.
-	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
-	// ForgetUpdates is FinishUpdates for updates that hold a secret: nothing of their text is left in any file.
-	ForgetUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
-}
-
 // Press is a pressed button, by a user who may press here.
 type Press struct {
 	By      orchestrator.Press

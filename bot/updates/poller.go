@@ -18,7 +18,7 @@ import (
 // PollerOptions configure a Poller.
 type PollerOptions struct {
 	API      *tgapi.API
-	Journal  Journal
+	Journal  orchestrator.Inbox
 	Router   *Router
 	Signs    Signs
 	Timeout  time.Duration             // of a long poll
@@ -48,7 +48,7 @@ func NewPoller(o PollerOptions) *Poller {
 // lost whenever ductor dies.
 type Poller struct {
 	api        *tgapi.API
-	journal    Journal
+	journal    orchestrator.Inbox
 	dispatch   func(ctx context.Context, updates []orchestrator.Update)
 	strip      func(orchestrator.Update) orchestrator.Update // keeps only the id of a stranger's update
 	guard      *diskGuard
