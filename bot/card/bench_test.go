@@ -43,7 +43,7 @@ func benchCards(b *testing.B) (*Cards, *telegram.Server) {
 		}
 	})
 	o := over(client, out, bottest.NewJournal())
-	o.Look = func() Look { return Look{Pacer: houseRules} }
+	o.Look = func() Look { return Look{Pacing: houseRules()} }
 	return New(o), srv
 }
 

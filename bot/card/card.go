@@ -61,23 +61,8 @@ type Look struct {
 	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
 	// the end, and a file has all of it.
 	MaxMessages int
-	// Pacer makes what decides when grown text is worth an edit, one per card; nil means always.
-	Pacer func() Pacer
+	Pacing      Pacing
 }
-
-// Pacer decides when text that was added is worth an edit. *turn.Coalescer is one.
-type Pacer interface {
-	Add(text string, at time.Time)
-	Due() (at time.Time, ok bool) // when what was added is worth an edit; false when nothing was
-	Take() string                 // takes what was added
-}
-
-// eager is the Pacer for which any text is worth an edit.
-type eager struct{}
-
-func (eager) Add(string, time.Time)  {}
-func (eager) Due() (time.Time, bool) { return time.Time{}, false }
-func (eager) Take() string           { return "" }
 
 // Cards opens cards and shows again those of the previous process. Safe for concurrent use.
 type Cards struct {
@@ -107,9 +92,6 @@ func (c *Cards) look() Look {
 	}
 	l.IntervalPrivate, l.IntervalGroup = cmp.Or(l.IntervalPrivate, time.Second), cmp.Or(l.IntervalGroup, 3*time.Second)
 	l.StatusAfter = cmp.Or(l.StatusAfter, 2*time.Second)
-	if l.Pacer == nil {
-		l.Pacer = func() Pacer { return eager{} }
-	}
 	return l
 }
 
@@ -144,10 +126,10 @@ func (c *Cards) cardOf(t orchestrator.Turn) *card {
 	now, look := time.Now(), c.look()
 	k := &card{
 		cards: c, turn: t, messages: c.messagesOf(t), doc: c.documentOf(t, cmp.Or(t.Wants.Card.Think, look.Think) == orchestrator.ThinkOn),
-		pace: pace{pacer: look.Pacer(), moved: now, saved: now, typing: now.Add(firstTyping)},
+		pace: pace{growing: growing{Pacing: look.Pacing}, moved: now, saved: now, typing: now.Add(firstTyping)},
 	}
 	if c.draftsIn(t.Prompt.Conversation.Chat) {
-		k.pace.pacer = eager{}
+		k.pace.growing = growing{}
 	}
 	k.pace.interval = k.intervalLocked()
 	return k
@@ -228,7 +210,7 @@ func (c *card) Show(ev cli.Event) {
 	c.doc.now = now
 	what := c.doc.add(ev)
 	if what.text != "" && !c.past.replaying {
-		c.pace.pacer.Add(what.text, now)
+		c.pace.growing.add(what.text, now)
 	}
 	// Nothing can be shown of whitespace, so it must not spend the first call's budget.
 	visible := what.urgent || what.text != "" && (c.pace.calls > 0 || strings.TrimSpace(what.text) != "")

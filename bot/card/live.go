@@ -150,7 +150,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 	if silent := now.Sub(c.pace.moved); c.pace.news == noNews && c.doc.running == 0 && silent >= c.cards.look().StatusAfter {
 		c.doc.silence(silent, c.clockStep())
 	}
-	c.pace.pacer.Take()
+	c.pace.growing.show()
 	texts, rich := c.liveLocked(now)
 	last := len(texts) - 1
 	newest := snapshot{part: last, text: texts[last], starts: slices.Clone(c.starts), rich: rich}

@@ -1,6 +1,10 @@
 package card
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
 // The rhythm of a running card.
 const (
@@ -24,7 +28,7 @@ const (
 
 // pace decides when a card makes a call. The lock of the card guards it.
 type pace struct {
-	pacer    Pacer
+	growing  growing
 	interval time.Duration // between two calls
 
 	news   news
@@ -53,7 +57,7 @@ func (p *pace) due() time.Time {
 	default:
 		earliest = p.last.Add(p.interval)
 	}
-	if at, ok := p.pacer.Due(); ok && p.news != urgentNews && at.After(earliest) {
+	if at, ok := p.growing.due(); ok && p.news != urgentNews && at.After(earliest) {
 		// A good moment is worth waiting for, but text that flows without one is shown all the same.
 		if latest := earliest.Add(p.interval / 2); at.After(latest) {
 			at = latest
@@ -129,4 +133,71 @@ func (a *alarm) set(at, now time.Time) {
 	}
 	a.rings = at
 	a.timer.Reset(max(at.Sub(now), 0))
+}
+
+// Pacing says when grown text is worth an edit; the zero value always. Characters are Unicode code points.
+type Pacing struct {
+	MinChars   int           // less than this waits for Idle
+	MaxChars   int           // this much is due at once; 0 is no such limit
+	Idle       time.Duration // silence after which whatever there is is due
+	Sentences  bool          // from MinChars on, the end of a sentence is due at once
+	Paragraphs bool          // likewise the end of a paragraph
+}
+
+// growing is text that was added and is not shown.
+type growing struct {
+	Pacing
+	chars int
+	end   string // of what was added, for an end of a sentence or of a paragraph
+	last  time.Time
+	shown bool // text was shown before
+}
+
+// endBytes is how far an end is looked for, so that due costs the same for any amount of text.
+const endBytes = 32
+
+func (g *growing) add(text string, at time.Time) {
+	g.chars += utf8.RuneCountInString(text)
+	g.end += text[max(0, len(text)-endBytes):]
+	g.end = g.end[max(0, len(g.end)-endBytes):]
+	g.last = at
+}
+
+// show forgets the text, which is shown now.
+func (g *growing) show() {
+	g.shown = g.shown || g.chars > 0
+	g.chars, g.end = 0, ""
+}
+
+// due says when the text is worth an edit if nothing more comes; false where there is none.
+func (g *growing) due() (at time.Time, ok bool) {
+	if g.ripe() {
+		return g.last, g.chars > 0
+	}
+	return g.last.Add(g.Idle), g.chars > 0
+}
+
+// ripe says whether the text need not wait for more. The first text of a turn is due early: it tells users that the agent is
+// at work.
+func (g *growing) ripe() bool {
+	switch {
+	case g.MaxChars > 0 && g.chars >= g.MaxChars:
+		return true
+	case g.chars < g.MinChars:
+		return false
+	default:
+		return !g.shown || g.Sentences && endsSentence(g.end) || g.Paragraphs && endsParagraph(g.end)
+	}
+}
+
+// endsSentence looks behind closing quotes, brackets, emphasis and spaces for the mark of an end.
+func endsSentence(s string) bool {
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, " \t\n\"'”’»)]*_`"))
+	return strings.ContainsRune(".!?…:。！？", last)
+}
+
+// endsParagraph says whether s ends in a blank line.
+func endsParagraph(s string) bool {
+	blank := s[len(strings.TrimRight(s, " \t\r\n")):]
+	return strings.Count(blank, "\n") >= 2
 }

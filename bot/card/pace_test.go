@@ -10,20 +10,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"ductor/bot/bottest"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
-	"ductor/cli/turn"
 	"ductor/orchestrator"
 )
 
 // houseRules is the pacing that config.toml.example sets.
-func houseRules() Pacer {
-	return turn.NewCoalescer(turn.CoalescerOptions{
-		MinChars: 24, MaxChars: 600, Idle: 400 * time.Millisecond, Sentences: true, Paragraphs: true,
-	})
+func houseRules() Pacing {
+	return Pacing{MinChars: 24, MaxChars: 600, Idle: 400 * time.Millisecond, Sentences: true, Paragraphs: true}
 }
 
 // 200 deltas of 20 characters over 5 s: the table of measured peers asks for at most 8 calls, no delete,
@@ -31,7 +30,7 @@ func houseRules() Pacer {
 func TestCardPaceOfAStream(t *testing.T) {
 	for _, words := range []string{"no sentence ends at ", "this one is brief. a"} {
 		onStage(t, func(s *stage) {
-			s.cards.restyle(func(l *Look) { l.Pacer = houseRules })
+			s.cards.restyle(func(l *Look) { l.Pacing = houseRules() })
 			s.wall.Mishaps = strict(3)
 			lags := newLags(s.wall, len(words))
 			c := s.cards.Open(s.turn)
@@ -185,4 +184,90 @@ func BenchmarkCard100k(b *testing.B) {
 		b.ReportMetric(float64(w.Count("")), "calls")
 	}
 	b.ReportMetric(float64((cpu(b)-before).Milliseconds())/float64(n), "cpu-ms/op")
+}
+
+func TestWhenGrowingTextIsDue(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	opts := Pacing{MinChars: 10, MaxChars: 40, Idle: time.Second, Sentences: true, Paragraphs: true}
+	const now, never = 0, -1
+	for _, tc := range []struct {
+		name string
+		opts Pacing
+		warm bool // a first piece was shown
+		text string
+		want time.Duration // after the last add; never for not due
+	}{
+		{"nothing", opts, false, "", never},
+		{"first text waits for MinChars", opts, false, "Hello", time.Second},
+		{"first text is due at MinChars", opts, false, "Hello, all the world", now},
+		{"later text waits", opts, true, "Hello, all the world", time.Second},
+		{"later text with a sentence's end", opts, true, "Hello, all the world.", now},
+		{"space behind the end", opts, true, "Hello, all the world! ", now},
+		{"quotes behind the end", opts, true, "He said \"all the world.\"**", now},
+		{"another script's end", opts, true, "你好，全世界的朋友们，大家好。", now},
+		{"too short a sentence", opts, true, "Hello.", time.Second},
+		{"a paragraph", opts, true, "Hello, all the world\n\n", now},
+		{"a line is no paragraph", opts, true, "Hello, all the world\n", time.Second},
+		{"a paragraph with spaces", opts, true, "Hello, all the world\n  \n", now},
+		{"MaxChars", opts, true, strings.Repeat("é", 40), now},
+		{"almost MaxChars", opts, true, strings.Repeat("é", 39), time.Second},
+		{"no sentences asked for", Pacing{MinChars: 2, Idle: time.Minute, Paragraphs: true}, true, "Hello.", time.Minute},
+		{"no paragraphs asked for", Pacing{MinChars: 2, Idle: time.Minute, Sentences: true}, true, "Hello\n\n", time.Minute},
+		{"an end of which a part came before", opts, true, strings.Repeat("long ", 20) + "words.", now},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := growing{Pacing: tc.opts}
+			if tc.warm {
+				c.add("x", start)
+				c.show()
+			}
+			c.add(tc.text, start)
+			at, ok := c.due()
+			if ok != (tc.want != never) || ok && !at.Equal(start.Add(tc.want)) {
+				t.Errorf("due %v at %s", ok, at.Sub(start))
+			}
+		})
+	}
+}
+
+// Law: whatever is added in whatever pieces, it is due as the whole of it would be, at Idle at the latest, and never before
+// the last of it came.
+func TestGrowingTextLaw(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.RuneFrom([]rune("ab .!\n”日"))).Draw(t, "text")
+		pacing := Pacing{
+			MinChars: rapid.IntRange(0, 20).Draw(t, "min"), MaxChars: rapid.IntRange(0, 50).Draw(t, "max"),
+			Idle: time.Second, Sentences: rapid.Bool().Draw(t, "sentences"), Paragraphs: rapid.Bool().Draw(t, "paragraphs"),
+		}
+		pieces, whole, at := growing{Pacing: pacing, shown: true}, growing{Pacing: pacing, shown: true}, time.Unix(0, 0)
+		for _, r := range text {
+			at = at.Add(time.Millisecond)
+			pieces.add(string(r), at)
+		}
+		whole.add(text, at)
+		due, ok := pieces.due()
+		if want, any := whole.due(); ok != any || ok && !due.Equal(want) {
+			t.Fatalf("%q is due %v at %s in pieces, %v at %s as a whole", text, ok, due, any, want)
+		}
+		if ok != (text != "") || ok && (due.After(at.Add(time.Second)) || due.Before(at)) {
+			t.Fatalf("due %v at %s, added at %s", ok, due, at)
+		}
+		pieces.show()
+		if _, ok := pieces.due(); ok {
+			t.Fatal("due again with nothing added")
+		}
+	})
+}
+
+func BenchmarkGrowingText(b *testing.B) {
+	b.ReportAllocs()
+	at := time.Now()
+	for b.Loop() {
+		c := growing{Pacing: Pacing{MinChars: 1 << 20, Idle: time.Second, Sentences: true}}
+		for range 5000 {
+			c.add("twenty characters go ", at)
+			c.due()
+		}
+		c.show()
+	}
 }

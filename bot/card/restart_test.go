@@ -70,7 +70,7 @@ func (s *theatre) ductor(g *guillotine) {
 	}
 	s.outbox = outbox.New(outbox.Options{Trouble: tgapi.TroubleOf})
 	o := over(client, s.outbox, g.shelf)
-	o.Look = func() Look { return Look{Pacer: houseRules, Footer: []FooterField{FooterModel}} }
+	o.Look = func() Look { return Look{Pacing: houseRules(), Footer: []FooterField{FooterModel}} }
 	s.cards = New(o)
 }
 

@@ -42,7 +42,7 @@ func inTheatreOf(t *testing.T, server telegram.Options, play func(s *theatre)) {
 		}
 		out := outbox.New(outbox.Options{Trouble: tgapi.TroubleOf})
 		o := over(client, out, bottest.NewJournal())
-		o.Look = func() Look { return Look{Pacer: houseRules, Footer: []FooterField{FooterModel}} }
+		o.Look = func() Look { return Look{Pacing: houseRules(), Footer: []FooterField{FooterModel}} }
 		play(&theatre{T: t, srv: srv, outbox: out, cards: New(o), client: client})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		defer cancel()

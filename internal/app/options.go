@@ -14,7 +14,6 @@ import (
 	"ductor/cli"
 	"ductor/cli/host"
 	"ductor/cli/service"
-	"ductor/cli/turn"
 	"ductor/heartbeat/schedule"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
@@ -135,10 +134,8 @@ func lookOf(cfg config.Config) card.Look {
 		Think:           settingsOf(cfg).Think,
 		IntervalPrivate: s.IntervalPrivate, IntervalGroup: s.IntervalGroup, StatusAfter: s.StatusAfter,
 		MaxMessages: s.MaxMessages,
-		Pacer: func() card.Pacer {
-			return turn.NewCoalescer(turn.CoalescerOptions{
-				MinChars: s.MinChars, MaxChars: s.MaxChars, Idle: s.Idle, Sentences: s.SentenceEnds, Paragraphs: s.ParagraphEnds,
-			})
+		Pacing: card.Pacing{
+			MinChars: s.MinChars, MaxChars: s.MaxChars, Idle: s.Idle, Sentences: s.SentenceEnds, Paragraphs: s.ParagraphEnds,
 		},
 	}
 	for _, field := range s.Footer {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"ductor/bot/card"
 	"ductor/internal/config"
 	"ductor/orchestrator"
 )
@@ -136,10 +135,7 @@ func (r *reloadRig) seen(table string) string {
 	case "telegram", "users":
 		return fmt.Sprintf("%+v %v %v", served.Allow.Live(), r.users.RoleOf(1), []any{r.users.RoleOf(2), r.users.RoleOf(3)})
 	case "stream":
-		look := served.Cards.Look()
-		pacer := look.Pacer
-		look.Pacer = nil
-		return fmt.Sprintf("%+v %+v %s", look, turns.Live().Settings, paced(pacer()))
+		return fmt.Sprintf("%+v %+v", served.Cards.Look(), turns.Live().Settings)
 	case "notify":
 		night := time.Date(2026, 5, 4, 3, 0, 0, 0, time.Local)
 		return fmt.Sprintf("%v %v %v %v %v", served.Silence(), turns.QuietHour(night), served.Quiet(night), turns.Live().LongTurn, turns.Live().Settings.Notify)
@@ -179,18 +175,6 @@ func (r *reloadRig) seen(table string) string {
 		return r.Level.String()
 	}
 	return ""
-}
-
-// paced is when a card shows what grows: texts of several lengths and ends.
-func paced(p card.Pacer) (when string) {
-	at := time.Unix(0, 0)
-	for _, text := range []string{"a", strings.Repeat("b", 30) + ". ", strings.Repeat("c", 30) + "\n\n", strings.Repeat("e", 200), strings.Repeat("f", 700)} {
-		p.Add(text, at)
-		due, ok := p.Due()
-		when += fmt.Sprintf("%v,%v ", due.Sub(at), ok)
-		p.Take()
-	}
-	return when
 }
 
 // liveRows has for each key that counts at once a value that is not the one before.
