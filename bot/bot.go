@@ -240,17 +240,17 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	if b.opts.Consults != nil {
 		desk = asking{desk, b.opts.Consults}
 	}
-	small.Go(func() { b.prepare(ctx) })
-
 	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
 		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
 		Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
 	}
-	r := newHandlers(parts{
+	h := newHandlers(parts{
 		Options: b.opts, desk: desk, voice: voice, chat: b.chat, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,
 		tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
-	}, o).router(o)
+	}, o)
+	small.Go(func() { b.prepare(ctx, h.menu) })
+	r := h.router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
 		defer cancel()
@@ -292,7 +292,7 @@ const preparePatience = 30 * time.Second
 
 // prepare removes a webhook and publishes the command menu. Neither is worth waiting for: polling says so
 // if a webhook is in the way, and commands work without a menu.
-func (b *Bot) prepare(ctx context.Context) {
+func (b *Bot) prepare(ctx context.Context, commands func(lang.Printer) []menuItem) {
 	call, cancel := context.WithTimeout(ctx, preparePatience)
 	defer cancel()
 	var hook struct {
@@ -307,7 +307,7 @@ func (b *Bot) prepare(ctx context.Context) {
 		}
 	}
 	for i, l := range lang.Languages() {
-		menu := map[string]any{"commands": commandMenu(l.Printer())}
+		menu := map[string]any{"commands": commands(l.Printer())}
 		if i > 0 { // the first is for users of all other languages
 			menu["language_code"] = l
 		}

@@ -150,6 +150,9 @@ func TestCommandMenuIsPublished(t *testing.T) {
 			if !call.OK || !strings.Contains(call.Params["commands"], `"abort"`) {
 				t.Errorf("call %+v", call)
 			}
+			if strings.Contains(call.Params["commands"], `"doctor"`) {
+				t.Errorf("the menu offers /doctor, which this bot does not know: %+v", call)
+			}
 		}
 		want := []string{""} // English, for all languages without a menu of their own
 		for _, l := range lang.Languages()[1:] {

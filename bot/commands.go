@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,15 @@ type menuItem struct {
 	Description string `json:"description"`
 }
 
-// commandMenu is what clients offer; setMyCommands publishes it.
+// menu is what clients offer and /help lists: the commands that this bot knows.
+func (c *commands) menu(p lang.Printer) []menuItem {
+	return slices.DeleteFunc(commandMenu(p), func(m menuItem) bool {
+		_, known := c.Command(m.Command)
+		return !known && m.Command != "abort" // which the router knows
+	})
+}
+
+// commandMenu has every command that a bot may know.
 func commandMenu(p lang.Printer) []menuItem {
 	return []menuItem{
 		{"new", p.Text("bot.menu-new")},
@@ -175,7 +184,7 @@ func (c *commands) help(ctx context.Context, r updates.Request) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	var b strings.Builder
 	b.WriteString(p.Text("bot.help") + "\n\n")
-	for _, m := range commandMenu(p) {
+	for _, m := range c.menu(p) {
 		if need := updates.RightFor(updates.Command{Name: m.Command}); need != "" && !r.In.Role.May(need) {
 			continue
 		}

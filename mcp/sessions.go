@@ -22,7 +22,7 @@ const (
 )
 
 type listSessions struct {
-	Archived bool `json:"archived,omitempty" jsonschema:"those that were put aside, instead of the others"`
+	Archived bool `json:"archived,omitempty" jsonschema:"the archived ones, instead of the others"`
 	Offset   int  `json:"offset,omitempty" jsonschema:"how many to skip"`
 	Limit    int  `json:"limit,omitempty" jsonschema:"how many to list, 20 by default, 50 at most"`
 }

@@ -62,7 +62,7 @@ type SessionQuery struct {
 	Conversation  ConversationID
 	Elsewhere     PersonID // asks for those of this user in all other conversations instead; 0 for none
 	Words         string   // that the title has, or that were said in it; empty for all sessions
-	Archived      bool     // those put aside, instead of the others
+	Archived      bool     // the archived ones, instead of the others
 	Offset, Limit int
 }
 
@@ -127,7 +127,7 @@ type Sessions interface {
 	Rename(ctx context.Context, by Press, id SessionID, title string) (Session, error)
 	// Pin has a session listed before others, or no longer so where it was.
 	Pin(ctx context.Context, by Press, id SessionID) (Session, error)
-	// Archive puts a session aside, or takes it back.
+	// Archive archives a session, or restores it.
 	Archive(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Delete deletes a session with all that was said in it. ErrSessionInUse.
 	Delete(ctx context.Context, by Press, id SessionID) error

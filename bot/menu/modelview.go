@@ -177,7 +177,7 @@ func (m *modelMenu) effortsView() tgapi.Page {
 	for i, e := range model.Efforts {
 		keyboard = append(keyboard, []tgapi.Button{{Text: render.Marked(string(e), here && m.current.Effort == e), Data: m.data(opEffort, i)}})
 	}
-	return tgapi.Page{Text: m.head() + m.lang.Text("menu.which-effort", modelName(model)), Keyboard: append(keyboard, m.foot())}
+	return tgapi.Page{Text: m.head() + m.lang.Text("menu.which-effort"), Keyboard: append(keyboard, m.foot())}
 }
 
 func (m *modelMenu) foot() []tgapi.Button {

@@ -75,7 +75,7 @@ func parseButton(data string) (pressed, bool) {
 	return pressed{op: op(parts[0]), key: parts[1], arg: parts[2]}, true
 }
 
-// listed says which list a page is of: the number of the page, whether those put aside, and the words it has.
+// listed says which list a page is of: the number of the page, whether the archived ones, and the words it has.
 type listed struct {
 	page     int
 	archived bool

@@ -37,7 +37,7 @@ type Screen struct{ o Options }
 // New makes a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command answers "/sessions": it lists the sessions, those put aside for "archived", or those that have the words.
+// Command answers "/sessions": it lists the sessions, the archived ones for "archived", or those that have the words.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	l := listed{words: strings.TrimSpace(args)}
 	if strings.EqualFold(l.words, "archived") {

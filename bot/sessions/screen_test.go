@@ -268,7 +268,7 @@ func TestPutAsideAndDelete(t *testing.T) {
 	r.press("Old one")
 	old := r.data("🗑")
 	r.press("🗄")
-	r.said("Put aside.")
+	r.said("Archived.")
 	r.command("")
 	if strings.Contains(r.page.Text, "Old one") {
 		t.Errorf("it is still listed: %s", r.page.Text)

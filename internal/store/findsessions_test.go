@@ -69,7 +69,7 @@ func TestFindSessions(t *testing.T) {
 	}
 	found, _, err = db.FindSessions(ctx, orchestrator.SessionQuery{Conversation: chatA, Words: "notes", Archived: true, Limit: 9})
 	if err != nil || len(found) != 1 || found[0].ID != "away" {
-		t.Errorf("of those put aside %+v, %v", found, err)
+		t.Errorf("of the archived ones %+v, %v", found, err)
 	}
 }
 

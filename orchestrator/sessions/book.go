@@ -1,4 +1,4 @@
-// Package sessions is what users do with sessions besides running turns in them: find, rename, pin, put aside, fork, export, import
+// Package sessions is what users do with sessions besides running turns in them: find, rename, pin, archive, fork, export, import
 // and delete them, and move them from and to a terminal.
 //
 // The package does NOT run turns, and knows no chat messages.
@@ -87,7 +87,7 @@ func (b *Book) Turns(ctx context.Context, in orchestrator.ConversationID, id orc
 	return b.opts.Store.History(ctx, id, limit)
 }
 
-// Resume makes a session the current one of its conversation, and takes it out of those put aside.
+// Resume makes a session the current one of its conversation. An archived one is restored.
 func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := b.Session(ctx, in, id)
 	if err != nil {
@@ -139,7 +139,7 @@ func (b *Book) Pin(ctx context.Context, by orchestrator.Press, id orchestrator.S
 	return b.change(ctx, by, id, func(s *orchestrator.Session) { s.Pinned = !s.Pinned })
 }
 
-// Archive puts a session aside, or takes it back.
+// Archive archives a session, or restores it.
 func (b *Book) Archive(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
 	return b.change(ctx, by, id, func(s *orchestrator.Session) { s.Archived = !s.Archived })
 }

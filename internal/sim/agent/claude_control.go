@@ -95,7 +95,9 @@ func (c *claude) initializeReply() json.RawMessage {
 		"output_style", "default", "available_output_styles", []string{"default"},
 		"models", []json.RawMessage{
 			model("default", "Default (recommended)", "Use the default model (currently Opus 4.8 (1M context)) · scripted", true),
+			model("opus[1m]", "Opus", "Opus 4.8 with 1M context · scripted", true),
 			model("sonnet", "Sonnet", "Sonnet 5 · scripted", true),
+			model("sonnet[1m]", "Sonnet 5 (1M context)", "Sonnet 5 for long sessions · scripted", true),
 			model("haiku", "Haiku", "Haiku 4.5 · scripted", false),
 		},
 		"account", obj("tokenSource", "none", "apiKeySource", "ANTHROPIC_API_KEY", "apiProvider", "firstParty"),
