@@ -31,7 +31,7 @@ func TestAttackWorkThatLeavesNoTrace(t *testing.T) {
 	o.press("⏸ Pause")
 	o.await("paused")
 	o.say("/permissions ask")
-	o.await("It counts from the next turn on.")
+	o.await("It applies from the next turn.")
 	o.say(`[[start]] [[ask cmd="git status"]] [[text "asked once"]]`)
 	o.press("Allow pattern…")
 	o.press("✅ Allow all of that")

@@ -108,7 +108,7 @@ func TestAttackAnEditThatLeadsElsewhere(t *testing.T) {
 func (town *town) aRuleStopsAtOwnFiles(own string) {
 	town.t.Helper()
 	town.say("/permissions ask")
-	town.await("It counts from the next turn on.")
+	town.await("It applies from the next turn.")
 	project, before := town.cfg.Projects.DefaultDir, readFile(town.t, own)
 	town.say(`[[start]] [[write path="%s/first.txt" text="x"]] [[write path="%s/second.txt" text="x"]] [[write path="%s" text="taken over"]] [[text "the rule was tried"]]`,
 		project, project, own)

@@ -50,7 +50,7 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 		town.fatal(err)
 	}
 	town.say("/reload")
-	town.await("says what counts already")
+	town.await("already works with")
 
 	town.edit(path, both, "allowed_users = [1x]", "private_burst = 100", "private_burst = 99")
 	town.say("/reload")
@@ -66,7 +66,7 @@ func TestTheConfigurationIsReloadedFromTheChat(t *testing.T) {
 	town.edit(path, `mode = "bypas"`, "mode = \"bypass\"\n[models.quick]\nuse = \"claude/haiku\"\n[queue]\nmax = 3", town.srv.Token(), town.srv.Token()+"x")
 	town.say("/reload")
 	said := town.await("config.toml was read again.").Text
-	now, later, _ := strings.Cut(said, "This counts after a restart of ductor:")
+	now, later, _ := strings.Cut(said, "In use after a restart of ductor:")
 	for key, part := range map[string]string{
 		"queue.max: 10 → 3": now, "models.quick": now, fmt.Sprintf("telegram.allowed_users: [%d %d] → [%d]", owner, stranger, owner): now,
 		"rate.private_burst: 100 → 99": later, "telegram.token": later,
