@@ -23,7 +23,7 @@ func attachCommand(env config.Environment) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "attach ID",
-		Short: "Read along with an agent, in the agent's own words",
+		Short: "Print what an agent prints, as it comes",
 		Long: "Print what an agent prints, from the beginning of the turn it is at, until it ends or Ctrl-C. It is only\n" +
 			"watched: ductor and the agent do not notice. With --all, from the agent's start on, as far as it is kept.",
 		Args: cobra.ExactArgs(1),

@@ -42,7 +42,7 @@ func auditCommand(env config.Environment) *cobra.Command {
 			path := filepath.Join(cfg.Storage.Dir, app.DatabaseFile)
 			db, err := store.OpenReadOnly(cmd.Context(), path, store.Options{})
 			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("there is nothing to list yet: %w", err)
+				return errors.New("there is nothing to list: ductor has not run with this configuration yet")
 			}
 			if err != nil {
 				return err

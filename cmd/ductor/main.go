@@ -44,9 +44,10 @@ func main() {
 
 func command(env config.Environment) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "ductor",
-		Short:         "Talk to your coding agents from Telegram",
-		Long:          "ductor is a self-hosted Telegram bot that drives the agent CLIs installed on this machine.",
+		Use:   "ductor",
+		Short: "Talk to your coding agents from Telegram",
+		Long: "ductor is a self-hosted Telegram bot that drives the agent CLIs installed on this machine.\n" +
+			"ductor demo shows it without an account. To use it: ductor setup, then ductor run. ductor doctor says what is missing.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

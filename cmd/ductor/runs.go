@@ -103,7 +103,7 @@ func killCommand(env config.Environment) *cobra.Command {
 		Use:   "kill ID",
 		Short: "End an agent and what it started",
 		Long: "End an agent and what it started, also when ductor itself is not running. With --all, every agent.\n" +
-			"What cut every tie to its agent is found only where agents have control groups; see `ductor doctor`.",
+			"Where agents have no control groups, as `ductor doctor` says, a process that cut every tie to its agent is not found.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 1) {

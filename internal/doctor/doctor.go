@@ -114,8 +114,16 @@ func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
 	}
 	// The configuration warns of an empty allowlist.
 	if users, groups := len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups); users+groups > 0 {
-		d.ok(allowlist, fmt.Sprintf("%d users, %d groups", users, groups))
+		d.ok(allowlist, counted(users, "user")+", "+counted(groups, "group"))
 	}
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // keys names the keys of agents, without their values, and warns of those that no agent gets.

@@ -26,7 +26,7 @@ var ErrNewer = errors.New("a newer release is there")
 func Upgrade(from Source, version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "upgrade --check", Short: "Say whether a newer release is there", Args: cobra.NoArgs,
-		Long: "Asks the address of upgrade.url for the latest release and compares it with this version. It downloads and runs nothing.\n" +
+		Long: "Asks the address in upgrade.url for the latest release and compares it with this version. It downloads and runs nothing.\n" +
 			"The exit code is 6 where a newer release is there, and 0 where none is.",
 	}
 	check := cmd.Flags().Bool("check", false, "compare this version with the latest release")
@@ -35,7 +35,7 @@ func Upgrade(from Source, version string) *cobra.Command {
 		case !*check:
 			return errors.New("ductor does not replace itself; add --check, and see docs/install.md for an upgrade")
 		case cfg.Upgrade.URL == "":
-			return app.OfKind(app.ErrConfig, errors.New("upgrade.url is not set: name the address there that tells the latest release"))
+			return app.OfKind(app.ErrConfig, errors.New("upgrade.url is not set; set it to the address that says which release is the latest"))
 		}
 		latest, err := latestRelease(cmd.Context(), cfg.Upgrade.URL)
 		if err != nil {

@@ -98,6 +98,9 @@ func changeUser(cmd *cobra.Command, cfg config.Config, arg, done string,
 	}
 	ctx := cmd.Context()
 	current, err := store.OpenReadOnly(ctx, databaseOf(cfg), store.Options{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("no user has joined: ductor has not run with this configuration yet")
+	}
 	if err == nil {
 		err = current.Close()
 	}
