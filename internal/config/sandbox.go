@@ -281,7 +281,7 @@ func parseSeed(text string) (Seed, error) {
 	case !filepath.IsAbs(from):
 		return Seed{}, fmt.Errorf("%q should be an absolute path, or begin with ~/", from)
 	case to == "":
-		return Seed{}, fmt.Errorf(`%q is not in your home, so say where it is to be: "from:to", to being below the home in the sandbox`, from)
+		return Seed{}, fmt.Errorf(`%q is not in your home; write "from:to", where "to" is a path below the home in the sandbox`, from)
 	case !filepath.IsLocal(to) || filepath.Clean(to) == ".":
 		return Seed{}, fmt.Errorf("%q is not a path below the home in the sandbox", to)
 	}

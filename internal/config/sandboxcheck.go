@@ -20,12 +20,12 @@ func (c *Config) checkSandbox(p *problems) {
 		project, key := c.Sandbox.Projects[name], projectKey(name)
 		checkTaskName(p, key, name)
 		if name == DefaultSandbox {
-			p.add(key, "%q is all that is in no project; choose another name, or write it to [sandbox]", name)
+			p.add(key, "%q is the name of all that is in no project; choose another name, or set it in [sandbox]", name)
 		}
 		own := project.SandboxSetting.check()
 		c.checkProject(&own, project)
 		if other, twice := dirs[project.Dir]; twice && project.Dir != "" {
-			own.add("dir", "%s is that of %s already", project.Dir, other)
+			own.add("dir", "%s is the directory of the project %s already; give each its own", project.Dir, other)
 		}
 		dirs[project.Dir] = name
 		*p = append(*p, own.without(general).below(key)...)
@@ -42,7 +42,7 @@ func (c *Config) checkProject(p *problems, project SandboxProject) {
 	case !slices.ContainsFunc(c.Projects.Roots, func(root string) bool { return inside(root, dir) }):
 		p.add("dir", "%s is outside of projects.roots", dir)
 	case slices.ContainsFunc(project.engineSockets(), func(socket string) bool { return inside(dir, socket) }):
-		p.add("dir", "the socket of Docker is in %s: who may use it owns the machine", dir)
+		p.add("dir", "the socket of Docker is in %s, and whoever may use it owns the machine; name another directory", dir)
 	}
 	if project.Mode == SandboxOff && project.Home != c.Sandbox.Home {
 		p.add("home", "without a sandbox the homes are those of [sandbox], %q", c.Sandbox.Home)
@@ -149,7 +149,7 @@ func (s SandboxSetting) checkFiles(p *problems) {
 		case err != nil:
 			p.add("mounts", "%v", err)
 		case slices.ContainsFunc(s.engineSockets(), func(socket string) bool { return inside(m.Source, socket) }):
-			p.add("mounts", "with %s the socket of Docker would be in the sandbox: who may use it owns the machine", m.Source)
+			p.add("mounts", "with %s the socket of Docker would be in the sandbox, and whoever may use it owns the machine; leave it out", m.Source)
 		case takenTarget(m.Target):
 			p.add("mounts", "%s is the sandbox's own; choose another place", m.Target)
 		case targets[m.Target]:

@@ -145,8 +145,8 @@ func (c *Config) checkTasks(p *problems) {
 		p.word(key+".quiet_policy", j.QuietPolicy, "hold", "skip")
 	}
 	if h := c.Heartbeat; h.Enabled {
-		needs(p, "heartbeat.prompt", h.Prompt, "the proactive prompt says nothing")
-		needs(p, "heartbeat.ok_word", h.OKWord, "an agent needs a word for having nothing to say")
+		needs(p, "heartbeat.prompt", h.Prompt, "is empty; write what the agent is asked")
+		needs(p, "heartbeat.ok_word", h.OKWord, "is empty; the agent needs a word to say that there is nothing")
 		c.checkTask(p, "heartbeat", h, h.Rights, h.Target, h.Quiet)
 		p.word("heartbeat.quiet_policy", h.QuietPolicy, "hold", "skip")
 	}
@@ -219,7 +219,7 @@ func (c *Config) checkTaskSettings(p *problems, key string, m TaskSettings) {
 	if m.Agent != "" {
 		p.word(key+".agent", m.Agent, c.Agents.names()...)
 	} else if m.Model != "" || m.Effort != "" {
-		p.add(key+".agent", "model and effort are an agent's; name it")
+		p.add(key+".agent", "model and effort belong to an agent; name that agent here")
 	}
 	switch {
 	case m.Dir == "":
@@ -243,10 +243,10 @@ func (c *Config) checkTaskSandbox(p *problems, key string, m TaskSettings) {
 	}
 	p.word(key, m.Sandbox, SandboxOff, SandboxDocker)
 	if m.Sandbox == SandboxDocker && m.Session == "shared" {
-		p.add(key, `the chat's session is where it is; set session = "own"`)
+		p.add(key, `a job in the chat's session runs where that session does; set session = "own"`)
 	}
 	if project, setting := c.Sandbox.At(cmp.Or(m.Dir, c.Projects.DefaultDir)); m.Sandbox == SandboxOff && setting.Mode == SandboxDocker {
-		p.add(key, "a task does not get out of the sandbox of its project, which is %q; leave it out", project)
+		p.add(key, "its project %q is in a sandbox, and no job runs outside of that; leave this key out", project)
 	}
 }
 

@@ -114,7 +114,7 @@ func (c *Config) checkTelegram(p *problems) {
 	}
 	for _, id := range t.AllowedUsers {
 		if id <= 0 {
-			p.add("telegram.allowed_users", "%d is not a person's id; those are positive. Groups go to allowed_groups", id)
+			p.add("telegram.allowed_users", "%d is not a user's id; those are positive. Groups go to allowed_groups", id)
 		}
 	}
 	for _, id := range t.AllowedGroups {
