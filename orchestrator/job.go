@@ -62,29 +62,29 @@ const MostQueuedRuns = 20
 
 // Job is a prompt that runs by a schedule or a webhook.
 type Job struct {
-	ID           JobID          `json:"-"`
-	Kind         JobKind        `json:"kind"`
-	Configured   bool           `json:"-"` // the configuration defines it; only there it can be edited or deleted
-	Paused       bool           `json:"-"`
-	Conversation ConversationID `json:"-"`                // where it runs and where its results are shown
-	Person       PersonID       `json:"person,omitempty"` // the user who made it
-	Name         string         `json:"name"`
-	Prompt       string         `json:"prompt,omitempty"`
-	Created      time.Time      `json:"-"`
+	ID           JobID
+	Kind         JobKind
+	Configured   bool // the configuration defines it; only there it can be edited or deleted
+	Paused       bool
+	Conversation ConversationID // where it runs and where its results are shown
+	Person       PersonID       // the user who made it
+	Name         string
+	Prompt       string
+	Created      time.Time
 	JobTiming
 	JobTurn
 }
 
 // JobTiming says when a job runs.
 type JobTiming struct {
-	Schedule    string `json:"schedule,omitempty"` // as heartbeat/schedule reads it
-	Zone        string `json:"zone,omitempty"`     // IANA name; empty: the machine's
-	When        string `json:"-"`                  // both in words; not stored, Jobs fills it in
-	QuietFrom   string `json:"-"`                  // "22:00"; quiet hours, in which the job runs only when a user starts it
-	QuietTo     string `json:"-"`                  // "07:00"; earlier than QuietFrom: on the next day
-	QuietPolicy string `json:"-"`
-	Missed      string `json:"missed"`
-	Overlap     string `json:"overlap"`
+	Schedule    string // as heartbeat/schedule reads it
+	Zone        string // IANA name; empty: the machine's
+	When        string // both in words; not stored, Jobs fills it in
+	QuietFrom   string // "22:00"; quiet hours, in which the job runs only when a user starts it
+	QuietTo     string // "07:00"; earlier than QuietFrom: on the next day
+	QuietPolicy string
+	Missed      string
+	Overlap     string
 }
 
 // Quiet says whether a job has quiet hours.
@@ -92,17 +92,17 @@ func (t JobTiming) Quiet() bool { return t.QuietFrom != "" || t.QuietTo != "" }
 
 // JobTurn says how the turns of a job run. What is empty is as the conversation chose.
 type JobTurn struct {
-	Session string        `json:"session"`
-	Agent   cli.Agent     `json:"agent,omitempty"`
-	Model   cli.ModelID   `json:"model,omitempty"` // only with Agent, as Effort
-	Effort  cli.Effort    `json:"effort,omitempty"`
-	Dir     string        `json:"dir,omitempty"`        // absolute
-	Sandbox string        `json:"sandbox,omitempty"`    // SandboxOff or SandboxDocker; empty: the policy of the project
-	Timeout time.Duration `json:"timeout_ns,omitempty"` // 0: the agent's
-	Rights  Rights        `json:"-"`                    // of RightsOfJob
-	Retries int           `json:"retries,omitempty"`    // how often a failed run is tried again
-	Backoff time.Duration `json:"backoff_ns,omitempty"` // before the first retry; it doubles
-	OKWord  string        `json:"ok_word,omitempty"`    // an answer that is only this word is not shown
+	Session string
+	Agent   cli.Agent
+	Model   cli.ModelID // only with Agent, as Effort
+	Effort  cli.Effort
+	Dir     string        // absolute
+	Sandbox string        // SandboxOff or SandboxDocker; empty: the policy of the project
+	Timeout time.Duration // 0: the agent's
+	Rights  Rights        // of RightsOfJob
+	Retries int           // how often a failed run is tried again
+	Backoff time.Duration // before the first retry; it doubles
+	OKWord  string        // an answer that is only this word is not shown
 }
 
 // JobStatus is a job with its next run and its results.

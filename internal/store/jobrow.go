@@ -1,19 +1,37 @@
 package store
 
 import (
+	"time"
+
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// jobRow is a job with what is stored in another form. The other fields have a column.
 type jobRow struct {
-	orchestrator.Job
-	Source string   `json:"source"`
-	Quiet  quietRow `json:"quiet,omitzero"`
-	Mode   string   `json:"permission,omitempty"`
-	Rules  []string `json:"rules,omitempty"`
-	Tools  []string `json:"tools,omitempty"`
-	No     []string `json:"denied_tools,omitempty"`
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Source   string   `json:"source"`
+	Person   int64    `json:"person,omitempty"`
+	Prompt   string   `json:"prompt,omitempty"`
+	Schedule string   `json:"schedule,omitempty"`
+	Zone     string   `json:"zone,omitempty"`
+	Session  string   `json:"session"`
+	Agent    string   `json:"agent,omitempty"`
+	Model    string   `json:"model,omitempty"`
+	Effort   string   `json:"effort,omitempty"`
+	Dir      string   `json:"dir,omitempty"`
+	Sandbox  string   `json:"sandbox,omitempty"`
+	Timeout  int64    `json:"timeout_ns,omitempty"`
+	Quiet    quietRow `json:"quiet,omitzero"`
+	Missed   string   `json:"missed"`
+	Overlap  string   `json:"overlap"`
+	Retries  int      `json:"retries,omitempty"`
+	Backoff  int64    `json:"backoff_ns,omitempty"`
+	OKWord   string   `json:"ok_word,omitempty"`
+	Mode     string   `json:"permission,omitempty"`
+	Rules    []string `json:"rules,omitempty"`
+	Tools    []string `json:"tools,omitempty"`
+	No       []string `json:"denied_tools,omitempty"`
 }
 
 type quietRow struct {
@@ -24,7 +42,11 @@ type quietRow struct {
 
 func rowOfJob(j orchestrator.Job) jobRow {
 	return jobRow{
-		Job: j, Source: jobSource(j), Quiet: quietRow{From: j.QuietFrom, To: j.QuietTo, Policy: j.QuietPolicy},
+		Name: j.Name, Kind: string(j.Kind), Source: jobSource(j), Person: int64(j.Person), Prompt: j.Prompt,
+		Schedule: j.Schedule, Zone: j.Zone, Session: j.Session, Agent: string(j.Agent), Model: string(j.Model),
+		Effort: string(j.Effort), Dir: j.Dir, Sandbox: j.Sandbox, Timeout: int64(j.Timeout),
+		Quiet:  quietRow{From: j.QuietFrom, To: j.QuietTo, Policy: j.QuietPolicy},
+		Missed: j.Missed, Overlap: j.Overlap, Retries: j.Retries, Backoff: int64(j.Backoff), OKWord: j.OKWord,
 		Mode: string(j.Rights.Mode), Rules: j.Rights.Rules, Tools: j.Rights.Tools.Only, No: j.Rights.Tools.Denied,
 	}
 }
@@ -41,15 +63,19 @@ const configuredJob = "config"
 
 // decodeJob fills in the fields without a column.
 func decodeJob(text string, j *orchestrator.Job) error {
-	r := jobRow{Job: *j}
+	var r jobRow
 	if err := decode(text, &r); err != nil {
 		return err
 	}
-	*j = r.Job
-	j.Configured = r.Source == configuredJob
+	j.Name, j.Kind, j.Configured, j.Person = r.Name, orchestrator.JobKind(r.Kind), r.Source == configuredJob, orchestrator.PersonID(r.Person)
+	j.Prompt, j.Schedule, j.Zone = r.Prompt, r.Schedule, r.Zone
+	j.Session, j.Agent, j.Model = r.Session, cli.Agent(r.Agent), cli.ModelID(r.Model)
+	j.Effort, j.Dir, j.Sandbox, j.Timeout = cli.Effort(r.Effort), r.Dir, r.Sandbox, time.Duration(r.Timeout)
 	j.QuietFrom, j.QuietTo, j.QuietPolicy = r.Quiet.From, r.Quiet.To, r.Quiet.Policy
+	j.Missed, j.Overlap = r.Missed, r.Overlap
 	j.Rights = orchestrator.Rights{
 		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Mode), Rules: r.Rules, Tools: cli.ToolList{Only: r.Tools, Denied: r.No},
 	}
+	j.Retries, j.Backoff, j.OKWord = r.Retries, time.Duration(r.Backoff), r.OKWord
 	return nil
 }
