@@ -50,7 +50,7 @@ func (l language) command(ctx context.Context, by orchestrator.Press, args strin
 		}
 	}
 	words := append(names[:len(names)-1], asTelegram)
-	return tgapi.Page{Text: p.Text("language.unknown", render.Cut(args, 100), strings.Join(words, ", "))}, nil
+	return tgapi.Page{Text: p.Text("language.unknown", render.Cut(args, 100), p.List(words...))}, nil
 }
 
 func (l language) page(in orchestrator.ConversationID) tgapi.Page {

@@ -2,7 +2,6 @@ package bot
 
 import (
 	"strconv"
-	"strings"
 
 	"ductor/bot/render"
 	"ductor/cli"
@@ -25,7 +24,7 @@ func livingLines(p lang.Printer, id orchestrator.ConversationID, l cli.Living) [
 		if s.Busy {
 			doing = "status.process-busy"
 		}
-		lines = append(lines, strings.Join(append(parts, p.Text(doing)), ", "))
+		lines = append(lines, p.List(append(parts, p.Text(doing))...))
 	}
 	for _, why := range l.Resting {
 		lines = append(lines, why.Sentence(p))
@@ -43,5 +42,5 @@ func livingLines(p lang.Printer, id orchestrator.ConversationID, l cli.Living) [
 	if l.Waiting > 0 {
 		parts = append(parts, p.Text("status.processes-waiting", l.Waiting))
 	}
-	return append(lines, strings.Join(parts, ", "))
+	return append(lines, p.List(parts...))
 }

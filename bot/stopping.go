@@ -240,7 +240,7 @@ func aliveSentence(p lang.Printer, alive []cli.ProcessName) string {
 	for _, a := range alive {
 		names = append(names, fmt.Sprintf("%s (%d)", render.ShortLine(a.Name, 40), a.PID))
 	}
-	return p.Text("bot.alive", strings.Join(names, ", "))
+	return p.Text("bot.alive", p.List(names...))
 }
 
 func abortSentence(p lang.Printer, r orchestrator.AbortReport, err error) string {

@@ -25,6 +25,9 @@ func TestPrinter(t *testing.T) {
 		{p.Rounded(96 * time.Hour), "4 days"},
 		{p.Span(90 * time.Minute), "1 h 30 min"},
 		{p.Span(time.Hour + 5*time.Second), "1 h 5 s"},
+		{p.List("a", "b", "c"), "a, b, c"},
+		{Language("zh").Printer().List("a", "b", "c"), "a、b、c"},
+		{Language("zh").Printer().List(), ""},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

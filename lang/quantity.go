@@ -5,6 +5,14 @@ import (
 	"time"
 )
 
+// List is the parts of a list in one line.
+func (p Printer) List(parts ...string) string {
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	return strings.Join(parts, p.Text("common.list-comma"))
+}
+
 // Elapsed is how long something took: "<0.1 s", "0.4 s", "12 s", "3 min 5 s" or "2 h 10 min".
 func (p Printer) Elapsed(d time.Duration) string {
 	switch {

@@ -26,13 +26,13 @@ func (a view) drawQuestion(d draft, user string) (render.Text, tgapi.Keyboard) {
 	lines := []render.Text{render.Plain(a.asks(d.Question))}
 	if a.State != orchestrator.ApprovalOpen {
 		for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {
-			lines = append(lines, givenAnswer(q, answerAt(a.Answers, i), a.State))
+			lines = append(lines, givenAnswer(a.lang, q, answerAt(a.Answers, i), a.State))
 		}
 		return fitting(append(lines, a.drawDecision(user))), nil
 	}
 	for i := max(d.Question-answersShown, 0); i < d.Question; i++ {
 		q := a.Questions[i]
-		lines = append(lines, givenAnswer(q, d.answer(i, q), orchestrator.ApprovalAnswered))
+		lines = append(lines, givenAnswer(a.lang, q, d.answer(i, q), orchestrator.ApprovalAnswered))
 	}
 	q := a.Questions[d.Question]
 	if head := short(q.Header, optionLabelMax); head != "" {
@@ -42,7 +42,7 @@ func (a view) drawQuestion(d draft, user string) (render.Text, tgapi.Keyboard) {
 	lines = append(lines, render.Plain(text))
 	lines = append(lines, a.optionLines(q)...)
 	if words := d.Words[d.Question]; words != "" {
-		lines = append(lines, render.Plain(a.lang.Text("approval.own-words", shownAnswer(q, []string{words}))))
+		lines = append(lines, render.Plain(a.lang.Text("approval.own-words", shownAnswer(a.lang, q, []string{words}))))
 	}
 	if hint := a.wordsHint(q, d); hint != "" {
 		lines = append(lines, render.Styled(render.Italic, hint))
@@ -75,20 +75,20 @@ func answerAt(answers [][]string, i int) []string {
 }
 
 // givenAnswer is a question with its answer, in a line each.
-func givenAnswer(q cli.Question, answer []string, state orchestrator.ApprovalState) render.Text {
+func givenAnswer(p lang.Printer, q cli.Question, answer []string, state orchestrator.ApprovalState) render.Text {
 	t := render.Plain(short(q.Text, answerMax))
 	if state != orchestrator.ApprovalAnswered {
 		return t
 	}
-	return render.Concat(t, render.Plain("\n→ "), render.Styled(render.Bold, shownAnswer(q, answer)))
+	return render.Concat(t, render.Plain("\n→ "), render.Styled(render.Bold, shownAnswer(p, q, answer)))
 }
 
 // shownAnswer never shows what is secret.
-func shownAnswer(q cli.Question, answer []string) string {
+func shownAnswer(p lang.Printer, q cli.Question, answer []string) string {
 	if q.Secret {
 		return "•••"
 	}
-	return short(strings.Join(answer, ", "), answerMax)
+	return short(p.List(answer...), answerMax)
 }
 
 func (a view) optionLines(q cli.Question) []render.Text {

@@ -250,7 +250,7 @@ func (t *toolLine) summary() string {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s ×%d", name, t.folded[name])
 	}
-	return t.lang.Text("card.tools-folded", total, strings.Join(names, ", "))
+	return t.lang.Text("card.tools-folded", total, t.lang.List(names...))
 }
 
 // toolResult is what the line says behind the title once the tool has ended.

@@ -79,7 +79,7 @@ func (s *Screen) offer(in orchestrator.ConversationID, id string, q question, en
 		names[i] = s.name(p, m)
 	}
 	e := s.o.Consults.Estimate(q.group(in), entries)
-	text := p.Text("consult.group", strings.Join(names, ", "), names[0]) + "\n" + p.Text("consult.rounds", q.Rounds, e.Questions, p.Tokens(e.Tokens))
+	text := p.Text("consult.group", p.List(names...), names[0]) + "\n" + p.Text("consult.rounds", q.Rounds, e.Questions, p.Tokens(e.Tokens))
 	if e.CostUSD > 0 {
 		text += " " + p.Text("consult.cost", p.Cost(e.CostUSD))
 	}

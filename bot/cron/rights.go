@@ -14,13 +14,13 @@ import (
 func RightsLine(p lang.Printer, r orchestrator.Rights) string {
 	parts := []string{p.Text("cron.rights", rightsMode(p, r))}
 	if len(r.Rules) > 0 {
-		parts = append(parts, p.Text("cron.rights-rules", render.Cut(strings.Join(r.Rules, ", "), rightsShown)))
+		parts = append(parts, p.Text("cron.rights-rules", render.Cut(p.List(r.Rules...), rightsShown)))
 	}
 	if only := r.Tools.Only; len(only) > 0 {
-		parts = append(parts, p.Text("cron.rights-tools", render.Cut(strings.Join(only, ", "), rightsShown)))
+		parts = append(parts, p.Text("cron.rights-tools", render.Cut(p.List(only...), rightsShown)))
 	}
 	if denied := r.Tools.Denied; len(denied) > 0 {
-		parts = append(parts, p.Text("cron.rights-denied-tools", render.Cut(strings.Join(denied, ", "), rightsShown)))
+		parts = append(parts, p.Text("cron.rights-denied-tools", render.Cut(p.List(denied...), rightsShown)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -41,19 +41,19 @@ func rightsFields(p lang.Printer) []field {
 		mode.choices = append(mode.choices, one(rightsMode(p, orchestrator.Rights{Mode: m}), func(j *orchestrator.Job) *cli.PermissionMode { return &j.Rights.Mode }, m))
 	}
 	return []field{mode,
-		rightsList("u", p.Text("cron.rules"), p.Text("cron.ask-rules"), p.Text("cron.rules-none"), p.Text("cron.rules-none-button"),
+		rightsList(p, "u", p.Text("cron.rules"), p.Text("cron.ask-rules"), p.Text("cron.rules-none"), p.Text("cron.rules-none-button"),
 			func(r *orchestrator.Rights) *[]string { return &r.Rules }),
-		rightsList("w", p.Text("cron.tools"), p.Text("cron.ask-tools"), p.Text("cron.tools-all"), p.Text("cron.tools-all-button"),
+		rightsList(p, "w", p.Text("cron.tools"), p.Text("cron.ask-tools"), p.Text("cron.tools-all"), p.Text("cron.tools-all-button"),
 			func(r *orchestrator.Rights) *[]string { return &r.Tools.Only }),
 	}
 }
 
 // rightsList is a field that is a list of lines; empty is the word for none, and emptyButton the button for it.
-func rightsList(code, label, ask, empty, emptyButton string, at func(*orchestrator.Rights) *[]string) field {
+func rightsList(p lang.Printer, code, label, ask, empty, emptyButton string, at func(*orchestrator.Rights) *[]string) field {
 	return field{
 		code: code, label: label, ask: ask,
 		value: func(j orchestrator.Job) string {
-			return cmp.Or(render.Cut(strings.Join(*at(&j.Rights), ", "), rightsShown), empty)
+			return cmp.Or(render.Cut(p.List(*at(&j.Rights)...), rightsShown), empty)
 		},
 		read: func(_ orchestrator.Jobs, j *orchestrator.Job, text string) error {
 			var list []string

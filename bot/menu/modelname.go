@@ -1,8 +1,6 @@
 package menu
 
 import (
-	"strings"
-
 	"ductor/bot/render"
 	"ductor/cli"
 	"ductor/cli/naming"
@@ -16,14 +14,14 @@ func whyNot(p lang.Printer, w *naming.Problem) string {
 	case naming.Unusable:
 		return p.Text("menu.unusable", render.AgentName(p, w.Agent), unusableBecause(p, w.Entry))
 	case naming.Ambiguous:
-		return p.Text("menu.ambiguous-model", modelIDs(w.Models))
+		return p.Text("menu.ambiguous-model", modelIDs(p, w.Models))
 	case naming.Elsewhere:
 		return p.Text("menu.no-agent-runs", name, render.AgentName(p, w.Agent))
 	case naming.Unknown:
 		if w.Near != "" {
 			return p.Text("menu.model-mistyped", name, w.Near)
 		}
-		return p.Text("menu.no-such-model", name, modelIDs(w.Models))
+		return p.Text("menu.no-such-model", name, modelIDs(p, w.Models))
 	case naming.TooManyWords:
 		return p.Text("menu.too-many-words")
 	case naming.NoEfforts:
@@ -33,7 +31,7 @@ func whyNot(p lang.Printer, w *naming.Problem) string {
 		for _, e := range w.Model.Efforts {
 			efforts = append(efforts, string(e))
 		}
-		return p.Text("menu.no-such-effort", modelOrDefault(p, w.Model), strings.Join(efforts, ", "))
+		return p.Text("menu.no-such-effort", modelOrDefault(p, w.Model), p.List(efforts...))
 	}
 	return p.Text("menu.no-agent-for-model")
 }
@@ -45,7 +43,7 @@ func modelOrDefault(p lang.Printer, m cli.Model) string {
 	return modelName(m)
 }
 
-func modelIDs(models []cli.Model) string {
+func modelIDs(p lang.Printer, models []cli.Model) string {
 	var names []string
 	for _, m := range models[:min(len(models), 30)] {
 		names = append(names, string(m.Agent)+"/"+string(m.ID))
@@ -53,5 +51,5 @@ func modelIDs(models []cli.Model) string {
 	if len(models) > 30 {
 		names = append(names, "…")
 	}
-	return strings.Join(names, ", ")
+	return p.List(names...)
 }

@@ -163,7 +163,7 @@ func factsText(p lang.Printer, m cli.Model) string {
 	if m.Price != (cli.Price{}) {
 		known = append(known, p.Text("menu.model-price", p.Cost(m.Price.Input), p.Cost(m.Price.Output)))
 	}
-	return strings.Join(known, ", ")
+	return p.List(known...)
 }
 
 func (m *modelMenu) effortsView() tgapi.Page {

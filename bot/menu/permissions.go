@@ -80,7 +80,7 @@ func (k *Menus) Permissions(ctx context.Context, by orchestrator.Press, args str
 	case !ok && mode == cli.Bypass:
 		return tgapi.Page{Text: p.Text("menu.bypass-needs-time")}, nil
 	case !ok:
-		return tgapi.Page{Text: p.Text("menu.no-such-permission", modeNames())}, nil
+		return tgapi.Page{Text: p.Text("menu.no-such-permission", modeNames(p))}, nil
 	case mode == cli.Bypass:
 		m.showing = pageBypass
 		return k.open(by.Conversation, m), nil
@@ -133,12 +133,12 @@ func modeNamed(name string) (cli.PermissionMode, bool) {
 	return "", false
 }
 
-func modeNames() string {
+func modeNames(p lang.Printer) string {
 	var names []string
 	for _, mode := range cli.PermissionModes() {
 		names = append(names, string(mode))
 	}
-	return strings.Join(names, ", ")
+	return p.List(names...)
 }
 
 func (m *permissionMenu) press(o op) state {

@@ -57,7 +57,7 @@ func noSuchRole(p lang.Printer, name string, names []string) string {
 	for _, n := range names {
 		labels = append(labels, roleLabel(p, n))
 	}
-	return p.Text("menu.no-such-role", render.Cut(name, 60), render.Cut(strings.Join(labels, ", "), 1000))
+	return p.Text("menu.no-such-role", render.Cut(name, 60), render.Cut(p.List(labels...), 1000))
 }
 
 // roleLabel is a role's name as buttons and sentences show it.

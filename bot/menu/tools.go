@@ -38,11 +38,11 @@ func (k *Menus) tools(ctx context.Context, by orchestrator.Press, m *permissionM
 	case len(words) > 1 && words[0] == "only":
 		list.Only = words[1:]
 	default:
-		return tgapi.Page{Text: p.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))}, nil
+		return tgapi.Page{Text: p.Text("menu.tools-usage", p.List(tools.Kinds()...))}, nil
 	}
 	err := k.service.SetTools(ctx, by.Conversation, list, by.Person)
 	if errors.Is(err, orchestrator.ErrBadChoice) {
-		return tgapi.Page{Text: p.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))}, nil
+		return tgapi.Page{Text: p.Text("menu.tools-usage", p.List(tools.Kinds()...))}, nil
 	}
 	return tgapi.Page{Text: m.toolsSet(list)}, err
 }
@@ -89,7 +89,7 @@ func (m *permissionMenu) viewTools() tgapi.Page {
 	if !l.own.Empty() {
 		keyboard = append(keyboard, []tgapi.Button{{Text: m.lang.Text("menu.tools-all-button"), Data: m.data(opConfirm, 0)}})
 	}
-	text += "\n\n" + m.lang.Text("menu.tools-usage", strings.Join(tools.Kinds(), ", "))
+	text += "\n\n" + m.lang.Text("menu.tools-usage", m.lang.List(tools.Kinds()...))
 	return tgapi.Page{Text: text, Keyboard: append(keyboard, []tgapi.Button{m.backButton(), m.closeButton()})}
 }
 
@@ -101,10 +101,10 @@ func (m *permissionMenu) toolsSet(list cli.ToolList) string {
 func listText(p lang.Printer, l cli.ToolList) string {
 	var parts []string
 	if len(l.Only) > 0 {
-		parts = append(parts, p.Text("menu.tools-only", render.Cut(strings.Join(l.Only, ", "), ruleShown)))
+		parts = append(parts, p.Text("menu.tools-only", render.Cut(p.List(l.Only...), ruleShown)))
 	}
 	if len(l.Denied) > 0 {
-		parts = append(parts, p.Text("menu.tools-never", render.Cut(strings.Join(l.Denied, ", "), ruleShown)))
+		parts = append(parts, p.Text("menu.tools-never", render.Cut(p.List(l.Denied...), ruleShown)))
 	}
 	if len(parts) == 0 {
 		return p.Text("menu.tools-all")

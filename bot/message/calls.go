@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"ductor/bot/outbox"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -241,7 +241,8 @@ func (m *Message) refusedFiles(want Content, f tgapi.Fault, err error) bool {
 		return true
 	}
 	m.tried |= asText
-	m.trouble.said = m.all.lang.Of(m.spec.To.Chat).Text("files.not-taken", namesOf(want.Files), cmp.Or(f.Description, string(f.Kind)))
+	p := m.all.lang.Of(m.spec.To.Chat)
+	m.trouble.said = p.Text("files.not-taken", namesOf(p, want.Files), cmp.Or(f.Description, string(f.Kind)))
 	return true
 }
 
@@ -261,7 +262,8 @@ func (m *Message) forgetFiles(ctx context.Context, c Content, now orchestrator.S
 	if now != orchestrator.Unknown || m.landed == nil {
 		return
 	}
-	notice := Compose(m.To(), Content{Text: render.Plain(m.all.lang.Of(m.spec.To.Chat).Text("files.may-be-missing", namesOf(c.Files)))})
+	p := m.all.lang.Of(m.spec.To.Chat)
+	notice := Compose(m.To(), Content{Text: render.Plain(p.Text("files.may-be-missing", namesOf(p, c.Files)))})
 	notice.Key = m.spec.Key + "/unknown"
 	if err := m.all.store.SaveMessage(ctx, notice); err != nil {
 		m.log.Warn("say that files may be missing", "err", err)
@@ -270,10 +272,10 @@ func (m *Message) forgetFiles(ctx context.Context, c Content, now orchestrator.S
 	m.all.Wake()
 }
 
-func namesOf(files []File) string {
+func namesOf(p lang.Printer, files []File) string {
 	var names []string
 	for _, f := range files {
 		names = append(names, f.Name)
 	}
-	return strings.Join(names, ", ")
+	return p.List(names...)
 }

@@ -207,5 +207,5 @@ func Counts(p lang.Printer, of orchestrator.Session) string {
 	if of.Tokens > 0 {
 		counts = append(counts, p.Tokens(of.Tokens))
 	}
-	return strings.Join(counts, ", ")
+	return p.List(counts...)
 }

@@ -86,7 +86,7 @@ func entry(p lang.Printer, e orchestrator.AuditEntry, here orchestrator.Conversa
 				words[i] = p.Text(role)
 			}
 		}
-		of = strings.Join(words, ", ")
+		of = p.List(words...)
 	}
 	line := p.Moment(e.At.Local()) + " " + p.Text(key)
 	if e.By != 0 {
