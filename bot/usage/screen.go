@@ -3,7 +3,6 @@ package usage
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -60,16 +59,33 @@ var (
 // Usage answers "/usage": this week by day, or as the words say.
 func (s *Screen) Usage(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	p, group := week, orchestrator.UsageByDay
-	named := map[string]period{"today": today, "week": week, "month": month, "year": year}
-	for _, word := range strings.Fields(strings.ToLower(args)) {
-		if one, ok := named[word]; ok {
+	for _, word := range strings.Fields(args) {
+		one, isPeriod := periodWords[strings.ToLower(word)]
+		g, isGroup := groupWords[strings.ToLower(word)]
+		switch {
+		case isPeriod:
 			p = one
-		}
-		if slices.Contains(orchestrator.UsageGroups(), orchestrator.UsageGroup(word)) {
-			group = orchestrator.UsageGroup(word)
+		case isGroup:
+			group = g
+		default:
+			return tgapi.Page{Text: unknownWord(s.Lang.Of(by.Conversation.Chat), word)}, nil
 		}
 	}
 	return s.table(ctx, by, p, group)
+}
+
+// The words that "/usage" takes.
+var (
+	periodWords = map[string]period{"today": today, "week": week, "month": month, "year": year}
+	groupWords  = map[string]orchestrator.UsageGroup{
+		"day": orchestrator.UsageByDay, "agent": orchestrator.UsageByAgent, "model": orchestrator.UsageByModel,
+		"chat": orchestrator.UsageByConversation, "conversation": orchestrator.UsageByConversation, "user": orchestrator.UsageByPerson,
+	}
+)
+
+func unknownWord(p lang.Printer, word string) string {
+	return p.Text("usage.unknown", render.Cut(word, 100),
+		p.List("today", "week", "month", "year"), p.List("day", "agent", "model", "chat", "user"))
 }
 
 // since is when a period began.
@@ -174,7 +190,7 @@ func (s *Screen) counts(p lang.Printer, r orchestrator.UsageRow) string {
 	if r.Tokens > 0 {
 		parts = append(parts, p.Tokens(r.Tokens))
 	}
-	return strings.Join(append(parts, p.Rounded(r.Took)), ", ")
+	return p.List(append(parts, p.Rounded(r.Took))...)
 }
 
 func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup) string {

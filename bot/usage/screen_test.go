@@ -1,0 +1,59 @@
+package usage
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// asked is a store in which nothing was used; it keeps what was asked of it.
+type asked struct{ groups []orchestrator.UsageGroup }
+
+func (a *asked) Usage(_ context.Context, q orchestrator.UsageQuery) ([]orchestrator.UsageRow, error) {
+	a.groups = append(a.groups, q.By)
+	return nil, nil
+}
+
+func (*asked) AuditSince(context.Context, time.Time, int) ([]orchestrator.AuditEntry, error) {
+	return nil, nil
+}
+
+// oneLanguage has one chat that chose a language.
+type oneLanguage lang.Choice
+
+func (l oneLanguage) Languages(context.Context) ([]lang.Choice, error) {
+	return []lang.Choice{lang.Choice(l)}, nil
+}
+func (oneLanguage) SaveLanguage(context.Context, lang.Choice) error { return nil }
+
+// A word that /usage does not take is answered with those that it takes, and each of those is taken.
+func TestAnUnknownWordOfUsageListsThoseThereAre(t *testing.T) {
+	store := &asked{}
+	s := &Screen{Store: store, Now: time.Now, Lang: choices(t, "zh")}
+	by := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 7}}
+	page, err := s.Usage(t.Context(), by, "month xyz")
+	if want := `这里不认识 "xyz"。时间范围：today、week、month、year。分组方式：day、agent、model、chat、user。`; err != nil || page.Text != want {
+		t.Errorf("it says %q, %v, want %q", page.Text, err, want)
+	}
+	for _, word := range strings.FieldsFunc(page.Text, func(r rune) bool { return r > 'z' || r < 'a' })[1:] {
+		if page, err := s.Usage(t.Context(), by, strings.ToUpper(word)); err != nil || page.Keyboard == nil {
+			t.Errorf("%q is answered with %q, %v", word, page.Text, err)
+		}
+	}
+	if page, err := s.Usage(t.Context(), by, "year chat"); err != nil || page.Keyboard == nil || store.groups[len(store.groups)-1] != orchestrator.UsageByConversation {
+		t.Errorf("the year by chat: %q, %v", page.Text, err)
+	}
+}
+
+func choices(t *testing.T, code lang.Language) *lang.Choices {
+	t.Helper()
+	c, err := lang.OpenChoices(t.Context(), oneLanguage{ID: 7, Chosen: code}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
