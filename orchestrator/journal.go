@@ -101,6 +101,7 @@ type SendRate struct {
 	Every time.Duration // between two calls in the long run
 	Burst int           // calls at once
 	Until time.Time     // Telegram wants no call before it
+	Told  time.Time     // when that was so
 }
 
 // SendState is what is known about a message on its way out.

@@ -34,16 +34,25 @@ func newPace(normal Rate, debt float64, now time.Time) *pace {
 
 // resume takes over what was learned before.
 func (p *pace) resume(l orchestrator.SendRate, now time.Time) {
-	p.silent = l.Until
+	p.silent = now.Add(silenceOf(l, now))
 	p.set(Rate{
 		Every: min(max(l.Every, p.normal.Every), slowest*p.normal.Every),
 		Burst: min(max(l.Burst, 1), p.normal.Burst),
 	}, now)
 }
 
+// silenceOf is how long the silence of a rate lasts. Where the clock was set back since, it begins anew: it must not last
+// until the moment that the wrong clock named.
+func silenceOf(l orchestrator.SendRate, now time.Time) time.Duration {
+	if now.Before(l.Told) {
+		return max(l.Until.Sub(l.Told), 0)
+	}
+	return max(l.Until.Sub(now), 0)
+}
+
 // learned is what resume takes over after a restart.
-func (p *pace) learned(chat int64) orchestrator.SendRate {
-	return orchestrator.SendRate{Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent}
+func (p *pace) learned(chat int64, now time.Time) orchestrator.SendRate {
+	return orchestrator.SendRate{Chat: chat, Every: p.bucket.rate.Every, Burst: p.bucket.rate.Burst, Until: p.silent, Told: now}
 }
 
 func (p *pace) set(r Rate, now time.Time) {

@@ -157,6 +157,28 @@ func TestWhatWasLearnedOutlivesARestart(t *testing.T) {
 	})
 }
 
+// A silence that was told while the clock was hours ahead lasts as long as it was told, not until that moment comes again.
+func TestAClockThatWasSetBackProlongsNoSilence(t *testing.T) {
+	outboxTest(t, func(t *testing.T, _ *Outbox, r *record) {
+		ahead := time.Now().Add(5 * time.Hour)
+		kept := ledger{}
+		for _, chat := range []int64{0, anna.ID} {
+			kept[chat] = orchestrator.SendRate{Chat: chat, Every: time.Second, Burst: 20, Told: ahead, Until: ahead.Add(20 * time.Second)}
+		}
+		after := New(Options{Trouble: troubleOf, Store: kept})
+		if err := after.Restore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := after.Do(t.Context(), Call{Chat: anna, Run: r.run("after")}); err != nil {
+			t.Fatal(err)
+		}
+		r.want(t, "20s after")
+		if err := after.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestCallsOfAChatGoByPriority(t *testing.T) {
 	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
 		for range 3 {

@@ -133,7 +133,7 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	changed := func(chat int64, p *pace) {
-		learned = append(learned, p.learned(chat))
+		learned = append(learned, p.learned(chat, now))
 	}
 	if t.Kind != Limited {
 		if t.Kind == Settled && q != nil && q.pace.accepted(now) {

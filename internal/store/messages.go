@@ -69,14 +69,14 @@ func (db *DB) OwedMessages(ctx context.Context) ([]orchestrator.Message, error) 
 	return all, wrap("list owed messages", err)
 }
 
-const rateColumns = `chat, every, burst, until`
+const rateColumns = `chat, every, burst, until, told`
 
 // SendRates lists what SaveSendRate stored.
 func (db *DB) SendRates(ctx context.Context) ([]orchestrator.SendRate, error) {
 	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (r orchestrator.SendRate, err error) {
-		var until int64
-		err = row.Scan(&r.Chat, &r.Every, &r.Burst, &until)
-		r.Until = time.UnixMilli(until)
+		var until, told int64
+		err = row.Scan(&r.Chat, &r.Every, &r.Burst, &until, &told)
+		r.Until, r.Told = time.UnixMilli(until), time.UnixMilli(told)
 		return r, err
 	}, `SELECT `+rateColumns+` FROM rates ORDER BY chat`)
 	return all, wrap("list the rates of chats", err)
@@ -85,7 +85,7 @@ func (db *DB) SendRates(ctx context.Context) ([]orchestrator.SendRate, error) {
 // SaveSendRate stores the rate of a chat in place of the one before.
 func (db *DB) SaveSendRate(ctx context.Context, r orchestrator.SendRate) error {
 	return wrap("save the rate of a chat", db.write(ctx, func(t tx) error {
-		return t.put("rates", "chat", rateColumns, r.Chat, int64(r.Every), r.Burst, millis(r.Until))
+		return t.put("rates", "chat", rateColumns, r.Chat, int64(r.Every), r.Burst, millis(r.Until), millis(r.Told))
 	}))
 }
 
