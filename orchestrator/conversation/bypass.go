@@ -25,7 +25,7 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = cli.Bypass, until },
 		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
 	if err == nil {
-		e.opts.After(lasts, func() { e.bypassOver(context.WithoutCancel(ctx), id) })
+		e.opts.After(lasts, func() { e.bypassOver(context.WithoutCancel(ctx), id, until) })
 		e.warm(ctx, id)
 	}
 	return err
@@ -36,14 +36,15 @@ func (e *Engine) bypassed(c orchestrator.Conversation) bool {
 	return c.Permission == cli.Bypass && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver is called when the bypass of a conversation may be over: it may have been prolonged, or left.
-func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID) {
+// bypassOver is called when the bypass of a conversation that was to end at until has lasted its time, whatever the clock
+// says. Another one may have been chosen since, or none.
+func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, until time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
 		return // the next start ends it
 	}
 	defer e.wg.Done()
-	ended, turn, err := c.expire(ctx)
+	ended, turn, err := c.expire(ctx, until)
 	if err != nil {
 		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err) // permissionOf knows that it is over
 	}
@@ -55,11 +56,11 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID)
 	}
 }
 
-// expire ends a bypass whose time is over, and names the turn that still runs in it.
-func (c *conversation) expire(ctx context.Context) (ended bool, turn cli.TurnID, err error) {
+// expire ends the bypass that was to end at until, or one whose moment has passed, and names the turn that still runs in it.
+func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
-		if err = failed; err == nil && c.e.bypassed(conv) {
+		if err = failed; err == nil && c.e.bypassed(conv) && conv.BypassUntil.UnixMilli() != until.UnixMilli() {
 			return
 		}
 		if r := c.running.Load(); r != nil && r.req != nil && !r.turn.Bypass.IsZero() {

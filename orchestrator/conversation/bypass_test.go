@@ -94,6 +94,28 @@ func TestBypassEndsForTheTurnThatRuns(t *testing.T) {
 	}
 }
 
+// A bypass lasts no longer where the clock is set back before its end: neither for the turn that runs nor for the next.
+func TestAClockThatIsSetBackProlongsNoBypass(t *testing.T) {
+	h := open(t)
+	h.untilAsked()
+	h.bypass(t, 30*time.Minute)
+	h.submit(t, here, "running")
+	h.awaitAsked(t, 1)
+	h.clock.jump(-5 * time.Hour)
+	h.clock.advance(29 * time.Minute)
+	h.clock.ring()
+	if got := h.mode(t); got != cli.Bypass {
+		t.Fatalf("before its end the mode is %s", got)
+	}
+	h.clock.advance(time.Minute)
+	h.clock.ring()
+	h.await(t, "done running")
+	h.agent.reply = echo
+	if got := h.ask(t, here, "next").Permission; got != cli.Ask {
+		t.Errorf("the next turn ran in %s", got)
+	}
+}
+
 func TestATurnLeavesABypassThatItsChatLeft(t *testing.T) {
 	h := open(t)
 	h.untilAsked()
