@@ -13,6 +13,8 @@ type Trouble struct {
 	Key  string // the same as long as it lasts
 	Text string // that the owner reads when it begins; empty: only its end is told, because until then nothing arrives
 	Over string // that the owner reads when it is over; %s in it stands for when it began
+	// Since is when it began; zero: when it is found.
+	Since time.Time
 }
 
 // Check finds the troubles of one kind. known is false where nothing can be said now, so that nothing changes. before says which
@@ -96,7 +98,10 @@ func (w *Watcher) check(ctx context.Context, c Check) error {
 			delete(last, t.Key)
 			continue
 		}
-		a := orchestrator.Alert{Kind: c.Kind, Key: t.Key, Since: w.opts.Now(), Over: t.Over}
+		a := orchestrator.Alert{Kind: c.Kind, Key: t.Key, Since: t.Since, Over: t.Over}
+		if a.Since.IsZero() {
+			a.Since = w.opts.Now()
+		}
 		if err := w.opts.Store.BeginAlert(ctx, a, w.notice(t.Text)); err != nil {
 			return err
 		}

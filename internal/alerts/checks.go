@@ -31,7 +31,7 @@ func Telegram(p Printer, state func() health.State) Check {
 		case health.OK:
 			return nil, true, nil
 		case health.Failing:
-			return []Trouble{{Key: "telegram", Over: p().Text("alert.telegram-over", began)}}, true, nil
+			return []Trouble{{Key: "telegram", Over: p().Text("alert.telegram-over", began), Since: s.Answered}}, true, nil
 		}
 		return nil, false, nil
 	}}
