@@ -243,7 +243,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
 		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
-		Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
+		Owner: b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
 	}
 	h := newHandlers(parts{
 		Options: b.opts, desk: desk, voice: voice, chat: b.chat, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,

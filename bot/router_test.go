@@ -208,6 +208,46 @@ func TestAnswersInGroupsAnswerToTheMessage(t *testing.T) {
 	})
 }
 
+// The owner learns the new id of an allowed group that became a supergroup, whoever made it one, and only where it is not
+// allowed yet. Of other groups no user learns.
+func TestTheOwnerLearnsTheNewIDOfAGroupThatMoved(t *testing.T) {
+	const moved = -1001234
+	for name, c := range map[string]struct {
+		group, by int
+		allowed   []int64
+		told      bool
+	}{
+		"by the owner":            {-100, owner, []int64{-100}, true},
+		"by a stranger":           {-100, 66, []int64{-100}, true},
+		"to an id that may":       {-100, owner, []int64{-100, moved}, false},
+		"of a group of strangers": {-66, owner, []int64{-100}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				r.configure(func(o *updates.RouterOptions) { o.Owner, o.Allow.Groups = owner, c.allowed })
+				r.send(r.text("", map[string]any{
+					"chat": map[string]any{"id": c.group, "type": "group", "title": "Team"}, "from": map[string]any{"id": c.by, "first_name": "Someone"},
+					"migrate_to_chat_id": moved,
+				}))
+				synctest.Wait()
+				said := r.journal.said()
+				if !c.told && len(said) == 0 {
+					return
+				}
+				if !c.told || len(said) != 1 || !strings.Contains(said[0], "Team") || !strings.Contains(said[0], "-1001234") {
+					t.Fatalf("it says %q", said)
+				}
+				if to := r.journal.notices[0].Conversation; to != (orchestrator.ConversationID{Chat: owner}) {
+					t.Errorf("it is told to %v", to)
+				}
+				if !strings.Contains(strings.Join(r.logs.Lines(), "\n"), "a group became a supergroup") {
+					t.Errorf("the log does not say it: %q", r.logs.Lines())
+				}
+			})
+		})
+	}
+}
+
 func TestUndecodableUpdateIsPassedOver(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {
 		broken := r.text("first")

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
+	"strconv"
 	"time"
 
+	"ductor/bot/render"
 	"ductor/orchestrator"
 )
 
@@ -44,14 +47,24 @@ func (g *gate) admits(w *wireUpdate) bool {
 	if w.Callback != nil { // below a message of ours
 		from, as = &w.Callback.From, nil
 	}
-	if g.allow.permits(m.Chat, from, as) {
+	if g.allow.permits(m.Chat, from, as) || g.allow.moves(m) {
 		return true
-	}
-	if m.MigratedTo != 0 {
-		g.log.Warn("a group became a supergroup; its new id has to be in allowed_groups", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
 	}
 	g.refusals.note(m.Chat, from, as)
 	return false
+}
+
+// moved has the owner know the new id of an allowed group that became a supergroup: until it is allowed, the bot is silent
+// there.
+func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
+	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
+	if r.owner == 0 || slices.Contains(r.gate.allow.now().Groups, m.MigratedTo) {
+		return ignore
+	}
+	chat := int64(r.owner)
+	text := r.lang.Of(chat).Text("updates.group-moved", render.ShortLine(m.Chat.Title, 60), strconv.FormatInt(m.Chat.ID, 10), strconv.FormatInt(m.MigratedTo, 10))
+	r.finisher.Tell(ctx, orchestrator.ConversationID{Chat: chat}, 0, []int64{update}, text, nil)
+	return taken
 }
 
 // joinPatience bounds how long the poller waits for the store.

@@ -19,6 +19,7 @@ type RouterOptions struct {
 	Uploads  *Uploads
 	Finisher *Finisher
 
+	Owner       orchestrator.PersonID // learns of groups that move; 0 for none
 	Allow       Allow
 	Listener    Listener      // nil: speech is not understood
 	AlbumWindow time.Duration // how long further files of an album are waited for; nothing is waited for unless positive
@@ -40,6 +41,7 @@ type Router struct {
 	turns    Turns
 	handler  Handler
 	gate     *gate
+	owner    orchestrator.PersonID
 	follower *follower
 	uploads  *Uploads
 	lang     *lang.Choices
@@ -63,7 +65,7 @@ func NewRouter(o RouterOptions) *Router {
 	return &Router{
 		me: o.Me, listens: o.Listener != nil,
 		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
-		gate: gateOf(o), follower: newFollower(), uploads: o.Uploads, lang: o.Lang, log: o.Log,
+		gate: gateOf(o), owner: o.Owner, follower: newFollower(), uploads: o.Uploads, lang: o.Lang, log: o.Log,
 	}
 }
 
@@ -121,6 +123,8 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	case w.Callback != nil:
 		r.hear(ctx, &w.Callback.From, w.Callback.Message)
 		return r.callback(ctx, u.ID, w.Callback)
+	case w.Message != nil && r.gate.allow.moves(w.Message):
+		return r.moved(ctx, u.ID, w.Message)
 	case w.Message != nil:
 		return r.message(ctx, u, w.Message)
 	case w.Edited != nil:
