@@ -171,6 +171,42 @@ func TestASetupAtATerminal(t *testing.T) {
 	}
 }
 
+// An answer that cannot be used is asked for again, and a setup that is interrupted says that it changed nothing, and did not.
+func TestASetupThatIsInterrupted(t *testing.T) {
+	town, config := freshUser(t)
+	project := filepath.Join(t.TempDir(), "project")
+	setup := startAtTerminal(t, "setup", "--api-base", town.srv.URL(), "--owner", "1")
+	setup.await("token from @BotFather", town.srv.Token()+"\n")
+	setup.await("The directory in which agents work", project+"\n")
+	setup.await("Where agents run", "doker\n")
+	setup.await(`the sandbox is off or docker, not "doker".`, "")
+	setup.await("Where agents run", "\n")
+	setup.await("The agent of new conversations", "claud\n")
+	setup.await(`there is no agent "claud".`, "")
+	setup.await("The agent of new conversations", "claude\n")
+	setup.await("Write this?", "\x03")
+	setup.await("ductor: stopped; nothing was written", "")
+	if code := setup.exit(); code != exitFailure || strings.Contains(setup.text(), "context canceled") {
+		t.Errorf("exit %d:\n%s", code, setup.text())
+	}
+	for _, path := range []string{project, config} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is there: %v", path, err)
+		}
+	}
+}
+
+// The address of a Bot API server that is none is told before anything is asked.
+func TestASetupWithAWrongAddress(t *testing.T) {
+	_, config := freshUser(t)
+	for _, base := range []string{"http:/x", "localhost:8081", "ftp://example.org"} {
+		want := "should be a URL such as https://api.telegram.org, not \"" + base + "\""
+		if code, _, stderr := runDuctor(t, "setup", "--api-base", base, "-c", config); code != exitFailure || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d: %s", base, code, stderr)
+		}
+	}
+}
+
 // A setup that is run again, at no terminal, changes what it is told to and nothing else; what is wrong changes nothing.
 func TestASetupWithAWrongToken(t *testing.T) {
 	town, config := freshUser(t)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -95,6 +96,14 @@ func (c *Config) checkVoice(p *problems) {
 	}
 }
 
+// CheckAPIBase says what is wrong with the address of a Bot API server.
+func CheckAPIBase(base string) error {
+	if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("should be a URL such as https://api.telegram.org")
+	}
+	return nil
+}
+
 func (c *Config) checkTelegram(p *problems) {
 	t := c.Telegram
 	switch {
@@ -103,8 +112,8 @@ func (c *Config) checkTelegram(p *problems) {
 	case !regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]{10,}$`).MatchString(t.Token.Reveal()):
 		p.add(keyToken, "this is not a bot token; one looks like 123456789:AAE… and comes from @BotFather")
 	}
-	if u, err := url.Parse(t.APIBase); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		p.add("telegram.api_base", "should be a URL such as https://api.telegram.org")
+	if err := CheckAPIBase(t.APIBase); err != nil {
+		p.add("telegram.api_base", "%v", err)
 	}
 	if proxy := t.Proxy.Reveal(); proxy != "" {
 		u, err := url.Parse(proxy)

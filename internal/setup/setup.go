@@ -42,7 +42,8 @@ type World struct {
 }
 
 // Run asks for what is missing, shows what changes in the file at path, and writes it when the owner agrees. Until then it
-// changes nothing. The file keeps its comments and all other keys, and is for this user alone.
+// changes nothing. The file keeps its comments and all other keys, and is for this user alone. ErrStopped where ctx ended before
+// that.
 func Run(ctx context.Context, path string, given Given, on Console, world World) error {
 	cfg, text, err := config.Draft(path, world.Environment)
 	if err != nil {
@@ -50,12 +51,19 @@ func Run(ctx context.Context, path string, given Given, on Console, world World)
 	}
 	s := &setup{Console: on, world: world, given: given, path: path, before: text, cfg: cfg}
 	for _, step := range []func(context.Context) error{s.server, s.token, s.owner, s.project, s.sandbox, s.agent, s.write} {
-		if err := step(ctx); err != nil {
+		err := step(ctx)
+		if err != nil && ctx.Err() != nil {
+			return ErrStopped
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// ErrStopped says that the owner ended a setup before it wrote anything.
+var ErrStopped = errors.New("stopped; nothing was written")
 
 // setup is the state of a Run.
 type setup struct {
@@ -68,6 +76,7 @@ type setup struct {
 	changes []config.Change
 	api     API
 	bot     string // its username
+	dir     string // in which agents work; it is made when the owner agrees
 }
 
 func (s *setup) change(table, key string, value any, comment string) {
@@ -76,6 +85,9 @@ func (s *setup) change(table, key string, value any, comment string) {
 
 func (s *setup) server(context.Context) error {
 	if s.given.APIBase != "" && s.given.APIBase != s.cfg.Telegram.APIBase {
+		if err := config.CheckAPIBase(s.given.APIBase); err != nil {
+			return fmt.Errorf("the address of the Bot API %w, not %q", err, s.given.APIBase)
+		}
 		s.cfg.Telegram.APIBase = s.given.APIBase
 		s.change("telegram", "api_base", s.given.APIBase, "Where the Bot API is.")
 	}
@@ -216,10 +228,7 @@ func (s *setup) project(ctx context.Context) error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return fmt.Errorf("find the directory: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the directory in which agents work: %w", err)
-	}
-	if dir == had.DefaultDir {
+	if s.dir = dir; dir == had.DefaultDir {
 		return nil
 	}
 	inside := slices.ContainsFunc(had.Roots, func(root string) bool { return cli.Lies(dir, root) })
@@ -236,6 +245,31 @@ func (s *setup) project(ctx context.Context) error {
 	return nil
 }
 
+// makeDir makes the directory in which agents work.
+func (s *setup) makeDir() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory in which agents work: %w", err)
+	}
+	return nil
+}
+
+// mostAnswers is how often a question is asked whose answer cannot be used.
+const mostAnswers = 3
+
+// choose is answer for a question whose answers can be wrong: the owner is asked again then.
+func (s *setup) choose(ctx context.Context, given, question, preset string, check func(answer string) error) (string, error) {
+	for try := 1; ; try++ {
+		answer, err := s.answer(ctx, given, question, preset)
+		if err != nil {
+			return "", err
+		}
+		if err = check(answer); err == nil || given != "" || try == mostAnswers {
+			return answer, err
+		}
+		s.Say("%v.", err)
+	}
+}
+
 // answer is what was given, or what the owner answers.
 func (s *setup) answer(ctx context.Context, given, question, preset string) (string, error) {
 	if given != "" {
@@ -247,13 +281,16 @@ func (s *setup) answer(ctx context.Context, given, question, preset string) (str
 
 func (s *setup) sandbox(ctx context.Context) error {
 	had := s.cfg.Sandbox.Mode
-	mode, err := s.answer(ctx, s.given.Sandbox, "Where agents run: off (on this machine) or docker (in containers)", had)
-	switch {
-	case err != nil:
+	mode, err := s.choose(ctx, s.given.Sandbox, "Where agents run: off (on this machine) or docker (in containers)", had, func(mode string) error {
+		if mode != config.SandboxOff && mode != config.SandboxDocker {
+			return fmt.Errorf("the sandbox is %s or %s, not %q", config.SandboxOff, config.SandboxDocker, mode)
+		}
+		return nil
+	})
+	if err != nil {
 		return err
-	case mode != config.SandboxOff && mode != config.SandboxDocker:
-		return fmt.Errorf("the sandbox is %s or %s, not %q", config.SandboxOff, config.SandboxDocker, mode)
-	case mode != had:
+	}
+	if mode != had {
 		s.cfg.Sandbox.Mode = mode
 		s.change("sandbox", "mode", mode, `"docker" runs agents in containers, "off" on this machine; see docs/sandbox.md.`)
 	}
@@ -272,14 +309,16 @@ func (s *setup) agent(ctx context.Context) error {
 	} else {
 		s.Say("Agents run in containers; the check at the end says which of them can be used there.")
 	}
-	choice, err := s.answer(ctx, s.given.Model, "The agent of new conversations; AGENT/MODEL chooses a model too", preset)
+	choice, err := s.choose(ctx, s.given.Model, "The agent of new conversations; AGENT/MODEL chooses a model too", preset, func(choice string) error {
+		if name, _, _ := strings.Cut(choice, "/"); !s.cfg.Agents.Enabled(name) {
+			return fmt.Errorf("there is no agent %q", name)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	name, model, _ := strings.Cut(choice, "/")
-	if !s.cfg.Agents.Enabled(name) {
-		return fmt.Errorf("there is no agent %q", name)
-	}
 	if name != s.cfg.Agents.Default {
 		s.change("agents", "default", name, "The agent of conversations that have not chosen one by /model.")
 	}

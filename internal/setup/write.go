@@ -34,7 +34,7 @@ func (s *setup) write(ctx context.Context) error {
 	}
 	if bytes.Equal(next, s.before) {
 		s.Say("%s stays as it is.", s.path)
-		return nil
+		return s.makeDir()
 	}
 	hidden := secrets.NewSet(append(s.cfg.Secrets(), s.hadToken())...)
 	s.Say("%s", strings.TrimRight(hidden.String(udiff.Unified(s.path, s.path, string(s.before), string(next))), "\n"))
@@ -44,6 +44,9 @@ func (s *setup) write(ctx context.Context) error {
 	}
 	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
 		return errors.New("nothing was written")
+	}
+	if err := s.makeDir(); err != nil {
+		return err
 	}
 	if err := s.replace(next); err != nil {
 		return fmt.Errorf("write %s: %w", s.path, err)

@@ -14,6 +14,9 @@ import (
 	"ductor/internal/config"
 )
 
+// errStopped says that the user ended the program instead of answering.
+var errStopped = errors.New("stopped")
+
 // console asks the user at a terminal, or reads answers a line each.
 type console struct {
 	in    *os.File // nil: nothing is asked, and every preset counts
@@ -89,6 +92,7 @@ func (c *console) read(ctx context.Context, f func() (string, error)) (string, e
 		}
 		return a.text, a.err
 	case <-ctx.Done():
-		return "", ctx.Err()
+		fmt.Fprintln(c.out) // the question has no answer
+		return "", errStopped
 	}
 }
