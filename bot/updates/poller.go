@@ -289,12 +289,7 @@ func (p *Poller) trouble(ctx context.Context, err error) (wait time.Duration, fa
 		}
 	}
 	wait = p.backoff.next()
-	// The first failure is often a connection that went stale; it is news when it stays.
-	level := slog.LevelWarn
-	if p.backoff.tries == 1 {
-		level = slog.LevelInfo
-	}
-	p.log.Log(ctx, level, "polling failed", "err", err, "failures", p.backoff.tries, "again_in", wait)
+	p.log.Log(ctx, p.backoff.level(), "polling failed", "err", err, "failures", p.backoff.tries, "again_in", wait)
 	return wait, nil
 }
 

@@ -283,14 +283,19 @@ func TestTheEndOfEachPollIsReported(t *testing.T) {
 	})
 }
 
+// A user who has the network back gets an answer soon, and a long trouble does not fill the log.
 func TestPollBackoffIsBounded(t *testing.T) {
 	polling(t, func(t *testing.T) {
 		script := slices.Repeat([]func(*http.Request) (*http.Response, error){broken}, 40)
 		r := newPollRig(script...)
-		_ = r.play(t, 20*time.Minute)
-		gaps := r.gaps()
-		if most := slices.Max(gaps); most != backoffMost {
+		var log strings.Builder
+		r.log = slog.New(slog.NewTextHandler(&log, nil))
+		_ = r.play(t, 9*time.Minute) // 39 failures
+		if most := slices.Max(r.gaps()); most != 15*time.Second {
 			t.Errorf("the longest wait is %s", most)
+		}
+		if lines := strings.Count(log.String(), "polling failed"); lines < 8 || lines > 12 {
+			t.Errorf("the log has %d lines:\n%s", lines, log.String())
 		}
 	})
 }
