@@ -41,7 +41,7 @@ func TestADraftIsAddedOnce(t *testing.T) {
 	for what, change := range map[string]func(*orchestrator.Job){
 		"A directory is for a session of the job's own: the chat's session has one already.": func(j *orchestrator.Job) { j.Session = "shared" },
 		"ductor may not work in /out: it is outside projects.roots in config.toml.":          func(j *orchestrator.Job) { j.Dir = "/out" },
-		"A time limit is shorter than 1 h, which is agents.stale_after in config.toml.":      func(j *orchestrator.Job) { j.Timeout = time.Hour },
+		"A time limit must be shorter than 1 h, which is agents.stale_after in config.toml.": func(j *orchestrator.Job) { j.Timeout = time.Hour },
 		"A job needs a prompt.":                                                       func(j *orchestrator.Job) { j.Prompt = " " },
 		"A name is one line of at most 64 bytes.":                                     func(j *orchestrator.Job) { j.Name = "\x07" },
 		"Quiet hours from 22:00 to 22:00 leave no time to run.":                       func(j *orchestrator.Job) { j.QuietFrom, j.QuietTo = "22:00", "22:00" },
