@@ -55,8 +55,10 @@ func newHouse(t *testing.T, uploads string) *house {
 	h.opts = bot.Options{
 		Token: srv.Token(), APIBase: "http://telegram.test", Transport: srv.Client().Transport,
 		Journal: journal, UploadsDir: uploads, Owner: 7,
-		Allow: updates.Allow{Users: orchestrator.Roster{7: orchestrator.RoleOwner}, Policy: updates.Policy{Groups: []int64{-100}, AbortWords: []string{"stop"}}},
-		Log:   slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Allow: updates.Allow{Users: orchestrator.Roster{7: orchestrator.RoleOwner}, Policy: func() updates.Policy {
+			return updates.Policy{Groups: []int64{-100}, AbortWords: []string{"stop"}}
+		}},
+		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	return h
 }

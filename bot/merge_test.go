@@ -92,7 +92,7 @@ func TestWhatDoesNotContinueAPaste(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				r.configure(func(o *updates.RouterOptions) {
-					o.Allow.Trigger, o.Allow.Members = updates.TriggerAll, updates.AllMembers
+					hear(o, func(p *updates.Policy) { p.Trigger, p.Members = updates.TriggerAll, updates.AllMembers })
 				})
 				r.send(r.text(long(longestText, "a"), inGroup()), next(r))
 				synctest.Wait()

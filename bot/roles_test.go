@@ -39,7 +39,7 @@ func TestAViewerChangesNothing(t *testing.T) {
 		inbound(t, func(t *testing.T, r *inboundRig) {
 			r.configure(func(o *updates.RouterOptions) {
 				o.Allow.Users = orchestrator.Roster{owner: orchestrator.RoleOwner, viewer: orchestrator.RoleViewer}
-				o.Allow.Trigger, o.Allow.AbortWords = updates.TriggerAll, []string{"stop"}
+				hear(o, func(p *updates.Policy) { p.Trigger, p.AbortWords = updates.TriggerAll, []string{"stop"} })
 			})
 			r.send(r.pressIn(group, viewer, data))
 			synctest.Wait()
@@ -67,7 +67,8 @@ func TestEveryRoleMayWhatItsTableSays(t *testing.T) {
 		for _, action := range []string{actCancel, actStop, actSteer, actInterrupt, actFresh, actShow} {
 			inbound(t, func(t *testing.T, r *inboundRig) {
 				r.configure(func(o *updates.RouterOptions) {
-					if o.Allow.Members = updates.AllMembers; role != orchestrator.RoleMember {
+					hear(o, func(p *updates.Policy) { p.Members = updates.AllMembers })
+					if role != orchestrator.RoleMember {
 						o.Allow.Users = orchestrator.Roster{user: role}
 					}
 				})

@@ -28,7 +28,18 @@ func inbound(t *testing.T, test func(t *testing.T, r *inboundRig)) {
 	})
 }
 
-func respondToAll(o *updates.RouterOptions) { o.Allow.Trigger = updates.TriggerAll }
+func respondToAll(o *updates.RouterOptions) {
+	hear(o, func(p *updates.Policy) { p.Trigger = updates.TriggerAll })
+}
+
+func always(p updates.Policy) func() updates.Policy { return func() updates.Policy { return p } }
+
+// hear changes to what a router listens.
+func hear(o *updates.RouterOptions, change func(*updates.Policy)) {
+	p := o.Allow.Policy()
+	change(&p)
+	o.Allow.Policy = always(p)
+}
 
 func TestPromptIsSubmittedWithItsUpdate(t *testing.T) {
 	inbound(t, func(t *testing.T, r *inboundRig) {

@@ -135,11 +135,7 @@ type Retry struct {
 }
 
 // CompactBoundary says that the agent shortened its context.
-type CompactBoundary struct {
-	Trigger    string // "manual" or "auto"
-	PreTokens  int
-	PostTokens int // 0 where the agent does not say
-}
+type CompactBoundary struct{ PreTokens int }
 
 // HandedOver says how much an agent was told of the session before its prompt, because other agents ran those turns.
 type HandedOver struct {

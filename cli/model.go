@@ -45,11 +45,6 @@ type Auth struct {
 	Fix     string // what to do when State is not Authenticated; one sentence
 }
 
-// ModelLister is the part of a Provider that a menu needs.
-type ModelLister interface {
-	Models(ctx context.Context) ([]Model, error)
-}
-
 // MenuEntry is one agent as a menu shows it.
 type MenuEntry struct {
 	Agent  Agent

@@ -26,7 +26,7 @@ type Rights struct {
 	Of RightsOf
 	// The rest is of RightsOfJob.
 	Mode  cli.PermissionMode // empty: the stricter of the configured default and ask
-	Rules []string           // patterns that go through; see ParsePattern
+	Rules []string           // patterns that go through; see approval.CheckRights
 	Tools cli.ToolList       // counts besides the lists of the chat
 }
 

@@ -180,7 +180,7 @@ func TestCardEndings(t *testing.T) {
 		{"failing tool", []cli.Event{cli.ToolStarted{ID: "1", Name: "Bash", Title: "false"}, ended("1", 1)},
 			orchestrator.Outcome{Text: "Hm."}, "✗ Bash false · exit 1 · 1.2 s\n\nHm."},
 		{"notes", []cli.Event{
-			cli.CompactBoundary{Trigger: "auto", PreTokens: 154000}, cli.Status{Kind: cli.StatusWarning, Detail: "hook\nfailed"},
+			cli.CompactBoundary{PreTokens: 154000}, cli.Status{Kind: cli.StatusWarning, Detail: "hook\nfailed"},
 			cli.FileChanged{Path: "/w/a.go", Kind: cli.FileAdded, Diff: "--- a\n+++ b\n+x\n+y\n-z\n"}, cli.RateLimited{}, cli.RateLimited{},
 		}, orchestrator.Outcome{Text: "Ok."},
 			"🗜 conversation compacted, it had 154.0k tokens\n⚠️ hook failed\n➕ /w/a.go +2 −1\n⏳ the usage limit is near or reached\n\nOk."},

@@ -50,9 +50,8 @@ type Joins interface {
 // Allow lists the users who get answers. The zero Allow lists none.
 type Allow struct {
 	Users  Users
-	Joins  Joins // nil: no user joins
-	Policy       // counts unless Live says what does
-	Live   func() Policy
+	Joins  Joins         // nil: no user joins
+	Policy func() Policy // that counts now
 }
 
 // Policy says which groups get answers, and to what the bot listens.
@@ -62,14 +61,6 @@ type Policy struct {
 	Trigger    GroupTrigger
 	AbortWords []string // bare words that abort in private chats while something runs
 	Receipts   Receipts
-}
-
-// now is the policy that counts.
-func (a Allow) now() Policy {
-	if a.Live != nil {
-		return a.Live()
-	}
-	return a.Policy
 }
 
 // permits says whether a user may speak in a chat. Channels, bots and anonymous admins may not: what they send names no
@@ -83,7 +74,7 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 	case "private":
 		return listed && chat.ID == from.ID
 	case "group", "supergroup":
-		policy := a.now()
+		policy := a.Policy()
 		return slices.Contains(policy.Groups, chat.ID) && (listed || policy.Members == AllMembers)
 	default:
 		return false

@@ -107,7 +107,7 @@ func TestOnlyACodeOfAStrangerIsLookedAt(t *testing.T) {
 		"in a pressed button": {map[string]any{"callback_query": map[string]any{"from": from, "data": code, "message": message(nil)["message"]}}, false, false},
 	} {
 		j := &joinsFake{code: code, known: orchestrator.Roster{listed: orchestrator.RoleUser}}
-		g := newGate(Allow{Users: j, Joins: j}, time.Now, slog.New(slog.DiscardHandler))
+		g := newGate(Allow{Users: j, Joins: j, Policy: always(Policy{})}, time.Now, slog.New(slog.DiscardHandler))
 		raw, err := json.Marshal(c.update)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestOnlyACodeOfAStrangerIsLookedAt(t *testing.T) {
 }
 
 func TestAStrangersUpdateIsStripped(t *testing.T) {
-	g := newGate(Allow{Users: orchestrator.Roster{listed: orchestrator.RoleUser}}, time.Now, slog.New(slog.DiscardHandler))
+	g := newGate(Allow{Users: orchestrator.Roster{listed: orchestrator.RoleUser}, Policy: always(Policy{})}, time.Now, slog.New(slog.DiscardHandler))
 	person := func(id int) map[string]any { return map[string]any{"id": id, "first_name": "X"} }
 	private := func(id int) map[string]any { return map[string]any{"id": id, "type": "private"} }
 	for name, c := range map[string]struct {

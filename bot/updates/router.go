@@ -55,7 +55,7 @@ const controlPatience = 45 * time.Second
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
 		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
-		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, receipts: func() Receipts { return o.Allow.now().Receipts }, lang: o.Lang, log: o.Log,
+		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, receipts: func() Receipts { return o.Allow.Policy().Receipts }, lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
@@ -213,7 +213,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	}
 	r.follower.add(in)
 	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
-	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Text, r.gate.allow.now().AbortWords) {
+	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Text, r.gate.allow.Policy().AbortWords) {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
 	return r.put(ctx, t, in)
@@ -221,7 +221,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 
 // meant says whether a message that is no command is meant for us.
 func (r *Router) meant(m *wireMessage, in *Message) bool {
-	return in.Private || r.gate.allow.now().Trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
+	return in.Private || r.gate.allow.Policy().Trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
 }
 
 // command routes a command. In groups it ignores a command for another bot, and an unknown command that does not name us.

@@ -92,7 +92,7 @@ func (p *parser) compacted(c *compactMetadata) {
 	if c.PostTokens > 0 {
 		p.mem.fill.Used = int64(c.PostTokens)
 	}
-	p.em.Pass(cli.CompactBoundary{Trigger: c.Trigger, PreTokens: c.PreTokens, PostTokens: c.PostTokens})
+	p.em.Pass(cli.CompactBoundary{PreTokens: c.PreTokens})
 }
 
 // trouble is what a turn's failure is judged by besides its result line.

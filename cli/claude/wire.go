@@ -128,9 +128,8 @@ type mcpServer struct {
 }
 
 type compactMetadata struct {
-	Trigger    string `json:"trigger"`
-	PreTokens  int    `json:"pre_tokens"`
-	PostTokens int    `json:"post_tokens"`
+	PreTokens  int `json:"pre_tokens"`
+	PostTokens int `json:"post_tokens"`
 }
 
 type rateLimit struct {

@@ -191,7 +191,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 		}
 		return
 	case "contextCompaction":
-		p.out.Pass(cli.CompactBoundary{Trigger: p.trigger()})
+		p.out.Pass(cli.CompactBoundary{})
 		p.out.Pass(cli.Status{Kind: cli.StatusIdle})
 		return
 	}
@@ -218,14 +218,6 @@ func (p *liveParser) wholeMessage(it *liveItem) {
 	}
 	delete(p.comments, it.ID)
 	p.streaming = ""
-}
-
-// trigger says who wanted a compaction.
-func (p *liveParser) trigger() string {
-	if p.compacts {
-		return "manual"
-	}
-	return "auto"
 }
 
 // thoughtOf is reasoning that was not streamed.

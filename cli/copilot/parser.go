@@ -188,11 +188,7 @@ func (p *parser) compacted(f fields) {
 	if !f.Success {
 		return
 	}
-	trigger := "auto"
-	if f.Trigger == "manual" {
-		trigger = "manual"
-	}
-	p.out.Pass(cli.CompactBoundary{Trigger: trigger, PreTokens: f.PreTokens, PostTokens: f.PostTokens})
+	p.out.Pass(cli.CompactBoundary{PreTokens: f.PreTokens})
 	if f.PostTokens > 0 {
 		p.known.Fill.Used = int64(f.PostTokens)
 	}

@@ -52,9 +52,8 @@ type fields struct {
 	Server string          `json:"serverName"`
 	Status json.RawMessage `json:"status"` // a word or an object
 
-	Trigger    string `json:"trigger"`
-	PreTokens  int    `json:"preCompactionTokens"`
-	PostTokens int    `json:"postCompactionTokens"`
+	PreTokens  int `json:"preCompactionTokens"`
+	PostTokens int `json:"postCompactionTokens"`
 
 	CurrentTokens int64 `json:"currentTokens"`
 	TokenLimit    int64 `json:"tokenLimit"`

@@ -81,6 +81,7 @@ func (s *Service) openRunEnv(sandbox cli.Sandbox) *runEnv {
 	}
 	at, err := s.sandboxRunEnv(o)
 	if err != nil {
+		s.opts.Logger.Error("the sandbox of a conversation cannot be used", "sandbox", string(sandbox), "err", err)
 		return nil
 	}
 	return at

@@ -32,7 +32,7 @@ func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	o := bot.Options{
 		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: a.Scrub,
 		Journal: a.db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
-		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Live: func() updates.Policy { return a.now().hearing }},
+		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Policy: func() updates.Policy { return a.now().hearing }},
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),
 		Outbox: outboxOptions(cfg.Rate), Cards: card.Options{Look: func() card.Look { return a.now().look }}, Log: a.Log,
 		Aliases: func() map[string]string { return a.now().aliases }, Group: func() []string { return a.now().Consult.Group },

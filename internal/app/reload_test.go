@@ -133,7 +133,7 @@ func (r *reloadRig) seen(table string) string {
 	served, turns := r.botOptions(nil), conversationOptions(r.cfg, r.App)
 	switch table {
 	case "telegram", "users":
-		return fmt.Sprintf("%+v %v %v", served.Allow.Live(), r.users.RoleOf(1), []any{r.users.RoleOf(2), r.users.RoleOf(3)})
+		return fmt.Sprintf("%+v %v %v", served.Allow.Policy(), r.users.RoleOf(1), []any{r.users.RoleOf(2), r.users.RoleOf(3)})
 	case "stream":
 		return fmt.Sprintf("%+v %+v", served.Cards.Look(), turns.Live().Settings)
 	case "notify":

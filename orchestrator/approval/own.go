@@ -63,11 +63,7 @@ func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked c
 
 // expect gives the id of something that ductor asks in the agent's place, and where its decision comes. The caller gives it up.
 func (r *Requests) expect(kind string, of Helper) (cli.ApprovalID, <-chan cli.Decision, error) {
-	word, err := r.s.random(5)
-	if err != nil {
-		return "", nil, err
-	}
-	id, decided := cli.ApprovalID(kind+"-"+word), make(chan cli.Decision, 1)
+	id, decided := cli.ApprovalID(kind+"-"+random(5)), make(chan cli.Decision, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.own == nil {

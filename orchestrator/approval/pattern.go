@@ -16,19 +16,13 @@ type pattern struct {
 	open    bool   // further plain words may follow
 }
 
-// ParsePattern says what is wrong with a pattern of a job, in words for whoever wrote it; nil for one that counts.
-func ParsePattern(text string) error {
-	_, err := parsePattern(text)
-	return err
-}
-
 // CheckRights says what is wrong with the rights of a job, in words for whoever wrote them.
 func CheckRights(r orchestrator.Rights) error {
 	if r.Mode != "" && !slices.Contains(cli.PermissionModes(), r.Mode) {
 		return fmt.Errorf("there is no permission mode %q", r.Mode)
 	}
 	for _, rule := range r.Rules {
-		if err := ParsePattern(rule); err != nil {
+		if _, err := parsePattern(rule); err != nil {
 			return err
 		}
 	}

@@ -256,17 +256,9 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 }
 
 func (r *Requests) compose(ev cli.Event) (orchestrator.Approval, error) {
-	id, err := r.s.random(10)
-	if err != nil {
-		return orchestrator.Approval{}, err
-	}
-	nonce, err := r.s.random(15)
-	if err != nil {
-		return orchestrator.Approval{}, err
-	}
 	now, turn := r.s.opts.Now(), r.turn.Turn
 	approval := orchestrator.Approval{
-		ID: orchestrator.ApprovalID(id), Nonce: nonce,
+		ID: orchestrator.ApprovalID(random(10)), Nonce: random(15),
 		ApprovalRequest: orchestrator.ApprovalRequest{
 			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation, Agent: cmp.Or(r.own[requestOf(ev)].of.Agent, turn.Agent),
 			AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Asked: now,

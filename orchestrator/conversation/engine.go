@@ -3,8 +3,6 @@ package conversation
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -71,7 +69,6 @@ type Options struct {
 	Now func() time.Time
 	// After calls f once, after d; the function it returns stops that. time.AfterFunc when nil.
 	After  func(d time.Duration, f func()) (stop func() bool)
-	Random io.Reader // of what must not be guessed; crypto/rand when nil
 	NewID  func() string
 	Logger *slog.Logger
 }
@@ -156,9 +153,6 @@ func New(opts Options) *Engine {
 	if opts.After == nil {
 		opts.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 	}
-	if opts.Random == nil {
-		opts.Random = rand.Reader
-	}
 	opts.Chat = quietChat{opts.Chat}
 	life, end := context.WithCancelCause(context.Background())
 	e := &Engine{
@@ -169,7 +163,7 @@ func New(opts Options) *Engine {
 	e.approvals = approval.New(approval.Options{
 		Store: opts.Store, Agents: heldAgents{opts.Gateway, opts.Snapshots}, Screen: opts.Screen, Approvers: opts.Approvers, Timeout: opts.ApprovalTimeout,
 		Protected: opts.Protected, Enter: e.enter,
-		Now: opts.Now, After: opts.After, Random: opts.Random, NewID: opts.NewID, Logger: opts.Logger,
+		Now: opts.Now, After: opts.After, NewID: opts.NewID, Logger: opts.Logger,
 	})
 	e.Approvals = e.approvals
 	return e

@@ -115,7 +115,7 @@ func TestPatternsOfJobs(t *testing.T) {
 		"": false, "Bash(": false, "Bash()": false, "Bash(*)": false, "Bash(a; b)": false, "Bash(echo $HOME)": false,
 		"Bash(git status": false, "Bash git": false, cli.PlanTool: false, "*": false, "Bash(cat *.go)": false,
 	} {
-		if err := approval.ParsePattern(text); (err == nil) != ok {
+		if err := approval.CheckRights(orchestrator.Rights{Rules: []string{text}}); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
