@@ -1,10 +1,16 @@
 package gemini
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"ductor/cli"
+	"ductor/cli/turn"
 )
 
 // homeVars lead Gemini to where it keeps what it knows.
@@ -49,4 +55,56 @@ func ownSettings(owner []byte) ([]byte, error) {
 		settings["security"] = map[string]any{"auth": map[string]any{"selectedType": theirs.Selected}}
 	}
 	return json.MarshalIndent(settings, "", "  ")
+}
+
+// userAuth is the way of log-in that the user chose; empty if none.
+func (p *Provider) userAuth(env []string) string {
+	var settings struct {
+		Security struct {
+			Auth struct {
+				Selected string `json:"selectedType"`
+			} `json:"auth"`
+		} `json:"security"`
+	}
+	raw, err := p.opts.ReadFile(filepath.Join(home(env, cli.Variable(env, "HOME")), "settings.json"))
+	if err != nil || json.Unmarshal(raw, &settings) != nil {
+		return ""
+	}
+	return settings.Security.Auth.Selected
+}
+
+// home is where Gemini keeps what it knows, of a user whose own home is that of owner.
+func home(env []string, owner string) string {
+	return filepath.Join(cmp.Or(cli.Variable(env, "GEMINI_CLI_HOME"), owner), ".gemini")
+}
+
+func (p *Provider) stateDir() string {
+	return cmp.Or(p.opts.StateDir, filepath.Join(os.TempDir(), fmt.Sprintf("ductor-gemini-%d", os.Getuid())))
+}
+
+// Auth looks for a key, then for the credential file, then for what the user's settings say.
+func (p *Provider) Auth(ctx context.Context) cli.Auth {
+	env := p.env(cli.Request{})
+	return turn.Account{
+		Agent: Agent, Env: env, Install: "Install the Gemini CLI, or set agents.gemini.path", Fix: loginFix,
+		Keys: []string{"GEMINI_API_KEY"}, Else: func(context.Context) string { return p.method(env) },
+	}.Auth(ctx, p.opts.ProviderOptions)
+}
+
+// method is how Gemini is logged in without a key; empty if it is not.
+func (p *Provider) method(env []string) string {
+	for _, key := range []string{"GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"} {
+		if strings.EqualFold(cli.Variable(env, key), "true") {
+			return key
+		}
+	}
+	if raw, err := p.opts.ReadFile(filepath.Join(home(env, cli.Variable(env, "HOME")), "oauth_creds.json")); err == nil && len(raw) > 0 {
+		return "credential file"
+	}
+	switch chosen := p.userAuth(env); chosen {
+	case "", "oauth-personal", "gemini-api-key": // which need what was not found
+		return ""
+	default:
+		return "Gemini's own settings (" + chosen + ")"
+	}
 }
