@@ -33,7 +33,6 @@ var _ orchestrator.Jobs = (*Jobs)(nil)
 // NewJobs makes the Jobs of a scheduler.
 func NewJobs(s *Scheduler, opts JobsOptions) *Jobs { return &Jobs{s: s, opts: opts} }
 
-// Jobs implements orchestrator.Jobs.
 func (k *Jobs) Jobs(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
 	all, err := k.s.List(ctx, in)
 	for i, st := range all {
@@ -42,12 +41,10 @@ func (k *Jobs) Jobs(ctx context.Context, in orchestrator.ConversationID) ([]orch
 	return all, err
 }
 
-// Job implements orchestrator.Jobs.
 func (k *Jobs) Job(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	return k.shown(k.s.Get(ctx, id, in))
 }
 
-// JobRuns implements orchestrator.Jobs.
 func (k *Jobs) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, limit int) ([]orchestrator.JobRun, error) {
 	st, err := k.s.Get(ctx, id, in)
 	if err != nil {
@@ -60,7 +57,6 @@ func (k *Jobs) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrat
 	return runs, err
 }
 
-// ReadJob implements orchestrator.Jobs.
 func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrator.Job, error) {
 	p := k.s.opts.Lang.Of(in.Chat)
 	spec, prompt, err := schedule.ParseRequest(text, k.s.now(), k.s.opts.Zone)
@@ -77,7 +73,6 @@ func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrato
 	return j, nil
 }
 
-// ReadSchedule implements orchestrator.Jobs.
 func (k *Jobs) ReadSchedule(text, zone string) (line, named string, err error) {
 	j := orchestrator.Job{}
 	j.Zone = zone
@@ -89,7 +84,6 @@ func (k *Jobs) ReadSchedule(text, zone string) (line, named string, err error) {
 	return line, cmp.Or(named, zone), nil
 }
 
-// CheckJob implements orchestrator.Jobs.
 func (k *Jobs) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error) {
 	j, err := k.checked(j)
 	if err != nil {
@@ -103,7 +97,6 @@ func (k *Jobs) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error) {
 	return k.show(orchestrator.JobStatus{Job: j, Next: next}), nil
 }
 
-// AddJob implements orchestrator.Jobs.
 func (k *Jobs) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	st, err := k.s.Get(ctx, j.ID, j.Conversation)
 	if err == nil || !errors.Is(err, orchestrator.ErrNoJob) {
@@ -122,7 +115,6 @@ func (k *Jobs) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.Job
 	return k.shown(k.s.Add(ctx, j))
 }
 
-// EditJob implements orchestrator.Jobs.
 func (k *Jobs) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
 	return k.shown(k.s.Edit(ctx, id, by.Conversation, func(j *orchestrator.Job) error {
 		if err := change(j); err != nil {
@@ -134,17 +126,14 @@ func (k *Jobs) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrat
 	}))
 }
 
-// PauseJob implements orchestrator.Jobs.
 func (k *Jobs) PauseJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus, error) {
 	return k.shown(k.s.Pause(ctx, id, by.Conversation))
 }
 
-// ResumeJob implements orchestrator.Jobs.
 func (k *Jobs) ResumeJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus, error) {
 	return k.shown(k.s.Resume(ctx, id, by.Conversation))
 }
 
-// RunJob implements orchestrator.Jobs.
 func (k *Jobs) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, key string) (orchestrator.JobStatus, error) {
 	_, err := k.s.RunNow(ctx, id, by.Conversation, key)
 	switch {
@@ -156,7 +145,6 @@ func (k *Jobs) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrato
 	return k.Job(ctx, id, by.Conversation)
 }
 
-// DeleteJob implements orchestrator.Jobs.
 func (k *Jobs) DeleteJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) error {
 	return k.s.Delete(ctx, id, by.Conversation)
 }

@@ -96,9 +96,9 @@ type Gateway interface {
 	Warm(agent cli.Agent, req cli.Request)
 	// Live says which agents run, and what they hold.
 	Live(ctx context.Context) cli.Living
-	// Cannot says in one sentence what of a permission mode an agent does not do in a place; empty if nothing is known.
 	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
+	// Cannot says in one sentence what of a permission mode an agent does not do in a place; empty if nothing is known.
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// CannotHold says why an agent cannot be held to the tool lists of a request; empty if it can.
 	CannotHold(agent cli.Agent, req cli.Request) string

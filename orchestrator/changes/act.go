@@ -12,7 +12,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// Changes implements orchestrator.FileChanges.
 func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
 	c, err := s.opts.Store.ChangesOf(ctx, id)
 	if err == nil && c.Conversation != in {
@@ -42,12 +41,10 @@ func (s *Service) turnToChange(ctx context.Context, by orchestrator.Press, turn 
 	return c, err
 }
 
-// Undo implements orchestrator.FileChanges.
 func (s *Service) Undo(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
 	return s.turnBack(ctx, by, turn, true)
 }
 
-// Redo implements orchestrator.FileChanges.
 func (s *Service) Redo(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
 	return s.turnBack(ctx, by, turn, false)
 }
@@ -138,7 +135,6 @@ func refusal(err error) error {
 	return err
 }
 
-// Return implements orchestrator.FileChanges.
 func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, side orchestrator.ReturnTo) (to, before orchestrator.TurnChanges, err error) {
 	s.work.Lock()
 	defer s.work.Unlock()
@@ -169,7 +165,6 @@ func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, 
 	return to, now, plan.carryOut(ctx)
 }
 
-// Checkpoint implements orchestrator.FileChanges.
 func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
@@ -208,7 +203,6 @@ func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.
 // mostListed bounds the list of checkpoints.
 const mostListed = 60
 
-// Checkpoints implements orchestrator.FileChanges.
 func (s *Service) Checkpoints(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.TurnChanges, error) {
 	st, err := s.engine.Status(ctx, in)
 	if err != nil {
@@ -217,7 +211,6 @@ func (s *Service) Checkpoints(ctx context.Context, in orchestrator.ConversationI
 	return s.opts.Store.ListChanges(ctx, in, st.Session.ID, mostListed)
 }
 
-// SessionChanges implements orchestrator.FileChanges.
 func (s *Service) SessionChanges(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID) ([]orchestrator.TurnChanges, error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, mostListed)
 	return slices.DeleteFunc(all, func(c orchestrator.TurnChanges) bool { return c.Session != session }), err
@@ -236,7 +229,6 @@ func (s *Service) placeOf(ctx context.Context, in orchestrator.ConversationID) (
 	return at, nil
 }
 
-// Commit implements orchestrator.FileChanges.
 func (s *Service) Commit(ctx context.Context, by orchestrator.Press, turn cli.TurnID, message string) (orchestrator.TurnChanges, error) {
 	s.work.Lock()
 	defer s.work.Unlock()

@@ -14,7 +14,6 @@ import (
 // mostDiff bounds a diff.
 const mostDiff = 8 << 20
 
-// Diff implements orchestrator.FileChanges.
 func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
 	c, err := s.Changes(ctx, in, string(turn))
 	if err != nil {
@@ -23,7 +22,6 @@ func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn
 	return s.diff(ctx, c, "", func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) { return t.Before, t.After, nil })
 }
 
-// DiffSince implements orchestrator.FileChanges.
 func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince, path string) (string, error) {
 	at, err := s.placeOf(ctx, in)
 	if err != nil {

@@ -48,7 +48,6 @@ func (none) Take(cli.Event)                               {}
 func (none) End(context.Context) (c orchestrator.Changed) { return c }
 func (none) Leave()                                       {}
 
-// Watch implements orchestrator.Snapshots.
 func (s *Service) Watch(t orchestrator.Turn, dir string, goesOn bool) orchestrator.TurnWatch {
 	if t.Sandbox == "" && !inRepository(dir) {
 		return none{}
@@ -105,7 +104,6 @@ func (w *watch) begin(ctx context.Context, at git.Place, goesOn bool) {
 func beforeRef(id cli.TurnID) string { return "turns/" + string(id) + "/before" }
 func afterRef(id cli.TurnID) string  { return "turns/" + string(id) + "/after" }
 
-// Take implements orchestrator.TurnWatch.
 func (w *watch) Take(ev cli.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +136,6 @@ func onlyReads(tool string) bool {
 	return false
 }
 
-// Hold implements orchestrator.Snapshots.
 func (s *Service) Hold(ctx context.Context, turn cli.TurnID) {
 	s.mu.Lock()
 	w := s.watches[turn]
@@ -160,14 +157,12 @@ func (s *Service) Hold(ctx context.Context, turn cli.TurnID) {
 	}
 }
 
-// Leave implements orchestrator.TurnWatch.
 func (w *watch) Leave() {
 	w.end()
 	<-w.ready
 	w.s.forget(w)
 }
 
-// End implements orchestrator.TurnWatch.
 func (w *watch) End(ctx context.Context) orchestrator.Changed {
 	defer w.s.forget(w)
 	w.mu.Lock()
