@@ -235,7 +235,10 @@ func TestTheOwnerLearnsTheNewIDOfAGroupThatMoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inbound(t, func(t *testing.T, r *inboundRig) {
-				r.configure(func(o *updates.RouterOptions) { o.Owner, o.Allow.Groups = owner, c.allowed })
+				r.configure(func(o *updates.RouterOptions) {
+					o.Owner = owner
+					hear(o, func(p *updates.Policy) { p.Groups = c.allowed })
+				})
 				r.send(r.text("", map[string]any{
 					"chat": map[string]any{"id": c.group, "type": "group", "title": "Team"}, "from": map[string]any{"id": c.by, "first_name": "Someone"},
 					"migrate_to_chat_id": moved,

@@ -83,7 +83,7 @@ func (a Allow) permits(chat wireChat, from *wireUser, as *wireChat) bool {
 
 // moves says whether a message tells that an allowed group became a supergroup, whoever made it one.
 func (a Allow) moves(m *wireMessage) bool {
-	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.now().Groups, m.Chat.ID)
+	return m.MigratedTo != 0 && m.Chat.Type == "group" && slices.Contains(a.Policy().Groups, m.Chat.ID)
 }
 
 // joins says whether an update of a user who is not known takes an invitation: of all that strangers send this looks at a

@@ -58,7 +58,7 @@ func (g *gate) admits(w *wireUpdate) bool {
 // there.
 func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
-	if r.owner == 0 || slices.Contains(r.gate.allow.now().Groups, m.MigratedTo) {
+	if r.owner == 0 || slices.Contains(r.gate.allow.Policy().Groups, m.MigratedTo) {
 		return ignore
 	}
 	chat := int64(r.owner)
