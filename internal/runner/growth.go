@@ -126,6 +126,50 @@ func (g *growthWatch) rest(a *agent) bool {
 	return false
 }
 
+// growth is what a look at a journal found.
+type growth struct {
+	grew   int64 // bytes since the look before
+	time   bool  // times has one more entry
+	offset int64 // of that
+	at     int64
+}
+
+// look finds what was written since the last look, and notes when: at the time of the file's last write.
+func (j *journal) look() (g growth) {
+	out, outErr := j.out.Stat()
+	stderr, errErr := j.err.Stat()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if outErr == nil && out.Size() != j.size {
+		g.grew = max(out.Size()-j.size, 1)
+		at := out.ModTime()
+		if n := len(j.times); out.Size() > j.size && (n == 0 || at.Sub(time.UnixMicro(j.times[n-1])) >= j.every) {
+			g.time, g.offset, g.at = true, j.size, at.UnixMicro()
+			j.times = append(j.times, g.offset, g.at)
+			j.thin()
+		}
+		j.size = out.Size()
+		j.allocated = max(j.allocated, j.size)
+	}
+	if errErr == nil && stderr.Size() != j.errSize {
+		g.grew += max(stderr.Size()-j.errSize, 1)
+		j.errSize = stderr.Size()
+	}
+	return g
+}
+
+// thin forgets every second time when there are too many, and has fewer noted from now on.
+func (j *journal) thin() {
+	if len(j.times) < 2*mostTimes {
+		return
+	}
+	kept := j.times[:0]
+	for i := 0; i+1 < len(j.times); i += 4 {
+		kept = append(kept, j.times[i], j.times[i+1])
+	}
+	j.times, j.every = kept, 2*j.every
+}
+
 // look looks at the journal, and notes in the log what that found.
 func (a *agent) look() growth {
 	g := a.out.look()

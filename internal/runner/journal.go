@@ -41,8 +41,17 @@ type journal struct {
 	read      int64 // the client that owns the run has read so much
 	times     []int64
 	every     time.Duration // between two of times
-	scarce    bool          // the disk is full
+	room      room
 }
+
+// room says whether a journal can grow.
+type room int
+
+const (
+	plenty   room = iota
+	scarce        // the disk is full
+	released      // the files are closed, and their numbers may be those of others by now
+)
 
 // openJournal opens or makes the files of a run. A new journal has room ahead before its agent writes: one that fills the disk at once must
 // not break its own output.
@@ -60,55 +69,14 @@ func openJournal(dir string, flags int) (j *journal, err error) {
 	return j, nil
 }
 
-// growth is what a look at a journal found.
-type growth struct {
-	grew   int64 // bytes since the look before
-	time   bool  // times has one more entry
-	offset int64 // of that
-	at     int64
-}
-
-// look finds what was written since the last look, and notes when: at the time of the file's last write.
-func (j *journal) look() (g growth) {
-	out, outErr := j.out.Stat()
-	stderr, errErr := j.err.Stat()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if outErr == nil && out.Size() != j.size {
-		g.grew = max(out.Size()-j.size, 1)
-		at := out.ModTime()
-		if n := len(j.times); out.Size() > j.size && (n == 0 || at.Sub(time.UnixMicro(j.times[n-1])) >= j.every) {
-			g.time, g.offset, g.at = true, j.size, at.UnixMicro()
-			j.times = append(j.times, g.offset, g.at)
-			j.thin()
-		}
-		j.size = out.Size()
-		j.allocated = max(j.allocated, j.size)
-	}
-	if errErr == nil && stderr.Size() != j.errSize {
-		g.grew += max(stderr.Size()-j.errSize, 1)
-		j.errSize = stderr.Size()
-	}
-	return g
-}
-
-// thin forgets every second time when there are too many, and has fewer noted from now on.
-func (j *journal) thin() {
-	if len(j.times) < 2*mostTimes {
-		return
-	}
-	kept := j.times[:0]
-	for i := 0; i+1 < len(j.times); i += 4 {
-		kept = append(kept, j.times[i], j.times[i+1])
-	}
-	j.times, j.every = kept, 2*j.every
-}
-
 // keep bounds the journal to most bytes, beside what the client that owns the run has not read, and allocates room ahead.
 // It says whether the disk is full and nothing can be freed.
 func (j *journal) keep(most int64, owned bool) (full bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.room == released {
+		return false
+	}
 	bound := j.size - most
 	if owned {
 		bound = min(bound, j.read)
@@ -129,10 +97,11 @@ func (j *journal) keep(most int64, owned bool) (full bool) {
 		}
 		err = j.reserve(ahead)
 	}
-	if j.scarce = errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT); j.scarce {
+	if j.room = plenty; errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		j.room = scarce
 		j.reserveSome()
 	}
-	return j.scarce && j.allocated-j.size < aheadLow/4
+	return j.room == scarce && j.allocated-j.size < aheadLow/4
 }
 
 // reserve allocates room ahead.
@@ -166,6 +135,9 @@ func punch(f *os.File, from, to int64) (done int64) {
 func (j *journal) forget(offset int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.room == released {
+		return
+	}
 	j.free(min(offset, j.end()))
 	if info, err := j.err.Stat(); err == nil {
 		j.errFreed = punch(j.err, j.errFreed, info.Size())
@@ -224,6 +196,9 @@ func (j *journal) from() int64 {
 
 // release closes the files, and gives back what is allocated beyond their end.
 func (j *journal) release() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.room = released
 	if end := j.end(); j.allocated > end {
 		_ = unix.Fallocate(int(j.out.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, end, j.allocated-end)
 	}
@@ -233,7 +208,7 @@ func (j *journal) release() {
 func (j *journal) isScarce() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.scarce
+	return j.room == scarce
 }
 
 const (
