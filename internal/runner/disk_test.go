@@ -147,10 +147,22 @@ func mount(t *testing.T, size string) string {
 func TestAFullDisk(t *testing.T) {
 	t.Run("something can be freed", func(t *testing.T) {
 		c := reopen(t, mount(t, "24m"), Options{})
-		r := start(t, c, sh(`i=0; while [ $i -lt 60 ]; do i=$((i+1)); yes 0123456789abcde | head -c 1048576; sleep 0.05; done; echo the end`))
-		got, err := io.ReadAll(r.Stdout())
-		if err != nil || !strings.HasSuffix(string(got), "abcde\nthe end\n") || len(got) != 60<<20+8 {
-			t.Errorf("%d bytes, %v", len(got), err)
+		r := start(t, c, sh(`while read go; do yes 0123456789abcde | head -c 1048576; done; echo the end`))
+		for i := range 60 {
+			eventually(t, "room for what comes next", func() bool { return roomAhead(t, r) > 1<<20 })
+			if _, err := io.WriteString(r.Stdin(), "go\n"); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, 1<<20)
+			if _, err := io.ReadFull(r.Stdout(), got); err != nil || !strings.HasSuffix(string(got), "abcde\n") {
+				t.Fatalf("%d MB were read, then %v", i, err)
+			}
+		}
+		if err := r.Stdin().Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r.Stdout()); err != nil || string(got) != "the end\n" {
+			t.Errorf("%q, %v", got, err)
 		}
 	})
 	t.Run("nothing can", func(t *testing.T) {
@@ -193,6 +205,24 @@ func TestInputIsTorn(t *testing.T) {
 	if got := r.Exit(); got.By != ByTornInput {
 		t.Errorf("%+v", got)
 	}
+}
+
+// roomAhead is how much the output of a run can grow in what is allocated for it, or less, if its head is freed meanwhile.
+func roomAhead(t *testing.T, r *Run) int64 {
+	t.Helper()
+	f, err := os.Open(r.c.pathOf(r.ID(), outFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	kept, err := unix.Seek(int(f.Fd()), 0, unix.SEEK_DATA)
+	if errors.Is(err, unix.ENXIO) { // there is nothing
+		return blocks(t, r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blocks(t, r) - (sizeOf(r) - kept)
 }
 
 // sizeOf is how long a run's output is.
