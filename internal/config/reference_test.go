@@ -60,7 +60,7 @@ func reference(t *testing.T) string {
 			if len(said) > 0 {
 				b.WriteString(strings.Join(said, " ") + "\n\n")
 			}
-			b.WriteString("| key | type | example or default | a change counts | what it does |\n|---|---|---|---|---|\n")
+			b.WriteString("| key | type | example or default | a change applies | what it does |\n|---|---|---|---|---|\n")
 		case key != nil:
 			name := section + "." + key[1]
 			of, ok := types[name]

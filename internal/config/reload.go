@@ -18,7 +18,7 @@ const (
 	AfterRestart Counts = "after a restart"
 )
 
-// counting is the one table that says of each key when a change counts. A table stands for those of its keys that are not
+// counting is the one table that says of each key when a change applies. A table stands for those of its keys that are not
 // here themselves. Who makes a key count at once has what the key says read from the configuration in use each time.
 func counting() map[string]Counts {
 	return map[string]Counts{
