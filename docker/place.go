@@ -215,17 +215,17 @@ func (p *place) outdated(ctx context.Context, c container.InspectResponse, want 
 }
 
 func (p *place) create(ctx context.Context, want blueprint) error {
-	ctx, cancel := p.engine.work(ctx)
-	defer cancel()
-	limits, err := p.engine.resources(ctx, p.opts)
-	if err != nil {
-		return err
+	c, err := p.createOnce(ctx, want)
+	if cerrdefs.IsNotFound(err) { // the image was removed since it was looked for, as one that nothing used
+		if _, err = p.engine.fit(ctx, p.opts, &p.sources); err == nil {
+			c, err = p.createOnce(ctx, want)
+		}
 	}
-	want.Host.Resources = limits
-	c, err := p.engine.api.ContainerCreate(ctx, &want.Config, &want.Host, nil, nil, p.name)
 	if err != nil {
 		return p.createError(err)
 	}
+	ctx, cancel := p.engine.work(ctx)
+	defer cancel()
 	if err = p.seed(ctx, c.ID); err == nil {
 		err = p.createError(p.engine.api.ContainerStart(ctx, c.ID, container.StartOptions{}))
 	}
@@ -237,6 +237,17 @@ func (p *place) create(ctx context.Context, want blueprint) error {
 	p.log.Info("a sandbox was made", "sandbox", p.opts.Name, "container", p.name, "engine", p.engine.host)
 	p.made(c.ID)
 	return nil
+}
+
+func (p *place) createOnce(ctx context.Context, want blueprint) (container.CreateResponse, error) {
+	ctx, cancel := p.engine.work(ctx)
+	defer cancel()
+	limits, err := p.engine.resources(ctx, p.opts)
+	if err != nil {
+		return container.CreateResponse{}, err
+	}
+	want.Host.Resources = limits
+	return p.engine.api.ContainerCreate(ctx, &want.Config, &want.Host, nil, nil, p.name)
 }
 
 func (p *place) createError(err error) error {

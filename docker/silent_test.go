@@ -59,6 +59,13 @@ func silentEngine(t testing.TB) *Engine {
 // silentAt is the machine's engine, but that requests with a word in them are never answered.
 func silentAt(t testing.TB, word string) *Engine {
 	t.Helper()
+	return watched(t, func(request []byte) (pass bool) { return !bytes.Contains(request, []byte(word)) })
+}
+
+// watched is the machine's engine, of which requests are looked at before it has them. Where one may not pass, its connection
+// is silent from then on.
+func watched(t testing.TB, look func(request []byte) (pass bool)) *Engine {
+	t.Helper()
 	return relay(t, time.Second, func(conn net.Conn) {
 		engine, err := net.Dial("unix", strings.TrimPrefix(dockertest.Host(), "unix://"))
 		if err != nil {
@@ -73,7 +80,7 @@ func silentAt(t testing.TB, word string) *Engine {
 		})
 		for buf := make([]byte, 64<<10); ; {
 			n, err := conn.Read(buf)
-			if bytes.Contains(buf[:n], []byte(word)) {
+			if !look(buf[:n]) {
 				_, _ = io.Copy(io.Discard, conn)
 				err = io.EOF
 			}
@@ -86,6 +93,29 @@ func silentAt(t testing.TB, word string) *Engine {
 			}
 		}
 	})
+}
+
+// An image can be removed between the look for it and the making of the container, as one that nothing uses: it is made again.
+func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
+	dockertest.Need(t)
+	o := testOptions(t, connectTo(t, EngineOptions{Host: dockertest.Host()}))
+	o.User = "1234:1234" // an image of its own
+	var once sync.Once
+	o.Engine = watched(t, func(request []byte) bool {
+		if bytes.Contains(request, []byte("/containers/create?name=")) {
+			once.Do(func() {
+				images := strings.Fields(dockertest.Docker(t, "images", "-q", "--filter", "label="+labelOwner+"="+o.Owner))
+				if len(images) == 0 {
+					t.Error("there is no image")
+				}
+				dockertest.Docker(t, append([]string{"rmi", "-f"}, images...)...)
+			})
+		}
+		return true
+	})
+	if err := open(t, o).Prepare(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // inTime gives the error of what must not wait for ever.
