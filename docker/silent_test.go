@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -100,21 +101,22 @@ func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
 	dockertest.Need(t)
 	o := testOptions(t, connectTo(t, EngineOptions{Host: dockertest.Host()}))
 	o.User = "1234:1234" // an image of its own
-	var once sync.Once
+	images, err := open(t, o).Images(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed := 0
 	o.Engine = watched(t, func(request []byte) bool {
-		if bytes.Contains(request, []byte("/containers/create?name=")) {
-			once.Do(func() {
-				images := strings.Fields(dockertest.Docker(t, "images", "-q", "--filter", "label="+labelOwner+"="+o.Owner))
-				if len(images) == 0 {
-					t.Error("there is no image")
-				}
-				dockertest.Docker(t, append([]string{"rmi", "-f"}, images...)...)
-			})
+		if removed == 0 && bytes.Contains(request, []byte("/containers/create?name=")) {
+			removed++
+			if out, err := exec.Command("docker", "-H", dockertest.Host(), "rmi", images[len(images)-1]).CombinedOutput(); err != nil {
+				t.Errorf("%s, %v", out, err)
+			}
 		}
 		return true
 	})
-	if err := open(t, o).Prepare(t.Context()); err != nil {
-		t.Error(err)
+	if err := open(t, o).Prepare(t.Context()); err != nil || removed == 0 {
+		t.Errorf("%d images were removed: %v", removed, err)
 	}
 }
 
