@@ -13,6 +13,7 @@ import (
 
 // deskFake is a domain that records what it is asked.
 type deskFake struct {
+	shown   cli.TurnID // whose card takes the buttons of a dropped turn away
 	journal *journalFake
 
 	mu        sync.Mutex
@@ -154,6 +155,9 @@ func (d *deskFake) New(_ context.Context, id orchestrator.ConversationID) error 
 }
 
 func (d *deskFake) Choose(_ context.Context, turn cli.TurnID, what orchestrator.Action, by orchestrator.Press) (orchestrator.Receipt, error) {
+	if what == orchestrator.ActionDrop {
+		return orchestrator.Receipt{Turn: d.shown}, d.fail
+	}
 	return d.repeat(string(what), turn, by)
 }
 

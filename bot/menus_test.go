@@ -160,3 +160,17 @@ func TestAMenuOfBeforeARestart(t *testing.T) {
 		}
 	})
 }
+
+// TestCancelLeavesTheButtonsOfTheEnd: a turn whose retries a user ends, or that just ended by itself, may show its buttons already.
+func TestCancelLeavesTheButtonsOfTheEnd(t *testing.T) {
+	for shown, unbuttons := range map[cli.TurnID]bool{"": true, "t1": false} {
+		inbound(t, func(t *testing.T, r *inboundRig) {
+			r.desk.shown = shown
+			r.send(r.press(actDrop+":t1", 9))
+			synctest.Wait()
+			if got := slices.Contains(r.voice.Signs(), "unbutton 7/0 9"); got != unbuttons {
+				t.Errorf("shown by %q: the signs are %q", shown, r.voice.Signs())
+			}
+		})
+	}
+}

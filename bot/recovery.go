@@ -80,7 +80,9 @@ func (c *callbacks) choose(ctx context.Context, p updates.Press, what orchestrat
 	if what == orchestrator.ActionLogIn { // the other buttons are of use after that
 		return say.Text("bot.logging-in"), nil
 	}
-	c.voice.Unbutton(p.By.Conversation, p.Message)
+	if what != orchestrator.ActionDrop || receipt.Turn == "" { // else these may be the buttons of the turn's end already
+		c.voice.Unbutton(p.By.Conversation, p.Message)
+	}
 	switch {
 	case what == orchestrator.ActionDrop:
 		return say.Text("bot.nothing-more"), nil

@@ -18,7 +18,7 @@ import (
 // pause before a retry of a turn that runs, and takes back what ActionLater made.
 func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Action, by orchestrator.Press) (orchestrator.Receipt, error) {
 	if what == orchestrator.ActionDrop {
-		return orchestrator.Receipt{}, e.forgo(ctx, id, by)
+		return e.forgo(ctx, id, by)
 	}
 	t, err := e.ended(ctx, id, by)
 	if err != nil {
@@ -147,30 +147,34 @@ func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID
 	return nil
 }
 
-// forgo does nothing more about a turn: no retry follows while it runs, and no job runs it later.
-func (e *Engine) forgo(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
+// forgo does nothing more about a turn: no retry follows while it runs, and no job runs it later. The receipt names the turn where
+// its card has other buttons now, or will have them: those of its end.
+func (e *Engine) forgo(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
 	t, err := e.ended(ctx, id, by)
 	if errors.Is(err, orchestrator.ErrStillOpen) {
 		c, err := e.conversation(by.Conversation)
 		if err != nil {
-			return err
+			return orchestrator.Receipt{}, err
 		}
 		if r := c.running.Load(); r.is(id) {
 			r.noRetries()
 		}
-		return nil
+		return orchestrator.Receipt{Turn: id}, nil
 	}
 	if err != nil {
-		return err
+		return orchestrator.Receipt{}, err
+	}
+	if !t.Outcome.Recovery.Offers(orchestrator.ActionDrop) {
+		return orchestrator.Receipt{Turn: id}, nil
 	}
 	st, err := e.waitingJob(ctx, t.ID, by.Conversation)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoJob):
-		return nil
+		return orchestrator.Receipt{}, nil
 	case err != nil:
-		return err
+		return orchestrator.Receipt{}, err
 	}
-	return e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
+	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
 }
 
 // again is what a person wants who has a turn run once more: to see what comes.

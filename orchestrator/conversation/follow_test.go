@@ -154,3 +154,18 @@ func TestALimitThatIsKnownIsAvoidedAsConfigured(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoEndsRetriesHearsOfTheTurn, while it waits and once it has ended: its card has the buttons of its end then, which stay.
+func TestWhoEndsRetriesHearsOfTheTurn(t *testing.T) {
+	h := openFailing(t, cli.Overloaded, nil, func(o *conversation.Options) { o.RetryAfter = time.Hour })
+	r := h.submit(t, here, "hello")
+	h.awaitAsked(t, 1)
+	for range 2 {
+		receipt, err := h.Choose(t.Context(), r.Turn, orchestrator.ActionDrop, by(1, here))
+		if err != nil || receipt.Turn != r.Turn {
+			t.Errorf("the receipt is %+v, %v", receipt, err)
+		}
+		h.await(t, "failed hello")
+		h.awaitEnded(t, r.Turn)
+	}
+}
