@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // prepares waits until the directory of the next run is there, and gives its journal.
@@ -92,4 +93,23 @@ func TestAPreparedRunOfADeadRunner(t *testing.T) {
 		return errors.Is(err, fs.ErrNotExist)
 	})
 	prepares(t, c)
+}
+
+// TestNothingIsPreparedWithoutAClient: who closed the client may remove the directory at once.
+func TestNothingIsPreparedWithoutAClient(t *testing.T) {
+	s := &server{setup: setup{dir: t.TempDir()}, conns: map[*conn]bool{}}
+	isThere := func() bool {
+		_, err := os.Stat(filepath.Join(s.dir, preparedDir))
+		return err == nil
+	}
+	s.prepare(time.Hour)
+	if isThere() {
+		t.Error("a run was prepared that no client can start")
+	}
+	s.conns[&conn{}] = true
+	s.prepare(time.Hour)
+	if !isThere() {
+		t.Error("no run was prepared for a client")
+	}
+	s.next.drop(s.dir)
 }

@@ -80,7 +80,7 @@ func (s *server) keep(signals <-chan os.Signal) {
 		if leave {
 			return
 		}
-		next = min(next, s.rest(now, &restedFrom), s.next.tend(s.dir, now))
+		next = min(next, s.rest(now, &restedFrom), s.prepare(now))
 		timer := time.NewTimer(min(next, at) - now)
 		select {
 		case <-timer.C:
@@ -112,6 +112,18 @@ func (s *server) rest(now time.Duration, from *time.Duration) time.Duration {
 	*from = idleFrom
 	_ = memory.Release() // what is kept does no harm
 	return now + lookEvery
+}
+
+// prepare has the files of the next run made while a client is there, and says when to ask again. Without one nothing starts, and who
+// removes the directory of the runs must not find new files in it.
+func (s *server) prepare(now time.Duration) (again time.Duration) {
+	s.mu.Lock()
+	alone := len(s.conns) == 0
+	s.mu.Unlock()
+	if alone {
+		return now + lookEvery
+	}
+	return s.next.tend(s.dir, now)
 }
 
 // mayLeave says whether nothing has run for long, and lets nothing start then. Else it says when to ask again.
