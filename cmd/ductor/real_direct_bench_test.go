@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/internal/realagent"
+)
+
+// direct drives a real agent over its own protocol, with nothing between: what a message costs below what ductor adds.
+type direct struct {
+	testing.TB
+	stdin   io.Writer
+	headers bool // each message has the length of its body before it
+	ids     int
+
+	mu      sync.Mutex
+	printed bytes.Buffer
+	from    int // what was awaited ends here
+	grew    chan struct{}
+}
+
+// dialogue says how a session begins, and how a prompt is sent in it.
+type dialogue struct {
+	agent   func(t testing.TB, baseURL string) realagent.CLI
+	args    []string
+	headers bool
+	begin   func(d *direct, c realagent.CLI) (session string)
+	prompt  func(d *direct, session, text string)
+}
+
+func dialogues() map[string]dialogue {
+	return map[string]dialogue{
+		"claude": {
+			agent: realagent.Claude,
+			args:  []string{"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages"},
+			begin: func(*direct, realagent.CLI) string { return "" },
+			prompt: func(d *direct, _, text string) {
+				d.send(`{"type":"user","message":{"role":"user","content":[{"type":"text","text":%q}]}}`, text)
+			},
+		},
+		"codex": {
+			agent: realagent.Codex, args: []string{"app-server"},
+			begin: func(d *direct, c realagent.CLI) string {
+				d.call("initialize", `{"clientInfo":{"name":"bench","title":"bench","version":"1"}}`)
+				d.send(`{"method":"initialized"}`)
+				d.call("thread/start", fmt.Sprintf(`{"cwd":%q,"approvalPolicy":"never","sandbox":"danger-full-access"}`, c.Work))
+				return d.await(`"thread":\{"id":"([^"]+)"`)
+			},
+			prompt: func(d *direct, session, text string) {
+				d.call("turn/start", fmt.Sprintf(`{"threadId":%q,"input":[{"type":"text","text":%q}]}`, session, text))
+			},
+		},
+		"gemini": {
+			agent: realagent.Gemini, args: []string{"--acp"},
+			begin: func(d *direct, c realagent.CLI) string {
+				d.call("initialize", `{"protocolVersion":1,"clientCapabilities":{}}`)
+				d.call("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, c.Work))
+				return d.await(`"sessionId":"([^"]+)"`)
+			},
+			prompt: func(d *direct, session, text string) {
+				d.call("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, session, text))
+			},
+		},
+		"copilot": {
+			agent: realagent.Copilot, args: []string{"--headless", "--no-auto-update", "--stdio"}, headers: true,
+			begin: func(d *direct, c realagent.CLI) string {
+				d.call("connect", `{}`)
+				d.await(`"protocolVersion":()`)
+				d.call("session.create", fmt.Sprintf(`{"sessionId":"6f3b0b6e-3a4e-4c7e-9d55-8a3f0d1c2b7a","workingDirectory":%q,"streaming":true,"clientName":"bench",`+
+					`"model":%q,"provider":{"type":"openai","baseUrl":%q,"apiKey":%q,"wireApi":"responses"}}`,
+					c.Work, c.Vars["COPILOT_MODEL"], c.Vars["COPILOT_PROVIDER_BASE_URL"], realagent.Key))
+				return d.await(`"sessionId":"([^"]+)"`)
+			},
+			prompt: func(d *direct, session, text string) {
+				d.call("session.send", fmt.Sprintf(`{"sessionId":%q,"prompt":%q,"mode":"enqueue"}`, session, text))
+			},
+		},
+	}
+}
+
+// talk starts an agent, which ends with the test.
+func talk(t testing.TB, c realagent.CLI, s dialogue) *direct {
+	t.Helper()
+	d := &direct{TB: t, headers: s.headers, grew: make(chan struct{}, 1)}
+	cmd := exec.Command(c.Path, s.args...)
+	cmd.Dir, cmd.Env, cmd.Stdout = c.Work, c.Environ(), d
+	cmd.WaitDelay = time.Second // tools of its own hold its output
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	d.stdin = stdin
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	})
+	return d
+}
+
+func (d *direct) send(format string, args ...any) {
+	d.Helper()
+	message := fmt.Sprintf(format, args...)
+	if d.headers {
+		message = fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(message), message)
+	} else {
+		message += "\n"
+	}
+	if _, err := io.WriteString(d.stdin, message); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *direct) call(method, params string) {
+	d.Helper()
+	d.ids++
+	d.send(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, d.ids, method, params)
+}
+
+// Write takes what the agent prints.
+func (d *direct) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.printed.Write(p)
+	select {
+	case d.grew <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+// await waits until the agent prints what the pattern matches, and gives its first group.
+func (d *direct) await(pattern string) string {
+	d.Helper()
+	want, late := regexp.MustCompile(pattern), time.After(time.Minute)
+	for {
+		d.mu.Lock()
+		m := want.FindSubmatchIndex(d.printed.Bytes()[d.from:])
+		var found string
+		if m != nil {
+			found = string(d.printed.Bytes()[d.from+m[2] : d.from+m[3]])
+			d.from += m[1]
+		}
+		d.mu.Unlock()
+		if m != nil {
+			return found
+		}
+		select {
+		case <-d.grew:
+		case <-late:
+			d.Fatalf("%s does not come; it printed:\n%s", pattern, d.printed.String())
+		}
+	}
+}
+
+// What a message costs that is not the first one, of an agent that is driven over its protocol with nothing between:
+// BenchmarkRealSecondTurn has what ductor adds.
+//
+//	go test -run xxx -bench 'RealSecondTurn|RealDirect' -benchtime 10x ./cmd/ductor
+func BenchmarkRealDirect(b *testing.B) {
+	for agent, s := range dialogues() {
+		b.Run(agent, func(b *testing.B) {
+			c := s.agent(b, realagent.Model(b, realagent.Key).URL())
+			d := talk(b, c, s)
+			session := s.begin(d, c)
+			turn := func(i int) time.Duration {
+				began := time.Now()
+				s.prompt(d, session, fmt.Sprintf(`[[start]] [[text "word-%d" chunk=40]]`, i))
+				d.await(fmt.Sprintf(`:\s?"word-%d()"`, i)) // a prompt that is printed has a backslash there
+				return time.Since(began)
+			}
+			turn(1)
+			i := 1
+			var took []time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				time.Sleep(500 * time.Millisecond) // longer than the end of a turn takes
+				b.StartTimer()
+				i++
+				took = append(took, turn(i))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "ms/median")
+		})
+	}
+}
