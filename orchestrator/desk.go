@@ -26,11 +26,11 @@ func (p Press) MayEnd(t Turn) bool {
 
 // Receipt says what became of a prompt.
 type Receipt struct {
-	Turn  cli.TurnID
-	Ahead int       // turns before it, the running one included; 0 means it runs now
-	Did   BusyMode  // what became of a prompt that found a turn running: it waits, is a part of it, or ended it
-	Full  bool      // the queue had no room: nothing was stored, Turn is empty
-	At    time.Time // when a job runs it; zero for a turn
+	Turn  cli.TurnID // the new one; of ActionDrop the turn itself, where its card takes the pressed button away
+	Ahead int        // turns before it, the running one included; 0 means it runs now
+	Did   BusyMode   // what became of a prompt that found a turn running: it waits, is a part of it, or ended it
+	Full  bool       // the queue had no room: nothing was stored, Turn is empty
+	At    time.Time  // when a job runs it; zero for a turn
 }
 
 // AbortReport says what an abort ended.

@@ -132,7 +132,10 @@ func copilotCommand(fields map[string]any) (string, bool) {
 
 // digestOf is equal for requests that would do the same: all but what only names them is the same.
 func digestOf(a orchestrator.ApprovalRequest) string {
-	var same any = a.Questions
+	var same any = each(a.Questions, func(q cli.Question) digestQuestion {
+		options := each(q.Options, func(o cli.Option) digestOption { return digestOption(o) })
+		return digestQuestion{q.Header, q.Text, options, q.Multi, q.Free, q.Secret}
+	})
 	if p := a.Request; p != nil {
 		weights := map[string]cli.Weight{}
 		for _, f := range p.Fields { // a repeated key is no label
@@ -146,7 +149,10 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		leaves := slices.DeleteFunc(cli.Leaves(p.Input), func(l cli.Leaf) bool { return named(l.Name) })
 		slices.SortStableFunc(fields, func(a, b cli.Field) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortStableFunc(leaves, func(a, b cli.Leaf) int { return strings.Compare(a.Name, b.Name) })
-		same = []any{p.Tool, p.Title, p.Detail, p.Missing, p.Changes, fields, leaves}
+		same = []any{
+			p.Tool, p.Title, p.Detail, p.Missing, each(p.Changes, func(c cli.FileChanged) digestChange { return digestChange(c) }),
+			each(fields, func(f cli.Field) digestField { return digestField(f) }), leaves,
+		}
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
 	if err != nil { // what cannot be compared is like nothing else
@@ -154,4 +160,36 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
+}
+
+// What a digest is made of has types of its own: digests are stored, so they must not change with the names under which rows
+// store the same values.
+type (
+	digestField struct {
+		Name, Value string
+		Weight      cli.Weight
+	}
+	digestChange struct {
+		Path string
+		Kind cli.ChangeKind
+		Diff string
+	}
+	digestQuestion struct {
+		Header, Text        string
+		Options             []digestOption
+		Multi, Free, Secret bool
+	}
+	digestOption struct{ Label, Description string }
+)
+
+// each gives all in another form; nil for nil, which a digest tells from none.
+func each[A, B any](all []A, f func(A) B) []B {
+	if all == nil {
+		return nil
+	}
+	forms := make([]B, len(all))
+	for i, a := range all {
+		forms[i] = f(a)
+	}
+	return forms
 }
