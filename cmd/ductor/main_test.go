@@ -178,12 +178,15 @@ func (town *town) await(part string) telegram.Message {
 	return m
 }
 
-// fatal ends a test that waited in vain, and says what everybody was doing meanwhile.
+// fatal ends a test that waited in vain, and says what everybody was doing meanwhile. What the chat shows comes last: of a long
+// output, people are often shown the end.
 func (town *town) fatal(err error) {
 	town.t.Helper()
 	var stacks strings.Builder
 	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
-	town.t.Fatalf("%v\n%s", err, stacks.String())
+	town.t.Log(stacks.String())
+	town.tellJournal(town.soon())
+	town.t.Fatal(err)
 }
 
 // awaitDone waits until the chat shows n answers that have ended, and returns the newest.
