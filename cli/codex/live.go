@@ -225,6 +225,7 @@ func (s *live) clean(ctx context.Context) error {
 	if s.thread == "" {
 		return err
 	}
+	s.server.forgetTerms(s.thread)
 	ask, cancel := context.WithTimeout(ctx, s.opts().Grace)
 	defer cancel()
 	return errors.Join(err, notRefused(s.server.Peer().Call(ask, "thread/unsubscribe", map[string]any{"threadId": s.thread}, nil)))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -245,6 +246,60 @@ func TestWhatNobodyIsAskedIsDenied(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Each turn has its own rights, also where they are those of the turn before and are not said again.
+func TestTheModeOfALivingThreadIsChanged(t *testing.T) {
+	each(t, func(t *testing.T, p *Provider, dir string) {
+		req := inDir(dir, "a", "")
+		var s cli.Session
+		for i, mode := range []cli.PermissionMode{cli.Bypass, cli.Bypass, cli.Plan, cli.Plan, cli.Bypass} {
+			name := "file-" + strconv.Itoa(i)
+			req.Turn, req.Permission = cli.TurnID(name), mode
+			req.Prompt = fmt.Sprintf(`[[start]] [[write path=%q text="x"]][[text done]]`, name)
+			if s == nil {
+				s = openLive(t, p, req)
+			}
+			if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != (mode == cli.Bypass) {
+				t.Errorf("turn %d, in mode %s: %v", i, mode, err)
+			}
+		}
+	})
+}
+
+func TestTermsAreLeftOutOnlyWhereTheThreadHasThem(t *testing.T) {
+	h := (&Provider{}).newServer(nil)
+	bypass, plan := map[string]any{"approvalPolicy": "never", "model": "a"}, map[string]any{"approvalPolicy": "untrusted"}
+	for i, step := range []struct {
+		thread   cli.AgentSessionID
+		prompt   string
+		terms    map[string]any
+		accepted string // the request that Codex began a turn of then
+		needed   bool
+	}{
+		{"t", "1", bypass, "1", true},
+		{"t", "2", bypass, "2", false},
+		{"other", "3", bypass, "3", true},
+		{"t", "4", plan, "", true},
+		{"t", "5", plan, "5", true}, // it is not known whether Codex got the fourth
+		{"t", "6", plan, "6", false},
+		{"t", "7", bypass, "", true},
+		{"t", "8", plan, "7", true},
+		{"t", "9", bypass, "9", true}, // the eighth may have come after the seventh
+		{"t", "10", bypass, "10", false},
+	} {
+		if got := h.agree(step.thread, step.prompt, step.terms); got != step.needed {
+			t.Errorf("step %d: needed %v, want %v", i+1, got, step.needed)
+		}
+		h.accepted(step.thread, step.accepted)
+	}
+	h.forgetTerms("t")
+	if !h.agree("t", "11", bypass) {
+		t.Error("what a thread was given before it was left is taken for known")
+	}
 }
 
 // Whether an edit is accepted is decided above, where links are followed.

@@ -3,31 +3,73 @@ package codex
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 
 	"ductor/cli"
 )
 
-// turnParams is the question that starts a turn. The same request gives the same one.
-func (s *live) turnParams(req cli.Request, defaults settings) map[string]any {
-	m := permissionsFor(req, req.Attended, s.opts().Sandbox)
-	params := map[string]any{
-		"threadId": s.thread, "input": inputOf(req), "approvalPolicy": m.approval,
-		"sandboxPolicy": policyOf(m.sandbox, req.AddDirs, defaults),
-	}
-	if req.Dir != "" {
-		params["cwd"] = req.Dir
-	}
-	if model := cmp.Or(string(req.Model), s.model); model != "" {
-		params["model"] = model
-	}
-	if effort := cmp.Or(string(req.Effort), defaults.Effort); effort != "" {
-		params["effort"] = effort
-	}
+// turnParams is the question that starts a turn. The same request gives the same one, but for the terms, which are left out
+// where the thread has them.
+func (s *live) turnParams(req cli.Request, terms map[string]any) map[string]any {
+	params := map[string]any{"threadId": s.thread, "input": inputOf(req)}
+	maps.Copy(params, terms)
 	if context := instructionsOf(req); context != nil {
 		params["additionalContext"] = context
 	}
 	return params
+}
+
+// termsOf are what a turn may do, where, and which model answers. Codex keeps them for the turns that follow.
+func (s *live) termsOf(req cli.Request, defaults settings) map[string]any {
+	m := permissionsFor(req, req.Attended, s.opts().Sandbox)
+	terms := map[string]any{"approvalPolicy": m.approval, "sandboxPolicy": policyOf(m.sandbox, req.AddDirs, defaults)}
+	if req.Dir != "" {
+		terms["cwd"] = req.Dir
+	}
+	if model := cmp.Or(string(req.Model), s.model); model != "" {
+		terms["model"] = model
+	}
+	if effort := cmp.Or(string(req.Effort), defaults.Effort); effort != "" {
+		terms["effort"] = effort
+	}
+	return terms
+}
+
+// agreed are the terms that a thread was given last.
+type agreed struct {
+	prompt string // the request that gave them
+	terms  string // as JSON
+	known  bool   // Codex accepted it
+}
+
+// agree says whether a request must give the terms to its thread. Codex spends milliseconds on terms, also on those that it has.
+func (h *server) agree(thread cli.AgentSessionID, prompt string, terms map[string]any) (needed bool) {
+	now := agreed{prompt: prompt, terms: string(jsonOf(terms))}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if last := h.agreed[thread]; last.known && last.terms == now.terms {
+		return false
+	}
+	h.agreed[thread] = now
+	return true
+}
+
+// accepted notes that Codex began the turn of a request. Terms that another request gave since are not known by it.
+func (h *server) accepted(thread cli.AgentSessionID, prompt string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if last := h.agreed[thread]; last.prompt == prompt {
+		last.known = true
+		h.agreed[thread] = last
+	}
+}
+
+// forgetTerms forgets what a thread was given: Codex may forget it too.
+func (h *server) forgetTerms(thread cli.AgentSessionID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.agreed, thread)
 }
 
 // inputOf is the prompt as Codex takes it: always text, whatever it begins with.

@@ -139,11 +139,16 @@ func (t *liveTurn) send() {
 	}
 	mark := cli.Mark{Turn: t.req.Turn, Note: t.s.note()}
 	start := rpc.Prompt{
-		ID: t.prompt.id, Method: "turn/start", Params: t.s.turnParams(t.req, defaults), Answered: replies(t.in), Unsent: unsent,
-		Mark: func(int) cli.Mark { return mark },
+		ID: t.prompt.id, Method: "turn/start", Answered: replies(t.in), Unsent: unsent, Mark: func(int) cli.Mark { return mark },
 	}
 	if t.req.Task == cli.TaskCompact {
 		start.Method, start.Params = "thread/compact/start", map[string]any{"threadId": t.s.thread}
+	} else {
+		terms := t.s.termsOf(t.req, defaults)
+		if !t.s.server.agree(t.s.thread, t.prompt.id, terms) {
+			terms = nil
+		}
+		start.Params = t.s.turnParams(t.req, terms)
 	}
 	t.s.server.Peer().Ask(t.ctx, start)
 }
@@ -206,6 +211,7 @@ func (t *liveTurn) started(m rpc.Message) (over bool) {
 		t.parser.refused = t.s.server.broken(err)
 		return true
 	}
+	t.s.server.accepted(t.s.thread, t.prompt.id)
 	t.prompt.state, t.parser.turn = promptAccepted, reply.Turn.ID
 	if reply.Turn.ID != "" { // else it takes no message
 		t.name.Store(&reply.Turn.ID)

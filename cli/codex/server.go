@@ -24,6 +24,7 @@ type server struct {
 	parents  map[cli.AgentSessionID]cli.AgentSessionID
 	starting map[mcpServer]string // that are not there, and what is wrong with each, until a turn says it
 	defaults *settings
+	agreed   map[cli.AgentSessionID]agreed
 }
 
 // inbox has what one turn gets to know.
@@ -50,7 +51,7 @@ func replies(b *inbox) func(rpc.Message) {
 func (p *Provider) newServer(process *shared.Process) *server {
 	return &server{
 		Process: process, provider: p,
-		parents: map[cli.AgentSessionID]cli.AgentSessionID{}, starting: map[mcpServer]string{},
+		parents: map[cli.AgentSessionID]cli.AgentSessionID{}, starting: map[mcpServer]string{}, agreed: map[cli.AgentSessionID]agreed{},
 	}
 }
 
