@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/realagent"
 )
 
@@ -91,8 +93,9 @@ func talk(t testing.TB, c realagent.CLI, s dialogue) *direct {
 	t.Helper()
 	d := &direct{TB: t, headers: s.headers, grew: make(chan struct{}, 1)}
 	cmd := exec.Command(c.Path, s.args...)
-	cmd.Dir, cmd.Env, cmd.Stdout = c.Work, c.Environ(), d
-	cmd.WaitDelay = time.Second // tools of its own hold its output
+	cmd.Dir, cmd.Stdout = c.Work, d
+	cmd.Env = cli.ChildEnv(os.Environ(), cli.BaseEnv(), c.Vars) // as ductor starts it: Codex takes 10 ms for certificates of the machine's own
+	cmd.WaitDelay = time.Second                                 // tools of its own hold its output
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
