@@ -12,7 +12,8 @@ type ApprovalStore interface {
 	// OpenApproval stores an approval with one native id, and returns the one that now stands for that id. When the id
 	// is known in the turn, that is the approval it was stored with, as it stands: nothing else is stored. When the
 	// turn has an open approval of the same digest, the id joins it, unless a is decided. An approval that is stored
-	// decided is audited as AuditRuled, or AuditAccepted if RuledByMode decided.
+	// decided is audited as AuditRuled, or AuditAccepted if RuledByMode decided, and outlives a power failure; an open one may
+	// be lost by it, with the agent that waits.
 	OpenApproval(ctx context.Context, a Approval, digest string) (Approval, error)
 	// FindApproval returns ErrNoApproval for an id that is not there.
 	FindApproval(ctx context.Context, id ApprovalID) (Approval, error)

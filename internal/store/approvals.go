@@ -25,8 +25,11 @@ const (
 
 // OpenApproval stores an approval, or gives the one that stands for its request; see orchestrator.ApprovalStore.
 func (db *DB) OpenApproval(ctx context.Context, a orchestrator.Approval, digest string) (orchestrator.Approval, error) {
-	now := a
-	err := db.write(ctx, func(t tx) error {
+	now, write := a, db.write
+	if a.State == orchestrator.ApprovalOpen { // a user sees it before the disk has it
+		write = db.writeLazily
+	}
+	err := write(ctx, func(t tx) error {
 		if len(a.AgentIDs) != 1 {
 			return fmt.Errorf("it has %d requests, not 1", len(a.AgentIDs))
 		}

@@ -226,11 +226,8 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 
 // record stores what is asked and returns the approval that stands for it.
 func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
-	approval, err := r.compose(ev)
-	if err != nil {
-		return orchestrator.Approval{}, err
-	}
-	rule, err := r.letsThrough(approval.ApprovalRequest)
+	approval, ofOwn := r.compose(ev)
+	rule, err := r.letsThrough(approval.ApprovalRequest, ofOwn)
 	if err != nil {
 		return orchestrator.Approval{}, err
 	}
@@ -255,9 +252,10 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	return now, err
 }
 
-func (r *Requests) compose(ev cli.Event) (orchestrator.Approval, error) {
+// compose makes the approval for what is asked, and says whether that touches one of ductor's own files.
+func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn bool) {
 	now, turn := r.s.opts.Now(), r.turn.Turn
-	approval := orchestrator.Approval{
+	approval = orchestrator.Approval{
 		ID: orchestrator.ApprovalID(random(10)), Nonce: random(15),
 		ApprovalRequest: orchestrator.ApprovalRequest{
 			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation, Agent: cmp.Or(r.own[requestOf(ev)].of.Agent, turn.Agent),
@@ -272,14 +270,15 @@ func (r *Requests) compose(ev cli.Event) (orchestrator.Approval, error) {
 	case cli.QuestionAsked:
 		approval.Questions = ev.Questions
 	}
-	if turn.Prompt.Rights.OfChat() && !r.s.touchesOwn(approval.ApprovalRequest) { // a rule is of the chat, and counts for no other turn
+	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // a rule is of the chat, and counts for no other turn
 		session, lasting := offer(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool
 		careful := r.turn.Mode == cli.Plan || r.turn.Mode == cli.Ask || r.turn.Mode == ""
 		approval.Edits = careful && (plan || session.Kind == orchestrator.RuleEdits)
 	}
-	return approval, nil
+	return approval, ofOwn
 }
 
 // hiddenPart completes a sentence that says what an agent did not say.
