@@ -64,10 +64,15 @@ func follow(path string) (next string, done bool, err error) {
 	}
 }
 
-// Lies says whether path is dir or below it, by their names alone. Both are clean.
+// Lies says whether path is dir or below it, by their names alone.
 func Lies(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
+	if !filepath.IsAbs(path) || !filepath.IsAbs(dir) {
+		rel, err := filepath.Rel(dir, path)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	dir = filepath.Clean(dir)
+	rest, begins := strings.CutPrefix(filepath.Clean(path), dir) // filepath.Rel takes ten times as long where path lies elsewhere
+	return begins && (rest == "" || rest[0] == filepath.Separator || dir == string(filepath.Separator))
 }
 
 // VisibleBelow says whether path, which may be relative to dir, is a file below dir with all links followed, and neither

@@ -8,8 +8,23 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"ductor/cli"
 )
+
+// Law: a path lies in a directory where the way there leads down only.
+func TestAPathLiesWhereTheWayLeadsDown(t *testing.T) {
+	paths := rapid.StringOfN(rapid.RuneFrom([]rune("/.ab")), 0, 8, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		root := rapid.SampledFrom([]string{"", "/"})
+		path, dir := root.Draw(t, "root of the path")+paths.Draw(t, "path"), root.Draw(t, "root of the directory")+paths.Draw(t, "directory")
+		way, err := filepath.Rel(dir, path)
+		if got, want := cli.Lies(path, dir), err == nil && filepath.IsLocal(way); got != want {
+			t.Fatalf("%q lies in %q: %v, want %v", path, dir, got, want)
+		}
+	})
+}
 
 // What an edit may touch is decided by where its path leads, not by how it is spelled.
 func TestPathsAreFollowedBeforeTheyAreCompared(t *testing.T) {
