@@ -56,7 +56,7 @@ type pooled struct {
 	state     state
 	ahead     *warmUp // while it is warming
 	used      time.Time
-	expires   time.Time               // while it is idle
+	expiry    *time.Timer             // set when it was idle last; nil before
 	approvals map[cli.ApprovalID]bool // what its turn waits for its user to decide
 }
 
@@ -188,11 +188,19 @@ func (p *pool) add(e *pooled, at *slot) *pooled {
 
 // remove takes an entry out of its slot, which is free with the last one.
 func (p *pool) remove(e *pooled) {
+	e.stopExpiry()
 	at := e.slot
 	at.entries = slices.DeleteFunc(slices.Clone(at.entries), func(other *pooled) bool { return other == e })
 	if len(at.entries) == 0 {
 		p.slots = slices.DeleteFunc(slices.Clone(p.slots), func(other *slot) bool { return other == at })
 		close(at.empty)
+	}
+}
+
+// stopExpiry stops the timer, which would keep the entry in memory until it fires.
+func (e *pooled) stopExpiry() {
+	if e.expiry != nil {
+		e.expiry.Stop()
 	}
 }
 

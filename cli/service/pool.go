@@ -90,21 +90,26 @@ func (p *pool) giveBack(e *pooled) (kept bool) {
 // rest makes an entry idle, unless its process ended since it was asked whether it lives.
 func (p *pool) rest(e *pooled, pid int, process cli.Process) {
 	p.settle(e, pid, process)
-	e.state, e.used, e.expires, e.ahead = idle, p.opts.Now(), time.Now().Add(p.opts.IdleLimit), nil
+	e.state, e.used, e.ahead = idle, p.opts.Now(), nil
 	clear(e.approvals)
-	time.AfterFunc(p.opts.IdleLimit, func() { p.expire(e) })
+	p.expireLater(e)
 	if process != nil && exited(process) {
 		p.evict(e.slot)
 	}
 }
 
-// expire closes a session that has been idle for long.
-func (p *pool) expire(e *pooled) {
-	p.do(func() {
-		if e.state == idle && time.Until(e.expires) <= 0 {
-			p.closeInBackground(e)
-		}
+// expireLater has a session closed that stays idle for long.
+func (p *pool) expireLater(e *pooled) {
+	e.stopExpiry()
+	var expiry *time.Timer
+	expiry = time.AfterFunc(p.opts.IdleLimit, func() {
+		p.do(func() {
+			if e.state == idle && e.expiry == expiry { // it was not used since
+				p.closeInBackground(e)
+			}
+		})
 	})
+	e.expiry = expiry
 }
 
 func exited(process cli.Process) bool {
