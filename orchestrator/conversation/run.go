@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -47,7 +48,7 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 		e.leave(keep, card)
 		return
 	}
-	outcome := e.outcome(ctx, t, result, card)
+	outcome := e.outcome(ctx, t, c.running.Load().started, result, card)
 	if t.Wants.Purpose.Job != "" {
 		outcome.Short = e.shorten(ctx, asking.req, outcome.Text)
 	}
@@ -294,12 +295,13 @@ func (k *agentSessionKeeper) wait() error {
 	return k.err
 }
 
-// outcome says how the turn ended for the person who asked.
-func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, r cli.Result, card *witness) orchestrator.Outcome {
+// outcome says how the turn ended for the person who asked. Began is when this process took it up: a clock that was set back since does
+// not shorten it further.
+func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, began time.Time, r cli.Result, card *witness) orchestrator.Outcome {
 	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
 	out := orchestrator.Outcome{
 		State: orchestrator.TurnDone, Text: r.Text, Agent: t.Agent, Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD,
-		Duration: max(e.now().Sub(t.Queued), 0), Denials: r.Denials, Fallback: r.Fallback,
+		Duration: max(e.now().Sub(t.Queued), e.now().Sub(began), 0), Denials: r.Denials, Fallback: r.Fallback,
 		Ending: orchestrator.Ending{Fill: r.Fill},
 	}
 	switch {

@@ -27,6 +27,22 @@ func TestTheTimeOfATurnIsTheTimeTheUserWaited(t *testing.T) {
 		h.await(t, "done second")
 		h.waited(t, second.Turn, 12*time.Second)
 	})
+	t.Run("by a clock that was set back since the message came", func(t *testing.T) {
+		h := open(t)
+		end := make(chan struct{})
+		h.agent.reply = untilClosed(end)
+		receipt, err := h.Submit(t.Context(), orchestrator.Prompt{
+			Conversation: here, Person: 1, Text: "prompt", Arrived: h.clock.now().Add(time.Hour),
+		}, orchestrator.Wants{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.awaitAsked(t, 1)
+		h.clock.advance(10 * time.Second)
+		close(end)
+		h.await(t, "done prompt")
+		h.waited(t, receipt.Turn, 10*time.Second)
+	})
 	t.Run("over a restart", func(t *testing.T) {
 		h := successor(t, cli.RemainsRun)
 		turns, err := h.db.OpenTurns(t.Context())
