@@ -162,7 +162,7 @@ func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.P
 // sweep lets a new rule or mode decide what else is open. mu is held.
 func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest) bool) {
 	for _, approval := range r.open() {
-		if !covered(approval.ApprovalRequest) || !mayPass(approval.ApprovalRequest, r.s.touchesOwn(approval.ApprovalRequest)) {
+		if asked := approval.ApprovalRequest; !covered(asked) || !mayPass(asked) || r.s.touchesOwn(asked) {
 			continue
 		}
 		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: ruled})

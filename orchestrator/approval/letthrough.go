@@ -9,10 +9,10 @@ import (
 )
 
 // letsThrough finds what lets an approval of the turn through without a user: a rule, or the permission mode. It returns it as
-// users read it, empty for nothing. Nothing lets a request through that touches one of ductor's own files, asks for more
-// than usual, or leaves out what it is about.
-func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest, ofOwn bool) (string, error) {
-	if !mayPass(approval, ofOwn) {
+// users read it, empty for nothing. Nothing lets a request through that asks for more than usual or leaves out what it is about, nor, which
+// the caller looks for, one that touches ductor's own files.
+func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, error) {
+	if !mayPass(approval) {
 		return "", nil
 	}
 	rule, err := r.ruleFor(approval)
@@ -31,10 +31,10 @@ func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
 	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || tools.Permits(p.Tool)
 }
 
-// mayPass says whether a rule or a mode may let a request through, which is of ductor's own files or not.
-func mayPass(a orchestrator.ApprovalRequest, ofOwn bool) bool {
+// mayPass says whether a rule or a mode may let a request through that does not touch ductor's own files; see touchesOwn.
+func mayPass(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	return p != nil && !p.Widens() && p.Missing == "" && !ofOwn
+	return p != nil && !p.Widens() && p.Missing == ""
 }
 
 // touchesOwn says whether a request names one of ductor's own files: as a file that it changes, or as a text of its input.

@@ -227,7 +227,11 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 // record stores what is asked and returns the approval that stands for it.
 func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	approval, ofOwn := r.compose(ev)
-	rule, err := r.letsThrough(approval.ApprovalRequest, ofOwn)
+	var rule string
+	var err error
+	if !ofOwn {
+		rule, err = r.letsThrough(approval.ApprovalRequest)
+	}
 	if err != nil {
 		return orchestrator.Approval{}, err
 	}
