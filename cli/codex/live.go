@@ -85,7 +85,7 @@ type threadReply struct {
 	Model string `json:"model"`
 }
 
-// begin starts the thread, or resumes one. Which model answers and what is allowed is said with each turn.
+// begin starts the thread, or resumes one. Which model answers and what is allowed is said with its turns.
 func (s *live) begin(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
@@ -159,7 +159,7 @@ func serverTable(s cli.ToolServer) map[string]any {
 }
 
 // Fits is true for the same thread, chat, tool servers and process. Model, effort, permissions, directories and instructions
-// are said anew with each turn.
+// are said with the turns.
 func (s *live) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	thread, usable := s.thread, s.phase == liveOpen

@@ -252,14 +252,11 @@ func TestWhatNobodyIsAskedIsDenied(t *testing.T) {
 func TestTheModeOfALivingThreadIsChanged(t *testing.T) {
 	each(t, func(t *testing.T, p *Provider, dir string) {
 		req := inDir(dir, "a", "")
-		var s cli.Session
+		s := openLive(t, p, req)
 		for i, mode := range []cli.PermissionMode{cli.Bypass, cli.Bypass, cli.Plan, cli.Plan, cli.Bypass} {
 			name := "file-" + strconv.Itoa(i)
 			req.Turn, req.Permission = cli.TurnID(name), mode
 			req.Prompt = fmt.Sprintf(`[[start]] [[write path=%q text="x"]][[text done]]`, name)
-			if s == nil {
-				s = openLive(t, p, req)
-			}
 			if r, _ := clitest.Play(t.Context(), s, req); r.Err != nil {
 				t.Fatal(r.Err)
 			}
@@ -470,7 +467,7 @@ func TestInstructionsAreToldOnceAndAgainWhenTheyChange(t *testing.T) {
 	}
 }
 
-func TestModelAndEffortAreSaidWithEachTurn(t *testing.T) {
+func TestModelAndEffortAreThoseOfEachTurn(t *testing.T) {
 	p, dir, api := real(t)
 	req := inDir(dir, "a", "[[text ok]]")
 	s := openLive(t, p, req)
