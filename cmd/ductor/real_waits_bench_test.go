@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -50,8 +49,7 @@ func (w *waits) measure(name string, rounds int, one func() time.Duration) {
 		took = append(took, one())
 		time.Sleep(3 * time.Second) // so that the budget of the chat holds nothing up
 	}
-	slices.Sort(took)
-	w.b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, name+"-ms")
+	reportMedian(w.b, took, name+"-ms")
 }
 
 // prompt sends a prompt, and returns the word of its answer, which the prompt does not contain.
