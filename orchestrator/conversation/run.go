@@ -295,8 +295,8 @@ func (k *agentSessionKeeper) wait() error {
 	return k.err
 }
 
-// outcome says how the turn ended for the person who asked. Began is when this process took it up: a clock that was set back since does
-// not shorten it further.
+// outcome says how the turn ended for the person who asked. began is when this process took it up: the time since then is measured
+// also where the clock was set back.
 func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, began time.Time, r cli.Result, card *witness) orchestrator.Outcome {
 	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
 	out := orchestrator.Outcome{
