@@ -1,6 +1,6 @@
 // Command testlog reads what `go test -json` prints and tells a person what matters of it: a line for each package,
-// the output of what failed, what was skipped and why, and which tests took longest. It is not a judge: the exit
-// code of go test says whether the tests passed.
+// the output of what failed, which tests took longest, what was skipped and why, and last what failed, in few lines: who
+// keeps only the end of a long output keeps that. It is not a judge: the exit code of go test says whether the tests passed.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -40,12 +41,13 @@ type teller struct {
 	out     io.Writer
 	said    map[name][]string // of those that have not passed
 	failed  map[string][]name // by package, in order
-	skipped []string
+	skipped map[string][]name // by reason
 	slow    []ended
+	gist    []string // of what failed
 }
 
 func tell(in io.Reader, out io.Writer) error {
-	t := &teller{out: out, said: map[name][]string{}, failed: map[string][]name{}}
+	t := &teller{out: out, said: map[name][]string{}, failed: map[string][]name{}, skipped: map[string][]name{}}
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -89,7 +91,8 @@ func (t *teller) end(n name, ev event) {
 		return
 	}
 	if ev.Action == "skip" {
-		t.skipped = append(t.skipped, n.pkg+" "+n.test+": "+reason(t.said[n]))
+		why := reason(t.said[n])
+		t.skipped[why] = append(t.skipped[why], n)
 	}
 	delete(t.said, n)
 	if !strings.Contains(n.test, "/") {
@@ -116,6 +119,7 @@ func (t *teller) endPackage(n name, ev event) {
 func (t *teller) failures(pkg string) {
 	for _, f := range t.failed[pkg] {
 		fmt.Fprint(t.out, strings.Join(t.said[f], ""))
+		t.gist = append(t.gist, f.pkg+" "+f.test+"\n"+gist(t.said[f]))
 		delete(t.said, f)
 	}
 	delete(t.failed, pkg)
@@ -136,14 +140,46 @@ func (t *teller) unfinished(pkg string) {
 	}
 }
 
+// logged matches the first line of what a test logs or reports, and which line of the test does it.
+var logged = regexp.MustCompile(`^ +(\w+_test\.go:\d+): `)
+
 // reason is the last line that a skipped test logged.
 func reason(said []string) string {
 	for _, line := range slices.Backward(said) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "===") {
-			return line
+			return logged.ReplaceAllString(" "+line, "")
 		}
 	}
 	return "it says no reason"
+}
+
+// gist is the last that each line of a test's code logged: the log of a process that it runs comes from one line, each
+// failure it reports from a line of its own.
+func gist(said []string) string {
+	type entry struct{ from, text string }
+	var entries []entry
+	for _, line := range said {
+		if m := logged.FindStringSubmatch(line); m != nil {
+			entries = slices.DeleteFunc(entries, func(e entry) bool { return e.from == m[1] })
+			entries = append(entries, entry{m[1], line})
+		} else if n := len(entries); n > 0 && strings.HasPrefix(line, "        ") { // goes on
+			entries[n-1].text += line
+		}
+	}
+	var out strings.Builder
+	for _, e := range entries {
+		out.WriteString(shortened(e.text))
+	}
+	return out.String()
+}
+
+// shortened leaves out the middle of a long text.
+func shortened(text string) string {
+	const begin, end = 300, 500
+	if len(text) <= begin+end {
+		return text
+	}
+	return strings.ToValidUTF8(text[:begin]+"\n        ...\n"+text[len(text)-end:], "")
 }
 
 const slowest = 12
@@ -160,6 +196,14 @@ func (t *teller) sum() {
 	}
 	if len(t.skipped) > 0 {
 		fmt.Fprintln(t.out, "\nskipped tests")
-		fmt.Fprintln(t.out, "  "+strings.Join(t.skipped, "\n  "))
+		for _, why := range slices.Sorted(maps.Keys(t.skipped)) {
+			fmt.Fprintf(t.out, "  %s:\n", why)
+			for _, n := range t.skipped[why] {
+				fmt.Fprintf(t.out, "    %s %s\n", n.pkg, n.test)
+			}
+		}
+	}
+	if len(t.gist) > 0 {
+		fmt.Fprintf(t.out, "\nfailed tests: %d\n%s", len(t.gist), strings.Join(t.gist, ""))
 	}
 }

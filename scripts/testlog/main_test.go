@@ -31,7 +31,7 @@ func TestWhatMattersIsTold(t *testing.T) {
 		`not JSON`,
 	)
 	for _, want := range []string{"the reason", "panic: oh", "FAIL\tp", "q.go:1: does not compile", "not JSON",
-		"p TestLeft: x_test.go:2: no engine", "1.5s p TestGood"} {
+		"  no engine:\n    p TestLeft\n", "1.5s p TestGood"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not told in:\n%s", want, got)
 		}
@@ -59,5 +59,23 @@ func TestAPanicThatEndsAProgramIsTold(t *testing.T) {
 	)
 	if !strings.Contains(got, "panic: oh") {
 		t.Errorf("told %q", got)
+	}
+}
+
+func TestWhatFailedIsToldOnceMoreAtTheEnd(t *testing.T) {
+	got := told(t,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"=== RUN   TestBad\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"    x_test.go:1: log: one\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"    x_test.go:9: told twice\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"        in a chat\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"    x_test.go:1: log: two\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"    x_test.go:5: `+strings.Repeat("ä", 1000)+`\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestBad","Output":"SIGQUIT: quit\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestBad","Elapsed":0.1}`,
+		`{"Action":"fail","Package":"p","Elapsed":2}`,
+	)
+	_, end, _ := strings.Cut(got, "failed tests: 1\n")
+	if !strings.HasPrefix(end, "p TestBad\n    x_test.go:9: told twice\n        in a chat\n    x_test.go:1: log: two\n    x_test.go:5: ä") || len(end) > 1200 {
+		t.Errorf("the end is %q", end)
 	}
 }
