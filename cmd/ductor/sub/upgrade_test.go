@@ -32,7 +32,7 @@ func checkUpgrade(t *testing.T, version string, status int, answer string, args 
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // nil stands for the arguments of the test program
 	err := cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }
