@@ -132,7 +132,7 @@ type footprint struct {
 // footprintOf waits until what was evicted is gone and what a turn leaves in the background is done.
 func footprintOf(t *testing.T, s *service.Service) (f footprint) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * look) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * look) {
 		live := s.Live(t.Context())
 		n := runtime.NumGoroutine()
 		if live.Processes == poolCap && len(live.Sessions) == poolCap && n == f.goroutines {

@@ -79,7 +79,7 @@ func TestWhatWasSaidWhileDuctorWasDownIsCaughtUpInOneEdit(t *testing.T) {
 	})
 	o.daemon.kill()
 	awaitFile(t, filepath.Join(o.cfg.Projects.DefaultDir, trial.name+"-b"))
-	time.Sleep(time.Second) // for the last text; nobody is there to tell when
+	o.awaitPrinted(`"type":"result"`)
 	before := len(o.srv.Calls())
 	o.rise()
 	o.awaitWhole(trial)

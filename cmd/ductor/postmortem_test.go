@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +70,22 @@ func (town *town) tellJournal(ctx context.Context) {
 		messages, err2 := db.MessagesOf(ctx, turn.ID)
 		t.Logf("turn %s\nits card: %s %+v %v", asJSON(turn), content, messages, errors.Join(err, err2))
 	}
+}
+
+// awaitPrinted waits until what an agent printed last contains part. No ductor may run.
+func (town *town) awaitPrinted(part string) {
+	t := town.t
+	t.Helper()
+	root, err := runner.Open(app.RunsPath(town.cfg), clitest.Runner(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	ctx := town.soon()
+	eventually(t, "an agent prints "+part, func() bool {
+		infos, err := root.List(ctx)
+		return err == nil && slices.ContainsFunc(infos, func(i runner.Info) bool { return strings.Contains(lastWords(ctx, root, i), part) })
+	})
 }
 
 // lastWords is the end of what a run's agent printed.
