@@ -50,6 +50,8 @@ type Desk interface {
 	// EditQueued changes the text of the queued turn that a message asked for; false if there is none.
 	EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (bool, error)
 
+	// MoveChat has all of a group follow it to its new id.
+	MoveChat(ctx context.Context, from, to int64) error
 	// New ends the current session: the next prompt begins another.
 	New(ctx context.Context, id orchestrator.ConversationID) error
 

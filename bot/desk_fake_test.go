@@ -126,6 +126,11 @@ func (d *deskFake) Stopping(orchestrator.ConversationID) *orchestrator.Stopping 
 	return d.stopping
 }
 
+func (d *deskFake) MoveChat(_ context.Context, from, to int64) error {
+	d.note("move chat %d to %d", from, to)
+	return d.fail
+}
+
 func (d *deskFake) Runs(orchestrator.ConversationID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -152,6 +152,15 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 	}
 }
 
+// Moved has all of a group follow it to its new id, its language included.
+func (h *handlers) Moved(ctx context.Context, from, to int64) error {
+	err := h.desk.MoveChat(ctx, from, to)
+	if chosen := h.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
+		err = h.lang.Choose(ctx, to, chosen)
+	}
+	return err
+}
+
 // router makes the router that calls h. It is to be stopped in the end.
 func (h *handlers) router(o updates.RouterOptions) *updates.Router {
 	o.Handler = h

@@ -3,6 +3,7 @@ package bot
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -244,6 +245,9 @@ func TestTheOwnerLearnsTheNewIDOfAGroupThatMoved(t *testing.T) {
 					"migrate_to_chat_id": moved,
 				}))
 				synctest.Wait()
+				if moves := r.desk.Calls(); slices.Contains(moves, fmt.Sprintf("move chat %d to %d", c.group, moved)) != slices.Contains(c.allowed, int64(c.group)) {
+					t.Errorf("the domain is asked %q", moves)
+				}
 				said := r.journal.said()
 				if !c.told && len(said) == 0 {
 					return

@@ -21,6 +21,10 @@ type Store interface {
 	// SaveConversation stores all of c, and audits the change, both or neither.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
 
+	// MoveChat has what is stored of a group follow it to its new id: sessions, choices, rules, schedules, history. What was chosen
+	// under the new id before stays.
+	MoveChat(ctx context.Context, from, to int64) error
+
 	// EndBypasses has every conversation in bypass ask again, audits that and returns them.
 	EndBypasses(ctx context.Context, at time.Time) ([]ConversationID, error)
 

@@ -54,10 +54,13 @@ func (g *gate) admits(w *wireUpdate) bool {
 	return false
 }
 
-// moved has the owner know the new id of an allowed group that became a supergroup: until it is allowed, the bot is silent
-// there.
+// moved has all of an allowed group that became a supergroup follow it to its new id, which it has the owner know: until it is
+// allowed, the bot is silent there.
 func (r *Router) moved(ctx context.Context, update int64, m *wireMessage) fate {
 	r.log.Warn("a group became a supergroup; its new id has to be in allowed_groups", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo)
+	if err := r.handler.Moved(ctx, m.Chat.ID, m.MigratedTo); err != nil {
+		r.log.Error("what a group had stays under its old id", "chat_id", m.Chat.ID, "new_chat_id", m.MigratedTo, "err", err)
+	}
 	if r.owner == 0 || slices.Contains(r.gate.allow.Policy().Groups, m.MigratedTo) {
 		return ignore
 	}

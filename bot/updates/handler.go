@@ -24,6 +24,8 @@ type Handler interface {
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
 	// Edited takes an edit of a prompt that no longer waits, by its message and its new text; false if nothing comes of it.
 	Edited(ctx context.Context, in *Message, message int, text string) bool
+	// Moved has all of a group follow it to its new id.
+	Moved(ctx context.Context, from, to int64) error
 }
 
 // Turns makes turns of prompts.

@@ -151,6 +151,21 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 	return nil
 }
 
+// MoveChat has all of a group follow it to its new id, under which its next prompt runs. A turn that runs ends under the old one.
+func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
+	if err := e.opts.Store.MoveChat(ctx, from, to); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id := range e.conversations {
+		if id.Chat == from {
+			e.opts.Gateway.Release(id.Key()) // the agent resumes the session in a process of the new id
+		}
+	}
+	return nil
+}
+
 // Resume makes an earlier session of the conversation the current one.
 func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID, session orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := e.opts.Store.Session(ctx, session)

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/store/sqlite"
+	"ductor/orchestrator"
+)
+
+// All that is stored of a group follows it to its new id, and nothing of another one.
+func TestAGroupMovesWithAllItHas(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	from, to := orchestrator.ConversationID{Chat: -5}, orchestrator.ConversationID{Chat: -1000000000005}
+	for _, in := range []orchestrator.ConversationID{from, chatB} {
+		name := string(in.Key())
+		s := newSession(t, db, orchestrator.SessionID("s "+name), in, noon)
+		must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: in, Session: s.ID, Agent: "codex"}))
+		turn := newTurn(cli.TurnID("t " + name))
+		turn.Prompt.Conversation, turn.Session = in, s.ID
+		runTurn(t, db, turn, orchestrator.Outcome{State: orchestrator.TurnDone, Text: "an answer"})
+		must(t, db.SaveJob(ctx, orchestrator.Job{ID: orchestrator.JobID("j " + name), Conversation: in}, noon, noon))
+		must(t, db.SaveConsult(ctx, orchestrator.Consult{ID: orchestrator.ConsultID("c " + name), Conversation: in, Used: noon}))
+	}
+	for range 2 { // Telegram may tell it again
+		must(t, db.MoveChat(ctx, from.Chat, to.Chat))
+	}
+	moved := get[orchestrator.Conversation](t)(db.Conversation(ctx, to))
+	same(t, "chosen", moved, orchestrator.Conversation{ID: to, Session: "s -5/0", Agent: "codex"})
+	same(t, "under the old id", get[orchestrator.Conversation](t)(db.Conversation(ctx, from)), orchestrator.Conversation{ID: from})
+	if s := get[orchestrator.Session](t)(db.Session(ctx, moved.Session)); s.Conversation != to || s.Messages != 1 {
+		t.Errorf("its session is %+v", s)
+	}
+	if turn := get[orchestrator.Turn](t)(db.Turn(ctx, "t -5/0")); turn.Prompt.Conversation != to {
+		t.Errorf("its turn is of %v", turn.Prompt.Conversation)
+	}
+	if j := get[orchestrator.JobStatus](t)(db.Job(ctx, "j -5/0")); j.Job.Conversation != to {
+		t.Errorf("its job is of %v", j.Job.Conversation)
+	}
+	if c := get[orchestrator.Consult](t)(db.LastConsult(ctx, to)); c.ID != "c -5/0" {
+		t.Errorf("its side session is %v", c.ID)
+	}
+	if s := get[orchestrator.Session](t)(db.Session(ctx, orchestrator.SessionID("s "+string(chatB.Key())))); s.Conversation != chatB {
+		t.Errorf("the session of another group is of %v", s.Conversation)
+	}
+}
+
+// What was chosen under the new id before the move stays.
+func TestAMoveReplacesNothing(t *testing.T) {
+	db, ctx := newDB(t), t.Context()
+	must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: chatA, Agent: "codex"}))
+	must(t, db.SaveConversation(ctx, orchestrator.Conversation{ID: orchestrator.ConversationID{Chat: -9}, Agent: "gemini"}))
+	newSession(t, db, "old", chatA, noon.Add(-time.Hour))
+	must(t, db.MoveChat(ctx, chatA.Chat, -9))
+	c := get[orchestrator.Conversation](t)(db.Conversation(ctx, orchestrator.ConversationID{Chat: -9}))
+	if c.Agent != "gemini" {
+		t.Errorf("the agent is %q", c.Agent)
+	}
+	if s := get[orchestrator.Session](t)(db.Session(ctx, "old")); s.Conversation.Chat != -9 {
+		t.Errorf("the session is of %v", s.Conversation)
+	}
+}
+
+// Each table that knows chats follows a group, or is known to stay.
+func TestEachTableFollowsAGroupOrIsKnownToStay(t *testing.T) {
+	db := newDB(t)
+	got := get[[]string](t)(sqlite.Many(t.Context(), db.file, sqlite.Value[string], `SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c
+		WHERE m.type = 'table' AND c.name = 'chat' ORDER BY m.name`))
+	want := append(groupTables(), "asks", "messages", "rates", "topics") // of messages that the old group has, of its budget, of topics that it had not
+	slices.Sort(want)
+	same(t, "tables", got, want)
+}
