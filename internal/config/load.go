@@ -207,7 +207,7 @@ func absolute(path, home string) (string, error) {
 	return filepath.Join(home, path[1:]), nil
 }
 
-// resolvePrograms expands ~ in the programs that are also looked up by name.
+// resolvePrograms expands ~ in the programs that are also looked up by name, and in the words of a command.
 func resolvePrograms(c *Config, home string) (found problems) {
 	expand := func(key, path string) string {
 		if path != "~" && !strings.HasPrefix(path, "~/") {
@@ -225,8 +225,8 @@ func resolvePrograms(c *Config, home string) (found problems) {
 		acp.Path = expand(dotted([]string{"agents", "acp", name, "path"}), acp.Path)
 		c.Agents.ACP[name] = acp
 	}
-	if command := c.Voice.Command; len(command) > 0 {
-		command[0] = expand("voice.command", command[0])
+	for i, word := range c.Voice.Command { // as a shell does: a model's file is named there too
+		c.Voice.Command[i] = expand("voice.command", word)
 	}
 	return found
 }

@@ -207,7 +207,7 @@ func TestPaths(t *testing.T) {
 		"a program by its name":     {`agents.gemini.path = "gemini-nightly"`, home, func(c Config) string { return c.Agents.Gemini.Path }, "gemini-nightly"},
 		"another agent in the home": {`agents.acp.goose.path = "~/bin/goose"`, home, func(c Config) string { return c.Agents.ACP["goose"].Path }, "/home/ada/bin/goose"},
 		"what hears in the home": {`voice.command = ["~/whisper", "~/model"]`, home,
-			func(c Config) string { return strings.Join(c.Voice.Command, " ") }, "/home/ada/whisper ~/model"},
+			func(c Config) string { return strings.Join(c.Voice.Command, " ") }, "/home/ada/whisper /home/ada/model"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.want(load(t, text+c.text, c.vars)); got != c.is {
