@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,21 +43,13 @@ func hookedClaude(t *testing.T, town *town) {
 	}
 }
 
-// drawing is what a CLI's own display puts between words: movements of the cursor, colours and blanks.
-var drawing = regexp.MustCompile(`\x1b\[[0-9;?]*[a-zA-Z]|\s`)
-
-// sees waits until the terminal shows a text, after those that were waited for.
+// sees waits until the screen shows a text, wherever its lines break: a CLI writes only what differs from what is there.
 func (a *atTerminal) sees(part string) {
 	a.t.Helper()
-	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		all := a.text()
-		shown := drawing.ReplaceAllString(all[a.read:], "")
-		if strings.Contains(shown, drawing.ReplaceAllString(part, "")) {
-			a.read = len(all)
-			return
-		}
+	words := func(text string) string { return strings.Join(strings.Fields(text), "") }
+	for until := time.Now().Add(patience); !strings.Contains(words(a.screen.String()), words(part)); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
-			a.t.Fatalf("%q is not shown:\n%s", part, shown)
+			a.t.Fatalf("%q is not shown:\n%s", part, a.screen)
 		}
 	}
 }

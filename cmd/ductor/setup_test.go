@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
 )
 
 // atTerminal is a ductor that runs at a pseudo-terminal.
@@ -21,6 +22,8 @@ type atTerminal struct {
 	cmd  *exec.Cmd
 	tty  *os.File
 	done chan struct{}
+
+	screen vt10x.Terminal
 
 	mu    sync.Mutex
 	shown []byte
@@ -41,9 +44,10 @@ func startAtTerminal(t testing.TB, args ...string) *atTerminal {
 // startCommand starts a program at a pseudo-terminal.
 func startCommand(t testing.TB, cmd *exec.Cmd) *atTerminal {
 	t.Helper()
-	a := &atTerminal{t: t, cmd: cmd, done: make(chan struct{})}
+	const rows, columns = 50, 160
+	a := &atTerminal{t: t, cmd: cmd, done: make(chan struct{}), screen: vt10x.New(vt10x.WithSize(columns, rows))}
 	var err error
-	if a.tty, err = pty.StartWithSize(a.cmd, &pty.Winsize{Rows: 50, Cols: 160}); err != nil {
+	if a.tty, err = pty.StartWithSize(a.cmd, &pty.Winsize{Rows: rows, Cols: columns}); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -53,6 +57,7 @@ func startCommand(t testing.TB, cmd *exec.Cmd) *atTerminal {
 			a.mu.Lock()
 			a.shown = append(a.shown, buf[:n]...)
 			a.mu.Unlock()
+			_, _ = a.screen.Write(buf[:n])
 			if err != nil {
 				return // the program ended
 			}
