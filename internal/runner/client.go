@@ -114,7 +114,8 @@ func newClient() *Client {
 }
 
 // Close detaches from every run. The runs and the runner go on. A start that is under way is given up: Close waits until
-// the runner has ended its agent, 10 seconds at most. Idempotent.
+// the runner has ended its agent, 10 seconds at most. It also waits, for leaveWait at most, until the runner has done what it
+// was asked: then a runner without another client makes no files any more. Idempotent.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.shut()
@@ -125,7 +126,7 @@ func (c *Client) Close() error {
 		r.Detach()
 	}
 	if l := c.alive(); l != nil {
-		_ = l.conn.Close()
+		l.leave()
 	}
 	if c.files.watcher != nil {
 		c.files.watcher.close()

@@ -268,6 +268,22 @@ func (c *Client) receive(l *link) {
 	}
 }
 
+// leaveWait is how long a client that leaves waits for what the runner is still doing for it.
+const leaveWait = 500 * time.Millisecond
+
+// leave says that nothing is asked any more, waits for the runner to say the same, and closes the connection.
+func (l *link) leave() {
+	if half, ok := l.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		wait := time.NewTimer(leaveWait)
+		defer wait.Stop()
+		select {
+		case <-l.lost:
+		case <-wait.C:
+		}
+	}
+	_ = l.conn.Close()
+}
+
 // uses says whether a connection is the client's, once it is decided whether it becomes that.
 func (c *Client) uses(l *link) bool {
 	c.linking.Lock()

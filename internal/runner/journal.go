@@ -332,12 +332,12 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 	return p.files, nil
 }
 
-// tend prepares the directory once that is due, and says when to ask again. On a disk without all the room that a journal has ahead nothing
+// tend prepares the directory once that is due and wanted, and says when to ask again. On a disk without all the room that a journal has ahead nothing
 // is prepared, and it is tried again later: a start finds out what room there is then.
-func (p *prepared) tend(root string, now time.Duration) (again time.Duration) {
+func (p *prepared) tend(root string, now time.Duration, wanted func() bool) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state != notPrepared {
+	if p.state != notPrepared || !wanted() {
 		return now + lookEvery
 	}
 	if now < p.at {
@@ -358,6 +358,12 @@ func (p *prepared) tend(root string, now time.Duration) (again time.Duration) {
 		p.files, p.state = files, isPrepared
 	}
 	return p.at
+}
+
+// settle returns once a directory that is being made is there.
+func (p *prepared) settle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 }
 
 // drop removes the directory.

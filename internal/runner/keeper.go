@@ -117,13 +117,11 @@ func (s *server) rest(now time.Duration, from *time.Duration) time.Duration {
 // prepare has the files of the next run made while a client is there, and says when to ask again. Without one nothing starts, and who
 // removes the directory of the runs must not find new files in it.
 func (s *server) prepare(now time.Duration) (again time.Duration) {
-	s.mu.Lock()
-	alone := len(s.conns) == 0
-	s.mu.Unlock()
-	if alone {
-		return now + lookEvery
-	}
-	return s.next.tend(s.dir, now)
+	return s.next.tend(s.dir, now, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.conns) > 0
+	})
 }
 
 // mayLeave says whether nothing has run for long, and lets nothing start then. Else it says when to ask again.

@@ -206,6 +206,7 @@ func (s *server) serve(c *conn) {
 	}
 	s.endRelays(c)
 	busy.Wait()
+	s.next.settle()
 	_ = c.conn.Close()
 }
 
