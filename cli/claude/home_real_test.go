@@ -58,6 +58,7 @@ func TestRealHomes(t *testing.T) {
 
 // A session with a home of its own is logged in as the owner is, by the owner's own file, which Claude replaces.
 func TestRealHomesShareTheLogIn(t *testing.T) {
+	realagent.LongOnly(t)
 	const token = "sk-ant-oat01-simulated"
 	p, c, _ := real(t, nil)
 	api := modelapi.New(modelapi.Options{Key: token})

@@ -176,6 +176,7 @@ func TestExtraArgumentsWinOverSystemPrompts(t *testing.T) {
 }
 
 func TestRealSystemPromptsReachTheModel(t *testing.T) {
+	realagent.LongOnly(t)
 	realVariants(t, func(t *testing.T, p *Provider, mode cli.Mode, c realagent.CLI, api *modelapi.Server) {
 		privately(t, p)
 		req := cli.Request{Dir: c.Work, SystemPrompt: replacing, AppendPrompt: adding, Prompt: "[[text ok]]"}

@@ -37,6 +37,7 @@ func realVariants(t *testing.T, f func(t *testing.T, p *Provider, mode cli.Mode,
 // Whatever a user writes, the model gets it as the text it is, or the user hears why not. What was said before is in the
 // session of the next process, although the last one was closed at once.
 func TestRealPromptsReachTheModelAsText(t *testing.T) {
+	realagent.LongOnly(t)
 	const say = " [[text ok]]"
 	long := "-p --model " + strings.Repeat("long ", 48<<10) + say
 	for mode, prompts := range realagent.SomeOf(map[cli.Mode][]string{

@@ -138,6 +138,7 @@ func TestRealStatus(t *testing.T) {
 
 // A session can be resumed any number of times, also within the minute in which it began.
 func TestRealSessionsSurviveResume(t *testing.T) {
+	realagent.LongOnly(t)
 	p, c, _ := real(t, nil)
 	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel, Prompt: `about the windmill [[text "One."]]`}
 	var id cli.AgentSessionID

@@ -14,10 +14,13 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// A backup while twenty chats stream, and a restore where nothing is left of that machine: what waited runs once, what
+// A backup while chats stream, and a restore where nothing is left of that machine: what waited runs once, what
 // was cut off says so and runs once more by its button, and what came later is answered once.
-func TestABackupOfTwentyChatsThatStream(t *testing.T) {
-	const people = 20
+func TestABackupOfChatsThatStream(t *testing.T) {
+	people := 20
+	if testing.Short() {
+		people = 5
+	}
 	town := surroundings(t, nil)
 	town.extra = "max_live = 24"
 	config := town.writeConfig()

@@ -15,12 +15,14 @@ import (
 	"ductor/docker/dockertest"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
 // Two engines: the machine's, where one project is, and another, which one project reaches by TLS and one by ssh.
 // What is shown is seen from the chats of their people, two of whom share the second.
 func TestTwoEngines(t *testing.T) {
+	realagent.LongOnly(t)
 	e := newEngines(t)
 	e.part("each project runs on its engine", e.eachRunsOnItsOwn)
 	e.part("a file reaches another machine", e.aFileReachesAnotherMachine)

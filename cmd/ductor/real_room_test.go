@@ -14,6 +14,7 @@ import (
 // Chats have a real agent at work. One more starts at once where there is room for it, and says what it waits for where
 // there is none.
 func TestOneMoreRealAgentStartsWhereThereIsRoom(t *testing.T) {
+	realagent.LongOnly(t)
 	for name, c := range realagent.SomeOf(map[string]struct {
 		busy int
 		max  int // agents that work; 0: as many as memory allows

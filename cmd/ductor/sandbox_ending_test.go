@@ -7,6 +7,7 @@ import (
 
 	"ductor/docker/dockertest"
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 )
 
 // However a turn in a sandbox is ended: nothing is left of it, though a tree of what it started ignores every wish,
@@ -20,7 +21,7 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 		{name: "too old", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.StaleAfter = limit }},
 		{name: "out of time", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.TurnTimeout = limit }},
 	}
-	for _, e := range endings {
+	for _, e := range realagent.Some(endings...) {
 		town := boxedTown(t, func(c *config.Config) {
 			if e.set != nil {
 				e.set(&c.Agents)
@@ -30,7 +31,7 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 		e.cell = town.cell(dockertest.Host())
 	}
 	o := mortalTown(t)
-	endings = append(endings, &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(dockertest.Host()), end: func(c *cell) {
+	endings = append(realagent.Some(endings...), &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(dockertest.Host()), end: func(c *cell) {
 		o.daemon.kill()
 		o.rise()
 		c.say("/abort")

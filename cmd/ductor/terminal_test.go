@@ -15,6 +15,7 @@ import (
 // A session that a user began in a terminal is listed and continued in the chat, and from the chat in a terminal again, with each of
 // the real agents: each knows what was said before.
 func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
+	realagent.LongOnly(t)
 	for agent, words := range realagent.SomeOf(map[string]struct {
 		begin []string // in a terminal, with the prompt behind
 		again func(line string) string

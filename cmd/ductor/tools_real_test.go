@@ -20,6 +20,7 @@ func shellTools() map[string]string {
 // The model of each real agent asks for a shell command although a list denies it, in each permission mode, bypass included: it
 // never runs. Without the list it does.
 func TestTheRealAgentsKeepToAListThatDeniesTheShell(t *testing.T) {
+	realagent.LongOnly(t)
 	for agent, name := range realagent.SomeOf(shellTools()) {
 		for _, run := range realagent.Some("live", "one-shot") {
 			t.Run(agent+" "+run, func(t *testing.T) {

@@ -7,12 +7,14 @@ import (
 
 	"ductor/docker/dockertest"
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
 // Whatever befalls a sandbox in mid-turn: the chat is told what it was and what helps, the next turn works as soon as
 // it can, and nothing runs on this machine instead.
 func TestTroubleOfASandboxInMidTurn(t *testing.T) {
+	realagent.LongOnly(t)
 	e := dockertest.Start(t, dockertest.Options{Disk: 400 << 20, Args: []string{"--shutdown-timeout", "5"}})
 	onlyCanaries(t)
 	p := newPrison(t, e, "paused", "removed", "stopped", "memory", "image", "engine", "late")

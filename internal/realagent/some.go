@@ -8,7 +8,7 @@ import (
 )
 
 // Some are those of the agents, or of the ways to run one, that a test drives: with -short the first alone, since a session
-// of a real agent takes seconds of a processor. scripts/test --long has them all.
+// of a real agent or in a container takes seconds of a processor. scripts/test --long has them all.
 func Some[T any](all ...T) []T {
 	if testing.Short() {
 		return all[:1]
