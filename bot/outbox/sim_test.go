@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var seeds = flag.Int("seeds", 24, "how many hidden limits TestEveryHiddenLimitIsLearned tries")
+var seeds = flag.Int("seeds", 12, "how many hidden limits TestEveryHiddenLimitIsLearned tries")
 
 // limiter is one of Telegram's hidden limits: a token bucket, or a window in which so many calls pass. Refusals may
 // become longer the more of them there are.

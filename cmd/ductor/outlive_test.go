@@ -19,7 +19,7 @@ import (
 )
 
 // trials is few in the gate; the promise was watched with 16, which is 160 deaths.
-var trials = flag.Int("trials", 4, "how many turns outlive five deaths of ductor each, with Claude's protocol; Codex's get half in each of its two")
+var trials = flag.Int("trials", 2, "how many turns outlive five deaths of ductor each, with Claude's protocol; Codex's get half in each of its two")
 
 // kill -9 of ductor at any moment: the turn goes on in its card, each word of it is there once, the agent is
 // started once and its tools run once; what waits in the queue runs after it.
