@@ -52,6 +52,7 @@ type Desk interface {
 
 	// MoveChat has all of a group follow it to its new id.
 	MoveChat(ctx context.Context, from, to int64) error
+
 	// New ends the current session: the next prompt begins another.
 	New(ctx context.Context, id orchestrator.ConversationID) error
 

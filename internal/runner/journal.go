@@ -332,8 +332,8 @@ func (p *prepared) rename(root, dir string) (runFiles, error) {
 	return p.files, nil
 }
 
-// tend prepares the directory once that is due and wanted, and says when to ask again. On a disk without all the room that a journal has ahead nothing
-// is prepared, and it is tried again later: a start finds out what room there is then.
+// tend prepares the directory once that is due and wanted, and says when to ask again. On a disk without all the room that a
+// journal has ahead nothing is prepared, and it is tried again later: a start finds out what room there is then.
 func (p *prepared) tend(root string, now time.Duration, wanted func() bool) (again time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

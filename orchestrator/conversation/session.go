@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,8 +159,9 @@ func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 		return err
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	for id := range e.conversations {
+	known := slices.Collect(maps.Keys(e.conversations))
+	e.mu.Unlock()
+	for _, id := range known {
 		if id.Chat == from {
 			e.opts.Gateway.Release(id.Key()) // the agent resumes the session in a process of the new id
 		}
