@@ -52,12 +52,13 @@ func TestCommands(t *testing.T) {
 		"what it left does not hold": {`sleep 600 & echo done`, nil, "done", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			program := script(t, c.script) // while nothing is started: a child holds a file that is being written, which cannot be run then
 			t.Parallel()
 			wait := time.Minute
 			if name == "it hangs" {
 				wait = 500 * time.Millisecond
 			}
-			tr := New(Options{Command: append([]string{script(t, c.script)}, c.args...), Env: []string{"HOME=/home/me", "PATH=/usr/bin:/bin"}, Timeout: wait})
+			tr := New(Options{Command: append([]string{program}, c.args...), Env: []string{"HOME=/home/me", "PATH=/usr/bin:/bin"}, Timeout: wait})
 			got, err := tr.Transcribe(t.Context(), audio(t))
 			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%q, %v; want %q, %q", got, err, c.want, c.err)
