@@ -116,7 +116,7 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	a.sees("Do you want to proceed?")
 	a.types("1")
 	awaitFile(t, filepath.Join(work, "alone.txt"))
-	a.sees("As usual.")
+	a.sees("● As usual.") // not the prompt that asks for it
 
 	town.start()
 	town.say("/terminal off")
@@ -125,7 +125,7 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	a.sees("Do you want to proceed?")
 	a.types("1")
 	awaitFile(t, filepath.Join(work, "present.txt"))
-	a.sees("As ever.")
+	a.sees("● As ever.")
 	for _, m := range town.chat.Messages() {
 		if strings.Contains(m.Text, "alone.txt") || strings.Contains(m.Text, "present.txt") {
 			t.Errorf("the chat was told %q", m.Text)
