@@ -253,7 +253,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 		{"a runner that is none", func(o *Options) { o.Runner = "/etc/passwd" }, []string{"no program for Linux"}},
 		{"a runner that needs libraries", func(o *Options) { o.Runner = "/bin/ls" }, []string{"needs libraries"}},
 		{"no network", func(o *Options) { o.Network = "no-such-network" }, []string{"no-such-network"}},
-		{"no room for a process", func(o *Options) { o.PIDs = 9 }, []string{"the sandbox's container"}}, // which may end of it
+		{"no room for a process", func(o *Options) { o.PIDs = 9 }, []string{"the sandbox's container"}}, // which may end for lack of it
 		{"a seed that is not there", func(o *Options) { o.Seeds = []Seed{{From: "/no/such/seed", To: "x"}} }, []string{"/no/such/seed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -175,11 +174,7 @@ func (s *sickDisk) well() {
 		s.fatal(err)
 	}
 	s.say(`[[start]] [[text "the last"]]`)
-	if _, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
-		return slices.ContainsFunc(ended(v), func(m telegram.Message) bool { return strings.HasPrefix(m.Text, "the last\n") })
-	}); err != nil {
-		s.fatal(err)
-	}
+	once(s.town, s.chat, "the last")
 	shown := map[string]int{} // how often a line is
 	for _, m := range append(s.chat.View().FromBot(), s.other.View().FromBot()...) {
 		for line := range strings.Lines(m.Text) {

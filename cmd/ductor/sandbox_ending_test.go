@@ -16,12 +16,12 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 	dockertest.Need(t)
 	onlyCanaries(t)
 	const limit = 15 * time.Second
-	endings := []*ending{
+	endings := realagent.Some([]*ending{
 		{name: "abort", says: "Aborted", end: func(c *cell) { c.say("/abort") }},
 		{name: "too old", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.StaleAfter = limit }},
 		{name: "out of time", says: "took too long and was stopped", after: limit, set: func(a *config.Agents) { a.TurnTimeout = limit }},
-	}
-	for _, e := range realagent.Some(endings...) {
+	}...)
+	for _, e := range endings {
 		town := boxedTown(t, func(c *config.Config) {
 			if e.set != nil {
 				e.set(&c.Agents)
@@ -31,7 +31,7 @@ func TestNothingIsLeftOfAnEndedTurnInASandbox(t *testing.T) {
 		e.cell = town.cell(dockertest.Host())
 	}
 	o := mortalTown(t)
-	endings = append(realagent.Some(endings...), &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(dockertest.Host()), end: func(c *cell) {
+	endings = append(endings, &ending{name: "kill ductor, and abort", says: "Aborted", cell: o.cell(dockertest.Host()), end: func(c *cell) {
 		o.daemon.kill()
 		o.rise()
 		c.say("/abort")

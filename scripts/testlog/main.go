@@ -141,13 +141,13 @@ func (t *teller) unfinished(pkg string) {
 }
 
 // logged matches the first line of what a test logs or reports, and which line of the test does it.
-var logged = regexp.MustCompile(`^ +(\w+_test\.go:\d+): `)
+var logged = regexp.MustCompile(`^ *(\w+_test\.go:\d+): `)
 
 // reason is the last line that a skipped test logged.
 func reason(said []string) string {
 	for _, line := range slices.Backward(said) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "===") {
-			return logged.ReplaceAllString(" "+line, "")
+			return logged.ReplaceAllString(line, "")
 		}
 	}
 	return "it says no reason"
