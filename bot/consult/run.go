@@ -56,20 +56,32 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 		Key: keyOf(r.in, r.id), To: r.in, Content: func(context.Context) (message.Content, error) { return r.content(), nil },
 	})
 	row, _ := r.message.Keep(r.noAnswer(p.Text("consult.restarted", r.who())))
+	// What shows as asked can be stopped: it counts before the message does.
+	asking, end := s.o.Consults.Begin(context.WithoutCancel(ctx), r.in)
 	stored := s.o.Finish(ctx, by.Updates, row)
 	if !stored { // it is asked when the updates are handled again
 		r.fail(p.Text("updates.not-stored"))
 	}
 	r.message.Kept(stored)
-	if stored {
-		s.o.Beside(r.run)
+	if !stored {
+		end()
+		return nil
 	}
+	s.o.Beside(func(ctx context.Context) {
+		asking, cancel := context.WithCancel(asking)
+		defer context.AfterFunc(ctx, cancel)()
+		answers, err := r.ask(asking)
+		if cause := context.Cause(asking); err != nil && cause != nil {
+			err = cause
+		}
+		end()
+		r.finish(ctx, answers, err)
+	})
 	return nil
 }
 
-// run waits for the answer and shows it. At the end of ductor it leaves the question to the next process.
-func (r *asked) run(ctx context.Context) {
-	answers, err := r.ask(ctx)
+// finish shows what was answered. At the end of ductor it leaves the question to the next process.
+func (r *asked) finish(ctx context.Context, answers []orchestrator.GroupStep, err error) {
 	if ctx.Err() != nil || errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}

@@ -46,11 +46,15 @@ type Engine struct {
 	wg     sync.WaitGroup
 }
 
-// asked is a question that is not answered yet.
+// asked is a question that is not answered yet, with the side sessions that are asked for it now: several for a group, none before the
+// first and between two.
 type asked struct {
-	consult orchestrator.ConsultID
-	cancel  context.CancelCauseFunc
+	consults map[orchestrator.ConsultID]bool
+	cancel   context.CancelCauseFunc
 }
+
+// askedKey is where the context of a question has its *asked.
+type askedKey struct{}
 
 var _ orchestrator.Consults = (*Engine)(nil)
 
@@ -169,40 +173,74 @@ func newest(text string, most int) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// enter counts a question, which leave ends.
-func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.Context, leave func(), err error) {
+// Begin counts a question from now on, until end is called; see orchestrator.Consults.
+func (e *Engine) Begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	one := &asked{consults: map[orchestrator.ConsultID]bool{}, cancel: cancel}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	here := e.asking[c.Conversation]
-	switch {
-	case e.closed:
-		return ctx, nil, orchestrator.ErrShutdown
-	case len(here) >= mostAtOnce:
-		return ctx, nil, orchestrator.ErrTooManyConsults
+	if e.asking[in] == nil {
+		e.asking[in] = map[*asked]bool{}
 	}
-	for other := range here {
-		if other.consult == c.ID {
-			return ctx, nil, orchestrator.ErrConsultBusy
-		}
+	e.asking[in][one] = true
+	if e.closed {
+		cancel(orchestrator.ErrShutdown)
 	}
-	if here == nil {
-		here = map[*asked]bool{}
-		e.asking[c.Conversation] = here
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	one := &asked{consult: c.ID, cancel: cancel}
-	here[one] = true
-	e.wg.Add(1)
-	return ctx, func() {
+	return context.WithValue(ctx, askedKey{}, one), func() {
 		cancel(nil)
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		delete(here, one)
-		if len(here) == 0 && len(e.asking[c.Conversation]) == 0 {
-			delete(e.asking, c.Conversation)
+		if delete(e.asking[in], one); len(e.asking[in]) == 0 {
+			delete(e.asking, in)
 		}
+	}
+}
+
+// enter takes a side session for a question, until leave is called. It begins the question where ctx is of none.
+func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.Context, leave func(), err error) {
+	end := func() {}
+	one, begun := ctx.Value(askedKey{}).(*asked)
+	if !begun {
+		ctx, end = e.Begin(ctx, c.Conversation)
+		one, _ = ctx.Value(askedKey{}).(*asked)
+	}
+	err = context.Cause(ctx)
+	if err == nil {
+		err = e.take(one, c)
+	}
+	if err != nil {
+		end()
+		return ctx, nil, err
+	}
+	return ctx, func() {
+		e.mu.Lock()
+		delete(one.consults, c.ID)
+		e.mu.Unlock()
+		end()
 		e.wg.Done()
 	}, nil
+}
+
+// take notes that a side session is asked, unless it is already, or too many are.
+func (e *Engine) take(one *asked, c orchestrator.Consult) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return orchestrator.ErrShutdown
+	}
+	busy := 0
+	for other := range e.asking[c.Conversation] {
+		if other.consults[c.ID] {
+			return orchestrator.ErrConsultBusy
+		}
+		busy += len(other.consults)
+	}
+	if busy >= mostAtOnce {
+		return orchestrator.ErrTooManyConsults
+	}
+	one.consults[c.ID] = true
+	e.wg.Add(1)
+	return nil
 }
 
 // Last is the side session of a conversation that was used last. ErrNoConsult if there is none.

@@ -202,6 +202,43 @@ func TestTooManyQuestions(t *testing.T) {
 	})
 }
 
+// A question counts, and can be ended, before a model is asked, between two that are asked, and once however many are.
+func TestAQuestionCountsFromItsBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, e := engine(func(ctx context.Context, req cli.Request) cli.Result {
+			<-ctx.Done()
+			return cli.Cut(ctx, "codex")
+		})
+		ctx, end := e.Begin(t.Context(), here)
+		if e.Asking(here) != 1 || e.Abort(here) != 1 {
+			t.Error("a question that was begun does not count")
+		}
+		if _, err := e.Ask(ctx, orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "x"}); !errors.Is(context.Cause(ctx), cli.ErrAborted) || !errors.Is(err, cli.ErrAborted) {
+			t.Errorf("a question that was ended is asked: %v", err)
+		}
+		end()
+		if ctx, end = e.Begin(t.Context(), here); e.Asking(here) != 1 {
+			t.Error("a question counts after its end")
+		}
+		var group sync.WaitGroup
+		group.Go(func() {
+			_, err := e.Group(ctx, orchestrator.GroupQuestion{Conversation: here, Panel: []orchestrator.ModelChoice{model, model, model}, Rounds: 1, Text: "x"}, func(orchestrator.GroupStep) {})
+			if !errors.Is(err, cli.ErrAborted) {
+				t.Errorf("a group that was ended: %v", err)
+			}
+		})
+		synctest.Wait()
+		if n := e.Abort(here); n != 1 {
+			t.Errorf("a group counts as %d questions", n)
+		}
+		group.Wait()
+		end()
+		if e.Asking(here) != 0 {
+			t.Error("a group counts after its end")
+		}
+	})
+}
+
 // An agent that does not come to an end is ended, and what it said is shortened.
 func TestAnEndlessAnswer(t *testing.T) {
 	ended := false
