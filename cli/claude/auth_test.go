@@ -145,13 +145,13 @@ func TestEnvironment(t *testing.T) {
 		want string
 	}{
 		{"only what Claude needs", Options{}, cli.Request{},
-			"ANTHROPIC_API_KEY=k CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 HOME=/h PATH=/bin"},
+			"ANTHROPIC_API_KEY=k CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 HOME=/h MCP_CONNECT_TIMEOUT_MS=15000 PATH=/bin"},
 		{"what is allowed on top", Options{ProviderOptions: cli.ProviderOptions{AllowEnv: []string{"MIN*"}}}, cli.Request{},
-			"ANTHROPIC_API_KEY=k CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 HOME=/h MINE=1 PATH=/bin"},
+			"ANTHROPIC_API_KEY=k CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 HOME=/h MCP_CONNECT_TIMEOUT_MS=15000 MINE=1 PATH=/bin"},
 		{"the chat, and what the request adds", Options{}, cli.Request{ChatID: -7, Env: map[string]string{"A": "b", "ANTHROPIC_API_KEY": "other"}},
-			"A=b ANTHROPIC_API_KEY=other CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 DUCTOR_CHAT_ID=-7 HOME=/h PATH=/bin"},
+			"A=b ANTHROPIC_API_KEY=other CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 DUCTOR_CHAT_ID=-7 HOME=/h MCP_CONNECT_TIMEOUT_MS=15000 PATH=/bin"},
 		{"root may bypass", Options{}, cli.Request{Permission: cli.Bypass},
-			"ANTHROPIC_API_KEY=k CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 HOME=/h IS_SANDBOX=1 PATH=/bin"},
+			"ANTHROPIC_API_KEY=k CLAUDE_CODE_MAX_RETRIES=3 CLAUDE_CONFIG_DIR=/c DISABLE_AUTOUPDATER=1 HOME=/h IS_SANDBOX=1 MCP_CONNECT_TIMEOUT_MS=15000 PATH=/bin"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,6 +160,12 @@ func TestEnvironment(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what the owner chose", func(t *testing.T) {
+		parent = append(parent, "MCP_CONNECT_TIMEOUT_MS=1", "DISABLE_AUTOUPDATER=0")
+		if got := env(Options{}, cli.Request{}); !strings.Contains(got, "MCP_CONNECT_TIMEOUT_MS=1 ") || !strings.Contains(got, "DISABLE_AUTOUPDATER=0") {
+			t.Errorf("got %s", got)
+		}
+	})
 	t.Run("cloud keys only for that cloud", func(t *testing.T) {
 		parent = append(parent, "CLAUDE_CODE_USE_BEDROCK=1")
 		if got := env(Options{}, cli.Request{}); !strings.Contains(got, "AWS_SECRET_ACCESS_KEY=secret") {

@@ -8,6 +8,7 @@ package claude
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"ductor/cli"
@@ -139,10 +140,13 @@ func (p *Provider) arguments(f format, req cli.Request, files promptFiles) ([]st
 // environment is what a process started for req sees, and nothing else.
 func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
-	own := map[string]string{}
-	if cli.Variable(parent, "DISABLE_AUTOUPDATER") == "" {
-		own["DISABLE_AUTOUPDATER"] = "1" // a CLI that changes under a running bot breaks it
+	own := map[string]string{
+		"DISABLE_AUTOUPDATER": "1", // a CLI that changes under a running bot breaks it
+		// Claude begins without the tools of a server that is not there after this time. Its own five seconds are too few on a small
+		// box for servers that npx starts, and ductor's.
+		"MCP_CONNECT_TIMEOUT_MS": "15000",
 	}
+	maps.DeleteFunc(own, func(name, _ string) bool { return cli.Variable(parent, name) != "" })
 	if req.Permission == cli.Bypass {
 		// Claude run by root takes this mode only when told that the place is a sandbox; whoever picked
 		// the mode for the conversation took that on.
