@@ -349,10 +349,11 @@ func TestAPromptWaitsForTheCommandBeforeIt(t *testing.T) {
 		if got := r.desk.Texts(); len(got) > 0 {
 			t.Errorf("prompts %q went into the old session", got)
 		}
+		r.desk.running = true
 		r.send(r.text("/abort"))
 		synctest.Wait()
 		if calls := r.desk.Calls(); !slices.Equal(calls, []string{"abort 7/0"}) {
-			t.Errorf("an abort waits for nothing: %q", calls)
+			t.Errorf("an abort waits for nothing while something runs: %q", calls)
 		}
 		r.send(r.text("after all"))
 		close(r.desk.holdNew)
@@ -361,6 +362,35 @@ func TestAPromptWaitsForTheCommandBeforeIt(t *testing.T) {
 			t.Errorf("prompts %q", got)
 		}
 	})
+}
+
+// As they come in one batch after a time without network. A command that takes long does not keep an abort from being answered.
+func TestAnAbortComesAfterTheCommandsBeforeIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes time.Duration
+		want  []string
+	}{
+		"a moment": {time.Second, []string{"new 7/0", "abort 7/0"}},
+		"long":     {time.Minute, []string{"abort 7/0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inbound(t, func(t *testing.T, r *inboundRig) {
+				r.desk.holdNew = make(chan struct{})
+				time.AfterFunc(c.takes, func() { close(r.desk.holdNew) })
+				r.send(r.text("/new"), r.text("/abort"), r.text("after all"))
+				time.Sleep(3 * time.Second)
+				synctest.Wait()
+				if calls := r.desk.Calls(); !slices.Equal(calls, c.want) {
+					t.Errorf("calls %q", calls)
+				}
+				time.Sleep(c.takes)
+				synctest.Wait()
+				if got := r.desk.Texts(); !slices.Equal(got, []string{"after all"}) {
+					t.Errorf("prompts %q", got)
+				}
+			})
+		})
+	}
 }
 
 func TestOneConversationNeverHoldsUpAnother(t *testing.T) {

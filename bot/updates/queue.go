@@ -16,7 +16,7 @@ import (
 // class says how far a task may overtake others of its conversation.
 type class int
 
-// The classes, the most urgent first. Urgent tasks (aborts) wait for nothing. Control tasks (commands,
+// The classes, the most urgent first. Urgent tasks (aborts) wait for nothing, unless there is nothing to stop. Control tasks (commands,
 // buttons) overtake content that waits for the network, and only that: "/new" sent after a prompt comes
 // after it. Content (prompts) is taken in order, and after every command that was sent before it.
 const (
@@ -204,6 +204,23 @@ func (q *queue) before(c class, seq uint64) bool {
 		return true
 	}
 	return len(q.waiting[c]) > 0 && q.waiting[c][0].seq < seq
+}
+
+// awaitBefore waits until no task of class c that came before t is left, or ctx is done.
+func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
+	for {
+		q.all.mu.Lock()
+		left, changed := q.before(c, t.seq), q.changed
+		q.all.mu.Unlock()
+		if !left {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // retire forgets the queue when it has neither workers nor tasks. The lock is held.

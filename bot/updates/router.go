@@ -258,12 +258,29 @@ func (r *Router) refuse(ctx context.Context, in *Message, c Command) fate {
 	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 }
 
+// abort stops what runs. Where nothing does, the commands that came before it are done first, since it stops what they begin too:
+// "/retry" and "/abort" can come together, after a time without network or without ductor.
 func (r *Router) abort(ctx context.Context, q *queue, t *task) {
+	r.letBegin(ctx, q, t)
 	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t})
 }
 
+// letBegin waits for the commands before an abort, unless something runs already.
+func (r *Router) letBegin(ctx context.Context, q *queue, t *task) {
+	if r.turns.Runs(t.conv) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, beginPatience)
+	defer cancel()
+	q.awaitBefore(ctx, classControl, t)
+}
+
+// beginPatience bounds how long an abort waits for the commands before it.
+const beginPatience = 2 * time.Second
+
 // abortIfRunning is a bare abort word: it aborts when something runs, and is a prompt when nothing does.
 func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
+	r.letBegin(ctx, q, t)
 	if !r.turns.Runs(t.conv) {
 		q.becomeContent(t)
 		return

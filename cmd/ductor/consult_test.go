@@ -56,7 +56,8 @@ func TestAGroupAnswers(t *testing.T) {
 	town.await("no model was asked")
 }
 
-// What was asked when ductor is restarted is not asked again, unless the user presses for it. A summary tells of the session.
+// What was asked when ductor is restarted is not asked again, unless the user presses for it. What is asked and aborted while ductor is
+// down ends. A summary tells of the session.
 func TestAQuestionOutlivesARestart(t *testing.T) {
 	town := newTown(t, nil)
 	town.say("/summarize")
@@ -72,6 +73,11 @@ func TestAQuestionOutlivesARestart(t *testing.T) {
 	town.await("Waiting for the answer of Codex")
 	town.press("⏹ Stop")
 	town.await("Stopped: there is no answer.")
+	town.leave()
+	town.say(`/consult codex Again long? [[sleep 1m]] [[text "never"]]`)
+	town.say("/abort")
+	town.start()
+	town.await("1 question to a model has ended.")
 	town.say("/summarize the end")
 	town.await("📝 Summary by Claude")
 }
