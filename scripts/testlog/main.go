@@ -136,6 +136,9 @@ func (t *teller) unfinished(pkg string) {
 	slices.SortFunc(cut, func(a, b name) int { return cmp.Compare(a.test, b.test) })
 	for _, n := range cut {
 		fmt.Fprint(t.out, strings.Join(t.said[n], ""))
+		if c := crash(t.said[n]); c != "" {
+			t.gist = append(t.gist, n.pkg+" "+n.test+"\n"+c)
+		}
 		delete(t.said, n)
 	}
 }
@@ -170,7 +173,20 @@ func gist(said []string) string {
 	for _, e := range entries {
 		out.WriteString(shortened(e.text))
 	}
-	return out.String()
+	return out.String() + crash(said)
+}
+
+// crashed matches the first line of what Go's runtime says of a panic, a test that took too long, or a race.
+var crashed = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE)`)
+
+// crash is the beginning of what Go's runtime said; empty if it said nothing.
+func crash(said []string) string {
+	const most = 40 // lines
+	i := slices.IndexFunc(said, crashed.MatchString)
+	if i < 0 {
+		return ""
+	}
+	return strings.Join(said[i:min(i+most, len(said))], "")
 }
 
 // shortened leaves out the middle of a long text.

@@ -62,6 +62,24 @@ func TestAPanicThatEndsAProgramIsTold(t *testing.T) {
 	}
 }
 
+// The last is what Go's runtime says: of a test that was cut, of one that raced, and not of one that was cut beside them.
+func TestACrashIsToldOnceMoreAtTheEnd(t *testing.T) {
+	got := told(t,
+		`{"Action":"output","Package":"p","Test":"TestRaces","Output":"WARNING: DATA RACE\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestRaces","Output":"Write at 0x1\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestRaces","Elapsed":0.1}`,
+		`{"Action":"output","Package":"p","Test":"TestBeside","Output":"=== RUN   TestBeside\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestCut","Output":"panic: test timed out after 1s\n"}`,
+		`{"Action":"output","Package":"p","Test":"TestCut","Output":"`+strings.Repeat(`goroutine\n","Test":"TestCut","Package":"p","Action":"output"}
+{"Action":"output","Package":"p","Test":"TestCut","Output":"`, 100)+`"}`,
+		`{"Action":"fail","Package":"p","Elapsed":2}`,
+	)
+	_, end, _ := strings.Cut(got, "failed tests: 2\n")
+	if !strings.HasPrefix(end, "p TestRaces\nWARNING: DATA RACE\nWrite at 0x1\np TestCut\npanic: test timed out") || strings.Count(end, "goroutine") != 39 {
+		t.Errorf("the end is %q", end)
+	}
+}
+
 func TestWhatFailedIsToldOnceMoreAtTheEnd(t *testing.T) {
 	got := told(t,
 		`{"Action":"output","Package":"p","Test":"TestBad","Output":"=== RUN   TestBad\n"}`,
