@@ -51,7 +51,7 @@ func TestArguments(t *testing.T) {
 			Servers:      []cli.ToolServer{{Name: "own", Path: "/bin/own", Args: []string{"mcp"}, Env: map[string]string{"TOKEN": "secret"}, Trusted: true}, {Name: "other", Path: "/other"}},
 		}, stream + asking + "|--allowedTools|Edit,mcp__own|--mcp-config|" +
 			`{"mcpServers":{"other":{"args":[],"command":"/other","env":{},"type":"stdio"},` +
-			`"own":{"args":["mcp"],"command":"/bin/own","env":{"TOKEN":"${TOKEN}"},"type":"stdio"}}}`},
+			`"own":{"alwaysLoad":true,"args":["mcp"],"command":"/bin/own","env":{"TOKEN":"${TOKEN}"},"type":"stdio"}}}`},
 		{"extra arguments come last, as they are", formatStream, cli.Request{AddDirs: []string{"/a"}, ExtraArgs: []string{"--fallback-model", "sonnet"}}, stream + asking + "|--add-dir|/a|--fallback-model|sonnet"},
 	}
 	for _, tt := range tests {

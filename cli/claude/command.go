@@ -61,14 +61,20 @@ func allowedTools(req cli.Request) []string {
 	return allowed
 }
 
-// serverConfig is what --mcp-config takes. Claude puts in the values of variables, which it has itself.
+// serverConfig is what --mcp-config takes. Claude puts in the values of variables, which it has itself. It waits for a server that it is
+// always to load, as long as its environment says, and has the tools of that at hand; others it waits for two seconds, and may have their
+// tools searched for.
 func serverConfig(servers []cli.ToolServer) string {
 	if len(servers) == 0 {
 		return ""
 	}
 	config := map[string]any{}
 	for _, s := range servers {
-		config[s.Name] = s.Config("stdio", cli.ByName)
+		one := s.Config("stdio", cli.ByName)
+		if s.Trusted {
+			one["alwaysLoad"] = true
+		}
+		config[s.Name] = one
 	}
 	return strings.TrimSpace(string(jsonLine(map[string]any{"mcpServers": config})))
 }

@@ -239,10 +239,10 @@ func retryReason(status *int) cli.FailureKind {
 	return cli.UnknownFailure
 }
 
-// warnServers names the servers that do not work. Claude waits some seconds for them before it begins without those that are pending.
+// warnServers names the servers that do not work. Claude waits two seconds before it begins without the tools of those that are pending.
 func (p *parser) warnServers(servers []mcpServer) {
 	for _, s := range servers {
-		if what := map[string]string{"failed": "could not be started", "pending": "does not answer, so its tools are missing"}[s.Status]; what != "" && !p.mem.warned[s.Name] {
+		if what := map[string]string{"failed": "could not be started", "pending": "does not answer yet; its tools are missing until it does"}[s.Status]; what != "" && !p.mem.warned[s.Name] {
 			p.mem.warned[s.Name] = true
 			p.em.Pass(cli.Status{Kind: cli.StatusWarning, Detail: oneLine("MCP server " + s.Name + " " + what)})
 		}

@@ -142,8 +142,8 @@ func (p *Provider) environment(req cli.Request) []string {
 	parent := p.opts.Env()
 	own := map[string]string{
 		"DISABLE_AUTOUPDATER": "1", // a CLI that changes under a running bot breaks it
-		// Claude begins without the tools of a server that is not there after this time. Its own five seconds are too few on a small
-		// box for servers that npx starts, and ductor's.
+		// Claude begins without the tools of a server that it is always to load if that is not there after this time. Its own five
+		// seconds are too few for ductor's on a busy small box.
 		"MCP_CONNECT_TIMEOUT_MS": "15000",
 	}
 	maps.DeleteFunc(own, func(name, _ string) bool { return cli.Variable(parent, name) != "" })

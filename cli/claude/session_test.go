@@ -266,7 +266,8 @@ func TestNextTurnAfterAnAbort(t *testing.T) {
 func TestStallEndsTheTurn(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		t.Run(string(mode), func(t *testing.T) {
-			p, dir := scripted(t, func(o *Options) { o.Stall = 300 * time.Millisecond })
+			t.Parallel()
+			p, dir := scripted(t, func(o *Options) { o.Stall = 3 * time.Second }) // the agent has begun to speak by then
 			req := cli.Request{Dir: dir, Prompt: `[[text "half"]] [[hang]]`}
 			r, _ := clitest.Play(t.Context(), clitest.Open(t, p, mode, req), req)
 			if r.Err == nil || r.Err.Kind != cli.TimedOut || r.Text != "half" {

@@ -43,7 +43,6 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 			if err := write(t, os.Getenv("HOME")); err != nil {
 				t.Fatal(err)
 			}
-			t.Setenv("MCP_CONNECT_TIMEOUT_MS", "5000")
 			town.start()
 			town.say(`[[start]] [[tool cmd="sleep 7"]] [[text "It goes on."]]`)
 			if agent == "copilot" {
