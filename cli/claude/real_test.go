@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -165,5 +166,37 @@ func TestRealNotLoggedIn(t *testing.T) {
 	req := cli.Request{Dir: c.Work, Prompt: "hi"}
 	if r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req); r.Err == nil || r.Err.Kind != cli.NotLoggedIn {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// slowServer serves the tool "late", three seconds after its start: Claude begins after two without a server that it need not wait for.
+const slowServer = `#!/bin/sh
+sleep 3
+while read -r line; do
+	id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+	case $line in
+	*'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"slow","version":"1"}}' ;;
+	*'"tools/list"'*) result='{"tools":[{"name":"late","description":"comes late","inputSchema":{"type":"object"}}]}' ;;
+	*'"tools/call"'*) result='{"content":[{"type":"text","text":"better than never"}]}' ;;
+	*) continue ;;
+	esac
+	printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+`
+
+// A turn begins with the tools of ductor, however busy the machine is.
+func TestRealTurnsWaitForTheToolsOfATrustedServer(t *testing.T) {
+	p, c, api := real(t, nil)
+	path := filepath.Join(t.TempDir(), "slow")
+	if err := os.WriteFile(path, []byte(slowServer), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	req := cli.Request{
+		Dir: c.Work, Servers: []cli.ToolServer{{Name: "slow", Path: path, Trusted: true}},
+		Prompt: `[[start]] [[call late args="{}"]] [[text "It came."]]`,
+	}
+	r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)
+	if r.Text != "It came." || r.Err != nil || !strings.Contains(api.Asked(), "better than never") {
+		t.Errorf("answered %+v", r)
 	}
 }
