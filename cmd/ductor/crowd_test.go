@@ -116,7 +116,7 @@ func TestWhatABrokenAgentDoesIsTold(t *testing.T) {
 }
 
 func TestAnAgentThatSaysNothingIsEnded(t *testing.T) {
-	tellBroken(t, 3*time.Second, []broken{
+	tellBroken(t, 2*time.Second, []broken{
 		{"nothing", "[[hang]]", "took too long"},
 		{"nothing, and it is deaf", "[[ignore-term]] [[hang]]", "took too long"},
 		{"a line without end", "[[endlessline]]", "took too long"},
