@@ -163,26 +163,22 @@ func (q *queue) work(c class) {
 // or when ductor ends.
 func (q *queue) take(c class) *task {
 	k := q.all
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for {
-		k.mu.Lock()
 		if len(q.waiting[c]) == 0 || k.closed() {
 			q.worker[c] = false
 			q.retire()
 			q.touch()
-			k.mu.Unlock()
 			return nil
 		}
 		if t := q.waiting[c][0]; q.ready(t) {
 			q.waiting[c] = slices.Delete(q.waiting[c], 0, 1)
 			q.active[c], q.full[c] = t, false
 			q.touch()
-			k.mu.Unlock()
 			return t
 		}
-		changed := q.changed
-		k.mu.Unlock()
-		// Bounded: what is waited for is active and has a deadline of its own.
-		<-changed
+		q.await(context.Background()) // bounded: what is waited for is active and has a deadline of its own
 	}
 }
 
@@ -206,20 +202,24 @@ func (q *queue) before(c class, seq uint64) bool {
 	return len(q.waiting[c]) > 0 && q.waiting[c][0].seq < seq
 }
 
+// await releases the lock, which its caller holds, until the queue changes. False means that ctx is done.
+func (q *queue) await(ctx context.Context) bool {
+	changed := q.changed
+	q.all.mu.Unlock()
+	defer q.all.mu.Lock()
+	select {
+	case <-changed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // awaitBefore waits until no task of class c that came before t is left, or ctx is done.
 func (q *queue) awaitBefore(ctx context.Context, c class, t *task) {
-	for {
-		q.all.mu.Lock()
-		left, changed := q.before(c, t.seq), q.changed
-		q.all.mu.Unlock()
-		if !left {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	for q.before(c, t.seq) && q.await(ctx) {
 	}
 }
 

@@ -38,23 +38,13 @@ func (q *queue) pace(t *task, p pace) bool {
 // nil when window passed, when the next content does not fit, when a command came, or when ctx ended. The
 // caller is slow.
 func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits func(*Message) bool) *task {
-	k := q.all
-	timer := time.NewTimer(window)
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeout(ctx, window)
+	defer cancel()
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
 	for {
-		k.mu.Lock()
-		next, known := q.nextPart(t, fits)
-		changed := q.changed
-		k.mu.Unlock()
-		if known {
+		if next, known := q.nextPart(t, fits); known || !q.await(ctx) {
 			return next
-		}
-		select {
-		case <-changed:
-		case <-timer.C:
-			return nil
-		case <-ctx.Done():
-			return nil
 		}
 	}
 }
@@ -116,13 +106,7 @@ func (q *queue) dropContent(ctx context.Context, abort *task, concerns func(*Mes
 		if a.dropped {
 			return updates, prompts
 		}
-		changed := q.changed
-		k.mu.Unlock()
-		select {
-		case <-changed:
-			k.mu.Lock()
-		case <-ctx.Done():
-			k.mu.Lock()
+		if !q.await(ctx) {
 			return updates, prompts
 		}
 	}

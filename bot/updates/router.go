@@ -262,6 +262,10 @@ func (r *Router) refuse(ctx context.Context, in *Message, c Command) fate {
 // "/retry" and "/abort" can come together, after a time without network or without ductor.
 func (r *Router) abort(ctx context.Context, q *queue, t *task) {
 	r.letBegin(ctx, q, t)
+	r.stop(ctx, q, t)
+}
+
+func (r *Router) stop(ctx context.Context, q *queue, t *task) {
 	r.handler.Stop(ctx, Abort{In: t.content, queue: q, task: t})
 }
 
@@ -285,7 +289,7 @@ func (r *Router) abortIfRunning(ctx context.Context, q *queue, t *task) {
 		q.becomeContent(t)
 		return
 	}
-	r.abort(ctx, q, t)
+	r.stop(ctx, q, t)
 }
 
 // unsupported answers a message of a kind that means nothing to an agent; of an album, one message.
