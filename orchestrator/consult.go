@@ -105,7 +105,8 @@ type Estimate struct {
 // Consults asks models beside the turns of conversations; package orchestrator/consult implements it.
 type Consults interface {
 	// Begin counts a question of a conversation from now on, before it is asked, and until end is called: Abort ends the context,
-	// with which the methods below are then called. A question that is asked with another context counts while it is asked.
+	// with which the methods below are then called, and so does end, which may be called twice. A question that is asked with another
+	// context counts while it is asked.
 	Begin(ctx context.Context, in ConversationID) (_ context.Context, end func())
 	// Ask asks a model and waits for its answer; see consult.Engine.
 	Ask(ctx context.Context, q ConsultQuestion) (ConsultAnswer, error)

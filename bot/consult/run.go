@@ -61,27 +61,24 @@ func (s *Screen) begin(ctx context.Context, by orchestrator.Press, q question) e
 	stored := s.o.Finish(ctx, by.Updates, row)
 	if !stored { // it is asked when the updates are handled again
 		r.fail(p.Text("updates.not-stored"))
+		end()
 	}
 	r.message.Kept(stored)
-	if !stored {
-		end()
-		return nil
+	if stored {
+		s.o.Beside(func(ctx context.Context) { r.run(ctx, asking, end) })
 	}
-	s.o.Beside(func(ctx context.Context) {
-		asking, cancel := context.WithCancel(asking)
-		defer context.AfterFunc(ctx, cancel)()
-		answers, err := r.ask(asking)
-		if cause := context.Cause(asking); err != nil && cause != nil {
-			err = cause
-		}
-		end()
-		r.finish(ctx, answers, err)
-	})
 	return nil
 }
 
-// finish shows what was answered. At the end of ductor it leaves the question to the next process.
-func (r *asked) finish(ctx context.Context, answers []orchestrator.GroupStep, err error) {
+// run waits for the answer and shows it. An abort ends asking. At the end of ductor, that of ctx, it leaves the question to the next
+// process.
+func (r *asked) run(ctx, asking context.Context, end func()) {
+	defer context.AfterFunc(ctx, end)()
+	answers, err := r.ask(asking)
+	if cause := context.Cause(asking); err != nil && cause != nil {
+		err = cause
+	}
+	end()
 	if ctx.Err() != nil || errors.Is(err, orchestrator.ErrShutdown) {
 		return
 	}

@@ -175,18 +175,20 @@ func newest(text string, most int) string {
 
 // Begin counts a question from now on, until end is called; see orchestrator.Consults.
 func (e *Engine) Begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, end func()) {
+	ctx, _, end = e.begin(ctx, in)
+	return ctx, end
+}
+
+func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, one *asked, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	one := &asked{consults: map[orchestrator.ConsultID]bool{}, cancel: cancel}
+	one = &asked{consults: map[orchestrator.ConsultID]bool{}, cancel: cancel}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.asking[in] == nil {
 		e.asking[in] = map[*asked]bool{}
 	}
 	e.asking[in][one] = true
-	if e.closed {
-		cancel(orchestrator.ErrShutdown)
-	}
-	return context.WithValue(ctx, askedKey{}, one), func() {
+	return context.WithValue(ctx, askedKey{}, one), one, func() {
 		cancel(nil)
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -201,8 +203,7 @@ func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.C
 	end := func() {}
 	one, begun := ctx.Value(askedKey{}).(*asked)
 	if !begun {
-		ctx, end = e.Begin(ctx, c.Conversation)
-		one, _ = ctx.Value(askedKey{}).(*asked)
+		ctx, one, end = e.begin(ctx, c.Conversation)
 	}
 	err = context.Cause(ctx)
 	if err == nil {

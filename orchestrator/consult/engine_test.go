@@ -202,7 +202,7 @@ func TestTooManyQuestions(t *testing.T) {
 	})
 }
 
-// A question counts, and can be ended, before a model is asked, between two that are asked, and once however many are.
+// A question counts, and can be ended, before a model is asked, and once however many are.
 func TestAQuestionCountsFromItsBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := engine(func(ctx context.Context, req cli.Request) cli.Result {
