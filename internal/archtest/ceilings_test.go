@@ -27,10 +27,7 @@ const (
 #   climbing-percent   of 100 arrows between the files of a package, those that lead up           15
 #   excess-fields      fields and booleans of wide structs past the limits of 12 and 2             0
 #   file-lines         lines of the longest file                                                 400
-#   files              files of a package                                                         20
 #   function-lines     lines of the longest function                                              60
-#   private-words      words that only this project uses (words_test.go)                           0
-#   riddling-phrases   phrases that hide who acts, in comments, texts and docs                     0
 #   shared-names       names of functions that acp, codex and copilot all define                  12
 #   wide-structs       structs with state past 12 fields, or past 2 booleans beside a mutex        0
 `
@@ -147,18 +144,18 @@ func compareKeys(a, b counted) int {
 }
 
 func TestCompareWithCeilings(t *testing.T) {
-	bot := func(n int) map[counted]int { return map[counted]int{{filesOfPackage, "bot"}: n} }
+	bot := func(n int) map[counted]int { return map[counted]int{{sharedNames, "bot"}: n} }
 	for _, c := range []struct {
 		ceilings, numbers map[counted]int
 		above, below      string
 	}{
 		{bot(30), bot(30), "", ""},
-		{bot(30), bot(31), "files of bot: 31, and the ceiling in ceilings.txt is 30", ""},
-		{bot(30), bot(29), "", "files of bot: 29; lower its line in ceilings.txt, now 30"},
-		{bot(30), bot(20), "", "files of bot: 20; remove its line from ceilings.txt"},
-		{bot(30), nil, "", "files of bot: 0; remove its line from ceilings.txt"},
-		{nil, bot(20), "", ""},
-		{nil, bot(21), "files of bot: 21, and the goal is 20", ""},
+		{bot(30), bot(31), "shared-names of bot: 31, and the ceiling in ceilings.txt is 30", ""},
+		{bot(30), bot(29), "", "shared-names of bot: 29; lower its line in ceilings.txt, now 30"},
+		{bot(30), bot(12), "", "shared-names of bot: 12; remove its line from ceilings.txt"},
+		{bot(30), nil, "", "shared-names of bot: 0; remove its line from ceilings.txt"},
+		{nil, bot(12), "", ""},
+		{nil, bot(13), "shared-names of bot: 13, and the goal is 12", ""},
 	} {
 		above, below := compare(c.ceilings, c.numbers)
 		if strings.Join(above, "\n") != c.above || strings.Join(below, "\n") != c.below {
@@ -169,9 +166,9 @@ func TestCompareWithCeilings(t *testing.T) {
 
 func TestUpdateOnlyLowers(t *testing.T) {
 	got := lowered(
-		map[counted]int{{filesOfPackage, "a"}: 30, {filesOfPackage, "b"}: 30, {filesOfPackage, "c"}: 30, {filesOfPackage, "d"}: 30},
-		map[counted]int{{filesOfPackage, "a"}: 40, {filesOfPackage, "b"}: 25, {filesOfPackage, "c"}: 20, {filesOfPackage, "e"}: 40})
-	if want := (map[counted]int{{filesOfPackage, "a"}: 30, {filesOfPackage, "b"}: 25}); !maps.Equal(got, want) {
+		map[counted]int{{sharedNames, "a"}: 30, {sharedNames, "b"}: 30, {sharedNames, "c"}: 30, {sharedNames, "d"}: 30},
+		map[counted]int{{sharedNames, "a"}: 40, {sharedNames, "b"}: 25, {sharedNames, "c"}: 12, {sharedNames, "e"}: 40})
+	if want := (map[counted]int{{sharedNames, "a"}: 30, {sharedNames, "b"}: 25}); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	back, err := parseCeilings(formatCeilings(got))
@@ -181,15 +178,15 @@ func TestUpdateOnlyLowers(t *testing.T) {
 }
 
 func TestTheLowestOfTwoCeilingsCounts(t *testing.T) {
-	for _, text := range []string{"files bot 30\nfiles bot 31", "files bot 31\nfiles bot 30"} {
-		if got, err := parseCeilings(text); err != nil || !maps.Equal(got, map[counted]int{{filesOfPackage, "bot"}: 30}) {
+	for _, text := range []string{"shared-names bot 30\nshared-names bot 31", "shared-names bot 31\nshared-names bot 30"} {
+		if got, err := parseCeilings(text); err != nil || !maps.Equal(got, map[counted]int{{sharedNames, "bot"}: 30}) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 }
 
 func TestCeilingsThatCannotBeRead(t *testing.T) {
-	for _, text := range []string{"files bot", "files bot many", "chairs bot 3"} {
+	for _, text := range []string{"shared-names bot", "shared-names bot many", "chairs bot 3"} {
 		if got, err := parseCeilings(text); err == nil {
 			t.Errorf("%q: %v, want an error", text, got)
 		}
