@@ -78,7 +78,7 @@ var imports = map[string][]string{
 	"bot/render":        {"lang"},
 	"lang":              {},
 	"orchestrator":      {"cli", "lang"},
-	"cli":               {"lang"},
+	"cli":               {"internal/rooted", "lang"},
 	"cli/frames":        {"cli"},
 	"cli/rpc":           {"cli", "cli/frames", "cli/turn"},
 	"cli/naming":        {"cli", "internal/nearest"},
@@ -126,7 +126,7 @@ var imports = map[string][]string{
 	"scripts/testlog":       {},
 	"scripts/together":      {},
 
-	"orchestrator/approval":     {"orchestrator", "cli", "internal/secrets"},
+	"orchestrator/approval":     {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
 	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/steps", "cli", "internal/secrets"},
 	"orchestrator/changes":      {"cli", "git", "internal/secrets", "orchestrator"},
 	"orchestrator/users":        {"orchestrator", "internal/paircode"},

@@ -149,10 +149,14 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		leaves := slices.DeleteFunc(cli.Leaves(p.Input), func(l cli.Leaf) bool { return named(l.Name) })
 		slices.SortStableFunc(fields, func(a, b cli.Field) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortStableFunc(leaves, func(a, b cli.Leaf) int { return strings.Compare(a.Name, b.Name) })
-		same = []any{
+		parts := []any{
 			p.Tool, p.Title, p.Detail, p.Missing, each(p.Changes, func(c cli.FileChanged) digestChange { return digestChange(c) }),
 			each(fields, func(f cli.Field) digestField { return digestField(f) }), leaves,
 		}
+		if len(p.Links) > 0 {
+			parts = append(parts, each(p.Links, func(l cli.Link) digestLink { return digestLink(l) }))
+		}
+		same = parts
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
 	if err != nil { // what cannot be compared is like nothing else
@@ -173,6 +177,10 @@ type (
 		Path string
 		Kind cli.ChangeKind
 		Diff string
+	}
+	digestLink struct {
+		Path, Real string
+		Outside    bool
 	}
 	digestQuestion struct {
 		Header, Text        string

@@ -27,6 +27,8 @@ type Options struct {
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
 	// touches one of them: a user decides.
 	Protected []string
+	// Files looks at the files of a sandbox.
+	Files func(in cli.Sandbox) (Files, error)
 
 	// Enter reports whether ductor still runs; then the caller calls leave when it is done, and ductor ends after that.
 	Enter  func() (leave func(), ok bool)

@@ -27,6 +27,8 @@ type Environment interface {
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	ListFiles(ctx context.Context, dir, below string) ([]rooted.Entry, error)
 	WriteFile(ctx context.Context, dir, below string, content []byte) error
+	// RealPaths resolves the links in absolute paths; see rooted.RealPaths.
+	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
 // Options are what a Service is made of. All are required.
@@ -247,4 +249,9 @@ func (Host) ListFiles(_ context.Context, dir, below string) ([]rooted.Entry, err
 // WriteFile implements Environment.
 func (Host) WriteFile(_ context.Context, dir, below string, content []byte) error {
 	return rooted.Write(dir, below, content)
+}
+
+// RealPaths implements Environment.
+func (Host) RealPaths(_ context.Context, paths []string) ([]string, error) {
+	return rooted.RealPaths(paths), nil
 }
