@@ -76,7 +76,8 @@ func (town *town) deniesOutside(file string) {
 
 // The real agents do, too; Gemini refuses such a path itself.
 func TestAttackTheRealAgentsCardsShowWhereALinkLeads(t *testing.T) {
-	for _, agent := range realagent.Some("claude", "codex", "copilot") {
+	realagent.LongOnly(t)
+	for _, agent := range []string{"claude", "codex", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "accept-edits" })
 			outside := town.linked()

@@ -37,14 +37,22 @@ func (r *Requests) realPaths(ctx context.Context, paths []string) ([]string, err
 	return files.RealPaths(ctx, paths)
 }
 
+// look adds to a request what is to be seen of it in the environment of the turn: the files of a skill, and where its paths lead.
+func (r *Requests) look(agent cli.Agent, p cli.ApprovalAsked) cli.ApprovalAsked {
+	ctx, cancel := context.WithTimeout(r.life, lookWait)
+	defer cancel()
+	t := r.turn.Turn
+	p = r.s.opts.Agents.ShowSkill(ctx, agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session), Dir: r.turn.Dir}, p)
+	r.findLinks(ctx, &p)
+	return p
+}
+
 // findLinks adds to a request where its paths lead. A request whose paths cannot be looked at is not complete.
-func (r *Requests) findLinks(p *cli.ApprovalAsked) {
+func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 	named := pathsOf(*p, r.turn.Dir)
 	if len(named) == 0 || !filepath.IsAbs(r.turn.Dir) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.life, lookWait)
-	defer cancel()
 	real, err := r.realPaths(ctx, append([]string{r.turn.Dir}, named...))
 	if err != nil {
 		r.log.Error("look where the paths of a request lead", "err", err)

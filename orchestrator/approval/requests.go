@@ -271,7 +271,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
 		if ev.Tool != cli.ProjectTool {
-			r.findLinks(&ev)
+			ev = r.look(approval.Agent, ev)
 		}
 		approval.Request = &ev
 	case cli.QuestionAsked:

@@ -44,6 +44,8 @@ type Agents interface {
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
 	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
+	// ShowSkill adds to a request for a skill what that does; see service.Service.
+	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 }
 
 // Service has users and rules decide what agents ask. Safe for concurrent use.
