@@ -87,3 +87,34 @@ func TestAttackTheRealAgentsCardsShowWhereALinkLeads(t *testing.T) {
 		})
 	}
 }
+
+// A pattern for commands lets neither a hidden file nor a link to one through, and no host.
+func TestAttackAPatternTakesNoSecretAndNoHost(t *testing.T) {
+	town := surroundings(t, nil)
+	town.permission = "ask"
+	a := &attack{ordeal: town.ordeal(31)}
+	outside, project := a.linked(), town.cfg.Projects.DefaultDir
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(outside, "id_rsa"), nil, 0o600), os.WriteFile(filepath.Join(project, ".env"), nil, 0o600),
+		os.Symlink(".env", filepath.Join(project, "plain.txt")), os.Symlink(filepath.Join(outside, "id_rsa"), filepath.Join(project, "notes.txt")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, first := range []string{"cat one.txt", "git fetch origin"} {
+		a.pressOn(a.request("Bash", `{"command":"`+first+`"}`), "Allow pattern…")
+		a.press("✅ Allow all of that")
+		a.over("end")
+	}
+	for _, asks := range []string{
+		"cat .env", "cat plain.txt", "cat notes.txt", "cat docs/id_rsa", "cat id_rsa", "git fetch evil:path", "git fetch origin main:main",
+	} {
+		card := a.request("Bash", `{"command":"`+asks+`"}`)
+		if strings.HasPrefix(asks, "cat docs") && !strings.Contains(card.Text, "⚠️ docs/id_rsa leads to "+outside+"/id_rsa") {
+			t.Errorf("the card does not show where %s leads: %q", asks, card.Text)
+		}
+		a.pressOn(card, denial(card))
+		a.over("[denied]")
+	}
+	a.say(`[[start]] [[request Bash params="{\"command\":\"cat sub/two.txt\"}"]] [[text "the pattern let it through"]]`)
+	a.await("the pattern let it through")
+}
