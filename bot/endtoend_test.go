@@ -136,6 +136,9 @@ func (echo) Menu(context.Context, cli.Sandbox) []cli.MenuEntry        { return n
 func (echo) CannotHold(cli.Agent, cli.Request) string                 { return "" }
 func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string { return "" }
 
+func (echo) ShowSkill(_ context.Context, _ cli.Agent, _ cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
+	return asked
+}
 func (echo) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) { return nil, "" }
 func (echo) Default(context.Context, cli.Sandbox) (cli.Agent, *cli.Failure, error) {
 	return "claude", nil, nil

@@ -23,10 +23,19 @@ type ApprovalAsked struct {
 	// Missing is what the agent left out, such as "the command": without it the request cannot be allowed. Empty where
 	// the request says all.
 	Missing string `json:"missing,omitempty"`
+	// Links are the paths of the request that lead elsewhere, as ductor finds them where the agent works.
+	Links   []Link `json:"links,omitempty"`
 	Reason  string `json:"reason,omitempty"`  // why it asks, in its own words, whole; may be empty
 	Started ToolID `json:"started,omitempty"` // the tool, when ToolStarted told of it; may be empty
 	// Deaf says that the agent is not told why it is denied: its protocol has no place for a reason.
 	Deaf bool `json:"deaf,omitempty"`
+}
+
+// Link is a path that leads elsewhere, because it or a directory on its way is a symbolic link.
+type Link struct {
+	Path    string `json:"path"`              // as the request has it
+	Real    string `json:"real"`              // relative to the working directory if it is below it
+	Outside bool   `json:"outside,omitempty"` // of the working directory
 }
 
 // PlanTool is the Tool of an ApprovalAsked that is about a plan: allowing it lets the agent begin.
@@ -89,7 +98,8 @@ type Decision struct {
 
 // Widens says whether the request asks for more than usual. No rule may let it through: rules do not say so.
 func (a ApprovalAsked) Widens() bool {
-	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField })
+	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField }) ||
+		slices.ContainsFunc(a.Links, func(l Link) bool { return l.Outside })
 }
 
 // Allowable says whether the request says what it is about, so that a user can allow it.

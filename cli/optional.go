@@ -44,6 +44,15 @@ type Helper interface {
 	Help(ctx context.Context, env []string, args ...string) (files []byte, err error)
 }
 
+// SkillReader is a Provider whose agent asks before it uses a skill, and names only that.
+type SkillReader interface {
+	// SkillTool is the Tool of such a request.
+	SkillTool() string
+	// ShowSkill adds what the skill does to such a request of a turn of req: its files whole, and the commands that they run at
+	// once. Without a file the request cannot be allowed.
+	ShowSkill(ctx context.Context, req Request, asked ApprovalAsked) ApprovalAsked
+}
+
 // Preparer is a Launcher of a place that must be made or reached first.
 type Preparer interface {
 	// Prepare makes the place if it is not there, and sees whether it works. Safe for concurrent use.

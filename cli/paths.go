@@ -14,54 +14,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"ductor/internal/rooted"
 )
 
-// maxLinks is how many links RealPath follows one after the other.
-const maxLinks = 40
-
-// RealPath is an absolute path with its links resolved as far as it exists, also a link to what does not exist yet. What
-// cannot be looked at stays as it is.
+// RealPath is rooted.RealPath. What cannot be looked at stays as it is.
 func RealPath(path string) string {
-	if real, err := followed(path); err == nil {
+	if real, err := rooted.RealPath(path); err == nil {
 		return real
 	}
 	return filepath.Clean(path)
-}
-
-// followed is RealPath with the reason why a path cannot be looked at.
-func followed(path string) (string, error) {
-	path = filepath.Clean(path)
-	for range maxLinks {
-		next, done, err := follow(path)
-		if done || err != nil {
-			return next, err
-		}
-		path = next
-	}
-	return "", syscall.ELOOP
-}
-
-// follow resolves the part of a path that exists. Where a link in it leads to what does not exist, it follows that link
-// alone and is not done.
-func follow(path string) (next string, done bool, err error) {
-	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
-		real, err := filepath.EvalSymlinks(at)
-		if err == nil {
-			return filepath.Join(real, rest), true, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return "", false, err
-		}
-		if to, err := os.Readlink(at); err == nil {
-			if !filepath.IsAbs(to) {
-				to = filepath.Join(filepath.Dir(at), to)
-			}
-			return filepath.Join(to, rest), false, nil
-		}
-		if at == filepath.Dir(at) {
-			return path, true, nil
-		}
-	}
 }
 
 // Lies says whether path is dir or below it, by their names alone.
@@ -81,12 +43,12 @@ func VisibleBelow(dir, path string) bool {
 	if path == "" || !filepath.IsAbs(dir) {
 		return false
 	}
-	dir, path = filepath.Clean(dir), absolute(dir, path)
+	dir, path = filepath.Clean(dir), Absolute(dir, path)
 	realDir, err := filepath.EvalSymlinks(dir)
 	if err != nil { // also one that is not on this machine: its links cannot be followed here
 		return false
 	}
-	real, err := followed(path)
+	real, err := rooted.RealPath(path)
 	return err == nil && visible(dir, path) && visible(realDir, real)
 }
 
@@ -102,13 +64,13 @@ func visible(dir, path string) bool {
 // Touches says whether path, which may be relative to dir or to the home directory, is one of files or below one, by its
 // name or with its links resolved. Files are absolute, with their links resolved.
 func Touches(files []string, dir, path string) bool {
-	path = absolute(dir, path)
+	path = Absolute(dir, path)
 	real := RealPath(path)
 	return slices.ContainsFunc(files, func(file string) bool { return Lies(path, file) || Lies(real, file) })
 }
 
-// absolute is a path as a program in dir means it; one that begins with "~/" is below the home directory.
-func absolute(dir, path string) string {
+// Absolute is a path as a program in dir means it; one that begins with "~/" is below the home directory.
+func Absolute(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
 			return filepath.Join(home, rest)

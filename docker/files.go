@@ -3,6 +3,7 @@ package docker
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,25 @@ func (l *Launcher) ListFiles(ctx context.Context, dir, below string) ([]rooted.E
 func (l *Launcher) WriteFile(ctx context.Context, dir, below string, content []byte) error {
 	_, _, err := l.files(ctx, bytes.NewBuffer(content), 0, rooted.PutAction, dir, below, strconv.Itoa(len(content)))
 	return err
+}
+
+// mostRealBytes is how long a list of resolved paths may be.
+const mostRealBytes = 16 << 20
+
+// RealPaths resolves links as the container has them; see rooted.RealPaths. Errors are those of ReadFile.
+func (l *Launcher) RealPaths(ctx context.Context, paths []string) (all []string, err error) {
+	in, err := json.Marshal(paths)
+	if err != nil {
+		return nil, fmt.Errorf("list paths: %w", err)
+	}
+	_, content, err := l.files(ctx, bytes.NewBuffer(in), mostRealBytes, rooted.RealAction, "/", ".", strconv.Itoa(len(in)))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(content, &all); err != nil || len(all) != len(paths) {
+		return nil, asVersion(fmt.Errorf("%w: %d paths for %d", rooted.ErrAnswer, len(all), len(paths)))
+	}
+	return all, nil
 }
 
 // files has ductor-runner in the container do something with files.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,10 @@ func TestFilesOfAContainer(t *testing.T) {
 	}
 	if all, err := s.ListFiles(t.Context(), dir, "out"); err != nil || len(all) != 2 || all[0] != (rooted.Entry{Name: "a.txt", Size: 18}) {
 		t.Errorf("it lists %+v, %v", all, err)
+	}
+	named := []string{filepath.Join(dir, "link"), filepath.Join(dir, "out/a.txt"), filepath.Join(dir, "none"), "/proc/self/cwd"}
+	if got, err := s.RealPaths(t.Context(), named); err != nil || !slices.Equal(got[:3], []string{"/etc/passwd", named[1], named[2]}) || got[3] == named[3] {
+		t.Errorf("it resolves %v, %v", got, err)
 	}
 	if err := s.WriteFile(t.Context(), dir, "made.txt", []byte("made")); err != nil {
 		t.Error(err)

@@ -102,6 +102,8 @@ type Gateway interface {
 	Live(ctx context.Context) cli.Living
 	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
+	// ShowSkill adds to a request for a skill what that does; see service.Service.
+	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 	// Cannot says in one sentence what of a permission mode an agent does not do in a place; empty if nothing is known.
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
 	// CannotHold says why an agent cannot be held to the tool lists of a request; empty if it can.

@@ -35,6 +35,10 @@ func (a view) fullText() []render.Text {
 func (a view) fullApproval() []render.Text {
 	req := a.Request
 	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(req.Tool)))}
+	for _, l := range req.Links {
+		line := linkLine(a.lang, l, render.OneLine(render.Revealed(l.Path)), render.OneLine(render.Revealed(l.Real)))
+		lines = append(lines, render.Styled(render.Bold, line))
+	}
 	labels, fields := partition(req.Fields)
 	block := func(language, text string) {
 		if shown, _ := folded(render.Revealed(strings.Trim(text, "\n"))); strings.TrimSpace(shown) != "" {
@@ -109,6 +113,9 @@ func (a view) fullTextTooLong() bool {
 	}
 	for _, f := range req.Fields {
 		texts = append(texts, f.Name, f.Value)
+	}
+	for _, l := range req.Links {
+		texts = append(texts, l.Path, l.Real)
 	}
 	bytes := len(a.SessionRule) + len(a.Rule)
 	for _, text := range texts {

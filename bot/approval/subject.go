@@ -3,6 +3,7 @@ package approval
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ductor/bot/render"
@@ -17,6 +18,7 @@ const (
 	detailMax  = 1200
 	diffMax    = 1200 // of all changes together
 	changesMax = 5
+	linksMost  = 5
 	reasonMax  = 300
 	fieldMax   = 200
 	widerMax   = 900 // of all fields that ask for wider rights
@@ -56,9 +58,10 @@ func (a view) subject() *subject {
 	if why := a.whyShut(); why != "" && a.State == orchestrator.ApprovalOpen {
 		s.add(render.Styled(render.Bold, "⚠️ "+why))
 	}
+	s.links(req.Links)
 	s.fields(req, cli.WiderField)
 	s.block("", cmp.Or(req.Detail, req.Title), detailMax)
-	s.changes(req.Changes, a.Dir)
+	s.changes(req, a.Dir)
 	s.fields(req, cli.PlainField)
 	reason, whole := inLine(req.Reason, min(reasonMax, s.room))
 	s.cut = s.cut || !whole
@@ -80,6 +83,29 @@ func (s *subject) block(language, text string, most int) {
 	if strings.TrimSpace(shown) != "" {
 		s.add(render.CodeBlock(language, shown))
 	}
+}
+
+// links shows where paths of the request lead, a line each.
+func (s *subject) links(links []cli.Link) {
+	for i, l := range links {
+		if i == linksMost {
+			s.cut = true
+			s.add(render.Styled(render.Bold, s.lang.Text("approval.more-links", len(links)-i)))
+			return
+		}
+		path, wholePath := inLine(l.Path, pathMax)
+		real, wholeReal := inLine(l.Real, pathMax)
+		s.cut = s.cut || !wholePath || !wholeReal
+		s.add(render.Styled(render.Bold, linkLine(s.lang, l, path, real)))
+	}
+}
+
+// linkLine names a link and where it leads.
+func linkLine(p lang.Printer, l cli.Link, path, real string) string {
+	if l.Outside {
+		return "⚠️ " + p.Text("approval.leads-outside", path, real)
+	}
+	return p.Text("approval.leads-to", path, real)
 }
 
 // fields shows the fields of one weight, a line each.
@@ -117,7 +143,8 @@ func fieldLine(p lang.Printer, f cli.Field) (string, bool) {
 }
 
 // changes shows what would be changed: the files, and the beginning and the end of each diff.
-func (s *subject) changes(changes []cli.FileChanged, dir string) {
+func (s *subject) changes(req *cli.ApprovalAsked, dir string) {
+	changes := req.Changes
 	room := diffMax / max(min(len(changes), changesMax), 1)
 	for i, ch := range changes {
 		if i == changesMax {
@@ -127,14 +154,17 @@ func (s *subject) changes(changes []cli.FileChanged, dir string) {
 		}
 		path, whole := inLine(cli.Relative(dir, ch.Path), pathMax)
 		s.cut = s.cut || !whole
-		s.add(render.Concat(render.Plain(render.ChangeSign(ch.Kind)+" "+outsideSign(ch.Path, dir)),
+		s.add(render.Concat(render.Plain(render.ChangeSign(ch.Kind)+" "+outsideSign(req, ch.Path, dir)),
 			render.Styled(render.Code, path), render.Plain(render.DiffCount(ch.Diff))))
 		s.block("diff", render.DiffText(s.lang, cli.Relative(dir, ch.Path), ch.Diff), room)
 	}
 }
 
-// outsideSign marks a path that leads out of the working directory, by its name.
-func outsideSign(path, dir string) string {
+// outsideSign marks a path that leads out of the working directory, by its name or by a link.
+func outsideSign(req *cli.ApprovalAsked, path, dir string) string {
+	if slices.ContainsFunc(req.Links, func(l cli.Link) bool { return l.Outside && l.Path == cli.Relative(dir, cli.Absolute(dir, path)) }) {
+		return "⚠️ "
+	}
 	if filepath.IsAbs(path) && filepath.IsAbs(dir) {
 		rel, err := filepath.Rel(dir, path)
 		if err == nil && filepath.IsLocal(rel) {

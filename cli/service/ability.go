@@ -63,6 +63,25 @@ func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fi
 	return cli.ReadProject(dir, home, reader.ProjectFiles())
 }
 
+// ShowSkill adds to a request for a skill what that does; see cli.SkillReader. Other requests stay as they are.
+func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
+	entry, failure := s.at(req.Sandbox, agent)
+	if failure != nil {
+		return asked
+	}
+	reader, ok := entry.provider.(cli.SkillReader)
+	if !ok || asked.Tool != reader.SkillTool() {
+		return asked
+	}
+	home, err := entry.runEnv.home(ctx, req)
+	if err != nil { // the skill of another home is not shown in its place
+		asked.Missing = cmp.Or(asked.Missing, "which skills there are")
+		return asked
+	}
+	req.Home = home
+	return reader.ShowSkill(ctx, req, asked)
+}
+
 // Agents says of every agent of a place whether it can be used and how it is run, without spending a token. What is
 // known already is not asked again. A sandbox is made for it; one that is not configured has no agents.
 func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 
+	"ductor/cli/claude/skills"
 	"ductor/cli/gemini/guard"
 	"ductor/cli/stored/files"
 	"ductor/docker/homes"
@@ -29,6 +30,8 @@ func main() {
 		os.Exit(files.Main(args[1:], os.Stdout))
 	case rooted.Verb:
 		os.Exit(rooted.Main(args[1:], os.Stdin, os.Stdout))
+	case skills.Verb:
+		os.Exit(skills.Main(args[1:], os.Stdout))
 	case guard.Verb:
 		os.Exit(guard.Main(args[1:], os.Stdout))
 	case relay.Verb:

@@ -18,6 +18,7 @@ import (
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
 	"ductor/orchestrator/circuit"
 	"ductor/orchestrator/consult"
 	"ductor/orchestrator/conversation"
@@ -182,6 +183,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
 		Roles:      a.roles,
 		UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), Protected: ownFiles(cfg),
+		Files:   func(in cli.Sandbox) (approval.Files, error) { return a.filesOf(in) },
 		Secrets: a.secretsOf,
 		Servers: a.toolServers,
 

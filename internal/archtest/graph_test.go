@@ -32,7 +32,7 @@ var imports = map[string][]string{
 	"web/dashboard":              {"web"},
 	"web/demo":                   {"web", "internal/sim/telegram"},
 	"web/browsertest":            {},
-	"cmd/ductor-runner":          {"mcp/relay", "internal/runner", "internal/rooted", "docker/homes", "cli/gemini/guard", "cli/stored/files"},
+	"cmd/ductor-runner":          {"cli/claude/skills", "mcp/relay", "internal/runner", "internal/rooted", "docker/homes", "cli/gemini/guard", "cli/stored/files"},
 	// The bench starts ductor as a process, and imports nothing of it.
 	"cmd/ductor-bench":       {"cmd/ductor-bench/floor", "internal/sim/agent", "internal/sim/script", "internal/sim/telegram"},
 	"cmd/ductor-bench/floor": {},
@@ -78,7 +78,7 @@ var imports = map[string][]string{
 	"bot/render":        {"lang"},
 	"lang":              {},
 	"orchestrator":      {"cli", "lang"},
-	"cli":               {"lang"},
+	"cli":               {"internal/rooted", "lang"},
 	"cli/frames":        {"cli"},
 	"cli/rpc":           {"cli", "cli/frames", "cli/turn"},
 	"cli/naming":        {"cli", "internal/nearest"},
@@ -90,7 +90,8 @@ var imports = map[string][]string{
 	"cli/stored/files":  {},
 	"cli/turn":          {"cli", "cli/frames", "lang"},
 	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
-	"cli/claude":        {"cli", "cli/turn", "cli/stored"},
+	"cli/claude/skills": {},
+	"cli/claude":        {"cli", "cli/claude/skills", "cli/turn", "cli/stored"},
 	"cli/codex":         {"cli", "cli/tools", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
 	"cli/clitest":       {"cli", "cli/turn", "cli/host", "internal/runner", "internal/proctree", "internal/sim/agent"},
 	// A dialect of the Agent Client Protocol builds on the package of that protocol.
@@ -126,7 +127,7 @@ var imports = map[string][]string{
 	"scripts/testlog":       {},
 	"scripts/together":      {},
 
-	"orchestrator/approval":     {"orchestrator", "cli", "internal/secrets"},
+	"orchestrator/approval":     {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
 	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/steps", "cli", "internal/secrets"},
 	"orchestrator/changes":      {"cli", "git", "internal/secrets", "orchestrator"},
 	"orchestrator/users":        {"orchestrator", "internal/paircode"},

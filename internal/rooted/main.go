@@ -13,11 +13,13 @@ import (
 // directory and a path below it follow, and for GetAction and PutAction a number of bytes.
 const Verb = "files"
 
-// The actions. GetAction gives at most so many bytes, PutAction takes exactly so many from its standard input.
+// The actions. GetAction gives at most so many bytes, PutAction takes exactly so many from its standard input. RealAction takes
+// so many too, a list of paths in JSON, and gives RealPaths of it in JSON; the directory and the path do not matter.
 const (
 	GetAction  = "get"
 	ListAction = "list"
 	PutAction  = "put"
+	RealAction = "real"
 )
 
 // Answer is the first line that is printed, in JSON. A zero byte and Size bytes of a file follow it: the zero tells the
@@ -64,16 +66,32 @@ func do(args []string, in io.Reader) (a Answer, content []byte, err error) {
 		content, err = Read(args[1], args[2], size)
 		return a, content, err
 	case PutAction:
-		taken, err := io.ReadAll(io.LimitReader(in, size))
-		if err == nil && int64(len(taken)) != size {
-			err = io.ErrUnexpectedEOF
-		}
+		taken, err := takeInput(in, size)
 		if err == nil {
 			err = Write(args[1], args[2], taken)
 		}
 		return a, nil, err
+	case RealAction:
+		var paths []string
+		taken, err := takeInput(in, size)
+		if err == nil {
+			err = json.Unmarshal(taken, &paths)
+		}
+		if err == nil {
+			content, err = json.Marshal(RealPaths(paths))
+		}
+		return a, content, err
 	}
 	return a, nil, fmt.Errorf("there is no action %q", args[0])
+}
+
+// takeInput reads exactly so many bytes.
+func takeInput(in io.Reader, size int64) ([]byte, error) {
+	taken, err := io.ReadAll(io.LimitReader(in, size))
+	if err == nil && int64(len(taken)) != size {
+		err = io.ErrUnexpectedEOF
+	}
+	return taken, err
 }
 
 // ErrAnswer says that what was read is nothing that Main prints.

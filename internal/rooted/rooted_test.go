@@ -2,10 +2,13 @@ package rooted
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -153,16 +156,17 @@ func TestWrite(t *testing.T) {
 // What Main does in a container is what the functions do here.
 func TestMainAnswers(t *testing.T) {
 	dir := tree(t)
-	ask := func(in string, args ...string) (Answer, string) {
+	askFor := func(most int64, in string, args ...string) (Answer, string) {
 		t.Helper()
 		var out bytes.Buffer
 		Main(args, strings.NewReader(in), &out)
-		a, content, err := ReadAnswer(&out, 100)
+		a, content, err := ReadAnswer(&out, most)
 		if err != nil {
 			t.Fatalf("%q: %v", args, err)
 		}
 		return a, string(content)
 	}
+	ask := func(in string, args ...string) (Answer, string) { t.Helper(); return askFor(100, in, args...) }
 	if a, content := ask("", GetAction, dir, "out/report.txt", "100"); a.Error != nil || content != "42" {
 		t.Errorf("get: %+v %q", a, content)
 	}
@@ -181,7 +185,15 @@ func TestMainAnswers(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "torn.txt")); err == nil {
 		t.Error("a torn file was made")
 	}
-	for _, args := range [][]string{{}, {"take", dir, "x", "1"}, {GetAction, dir, "x", "many"}} {
+	paths, err := json.Marshal([]string{filepath.Join(dir, "linked/new"), filepath.Join(dir, "escape.txt"), filepath.Join(dir, "out"), filepath.Join(dir, "turns")})
+	if err != nil || os.Symlink("turns", filepath.Join(dir, "turns")) != nil {
+		t.Fatal("no list of paths")
+	}
+	want := fmt.Sprintf(`["%[1]s/out/new","%[2]s/outside.txt","%[1]s/out","%[1]s/turns"]`, dir, filepath.Dir(dir))
+	if a, content := askFor(1000, string(paths), RealAction, "/", ".", strconv.Itoa(len(paths))); a.Error != nil || content != want {
+		t.Errorf("real: %+v %s, want %s", a.Error, content, want)
+	}
+	for _, args := range [][]string{{}, {"take", dir, "x", "1"}, {GetAction, dir, "x", "many"}, {RealAction, "/", ".", "1"}} {
 		if a, _ := ask("", args...); a.Error == nil {
 			t.Errorf("%q was done", args)
 		}

@@ -62,8 +62,7 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 		return ok && command == p.command
 	}
 	rest, ok := strings.CutPrefix(command, p.command+" ")
-	return ok && plainCommand(command) &&
-		!slices.ContainsFunc(strings.Split(rest, " "), func(w string) bool { return !plainWord(w) })
+	return ok && plainCommand(command) && plainWords(p.command, rest, a.Request.Links)
 }
 
 // harmlessUse says whether a pattern without a command lets a use of its tool through: no command, which is to be written

@@ -270,6 +270,9 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	}
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
+		if ev.Tool != cli.ProjectTool {
+			ev = r.look(approval.Agent, ev)
+		}
 		approval.Request = &ev
 	case cli.QuestionAsked:
 		approval.Questions = ev.Questions

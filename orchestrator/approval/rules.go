@@ -33,7 +33,7 @@ func offer(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) 
 			lasting = session
 		}
 		for _, prefix := range openEnded() {
-			if matchPrefix(prefix, command) {
+			if matchPrefix(prefix, command, p.Links) {
 				lasting = rule(orchestrator.RulePrefix, prefix, prefix+" *")
 			}
 		}
@@ -65,7 +65,7 @@ func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 		return ok && command == r.Value && (r.Session != "" || lastingCommand(command))
 	case orchestrator.RulePrefix:
 		command, ok := commandOf(*p, a.Dir)
-		return ok && matchPrefix(r.Value, command)
+		return ok && matchPrefix(r.Value, command, p.Links)
 	case orchestrator.RuleEdits:
 		return r.Session != "" && r.Value == a.Dir && editsBelow(a)
 	case orchestrator.RuleSame:

@@ -26,6 +26,17 @@ func TestWhatIsOffered(t *testing.T) {
 		"go test ./...":                 {"Bash(go test ./...)", "Bash(go test *)"},
 		"go test ../x":                  {"Bash(go test ../x)", "Bash(go test ../x)"}, // ".." is a way out
 		"npm run build":                 {"Bash(npm run build)", "Bash(npm run *)"},
+		"npm run test:unit":             {"Bash(npm run test:unit)", "Bash(npm run *)"},
+		"git add .":                     {"Bash(git add .)", "Bash(git add *)"},
+		"git fetch origin main":         {"Bash(git fetch origin main)", "Bash(git fetch *)"},
+		"git fetch evil:path":           {"Bash(git fetch evil:path)", "Bash(git fetch evil:path)"},
+		"git fetch origin a:b":          {"Bash(git fetch origin a:b)", "Bash(git fetch origin a:b)"},
+		"git fetch https://x.y/z":       {"Bash(git fetch https://x.y/z)", "Bash(git fetch https://x.y/z)"},
+		"git show HEAD:a":               {"Bash(git show HEAD:a)", "Bash(git show HEAD:a)"},
+		"cat .env":                      {"Bash(cat .env)", "Bash(cat .env)"},
+		"cat sub/.aws/x":                {"Bash(cat sub/.aws/x)", "Bash(cat sub/.aws/x)"},
+		"cat id_rsa":                    {"Bash(cat id_rsa)", "Bash(cat id_rsa)"},
+		"cat x/prod.tfstate":            {"Bash(cat x/prod.tfstate)", "Bash(cat x/prod.tfstate)"},
 		"touch a":                       {"Bash(touch a)", "Bash(touch *)"},
 		"touch /etc/a":                  {"Bash(touch /etc/a)", "Bash(touch /etc/a)"},
 		"python3 build.py":              {"Bash(python3 build.py)", ""},
@@ -81,6 +92,18 @@ func TestWhatARuleLetsThrough(t *testing.T) {
 		{status, command("git status src docs"), true},
 		{status, command("git status --porcelain"), false},
 		{status, command("git status ../other"), false},
+		{status, func(a *orchestrator.ApprovalRequest) {
+			command("git status docs")(a)
+			a.Request.Links = []cli.Link{{Path: "docs", Real: "sub"}}
+		}, true},
+		{status, func(a *orchestrator.ApprovalRequest) {
+			command("git status docs")(a)
+			a.Request.Links = []cli.Link{{Path: "docs", Real: "/etc", Outside: true}}
+		}, false},
+		{status, func(a *orchestrator.ApprovalRequest) {
+			command("git status docs")(a)
+			a.Request.Links = []cli.Link{{Path: "docs", Real: ".git/config"}}
+		}, false},
 		{status, command("git status /etc"), false},
 		{status, command("git stash"), false},
 		{status, command("git status\\;id"), false},

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/internal/secrets"
 	"ductor/orchestrator"
 )
 
@@ -33,15 +34,27 @@ func plainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@+,", r)
 }
 
-// plainWord says whether a word of a plain command can be let through unseen: it is no option, and no path
-// that leads out of the working directory.
-func plainWord(word string) bool {
-	return word != "" && !strings.ContainsAny(word[:1], "-/:@+") && !slices.Contains(strings.Split(word, "/"), "..") &&
-		!strings.Contains(word, "=") && !strings.Contains(word, ":/")
+// plainWords reports whether the words that follow the head of a plain command can be let through unseen: none is an option, a
+// path that leads out of the working directory, a hidden file or one of secrets, by its name or by a link, and none names a host.
+func plainWords(head, rest string, links []cli.Link) bool {
+	scripts := strings.HasSuffix(head, " run") // of a project, such as "test:unit"; elsewhere host:path, or one branch onto another
+	plain := func(word string) bool {
+		return word != "" && !strings.ContainsAny(word[:1], "-/:@+") && !strings.Contains(word, "=") && !strings.Contains(word, ":/") &&
+			(scripts || !strings.Contains(word, ":")) && !private(word)
+	}
+	return !slices.ContainsFunc(strings.Split(rest, " "), func(word string) bool { return !plain(word) }) &&
+		!slices.ContainsFunc(links, func(l cli.Link) bool { return l.Outside || private(l.Real) })
+}
+
+// private reports whether a path leads up, is hidden or below what is, or has the name of a file of secrets.
+func private(path string) bool {
+	parts := strings.Split(path, "/")
+	hidden := func(part string) bool { return strings.HasPrefix(part, ".") && part != "." && part != "..." } // go test ./...
+	return slices.ContainsFunc(parts, hidden) || secrets.IsFile(parts[len(parts)-1])
 }
 
 // matchPrefix says whether a command is prefix and then plain words.
-func matchPrefix(prefix, command string) bool {
+func matchPrefix(prefix, command string, links []cli.Link) bool {
 	if !slices.Contains(openEnded(), prefix) || !plainCommand(command) {
 		return false
 	}
@@ -50,7 +63,7 @@ func matchPrefix(prefix, command string) bool {
 		return ok
 	}
 	rest, ok = strings.CutPrefix(rest, " ")
-	return ok && !slices.ContainsFunc(strings.Split(rest, " "), func(w string) bool { return !plainWord(w) })
+	return ok && plainWords(prefix, rest, links)
 }
 
 // volatile are the fields of inputs that name one request and say nothing of what it does.
@@ -149,10 +162,14 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		leaves := slices.DeleteFunc(cli.Leaves(p.Input), func(l cli.Leaf) bool { return named(l.Name) })
 		slices.SortStableFunc(fields, func(a, b cli.Field) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortStableFunc(leaves, func(a, b cli.Leaf) int { return strings.Compare(a.Name, b.Name) })
-		same = []any{
+		parts := []any{
 			p.Tool, p.Title, p.Detail, p.Missing, each(p.Changes, func(c cli.FileChanged) digestChange { return digestChange(c) }),
 			each(fields, func(f cli.Field) digestField { return digestField(f) }), leaves,
 		}
+		if len(p.Links) > 0 {
+			parts = append(parts, each(p.Links, func(l cli.Link) digestLink { return digestLink(l) }))
+		}
+		same = parts
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
 	if err != nil { // what cannot be compared is like nothing else
@@ -173,6 +190,10 @@ type (
 		Path string
 		Kind cli.ChangeKind
 		Diff string
+	}
+	digestLink struct {
+		Path, Real string
+		Outside    bool
 	}
 	digestQuestion struct {
 		Header, Text        string

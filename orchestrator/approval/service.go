@@ -27,6 +27,8 @@ type Options struct {
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
 	// touches one of them: a user decides.
 	Protected []string
+	// Files looks at the files of a sandbox.
+	Files func(in cli.Sandbox) (Files, error)
 
 	// Enter reports whether ductor still runs; then the caller calls leave when it is done, and ductor ends after that.
 	Enter  func() (leave func(), ok bool)
@@ -42,6 +44,8 @@ type Agents interface {
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
 	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
+	// ShowSkill adds to a request for a skill what that does; see service.Service.
+	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 }
 
 // Service has users and rules decide what agents ask. Safe for concurrent use.

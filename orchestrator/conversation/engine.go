@@ -41,6 +41,8 @@ type Options struct {
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
 	// touches one of them: a user decides.
 	Protected []string
+	// Files looks at the files of a sandbox, for what approvals show.
+	Files func(in cli.Sandbox) (approval.Files, error)
 	// Servers are what an agent of a conversation gets tools from, in an environment; nil for none.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
 	// Secrets are what agents that work in a directory must not have shown or stored; nil for nothing.
@@ -162,7 +164,7 @@ func New(opts Options) *Engine {
 	}
 	e.approvals = approval.New(approval.Options{
 		Store: opts.Store, Agents: heldAgents{opts.Gateway, opts.Snapshots}, Screen: opts.Screen, Approvers: opts.Approvers, Timeout: opts.ApprovalTimeout,
-		Protected: opts.Protected, Enter: e.enter,
+		Protected: opts.Protected, Files: opts.Files, Enter: e.enter,
 		Now: opts.Now, After: opts.After, NewID: opts.NewID, Logger: opts.Logger,
 	})
 	e.Approvals = e.approvals

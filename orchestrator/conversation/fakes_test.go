@@ -222,6 +222,10 @@ func (a *agent) setFields(fields []cli.Field) {
 	a.fields = fields
 }
 
+func (a *agent) ShowSkill(_ context.Context, _ cli.Agent, _ cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
+	return asked
+}
+
 func (a *agent) ProjectFields(cli.Sandbox, cli.Agent, string) ([]cli.Field, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

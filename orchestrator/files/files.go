@@ -11,9 +11,7 @@ import (
 	_ "image/png"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"ductor/cli"
@@ -27,6 +25,8 @@ type Environment interface {
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	ListFiles(ctx context.Context, dir, below string) ([]rooted.Entry, error)
 	WriteFile(ctx context.Context, dir, below string, content []byte) error
+	// RealPaths resolves the links in absolute paths; see rooted.RealPaths.
+	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
 // Options are what a Service is made of. All are required.
@@ -105,13 +105,10 @@ func (s *Service) Read(ctx context.Context, at orchestrator.FilePlace, path stri
 	return orchestrator.ProjectFile{Name: filepath.Base(full), Content: content, Picture: isPicture(content)}, nil
 }
 
-// privateKey is in files that hold the secret half of a key pair.
-var privateKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----`) })
-
 // clean takes the secrets that are known for a directory out of a text. It refuses other files that hold one.
 func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
 	set := s.opts.Secrets(dir)
-	has := privateKey().Match(content)
+	has := secrets.InText(content)
 	if !has && utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 {
 		return []byte(set.String(string(content))), nil
 	}
@@ -207,11 +204,6 @@ func (s *Service) find(at orchestrator.FilePlace, path string) (root, below stri
 	return root, below, nil
 }
 
-// secretName matches the names of files of passwords and keys.
-var secretName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_sk)?|credentials(\.(json|ya?ml|toml|db))?|secrets?\.(json|ya?ml|toml|env|txt)|.+\.(env|p12|pfx|ppk|jks|keystore|kdbx|gpg)|htpasswd|auth\.json|service[-_]account.*\.json)$`)
-})
-
 // isSecret says whether a path is one of a file of secrets, by its name, or ductor's own.
 func (s *Service) isSecret(full string) bool {
 	for _, own := range s.opts.Protected {
@@ -219,7 +211,7 @@ func (s *Service) isSecret(full string) bool {
 			return true
 		}
 	}
-	return secretName().MatchString(filepath.Base(full))
+	return secrets.IsFile(filepath.Base(full))
 }
 
 // refused translates an error of an environment.
@@ -247,4 +239,9 @@ func (Host) ListFiles(_ context.Context, dir, below string) ([]rooted.Entry, err
 // WriteFile implements Environment.
 func (Host) WriteFile(_ context.Context, dir, below string, content []byte) error {
 	return rooted.Write(dir, below, content)
+}
+
+// RealPaths implements Environment.
+func (Host) RealPaths(_ context.Context, paths []string) ([]string, error) {
+	return rooted.RealPaths(paths), nil
 }

@@ -1,0 +1,51 @@
+package claude
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"ductor/cli"
+	"ductor/cli/claude/skills"
+)
+
+const toolSkill = "Skill"
+
+var _ cli.SkillReader = (*Provider)(nil)
+
+// SkillTool is the tool with which Claude uses skills; see cli.SkillReader.
+func (p *Provider) SkillTool() string { return toolSkill }
+
+// ShowSkill adds the files of a skill to the request for it; see cli.SkillReader. The input names the skill only.
+func (p *Provider) ShowSkill(ctx context.Context, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
+	name := cli.TextsOf(asked.Input)["skill"]
+	files, err := p.skillFiles(ctx, req, name)
+	if err != nil || len(files) == 0 {
+		asked.Missing = cmp.Or(asked.Missing, "where the skill's file is")
+		return asked
+	}
+	text := []string{name}
+	for _, f := range files {
+		text = append(text, f.Name+":\n"+strings.Trim(f.Text, "\n"))
+		for _, command := range skills.Commands(f.Text) {
+			asked.Fields = append(asked.Fields, cli.Field{Name: "!", Value: command, Weight: cli.WiderField})
+		}
+	}
+	asked.Detail = strings.Join(text, "\n\n")
+	return asked
+}
+
+// skillFiles finds the files that can define a skill where the agent works.
+func (p *Provider) skillFiles(ctx context.Context, req cli.Request, name string) (files []skills.File, err error) {
+	env := p.environment(req)
+	remote, ok := p.opts.Launcher.(cli.Helper)
+	if !ok {
+		return skills.Find(func(variable string) string { return cli.Variable(env, variable) }, req.Dir, name)
+	}
+	raw, err := remote.Help(ctx, env, skills.Verb, req.Dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return files, json.Unmarshal(raw, &files)
+}

@@ -1,0 +1,88 @@
+package skills_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ductor/cli/claude/skills"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever Claude can mean by a name is found: skills, commands, plugins, links to them, and files that name themselves.
+func TestFind(t *testing.T) {
+	home, project := t.TempDir(), filepath.Join(t.TempDir(), "shop")
+	for path, text := range map[string]string{
+		home + "/.claude/skills/deploy/SKILL.md":                      "user",
+		home + "/.claude/skills/deploy/other.md":                      "no",
+		home + "/.claude/skills/other/SKILL.md":                       "---\nname: 'deploy'\n---\nnames itself",
+		home + "/.claude/skills/more/SKILL.md":                        "---\ndescription: deploy\n---\nname: deploy\n---\nno",
+		home + "/.claude/plugins/cache/shop/1/skills/deploy/SKILL.md": "plugin",
+		filepath.Dir(project) + "/.claude/commands/deploy.md":         "above",
+		project + "/.claude/commands/web/deploy.md":                   "command",
+		home + "/elsewhere/SKILL.md":                                  "linked",
+	} {
+		write(t, path, text)
+	}
+	if err := os.Symlink(home+"/elsewhere", project+"/.claude/commands/deploy"); err != nil {
+		t.Fatal(err)
+	}
+	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
+	all := []string{"above", "command", "linked", "names itself", "plugin", "user"}
+	for name, want := range map[string][]string{"deploy": all, "shop:deploy": all, "/deploy": all, "none": nil} {
+		found, err := skills.Find(getenv, project, name)
+		var texts []string
+		for _, f := range found {
+			texts = append(texts, f.Text[strings.LastIndexByte(f.Text, '\n')+1:])
+		}
+		slices.Sort(texts)
+		if err != nil || !slices.Equal(texts, want) {
+			t.Errorf("%s: %q, %v, want %q", name, texts, err, want)
+		}
+	}
+	write(t, project+"/.claude/skills/long/SKILL.md", strings.Repeat("x", 200<<10))
+	for _, name := range []string{"long", "", " / "} {
+		if found, err := skills.Find(getenv, project, name); err == nil {
+			t.Errorf("%q: %v", name, found)
+		}
+	}
+}
+
+func TestCommands(t *testing.T) {
+	got := skills.Commands("---\nx: y\n---\nNow: !`git status` and\n```!\nrm -rf build\nls\n```\nnot `this` or ! `that`")
+	if want := []string{"git status", "rm -rf build\nls"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Main says in a container what Find says here.
+func TestMainAnswers(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	write(t, home+"/.claude/skills/deploy/SKILL.md", "user")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{home, "deploy"}, 0, `{"files":[{"name":"` + home + `/.claude/skills/deploy/SKILL.md","text":"user"}]}`},
+		{[]string{home, "none"}, 0, `{}`}, {[]string{home}, 1, `{"error":"a directory and a skill are to be named"}`},
+	} {
+		var out bytes.Buffer
+		if code := skills.Main(c.args, &out); code != c.code || strings.TrimSpace(out.String()) != c.want {
+			t.Errorf("%q: %d %s", c.args, code, out.String())
+		}
+	}
+}

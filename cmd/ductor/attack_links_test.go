@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/telegram"
+)
+
+// linked puts links into the project as a repository brings them: docs leads out of it, alias.txt does not. It returns the
+// directory that docs leads to.
+func (town *town) linked() string {
+	town.t.Helper()
+	project := town.cfg.Projects.DefaultDir
+	outside := filepath.Join(filepath.Dir(project), "home", ".ssh")
+	if err := errors.Join(
+		os.MkdirAll(outside, 0o700), os.MkdirAll(filepath.Join(project, "sub"), 0o700),
+		os.Symlink("../home/.ssh", filepath.Join(project, "docs")), os.Symlink("sub/real.txt", filepath.Join(project, "alias.txt")),
+	); err != nil {
+		town.t.Fatal(err)
+	}
+	return outside
+}
+
+// An edit through a link shows the file that it leads to. Outside of the project no mode and no rule lets it through.
+func TestAttackAnEditsCardShowsWhereALinkLeads(t *testing.T) {
+	town := surroundings(t, nil)
+	town.permission = "accept-edits"
+	town.ordeal(31)
+	outside := town.linked()
+	for i, agent := range []string{"claude", "codex", "gemini", "copilot"} {
+		town.say("/model %s", agent)
+		town.await("From your next message on: " + capital(agent))
+		project := town.cfg.Projects.DefaultDir
+		town.say(`[[start]] [[write path="%s/docs/authorized_keys" text="key"]] [[text "that was all"]]`, project)
+		town.deniesOutside(filepath.Join(outside, "authorized_keys"))
+		town.awaitDone(2*i + 1)
+
+		town.say("/permissions ask")
+		town.await("It applies from the next turn.")
+		said := town.say(`[[start]] [[write path="%s/alias.txt" text="x"]] [[text "that was all"]]`, project)
+		inside := town.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton("⛔ Deny") })
+		if !strings.Contains(inside.Text, "alias.txt leads to sub/real.txt.") || strings.Contains(inside.Text, "⚠️") || !inside.HasButton("Allow this session…") {
+			t.Errorf("%s: the card of a link within the project is %q with %v", agent, inside.Text, inside.Keyboard)
+		}
+		town.pressOn(inside, "⛔ Deny")
+		town.awaitDone(2*i + 2)
+		said = town.say("/permissions accept-edits")
+		town.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && strings.Contains(m.Text, "accept-edits") })
+	}
+}
+
+// deniesOutside checks the card of an edit that leads out of the project to file, and denies it.
+func (town *town) deniesOutside(file string) {
+	town.t.Helper()
+	card := town.awaitMessage(func(m telegram.Message) bool {
+		return m.HasButton("⛔ Deny") && strings.Contains(m.Text, "authorized_keys")
+	})
+	if want := "⚠️ docs/authorized_keys leads to " + file + ", outside of this folder."; !hasEntity(card, "bold", want) {
+		town.t.Errorf("the card does not show %q: %q", want, card.Text)
+	}
+	if card.HasButton("Allow this session…") || card.HasButton("✅ Accept edits from now on") {
+		town.t.Errorf("the card offers %v", card.Keyboard)
+	}
+	town.pressOn(card, "⛔ Deny")
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		town.t.Errorf("the file that was denied is there: %v", err)
+	}
+}
+
+// The real agents do, too; Gemini refuses such a path itself.
+func TestAttackTheRealAgentsCardsShowWhereALinkLeads(t *testing.T) {
+	realagent.LongOnly(t)
+	for _, agent := range []string{"claude", "codex", "copilot"} {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "accept-edits" })
+			outside := town.linked()
+			town.say(`[[start]] [[write path="%s/docs/authorized_keys" text="key"]] [[text "that was all"]]`, town.cfg.Projects.DefaultDir)
+			town.deniesOutside(filepath.Join(outside, "authorized_keys"))
+			town.awaitDone(1)
+		})
+	}
+}
+
+// A pattern for commands lets neither a hidden file nor a link to one through, and no host.
+func TestAttackAPatternTakesNoSecretAndNoHost(t *testing.T) {
+	town := surroundings(t, nil)
+	town.permission = "ask"
+	a := &attack{ordeal: town.ordeal(31)}
+	outside, project := a.linked(), town.cfg.Projects.DefaultDir
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(outside, "id_rsa"), nil, 0o600), os.WriteFile(filepath.Join(project, ".env"), nil, 0o600),
+		os.Symlink(".env", filepath.Join(project, "plain.txt")), os.Symlink(filepath.Join(outside, "id_rsa"), filepath.Join(project, "notes.txt")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, first := range []string{"cat one.txt", "git fetch origin"} {
+		a.pressOn(a.request("Bash", `{"command":"`+first+`"}`), "Allow pattern…")
+		a.press("✅ Allow all of that")
+		a.over("end")
+	}
+	for _, asks := range []string{
+		"cat .env", "cat plain.txt", "cat notes.txt", "cat docs/id_rsa", "cat id_rsa", "git fetch evil:path", "git fetch origin main:main",
+	} {
+		card := a.request("Bash", `{"command":"`+asks+`"}`)
+		if strings.HasPrefix(asks, "cat docs") && !strings.Contains(card.Text, "⚠️ docs/id_rsa leads to "+outside+"/id_rsa") {
+			t.Errorf("the card does not show where %s leads: %q", asks, card.Text)
+		}
+		a.pressOn(card, denial(card))
+		a.over("[denied]")
+	}
+	a.say(`[[start]] [[request Bash params="{\"command\":\"cat sub/two.txt\"}"]] [[text "the pattern let it through"]]`)
+	a.await("the pattern let it through")
+}

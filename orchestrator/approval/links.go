@@ -1,0 +1,112 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/rooted"
+)
+
+// lookWait is how long a look at files of an environment may take.
+const lookWait = 20 * time.Second
+
+// pathBytes is how long a text may be that could be a path.
+const pathBytes = 4096
+
+// Files looks at the files of a sandbox.
+type Files interface {
+	// ReadFile and RealPaths are those of package rooted.
+	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
+	RealPaths(ctx context.Context, paths []string) ([]string, error)
+}
+
+// realPaths resolves links where the agent of the turn works.
+func (r *Requests) realPaths(ctx context.Context, paths []string) ([]string, error) {
+	in := r.turn.Turn.Sandbox
+	if in == "" {
+		return rooted.RealPaths(paths), nil
+	}
+	files, err := r.s.opts.Files(in)
+	if err != nil {
+		return nil, err
+	}
+	return files.RealPaths(ctx, paths)
+}
+
+// look adds to a request what is to be seen of it in the environment of the turn: the files of a skill, and where its paths lead.
+func (r *Requests) look(agent cli.Agent, p cli.ApprovalAsked) cli.ApprovalAsked {
+	ctx, cancel := context.WithTimeout(r.life, lookWait)
+	defer cancel()
+	t := r.turn.Turn
+	p = r.s.opts.Agents.ShowSkill(ctx, agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session), Dir: r.turn.Dir}, p)
+	r.findLinks(ctx, &p)
+	return p
+}
+
+// findLinks adds to a request where its paths lead. A request whose paths cannot be looked at is not complete.
+func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
+	named := pathsOf(*p, r.turn.Dir)
+	if len(named) == 0 || !filepath.IsAbs(r.turn.Dir) {
+		return
+	}
+	real, err := r.realPaths(ctx, append([]string{r.turn.Dir}, named...))
+	if err != nil {
+		r.log.Error("look where the paths of a request lead", "err", err)
+		p.Missing = cmp.Or(p.Missing, "where its paths lead")
+		return
+	}
+	p.Links = linksOf(r.turn.Dir, named, real[0], real[1:])
+}
+
+// linksOf are those of paths that lead elsewhere. real are the paths with links resolved, and realDir is dir.
+func linksOf(dir string, paths []string, realDir string, real []string) (links []cli.Link) {
+	for i, path := range paths {
+		expected := path
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			expected = filepath.Join(realDir, rel)
+		}
+		if real[i] != expected {
+			links = append(links, cli.Link{
+				Path: cli.Relative(dir, path), Real: cli.Relative(realDir, real[i]), Outside: !cli.Lies(real[i], realDir),
+			})
+		}
+	}
+	return links
+}
+
+// pathsOf are the texts of a request that can be paths, absolute: those of its changes, its title, its fields, and the words of
+// a plain command.
+func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
+	seen := map[string]bool{}
+	add := func(text string) {
+		text = strings.TrimPrefix(text, "file://")
+		if text == "" || len(text) > pathBytes || strings.ContainsAny(text, "\n\x00") {
+			return
+		}
+		if path := cli.Absolute(dir, text); !seen[path] {
+			seen[path] = true
+			paths = append(paths, path)
+		}
+	}
+	for _, c := range p.Changes {
+		add(c.Path)
+	}
+	if p.Tool != cli.PlanTool {
+		add(p.Title)
+	}
+	for _, f := range p.Fields {
+		if f.Weight != cli.LabelField {
+			add(f.Value)
+		}
+	}
+	if command, ok := commandOf(p, dir); ok && plainCommand(command) {
+		for word := range strings.SplitSeq(command, " ") {
+			add(word)
+		}
+	}
+	return paths
+}
