@@ -208,7 +208,8 @@ func (m *Message) dressed(t render.Text) render.Text {
 
 // sendFiles makes the call that sends the files of a message, as pictures or as documents.
 func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
-	out := tgapi.Files{To: m.To(), Caption: render.Shorten(m.dressed(want.Text), render.CaptionLimit), ReplyTo: want.ReplyTo, Silent: want.Silent}
+	out := tgapi.Files{To: m.To(), Caption: render.Shorten(m.dressed(want.Text), render.CaptionLimit),
+		Keyboard: want.Keyboard, ReplyTo: want.ReplyTo, Silent: want.Silent}
 	for _, f := range want.Files {
 		file := tgapi.File{Name: f.Name, Plain: f.Content, Caption: f.Caption, Picture: f.Picture && !m.has(asDocuments)}
 		if f.Spooled != "" {

@@ -41,8 +41,11 @@ const (
 )
 
 // Compose makes a message that is to be stored with what caused it. Wake sends it then. Text beyond what a message holds is
-// cut off.
+// cut off. It panics if no call of Telegram carries all of the content.
 func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
+	if why := c.uncarried(); why != "" {
+		panic("message: " + why)
+	}
 	c.Text = render.Shorten(c.Text, render.MessageLimit)
 	return orchestrator.Message{Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode()}
 }

@@ -297,3 +297,27 @@ func TestANoticeInAnotherFormKeepsItsPlace(t *testing.T) {
 		o.wantText("one\n[Ok]\n----\ntwo\n[Ok]")
 	})
 }
+
+// Compose refuses what no call carries, instead of a message that arrives without a part of it.
+func TestComposeRefusesWhatNoCallCarries(t *testing.T) {
+	buttons, file := tgapi.Keyboard{{{Text: "Go", Data: "g:1"}}}, File{Name: "a.txt", Content: "a"}
+	for name, c := range map[string]struct {
+		content Content
+		refused bool
+	}{
+		"an album with buttons":       {Content{Files: []File{file, file}, Keyboard: buttons}, true},
+		"a file with rich content":    {Content{Files: []File{file}, Rich: []render.Block{{Kind: render.Divider}}}, true},
+		"a file with buttons":         {Content{Files: []File{file}, Keyboard: buttons}, false},
+		"an album":                    {Content{Files: []File{file, file}}, false},
+		"a rich message with buttons": {Content{Rich: []render.Block{{Kind: render.Divider}}, Keyboard: buttons}, false},
+	} {
+		refused := func() (refused bool) {
+			defer func() { refused = recover() != nil }()
+			Compose(orchestrator.ConversationID{Chat: 1}, c.content)
+			return false
+		}()
+		if refused != c.refused {
+			t.Errorf("%s: refused: %v", name, refused)
+		}
+	}
+}
