@@ -61,13 +61,13 @@ func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) 
 	return m
 }
 
-// Composed says whether messages of a request were stored before.
+// Composed reports whether messages of a request were stored before, unless their chat did not take them.
 func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
 	if err != nil {
 		return false, fmt.Errorf("find a message: %w", err)
 	}
-	return row.State != "", nil
+	return row.State != "" && row.State != orchestrator.Failed, nil
 }
 
 // Post stores Markdown as one or more messages, as long as it takes.
