@@ -70,7 +70,7 @@ func (m *Message) call(ctx context.Context, want Content) (int, error) {
 		return m.sendFiles(ctx, want)
 	}
 	return m.all.client.Send(ctx, tgapi.Message{
-		To: m.To(), Text: m.dressed(want.Text), Rich: m.richOf(want), Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent,
+		To: m.To(), Text: m.dressed(want.Text, render.MessageLimit), Rich: m.richOf(want), Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent,
 	})
 }
 
@@ -86,7 +86,7 @@ func (m *Message) callEdit(ctx context.Context, want Content) error {
 	if rich := m.richOf(want); rich != nil {
 		return m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
 	}
-	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text), want.Keyboard)
+	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text, render.MessageLimit), want.Keyboard)
 }
 
 // richOf is the rich content that the message is to show; nil for none, and where Telegram refused it.
@@ -207,27 +207,27 @@ func (m *Message) remove(ctx context.Context, want Content) error {
 	return m.save(context.WithoutCancel(ctx), orchestrator.Removed, 0)
 }
 
-// dressed is a text as it is sent: with a word about its topic, or without its formatting.
-func (m *Message) dressed(t render.Text) render.Text {
+// dressed is a text as it is sent, in at most limit units: with a word about its topic, or without its formatting.
+func (m *Message) dressed(t render.Text, limit int) render.Text {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.tried&withoutFormatting != 0 {
 		t.Entities = nil
 	}
 	if m.trouble.said != "" {
-		t = render.Plain(m.trouble.said)
+		t = render.AsMessage(render.Concat(render.Plain(m.trouble.said+"\n\n"), t))
 	}
 	if m.tried&inMainTopic != 0 {
-		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, render.MessageLimit) {
+		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, limit) {
 			return noted
 		}
 	}
-	return t
+	return render.Shorten(t, limit)
 }
 
 // sendFiles makes the call that sends the files of a message, as pictures or as documents.
 func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
-	out := tgapi.Files{To: m.To(), Caption: render.Shorten(m.dressed(want.Text), render.CaptionLimit),
+	out := tgapi.Files{To: m.To(), Caption: m.dressed(want.Text, render.CaptionLimit),
 		Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent}
 	for _, f := range want.Files {
 		file := tgapi.File{Name: f.Name, Plain: f.Content, Caption: f.Caption, Picture: f.Picture && !m.has(asDocuments)}
