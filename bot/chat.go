@@ -81,9 +81,12 @@ func (c *Chat) SendFiles(ctx context.Context, to orchestrator.ConversationID, at
 	return c.files.SendFiles(ctx, to, at, key, files)
 }
 
-// ShowAgain sends the outcome of an ended turn as new messages.
+// ShowAgain sends the outcome of an ended turn as new messages, and the files that its chat did not take.
 func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
-	return c.cards.ShowAgain(ctx, t)
+	if err := c.cards.ShowAgain(ctx, t); err != nil {
+		return err
+	}
+	return c.files.Deliver(ctx, t, t.Outcome)
 }
 
 // Remark puts a line below the outcome of a turn that was delivered, without a notification; see Cards.Remark.

@@ -86,7 +86,7 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 		return err
 	}
 	content := c.resume(t, s, saved)
-	if err := s.forget(ctx, content.first); err != nil {
+	if err := s.forget(ctx, content.first, orchestrator.Unknown, orchestrator.Failed); err != nil {
 		return err
 	}
 	if err := s.notice.Reset(ctx, orchestrator.Pending); err != nil {
@@ -95,22 +95,22 @@ func (c *Cards) showAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.conclude(ctx, s, content)
 }
 
-// forget makes a card's messages be sent anew from the first on that may be missing, since what came after that would
+// forget makes a card's messages be sent anew from the first one whose state is missing, since what came after that would
 // stand above it. What is in the chat of them stays there.
-func (s *messages) forget(ctx context.Context, first int) error {
-	if s.file.State() == orchestrator.Unknown {
+func (s *messages) forget(ctx context.Context, first int, missing ...orchestrator.SendState) error {
+	if slices.Contains(missing, s.file.State()) {
 		if err := s.file.Reset(ctx, orchestrator.Pending); err != nil {
 			return err
 		}
 	}
-	unknown := slices.IndexFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Unknown })
-	if unknown < 0 {
+	from := slices.IndexFunc(s.parts, func(p *part) bool { return slices.Contains(missing, p.State()) })
+	if from < 0 {
 		return nil
 	}
-	from := max(first, unknown)
+	from = max(first, from)
 	// The last one first: if ductor dies on the way, the next call finds the same.
 	for _, p := range slices.Backward(s.parts[min(from, len(s.parts)):]) {
-		if st := p.State(); st == orchestrator.Failed || st == orchestrator.Removed {
+		if st := p.State(); st != orchestrator.Sent && !slices.Contains(missing, st) {
 			continue
 		}
 		if err := p.Reset(ctx, orchestrator.Pending); err != nil {

@@ -48,6 +48,8 @@ type Options struct {
 	Displays  Displays    // nil: no chat is asked
 	Draft     Draft       // nil: there are no drafts
 	Look      func() Look // as it is now; nil for the defaults
+	// Lost hears of a turn whose card the chat does not take. It must not wait for the chat. nil for none.
+	Lost func(ctx context.Context, l Lost)
 }
 
 // Look is how cards grow and end. Zero durations mean the defaults.
@@ -171,7 +173,7 @@ func (c *Cards) messagesOf(t orchestrator.Turn) *messages {
 		record: record{journal: c.opts.Journal}, turn: t.ID, all: c.opts.Messages, log: c.opts.Log, conv: t.Prompt.Conversation,
 	}
 	s.notice, s.file, s.end = s.open(noticeName), s.open(fileName), s.open(endName)
-	s.prompt = t.Prompt.Message
+	s.prompt, s.asker = t.Prompt.Message, t.Prompt.Person
 	if outbox.ChatOf(s.conv.Chat).Group || t.Wants.Card.Quote || t.Again != "" {
 		s.replyTo = t.Prompt.Message // in a group several users ask at once
 	}

@@ -119,6 +119,11 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	if err := s.store(ctx, content); err != nil {
 		return err
 	}
+	if s.regain() { // the chat may take messages again
+		if err := s.forget(ctx, content.first, orchestrator.Failed); err != nil {
+			return err
+		}
+	}
 	for call := 1 << 30; ; call++ { // later than any call before
 		if act, _ := s.next(content.first, content.on(s).wants(), true); act.step == message.None && !s.flying() {
 			break
@@ -150,6 +155,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	if err := c.tell(ctx, s); err != nil {
 		return err
 	}
+	c.lose(ctx, s, true)
 	c.ask(ctx, s, content)
 	return nil
 }

@@ -189,7 +189,7 @@ func (e *tailText) growthUpTo(unit int) int {
 
 func (e *tailText) fits(limit int) bool {
 	n := render.Len(e.text.Text)
-	return !e.more && n+e.growthUpTo(n) <= limit
+	return !e.more && n+e.growthUpTo(n) <= limit && render.Carried(e.text)
 }
 
 // cut is where the message after the next one begins.

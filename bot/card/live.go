@@ -192,6 +192,7 @@ func (c *card) advanceUnlock(ctx context.Context) error {
 		return err
 	}
 	c.cards.learn(ctx, c.messages)
+	c.cards.lose(ctx, c.messages, false)
 	if left, _ := c.messages.next(0, wants, false); left.step != message.None {
 		c.mu.Lock()
 		c.pace.news = urgentNews // it is to be sent in another way

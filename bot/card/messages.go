@@ -46,6 +46,7 @@ type beside struct {
 	file   *message.Message // the whole answer
 	end    *message.Message // announces the end of the turn
 	prompt int              // the message that end replies to; 0 for none
+	asker  orchestrator.PersonID
 	draft  draft            // what the newest part is until it is sent
 }
 
@@ -180,7 +181,7 @@ func (s *messages) perform(ctx context.Context, act action, p *part) error {
 	err := p.Do(ctx, act.step, act.want)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conv.Topic = p.To().Topic // the card goes on where its newest message went
+	s.conv = p.To() // the card goes on where its newest message went
 	if r := p.Refusal(); r == tgapi.ChatGone || r == tgapi.TopicGone {
 		s.lost = chatGone
 	}

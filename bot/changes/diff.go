@@ -29,7 +29,14 @@ func (s *Screen) diffOf(ctx context.Context, by orchestrator.Press, on int, dark
 	if dark {
 		other = button(p.Text("changes.light"), opDiff, id)
 	}
-	return s.show(by, on, text, themeOf(dark), other)
+	return s.show(by, on, text, look{themeOf(dark), []tgapi.Button{other}, nil})
+}
+
+// look is how a diff is shown.
+type look struct {
+	theme picture.Theme
+	other []tgapi.Button // leads to the picture in the other theme
+	since []tgapi.Button // lead to other comparisons
 }
 
 func themeOf(dark bool) picture.Theme {
@@ -40,7 +47,7 @@ func themeOf(dark bool) picture.Theme {
 }
 
 // show makes the message that shows a diff: a picture where it is short, otherwise a file.
-func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.Theme, rows ...tgapi.Button) (tgapi.Answer, error) {
+func (s *Screen) show(by orchestrator.Press, on int, diff string, as look) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	if strings.TrimSpace(diff) == "" {
 		return tgapi.Answer{Text: p.Text("changes.same")}, nil
@@ -49,12 +56,13 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.
 	c := message.Content{Text: render.Plain(p.Text("changes.files", files, added, removed)), ReplyTo: on, Files: []message.File{{Name: "changes.diff", Content: strings.ToValidUTF8(diff, "�")}}}
 	drawn, ok, err := []byte(nil), false, error(nil)
 	if s.o.Spool != nil {
-		drawn, ok, err = picture.Diff(theme, diff, rowsMost, s.words(p))
+		drawn, ok, err = picture.Diff(as.theme, diff, rowsMost, s.words(p))
 	}
 	if err != nil {
 		return tgapi.Answer{}, fmt.Errorf("draw a diff: %w", err)
 	}
 	if !ok {
+		c.Keyboard = rowsOf(as.since)
 		return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
 	}
 	spooled, err := s.o.Spool.Put(drawn)
@@ -62,10 +70,18 @@ func (s *Screen) show(by orchestrator.Press, on int, diff string, theme picture.
 		return tgapi.Answer{}, fmt.Errorf("keep a picture: %w", err)
 	}
 	c.Files = []message.File{{Name: "changes.png", Spooled: spooled, Picture: true}}
-	if len(rows) > 0 {
-		c.Keyboard = tgapi.Keyboard{rows}
-	}
+	c.Keyboard = rowsOf(as.since, as.other)
 	return tgapi.Answer{Messages: []orchestrator.Message{message.ComposeFiles(by.Conversation, "diff/"+fmt.Sprint(by.Updates), 0, c)}}, nil
+}
+
+// rowsOf returns the keyboard of the rows that have buttons.
+func rowsOf(rows ...[]tgapi.Button) (k tgapi.Keyboard) {
+	for _, row := range rows {
+		if len(row) > 0 {
+			k = append(k, row)
+		}
+	}
+	return k
 }
 
 func (s *Screen) words(p lang.Printer) picture.Words {
@@ -137,7 +153,10 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since
 		return tgapi.Answer{}, err
 	}
 	p := s.o.Lang.Of(by.Conversation.Chat)
-	theme := map[bool]string{true: "d", false: "l"}[dark]
+	theme, other, label := "l", "d", p.Text("changes.dark")
+	if dark {
+		theme, other, label = "d", "l", p.Text("changes.light")
+	}
 	var row []tgapi.Button
 	for _, one := range []orchestrator.DiffSince{orchestrator.SinceTurn, orchestrator.SinceSession, orchestrator.SinceCommit} {
 		text := map[orchestrator.DiffSince]string{
@@ -148,15 +167,13 @@ func (s *Screen) since(ctx context.Context, by orchestrator.Press, on int, since
 		}
 		row = append(row, button(text, opSince, string(one[0])+theme+path))
 	}
+	as := look{themeOf(dark), []tgapi.Button{button(label, opSince, string(since[0])+other+path)}, row}
 	if len(row[0].Data) > tgapi.DataLimit { // a long path has no room in a button
-		row = nil
+		as.other, as.since = nil, nil
 	}
 	if strings.TrimSpace(diff) == "" {
-		c := message.Content{Text: render.Plain(p.Text("changes.same")), ReplyTo: on, Keyboard: tgapi.Keyboard{row}}
-		if row == nil {
-			c.Keyboard = nil
-		}
+		c := message.Content{Text: render.Plain(p.Text("changes.same")), ReplyTo: on, Keyboard: rowsOf(as.since)}
 		return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(by.Conversation, c)}}, nil
 	}
-	return s.show(by, on, diff, themeOf(dark), row...)
+	return s.show(by, on, diff, as)
 }

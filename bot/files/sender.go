@@ -96,7 +96,9 @@ func (s *Sender) read(ctx context.Context, at orchestrator.FilePlace, files []or
 			s.forget(contents)
 			return nil, nil, err
 		}
-		contents = appendFile(contents, file)
+		caption, rest := captionOf(f.Caption)
+		file.Caption = caption
+		contents = append(appendFile(contents, file), rest...)
 	}
 	return contents, refused, nil
 }
@@ -110,17 +112,36 @@ func (s *Sender) readOne(ctx context.Context, at orchestrator.FilePlace, f orche
 	if err != nil {
 		return message.File{}, err
 	}
-	return message.File{Name: read.Name, Spooled: spooled, Picture: read.Picture, Caption: render.ShortenPlain(f.Caption, render.CaptionLimit)}, nil
+	return message.File{Name: read.Name, Spooled: spooled, Picture: read.Picture}, nil
+}
+
+// captionOf returns what of a text stands below a file, and the messages that have the rest of it.
+func captionOf(text string) (caption string, rest []message.Content) {
+	parts := render.Split(render.Plain(text), render.CaptionLimit)
+	if len(parts) == 0 {
+		return "", nil
+	}
+	var more strings.Builder
+	for _, p := range parts[1:] {
+		more.WriteString(p.Text.Text + p.Gap)
+	}
+	for _, p := range render.Split(render.Plain(more.String()), render.FullMessage) {
+		rest = append(rest, message.Content{Text: p.Text})
+	}
+	return parts[0].Text.Text, rest
 }
 
 // appendFile adds a file to the album that a picture makes with those before it, or as a message of its own.
 func appendFile(contents []message.Content, f message.File) []message.Content {
-	if last := len(contents) - 1; last >= 0 && f.Picture && contents[last].Files[0].Picture && len(contents[last].Files) < mostAlbum {
+	if last := len(contents) - 1; last >= 0 && f.Picture && isAlbum(contents[last]) && len(contents[last].Files) < mostAlbum {
 		contents[last].Files = append(contents[last].Files, f)
 		return contents
 	}
 	return append(contents, message.Content{Text: render.Plain(f.Caption), Files: []message.File{f}})
 }
+
+// isAlbum reports whether a message shows pictures, and no text after them.
+func isAlbum(c message.Content) bool { return len(c.Files) > 0 && c.Files[0].Picture }
 
 // forget removes what was read for messages that are not stored.
 func (s *Sender) forget(contents []message.Content) {

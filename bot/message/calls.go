@@ -41,6 +41,7 @@ func (m *Message) send(ctx context.Context, want Content) error {
 	m.all.flights.begin(chat)
 	defer m.all.flights.end(chat)
 	id, err := m.call(ctx, want)
+	m.reach(err)
 	keep := context.WithoutCancel(ctx)
 	defer func() { m.forgetFiles(keep, want, m.State()) }()
 	switch f := tgapi.FaultOf(err); f.Kind {
@@ -52,6 +53,9 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		m.log.Warn("a message may or may not have arrived; it is not sent again", "err", err)
 		m.settle(want)
 		return m.save(keep, orchestrator.Unknown, 0)
+	case tgapi.ChatMoved:
+		m.moveTo(f.MovedTo)
+		return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 	case tgapi.TopicGone, tgapi.BadRequest, tgapi.NoMethod, tgapi.TooLong, tgapi.ChatGone, tgapi.MessageGone:
 		if len(want.Files) > 0 && m.refusedFiles(want, f, err) || m.refusedRich(want, f, err) || m.refused(f, err) {
 			return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
@@ -66,15 +70,23 @@ func (m *Message) call(ctx context.Context, want Content) (int, error) {
 		return m.sendFiles(ctx, want)
 	}
 	return m.all.client.Send(ctx, tgapi.Message{
-		To: m.To(), Text: m.dressed(want.Text), Rich: m.richOf(want), Keyboard: want.Keyboard, ReplyTo: want.ReplyTo, Silent: want.Silent,
+		To: m.To(), Text: m.dressed(want.Text, render.MessageLimit), Rich: m.richOf(want), Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent,
 	})
+}
+
+// replyTo returns the message to reply to. The numbers of the old chat mean nothing in the one that it became.
+func (m *Message) replyTo(want Content) int {
+	if m.To().Chat != m.spec.To.Chat {
+		return 0
+	}
+	return want.ReplyTo
 }
 
 func (m *Message) callEdit(ctx context.Context, want Content) error {
 	if rich := m.richOf(want); rich != nil {
 		return m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
 	}
-	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text), want.Keyboard)
+	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text, render.MessageLimit), want.Keyboard)
 }
 
 // richOf is the rich content that the message is to show; nil for none, and where Telegram refused it.
@@ -141,10 +153,17 @@ func (m *Message) refused(f tgapi.Fault, err error) bool {
 
 func (m *Message) edit(ctx context.Context, want Content) error {
 	err := m.callEdit(ctx, want)
+	m.reach(err)
 	keep := context.WithoutCancel(ctx)
 	switch f := tgapi.FaultOf(err); f.Kind {
 	case tgapi.NoFault, tgapi.NotModified:
 		return m.edited(keep, want)
+	case tgapi.ChatMoved: // no bot can edit what a group had before it became a supergroup
+		if want.Life == OnlyEdits {
+			return m.save(keep, orchestrator.Removed, 0)
+		}
+		m.moveTo(f.MovedTo)
+		return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 	case tgapi.MessageGone:
 		m.mu.Lock()
 		again := want.Life == Returns && m.tried&sentTwice == 0
@@ -181,34 +200,35 @@ func (m *Message) remove(ctx context.Context, want Content) error {
 			m.mu.Unlock()
 			return outbox.ErrOtherForm
 		}
-	case tgapi.NoFault, tgapi.ChatGone, tgapi.TopicGone, tgapi.NotModified, tgapi.TooLong, tgapi.Conflict:
+	case tgapi.NoFault, tgapi.ChatGone, tgapi.ChatMoved, tgapi.TopicGone, tgapi.NotModified, tgapi.TooLong, tgapi.Conflict:
 	default:
 		return err
 	}
 	return m.save(context.WithoutCancel(ctx), orchestrator.Removed, 0)
 }
 
-// dressed is a text as it is sent: with a word about its topic, or without its formatting.
-func (m *Message) dressed(t render.Text) render.Text {
+// dressed is a text as it is sent, in at most limit units: with a word about its topic, or without its formatting.
+func (m *Message) dressed(t render.Text, limit int) render.Text {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.tried&withoutFormatting != 0 {
 		t.Entities = nil
 	}
 	if m.trouble.said != "" {
-		t = render.Plain(m.trouble.said)
+		t = render.AsMessage(render.Concat(render.Plain(m.trouble.said+"\n\n"), t))
 	}
 	if m.tried&inMainTopic != 0 {
-		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, render.MessageLimit) {
+		if noted := render.Concat(render.Styled(render.Italic, m.all.lang.Of(m.spec.To.Chat).Text("common.moved")+"\n\n"), t); render.Fits(noted, limit) {
 			return noted
 		}
 	}
-	return t
+	return render.Shorten(t, limit)
 }
 
 // sendFiles makes the call that sends the files of a message, as pictures or as documents.
 func (m *Message) sendFiles(ctx context.Context, want Content) (int, error) {
-	out := tgapi.Files{To: m.To(), Caption: render.Shorten(m.dressed(want.Text), render.CaptionLimit), ReplyTo: want.ReplyTo, Silent: want.Silent}
+	out := tgapi.Files{To: m.To(), Caption: m.dressed(want.Text, render.CaptionLimit),
+		Keyboard: want.Keyboard, ReplyTo: m.replyTo(want), Silent: want.Silent}
 	for _, f := range want.Files {
 		file := tgapi.File{Name: f.Name, Plain: f.Content, Caption: f.Caption, Picture: f.Picture && !m.has(asDocuments)}
 		if f.Spooled != "" {

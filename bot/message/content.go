@@ -41,6 +41,17 @@ const (
 	OnlyEdits      // it is not sent if the chat does not have it
 )
 
+// uncarried says what of the content no call of Telegram carries; empty if one carries it all.
+func (c Content) uncarried() string {
+	switch {
+	case len(c.Files) > 1 && len(c.Keyboard) > 0:
+		return "an album has no buttons"
+	case len(c.Files) > 0 && c.Rich != nil:
+		return "a file has no rich content below it"
+	}
+	return ""
+}
+
 // Encode gives the content as the store keeps it.
 func (c Content) Encode() []byte {
 	data, _ := json.Marshal(c) // cannot fail: the content has strings and numbers only

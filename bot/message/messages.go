@@ -37,6 +37,7 @@ type Messages struct {
 	spool  *Spool // nil where no message has a file in it
 
 	flights *flights
+	reached reached
 }
 
 // New makes Messages. Run sends those that the store says are owed.

@@ -41,8 +41,11 @@ const (
 )
 
 // Compose makes a message that is to be stored with what caused it. Wake sends it then. Text beyond what a message holds is
-// cut off.
+// cut off. It panics if no call of Telegram carries all of the content.
 func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
+	if why := c.uncarried(); why != "" {
+		panic("message: " + why)
+	}
 	c.Text = render.Shorten(c.Text, render.MessageLimit)
 	return orchestrator.Message{Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode()}
 }
@@ -58,13 +61,13 @@ func ComposeFiles(to orchestrator.ConversationID, key string, n int, c Content) 
 	return m
 }
 
-// Composed says whether messages of a request were stored before.
+// Composed reports whether messages of a request were stored before, unless their chat did not take them.
 func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 	row, err := s.store.FindMessage(ctx, fmt.Sprint(filesPrefix, key, "/", 0))
 	if err != nil {
 		return false, fmt.Errorf("find a message: %w", err)
 	}
-	return row.State != "", nil
+	return row.State != "" && row.State != orchestrator.Failed, nil
 }
 
 // Post stores Markdown as one or more messages, as long as it takes.

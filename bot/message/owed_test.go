@@ -261,18 +261,16 @@ func TestNoticeIsAsLongAsItTakes(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		posts := o.wall.Visible()
-		if len(posts) != 2 {
+		if len(posts) != 3 { // each keeps 100 entities
 			t.Errorf("%d messages", len(posts))
 		}
-		sentences := 0
+		sentences, bold := 0, 0
 		for _, p := range posts {
 			sentences += strings.Count(p.Text.Text, "A sentence that goes on.")
-			if len(p.Text.Entities) == 0 {
-				t.Error("the formatting is gone")
-			}
+			bold += len(p.Text.Entities)
 		}
-		if sentences != 300 {
-			t.Errorf("%d sentences", sentences)
+		if sentences != 300 || bold != 300 {
+			t.Errorf("%d sentences, and %d of them have their formatting", sentences, bold)
 		}
 	})
 }
@@ -296,4 +294,28 @@ func TestANoticeInAnotherFormKeepsItsPlace(t *testing.T) {
 		time.Sleep(time.Minute)
 		o.wantText("one\n[Ok]\n----\ntwo\n[Ok]")
 	})
+}
+
+// Compose refuses what no call carries, instead of a message that arrives without a part of it.
+func TestComposeRefusesWhatNoCallCarries(t *testing.T) {
+	buttons, file := tgapi.Keyboard{{{Text: "Go", Data: "g:1"}}}, File{Name: "a.txt", Content: "a"}
+	for name, c := range map[string]struct {
+		content Content
+		refused bool
+	}{
+		"an album with buttons":       {Content{Files: []File{file, file}, Keyboard: buttons}, true},
+		"a file with rich content":    {Content{Files: []File{file}, Rich: []render.Block{{Kind: render.Divider}}}, true},
+		"a file with buttons":         {Content{Files: []File{file}, Keyboard: buttons}, false},
+		"an album":                    {Content{Files: []File{file, file}}, false},
+		"a rich message with buttons": {Content{Rich: []render.Block{{Kind: render.Divider}}, Keyboard: buttons}, false},
+	} {
+		refused := func() (refused bool) {
+			defer func() { refused = recover() != nil }()
+			Compose(orchestrator.ConversationID{Chat: 1}, c.content)
+			return false
+		}()
+		if refused != c.refused {
+			t.Errorf("%s: refused: %v", name, refused)
+		}
+	}
 }

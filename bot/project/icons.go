@@ -150,7 +150,7 @@ func (i *Icons) change(ctx context.Context, in orchestrator.ConversationID) erro
 	}
 	err = i.opts.Client.SetTopicIcon(ctx, in, id)
 	switch tgapi.FaultOf(err).Kind {
-	case tgapi.TopicGone, tgapi.ChatGone, tgapi.NoTopics:
+	case tgapi.TopicGone, tgapi.ChatGone, tgapi.ChatMoved, tgapi.NoTopics:
 		i.mu.Lock()
 		delete(i.topics, in)
 		i.mu.Unlock()

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,7 +22,7 @@ const maxAttributes = 8 << 10
 // Entities that are cut go on in the next part.
 //
 // All parts' texts and gaps, joined, are t's text from its first visible character on. What is appended to
-// t changes the last part only. A part keeps MaxEntities entities, those of least importance go first.
+// t changes the last part only. A part ends where its entities are as many as a message keeps; see Carried.
 func Split(t Text, limit int) (parts []Part) {
 	s := splitter{cursor: cursor{text: t.Text}, entities: t.Entities, limit: max(limit, 16)}
 	s.skip()
@@ -105,8 +104,7 @@ func (s *splitter) next() Text {
 	start := s.units
 	s.units += Len(body)
 	s.bytes += len(body)
-	es := clip(s.entities, body, start, s.units)
-	return Text{Text: body, Entities: atMost(es, MaxEntities)}
+	return Text{Text: body, Entities: clip(s.entities, body, start, s.units)}
 }
 
 // window is the text of the next units from the cursor on, never half a character.
@@ -123,41 +121,37 @@ func (s *splitter) window(units int) string {
 	return s.text[s.bytes:w.bytes]
 }
 
-// budget is how many units the next part may have so that its links and languages fit into a request and
-// none that matter are dropped.
+// budget is how many units the next part may have so that a message carries its entities.
 func (s *splitter) budget() int {
-	bytes, count := 0, 0
+	var l load
 	for _, e := range s.entities {
 		if e.Offset >= s.units+s.limit {
 			break
 		}
-		if e.Kind != Link && e.Kind != Pre {
-			continue
-		}
-		bytes += len(e.URL) + len(e.Language)
-		count++
-		if (bytes > maxAttributes || count > MaxEntities) && e.Offset > s.units+s.visible {
+		if !l.add(e) && e.Offset > s.units+s.visible {
 			return e.Offset - s.units
 		}
 	}
 	return s.limit
 }
 
-// atMost keeps the n entities that matter most, in their order.
-func atMost(es []Entity, n int) []Entity {
-	if len(es) <= n {
-		return es
+// load is what entities take of the room of a message.
+type load struct{ count, bytes int }
+
+// add reports whether a message carries e besides those before it.
+func (l *load) add(e Entity) bool {
+	l.count, l.bytes = l.count+1, l.bytes+len(e.URL)+len(e.Language)
+	return l.count <= MaxEntities && l.bytes <= maxAttributes
+}
+
+// Carried reports whether one message carries all entities of t: Telegram drops those behind MaxEntities, and a request has room for
+// so many addresses only.
+func Carried(t Text) bool {
+	var l load
+	for _, e := range t.Entities {
+		if !l.add(e) {
+			return false
+		}
 	}
-	byRank := make([]int, len(es))
-	for i := range es {
-		byRank[i] = i
-	}
-	slices.SortStableFunc(byRank, func(a, b int) int { return rank(es[a].Kind) - rank(es[b].Kind) })
-	kept := byRank[:n]
-	slices.Sort(kept)
-	out := make([]Entity, n)
-	for i, k := range kept {
-		out[i] = es[k]
-	}
-	return out
+	return true
 }

@@ -24,7 +24,8 @@ const (
 	TopicGone    FaultKind = "topic-gone"
 	NoTopics     FaultKind = "no-topics" // the chat has none
 	NoTopicRight FaultKind = "no-topic-right"
-	ChatGone     FaultKind = "chat-gone" // blocked, kicked, deleted, moved: nothing reaches this chat
+	ChatGone     FaultKind = "chat-gone" // blocked, kicked, deleted, no right to write: nothing reaches this chat
+	ChatMoved    FaultKind = "chat-moved" // a group became a supergroup, which Fault.MovedTo names
 	TooLong      FaultKind = "too-long"
 	BadRequest   FaultKind = "bad-request" // refused for good
 	NoMethod     FaultKind = "no-method"   // the server is too old for it
@@ -43,6 +44,7 @@ type Fault struct {
 	RetryAfter  time.Duration
 	Code        int // Telegram's error code or the HTTP status; 0 where there was no answer
 	Description string
+	MovedTo     int64 // the new id of the chat; 0 unless it is ChatMoved
 }
 
 // CallError is a failed call. Its text never holds the token.
@@ -95,7 +97,7 @@ func classifyReply(status int, r reply) Fault {
 	f := Fault{Code: code, Description: r.Description}
 	f.Kind = kindOf(code, strings.ToLower(r.Description))
 	if r.Parameters.MigrateToChatID != 0 {
-		f.Kind = ChatGone
+		f.Kind, f.MovedTo = ChatMoved, r.Parameters.MigrateToChatID
 	}
 	if f.Kind == RateLimited {
 		f.RetryAfter = max(time.Duration(r.Parameters.RetryAfter)*time.Second, time.Second)

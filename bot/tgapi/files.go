@@ -16,11 +16,12 @@ import (
 
 // Files is a message of one file, or an album of 2 to 10 files that are all pictures or all none.
 type Files struct {
-	To      orchestrator.ConversationID
-	Files   []File
-	Caption render.Text // below the first, at most 1024 UTF-16 units
-	ReplyTo int
-	Silent  bool
+	To       orchestrator.ConversationID
+	Files    []File
+	Caption  render.Text // below the first, at most 1024 UTF-16 units
+	Keyboard Keyboard    // of a message of one file: an album has none
+	ReplyTo  int
+	Silent   bool
 }
 
 // File is a file to send: at most 50 MB, and 10 MB for a picture. Content is read whole into memory.
@@ -54,11 +55,13 @@ func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 		return sendWithin(ctx, c, limit, "sendPhoto", c.api.SendPhoto, &telegram.SendPhotoParams{
 			ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), Photo: f.Files[0].upload(),
 			Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
+			ReplyMarkup: markup(f.Keyboard),
 		})
 	}
 	return sendWithin(ctx, c, limit, "sendDocument", c.api.SendDocument, &telegram.SendDocumentParams{
 		ChatID: f.To.Chat, MessageThreadID: thread(f.To.Topic), Document: f.Files[0].upload(),
 		Caption: f.Caption.Text, CaptionEntities: entities(f.Caption.Entities), DisableNotification: f.Silent, ReplyParameters: replyTo(f.ReplyTo),
+		ReplyMarkup: markup(f.Keyboard),
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,4 +156,43 @@ func (town *town) pressThat(begins string) {
 
 func isPoints(m telegram.Message) bool {
 	return strings.HasPrefix(m.Text, "Press a checkpoint or a turn")
+}
+
+// The picture of a diff has buttons below it, and the file of a long one too: they show it in the other theme, and what differs since
+// the session or the last commit.
+func TestTheButtonsBelowADiff(t *testing.T) {
+	town := newTown(t, nil)
+	town.sh(`git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; git add .; git commit -qm one; echo two >> a.txt`)
+	picture := func(not ...telegram.Message) (telegram.Message, []byte) {
+		t.Helper()
+		m := town.awaitMessage(func(m telegram.Message) bool {
+			return m.Media != nil && m.Media.Kind == "photo" && !slices.ContainsFunc(not, func(old telegram.Message) bool { return old.ID == m.ID })
+		})
+		data, _ := town.srv.FileData(m.Media.FileID)
+		return m, data
+	}
+	town.say("/diff")
+	light, shown := picture()
+	town.pressOn(light, "🌙 Dark")
+	dark, darkShown := picture(light)
+	town.pressOn(dark, "☀️ Light")
+	again, againShown := picture(light, dark)
+	if bytes.Equal(shown, darkShown) || !bytes.Equal(shown, againShown) || dark.ReplyTo != light.ID {
+		t.Errorf("the pictures have %d, %d and %d bytes", len(shown), len(darkShown), len(againShown))
+	}
+	if a := town.pressOn(dark, "Session"); a.Text != "Nothing is kept of these changes any more." {
+		t.Errorf("since the session: %q", a.Text)
+	}
+	town.pressOn(dark, "✓ Commit")
+	if _, shown := picture(light, dark, again); !bytes.Equal(shown, darkShown) {
+		t.Error("the buttons below a dark picture show light ones")
+	}
+	town.sh(`seq 200 > a.txt`)
+	town.say("/diff")
+	file, data := town.awaitFile("document", "changes.diff")
+	town.pressOn(file, "✓ Commit")
+	second := town.awaitMessage(func(m telegram.Message) bool { return m.Media != nil && m.Media.Kind == "document" && m.ID != file.ID })
+	if again, _ := town.srv.FileData(second.Media.FileID); !bytes.Equal(again, data) || !bytes.Contains(data, []byte("+200")) {
+		t.Errorf("the file has %d bytes, and the second one %d", len(data), len(again))
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/png"
 	"os"
@@ -205,5 +206,48 @@ func TestTheRealAgentsSendPictures(t *testing.T) {
 				t.Error("the agent is not told how to send a file")
 			}
 		})
+	}
+}
+
+// What a caption has no room for follows as a message; an album ends there. Words that a message has no room for go on in the next.
+func TestALongCaptionGoesOn(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	chart := picture(t)
+	town.makeFile("one.png", chart)
+	town.makeFile("two.png", chart)
+	words := func(n int) string { return strings.Repeat("🎉 word ", n) }
+	town.say(`[[start]] [[text "There:\n\n[[file: one.png | %s]]\n[[file: two.png | %s]]\n"]]`, words(700), words(100))
+	town.awaitMessage(func(m telegram.Message) bool { return m.Media != nil && strings.Count(m.Text, "word") == 100 })
+	count := 0
+	for _, m := range town.chat.View().FromBot() {
+		if !strings.Contains(m.Text, "There:") {
+			count += strings.Count(m.Text, "word")
+		}
+	}
+	if count != 800 {
+		t.Errorf("%d words of 800 arrived", count)
+	}
+}
+
+// A message ends where it has as many entities, or as long addresses, as Telegram keeps: no link of an answer is lost.
+func TestAnAnswerWithManyLinks(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	answer := ""
+	for i := range 120 {
+		answer += fmt.Sprintf("**[n%d](https://a.example/%d?%s)** ", i, i, strings.Repeat("q", 100))
+	}
+	town.say(`[[start]] [[text "%s end"]]`, answer)
+	town.await(" end")
+	town.awaitDone(1)
+	links := map[string]bool{}
+	for _, m := range town.chat.View().FromBot() {
+		for _, e := range m.Entities {
+			if e.Type == "text_link" {
+				links[e.URL] = true
+			}
+		}
+	}
+	if len(links) != 120 {
+		t.Errorf("%d links of 120 arrived", len(links))
 	}
 }

@@ -2,9 +2,14 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"ductor/internal/app"
+	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/store"
 )
 
 // A group that becomes a supergroup, as one does that gets topics, goes on under its new id once the owner allowed that: in its
@@ -41,4 +46,108 @@ func TestAGroupThatBecomesASupergroupGoesOn(t *testing.T) {
 	town.awaitDone(1)
 	in(now, "/status", "2 Nachrichten")
 	in(now, "/cron", "werktags um 8:30")
+}
+
+// waiting is a prompt whose turn answers "one", waits for the file go, and answers "two", which the file out.txt follows.
+const waiting = `[[start]] [[text "one"]] [[tool cmd="echo 12 > out.txt; touch began; until test -e go; do sleep 0.02; done"]] [[text "two\n\n[[file: out.txt]]\n"]]`
+
+// awaitDelivered waits until no turn is open: each has ended, and its outcome was shown as far as its chat takes it.
+func (town *town) awaitDelivered() {
+	town.t.Helper()
+	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	defer db.Close()
+	eventually(town.t, "every turn to be delivered", func() bool {
+		open, err := db.OpenTurns(town.t.Context())
+		return err == nil && len(open) == 0
+	})
+}
+
+// A group becomes a supergroup while a turn runs: its whole answer and the file that it names arrive under the new id.
+func TestAnAnswerFollowsItsGroup(t *testing.T) {
+	const was, is = -42, -1000000000042
+	town := newTown(t, func(c *config.Config) {
+		c.Permissions.Mode, c.Telegram.AllowedGroups, c.Telegram.GroupTrigger = "bypass", []int64{was}, "all"
+	})
+	user, group := town.chat.Person(), town.srv.Group(was, "Team")
+	town.chat = group
+	user.Send(group, waiting)
+	town.await("one")
+	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "began"))
+	town.chat = group.Upgrade(is, user)
+	town.makeFile("go", nil)
+	card := town.awaitDone(1)
+	if !strings.Contains(card.Text, "one") || !strings.Contains(card.Text, "two") || card.ReplyTo != 0 {
+		t.Errorf("the new group has %q, a reply to %d", card.Text, card.ReplyTo)
+	}
+	town.awaitFile("document", "out.txt")
+}
+
+// A user blocks the bot while a turn runs. Once the bot may write again, it offers the answer, and Show again shows all of it, also
+// after a restart.
+func TestAnAnswerIsKeptWhileTheBotIsBlocked(t *testing.T) {
+	for name, before := range map[string]string{"before the first word": "", "after it": "one"} {
+		t.Run(name, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+			user := town.chat.Person()
+			if before == "" {
+				town.say("%s", strings.Replace(waiting, `[[text "one"]] `, "", 1) + `[[text "one"]]`)
+			} else {
+				town.say("%s", waiting)
+				town.await(before)
+			}
+			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "began"))
+			user.Block()
+			town.makeFile("go", nil)
+			town.awaitDelivered()
+			town.stop()
+			town.start()
+			user.Unblock()
+			town.say("/status")
+			town.press("👁 Show again")
+			if card := town.awaitDone(1); !strings.Contains(card.Text, "one") || !strings.Contains(card.Text, "two") {
+				t.Errorf("shown again: %q", card.Text)
+			}
+			town.awaitFile("document", "out.txt")
+			if n := len(ended(town.chat.View())); n != 1 {
+				t.Errorf("%d messages have the answer", n)
+			}
+		})
+	}
+}
+
+// In a group that does not let the bot write, the user who asked and the owner learn that in private. The answer comes by Show again
+// once the bot may write.
+func TestAGroupThatDoesNotLetTheBotWrite(t *testing.T) {
+	const team = -42
+	town := newTown(t, func(c *config.Config) {
+		c.Permissions.Mode, c.Telegram.AllowedGroups, c.Telegram.GroupTrigger = "bypass", []int64{team}, "all"
+		c.Telegram.AllowedUsers = []int64{owner, neighbour}
+	})
+	asker := town.srv.Private(neighbour, "Neighbour").Person()
+	asker.Send(town.srv.Private(neighbour, "Neighbour"), "/help")
+	town.say("/help")
+	group := town.srv.Group(team, "Team")
+	group.SetBot(telegram.Restricted, town.chat.Person())
+	asker.Send(group, `[[text "only for the group"]]`)
+	for _, private := range []*telegram.Chat{town.chat, town.srv.Private(neighbour, "Neighbour")} {
+		told, err := private.AwaitText(town.soon(), "I can't write in “Team”")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(told.Text, "only for the group") {
+			t.Errorf("the answer is shown elsewhere: %q", told.Text)
+		}
+	}
+	town.awaitDelivered()
+	group.SetBot(telegram.Member, town.chat.Person())
+	asker.Send(group, "/status")
+	town.chat = group
+	offer := town.awaitButton("👁 Show again")
+	if _, err := asker.Press(town.soon(), offer, "👁 Show again"); err != nil {
+		t.Fatal(err)
+	}
+	town.await("only for the group")
 }

@@ -32,6 +32,7 @@ const (
 	Administrator Membership = "administrator"
 	Left          Membership = "left"
 	Kicked        Membership = "kicked"
+	Restricted    Membership = "restricted" // may read, and not write
 )
 
 // Chat is one conversation on the server. The fields are guarded by the server's lock.
@@ -186,6 +187,8 @@ func (c *Chat) allows(want access) *Error {
 		e := badRequest("group chat was upgraded to a supergroup chat")
 		e.MigrateTo = c.moved
 		return e
+	case c.bot == Restricted && want == writing:
+		return badRequest("not enough rights to send text messages to the chat")
 	case c.bot == Kicked && (want == writing || c.kind == Supergroup):
 		return forbidden("bot was kicked from the " + name)
 	case c.bot == Left && (want == writing || c.kind == Supergroup):

@@ -1,0 +1,43 @@
+package card
+
+import (
+	"context"
+
+	"ductor/bot/message"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Lost is a turn whose card the chat does not take: it blocked the bot, or does not let it write.
+type Lost struct {
+	Turn  cli.TurnID
+	In    orchestrator.ConversationID
+	Asker orchestrator.PersonID // 0 for none
+	Ended bool                  // ShowAgain shows the outcome once the chat takes it
+}
+
+// lose reports a card that the chat does not take.
+func (c *Cards) lose(ctx context.Context, s *messages, ended bool) {
+	s.mu.Lock()
+	l := Lost{Turn: s.turn, In: s.conv, Asker: s.asker, Ended: ended}
+	gone := s.lost == chatGone
+	s.mu.Unlock()
+	for _, m := range []*message.Message{s.notice, s.file, s.end} {
+		gone = gone || m.Refusal() == tgapi.ChatGone
+	}
+	if gone && c.opts.Lost != nil {
+		c.opts.Lost(ctx, l)
+	}
+}
+
+// regain has a card whose chat took nothing while the turn ran be tried again. It reports whether that was so.
+func (s *messages) regain() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost != chatGone {
+		return false
+	}
+	s.lost = tellLoss
+	return true
+}

@@ -1,0 +1,132 @@
+package bot
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"ductor/bot/card"
+	"ductor/bot/message"
+	"ductor/bot/outbox"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// lostAnswers keeps the answers that their chats did not take, because a user blocked the bot or a group does not let it write. It offers
+// them once the chat takes messages again. Of a group it notifies the user who asked and the owner, in their private chats.
+type lostAnswers struct {
+	messages *message.Messages
+	journal  orchestrator.CardStore
+	api      *tgapi.API
+	owner    orchestrator.PersonID
+	lang     *lang.Choices
+	log      *slog.Logger
+	back     chan int64 // chats that take messages; what has no room in it comes with the next start
+
+	mu sync.Mutex // held while a list is changed
+}
+
+// lostAnswer is an answer that Show again shows.
+type lostAnswer struct {
+	Turn cli.TurnID                  `json:"turn"`
+	In   orchestrator.ConversationID `json:"in"`
+}
+
+// mostLost is how many answers are kept for a chat, the newest of them.
+const mostLost = 5
+
+func lostKey(chat int64) string { return fmt.Sprint("lost/", chat) }
+
+// add takes an answer that a chat does not take; see card.Options.
+func (l *lostAnswers) add(ctx context.Context, lost card.Lost) {
+	if lost.Ended {
+		l.change(ctx, lost.In.Chat, func(all []lostAnswer) []lostAnswer {
+			all = append(all, lostAnswer{lost.Turn, lost.In})
+			return all[max(0, len(all)-mostLost):]
+		})
+	}
+	if !outbox.ChatOf(lost.In.Chat).Group {
+		return
+	}
+	title := l.titleOf(ctx, lost.In.Chat)
+	for _, to := range []orchestrator.PersonID{lost.Asker, l.owner} {
+		if to <= 0 {
+			continue
+		}
+		text := l.lang.Of(int64(to)).Text("bot.lost-in-group", title)
+		key := fmt.Sprint("lost/", lost.Turn, "/", to) // the owner may be the user who asked
+		if err := l.messages.PostOnce(ctx, orchestrator.ConversationID{Chat: int64(to)}, key, message.Content{Text: render.Plain(text)}); err != nil {
+			l.log.Warn("notify a user about a group that does not let the bot write", "user", to, "err", err)
+		}
+	}
+}
+
+// titlePatience bounds how long the name of a group is asked for.
+const titlePatience = 10 * time.Second
+
+// titleOf returns the name of a group, or its id if Telegram does not say.
+func (l *lostAnswers) titleOf(ctx context.Context, chat int64) string {
+	ctx, cancel := context.WithTimeout(ctx, titlePatience)
+	defer cancel()
+	var group struct {
+		Title string `json:"title"`
+	}
+	if err := l.api.Call(ctx, "getChat", map[string]any{"chat_id": chat}, &group); err != nil || group.Title == "" {
+		return fmt.Sprint(chat)
+	}
+	return render.ShortLine(group.Title, 60)
+}
+
+// reached has the answers offered that a chat did not take; see message.WhenReached.
+func (l *lostAnswers) reached(in orchestrator.ConversationID) {
+	select {
+	case l.back <- in.Chat:
+	default:
+	}
+}
+
+// run offers answers until ctx ends.
+func (l *lostAnswers) run(ctx context.Context) {
+	for {
+		select {
+		case chat := <-l.back:
+			l.change(ctx, chat, func(all []lostAnswer) []lostAnswer { return l.offer(ctx, all) })
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// offer sends a message for each answer. It returns those for which that failed.
+func (l *lostAnswers) offer(ctx context.Context, all []lostAnswer) (left []lostAnswer) {
+	for _, a := range all {
+		p := l.lang.Of(a.In.Chat)
+		content := message.Content{Text: render.Plain(p.Text("bot.lost")), Keyboard: tgapi.Keyboard{{turnButtons{p}.ShowAgain(a.Turn)}}}
+		if err := l.messages.Keep(ctx, message.Compose(a.In, content)); err != nil {
+			l.log.Warn("offer an answer that a chat did not take", "turn", a.Turn, "err", err)
+			left = append(left, a)
+		}
+	}
+	return left
+}
+
+// change changes the list of a chat.
+func (l *lostAnswers) change(ctx context.Context, chat int64, f func([]lostAnswer) []lostAnswer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all, _, err := message.LoadValue[[]lostAnswer](ctx, l.journal, lostKey(chat))
+	if err == nil {
+		before := len(all)
+		if all = f(all); before > 0 || len(all) > 0 {
+			err = message.SaveValue(ctx, l.journal, lostKey(chat), all)
+		}
+	}
+	if err != nil {
+		l.log.Warn("keep what a chat did not take", "chat", chat, "err", err)
+	}
+}
