@@ -91,11 +91,14 @@ func (a *App) budgetToWatch() (day, month float64) {
 
 // countedTransport is the transport to Telegram. It counts calls.
 func (a *App) countedTransport() (http.RoundTripper, error) {
+	a.calls = metrics.NewCalls()
+	if a.Transport != nil {
+		return a.calls.Transport(a.Transport), nil
+	}
 	t, err := Transport(a.cfg)
 	if err != nil {
 		return nil, err
 	}
-	a.calls = metrics.NewCalls()
 	return a.calls.Transport(t), nil
 }
 
