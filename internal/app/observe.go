@@ -49,7 +49,7 @@ func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	if a.monitor != nil {
 		a.Log.Info("monitors are answered", "address", a.monitor.Origin())
 		a.ticks.Go(func() {
-			if err := a.monitor.Serve(ticking, http.NotFoundHandler(), a.forMonitors()); err != nil {
+			if err := a.monitor.Serve(ticking, web.Site{Open: a.forMonitors()}); err != nil {
 				a.Log.Error("monitors get no answer", "err", err)
 			}
 		})
