@@ -3,52 +3,54 @@ package web
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"fmt"
-	"html"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 )
-
-const tokenParameter = "token"
 
 // policy lets a page load only what this server serves. Pages hold no script or style of their own.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard decides which requests reach a page: those that name this server as their host, do not come from the page of
-// another, and know the token. The token comes in the address once; after that it is a cookie.
+// Site is what a Server serves. A part that is nil answers nothing.
+type Site struct {
+	Files http.Handler // the page itself, for everyone on this machine: it must hold nothing secret
+	API   http.Handler // what the page shows and does, for requests with the token
+	Open  http.Handler // what monitors read, without a token
+}
+
+// guard decides which requests reach a site: those that name this server as their host and do not come from another page.
+// The API also wants the token in a header. The token stands in the fragment of the page's address, which no browser sends,
+// and the page keeps it in its own storage. A cookie would go to every port of this host, and so to other users' programs.
 type guard struct {
-	token  string
-	port   string
-	cookie string // its name: cookies of all ports of a host are shared
+	token string
+	port  string
 }
 
-func newGuard(token string, port int) *guard {
-	number := strconv.Itoa(port)
-	return &guard{token: token, port: number, cookie: "ductor-" + number}
-}
+func newGuard(token string, port int) *guard { return &guard{token: token, port: strconv.Itoa(port)} }
 
-// protect puts the guard before the pages. What open answers needs no token.
-func (g *guard) protect(pages, open http.Handler) http.Handler {
+// protect puts the guard before a site.
+func (g *guard) protect(site Site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setPolicy(w.Header())
 		switch {
 		case !g.isHost(r.Host) || !g.isOwnOrigin(r):
 			http.Error(w, "This address is not one of ductor's page.", http.StatusForbidden)
-		case open != nil && isOpen(r):
-			open.ServeHTTP(w, r)
-		case r.URL.Query().Has(tokenParameter):
-			g.enter(w, r)
-		case !g.knowsToken(r):
-			http.Error(w, "Open the page by the whole address that ductor printed: the token in it is missing here.", http.StatusUnauthorized)
+		case site.Open != nil && isOpen(r):
+			site.Open.ServeHTTP(w, r)
+		case site.API != nil && g.knowsToken(r):
+			site.API.ServeHTTP(w, r)
+		case site.Files != nil && r.Method == http.MethodGet && !strings.Contains(r.URL.Path, apiPath):
+			site.Files.ServeHTTP(w, r)
 		default:
-			pages.ServeHTTP(w, r)
+			Fail(w, http.StatusUnauthorized, "Open the page by the whole address that ductor printed: the token in it is missing here.")
 		}
 	})
 }
+
+// apiPath is in the address of each request to an API.
+const apiPath = "/api/"
 
 func setPolicy(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
@@ -65,25 +67,6 @@ func setPolicy(h http.Header) {
 func isOpen(r *http.Request) bool {
 	return r.Method == http.MethodGet && (r.URL.Path == "/metrics" || r.URL.Path == "/healthz")
 }
-
-// enter turns the token of the address into a cookie, and takes it out of the address.
-func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	if r.Method != http.MethodGet || !g.matches(query.Get(tokenParameter)) {
-		http.Error(w, "The token in this address is wrong; ductor printed another one.", http.StatusUnauthorized)
-		return
-	}
-	w.Header().Set("Set-Cookie", g.cookie+"="+url.QueryEscape(g.token)+"; Path=/; HttpOnly; SameSite=Strict")
-	query.Del(tokenParameter)
-	to := url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/"), RawQuery: query.Encode()} // two slashes would name another host
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprintf(w, entrance, html.EscapeString(to.String()))
-}
-
-// entrance leads on to the page. A redirect would not do: browsers send strict cookies only where a page of this server
-// leads, and the address with the token may have been opened from anywhere.
-const entrance = `<!doctype html><html lang="en"><head><title>ductor</title><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0;url=%[1]s"></head>` +
-	`<body><a href="%[1]s">Go to the page</a></body></html>`
 
 // isHost refuses the names of other hosts that lead to this address: without it, a page that renames its own host to
 // 127.0.0.1 would be of the same origin as this one.
@@ -110,11 +93,8 @@ func (g *guard) isOwnOrigin(r *http.Request) bool {
 }
 
 func (g *guard) knowsToken(r *http.Request) bool {
-	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return g.matches(bearer)
-	}
-	c, err := r.Cookie(g.cookie)
-	return err == nil && g.matches(c.Value)
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && g.matches(bearer)
 }
 
 // matches compares without telling by its time how much is right; sums have one length.

@@ -8,7 +8,6 @@ import (
 	"html"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,9 +42,7 @@ func Listen(addr string) (*Server, error) {
 }
 
 // URL is the address to open in a browser, with the token.
-func (s *Server) URL() string {
-	return s.Origin() + "/?" + url.Values{tokenParameter: {s.guard.token}}.Encode()
-}
+func (s *Server) URL() string { return s.Origin() + "/#token=" + s.guard.token }
 
 // Origin is the address without a path.
 func (s *Server) Origin() string { return "http://" + s.listener.Addr().String() }
@@ -57,13 +54,12 @@ const (
 	endWait    = 2 * time.Second
 )
 
-// Serve answers until ctx ends; it returns when no handler runs any more. open serves requests without a token too, such
-// as those of a monitor; nil for none.
-func (s *Server) Serve(ctx context.Context, pages, open http.Handler) error {
+// Serve answers until ctx ends; it returns when no handler runs any more.
+func (s *Server) Serve(ctx context.Context, site Site) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
-		Handler: s.guard.protect(pages, open), ReadHeaderTimeout: headerWait, IdleTimeout: idleWait,
+		Handler: s.guard.protect(site), ReadHeaderTimeout: headerWait, IdleTimeout: idleWait,
 		BaseContext: func(net.Listener) context.Context { return base },
 	}
 	served := make(chan error, 1)
@@ -85,6 +81,10 @@ func (s *Server) Serve(ctx context.Context, pages, open http.Handler) error {
 
 // Close gives the address back. It is for a Server that never served.
 func (s *Server) Close() error { return s.listener.Close() }
+
+// entrance leads on to an address.
+const entrance = `<!doctype html><html lang="en"><head><title>ductor</title><meta http-equiv="refresh" content="0;url=%[1]s"></head>` +
+	`<body><a href="%[1]s">Go to the page</a></body></html>`
 
 // OpenBrowser has the user's browser open an address. The address holds a token, so it does not appear among the
 // arguments of a program, where every user of the machine reads it: it goes through a private file in dir, which the

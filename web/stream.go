@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Stream sends events to a page that listens by EventSource.
+// Stream sends events to a page, in the format of EventSource, which itself cannot send the token.
 type Stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -79,7 +79,7 @@ func serveDashboard(ctx context.Context, o *overview, addr string, browser bool,
 	defer cancel()
 	asking.Go(func() { o.askAgents(ctx) })
 	scrub := app.NewScrubber(o.cfg)
-	return server.Serve(ctx, dashboard.Handler(o.look, slog.New(scrub.Handler(slog.NewTextHandler(stderr, nil)))), nil)
+	return server.Serve(ctx, dashboard.Site(o.look, slog.New(scrub.Handler(slog.NewTextHandler(stderr, nil)))))
 }
 
 // overview reads what the page shows. It only reads.

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,27 +22,46 @@ import (
 	"ductor/web/demo"
 )
 
-// demoPage serves the demo in the browser until ctx ends.
-func demoPage(ctx context.Context, opts demoOptions, d *demoBot, srv *telegram.Server, scripted bool, scratch string, out io.Writer) error {
+// Where the pages of the demo are.
+const (
+	firstPage = "/"
+	tourPage  = "/tour/"
+)
+
+// demoPage serves the worlds in the browser until ctx ends: the first at the address, a second one for the tour.
+func demoPage(ctx context.Context, opts demoOptions, worlds []*demoWorld, scratch string, out io.Writer) (err error) {
 	server, err := web.Listen(opts.addr)
 	if err != nil {
 		return err
 	}
-	page := demo.New(demo.Options{
-		Telegram: srv, Bot: d, Tour: scripted, Dir: d.cfg.Projects.DefaultDir, Version: describe(), Log: d.log,
-	})
-	d.watch = page.Happened
-	if err := d.start(ctx); err != nil {
-		return errors.Join(err, server.Close())
+	site := web.Site{Files: demo.Files(firstPage, tourPage)}
+	api, failed := http.NewServeMux(), make(chan error, len(worlds))
+	site.API = api
+	var pages []*demo.Page
+	for i, w := range worlds {
+		page := demo.New(demo.Options{
+			Telegram: w.srv, Bot: w.bot, Tour: w.scripted, Undo: w.seeded, Dir: w.bot.cfg.Projects.DefaultDir, Version: describe(), Log: w.bot.log,
+			Other: otherPage(i, len(worlds)),
+		})
+		w.bot.watch, w.bot.failed = page.Happened, failed
+		pages = append(pages, page)
+		defer func() { err = errors.Join(err, w.bot.end()) }()
+		if err = w.bot.start(ctx); err == nil {
+			err = w.srv.AwaitPoll(ctx)
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("start the bot: %w", err), server.Close())
+		}
 	}
-	if err := srv.AwaitPoll(ctx); err != nil {
-		return errors.Join(fmt.Errorf("wait for the bot: %w", err), server.Close(), d.end())
+	api.Handle(firstPage, pages[0].API())
+	if len(pages) > 1 {
+		api.Handle(tourPage, http.StripPrefix(strings.TrimSuffix(tourPage, "/"), pages[1].API()))
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, page.Handler(), nil) }()
-	fmt.Fprintf(out, "The demo is at\n\n  %s\n\nOpen it in a browser on this machine. %s Ctrl-C ends it.\n", server.URL(), answerer(scripted))
+	go func() { served <- server.Serve(ctx, site) }()
+	fmt.Fprintf(out, "The demo is at\n\n  %s\n\n%s\n%s", server.URL(), answerer(worlds), elsewhere(server.Origin()))
 	if opts.browser {
 		if _, err := web.OpenBrowser(server.URL(), scratch); err != nil {
 			fmt.Fprintln(out, err)
@@ -47,28 +69,54 @@ func demoPage(ctx context.Context, opts demoOptions, d *demoBot, srv *telegram.S
 	}
 	select {
 	case err = <-served:
-	case err = <-d.failed:
+	case err = <-failed:
 		stop()
 		err = errors.Join(err, <-served)
 	}
-	page.Close()
-	return errors.Join(err, d.end())
+	for _, page := range pages {
+		page.Close()
+	}
+	return err
 }
 
-func answerer(scripted bool) string {
-	if scripted {
-		return "A scripted agent answers, and a tour shows what there is."
+// otherPage is where page i of n leads to; "" if it is the only one.
+func otherPage(i, n int) string {
+	switch {
+	case n == 1:
+		return ""
+	case i == 0:
+		return tourPage
+	default:
+		return firstPage
 	}
-	return "The agents that are logged in here answer."
+}
+
+func answerer(worlds []*demoWorld) string {
+	if len(worlds) == 1 {
+		return "A scripted agent answers, and a tour shows what there is. Ctrl-C ends it."
+	}
+	return fmt.Sprintf("Your agent answers (%s), with your account. The tab Tour shows what there is with a scripted agent, which costs\n"+
+		"nothing; --scripted starts with that one alone. Ctrl-C ends it.", worlds[0].bot.cfg.Agents.Default)
+}
+
+// elsewhere tells how to open the page of a machine without a browser.
+func elsewhere(origin string) string {
+	address := strings.TrimPrefix(origin, "http://")
+	port := address[strings.LastIndex(address, ":")+1:]
+	host, err := os.Hostname()
+	if err != nil {
+		host = "THIS-MACHINE"
+	}
+	return fmt.Sprintf("No browser here? On the machine with one: ssh -L %s:%s %s, then open the same address there.\n", port, address, host)
 }
 
 // demoBot is the app of the demo, which can be started anew while its agents work.
 type demoBot struct {
 	cfg    config.Config
-	token  string
+	srv    *telegram.Server
 	log    *slog.Logger
 	watch  func(demo.Event)
-	failed chan error // an app that ended without being asked
+	failed chan error // gets the error of an app that ended without being asked
 
 	mu     sync.RWMutex
 	app    *app.App
@@ -76,8 +124,8 @@ type demoBot struct {
 	served chan error
 }
 
-func newDemoBot(cfg config.Config, token string, log *slog.Logger) *demoBot {
-	return &demoBot{cfg: cfg, token: token, log: log, failed: make(chan error, 1)}
+func newDemoBot(cfg config.Config, srv *telegram.Server, log *slog.Logger) *demoBot {
+	return &demoBot{cfg: cfg, srv: srv, log: log, watch: func(demo.Event) {}, failed: make(chan error, 1)}
 }
 
 // start runs an app.
@@ -88,7 +136,9 @@ func (d *demoBot) start(ctx context.Context) error {
 }
 
 func (d *demoBot) startLocked(ctx context.Context) error {
-	a, err := app.Build(ctx, d.cfg, app.Options{Log: d.log, Scrub: tgapi.NewScrubber(d.token), Version: describe(), Watch: d.happened})
+	a, err := app.Build(ctx, d.cfg, app.Options{
+		Log: d.log, Scrub: tgapi.NewScrubber(d.srv.Token()), Version: describe(), Watch: d.happened, Transport: d.srv.Client().Transport,
+	})
 	if err != nil {
 		return err
 	}

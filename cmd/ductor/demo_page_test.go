@@ -3,9 +3,12 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -13,18 +16,26 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"ductor/cli/clitest"
+	"ductor/internal/sim/agent"
 	"ductor/web/browsertest"
 )
 
 const axeScript = "../../test/agents/node_modules/axe-core/axe.min.js"
 
-var pageAddress = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\S+`)
+var pageAddress = regexp.MustCompile(`http://127\.0\.0\.1:\d+/#token=\S+`)
 
-// startPage starts a command of ductor that serves a page, and gives its address.
+// startPage starts a command of ductor that serves a page, and returns its address.
 func startPage(t *testing.T, args ...string) string {
 	t.Helper()
+	address, _ := startPageIn(t, t.TempDir(), args...)
+	return address
+}
+
+// startPageIn is startPage with a home. It also returns the process.
+func startPageIn(t *testing.T, home string, args ...string) (string, *os.Process) {
+	t.Helper()
 	cmd := exec.Command(clitest.Program(t), args...)
-	cmd.Env = append(os.Environ(), beDuctor+"=1", "HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), beDuctor+"=1", "HOME="+home)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -48,11 +59,109 @@ func startPage(t *testing.T, args ...string) string {
 				for lines.Scan() {
 				}
 			}()
-			return address
+			return address, cmd.Process
 		}
 	}
 	t.Fatal("it printed no address")
-	return ""
+	return "", nil
+}
+
+// listeners counts the TCP sockets at which a process listens.
+func listeners(t *testing.T, pid int) (n int) {
+	t.Helper()
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := map[string]bool{}
+	for _, fd := range fds {
+		if to, err := os.Readlink(fd); err == nil {
+			own[to] = true
+		}
+	}
+	for _, table := range []string{"tcp", "tcp6"} {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		if err != nil {
+			continue // there is no IPv6 here
+		}
+		for line := range strings.Lines(string(text)) {
+			const listening = "0A"
+			if f := strings.Fields(line); len(f) > 9 && f[3] == listening && own["socket:["+f[9]+"]"] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Another user of the machine reaches neither the demo's Telegram, which listens nowhere, nor what the page shows: its token
+// goes into a header that no other port gets.
+func TestAttackTheDemoByAnotherUser(t *testing.T) {
+	address, process := startPageIn(t, t.TempDir(), "demo", "--scripted", "--open=false")
+	if n := listeners(t, process.Pid); n != 1 {
+		t.Errorf("the demo listens at %d addresses", n)
+	}
+	origin, fragment, _ := strings.Cut(address, "/#")
+	token := strings.TrimPrefix(fragment, "token=")
+	get := func(path string, header ...string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, origin+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(header) > 0 {
+			r.Header.Set(header[0], header[1])
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer
+	}
+	if answer := get("/api/stream", "Authorization", "Bearer "+token); answer.StatusCode != http.StatusOK {
+		t.Errorf("the page's own request gets %s", answer.Status)
+	}
+	for _, answer := range []*http.Response{get("/api/stream"), get("/api/stream?token=" + token), get("/tour/api/stream"),
+		get("/api/stream", "Cookie", "ductor-"+origin[strings.LastIndex(origin, ":")+1:]+"="+token)} {
+		if answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s gets %s", answer.Request.URL, answer.Status)
+		}
+	}
+	if answer := get("/"); answer.StatusCode != http.StatusOK || answer.Header.Get("Set-Cookie") != "" {
+		t.Errorf("the page: %s, cookie %q", answer.Status, answer.Header.Get("Set-Cookie"))
+	}
+}
+
+// With an agent that is logged in the user's own agent answers, and the tour is there beside it, with a scripted one.
+func TestTheTourBesideTheUsersOwnAgent(t *testing.T) {
+	programs, err := agent.InstallFrom(clitest.Program(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs.Dir+":"+os.Getenv("PATH"))
+	t.Setenv("ANTHROPIC_API_KEY", "the user's own")
+	page := browsertest.Open(t, startPage(t, "demo", "--open=false"), browsertest.Phone)
+	page.AwaitText("#tour-strip", "Take the tour")
+	page.Do(chromedp.SendKeys("#input", `Who are you? [[text "the user's own agent"]]`+kb.Enter))
+	page.AwaitText("#messages", "the user's own agent")
+	page.Shoot("demo-own-agent")
+	page.Do(chromedp.Click("#tour-strip .button"), chromedp.WaitReady(".stop"))
+	page.Await(`location.pathname === "/tour/" && document.querySelectorAll(".stop").length === 9`)
+	page.Do(chromedp.Click("#tour-strip .button"))
+	page.AwaitText("#messages", "That was live.")
+	page.Await(stopDone(0))
+	page.Shoot("demo-own-tour")
+	for _, problem := range page.ConsoleErrors() {
+		t.Errorf("the console says: %s", problem)
+	}
+}
+
+func TestTheDemoRefusesADirectoryThatIsNotThere(t *testing.T) {
+	code, _, stderr := runDuctor(t, "demo", "--scripted", "--open=false", "--dir", filepath.Join(t.TempDir(), "gone"))
+	if code != exitFailure || !strings.Contains(stderr, "there is no such directory") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
 }
 
 // stopDone is true in the page once a stop of the tour is ticked off.
@@ -69,30 +178,39 @@ func key(within, text string) string {
 // The tour of the demo is finished with the keyboard alone: each stop begins with Enter on its button, and where it wants a
 // decision, the button in the chat gets one. The console stays empty, and nothing serious hinders anyone.
 func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
-	page := browsertest.Open(t, startPage(t, "demo", "--scripted", "--open=false"), browsertest.Desktop)
-	page.Await(`document.querySelectorAll(".stop").length === 8`)
+	home := t.TempDir()
+	address, _ := startPageIn(t, home, "demo", "--scripted", "--open=false")
+	page := browsertest.Open(t, address, browsertest.Desktop)
+	page.Await(`document.querySelectorAll(".stop").length === 9`)
+	page.Await(`document.activeElement?.id === "input"`)
 	page.Shoot("demo-start")
-	for n := range 8 {
+	for n := range 9 {
 		page.Await(fmt.Sprintf(`(document.querySelector('.button[data-stop="%d"]')?.focus(), document.activeElement?.dataset.stop === "%d")`, n, n))
 		page.Keys(kb.Enter)
 		switch n {
 		case 2:
 			press(page, key("May Claude use", "Allow once"))
 		case 3:
-			press(page, key("The quick", "Stop"))
+			press(page, key("May Claude use Write", "Allow once"))
+			press(page, key("now takes 10", "Diff"))
+			page.Await(`document.querySelector(".photo img")?.naturalWidth > 0`)
+			press(page, key("now takes 10", "Undo"))
 		case 4:
+			press(page, key("Tea is Chinese", "Stop"))
+		case 5:
 			press(page, key("Which agent", "Codex"))
 			press(page, key("Which model of Codex?", ""))
 			press(page, key("How hard should", "high"))
 			page.AwaitText("#messages", "From your next message on")
-		case 6:
+		case 7:
 			press(page, key("May Gemini", "Allow once"))
 		}
 		page.Await(stopDone(n))
 		page.Shoot(fmt.Sprintf("demo-stop-%d", n+1))
 	}
-	page.AwaitText("#tour", "That was the tour")
+	page.AwaitText("#tour", "ductor setup")
 	page.Shoot("demo-end")
+	tryOwnPrompts(page)
 	for _, name := range []string{"events", "calls", "agents"} {
 		page.Do(chromedp.Click("#tab-" + name))
 		page.Await(fmt.Sprintf(`document.querySelector("#page-%s :is(li, .card, #processes p)") !== null`, name))
@@ -104,6 +222,28 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 	for _, problem := range page.ConsoleErrors() {
 		t.Errorf("the console says: %s", problem)
 	}
+	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
+		t.Errorf("the demo leaves %v in the home, %v", left, err)
+	}
+}
+
+// tryOwnPrompts writes what a newcomer writes after the tour: the scripted agent answers the newest text alone, whatever went
+// before it and whoever answered that.
+func tryOwnPrompts(page *browsertest.Page) {
+	say := func(text string) {
+		page.Do(chromedp.SendKeys("#input", text+kb.Enter))
+	}
+	say("How do I cook rice?")
+	page.AwaitText("#messages", "You asked: “How do I cook rice?”")
+	page.AwaitText("#messages", "ductor setup")
+	say("/model codex")
+	page.Await(`[...document.querySelectorAll(".message.in")].at(-1).innerText.includes("From your next message on: Codex")`)
+	say("And noodles?")
+	page.AwaitText("#messages", "You asked: “And noodles?”")
+	say("/sessions")
+	page.AwaitText("#messages", "What can you do?")
+	page.Shoot("demo-own-prompts")
+	page.Await(`!/<instructions>|\[\[|no such file/.test(document.querySelector("#messages").innerText)`)
 }
 
 // press focuses a button and presses it with Enter.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -108,6 +109,8 @@ type Options struct {
 	Version string         // for the log
 	Runner  runner.Options // how the runner is started; without a command as environment.HostRunner says
 	Watch   Watch          // of turns; nil for none
+	// Transport makes the calls to Telegram; nil: as the configuration says.
+	Transport http.RoundTripper
 	// Examine checks the configuration that runs, with its agents on this machine, for /doctor; nil: there is no such command.
 	Examine func(ctx context.Context, running config.Config, agents []cli.Provider) checks.Report
 	// Load reads the configuration again; nil: it stays as it is.

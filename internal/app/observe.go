@@ -49,7 +49,7 @@ func (a *App) watchHealth(ticking context.Context) (stop func()) {
 	if a.monitor != nil {
 		a.Log.Info("monitors are answered", "address", a.monitor.Origin())
 		a.ticks.Go(func() {
-			if err := a.monitor.Serve(ticking, http.NotFoundHandler(), a.forMonitors()); err != nil {
+			if err := a.monitor.Serve(ticking, web.Site{Open: a.forMonitors()}); err != nil {
 				a.Log.Error("monitors get no answer", "err", err)
 			}
 		})
@@ -91,11 +91,14 @@ func (a *App) budgetToWatch() (day, month float64) {
 
 // countedTransport is the transport to Telegram. It counts calls.
 func (a *App) countedTransport() (http.RoundTripper, error) {
+	a.calls = metrics.NewCalls()
+	if a.Transport != nil {
+		return a.calls.Transport(a.Transport), nil
+	}
 	t, err := Transport(a.cfg)
 	if err != nil {
 		return nil, err
 	}
-	a.calls = metrics.NewCalls()
 	return a.calls.Transport(t), nil
 }
 

@@ -60,12 +60,12 @@ func Open(t testing.TB, address string, size Size) *Page {
 	return p
 }
 
-// arrive waits until the entrance, which takes the token out of the address, has led to the page itself.
+// arrive waits until the page has taken the token out of its address.
 func (p *Page) arrive() {
 	p.t.Helper()
 	for ctx, end := context.WithTimeout(p.ctx, patience); ; {
 		var there bool
-		err := chromedp.Run(ctx, chromedp.Evaluate(`!location.search && document.readyState === "complete"`, &there))
+		err := chromedp.Run(ctx, chromedp.Evaluate(`!location.hash && document.readyState === "complete"`, &there))
 		if there && err == nil {
 			end()
 			return

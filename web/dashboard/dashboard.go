@@ -97,14 +97,13 @@ type Day struct {
 	Cost   float64 `json:"cost"`
 }
 
-// Handler answers the requests of the page. It must stand behind the guard of a web.Server.
-func Handler(look func(context.Context) (Overview, error), log *slog.Logger) http.Handler {
+// Site is the page and what it asks for.
+func Site(look func(context.Context) (Overview, error), log *slog.Logger) web.Site {
 	own, err := fs.Sub(page, "page")
 	if err != nil {
 		panic("dashboard: the page is not embedded: " + err.Error())
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /", web.Pages(own))
 	mux.HandleFunc("GET /api/overview", func(w http.ResponseWriter, r *http.Request) {
 		o, err := look(r.Context())
 		if err != nil {
@@ -114,5 +113,5 @@ func Handler(look func(context.Context) (Overview, error), log *slog.Logger) htt
 		}
 		web.Answer(w, o)
 	})
-	return mux
+	return web.Site{Files: web.Pages(own), API: mux}
 }

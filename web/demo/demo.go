@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +62,8 @@ type Options struct {
 	Telegram *telegram.Server
 	Bot      Bot
 	Tour     bool   // offer the tour: the agents are scripted ones
+	Undo     bool   // the tour may change and undo files: the directory is a project of Seed
+	Other    string // where another page of the demo is; "" if there is none
 	Dir      string // that the agents work in
 	Version  string
 	Log      *slog.Logger
@@ -90,19 +93,27 @@ func New(o Options) *Page {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	p := &Page{opts: o, you: o.Telegram.Private(You, "You"), record: newRecorder()}
-	p.tour = newTour(p)
+	p.tour = newTour(p, stops(o.Undo))
 	o.Telegram.OnCall(p.record.call)
 	return p
 }
 
-// Handler answers the requests of the page. It must stand behind the guard of a web.Server.
-func (p *Page) Handler() http.Handler {
+// Files serves the page itself at each of the places, which end with a slash. It holds nothing of what happens in the demo.
+func Files(places ...string) http.Handler {
 	own, err := fs.Sub(page, "page")
 	if err != nil {
 		panic("demo: the page is not embedded: " + err.Error())
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", web.Pages(own))
+	for _, place := range places {
+		mux.Handle(place, http.StripPrefix(strings.TrimSuffix(place, "/"), web.Pages(own)))
+	}
+	return mux
+}
+
+// API answers what the page asks for. It must stand behind the guard of a web.Server.
+func (p *Page) API() http.Handler {
+	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/stream", p.serveStream)
 	mux.HandleFunc("GET /api/file", p.serveFile)
 	mux.HandleFunc("POST /api/upload", p.serveUpload)

@@ -12,9 +12,9 @@ import (
 // stopWait is how long the tour waits for ductor's part of a stop.
 const stopWait = time.Minute
 
-// stops are those of the tour. A prompt holds, in double brackets, what the scripted agent is to do; the page folds that.
-func stops() []stop {
-	return []stop{
+// stops are those of the tour. undo says whether one of them changes a file and undoes it.
+func stops(undo bool) []stop {
+	all := []stop{
 		{
 			name: "stream", title: "An answer grows while it is written", button: "Ask something",
 			text: "Ask the agent, and watch one message grow by edits, with its formatting.",
@@ -23,13 +23,19 @@ func stops() []stop {
 		{
 			name: "tool", title: "See what the agent does", button: "Let it look around",
 			text: "The agent runs a real command here. Its line names the command; Steps below the answer shows the output.",
-			play: say(toolPrompt), done: finished("That is all there is."),
+			play: say(toolPrompt), done: finished("a tea shop"),
 		},
 		{
 			name: "approval", title: "Nothing runs unless you allow it", button: "Let it ask",
 			text: "The agent wants to run a command that changes something, and waits for you.",
 			todo: "Press Allow once or Deny below the question.",
 			play: say(approvalPrompt), done: finished("asked first"),
+		},
+		{
+			name: "change", title: "Every change can be undone", button: "Let it fix something",
+			text: "The agent changes a file. Below its answer you see what changed, and take it back with one tap.",
+			todo: "Allow the change, look at Diff below the answer, then press Undo.",
+			play: say(changePrompt), done: containing("↩️ Undone."),
 		},
 		{
 			name: "abort", title: "Stop it at any moment", button: "Start something long",
@@ -41,7 +47,7 @@ func stops() []stop {
 			name: "model", title: "Choose the model", button: "Open the menu",
 			text: "Every conversation has its own agent, model and effort.",
 			todo: "Press an agent, a model, and how hard it should think.",
-			play: say("/model"), done: containing("From your next message on:"),
+			play: say("/model"), done: containing(chosenText),
 		},
 		{
 			name: "handoff", title: "Another agent takes over", button: "Hand over",
@@ -60,21 +66,8 @@ func stops() []stop {
 			play: restartDuringTurn, done: finished("Nothing was lost."),
 		},
 	}
+	return slices.DeleteFunc(all, func(s stop) bool { return s.name == "change" && !undo })
 }
-
-const (
-	streamPrompt = `What can you do? [[think "The user wants an overview. Keep it short." delay=60ms]] [[text "I work in your **project directory** and answer ` +
-		`here, in one message that grows.\n\n## What I can show\n\n- *formatted* text, ` + "`code`" + ` and [links](https://core.telegram.org/bots)\n- ` +
-		`~~mistakes~~ corrections, as I go\n- tables, lists and quotes\n\n` + "```go\\nfunc main() {\\n\\tfmt.Println(\\\"hello from your phone\\\")\\n}\\n```" +
-		`\n\n> You write on the phone,\n> I work on your machine.\n\nThat was live." chunk=6 delay=35ms]]`
-	toolPrompt     = `What is in this project? [[tool cmd="pwd; ls -la; date"]] [[text "I looked with ` + "`ls`" + `. That is all there is."]]`
-	approvalPrompt = `Make a file called hello.txt [[ask cmd="echo hello from ductor > hello.txt"]] [[text "As you saw, I asked first."]]`
-	abortPrompt    = `Count to a thousand [[text n=1000 size=12 delay=120ms]]`
-	handOverPrompt = `Where were we? [[start]] [[text "I am another agent, and I know what you and the other one said."]]`
-	filePrompt     = `Write a report, please [[write path="report.md" text="# Report\n\nAll is well in this project.\n\n- 3 stops of the tour are left\n- 0 problems\n"]] ` +
-		`[[text "Here is the report:\n\n[[file: report.md]]"]]`
-	restartPrompt = `Tell me a long story [[text n=90 size=18 delay=130ms]] [[text "\n\nductor was restarted in the middle of this. Nothing was lost."]]`
-)
 
 // say sends a text as the owner.
 func say(text string) func(context.Context, *Page) error {

@@ -66,7 +66,7 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 
 func (p *Page) hello() wireHello {
 	h := wireHello{
-		Bot: "ductor", Dir: p.opts.Dir, Version: p.opts.Version, Tour: p.opts.Tour,
+		Bot: "ductor", Dir: p.opts.Dir, Version: p.opts.Version, Tour: p.opts.Tour, Other: p.opts.Other,
 		Users: []wireUser{{You, "You", "the owner"}, {Sam, "Sam", "may use the bot"}, {Visitor, "Visitor", "not allowed"}},
 	}
 	for _, c := range p.opts.Telegram.Chats() {

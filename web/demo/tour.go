@@ -39,8 +39,8 @@ type tour struct {
 	began    []telegram.MessageID // the newest message when a stop began
 }
 
-func newTour(p *Page) *tour {
-	t := &tour{p: p, stops: stops()}
+func newTour(p *Page, stops []stop) *tour {
+	t := &tour{p: p, stops: stops}
 	t.life, t.stop = context.WithCancel(context.Background())
 	t.states, t.problems = make([]string, len(t.stops)), make([]string, len(t.stops))
 	t.began = make([]telegram.MessageID, len(t.stops))

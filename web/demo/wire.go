@@ -16,6 +16,7 @@ type wireHello struct {
 	Dir      string        `json:"dir"`
 	Version  string        `json:"version"`
 	Tour     bool          `json:"tour"`
+	Other    string        `json:"other"`
 }
 
 type wireUser struct {

@@ -88,7 +88,7 @@ func (t *claudeTurn) run(messages []userMessage) turnEnd {
 	if err := t.store.add(t.folder, t.id, e); err != nil {
 		fmt.Fprintln(t.stderr, err)
 	}
-	err := t.play(script.Parse(prompt).Responses())
+	err := t.play(t.responses(prompt))
 	t.past = append(t.past, e)
 	return t.finish(err)
 }
@@ -120,7 +120,7 @@ func (t *claudeTurn) play(responses [][]script.Step) error {
 		}
 		for _, m := range t.queue.take() {
 			t.replay(m)
-			if s := script.Parse(m.prompt); !s.Default {
+			if s := script.Parse(newestText(m.prompt)); !s.Default {
 				responses = append(responses, s.Responses()...)
 			}
 		}

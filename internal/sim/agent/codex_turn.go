@@ -88,7 +88,7 @@ func (t *codexTurn) run(prompt string) int {
 		}
 	}
 	t.sink.turnStarted(t.thread)
-	err := t.play(script.Parse(prompt).Responses())
+	err := t.play(t.responses(prompt))
 	for err == nil && t.live != nil {
 		more := t.live.steered()
 		if len(more) == 0 {
@@ -97,7 +97,7 @@ func (t *codexTurn) run(prompt string) int {
 		for _, p := range more {
 			if err == nil {
 				t.live.took(p)
-				err = t.play(script.Parse(p.prompt).Responses())
+				err = t.play(t.responses(p.prompt))
 			}
 		}
 	}

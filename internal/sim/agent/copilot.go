@@ -9,8 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"ductor/internal/sim/script"
 )
 
 // copilotArgs is Copilot's command line, as far as the scripted agent acts on it.
@@ -153,6 +151,3 @@ func (p *process) copilotResult(t *copilotTurn, err error) int {
 	}
 	return code
 }
-
-// copilotSteps are those of a prompt.
-func copilotSteps(prompt string) [][]script.Step { return script.Parse(prompt).Responses() }

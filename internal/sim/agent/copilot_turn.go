@@ -74,7 +74,7 @@ func (t *copilotTurn) idle(aborted bool) {
 }
 
 func (t *copilotTurn) play(prompt string) error {
-	for i, steps := range copilotSteps(prompt) {
+	for i, steps := range t.responses(prompt) {
 		t.calls++
 		turn := obj("turnId", fmt.Sprint(i), "interactionId", newUUID())
 		t.emit("assistant.turn_start", turn, false)

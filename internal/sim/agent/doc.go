@@ -4,7 +4,7 @@
 //
 // It is run as a process of its own: by the hidden subcommand of ductor, or by a test binary that runs
 // itself again under the name of the agent (Install and RunIfChild). It remembers its sessions in
-// $DUCTOR_SIM_HOME, or in $HOME/.ductor-sim.
+// $DUCTOR_SIM_HOME, in $HOME/.ductor-sim, or where InstallAt says.
 //
 // It asks no model and needs no account. It is not a sandbox: the shell commands of a script are run.
 package agent

@@ -64,7 +64,7 @@ var errDenied = errors.New("denied")
 // run plays prompt; its error is a geminiFailure, an exitError or the cause of the turn's context.
 func (t *geminiTurn) run(prompt string) error {
 	t.past = t.store.read(geminiFolder(t.dir), t.session)
-	err := t.play(script.Parse(prompt).Responses())
+	err := t.play(t.responses(prompt))
 	if e := t.store.add(geminiFolder(t.dir), t.session, entry{Prompt: prompt, Dir: t.dir, Tokens: t.counted()}); e != nil {
 		fmt.Fprintln(t.stderr, e)
 	}

@@ -21,11 +21,18 @@ const (
 // `ductor sim-agent claude …`.
 const Subcommand = "sim-agent"
 
+// homeVar names the directory in which scripted agents store their sessions.
+const homeVar = "DUCTOR_SIM_HOME"
+
 // RunIfChild turns this process into the scripted agent, and never returns, if the process was started
 // under an agent's name or with Subcommand. Call it first in main or TestMain.
 func RunIfChild() {
 	if args, ok := childArgs(os.Args); ok {
-		exit(Main(args, os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+		env := os.Environ()
+		if home := ownHome(os.Args[0]); home != "" {
+			env = append(env, homeVar+"="+home)
+		}
+		exit(Main(args, os.Stdin, os.Stdout, os.Stderr, env))
 	}
 }
 

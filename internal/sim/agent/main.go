@@ -59,7 +59,7 @@ func newProcess(stdin io.Reader, stdout, stderr io.Writer, env []string) *proces
 	if err != nil {
 		dir = "/"
 	}
-	home := vars["DUCTOR_SIM_HOME"]
+	home := vars[homeVar]
 	if home == "" {
 		home = vars["HOME"] + "/.ductor-sim"
 	}

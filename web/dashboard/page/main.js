@@ -1,6 +1,7 @@
 // Asks for the overview every few seconds and shows it.
 import { add, byId, bytes, h, icon } from "/shared/dom.js";
 import { applyTheme, themeButton } from "/shared/theme.js";
+import { ask } from "/shared/ask.js";
 import { plot } from "/plot.js";
 
 const every = 5000;
@@ -62,9 +63,7 @@ let last = "";
 
 async function look() {
   try {
-    const answer = await fetch("/api/overview");
-    const o = await answer.json();
-    if (!answer.ok) throw new Error(o.error);
+    const o = await (await ask("overview")).json();
     const now = JSON.stringify({ ...o, at: "" });
     if (now !== last && !document.activeElement?.closest(".scroll")) show(o); // a table that is being read stays
     last = now;

@@ -1,33 +1,57 @@
 // What the page asks of the server.
+import { ask, Refused } from "/shared/ask.js";
 
-export class Refused extends Error {}
-
-async function answerOf(response) {
-  const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(body.error ?? "ductor does not answer");
-  return body;
-}
+export { Refused };
 
 export async function post(action, body) {
-  return answerOf(await fetch(`/api/${action}`, {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-  }));
+  const answer = await ask(action, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  return answer.json();
 }
 
 export async function upload(fields, files) {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.append(name, value);
   for (const file of files) form.append("file", file, file.name);
-  return answerOf(await fetch("/api/upload", { method: "POST", body: form }));
+  return (await ask("upload", { method: "POST", body: form })).json();
 }
 
-export const fileURL = (id) => `/api/file?id=${encodeURIComponent(id)}`;
+const files = new Map(); // addresses of files that the page has, by id
 
-// listen calls on[name] with each event, and lost when the connection breaks. EventSource connects again on its own.
-export function listen(on, lost) {
-  const source = new EventSource("/api/stream");
-  for (const [name, handle] of Object.entries(on)) {
-    source.addEventListener(name, (event) => handle(JSON.parse(event.data)));
+// fileURL resolves to an address within this page at which a file can be shown.
+export function fileURL(id) {
+  if (!files.has(id)) {
+    files.set(id, ask(`file?id=${encodeURIComponent(id)}`).then((answer) => answer.blob()).then((blob) => URL.createObjectURL(blob)));
+    files.get(id).catch(() => files.delete(id));
   }
-  source.addEventListener("error", lost);
+  return files.get(id);
+}
+
+const pause = 1500; // milliseconds before the page connects again
+
+// listen calls on[name] with each event, for ever. It calls lost with a text when the connection breaks.
+export async function listen(on, lost) {
+  for (;;) {
+    try {
+      await follow(await ask("stream"), on);
+      lost("The connection to ductor is lost. The page connects again.");
+    } catch (err) {
+      lost(err instanceof Refused ? err.message : "The connection to ductor is lost. The page connects again.");
+      if (err.status === 401) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+}
+
+async function follow(answer, on) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const events = (text + value).split("\n\n");
+    text = events.pop();
+    for (const event of events) {
+      const [, name, data] = event.match(/^event: (.*)\ndata: (.*)$/);
+      on[name]?.(JSON.parse(data));
+    }
+  }
 }

@@ -1,6 +1,7 @@
 // One message as an element.
 import { h, icon, iconButton, clock, bytes, byId } from "/shared/dom.js";
 import { fileURL } from "/api.js";
+import { failed } from "/notes.js";
 import { renderText, renderPrompt } from "/text.js";
 import { renderRich } from "/rich.js";
 import { state, message, summary, userName, current } from "/state.js";
@@ -35,16 +36,29 @@ function replyOf(m, act) {
 
 function media(m) {
   const { kind, id, name, mime, size } = m.media;
-  const url = fileURL(id);
   if (kind === "photo") {
-    const img = h("img", { src: url, alt: m.text || name || "Photo", loading: "lazy" });
-    return h("button", { type: "button", class: "photo", "aria-label": `Show picture ${name}`, onclick: () => showPicture(url, img.alt) }, img);
+    const img = fill(h("img", { alt: m.text || name || "Photo" }), id);
+    return h("button", { type: "button", class: "photo", "aria-label": `Show picture ${name}`, onclick: () => showPicture(img.src, img.alt) }, img);
   }
   if (kind === "voice" || kind === "audio" || /^audio\//.test(mime) || /\.(mp3|ogg|oga|opus|wav|m4a)$/i.test(name)) {
-    return h("div", {}, kind === "voice" ? null : h("strong", {}, name), h("audio", { controls: true, src: url, preload: "metadata", "aria-label": name || "Voice message" }));
+    return h("div", {}, kind === "voice" ? null : h("strong", {}, name), fill(h("audio", { controls: true, preload: "metadata", "aria-label": name || "Voice message" }), id));
   }
-  return h("a", { class: "file", href: `${url}&save`, download: name || "file" },
+  return h("button", { type: "button", class: "file", title: "Save this file", onclick: () => save(id, name || "file") },
     h("span", { class: "file-icon" }, icon("file")), h("span", {}, h("strong", {}, name || "file"), h("small", {}, bytes(size))));
+}
+
+// fill has an element show a file as soon as the page has it.
+function fill(el, id) {
+  fileURL(id).then((url) => { el.src = url; }, () => { el.title = "This file is gone"; });
+  return el;
+}
+
+async function save(id, name) {
+  try {
+    h("a", { href: await fileURL(id), download: name }).click();
+  } catch (err) {
+    failed(err);
+  }
 }
 
 function showPicture(url, alt) {

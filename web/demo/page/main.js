@@ -7,7 +7,7 @@ import { showChat, showMessage, removeMessage } from "/chat.js";
 import { showComposer, focusComposer } from "/composer.js";
 import { showChats, showTopics, showHead, onChoose } from "/sidebar.js";
 import { makePanel, addEvent, addCall, showBudgets, showProcesses } from "/panel.js";
-import { showTour, onStart } from "/tour.js";
+import { showTour, showInvitation, onStart } from "/tour.js";
 import { toast } from "/notes.js";
 
 const app = byId("app");
@@ -77,9 +77,11 @@ listen({
   hello(hello) {
     begin(hello);
     state.live = false;
-    makePanel(hello.tour);
+    makePanel();
+    showInvitation();
     byId("where").replaceChildren("Agents work in ", h("code", {}, hello.dir), h("br"), hello.version);
     showAll();
+    if (document.activeElement === document.body) focusComposer();
     setTimeout(() => { state.live = true; }, 1500);
   },
   chat(chat) {
@@ -105,4 +107,4 @@ listen({
   budgets: showBudgets,
   processes: showProcesses,
   tour: showTour,
-}, () => toast("The connection to ductor is lost. The page connects again.", true));
+}, (why) => toast(why, true));

@@ -5,10 +5,9 @@ import { tourPage } from "/tour.js";
 const keep = 300; // lines of a list
 const pages = {};
 
-// makePanel builds the tabs. The tour comes first where there is one.
-export function makePanel(withTour) {
-  const tabs = [["events", "Events"], ["calls", "API calls"], ["agents", "Agents"]];
-  if (withTour) tabs.unshift(["tour", "Tour"]);
+// makePanel builds the tabs.
+export function makePanel() {
+  const tabs = [["tour", "Tour"], ["events", "Events"], ["calls", "API calls"], ["agents", "Agents"]];
   byId("tabs").replaceChildren(...tabs.map(([name, title]) => h("button", {
     type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `page-${name}`, onclick: () => select(name),
   }, title)));

@@ -1,4 +1,5 @@
-// The tour: eight stops, each started by a button and ticked off when the chat shows its end.
+// The tour: stops, each started by a button and ticked off when the chat shows its end. Where the user's own agents answer,
+// the tour is on a page of its own, with a scripted agent.
 import { h, byId, icon, announce } from "/shared/dom.js";
 import { state } from "/state.js";
 import { post } from "/api.js";
@@ -73,16 +74,34 @@ function button(stop, n) {
 }
 
 function finished() {
-  return h("div", { class: "finished" }, h("strong", {}, "That was the tour"),
-    h("p", {}, "Write anything you like, or look at the other tabs. With an agent that is logged in on this machine, ",
-      h("code", {}, "ductor demo"), " talks to that one."));
+  return h("div", { class: "finished" }, h("strong", {}, "That was the tour"), h("p", {}, ...farewell()));
+}
+
+// farewell leads on to a bot of the user's own.
+function farewell() {
+  const other = state.hello?.other;
+  return ["Now on your phone: run ", h("code", {}, "ductor setup"), " in a terminal. It takes five minutes. ",
+    other ? h("a", { href: other }, "Here you can try it with your own agents.") : ["With an agent that is logged in on this machine, ",
+      h("code", {}, "ductor demo"), " talks to that one, too."]];
+}
+
+const invitation = "The tour shows all that there is, with a scripted agent. It takes five minutes and costs nothing.";
+const toTour = () => h("a", { class: "button", href: state.hello.other }, "Take the tour");
+
+// showInvitation leads to the page with the tour, where this one has none.
+export function showInvitation() {
+  if (state.hello.tour) return;
+  byId("tour").replaceChildren(h("div", { class: "finished" }, h("strong", {}, "Your own agents answer here"), h("p", {}, invitation), toTour()));
+  const el = byId("tour-strip");
+  el.hidden = false;
+  el.replaceChildren(h("div", {}, h("small", {}, "Tour"), h("strong", {}, "See all of it, with a scripted agent")), toTour());
 }
 
 // strip is the tour in one line, where the panel is not beside the chat.
 function strip(now) {
   const el = byId("tour-strip");
-  el.hidden = now === stops.length || state.chat !== 1;
-  if (now === stops.length) return;
+  el.hidden = state.chat !== 1;
+  if (now === stops.length) return el.replaceChildren(h("div", {}, h("small", {}, "That was the tour"), h("span", {}, ...farewell())));
   const stop = stops[now];
   el.replaceChildren(h("div", {}, h("small", {}, `Tour, ${now + 1} of ${stops.length}`), h("strong", {}, stop.title),
     stop.state === "running" && stop.todo ? h("span", {}, stop.todo) : null),

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/app"
+	"ductor/internal/config"
+	"ductor/internal/sim/agent"
+	"ductor/internal/sim/telegram"
+	"ductor/web/demo"
+)
+
+// demoWorld is a simulated Telegram with a ductor of its own. Only this process reaches that Telegram: nothing listens, so
+// that other users of the machine cannot write in its chats.
+type demoWorld struct {
+	srv      *telegram.Server
+	bot      *demoBot
+	scripted bool // its agents are scripted ones
+	seeded   bool // they work in a project that the demo made
+}
+
+// newDemoWorld makes a world whose agents work in dir; empty for a new project. All that it writes is below home.
+func newDemoWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
+	w := &demoWorld{seeded: dir == ""}
+	if w.seeded {
+		dir = filepath.Join(home, demo.ProjectName)
+		if err := demo.Seed(dir); err != nil {
+			return nil, fmt.Errorf("make the demo's project: %w", err)
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	w.srv = telegram.New(telegram.Options{
+		Limits: telegram.RealLimits(), BotName: "ductor", Token: "424242:" + rand.Text(),
+		KeepMessages: 500, KeepVersions: 4, KeepCalls: 100, KeepFileBytes: 64 << 20,
+	})
+	demo.Populate(w.srv)
+	cfg := config.Default()
+	cfg.Telegram.Token = config.Secret(w.srv.Token())
+	cfg.Telegram.APIBase = "http://telegram.invalid" // the world's own transport answers
+	cfg.Telegram.AllowedUsers = []int64{int64(demo.You), int64(demo.Sam)}
+	cfg.Telegram.AllowedGroups = []int64{int64(demo.TeamChat)}
+	cfg.Telegram.GroupTrigger = "all"
+	cfg.Telegram.Reactions = true
+	cfg.Storage.Dir = filepath.Join(home, "state")
+	cfg.Projects.DefaultDir, cfg.Projects.Roots = dir, []string{dir}
+	w.bot = newDemoBot(cfg, w.srv, log)
+	return w, nil
+}
+
+// newScriptedWorld makes a world with scripted agents.
+func newScriptedWorld(home, dir string, log *slog.Logger) (*demoWorld, error) {
+	w, err := newDemoWorld(home, dir, log)
+	if err != nil {
+		return nil, err
+	}
+	w.scripted = true
+	programs, err := agent.InstallAt(filepath.Join(home, "agents"), demo.Answers())
+	if err != nil {
+		w.srv.Close()
+		return nil, err
+	}
+	a := &w.bot.cfg.Agents
+	a.Claude.Path, a.Codex.Path, a.Gemini.Path, a.Copilot.Path = programs.Claude, programs.Codex, programs.Gemini, programs.Copilot
+	for name, variable := range map[string]string{
+		agent.Claude: "ANTHROPIC_API_KEY", agent.Codex: "OPENAI_API_KEY", agent.Gemini: "GEMINI_API_KEY", agent.Copilot: "COPILOT_GITHUB_TOKEN",
+	} { // a scripted agent takes any key for a log-in
+		w.bot.cfg.Keys = append(w.bot.cfg.Keys, config.AgentKey{Agent: name, Name: variable, Value: config.Secret(rand.Text())})
+	}
+	return w, nil
+}
+
+// lookPatience is how long the agents may take to say whether they can be used.
+const lookPatience = 30 * time.Second
+
+// loggedIn makes the first agent that can be used the default, and says whether there is one.
+func loggedIn(ctx context.Context, cfg *config.Config) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	usable := ""
+	err := app.WithProbes(*cfg, func(providers []cli.Provider) {
+		for _, p := range providers {
+			if usable == "" && p.Auth(ctx).State == cli.Authenticated {
+				usable = string(p.Agent())
+			}
+		}
+	})
+	if err != nil || usable == "" {
+		return false
+	}
+	cfg.Agents.Default = usable
+	return true
+}
+
+func (w *demoWorld) greeting() string {
+	who, hint := "the agents that are logged in here", "ductor demo --scripted chats with a scripted agent instead, which costs nothing.\n"
+	if w.scripted {
+		who = "a scripted agent"
+		hint = "It takes directions: try  look [[tool cmd=\"ls -la\"]] [[text \"**Done.**\"]]\n"
+	}
+	return fmt.Sprintf("A simulated Telegram chat with %s, working in %s.\n"+
+		"Write a message. /model picks a model, /abort stops, #1 presses the first button, Ctrl-D ends.\n%s",
+		who, w.bot.cfg.Projects.DefaultDir, hint)
+}

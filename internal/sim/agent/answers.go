@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ductor/internal/sim/script"
+)
+
+// answersFile is a file in the home of scripted agents: a JSON object that maps prompts to scripts. AnyPrompt in it answers
+// all other prompts without directives.
+const answersFile = "answers.json"
+
+// AnyPrompt is the key of the answer to all prompts that have none of their own. PromptPlace in it stands for the prompt.
+const (
+	AnyPrompt   = "*"
+	PromptPlace = "{prompt}"
+)
+
+// quoteLimit is how many characters of a prompt an answer repeats.
+const quoteLimit = 120
+
+// InstallAt installs agents like Install, in home/bin. They store their sessions below home, and know answers by heart.
+func InstallAt(home string, answers map[string]string) (Programs, error) {
+	bin := filepath.Join(home, binDir)
+	if err := os.MkdirAll(bin, 0o700); err != nil {
+		return Programs{}, fmt.Errorf("install scripted agent: %w", err)
+	}
+	text, err := json.Marshal(answers)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(home, answersFile), text, 0o600)
+	}
+	if err != nil {
+		return Programs{}, fmt.Errorf("write the answers of scripted agents: %w", err)
+	}
+	return Install(bin)
+}
+
+const binDir = "bin"
+
+// ownHome returns the home of an agent that InstallAt installed at program, or "" if another function did.
+func ownHome(program string) string {
+	home, bin := filepath.Split(filepath.Dir(program))
+	if _, err := os.Stat(filepath.Join(home, answersFile)); err != nil || bin != binDir {
+		return ""
+	}
+	return filepath.Clean(home)
+}
+
+// responses reads the script of a prompt. Only the newest text of the user counts: what ductor puts before it holds the
+// prompts of other turns, with their directives.
+func (p *process) responses(prompt string) [][]script.Step {
+	said := newestText(prompt)
+	answers := p.answers()
+	if answer, ok := answers[said]; ok {
+		return script.Parse(answer).Responses()
+	}
+	s := script.Parse(said)
+	if answer, ok := answers[AnyPrompt]; ok && s.Default {
+		s = script.Parse(strings.ReplaceAll(answer, PromptPlace, quotable(said)))
+	}
+	return s.Responses()
+}
+
+func (p *process) answers() (all map[string]string) {
+	text, err := os.ReadFile(filepath.Join(p.store.root, answersFile))
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// newestText cuts off what ductor puts before the text of its user: instructions, files of the project, earlier turns.
+func newestText(prompt string) string {
+	for _, end := range []string{"</instructions>\n\n", "</project-files>\n\n", "[End of what was said before. The request:]\n\n"} {
+		if i := strings.LastIndex(prompt, end); i >= 0 {
+			prompt = prompt[i+len(end):]
+		}
+	}
+	return strings.TrimSpace(prompt)
+}
+
+// quotable is the beginning of a text on one line, for the place between quotes in a directive.
+func quotable(text string) string {
+	line := []rune(strings.Join(strings.Fields(text), " "))
+	if len(line) > quoteLimit {
+		line = append(line[:quoteLimit:quoteLimit], '…')
+	}
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "[[", "[ [").Replace(string(line))
+}
