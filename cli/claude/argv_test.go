@@ -1,6 +1,8 @@
 package claude
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +16,10 @@ func TestArguments(t *testing.T) {
 		live   = "-p|--input-format|stream-json|--output-format|stream-json|--verbose|--include-partial-messages|--permission-prompt-tool|stdio|--replay-user-messages"
 		stream = "-p|--output-format|stream-json|--verbose|--include-partial-messages"
 		blocks = "-p|--input-format|stream-json|--output-format|stream-json|--verbose|--include-partial-messages"
-		asking = "|--permission-mode|default"
+		asks   = `"permissions":{"ask":["Agent(isolation:worktree)","CronCreate","CronDelete","EnterWorktree","ExitWorktree"]},`
+		judges = `"sandbox":{"autoAllowBashIfSandboxed":false},"useAutoModeDuringPlan":false}`
+		ours   = "|--settings|{" + asks + judges
+		asking = "|--permission-mode|default" + ours
 	)
 	tests := []struct {
 		name string
@@ -34,11 +39,11 @@ func TestArguments(t *testing.T) {
 		{"the default model is no flag", formatStream, cli.Request{Model: "default"}, stream + asking},
 
 		{"ask", formatStream, cli.Request{Permission: cli.Ask}, stream + asking},
-		{"accept edits", formatStream, cli.Request{Permission: cli.AcceptEdits}, stream + "|--permission-mode|acceptEdits"},
+		{"accept edits", formatStream, cli.Request{Permission: cli.AcceptEdits}, stream + "|--permission-mode|acceptEdits" + ours},
 		{"accept edits, asked for", formatLive, cli.Request{Permission: cli.AcceptEdits, Attended: true}, live + asking},
-		{"plan", formatStream, cli.Request{Permission: cli.Plan}, stream + "|--permission-mode|plan"},
-		{"auto", formatStream, cli.Request{Permission: cli.Auto}, stream + "|--permission-mode|auto"},
-		{"bypass", formatStream, cli.Request{Permission: cli.Bypass}, stream + "|--permission-mode|bypassPermissions"},
+		{"plan", formatStream, cli.Request{Permission: cli.Plan}, stream + "|--permission-mode|plan" + ours},
+		{"auto", formatStream, cli.Request{Permission: cli.Auto}, stream + "|--permission-mode|auto" + ours},
+		{"bypass", formatStream, cli.Request{Permission: cli.Bypass}, stream + "|--permission-mode|bypassPermissions|--settings|{" + judges},
 
 		{"system prompts are in files", formatStream, cli.Request{SystemPrompt: "S", AppendPrompt: "A"}, stream + asking + "|--system-prompt-file|/p/system|--append-system-prompt-file|/p/append"},
 		{"a model that looks like a flag", formatStream, cli.Request{Model: "--bare"}, stream + "|--model=--bare" + asking},
@@ -68,6 +73,47 @@ func TestArguments(t *testing.T) {
 				t.Errorf("arguments (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Settings of the owner's arguments stay, in a file that only the owner can read, and none of them has Claude decide in place of the user.
+func TestSettingsOfTheOwnerAreJoined(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings.json")
+	if err := os.WriteFile(file, []byte(`{"env": {"KEY": "secret"}, /* mine */ "cleanupPeriodDays": 12345678901234567890, "useAutoModeDuringPlan": true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const ask = `"ask":["Agent(isolation:worktree)","CronCreate","CronDelete","EnterWorktree","ExitWorktree"]`
+	for _, tt := range []struct{ args, rest, want string }{
+		{"--verbose", "--verbose", ""},
+		{"--settings|" + file + "|--verbose", "--verbose", `{"cleanupPeriodDays":12345678901234567890,"env":{"KEY":"secret"},` +
+			`"permissions":{` + ask + `},"sandbox":{"autoAllowBashIfSandboxed":false},"useAutoModeDuringPlan":false}`},
+		{`--settings={"sandbox":{"enabled":true,"autoAllowBashIfSandboxed":true},"permissions":{"ask":["Bash"],"allow":["Read"]}}`, "",
+			`{"permissions":{"allow":["Read"],` + strings.Replace(ask, `[`, `["Bash",`, 1) + `},"sandbox":{"autoAllowBashIfSandboxed":false,"enabled":true},` +
+				`"useAutoModeDuringPlan":false}`},
+		{"--settings", "", "error"},
+		{"--settings|/no/such/file", "", "error"},
+		{`--settings|{"sandbox":7}`, "", "error"},
+		{`--settings|{"permissions":{"ask":7}}`, "", "error"},
+		{"--settings=null", "", "error"},
+	} {
+		req := cli.Request{ExtraArgs: strings.Split(tt.args, "|")}
+		p := New(Options{PromptDir: t.TempDir()})
+		files, err := p.writePrompts(req)
+		args, argsErr := arguments(formatLive, req, files)
+		if tt.want == "error" {
+			if err == nil || argsErr == nil {
+				t.Errorf("%s gives %v, %v", tt.args, err, argsErr)
+			}
+			continue
+		}
+		all := strings.Join(args, "|")
+		if err != nil || argsErr != nil || !strings.HasSuffix(all, "|"+tt.rest) && tt.rest != "" || strings.Count(all, "--settings") != 1 || strings.Contains(all, "secret") {
+			t.Errorf("%s becomes %s, %v, %v", tt.args, all, err, argsErr)
+		}
+		kept, _ := os.ReadFile(files.settings)
+		if strings.TrimSpace(string(kept)) != tt.want || tt.want == "" != (files.settings == "") {
+			t.Errorf("%s: the file holds %s", tt.args, kept)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,13 +15,17 @@ type format string
 const (
 	formatLive   format = "live"        // stream-json in and out, many turns
 	formatStream format = "stream-json" // the prompt as text, stream-json out, one turn
-	formatBlocks format = "blocks"      // one user message as JSON (it has images), stream-json out, one turn
+	formatBlocks format = "blocks"      // lines of JSON in (images, or freshPrompts), stream-json out, one turn
 )
 
 // arguments is the command line for req, without the program. No prompt is ever on it: the system prompts
 // are in files.
 func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	mode, err := permissionFlag(f, req)
+	if err != nil {
+		return nil, err
+	}
+	settings, extra, _, err := settingsOf(req)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +42,7 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	}
 	args = add(args, "--effort", string(req.Effort))
 	args = add(args, "--permission-mode", mode)
+	args = add(args, "--settings", cmp.Or(files.settings, settings))
 	args = add(args, "--system-prompt-file", files.replace)
 	args = add(args, "--append-system-prompt-file", files.add)
 	args = append(args, toolFlags(req)...)
@@ -47,7 +53,7 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 		args = add(args, "--max-budget-usd", strconv.FormatFloat(max(req.Budget, 0.01), 'f', 2, 64))
 	}
 	args = add(args, "--mcp-config", serverConfig(req.Servers))
-	return append(args, req.ExtraArgs...), nil
+	return append(args, extra...), nil
 }
 
 // allowedTools are the rules of a request, and one for each server whose tools go through.

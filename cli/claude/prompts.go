@@ -12,21 +12,28 @@ import (
 	"ductor/cli"
 )
 
-// promptFiles name the files that hold the system prompts of a process: what is on a command line is everybody's to read.
-// Empty where there is no such prompt.
-type promptFiles struct{ replace, add string }
+// promptFiles name the files that hold the system prompts of a process, and the settings of the owner's extra arguments: what is on
+// a command line is everybody's to read. Empty where there is no such prompt.
+type promptFiles struct{ replace, add, settings string }
 
 // paths are the files there are.
 func (f promptFiles) paths() []string {
-	return slices.DeleteFunc([]string{f.replace, f.add}, func(path string) bool { return path == "" })
+	return slices.DeleteFunc([]string{f.replace, f.add, f.settings}, func(path string) bool { return path == "" })
 }
 
-// writePrompts has files hold req's system prompts. They stay for the next process that is told the same: Claude reads them when
+// writePrompts has files hold req's system prompts and settings. They stay for the next process that is told the same: Claude reads them when
 // it starts.
 func (p *Provider) writePrompts(req cli.Request) (files promptFiles, err error) {
+	settings, _, owners, err := settingsOf(req)
+	if err != nil {
+		return promptFiles{}, err
+	}
 	dir := cmp.Or(p.opts.PromptDir, filepath.Join(os.TempDir(), fmt.Sprintf("ductor-claude-%d", os.Getuid())))
 	replace, add := ownPrompts(req)
-	if replace != "" {
+	if owners {
+		files.settings, err = cli.Keep(dir, "settings", ".json", settings)
+	}
+	if replace != "" && err == nil {
 		files.replace, err = cli.Keep(dir, "system", "", replace)
 	}
 	if add != "" && err == nil {
@@ -49,6 +56,15 @@ func ownPrompts(req cli.Request) (replace, add string) {
 		add = ""
 	}
 	return replace, add
+}
+
+// freshPrompts is a line that has a session which continues follow the system prompts of req. Claude sends those that the session began
+// with otherwise, at least since 2.1.332. It returns nil if there is nothing to follow.
+func freshPrompts(req cli.Request) []byte {
+	if replace, add := ownPrompts(req); req.Resume == "" || replace+add == "" {
+		return nil
+	}
+	return controlLine(initRequest, map[string]any{"subtype": "initialize", "systemPromptSnapshot": false})
 }
 
 // named says whether args have flag, or its twin that takes a file.

@@ -1,0 +1,105 @@
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"ductor/cli"
+)
+
+// settings are those that ductor gives Claude, and the owner's, of which it knows nothing. They switch off what Claude decides in place of
+// the user: in plan mode a model of its own approves commands, and what runs in its own sandbox runs unasked.
+type settings map[string]any
+
+// askFirst are tools that write to the disk unasked, whatever the mode: they make worktrees, and jobs that outlive the session.
+func askFirst() []any {
+	return []any{"Agent(isolation:worktree)", "CronCreate", "CronDelete", "EnterWorktree", "ExitWorktree"}
+}
+
+// decideNothing adds to s that the user decides.
+func (s settings) decideNothing(mode cli.PermissionMode) error {
+	s["useAutoModeDuringPlan"] = false
+	sandbox, err := s.part("sandbox")
+	if err != nil {
+		return err
+	}
+	sandbox["autoAllowBashIfSandboxed"] = false
+	if mode == cli.Bypass { // nobody is asked
+		return nil
+	}
+	permissions, err := s.part("permissions")
+	if err != nil {
+		return err
+	}
+	theirs, ok := permissions["ask"].([]any)
+	if !ok && permissions["ask"] != nil {
+		return errors.New("permissions.ask is no list")
+	}
+	permissions["ask"] = append(theirs, askFirst()...)
+	return nil
+}
+
+// part returns an object of s, and adds it if there is none.
+func (s settings) part(key string) (map[string]any, error) {
+	if s[key] == nil {
+		s[key] = map[string]any{}
+	}
+	part, ok := s[key].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s is no object", key)
+	}
+	return part, nil
+}
+
+// settingsOf returns the settings for a request, its other extra arguments, and whether the owner has settings among those: Claude reads
+// one --settings only.
+func settingsOf(req cli.Request) (text string, extra []string, owners bool, err error) {
+	all := settings{}
+	args := req.ExtraArgs
+	for i := 0; i < len(args) && err == nil; i++ {
+		value, joined := strings.CutPrefix(args[i], "--settings=")
+		switch {
+		case joined:
+		case args[i] != "--settings":
+			extra = append(extra, args[i])
+			continue
+		case i+1 < len(args):
+			i++
+			value = args[i]
+		}
+		owners = true
+		all, err = readSettings(value)
+	}
+	if err == nil {
+		err = all.decideNothing(req.Permission)
+	}
+	if err != nil {
+		return "", nil, owners, fmt.Errorf("the --settings of agents.claude.args: %w", err)
+	}
+	return strings.TrimSpace(string(jsonLine(all))), extra, owners, nil
+}
+
+// readSettings reads a value of --settings: JSON, or the name of a file.
+func readSettings(value string) (settings, error) {
+	raw := []byte(value)
+	if !strings.HasPrefix(strings.TrimSpace(value), "{") {
+		var err error
+		if raw, err = os.ReadFile(value); err != nil {
+			return nil, err
+		}
+	}
+	numbers := json.NewDecoder(bytes.NewReader(cli.PlainJSON(raw)))
+	numbers.UseNumber()
+	var all settings
+	if err := numbers.Decode(&all); err != nil {
+		return nil, err
+	}
+	if all == nil {
+		return nil, errors.New("they are null")
+	}
+	return all, nil
+}
