@@ -28,7 +28,7 @@ type FindModel func(ctx context.Context, in cli.Sandbox, name string) (orchestra
 
 type consultWith struct {
 	Model    string `json:"model,omitempty" jsonschema:"a model or an agent, such as 'codex', 'opus' or 'gemini high'; not needed with session_id"`
-	Question string `json:"question" jsonschema:"what the model is asked; it can read the files of the project and change nothing"`
+	Question string `json:"question" jsonschema:"what the model is asked; it can read the files of the project (Codex cannot) and change nothing"`
 	Session  string `json:"session_id,omitempty" jsonschema:"the id that an earlier answer came with, to ask on"`
 	Context  string `json:"context,omitempty" jsonschema:"what the model must know besides"`
 	Format   string `json:"output_format,omitempty" jsonschema:"how the answer is to be written"`
@@ -44,7 +44,7 @@ func (t *toolset) addConsult() {
 	if t.s.opts.Consults == nil {
 		return
 	}
-	add(t, "consult_with", "Ask another model a question and wait for its answer. It reads the project and changes nothing.",
+	add(t, "consult_with", "Ask another model a question and wait for its answer. It has no shell, reads the project and changes nothing. Codex reads no files.",
 		func(in consultWith) string { return in.Model + ": " + in.Question }, t.consultWith)
 	add(t, "group_think", "Ask several models the same question side by side. Then the first of them weighs the answers and concludes.",
 		func(in groupThink) string { return strings.Join(in.Models, ", ") + ": " + in.Question }, t.groupThink)
@@ -69,7 +69,8 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 		return "", err
 	}
 	q := orchestrator.ConsultQuestion{
-		Conversation: c.Prompt.Conversation, Follows: orchestrator.ConsultID(in.Session), Text: put(in.Question, in.Context, in.Format), Wait: t.s.opts.Patience,
+		Conversation: c.Prompt.Conversation, Asks: c.ID, Follows: orchestrator.ConsultID(in.Session), Text: put(in.Question, in.Context, in.Format),
+		Wait: t.s.opts.Patience,
 	}
 	if in.Session == "" {
 		var err error
@@ -101,7 +102,7 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 		panel = append(panel, m)
 	}
 	all, err := t.s.opts.Consults.Group(ctx, orchestrator.GroupQuestion{
-		Conversation: c.Prompt.Conversation, Panel: panel, Rounds: 1, Text: put(in.Question, in.Context, ""), Wait: t.s.opts.Patience,
+		Conversation: c.Prompt.Conversation, Asks: c.ID, Panel: panel, Rounds: 1, Text: put(in.Question, in.Context, ""), Wait: t.s.opts.Patience,
 	}, func(orchestrator.GroupStep) {})
 	if err != nil && !errors.Is(err, orchestrator.ErrNoGroup) {
 		return "", notAnswered(err)
@@ -124,8 +125,11 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	return b.String(), nil
 }
 
-// consults counts questions to models in a turn.
+// consults counts questions to models in a turn. A turn that no listed user asked for asks none.
 func (s *Server) consults(c call, n int) error {
+	if !c.Prompt.Rights.OfChat() {
+		return errors.New("only a turn that a listed user asked for in the chat can ask other models")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	made := s.calls[c.Prompt.Conversation]

@@ -404,6 +404,23 @@ func TestSchedulingAsksTheUser(t *testing.T) {
 	}
 }
 
+// A turn that no listed user asked for asks no model.
+func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
+	for _, of := range []orchestrator.RightsOf{orchestrator.RightsOfJob, orchestrator.RightsOfMember} {
+		r := newRig(t)
+		s := r.connected()
+		r.turn.Prompt.Rights.Of = of
+		for tool, args := range map[string]map[string]any{
+			"consult_with": {"model": "codex", "question": "Why?"},
+			"group_think":  {"models": []string{"codex", "gemini"}, "question": "Why?"},
+		} {
+			if text, failed := call(t, s, tool, args); !failed || !strings.Contains(text, "only a turn that a listed user") {
+				t.Errorf("%s with the rights of a %s: %q", tool, of, text)
+			}
+		}
+	}
+}
+
 // Another agent works once the user allows it, who sees the whole task; only for a turn that may change something.
 func TestWorkAsksTheUser(t *testing.T) {
 	r := newRig(t)

@@ -37,6 +37,7 @@ type Consult struct {
 // ConsultQuestion is what a model is asked in a side session.
 type ConsultQuestion struct {
 	Conversation ConversationID
+	Asks         cli.TurnID  // the turn whose agent asks; empty: a user asks
 	Follows      ConsultID   // the side session to continue; empty begins one
 	Model        ModelChoice // of a side session that begins
 	Text         string
@@ -58,6 +59,7 @@ type ConsultAnswer struct {
 // before; then the first of them concludes.
 type GroupQuestion struct {
 	Conversation ConversationID
+	Asks         cli.TurnID    // the turn whose agent asks; empty: a user asks
 	Panel        []ModelChoice // GroupLeast to GroupMost
 	Rounds       int           // 1 to GroupRounds
 	Text         string

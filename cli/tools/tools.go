@@ -64,6 +64,18 @@ func Kinds() []string {
 	return all
 }
 
+// Reading returns the list for an agent that may read its project and the web, and nothing else. It reports false for an agent that no
+// list holds. Codex cannot be told which tools there are: it loses its shell, and with it all reading of files.
+func Reading(agent cli.Agent) (list cli.ToolList, held bool) {
+	switch {
+	case agent == "codex":
+		return cli.ToolList{Denied: Own(agent, []string{"shell", "read", "edit"})}, true
+	case len(Own(agent, []string{"read"})) == 0:
+		return cli.ToolList{}, false
+	}
+	return cli.ToolList{Only: []string{"read", "search", "web"}}, true
+}
+
 // Check says what is wrong with a name of a list; nil if it can count for some agent.
 func Check(name string) error {
 	server, ofServer := cli.NamedServer(name)

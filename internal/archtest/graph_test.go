@@ -132,7 +132,7 @@ var imports = map[string][]string{
 	"orchestrator/changes":      {"cli", "git", "internal/secrets", "orchestrator"},
 	"orchestrator/users":        {"orchestrator", "internal/paircode"},
 	"orchestrator/files":        {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
-	"orchestrator/side":         {"orchestrator", "orchestrator/spending", "cli", "internal/secrets"},
+	"orchestrator/side":         {"orchestrator", "orchestrator/spending", "cli", "cli/tools", "internal/secrets"},
 	"orchestrator/spending":     {"orchestrator", "cli", "lang"},
 	"orchestrator/circuit":      {"cli"},
 	"orchestrator/consult":      {"orchestrator", "orchestrator/handoff", "orchestrator/side", "cli"},

@@ -71,7 +71,16 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 	if err != nil {
 		return orchestrator.ConsultAnswer{}, err
 	}
-	return e.inSide(ctx, at, q, approach{e.opts.Side.Ask, instructions})
+	hide := func(text string) string { return text }
+	if e.opts.Side.Secrets != nil {
+		hide = e.opts.Side.Secrets(at.Dir).String
+	}
+	return e.inSide(ctx, at, q, approach{instructions: instructions, ask: func(ctx context.Context, at cli.Request, put side.Question) (cli.Result, error) {
+		put.Asks, put.Watch = q.Asks, e.trail(orchestrator.AuditEntry{
+			Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()), Agent: put.Model.Agent, Rule: string(cli.Plan),
+		}, hide).take
+		return e.opts.Side.Ask(ctx, at, put)
+	}})
 }
 
 // approach is how an agent is asked, and what it is told first.
@@ -141,8 +150,8 @@ func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID, id or
 }
 
 // instructions tell an agent what is wanted of it, whatever its mode for reading says about plans.
-const instructions = "You are consulted: another conversation asks you one question and gets your answer. Answer it directly. You may read files, " +
-	"and you change nothing. Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
+const instructions = "You are consulted: another conversation asks you one question and gets your answer. Answer it directly. You have no shell. With " +
+	"the tools that you have you may read the files of the project, and you change nothing. Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
 // put puts a question to the agent, with what was said before where it cannot resume that.
 func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion, by approach) (cli.Result, error) {

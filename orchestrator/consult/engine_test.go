@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/tools"
 	"ductor/orchestrator"
 	"ductor/orchestrator/side"
 )
@@ -75,6 +76,46 @@ func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agen
 		Side: client, Store: a, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		Beside: func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
 	})
+}
+
+// A consulted agent has the tools for reading alone, in no directory but that of the project, and the audit has what it ran. For another
+// agent only one is asked that is held to its tools.
+func TestAConsultedAgentReadsAndIsAudited(t *testing.T) {
+	s := &shop{run: func(_ context.Context, _ cli.Request, emit func(cli.Event)) cli.Result {
+		emit(cli.ToolStarted{ID: "1", Name: "Read", Title: "main.go"})
+		emit(cli.ToolEnded{ID: "1"})
+		return cli.Result{Text: "so"}
+	}}
+	e := s.open()
+	e.opts.Beside = func(context.Context, orchestrator.ConversationID) (cli.Request, error) {
+		return cli.Request{Dir: "/work", AddDirs: []string{"/uploads"}, ToolLists: []cli.ToolList{{Denied: []string{"web"}}}}, nil
+	}
+	for _, agent := range []cli.Agent{"claude", "codex", "gemini", "copilot"} {
+		if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: orchestrator.ModelChoice{Agent: agent}, Text: "Why?", Asks: "T"}); err != nil {
+			t.Fatal(err)
+		}
+		req := s.ran[len(s.ran)-1]
+		list, err := tools.For(agent, req.ToolLists...)
+		for _, tool := range append(tools.Own(agent, []string{"shell", "edit"}), "Skill", "Task") {
+			if list.Permits(tool) && (agent != "codex" || tool != "Skill" && tool != "Task") || err != nil || len(req.AddDirs) > 0 {
+				t.Errorf("%s has %s, or sees %v: %v", agent, tool, req.AddDirs, err)
+			}
+		}
+	}
+	if len(s.audited) != 4 {
+		t.Fatalf("audited: %+v", s.audited)
+	}
+	if a := s.audited[0]; a.Turn != "T" || a.Conversation != here || a.Agent != "claude" || a.Tool != "Read" || a.Title != "main.go" || a.Rule != "plan" || a.Call == s.audited[1].Call {
+		t.Errorf("audited: %+v", a)
+	}
+	goose := orchestrator.ConsultQuestion{Conversation: here, Model: orchestrator.ModelChoice{Agent: "goose"}, Text: "Why?", Asks: "T"}
+	if _, err := e.Ask(t.Context(), goose); !errors.Is(err, side.ErrNotHeld) {
+		t.Errorf("an agent that is held to no list is asked for another one: %v", err)
+	}
+	goose.Asks = ""
+	if _, err := e.Ask(t.Context(), goose); err != nil {
+		t.Errorf("a user asks it: %v", err)
+	}
 }
 
 const cutMark = "[… the beginning is left out …]\n"

@@ -57,7 +57,7 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
 	var asked sync.WaitGroup
 	for i, m := range q.Panel {
-		ask := orchestrator.ConsultQuestion{Conversation: q.Conversation, Model: m, Text: q.Text, Wait: q.Wait}
+		ask := orchestrator.ConsultQuestion{Conversation: q.Conversation, Asks: q.Asks, Model: m, Text: q.Text, Wait: q.Wait}
 		if round > 1 {
 			if before[i].Err != nil {
 				steps[i] = before[i]
@@ -85,7 +85,7 @@ const (
 func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion, steps []orchestrator.GroupStep) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
 	s.Answer, s.Err = e.Ask(ctx, orchestrator.ConsultQuestion{
-		Conversation: q.Conversation, Model: s.Model, Wait: q.Wait, Text: weigh + q.Text + "\n\nThe answers:\n\n" + quoted(steps),
+		Conversation: q.Conversation, Asks: q.Asks, Model: s.Model, Wait: q.Wait, Text: weigh + q.Text + "\n\nThe answers:\n\n" + quoted(steps),
 	})
 	return s
 }

@@ -64,14 +64,18 @@ func lent(w orchestrator.Work) cli.Request {
 func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result, error) {
 	at.Turn, q.Person = cli.TurnID(e.opts.Side.NewID()), turn.Prompt.Person
 	h := &helper{
-		e: e, turn: turn, work: at.Turn, mode: at.Permission, who: orchestrator.Helper{Agent: q.Model.Agent, ToolLists: at.ToolLists},
-		asking: map[cli.ApprovalID]context.CancelFunc{}, tools: map[cli.ToolID]cli.ToolStarted{},
+		e: e, turn: turn, work: at.Turn, who: orchestrator.Helper{Agent: q.Model.Agent, ToolLists: at.ToolLists},
+		asking: map[cli.ApprovalID]context.CancelFunc{},
+		trail: e.trail(orchestrator.AuditEntry{
+			Conversation: turn.Prompt.Conversation, Turn: turn.ID, Call: cli.ToolID(at.Turn), Agent: q.Model.Agent, Rule: string(at.Permission),
+		}, turn.Hide),
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	h.life = ctx
 	defer h.wg.Wait()
 	defer cancel()
-	return e.opts.Side.Work(ctx, at, q, h.take)
+	q.Watch = h.take
+	return e.opts.Side.Work(ctx, at, q)
 }
 
 // helper is an agent that works for a turn.
@@ -79,14 +83,12 @@ type helper struct {
 	e    *Engine
 	turn orchestrator.ActiveTurn
 	work cli.TurnID
-	mode cli.PermissionMode
 	who  orchestrator.Helper
 	life context.Context
 
-	wg sync.WaitGroup // of what waits for a decision
-	// Of the agent's stream alone.
-	asking map[cli.ApprovalID]context.CancelFunc
-	tools  map[cli.ToolID]cli.ToolStarted // that run
+	wg     sync.WaitGroup                        // of what waits for a decision
+	asking map[cli.ApprovalID]context.CancelFunc // of the agent's stream alone
+	trail  *trail
 }
 
 // take handles an event of the agent's stream.
@@ -95,7 +97,7 @@ func (h *helper) take(ev cli.Event) {
 	case cli.ApprovalAsked:
 		id := ev.ID
 		if ev.Started != "" {
-			ev.Started = h.call(ev.Started)
+			ev.Started = h.trail.call(ev.Started)
 		}
 		h.ask(id, ev)
 	case cli.QuestionAsked:
@@ -105,18 +107,10 @@ func (h *helper) take(ev cli.Event) {
 			giveUp()
 			delete(h.asking, ev.ID)
 		}
-	case cli.ToolStarted:
-		h.tools[ev.ID] = ev
-	case cli.ToolEnded:
-		if began, known := h.tools[ev.ID]; known {
-			delete(h.tools, ev.ID)
-			h.audit(began, ev)
-		}
+	default:
+		h.trail.take(ev)
 	}
 }
-
-// call names a tool apart from those of the turn's own agent.
-func (h *helper) call(id cli.ToolID) cli.ToolID { return cli.ToolID(string(h.work) + "/" + string(id)) }
 
 // undecided is what the agent is told when no user could decide.
 const undecided = "No user can be asked any more, so it was denied."
@@ -139,18 +133,4 @@ func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 			h.e.opts.Logger.Error("hand a decision to an agent that works for a turn", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)
 		}
 	})
-}
-
-// mostReason is how much the audit keeps of why a tool failed, in bytes.
-const mostReason = 200
-
-// audit records a tool that ran. The store passes over what was asked for.
-func (h *helper) audit(began cli.ToolStarted, ended cli.ToolEnded) {
-	entry := orchestrator.AuditEntry{
-		At: h.e.opts.Now(), What: orchestrator.AuditRan, Conversation: h.turn.Prompt.Conversation, Turn: h.turn.ID, Call: h.call(ended.ID), Agent: h.who.Agent,
-		Tool: began.Name, Title: h.turn.Hide(began.Title), Rule: string(h.mode), Reason: cli.Shorten(h.turn.Hide(ended.Err), mostReason),
-	}
-	if err := h.e.opts.Works.Audit(context.WithoutCancel(h.life), entry); err != nil { // it has happened already
-		h.e.opts.Logger.Error("record the audit", "what", entry.What, "err", err)
-	}
 }

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"ductor/cli"
+	"ductor/cli/tools"
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
 	"ductor/orchestrator/spending"
@@ -37,6 +39,8 @@ type Question struct {
 	Resume       cli.AgentSessionID    // the session to continue; empty begins one
 	Wait         time.Duration         // after which it is given up
 	Person       orchestrator.PersonID // whose budget it counts in; 0: that of the user of a private chat
+	Asks         cli.TurnID            // the turn whose agent asks; empty: a user asks, or ductor itself
+	Watch        func(cli.Event)       // gets what happens, as Gateway.Run says it; nil for no one
 }
 
 // mostAnswer ends an agent that does not come to an end, in bytes of its answer.
@@ -46,25 +50,28 @@ const mostAnswer = 1 << 20
 var (
 	ErrTooLate = errors.New("it took too long")
 	ErrNoText  = errors.New("the model said nothing")
+	ErrNotHeld = errors.New("this agent cannot be kept from a shell of its own, so only a user can ask it, with /consult")
 	errTooLong = errors.New("its answer is too long")
 )
 
 // Ask asks an agent where at says and returns its answer. at gives no rights: the agent gets the mode for reading, no user answers
-// what it asks for, and the settings of the project do not count. The error says why there is no answer; it is the cause of ctx
-// where that ended. The Result has what the question cost in either case. An answer beyond a megabyte is cut there.
+// what it asks for, and the settings of the project do not count. It has no shell and sees the project alone; an agent that cannot be
+// held to that is not asked for another agent. The error says why there is no answer; it is the cause of ctx where that ended. The
+// Result has what the question cost in either case. An answer beyond a megabyte is cut there.
 func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
+	list, held := tools.Reading(q.Model.Agent)
+	if !held && q.Asks != "" {
+		return cli.Result{}, ErrNotHeld
+	}
 	at.Turn = cli.TurnID(a.NewID())
-	at.Permission, at.Attended, at.AllowedTools = cli.Plan, false, nil
-	return a.run(ctx, at, q, func(cli.Event) {})
+	at.Permission, at.Attended, at.AllowedTools, at.AddDirs = cli.Plan, false, nil, nil
+	at.ToolLists = append(slices.Clip(at.ToolLists), list)
+	return a.Work(ctx, at, q)
 }
 
-// Work has an agent do something, as the turn that at names and with the rights that it gives. tell gets what happens, as Gateway.Run
-// says it. The settings of the project do not count, and the agent has no tool servers. All else is as with Ask.
-func (a Client) Work(ctx context.Context, at cli.Request, q Question, tell func(cli.Event)) (cli.Result, error) {
-	return a.run(ctx, at, q, tell)
-}
-
-func (a Client) run(ctx context.Context, at cli.Request, q Question, tell func(cli.Event)) (cli.Result, error) {
+// Work has an agent do something, as the turn that at names and with the rights that it gives. The settings of the project do not
+// count, and the agent has no tool servers. All else is as with Ask.
+func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limited, stop := context.WithTimeoutCause(ctx, q.Wait, ErrTooLate)
@@ -84,7 +91,9 @@ func (a Client) run(ctx context.Context, at cli.Request, q Question, tell func(c
 	at.Conversation = cli.Conversation("side/" + a.NewID())
 	defer a.Gateway.Release(at.Conversation)
 	result := a.Gateway.Run(limited, q.Model.Agent, asked(at, q), func(ev cli.Event) {
-		tell(ev)
+		if q.Watch != nil {
+			q.Watch(ev)
+		}
 		if text, ok := ev.(cli.TextDelta); ok {
 			if size += len(text.Text); size > mostAnswer {
 				cancel(errTooLong)
