@@ -25,18 +25,23 @@ const keptOutput = 2000
 
 // blocks renders the document for a rich message. cut says that it leaves out a part of the answer.
 func (d *document) blocks() (blocks []render.Block, cut bool) {
-	for i := range d.segments {
-		blocks = append(blocks, d.blocksOf(i)...)
+	follows := render.Block{Kind: render.Paragraph, Text: render.Styled(render.Italic, d.lang.Text("card.file-follows"))}
+	left := false
+	for i, s := range d.segments {
+		if s.kind != textSegment {
+			blocks = append(blocks, d.blocksOf(i)...)
+			continue
+		}
+		some, cut := s.stream.Blocks(d.scrub.String, follows)
+		blocks, left = append(blocks, some...), left || cut
 	}
-	follows := render.Styled(render.Italic, d.lang.Text("card.file-follows"))
-	return render.FitBlocks(d.scrub.Blocks(blocks), render.Block{Kind: render.Paragraph, Text: follows})
+	blocks, cut = render.FitBlocks(d.scrub.Blocks(blocks), follows)
+	return blocks, cut || left
 }
 
-// blocksOf renders a segment, as rendered does.
+// blocksOf renders a segment that is no text, as rendered does.
 func (d *document) blocksOf(i int) []render.Block {
 	switch s := d.segments[i]; s.kind {
-	case textSegment:
-		return s.stream.Blocks(d.scrub.String)
 	case toolSegment:
 		if s.tool.folded != nil {
 			return []render.Block{render.Fold(s.tool.rendered(), d.hiddenFrom(i)...)}

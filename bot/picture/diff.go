@@ -11,7 +11,8 @@ type Words struct{ New, Deleted, Binary, Was, Mode, Line string }
 // Diff draws a unified diff for a phone. False: it is too long for most rows, or the font lacks some of its characters; then it is better
 // sent as a file.
 func Diff(theme Theme, unified string, most int, words Words) (data []byte, ok bool, err error) {
-	if !Drawable(unified) || strings.Count(unified, "\n") > 2*most {
+	const perColumn = 8 // bytes; what is longer does not fit, and is not laid out
+	if len(unified) > perColumn*most*PhoneColumns || !Drawable(unified) || strings.Count(unified, "\n") > 2*most {
 		return nil, false, nil
 	}
 	rows := diffRows(unified, words)

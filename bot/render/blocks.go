@@ -2,15 +2,31 @@ package render
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/yuin/goldmark/ast"
 )
 
 // Blocks renders what clean leaves of the source as blocks of a rich message: as Markdown does, but tables, lists, headings
-// and code are what they are. It may be longer than a rich message; see FitBlocks.
-func (s *Stream) Blocks(clean func(source string) string) []Block {
-	return blocksOf(clean(string(s.source)), s.FileMarks)
+// and code are what they are. It may be longer than a rich message; see FitBlocks. Of a source that is much longer, left stands for
+// the middle, and cut is true.
+func (s *Stream) Blocks(clean func(source string) string, left Block) (blocks []Block, cut bool) {
+	src := clean(string(s.source))
+	if len(src) <= 2*richPart {
+		return blocksOf(src, s.FileMarks), false
+	}
+	head, tail := src[:richPart], src[len(src)-richPart:]
+	if at := strings.LastIndexByte(head, '\n'); at > richPart/2 {
+		head = head[:at]
+	}
+	if at := strings.IndexByte(tail, '\n'); at >= 0 && at < richPart/2 {
+		tail = tail[at+1:]
+	}
+	return slices.Concat(blocksOf(head, s.FileMarks), []Block{left}, blocksOf(tail, s.FileMarks)), true
 }
+
+// richPart is how much of either end of a source is rendered for a rich message, in bytes: more than it shows of most.
+const richPart = 2 * RichLimit
 
 // blocksOf renders a source, with the marks of files in it or with those as text.
 func blocksOf(src string, marks bool) []Block {

@@ -64,7 +64,12 @@ func expanded(t Text) string {
 func TestStreamEqualsMarkdown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := drawSource(t, "source")
-		var s Stream
+		s := Stream{most: rapid.SampledFrom([]int{0, 0, 16, 40}).Draw(t, "most")} // of a block
+		whole := func(src string) Text {
+			once := Stream{most: s.most}
+			once.Append(src)
+			return once.Text()
+		}
 		var fed string
 		for step := 0; len(src) > 0; step++ {
 			n := rapid.IntRange(1, len(src)).Draw(t, "piece")
@@ -76,12 +81,34 @@ func TestStreamEqualsMarkdown(t *testing.T) {
 				s.Retract(back)
 				fed = fed[:len(fed)-back]
 			case 1, 2:
-				same(t, fed, Markdown(fed), s.Text())
+				same(t, fed, whole(fed), s.Text())
 			}
 		}
-		same(t, fed, Markdown(fed), s.Text())
+		same(t, fed, whole(fed), s.Text())
+		if s.most == 0 {
+			same(t, fed, Markdown(fed), s.Text())
+		}
 		if s.Source() != fed || s.Len() != len(fed) {
 			t.Fatalf("source %q, want %q", s.Source(), fed)
+		}
+	})
+}
+
+// However short blocks may be, every word is in the text once, and the text is valid.
+func TestADividedBlockLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src := rapid.StringOfN(rapid.SampledFrom([]rune("ab é😀\n ")), 0, 300, -1).Draw(t, "source")
+		if rapid.Bool().Draw(t, "code") {
+			src = "```go\nx" + src // a block of blanks shows its language
+		}
+		s := Stream{most: rapid.SampledFrom([]int{12, 16, 40}).Draw(t, "most")}
+		s.Append(src)
+		if err := Check(s.Text()); err != nil {
+			t.Fatalf("%v\nsource %q\ntext %q", err, src, notation(s.Text()))
+		}
+		visible := func(text string) string { return strings.Join(strings.Fields(text), "") }
+		if got, want := visible(s.Text().Text), visible(strings.TrimPrefix(src, "```go\n")); got != want {
+			t.Fatalf("got %q, want %q", got, want)
 		}
 	})
 }

@@ -18,6 +18,11 @@ var sharedParser = sync.OnceValue(newParser)
 // formatted is shown as text (links to places Telegram does not take as "label (address)", images so too,
 // HTML and reference definitions literally). Line breaks stay line breaks. Safe for concurrent use.
 func Markdown(src string) Text {
+	if len(src) > maxBlock {
+		s := Stream{}
+		s.Append(src)
+		return s.Text()
+	}
 	clean := []byte(cleanSource(src))
 	r := &renderer{source: clean, out: &builder{}}
 	for n := parse(clean, false).FirstChild(); n != nil; n = n.NextSibling() {

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"bytes"
+
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
@@ -38,7 +40,7 @@ func newParser() parser.Parser {
 			util.Prioritized(fileMarks{}, 40),
 			util.Prioritized(taskBoxes{}, 50),
 			util.Prioritized(parser.NewCodeSpanParser(), 100),
-			util.Prioritized(newBounded(parser.NewLinkParser(), maxBrackets), 200),
+			util.Prioritized(newBounded(links{parser.NewLinkParser()}, maxBrackets), 200),
 			util.Prioritized(parser.NewAutoLinkParser(), 300),
 			util.Prioritized(newBounded(parser.NewRawHTMLParser(), maxTags), 400),
 			util.Prioritized(newBounded(emphasis{}, maxDelimiters), 500),
@@ -83,6 +85,24 @@ func (n numbered) Open(parent ast.Node, reader text.Reader, pc parser.Context) (
 		node.SetAttribute(numberAttribute, number)
 	}
 	return node, state
+}
+
+// links reads links and images whose addresses and titles end within maxAddress: goldmark looks for the end of each in all of the rest.
+type links struct{ parser.InlineParser }
+
+// maxAddress is more than any address that Telegram takes, in bytes.
+const maxAddress = 4 << 10
+
+func (l links) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	if line, _ := block.PeekLine(); len(line) > maxAddress && line[0] == ']' && line[1] == '(' && bytes.IndexByte(line[:maxAddress], ')') < 0 {
+		return nil
+	}
+	return l.InlineParser.Parse(parent, block, pc)
+}
+
+// CloseBlock implements parser.CloseBlocker.
+func (l links) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context) {
+	l.InlineParser.(parser.CloseBlocker).CloseBlock(parent, block, pc)
 }
 
 // bounded lets an inline parser run a number of times in a block.

@@ -2,15 +2,17 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark/ast"
 )
 
 // Stream renders a text that grows. At every moment Text is what Markdown would make of all that was
-// appended; blocks that can no longer change are rendered once, so the work over a long answer stays in
-// proportion to its length, as long as its single blocks are short. The zero Stream is empty and ready.
-// A Stream is for one goroutine.
+// appended; blocks that can no longer change are rendered once, and a block that is longer than maxBlock goes on
+// in another one, so that the work over a long answer is in proportion to its length. The zero Stream is empty and
+// ready. A Stream is for one goroutine.
 type Stream struct {
 	// FileMarks has the name of a file stand for each FileMark. One that is not there whole, at the end, is not shown.
 	FileMarks bool
@@ -21,6 +23,7 @@ type Stream struct {
 	ents   []Entity
 	marks  []mark
 	cached *Text // what Text returned, while nothing changed
+	most   int   // of a block, in bytes; 0 is maxBlock
 }
 
 // mark is a place in the source where a top-level block begins, with all before it final.
@@ -30,7 +33,17 @@ type mark struct {
 	bytes  int // of done
 	units  int
 	ents   int
+	rest   *rest // nil for a block of its own
 }
+
+// rest says how a block goes on that was longer than maxBlock.
+type rest struct {
+	fence string // the line that opened it; empty for anything but a block of code
+	seam  string // what stands between the text before and the rest
+}
+
+// maxBlock is how much of the source is parsed at once, in bytes. No block that users read is that long.
+const maxBlock = 32 << 10
 
 // Append adds md to the end. A piece may end anywhere, also inside a character.
 func (s *Stream) Append(md string) {
@@ -81,26 +94,99 @@ func (s *Stream) last() mark {
 
 // render renders the source from the last mark on, and moves the mark to the last block that stands.
 func (s *Stream) render() Text {
-	from := s.last().source
-	raw := s.source[from:]
+	most := cmp.Or(s.most, maxBlock)
+	for len(s.source)-s.last().source > most {
+		from := s.last().source
+		if _, found := s.advance(s.source[from : from+most]); !found {
+			s.divide(s.source[from : from+most])
+		}
+	}
+	r, _ := s.advance(s.source[s.last().source:])
+	return s.joined(r)
+}
+
+// advance parses what follows the last mark, and moves the mark to the last block in it that stands; found is false if there is
+// none. r has rendered what follows the mark then.
+func (s *Stream) advance(after []byte) (r *renderer, found bool) {
+	from, fence := s.last().source, s.fence(after)
+	raw := append([]byte(fence), after...)
 	clean := []byte(cleanSource(string(raw)))
 	doc := parse(clean, s.FileMarks)
 	final := s.finalBlock(doc, clean)
-	r := &renderer{source: clean, out: &builder{}}
+	r = &renderer{source: clean, out: &builder{}}
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
 		if n == final {
 			s.keep(r)
 			start := lineStart(clean, n.Pos())
 			line := start + bytes.IndexByte(clean[start:], '\n') + 1
+			at := from - len(fence)
 			s.marks = append(s.marks, mark{
-				source: from + rawOffset(raw, clean, start), proof: from + rawOffset(raw, clean, line),
+				source: at + rawOffset(raw, clean, start), proof: max(at+rawOffset(raw, clean, line), s.last().proof),
 				bytes: len(s.done), units: s.units, ents: len(s.ents),
 			})
 			r.out = &builder{}
 		}
 		r.topLevel(n)
 	}
-	return s.joined(r)
+	return r, final != nil
+}
+
+// fence is the line that opened the block of code which goes on with after; empty for none. A block without code would show its
+// language.
+func (s *Stream) fence(after []byte) string {
+	if rest := s.last().rest; rest != nil && len(bytes.TrimSpace(after)) > 0 {
+		return rest.fence
+	}
+	return ""
+}
+
+// divide ends a block that is longer than all of after, at the end of a line or a word where there is one. It depends on nothing
+// else, so that it does not matter in which pieces the source came.
+func (s *Stream) divide(after []byte) {
+	next := mark{source: s.last().source, proof: s.last().source + len(after) + 1}
+	part, seam := after, ""
+	for _, gap := range []string{"\n", " "} {
+		if at := bytes.LastIndex(after, []byte(gap)); at > len(after)/2 {
+			part, seam = after[:at+1], gap
+			break
+		}
+	}
+	if seam == "" {
+		part = wholeRunes(after)
+	}
+	clean := []byte(cleanSource(s.fence(part) + string(part)))
+	doc := parse(clean, s.FileMarks)
+	r := &renderer{source: clean, out: &builder{}}
+	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+		r.topLevel(n)
+	}
+	s.keep(r)
+	next.source, next.rest = next.source+len(part), &rest{openFence(doc, clean), seam}
+	next.bytes, next.units, next.ents = len(s.done), s.units, len(s.ents)
+	s.marks = append(s.marks, next)
+}
+
+// wholeRunes is b without the character that it ends within.
+func wholeRunes(b []byte) []byte {
+	for n := len(b) - 1; n > len(b)-utf8.UTFMax && n > 0; n-- {
+		if utf8.RuneStart(b[n]) {
+			if !utf8.FullRune(b[n:]) {
+				return b[:n]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// openFence is the line that opened the block of code which is open at the end of a source; empty for none.
+func openFence(doc ast.Node, source []byte) string {
+	code, ok := doc.LastChild().(*ast.FencedCodeBlock)
+	if !ok || code.Lines().Len() == 0 || code.Lines().At(code.Lines().Len()-1).Stop < len(source) {
+		return ""
+	}
+	line := source[lineStart(source, code.Pos()):]
+	return string(line[:bytes.IndexByte(line, '\n')+1])
 }
 
 // finalBlock is the last top-level block that surely begins where it does now: its first line is complete,
@@ -132,6 +218,8 @@ func (s *Stream) gap(r *renderer) string {
 	switch {
 	case len(s.done) == 0:
 		return ""
+	case s.last().rest != nil:
+		return s.last().rest.seam
 	case r.apart:
 		return "\n\n"
 	}

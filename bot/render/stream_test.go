@@ -25,6 +25,21 @@ func TestStreamRetractsIntoTheStartOfABlock(t *testing.T) {
 	}
 }
 
+// However an answer is written, no look at it parses more than the last block, which is bounded: the work over an answer is in
+// proportion to its length.
+func TestALookParsesABlockAtMost(t *testing.T) {
+	for name, src := range shapes(8 * maxBlock) {
+		var s Stream
+		for i := range 16 {
+			s.Append(src[len(src)*i/16 : len(src)*(i+1)/16])
+			s.Text()
+			if open := s.Len() - s.last().source; open > maxBlock {
+				t.Errorf("%s: a look at %d bytes parses %d", name, s.Len(), open)
+			}
+		}
+	}
+}
+
 // Rendering what did not change costs nothing, and what was returned stays as it was.
 func TestStreamKeepsWhatItReturned(t *testing.T) {
 	var s Stream

@@ -12,11 +12,14 @@ const (
 	widest  = 2 * picture.PhoneColumns // of a table with many columns; what is wider is broken into lines within its cells
 	perCell = 10                       // below this a column is hard to read
 	gapWide = 2
-	rowsMax = 160 // lines; the rest is left out, and the picture says so
+	rowsMax = 160  // lines; the rest is left out, and the picture says so
+	columns = 32   // likewise
+	cellMax = 2048 // characters; likewise
 )
 
 // Draw draws a table: a bold header, a line below it and one between rows. Cells that are too wide go on in lines of their own.
 func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
+	t = bounded(t)
 	widths := fit(t)
 	total := gapWide * (len(widths) - 1)
 	for _, w := range widths {
@@ -62,6 +65,35 @@ func Draw(theme picture.Theme, t render.Table) ([]byte, error) {
 		}
 	}
 	return canvas.PNG()
+}
+
+// bounded is t without what a picture has no room for, so that an agent cannot have ductor lay out megabytes. An ellipsis stands
+// for it.
+func bounded(t render.Table) render.Table {
+	var rows [][]string
+	for _, row := range t.Rows[:min(len(t.Rows), rowsMax+1)] {
+		var cells []string
+		for _, cell := range row[:min(len(row), columns)] {
+			cells = append(cells, shortened(cell))
+		}
+		if len(row) > columns {
+			cells[columns-1] = "…"
+		}
+		rows = append(rows, cells)
+	}
+	t.Rows = rows
+	return t
+}
+
+// shortened is a cell of at most cellMax characters.
+func shortened(cell string) string {
+	n := 0
+	for at := range cell {
+		if n++; n > cellMax {
+			return cell[:at] + "…"
+		}
+	}
+	return cell
 }
 
 // fit gives the width of each column: what its cells want, or less where the picture would be too wide. The widest columns

@@ -100,6 +100,33 @@ func TestPicturesToLookAt(t *testing.T) {
 	}
 }
 
+// A picture costs no more for cells, rows and columns that it has no room for: twice as much of them is the same picture, with the
+// same work.
+func TestATableIsBoundedBeforeItIsLaidOut(t *testing.T) {
+	table := func(n int) (t render.Table) {
+		for range n / 100 {
+			row := []string{strings.Repeat("x", n), strings.Repeat("word ", n/5)}
+			for range n / 1000 {
+				row = append(row, "c")
+			}
+			t.Rows = append(t.Rows, row)
+		}
+		return t
+	}
+	draw := func(t render.Table) func() { return func() { _, _ = Draw(picture.Light, t) } }
+	once, twice := testing.AllocsPerRun(1, draw(table(40_000))), testing.AllocsPerRun(1, draw(table(80_000)))
+	if twice > once*1.01 {
+		t.Errorf("a table takes %.0f allocations, one of twice the size %.0f", once, twice)
+	}
+	for _, row := range bounded(table(40_000)).Rows {
+		for _, cell := range row {
+			if len([]rune(cell)) > cellMax+1 || len(row) > columns {
+				t.Fatalf("a row of %d cells has one of %d bytes", len(row), len(cell))
+			}
+		}
+	}
+}
+
 // answers has one answer, in conversation 7.
 type answers struct{}
 
