@@ -21,7 +21,7 @@ func TestFailureSentences(t *testing.T) {
 		f    Failure
 		want string
 	}{
-		{Failure{Kind: NotInstalled}, "Claude is not installed on this machine. Install its CLI, then check with `ductor doctor`."},
+		{Failure{Kind: NotInstalled}, "Claude is not installed where ductor looks. Install its CLI, then check with `ductor doctor`."},
 		{Failure{Kind: NotLoggedIn}, "Claude is not logged in. Log in on the machine."},
 		{Failure{Kind: LimitReached}, "Claude has reached its usage limit."},
 		{Failure{Kind: LimitReached, ResetAt: noon}, "Claude has reached its usage limit until Mon 12:00."},

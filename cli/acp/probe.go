@@ -8,6 +8,7 @@ import (
 
 	"ductor/cli"
 	"ductor/cli/shared"
+	"ductor/cli/turn"
 )
 
 // Auth looks whether the agent can be used: by Options.Auth, or by opening a session that is never used.
@@ -17,7 +18,7 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	}
 	path, err := p.opts.Launcher.LookPath(p.opts.Path)
 	if err != nil {
-		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: "Install " + string(p.opts.Agent) + ", or set its path"}
+		return cli.Auth{State: cli.NotFound, Path: p.opts.Path, Fix: turn.Missing(p.opts.ProviderOptions, p.opts.Agent, "Install "+string(p.opts.Agent)+", or set its path")}
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
 	s, err := p.probe(ctx)

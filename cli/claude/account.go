@@ -23,7 +23,7 @@ const askWait = 15 * time.Second
 func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	env := p.environment(cli.Request{})
 	return turn.Account{
-		Agent: agent, Env: env, Install: "Install Claude Code: npm install -g @anthropic-ai/claude-code",
+		Agent: agent, Env: env, Install: "Install Claude Code: npm install -g @anthropic-ai/claude-code, or set agents.claude.path",
 		Fix: "Log in to Claude Code: run `claude` once on this machine and type /login, or set ANTHROPIC_API_KEY",
 		Keys: []string{
 			"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",

@@ -83,7 +83,7 @@ type Account struct {
 func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 	path, err := o.Launcher.LookPath(o.Path)
 	if err != nil {
-		return cli.Auth{State: cli.NotFound, Path: o.Path, Fix: a.Install}
+		return cli.Auth{State: cli.NotFound, Path: o.Path, Fix: Missing(o, a.Agent, a.Install)}
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Version: Version(ctx, o, a.Agent, a.Env)}
 	if i := slices.IndexFunc(a.Keys, func(name string) bool { return cli.Variable(a.Env, name) != "" }); i >= 0 {

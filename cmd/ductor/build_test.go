@@ -43,3 +43,18 @@ func TestOneBuildIsEnoughForSandboxes(t *testing.T) {
 		t.Errorf("the runner is %q: %v", made, err)
 	}
 }
+
+// Without a C compiler the build fails with one sentence that says so: what needs it is compiled after the package that fails.
+func TestABuildWithoutACCompilerSaysWhatIsMissing(t *testing.T) {
+	const compiler = "ductor/internal/store/sqlite/compiler"
+	build := exec.Command("go", "build", compiler)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", goVar(t, "GOCACHE"))
+	out, err := build.CombinedOutput()
+	if lines := strings.Split(strings.TrimSpace(string(out)), "\n"); err == nil || len(lines) != 2 || !strings.Contains(lines[1], "needs_a_C_compiler") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	imports, err := exec.Command("go", "list", "-f", "{{.Imports}}", "ductor/internal/store/sqlite").Output()
+	if err != nil || !strings.Contains(string(imports), compiler) {
+		t.Errorf("package sqlite is compiled without package compiler: %s, %v", imports, err)
+	}
+}

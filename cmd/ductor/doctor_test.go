@@ -52,7 +52,7 @@ func TestTheDoctorInTheChat(t *testing.T) {
 	}) {
 		t.Error("nothing answered at once")
 	}
-	for _, want := range []string{"⚠️ agent codex: not found", "Fix: install it and log in to it"} {
+	for _, want := range []string{"⚠️ agent codex: not found", "Fix: do that and log in to it"} {
 		if !strings.Contains(report.Text, want) {
 			t.Errorf("no %q in\n%s", want, report.Text)
 		}

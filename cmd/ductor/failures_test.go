@@ -47,7 +47,7 @@ func failures() map[string]failure {
 		"not logged in": {change: bypass, script: ran + `[[error 401]]`, runs: 1,
 			says: []string{"Claude is not logged in", "Log in on the machine.", "1 command ran before that."}, buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
 		"not installed": {change: func(c *config.Config) { bypass(c); c.Agents.Claude.Path, c.Agents.Fallback = "/nowhere/claude", nil }, script: ran,
-			says: []string{"Claude is not installed on this machine"}, buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
+			says: []string{"Claude is not installed where ductor looks"}, buttons: []string{"🤝 Go on with Codex", "🔁 Run again"}},
 		"refused": {change: bypass, script: ran + `[[error 400 message="this is not allowed"]]`, runs: 1,
 			says: []string{"Claude refused this request"}},
 		"unknown model": {change: bypass, script: ran + `[[error 404]]`, runs: 1,
@@ -142,7 +142,7 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 	if strings.Contains(m.Text, "ductor doctor") { // Claude's own advice is enough
 		t.Errorf("the card says %q", m.Text)
 	}
-	if !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude is not installed on this machine") {
+	if !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude is not installed where ductor looks") {
 		t.Errorf("the card says %q", m.Text)
 	}
 

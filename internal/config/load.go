@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -140,8 +141,11 @@ func readSmall(path string) ([]byte, fs.FileInfo, error) {
 	if err == nil && len(text) > maxFile {
 		err = fmt.Errorf("%s is longer than %d bytes", path, maxFile)
 	}
-	return text, info, err
+	return bytes.TrimPrefix(text, []byte(byteOrderMark)), info, err
 }
+
+// byteOrderMark is what editors of Windows put before a text. TOML knows none.
+const byteOrderMark = "\ufeff"
 
 // resolve makes every path absolute: "~" is the home directory. It also fills in those that follow from
 // others: where state lies by the system's rule, and the first root to work in.

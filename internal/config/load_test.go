@@ -140,6 +140,20 @@ func TestLoadOfAMissingFileSaysWhatToDo(t *testing.T) {
 	}
 }
 
+func TestLoadPassesOverAByteOrderMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.toml")
+	text := "\xef\xbb\xbf[telegram]\r\ntoken = '123456789:AAExample-token_for-tests0000000000'\r\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Load(path); err != nil || c.Telegram.Token == "" {
+		t.Errorf("got %v", err)
+	}
+	if _, draft, err := Draft(path, OSEnvironment()); err != nil || string(draft) != text[3:] {
+		t.Errorf("the draft is %q, %v", draft, err)
+	}
+}
+
 func TestLoadRefusesWhatIsNoFile(t *testing.T) {
 	if _, err := Load(t.TempDir()); err == nil {
 		t.Error("a directory was loaded")

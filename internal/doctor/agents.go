@@ -28,7 +28,7 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config, with func(func([
 		return
 	}
 	if usable == 0 {
-		d.fail(agents, "none can be used", "install one of them and log in to it")
+		d.fail(agents, "none can be used", "log in to one that is here, or install one of them")
 	}
 }
 
@@ -54,6 +54,14 @@ func (d *doctor) models(ctx context.Context, cfg config.Config, providers []cli.
 	}
 }
 
+// remedy says what to do about an agent that cannot be used. Its state, which stands before that, has the details.
+func remedy(state cli.AuthState) string {
+	if state == cli.Installed {
+		return "do that"
+	}
+	return "do that and log in to it"
+}
+
 // judge checks each agent of an environment and counts those that can be used.
 func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.Provider, where check) (usable int) {
 	states := make([]cli.AgentState, len(providers))
@@ -68,7 +76,7 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 	for i, p := range providers {
 		state, what := states[i], where+agent.of(string(p.Agent()))
 		if !state.Usable() {
-			d.warn(what, state.String(), "install it and log in to it, or disable it; docs/agents.md says how")
+			d.warn(what, state.String(), remedy(state.Auth.State)+", or disable it; docs/agents.md says how")
 			continue
 		}
 		usable++

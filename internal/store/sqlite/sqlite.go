@@ -24,6 +24,8 @@ import (
 	"time"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+
+	_ "ductor/internal/store/sqlite/compiler" // is there, or this package is not compiled
 )
 
 // Schema describes the files that Open accepts.

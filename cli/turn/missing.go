@@ -1,0 +1,54 @@
+package turn
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+)
+
+// places are directories below a home in which installers put agents, and of which a service knows nothing: its PATH is short.
+func places() []string {
+	return []string{
+		".local/bin", "bin", ".claude/local", ".bun/bin", ".npm-global/bin", ".npm-packages/bin", ".nvm/versions/node/*/bin",
+		".local/share/fnm/node-versions/*/installation/bin", ".volta/bin", ".local/share/pnpm", ".deno/bin", ".cargo/bin", ".asdf/shims",
+		".local/share/mise/shims", "go/bin", "/usr/local/bin", "/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin", "/snap/bin",
+	}
+}
+
+// Missing returns what helps if the program of an agent is not found: where it is instead, or how to install it.
+func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
+	key := "agents." + string(agent) + ".path"
+	if strings.ContainsRune(o.Path, filepath.Separator) {
+		return fmt.Sprintf("%s names %s, which is no program: correct it, or remove it to have PATH searched", key, o.Path)
+	}
+	if path := elsewhere(o.OwnerHome, o.Path); path != "" {
+		return fmt.Sprintf("It is at %s, but PATH of ductor does not lead there: set %s to that, or start ductor with %s in PATH", path, key, filepath.Dir(path))
+	}
+	return install
+}
+
+// elsewhere finds a program where installers put it; "" if it is in no such place. Of several versions the newest is taken.
+func elsewhere(home, name string) string {
+	if home == "" || name == "" {
+		return ""
+	}
+	for _, place := range places() {
+		if !filepath.IsAbs(place) {
+			place = filepath.Join(home, place)
+		}
+		found, err := filepath.Glob(filepath.Join(place, name))
+		if err != nil {
+			continue // the pattern has the home in it
+		}
+		for _, path := range slices.Backward(found) {
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				return path
+			}
+		}
+	}
+	return ""
+}
