@@ -128,9 +128,11 @@ func TestRealQuestions(t *testing.T) {
 func TestRealPlans(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, api := realCalls(t)
-	req := cli.Request{Dir: c.Work, Attended: true, Permission: cli.Plan, Turn: "T1",
-		Prompt: `<<ExitPlanMode {"plan":"# Plan\n1. do it"}>>[[tool cmd="true"]][[write path="` + filepath.Join(c.Work, "p.txt") + `" text="x"]][[text "Done."]]`}
+	req := cli.Request{Dir: c.Work, Attended: true, Permission: cli.Plan, Turn: "T0", Prompt: `[[text "I think."]]`}
 	s := clitest.Open(t, p, cli.Live, req)
+	req.Resume = begin(t, s, req).end().AgentSessionID
+	realagent.WritePlan(t, api, "# Plan\n1. do it")
+	req.Turn, req.Prompt = "T1", `<<ExitPlanMode {}>>[[tool cmd="true"]][[write path="`+filepath.Join(c.Work, "p.txt")+`" text="x"]][[text "Done."]]`
 	k := begin(t, s, req)
 	asked := until[cli.ApprovalAsked](k)
 	if asked.Tool != cli.PlanTool || asked.Detail != "# Plan\n1. do it" {
@@ -150,7 +152,7 @@ func TestRealPlans(t *testing.T) {
 		t.Errorf("it is taken to be in mode %q", m)
 	}
 	req.Turn, req.Resume = "T2", r.AgentSessionID
-	req.Prompt = `<<ExitPlanMode {"plan":"# Another"}>>[[tool cmd="true"]][[text "Well."]]`
+	req.Prompt = `<<ExitPlanMode { }>>[[tool cmd="true"]][[text "Well."]]`
 	if !s.Fits(req) {
 		t.Fatal("the session does not plan again")
 	}

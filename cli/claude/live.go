@@ -84,6 +84,7 @@ func (s *live) start(ctx context.Context, req cli.Request) error {
 		_ = run.stream.Close(context.WithoutCancel(ctx))
 		return cli.Failf(cli.UnknownFailure, agent, "the session is closed")
 	}
+	s.send(run, freshPrompts(req))
 	return nil
 }
 

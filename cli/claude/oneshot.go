@@ -19,7 +19,7 @@ func (p *Provider) once() *turn.OneShot {
 }
 
 func formatOf(req cli.Request) format {
-	if len(req.Images) > 0 {
+	if len(req.Images) > 0 || freshPrompts(req) != nil {
 		return formatBlocks
 	}
 	return formatStream
@@ -41,7 +41,7 @@ func onceInput(req cli.Request, left *cli.LeftRun) ([]byte, error) {
 	if err != nil {
 		return nil, cli.Failf(cli.Refused, agent, "%v", err)
 	}
-	return line, nil
+	return append(freshPrompts(req), line...), nil
 }
 
 // read says how the lines of a turn are read.

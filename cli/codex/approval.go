@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -18,17 +19,13 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	case askCommand:
 		askForCommand(&ev, p, &read)
 	case askFiles:
-		ev.Tool, ev.Changes = "patch", t.parser.changes[p.Item]
-		ev.Title = titleOf(pathsOf(ev.Changes, t.req.Dir))
-		if len(ev.Changes) == 0 {
-			ev.Missing = "the changes"
-		}
+		askForFiles(&ev, t.parser.changes[p.Item], t.req.Dir)
 	case askPermissions:
 		ev.Tool, ev.Title, ev.Detail = "permissions", titleOf(cmp.Or(p.Reason, "more permissions")), "More permissions until this turn ends."
 	case askServer:
 		askForServer(&ev, p, &read)
 	}
-	ev.Fields = read.Fields(a.m.Params)
+	ev.Fields = append(ev.Fields, read.Fields(a.m.Params)...)
 	if a.m.Method == askPermissions && !ev.Widens() {
 		ev.Missing = "the permissions"
 	}
@@ -49,6 +46,33 @@ func readingOf(p askParams, dir string) cli.Reading {
 			"commandActions", "proposedExecpolicyAmendment", "proposedNetworkPolicyAmendments",
 		},
 		Wider: []string{"permissions", "url"},
+	}
+}
+
+// askForFiles shows the files of a patch, and of what else its JSON says each value, as something that no rule lets through.
+func askForFiles(ev *cli.ApprovalAsked, p patch, dir string) {
+	ev.Tool, ev.Changes = "patch", changesOf(p.files)
+	ev.Title = titleOf(pathsOf(ev.Changes, dir))
+	if len(p.files) == 0 || slices.ContainsFunc(p.files, func(c liveChange) bool { return c.Path == "" }) {
+		ev.Missing = "the changes"
+	}
+	read := cli.Reading{Dir: dir, Said: map[string]string{}, Usual: map[string]string{"changes.kind.move_path": ""}}
+	for i, c := range p.files {
+		at := fmt.Sprintf("changes[%d].", i)
+		read.Said[at+"path"], read.Said[at+"diff"], read.Said[at+"kind.move_path"] = c.Path, c.Diff, c.Kind.Move
+		switch cli.ChangeKind(c.Kind.Type) {
+		case cli.FileAdded, cli.FileUpdated, cli.FileDeleted:
+			read.Said[at+"kind"], read.Said[at+"kind.type"] = c.Kind.Type, c.Kind.Type
+		}
+	}
+	if p.raw == nil {
+		return
+	}
+	ev.Fields = read.Fields(jsonOf(map[string]json.RawMessage{"changes": p.raw}))
+	for i, f := range ev.Fields {
+		if f.Weight == cli.PlainField {
+			ev.Fields[i].Weight = cli.WiderField
+		}
 	}
 }
 

@@ -15,12 +15,16 @@ import (
 	"ductor/cli/turn"
 )
 
-// asked is the approval that a request becomes.
-func asked(method string, params json.RawMessage, changes ...cli.FileChanged) cli.ApprovalAsked {
+// asked is the approval that a request becomes. Changes are those of the item i1, where there are any.
+func asked(method string, params json.RawMessage, changes string) cli.ApprovalAsked {
 	req := cli.Request{Dir: "/srv/proj"}
 	turn := &liveTurn{req: req, parser: newLiveParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), req)}
-	if len(changes) > 0 {
-		turn.parser.changes["i1"] = changes
+	if changes != "" {
+		var n notice
+		if err := json.Unmarshal([]byte(`{"item":{"id":"i1","type":"fileChange","changes":`+changes+`}}`), &n); err != nil {
+			panic(err)
+		}
+		turn.parser.itemNotice("item/started", &n)
 	}
 	return turn.approvalOf(newInquiry(rpc.Message{ID: json.RawMessage(`1`), Method: method, Params: params}))
 }
@@ -31,11 +35,50 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		method := rapid.SampledFrom([]string{askCommand, askFiles, askPermissions, askServer}).Draw(rt, "method")
 		input := clitest.Inputs("command", "Command", "cwd", "reason", "grantRoot", "additionalPermissions", "networkApprovalContext", "permissions",
 			"message", "url", "serverName", "_meta", "tool_name", "tool_params", "kind", "threadId").Draw(rt, "input")
-		ev := asked(method, input)
+		ev := asked(method, input, "")
 		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
 			rt.Fatalf("%s %s does not tell %q: %+v", method, input, left, ev)
 		}
 	})
+}
+
+// Every value of a patch is in its approval, or the patch cannot be allowed. What ductor does not know passes no rule.
+func TestLawAnApprovalTellsEveryFieldOfAPatch(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var all []string
+		strange := false
+		for range rapid.IntRange(0, 3).Draw(rt, "files") {
+			if rapid.Bool().Draw(rt, "usual") {
+				all = append(all, rapid.SampledFrom([]string{
+					`{"path":"added.txt","kind":{"type":"add"},"diff":"first line\nsecond line\n"}`,
+					`{"path":"/srv/proj/gone.txt","kind":{"type":"delete"},"diff":"gone\n"}`,
+					`{"path":"moved.txt","kind":{"type":"update","move_path":"elsewhere.txt"},"diff":"@@ -1 +1 @@\n-old\n+new\n"}`,
+					`{"path":"same.txt","kind":{"type":"update","move_path":null},"diff":"@@ -1 +1 @@\n-old\n+new\n"}`,
+					`{"path":"word.txt","kind":"update","diff":"@@ -1 +1 @@\n-old\n+new\n"}`,
+				}).Draw(rt, "file"))
+				continue
+			}
+			strange = true
+			all = append(all, string(clitest.Inputs("path", "Path", "kind", "type", "diff", "move_path", "mode", "target").Draw(rt, "change")))
+		}
+		changes := rapid.SampledFrom([]string{"[" + strings.Join(all, ",") + "]", strings.Join(append(all, "7")[:1], "")}).Draw(rt, "changes")
+		ev := asked(askFiles, json.RawMessage(`{"itemId":"i1"}`), changes)
+		left := clitest.Unshown(json.RawMessage(`{"changes":`+changes+`}`), clitest.Shown(ev)+" add delete update move_path:null", nil)
+		if ev.Allowable() && len(left) > 0 {
+			rt.Fatalf("%s does not tell %q: %+v", changes, left, ev)
+		}
+		if strings.HasPrefix(changes, "[") && !strange && len(all) > 0 && (!ev.Allowable() || ev.Widens()) {
+			rt.Fatalf("%s cannot be allowed as usual: %+v", changes, ev)
+		}
+	})
+	for _, changes := range []string{
+		`[{"path":"a","kind":{"type":"symlink"},"diff":"x"}]`, `[{"path":"a","kind":{"type":"update","mode":"0777"},"diff":"x"}]`,
+		`[{"path":"a","kind":{"type":"add"},"diff":"x","target":"/etc/passwd"}]`, `[{"path":"a","path":"/etc/passwd","kind":{"type":"add"},"diff":"x"}]`,
+	} {
+		if ev := asked(askFiles, json.RawMessage(`{"itemId":"i1"}`), changes); ev.Allowable() && !ev.Widens() {
+			t.Errorf("a rule may let %s through: %+v", changes, ev)
+		}
+	}
 }
 
 func TestWhatARequestLeavesOut(t *testing.T) {
@@ -49,12 +92,12 @@ func TestWhatARequestLeavesOut(t *testing.T) {
 		{askPermissions, `{"permissions":{"network":null,"fileSystem":null}}`, "the permissions"},
 		{askPermissions, `{"permissions":{"network":{"enabled":true}}}`, ""},
 	} {
-		ev := asked(c.method, json.RawMessage(c.params), cli.FileChanged{Path: "a"})
+		ev := asked(c.method, json.RawMessage(c.params), `[{"path":"a"}]`)
 		if ev.Missing != c.missing || ev.Allowable() != (c.missing == "") {
 			t.Errorf("%s %s: %q is missing, allowable: %v", c.method, c.params, ev.Missing, ev.Allowable())
 		}
 	}
-	if asked(askServer, json.RawMessage(`{"serverName":"s","mode":"form","turnId":null}`)).Allowable() {
+	if asked(askServer, json.RawMessage(`{"serverName":"s","mode":"form","turnId":null}`), "").Allowable() {
 		t.Error("a server may be allowed what it does not say")
 	}
 }
@@ -75,7 +118,7 @@ func TestACommandWithoutItsShell(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ev := asked(askCommand, params)
+		ev := asked(askCommand, params, "")
 		if shown := cmp.Or(ev.Detail, ev.Title); shown != want || !strings.Contains(clitest.Shown(ev), raw) {
 			t.Errorf("%s is shown as %s", raw, clitest.Shown(ev))
 		}

@@ -20,7 +20,7 @@ type liveParser struct {
 	rateLimits
 	messages
 	tools   map[string]bool // that were told of
-	changes map[string][]cli.FileChanged
+	changes map[string]patch
 	usage   *tokenUsage // totals before the turn and now; nil until Codex tells
 	denials []cli.Denial
 }
@@ -72,7 +72,7 @@ func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
 		out: out, dir: req.Dir, network: network{now: out.Now, patience: time.Minute},
 		verdict:  verdict{compacts: req.Task == cli.TaskCompact},
 		messages: messages{thought: map[string]bool{}, comments: map[string]bool{}},
-		tools:    map[string]bool{}, changes: map[string][]cli.FileChanged{},
+		tools:    map[string]bool{}, changes: map[string]patch{},
 	}
 }
 
@@ -130,7 +130,7 @@ func (p *liveParser) itemNotice(method string, n *notice) {
 			p.out.Thinking("\n\n")
 		}
 	case "item/fileChange/patchUpdated":
-		p.changes[n.ItemID] = changesOf(n.Changes)
+		p.changes[n.ItemID] = n.Changes
 	}
 }
 
@@ -158,7 +158,7 @@ func (p *liveParser) itemStarted(it *liveItem) {
 		p.out.Pass(cli.Status{Kind: cli.StatusCompacting})
 		return
 	case itemFiles:
-		p.changes[it.ID] = changesOf(it.Changes)
+		p.changes[it.ID] = it.Changes
 	}
 	if t, ok := started(it, p.dir); ok && !p.tools[it.ID] {
 		p.tools[it.ID] = true
@@ -201,7 +201,7 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 	p.itemStarted(it) // one that was never announced is started here
 	p.out.ToolEnd(ended(it))
 	if it.Type == itemFiles && it.Status == turnCompleted {
-		for _, c := range changesOf(it.Changes) {
+		for _, c := range changesOf(it.Changes.files) {
 			p.out.Pass(c)
 		}
 	}

@@ -106,7 +106,7 @@ func (p *parser) itemCompleted(it *liveItem) {
 	}
 	p.out.ToolEnd(ended(it))
 	if it.Type == itemFiles && it.Status == "completed" {
-		for _, c := range changesOf(it.Changes) {
+		for _, c := range changesOf(it.Changes.files) {
 			c.Path = cli.Relative(p.req.Dir, c.Path)
 			p.out.Pass(c)
 		}

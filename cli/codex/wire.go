@@ -3,6 +3,7 @@ package codex
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"ductor/cli"
 )
@@ -73,8 +74,8 @@ type notice struct {
 		Secondary *rateWindow `json:"secondary"`
 	} `json:"rateLimits"`
 
-	ToModel string       `json:"toModel"` // model/rerouted
-	Changes []liveChange `json:"changes"` // item/fileChange/patchUpdated
+	ToModel string `json:"toModel"` // model/rerouted
+	Changes patch  `json:"changes"` // item/fileChange/patchUpdated
 }
 
 // threadInfo is a thread, and the one that it was started by.
@@ -151,8 +152,8 @@ type liveItem struct {
 	ExitCode   *int   `json:"exitCode"`
 	DurationMs *int64 `json:"durationMs"`
 
-	Changes []liveChange `json:"changes"` // fileChange
-	Items   []todo       `json:"items"`   // todoList
+	Changes patch  `json:"changes"` // fileChange
+	Items   []todo `json:"items"`   // todoList
 
 	Server       string          `json:"server"`    // mcpToolCall
 	Namespace    string          `json:"namespace"` // dynamicToolCall
@@ -184,6 +185,21 @@ func (it *liveItem) UnmarshalJSON(raw []byte) error {
 		"collab_tool_call": itemCollab, "web_search": itemSearch, "todo_list": itemTodo,
 	}[it.Type]; own != "" {
 		it.Type = own
+	}
+	return nil
+}
+
+// patch is what a fileChange would do to files. It keeps the JSON, of which an approval shows what the files do not say.
+type patch struct {
+	files []liveChange
+	raw   json.RawMessage
+}
+
+// UnmarshalJSON never fails: a patch that cannot be read has no files, and cannot be allowed.
+func (p *patch) UnmarshalJSON(raw []byte) error {
+	p.raw = slices.Clone(raw)
+	if json.Unmarshal(raw, &p.files) != nil {
+		p.files = nil
 	}
 	return nil
 }

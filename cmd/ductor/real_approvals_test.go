@@ -69,10 +69,13 @@ func TestTheRealAgentsAllowAPattern(t *testing.T) {
 // A press on a plan's card has the agent begin, and its edits go through from then on, in this turn and in the next one.
 func TestTheRealAgentsBeginAPlan(t *testing.T) {
 	for agent, call := range map[string]string{
-		"claude": `[[call ExitPlanMode args="{\"plan\":\"the whole plan\"}"]]`,
+		"claude": `[[call ExitPlanMode args="{}"]]`,
 	} {
 		t.Run(agent, func(t *testing.T) {
-			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "plan" })
+			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "plan" })
+			town.say(`[[start]] [[text "before the plan"]]`)
+			town.await("before the plan")
+			realagent.WritePlan(t, api, "the whole plan")
 			town.say(`[[start]] %s [[write path=one.txt text=x]] [[write path=two.txt text=x]] [[text "the first"]]`, call)
 			card := town.awaitButton("▶️ Begin and accept edits")
 			if !card.HasButton("▶️ Begin") || !card.HasButton("📝 Keep planning") || !strings.Contains(card.Text, "the whole plan") {

@@ -5,10 +5,12 @@ package realagent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"testing"
@@ -80,6 +82,23 @@ func Claude(t testing.TB, baseURL string) CLI {
 	})
 	return c
 }
+
+// WritePlan writes the plan of the session that api was asked in last: Claude has its model keep it in a file that it names.
+func WritePlan(t testing.TB, api *modelapi.Server, plan string) {
+	t.Helper()
+	prompts := api.Prompts()
+	for i := len(prompts) - 1; i >= 0; i-- {
+		if path := planFile.FindString(string(prompts[i].Body)); path != "" {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(plan), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("Claude named no file for a plan")
+}
+
+var planFile = regexp.MustCompile(`/[\w./-]*/\.claude/plans/[\w-]+\.md`)
 
 // Codex is the installed Codex, whose model's API is at baseURL. Where it is not installed the test is
 // skipped, or fails if CI=true.

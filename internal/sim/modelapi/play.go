@@ -97,6 +97,9 @@ func call(c conversation, st script.Call, w wire) error {
 			return w.use(name, input)
 		}
 	}
+	if c.offered("ToolSearch") != "" { // Claude runs a tool that it holds back all the same
+		return w.use(st.Tool, input)
+	}
 	if s, ok := w.(interface{ search(query string) error }); ok && c.offered("tool_search") != "" && !strings.Contains(strings.Join(c.searched, " "), st.Tool) {
 		return s.search(st.Tool)
 	}

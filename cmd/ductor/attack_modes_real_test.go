@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/telegram"
+)
+
+// writers are commands that change a repository, each in a way of its own.
+func writers() []string {
+	return []string{
+		"touch touched", "mkdir made", "echo x > echoed", "cp kept.txt copied", "rm removed.txt", "mv moved.txt elsewhere",
+		"sed -i s/old/new/ edited.txt", "npm init -y", "git commit -qm second", "echo x | tee teed",
+	}
+}
+
+// writing is a script that runs each of writers, edits a file, and uses Claude's own tools that write to the disk.
+func writing(agent, dir string) (script string, calls int) {
+	var all []string
+	for _, command := range writers() {
+		all = append(all, fmt.Sprintf(`[[tool cmd="%s"]]`, command))
+	}
+	path := "written.txt"
+	if agent != "codex" {
+		path = filepath.Join(dir, path)
+	}
+	all = append(all, fmt.Sprintf(`[[write path=%s text=x]]`, path))
+	if agent == "claude" {
+		all = append(all, `[[call EnterWorktree args="{\"name\":\"wt\"}"]]`,
+			`[[call CronCreate args="{\"cron\":\"0 9 * * *\",\"prompt\":\"x\",\"durable\":true}"]]`,
+			`[[call Task args="{\"description\":\"d\",\"prompt\":\"x\",\"subagent_type\":\"general-purpose\",\"isolation\":\"worktree\"}"]]`)
+	}
+	return strings.Join(all, " "), len(all)
+}
+
+// No real agent runs a command that writes in plan or ask unless a user allows it: each has a card that the user denies, or is refused by
+// the agent, and the disk stays as it was.
+func TestTheRealAgentsWriteNothingUnasked(t *testing.T) {
+	for _, agent := range realagent.Some("claude", "codex", "copilot", "gemini") {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realSurroundings(t, agent, func(c *config.Config) { c.Permissions.Mode = "plan" })
+			m := &modeTown{town: town, denied: map[telegram.MessageID]bool{}}
+			m.seed(agent)
+			town.start()
+			script, calls := writing(agent, town.cfg.Projects.DefaultDir)
+			if asked := m.denyAll(script); agent == "claude" && asked != calls { // the others refuse most without a question
+				t.Errorf("in plan the agent asks %d times", asked)
+			}
+			m.chooses("ask")
+			if asked := m.denyAll(script); asked != calls {
+				t.Errorf("in ask the agent asks %d times", asked)
+			}
+			if agent == "claude" { // which would continue to judge by itself
+				m.chooses("auto")
+				m.denyAll("")
+				m.chooses("plan")
+				if asked := m.denyAll(script); asked != calls {
+					t.Errorf("in plan after auto the agent asks %d times", asked)
+				}
+			}
+		})
+	}
+}
+
+// modeTown counts what a real agent asks.
+type modeTown struct {
+	*town
+	turns  int
+	denied map[telegram.MessageID]bool
+}
+
+// seed makes the working directory a repository with a staged change, and has Codex's own settings let a model decide.
+func (m *modeTown) seed(agent string) {
+	m.t.Helper()
+	if agent == "codex" {
+		config := filepath.Join(os.Getenv("HOME"), ".codex", "config.toml")
+		theirs, err := os.ReadFile(config)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		if err := os.WriteFile(config, append([]byte("approvals_reviewer = \"auto_review\"\n"), theirs...), 0o600); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	m.sh(`git init -q && git config user.name x && git config user.email x@example.org
+		for f in kept removed moved edited; do echo old > $f.txt; done
+		git add . && git commit -qm first && echo staged > kept.txt && git add kept.txt`)
+}
+
+// chooses has the chat work in another mode.
+func (m *modeTown) chooses(mode string) {
+	m.t.Helper()
+	m.awaitAfter(m.say("/permissions %s", mode), mode+": ")
+}
+
+// disk is the content of the working directory, and the commit.
+func (m *modeTown) disk() map[string]string {
+	m.t.Helper()
+	root := m.cfg.Projects.DefaultDir
+	content := map[string]string{"git": m.sh("git rev-parse HEAD; git worktree list; git branch")}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == ".git":
+			return fs.SkipDir
+		case d.IsDir():
+			content[path] = "directory"
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		content[path] = string(data)
+		return err
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return content
+}
+
+// denyAll has the agent play a script, denies what it asks, and returns how often it asked.
+func (m *modeTown) denyAll(script string) (asked int) {
+	m.t.Helper()
+	before := m.disk()
+	m.say(`[[start]] %s [[text "after it"]]`, script)
+	for m.turns++; m.denyNext(); asked++ {
+	}
+	if after := m.disk(); !maps.Equal(before, after) {
+		m.t.Errorf("the disk has changed: %s", difference(before, after))
+	}
+	return asked
+}
+
+// denyNext denies what the agent asks next. It returns false if the turn ends.
+func (m *modeTown) denyNext() bool {
+	m.t.Helper()
+	var card telegram.Message
+	_, err := m.chat.Await(m.soon(), func(v telegram.View) bool {
+		i := slices.IndexFunc(v.FromBot(), func(msg telegram.Message) bool { return msg.HasButton("⛔ Deny") && !m.denied[msg.ID] })
+		if i >= 0 {
+			card = v.FromBot()[i]
+		}
+		return i >= 0 || len(ended(v)) >= m.turns
+	})
+	if err != nil {
+		m.fatal(err)
+	}
+	if card.ID == 0 {
+		return false
+	}
+	m.denied[card.ID] = true
+	m.pressOn(card, "⛔ Deny")
+	return true
+}
+
+func difference(before, after map[string]string) string {
+	var lines []string
+	for path, content := range after {
+		if had, ok := before[path]; !ok || had != content {
+			lines = append(lines, fmt.Sprintf("%s is %.60q", filepath.Base(path), content))
+		}
+	}
+	for path := range before {
+		if _, ok := after[path]; !ok {
+			lines = append(lines, filepath.Base(path)+" is gone")
+		}
+	}
+	return strings.Join(lines, ", ")
+}
