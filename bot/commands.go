@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ductor/bot/message"
+	"ductor/bot/project"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -274,6 +275,7 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 		c.answer(ctx, r, p.Text("bot.cwd", st.Dir)+"\n"+p.Text("bot.cwd-help"))
 		return
 	}
+	before, unknown := c.desk.Status(ctx, r.In.Conversation)
 	dir, err := c.desk.SetDir(ctx, r.In.Conversation, r.Args, r.In.User)
 	switch {
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
@@ -283,7 +285,11 @@ func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	case err != nil:
 		c.fail(ctx, r, "bot.dir-not-changed", err)
 	default:
-		c.answer(ctx, r, p.Text("bot.cwd-set", dir))
+		text := p.Text("bot.cwd-set", dir)
+		if now, err := c.desk.Status(ctx, r.In.Conversation); errors.Join(err, unknown) == nil { // else the directory is set all the same
+			text += project.Moved(p, before, now)
+		}
+		c.answer(ctx, r, text)
 	}
 }
 

@@ -82,10 +82,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		}),
 		projects: project.New(project.Options{
 			Projects: p.Projects, Topics: newTopics{p.topics, h.Named, p.desk}, Lang: o.Lang,
-			Dir: func(ctx context.Context, in orchestrator.ConversationID) (string, error) {
-				st, err := p.desk.Status(ctx, in)
-				return st.Dir, err
-			},
+			Status: p.desk.Status,
 		}),
 		consults: consult.New(consult.Options{
 			Consults: p.Consults, Models: menus, Group: p.Group, Most: p.chat.cards.MaxMessages, Messages: p.chat.messages, Journal: p.Journal, Finish: f.Finish,

@@ -48,6 +48,7 @@ type ApprovalRequest struct {
 	Agent        cli.Agent
 	AgentIDs     []cli.ApprovalID // the agent's own ids of it, in the order they came
 	Dir          string           // the working directory of the turn
+	Sandbox      cli.Sandbox      // where it runs; empty is this host
 	Asked        time.Time
 
 	Request   *cli.ApprovalAsked

@@ -48,6 +48,8 @@ type Conversation struct {
 	Model      cli.ModelID
 	Effort     cli.Effort
 	Permission cli.PermissionMode // empty means the configured default
+	// GrantedIn is where a user chose a Permission above ask: it counts nowhere else. Empty is this host.
+	GrantedIn cli.Sandbox
 	// BypassUntil is when a Permission of cli.Bypass ends.
 	BypassUntil time.Time
 	Dir         string // empty means the configured default

@@ -46,6 +46,9 @@ func AtMostAsk(mode cli.PermissionMode) cli.PermissionMode {
 	return cli.Ask
 }
 
+// Grants reports whether a mode lets an agent do more than ask does.
+func Grants(mode cli.PermissionMode) bool { return mode != "" && mode != AtMostAsk(mode) }
+
 // Right is something that a user may do or not.
 type Right string
 

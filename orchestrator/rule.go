@@ -27,7 +27,8 @@ type Rule struct {
 	Session      SessionID // counts in it alone; empty for a rule that lasts until it is revoked
 	Agent        cli.Agent
 	Tool         string
-	Dir          string // counts in this working directory only
+	Dir          string      // counts in this working directory only
+	Sandbox      cli.Sandbox // counts there only; empty is this host
 	Kind         RuleKind
 	Value        string
 	Text         string // exactly what it allows, as people read it, such as "Bash(git status *)"

@@ -59,6 +59,7 @@ type Look struct {
 	StatusAfter     time.Duration          // silence after which the card says what is waited for; 2 s
 	Think           orchestrator.ThinkMode // of turns that say nothing of it; ThinkOff
 	Footer          []FooterField          // nil for none
+	Places          bool                   // there are sandboxes, so the footer says where a turn ran
 	Drafts          bool                   // cards of private chats begin as drafts, if there is a Draft
 	// MaxMessages is how many messages show an answer; 0 is no limit. Of a longer one they show the beginning and
 	// the end, and a file has all of it.
@@ -157,6 +158,9 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	}
 	d.shows.outputs = isRich(t)
 	d.turn = turnFacts{agent: t.Agent, then: t.Wants.Card.Then, bypass: t.Bypass}
+	if c.look().Places || t.Sandbox != "" {
+		d.turn.place = render.Place(d.lang, t.Sandbox.Name())
+	}
 	return d
 }
 

@@ -39,6 +39,7 @@ type turnFacts struct {
 	agent  cli.Agent
 	then   string    // follows a failure
 	bypass time.Time // the end of the bypass that the turn runs in; zero for none
+	place  string    // where the turn runs; empty where that is the only place that there is
 }
 
 type segmentKind int

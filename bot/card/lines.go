@@ -85,7 +85,7 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	case render.IsBlank(o.Text):
 		d.addNote(render.Styled(render.Italic, d.lang.Text("card.no-answer")))
 	}
-	if line := joinFooter(d.bypassLine(time.Now()), footerLine(d.lang, o, footer)); line != "" {
+	if line := joinFooter(d.bypassLine(time.Now()), d.turn.place, footerLine(d.lang, o, footer)); line != "" {
 		if o.Changed.Ignored && o.Changed.NoUndo == "" {
 			line += "\n" + d.lang.Text("changes.receipt-ignored")
 		}

@@ -33,7 +33,7 @@ const (
 // Options are what a Screen is made of. All are required.
 type Options struct {
 	Projects orchestrator.Projects
-	Dir      func(ctx context.Context, in orchestrator.ConversationID) (string, error) // that a conversation works in
+	Status   func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
 	Topics   Topics
 	Lang     *lang.Choices
 }
@@ -52,11 +52,37 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 	if name == "" {
 		return s.list(ctx, by, 0)
 	}
+	before, err := s.o.Status(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Page{}, err
+	}
 	dir, err := s.o.Projects.OpenProject(ctx, by, name, branch)
 	if text := s.refusal(p, name, branch, err); text != "" {
 		return tgapi.Page{Text: text}, nil
 	}
-	return tgapi.Page{Text: p.Text("project.opened", dir)}, err
+	return tgapi.Page{Text: s.opened(ctx, by, before, dir)}, err
+}
+
+// opened says where a conversation works from now on.
+func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orchestrator.Status, dir string) string {
+	p := s.o.Lang.Of(by.Conversation.Chat)
+	text := p.Text("project.opened", dir)
+	now, err := s.o.Status(ctx, by.Conversation)
+	if err != nil { // the conversation works there all the same
+		return text
+	}
+	return text + Moved(p, before, now)
+}
+
+// Moved says, as a further sentence, in which environment a conversation works now; empty if that is the one from before.
+func Moved(p lang.Printer, before, now orchestrator.Status) string {
+	switch place := render.Place(p, now.Sandbox.Name()); {
+	case now.Elsewhere != "":
+		return " " + p.Text("common.moved-asks", place, now.Elsewhere)
+	case now.Sandbox != before.Sandbox:
+		return " " + p.Text("common.moved-to", place)
+	}
+	return ""
 }
 
 // refusal says why a project is not opened; empty for what a user cannot mend.
@@ -117,10 +143,11 @@ func (s *Screen) list(ctx context.Context, by orchestrator.Press, page int) (tga
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	dir, err := s.o.Dir(ctx, by.Conversation)
+	st, err := s.o.Status(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
+	dir := st.Dir
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text := p.Text("project.list", dir)
 	if len(all) == 0 {
@@ -148,12 +175,16 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 	if i < 0 {
 		return tgapi.Answer{}, orchestrator.ErrNoProject
 	}
+	before, err := s.o.Status(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Answer{}, err
+	}
 	dir, err := s.o.Projects.OpenProject(ctx, by, all[i].Name, "")
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
 	page, err := s.list(ctx, by, tgapi.PageOf(i))
-	return tgapi.Answer{Text: s.o.Lang.Of(by.Conversation.Chat).Text("project.opened", dir), Edit: page}, err
+	return tgapi.Answer{Text: s.opened(ctx, by, before, dir), Edit: page}, err
 }
 
 // treesShown limits the worktrees of a page.
@@ -165,10 +196,11 @@ func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, 
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	dir, err := s.o.Dir(ctx, by.Conversation)
+	st, err := s.o.Status(ctx, by.Conversation)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
+	dir := st.Dir
 	p := s.o.Lang.Of(by.Conversation.Chat)
 	text := []string{p.Text("project.trees")}
 	var k tgapi.Keyboard
@@ -213,11 +245,16 @@ func (s *Screen) tree(ctx context.Context, by orchestrator.Press, what op, key s
 	if i < 0 {
 		return tgapi.Answer{}, orchestrator.ErrNoProject
 	}
+	before, err := s.o.Status(ctx, by.Conversation)
+	if err != nil {
+		return tgapi.Answer{}, err
+	}
 	p, w := s.o.Lang.Of(by.Conversation.Chat), all[i]
 	changes := orchestrator.KeepChanges
 	switch what {
 	case opTree:
-		a.Text, err = p.Text("project.opened", w.Dir), s.o.Projects.OpenWorktree(ctx, by, w.Dir)
+		err = s.o.Projects.OpenWorktree(ctx, by, w.Dir)
+		a.Text = s.opened(ctx, by, before, w.Dir)
 	case opDrop:
 		changes = orchestrator.DropChanges
 		fallthrough

@@ -70,7 +70,9 @@ func newRig(t *testing.T) *rig {
 		},
 	}
 	return &rig{T: t, book: b, screen: project.New(project.Options{
-		Projects: b, Dir: func(context.Context, orchestrator.ConversationID) (string, error) { return b.dir, nil },
+		Projects: b, Status: func(context.Context, orchestrator.ConversationID) (orchestrator.Status, error) {
+			return orchestrator.Status{Dir: b.dir}, nil
+		},
 	})}
 }
 

@@ -194,6 +194,14 @@ func ModelText[Agent, Model ~string](p lang.Printer, agent Agent, model Model) s
 	return ChoiceText(p, agent, model, "")
 }
 
+// Place says where agents run: in the sandbox of a name, or on this machine.
+func Place(p lang.Printer, sandbox string) string {
+	if sandbox == "" {
+		return p.Text("common.on-machine")
+	}
+	return p.Text("common.in-sandbox", sandbox)
+}
+
 // BypassLeft says how long a bypass lasts: "bypass, 12 min left". Empty where there is none any more.
 func BypassLeft(p lang.Printer, until, now time.Time) string {
 	left := until.Sub(now)

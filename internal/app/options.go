@@ -134,7 +134,7 @@ func lookOf(cfg config.Config) card.Look {
 		Drafts:          s.Mode == "draft",
 		Think:           settingsOf(cfg).Think,
 		IntervalPrivate: s.IntervalPrivate, IntervalGroup: s.IntervalGroup, StatusAfter: s.StatusAfter,
-		MaxMessages: s.MaxMessages,
+		MaxMessages: s.MaxMessages, Places: cfg.Sandbox.Any(),
 		Pacing: card.Pacing{
 			MinChars: s.MinChars, MaxChars: s.MaxChars, Idle: s.Idle, Sentences: s.SentenceEnds, Paragraphs: s.ParagraphEnds,
 		},

@@ -25,6 +25,16 @@ type SandboxProject struct {
 	SandboxSetting
 }
 
+// Any reports whether agents of any project run in a sandbox.
+func (s Sandbox) Any() bool {
+	for _, p := range s.Projects {
+		if p.Mode == SandboxDocker {
+			return true
+		}
+	}
+	return s.Mode == SandboxDocker
+}
+
 // SandboxSetting is where the agents of one project run. After Load all paths are absolute.
 type SandboxSetting struct {
 	Mode         string        `toml:"mode" is:"off|docker"` // SandboxOff or SandboxDocker

@@ -18,7 +18,7 @@ import (
 // The agent's own ids ride along as JSON, so that an approval is read in one statement and thus one snapshot.
 const (
 	approvalInserted = `id, nonce, turn, session, chat, topic, agent, dir, content, session_rule, rule, approvers,
-	asked, expires, state, ruled, reason, decided`
+	asked, expires, state, ruled, reason, decided, sandbox`
 	approvalColumns = approvalInserted + `, person, answers,
 	(SELECT json_group_array(request) FROM (SELECT request FROM ask_requests n WHERE n.ask = asks.id AND n.gone = 0 ORDER BY n.seq))`
 )
@@ -302,7 +302,7 @@ func decodeRequest(text string, a *orchestrator.Approval) error {
 func approvalFields(a *orchestrator.Approval, content *string) []any {
 	return []any{&a.ID, &a.Nonce, &a.Turn, &a.Session, &a.Conversation.Chat, &a.Conversation.Topic, &a.Agent, &a.Dir,
 		content, &a.SessionRule, &a.Rule, list[orchestrator.PersonID]{&a.Approvers}, moment{&a.Asked}, moment{&a.Expires},
-		&a.State, &a.Ruled, &a.Reason, moment{&a.Decided}}
+		&a.State, &a.Ruled, &a.Reason, moment{&a.Decided}, &a.Sandbox}
 }
 
 func scanApproval(row sqlite.Row) (a orchestrator.Approval, err error) {
@@ -314,11 +314,11 @@ func scanApproval(row sqlite.Row) (a orchestrator.Approval, err error) {
 	return a, decodeRequest(content, &a)
 }
 
-const ruleColumns = `id, chat, topic, session, agent, tool, dir, kind, value, text, person, created`
+const ruleColumns = `id, chat, topic, session, agent, tool, dir, kind, value, text, person, created, sandbox`
 
 func ruleFields(r *orchestrator.Rule) []any {
 	return []any{&r.ID, &r.Conversation.Chat, &r.Conversation.Topic, &r.Session, &r.Agent, &r.Tool, &r.Dir,
-		&r.Kind, &r.Value, &r.Text, &r.By, moment{&r.Created}}
+		&r.Kind, &r.Value, &r.Text, &r.By, moment{&r.Created}, &r.Sandbox}
 }
 
 func (t tx) insertRule(r orchestrator.Rule) error {

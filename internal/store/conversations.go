@@ -14,7 +14,7 @@ import (
 
 // Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
 func (db *DB) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
-	c, err := sqlite.Kept(ctx, db.file, sqlite.Source{Name: string(id.Key()), Tables: []string{"conversations"}}, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools, display
+	c, err := sqlite.Kept(ctx, db.file, sqlite.Source{Name: string(id.Key()), Tables: []string{"conversations"}}, scanConversation, `SELECT coalesce(session, ''), agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools, display, granted_in
 		FROM conversations WHERE chat = ? AND topic = ?`, id.Chat, id.Topic)
 	c, err = known(c, err, nil)
 	c.ID, c.Tools.Only, c.Tools.Denied = id, slices.Clone(c.Tools.Only), slices.Clone(c.Tools.Denied)
@@ -28,14 +28,14 @@ func (db *DB) SaveConversation(ctx context.Context, c orchestrator.Conversation,
 		return wrap(fmt.Sprintf("save conversation %s", c.ID.Key()), err)
 	}
 	err = db.write(ctx, func(t tx) error {
-		_, err := t.ExecRow(string(c.ID.Key()), `INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools, display)
-			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		_, err := t.ExecRow(string(c.ID.Key()), `INSERT INTO conversations (chat, topic, session, agent, model, effort, permission, dir, role, busy, bypass_until, notify, think, tools, display, granted_in)
+			VALUES (?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (chat, topic) DO UPDATE SET session = excluded.session, agent = excluded.agent,
 				model = excluded.model, effort = excluded.effort, permission = excluded.permission,
 				dir = excluded.dir, role = excluded.role, busy = excluded.busy, bypass_until = excluded.bypass_until,
-				notify = excluded.notify, think = excluded.think, tools = excluded.tools, display = excluded.display`,
+				notify = excluded.notify, think = excluded.think, tools = excluded.tools, display = excluded.display, granted_in = excluded.granted_in`,
 			c.ID.Chat, c.ID.Topic, string(c.Session), string(c.Agent), string(c.Model), string(c.Effort),
-			string(c.Permission), c.Dir, c.Role, string(c.Busy), millis(c.BypassUntil), string(c.Notify), string(c.Think), tools, string(c.Display))
+			string(c.Permission), c.Dir, c.Role, string(c.Busy), millis(c.BypassUntil), string(c.Notify), string(c.Think), tools, string(c.Display), string(c.GrantedIn))
 		if err != nil {
 			return namedSession(err)
 		}
@@ -71,7 +71,7 @@ func conversationIDFields(id *orchestrator.ConversationID) []any { return []any{
 
 func scanConversation(row sqlite.Row) (c orchestrator.Conversation, err error) {
 	var tools string
-	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, moment{&c.BypassUntil}, &c.Notify, &c.Think, &tools, &c.Display)
+	err = row.Scan(&c.Session, &c.Agent, &c.Model, &c.Effort, &c.Permission, &c.Dir, &c.Role, &c.Busy, moment{&c.BypassUntil}, &c.Notify, &c.Think, &tools, &c.Display, &c.GrantedIn)
 	if err == nil {
 		c.Tools, err = decodeTools(tools)
 	}

@@ -85,3 +85,50 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	get[orchestrator.Approval](t)(db.OpenApproval(t.Context(), newApproval("a", "run", "1"), "d"))
 	must(t, second2(db.DecideApproval(t.Context(), allowed("a"))))
 }
+
+// Rights that an older version stored count in the environment that their conversation worked in last.
+func TestMigrationOfRights(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ductor.db")
+	all, err := schema()
+	must(t, err)
+	old, before := all, fstest.MapFS{}
+	names, err := fs.Glob(all.Migrations, "*.sql")
+	must(t, err)
+	for _, name := range names {
+		if name < "0035" {
+			text, err := fs.ReadFile(all.Migrations, name)
+			must(t, err)
+			before[name] = &fstest.MapFile{Data: text}
+		}
+	}
+	old.Migrations = before
+	file, err := sqlite.Open(t.Context(), path, old, sqlite.Options{})
+	must(t, err)
+	err = file.Write(t.Context(), func(t *sqlite.Tx) error {
+		for _, statement := range []string{
+			`INSERT INTO conversations (chat, topic, agent, permission) VALUES (7, 0, 'codex', 'accept-edits')`,
+			`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens) VALUES
+				('s', 7, 0, '', '/plain', 1, 1, 1, 0, 0), ('b', 7, 0, '', '/box', 1, 1, 1, 0, 0)`,
+			`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, started, sandbox) VALUES
+				('1', 's', 7, 0, 1, 'p', 1, 'done', '', '', 1, 1, ''), ('2', 'b', 7, 0, 1, 'p', 1, 'done', '', '', 1, 1, 'box'),
+				('3', NULL, 7, 0, 1, 'p', 1, 'queued', '', '', 1, 0, '')`,
+			`INSERT INTO rules (id, chat, topic, session, agent, tool, dir, kind, value, text, person, created) VALUES
+				('r', 7, 0, '', 'codex', 'Bash', '/plain', 'command', 'ls', 'ls', 1, 1), ('q', 7, 0, '', 'codex', 'Bash', '/box', 'command', 'ls', 'ls', 1, 1)`,
+		} {
+			if _, err := t.Exec(statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	must(t, errors.Join(err, file.Close()))
+	db := openAt(t, path)
+	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.GrantedIn != "box" || c.Permission != cli.AcceptEdits {
+		t.Errorf("the conversation is %+v", c)
+	}
+	for i, r := range get[[]orchestrator.Rule](t)(db.RulesOf(t.Context(), chatA)) {
+		if want := []cli.Sandbox{"", "box"}[i]; r.Sandbox != want {
+			t.Errorf("the rule of %s counts in %q", r.Dir, r.Sandbox)
+		}
+	}
+}

@@ -19,7 +19,7 @@ func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID,
 	if !there {
 		return cli.WithProject, nil
 	}
-	approval := orchestrator.ApprovalRequest{Conversation: conv, Agent: t.Agent, Dir: dir, Request: &asked}
+	approval := orchestrator.ApprovalRequest{Conversation: conv, Agent: t.Agent, Dir: dir, Sandbox: t.Sandbox, Request: &asked}
 	if !t.Prompt.Rights.OfChat() || asked.Missing != "" || s.touchesOwn(approval) {
 		return cli.WithoutProject, nil
 	}

@@ -263,7 +263,7 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 		ID: orchestrator.ApprovalID(random(10)), Nonce: random(15),
 		ApprovalRequest: orchestrator.ApprovalRequest{
 			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation, Agent: cmp.Or(r.own[requestOf(ev)].of.Agent, turn.Agent),
-			AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Asked: now,
+			AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Sandbox: turn.Sandbox, Asked: now,
 		},
 		ApprovalTerms: orchestrator.ApprovalTerms{Approvers: r.s.approvers(turn.Prompt), Expires: now.Add(r.s.opts.Timeout)},
 		Decision:      orchestrator.Decision{State: orchestrator.ApprovalOpen},

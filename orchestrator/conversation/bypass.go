@@ -22,8 +22,7 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 		return orchestrator.ErrBadChoice
 	}
 	until := e.now().Add(lasts)
-	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = cli.Bypass, until },
-		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
+	err := e.setMode(ctx, id, cli.Bypass, until, orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
 	if err == nil {
 		e.opts.After(lasts, func() { e.bypassOver(context.WithoutCancel(ctx), id, until) })
 		e.warm(ctx, id)
@@ -31,9 +30,9 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 	return err
 }
 
-// bypassed says whether the conversation is in a bypass that was chosen in it and lasts.
-func (e *Engine) bypassed(c orchestrator.Conversation) bool {
-	return c.Permission == cli.Bypass && e.now().Before(c.BypassUntil)
+// bypassed reports whether the conversation is in a bypass that was chosen in it, counts in an environment and lasts.
+func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
+	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
 // bypassOver is called when the bypass of a conversation that was to end at until has lasted its time, whatever the clock
@@ -60,7 +59,7 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
-		if err = failed; err == nil && c.e.bypassed(conv) && conv.BypassUntil.UnixMilli() != until.UnixMilli() {
+		if err = failed; err == nil && c.e.bypassed(conv, conv.GrantedIn) && conv.BypassUntil.UnixMilli() != until.UnixMilli() {
 			return
 		}
 		if r := c.running.Load(); r != nil && r.req != nil && !r.turn.Bypass.IsZero() {

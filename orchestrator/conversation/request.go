@@ -17,7 +17,8 @@ import (
 type asking struct {
 	req     cli.Request
 	session orchestrator.Session
-	instead *cli.Failure // why the configured agent is not asked; nil if it is, or if the user chose
+	instead *cli.Failure       // why the configured agent is not asked; nil if it is, or if the user chose
+	ended   cli.PermissionMode // was chosen for another environment, and ended with this turn; empty for none
 	steps   *steps.Recorder
 	files   *fileWatch
 }
@@ -53,13 +54,16 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 		return asking{}, err
 	}
 	who = e.around(ctx, *t, who)
-	if t.Prompt.Rights.OfChat() && e.bypassed(conv) {
+	ended := e.endElsewhere(ctx, &conv, *t)
+	if t.Prompt.Rights.OfChat() && e.bypassed(conv, t.Sandbox) {
 		t.Bypass = conv.BypassUntil
 	}
 	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, e.now(), orchestrator.TurnRunning
 	req, err := e.request(ctx, conv, session, *t, who)
 	req.Budget = budget
-	return asking{req: req, session: session, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead}, err
+	return asking{
+		req: req, session: session, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead, ended: ended,
+	}, err
 }
 
 // prepareLeft is prepare for a turn that the previous process was running: it goes on where it is.

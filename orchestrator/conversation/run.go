@@ -37,6 +37,9 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	if asking.instead != nil {
 		card.Show(cli.Substituted{By: t.Agent, Why: asking.instead})
 	}
+	if asking.ended != "" {
+		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Of(c.id.Chat).Text("turn.mode-ended", asking.ended)})
+	}
 	result, begun := e.attempt(ctx, keep, c, &t, asking, card, w.left)
 	c.running.Load().helpers.end()
 	if cli.Replaced(ctx) && len(result.Unread) > 0 {

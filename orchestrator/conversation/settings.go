@@ -22,12 +22,24 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 	if mode == cli.Bypass {
 		return e.Bypass(ctx, id, orchestrator.DefaultBypass, by)
 	}
-	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.BypassUntil = mode, time.Time{} },
-		orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(mode), By: by})
+	err := e.setMode(ctx, id, mode, time.Time{}, orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(mode), By: by})
 	if err == nil {
 		e.warm(ctx, id)
 	}
 	return err
+}
+
+// setMode stores a permission mode that a user chose, for where the next turn runs. If that changes meanwhile the mode does not count.
+func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, until time.Time, audit orchestrator.AuditEntry) error {
+	conv, err := e.opts.Store.Conversation(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load conversation: %w", err)
+	}
+	_, in, err := e.whereabouts(ctx, conv)
+	if err != nil {
+		return err
+	}
+	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until }, audit)
 }
 
 // SetTools limits the tools of the conversation's agents from the next turn to start on, besides what the configuration says.
@@ -138,14 +150,39 @@ func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
 	return c.Busy
 }
 
-func (e *Engine) permissionOf(c orchestrator.Conversation) cli.PermissionMode {
+// permissionOf is the permission mode of a conversation's turns in an environment.
+func (e *Engine) permissionOf(c orchestrator.Conversation, in cli.Sandbox) cli.PermissionMode {
 	switch {
 	case c.Permission == "":
 		return e.turns().Permission
-	case c.Permission == cli.Bypass && !e.bypassed(c):
+	case elsewhere(c, in), c.Permission == cli.Bypass && !e.bypassed(c, in):
 		return cli.Ask
 	}
 	return c.Permission
+}
+
+// elsewhere reports whether the mode of a conversation was granted in another environment than in.
+func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
+	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
+}
+
+// endElsewhere ends a mode that was granted in another environment than the one that a turn runs in, and returns the mode; empty for none.
+func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation, t orchestrator.Turn) (ended cli.PermissionMode) {
+	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {
+		return ""
+	}
+	ended = conv.Permission
+	ask := func(c *orchestrator.Conversation) {
+		if elsewhere(*c, t.Sandbox) { // else a user chose another one in between
+			c.Permission, c.GrantedIn, c.BypassUntil = cli.Ask, "", time.Time{}
+		}
+	}
+	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID, Title: string(cli.Ask), Reason: "another environment"})
+	if err != nil {
+		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err) // permissionOf knows that it does not count
+	}
+	ask(conv)
+	return ended
 }
 
 // roleOf names the role that is played, empty for none. One that was chosen and is gone is none: the default was not asked
@@ -249,9 +286,9 @@ func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in 
 }
 
 // modeFor is the permission mode of a turn.
-func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights) cli.PermissionMode {
+func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, in cli.Sandbox) cli.PermissionMode {
 	if r.OfChat() {
-		return e.permissionOf(conv)
+		return e.permissionOf(conv, in)
 	}
 	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.turns().Permission))
 }
@@ -274,12 +311,12 @@ func toolsOf(agent cli.Agent, req cli.Request) cli.ToolList {
 // grant puts into a request which tools a turn may use, and what it may do without asking. What the configuration allows every chat is no grant to a turn
 // with rights of its own; what it denies is denied to all.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
-	req.Permission = e.modeFor(conv, r)
+	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
 	if r.OfChat() {
 		req.AllowedTools = e.turns().AllowedTools
 	}
-	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv)) // else it asks once the bypass is over
+	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox)) // else it asks once the bypass is over
 	req.Attended = e.opts.Screen != nil && !forever
 }
 
@@ -294,13 +331,13 @@ func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce s
 	if err != nil {
 		return a, fmt.Errorf("load conversation: %w", err)
 	}
-	mode := approval.ModeAfter(a, v.Choice, e.permissionOf(conv))
+	mode := approval.ModeAfter(a, v.Choice, e.permissionOf(conv, a.Sandbox))
 	if mode == "" {
 		return a, nil
 	}
 	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
-		if e.permissionOf(*c) == e.permissionOf(conv) { // else a user chose another one in between
-			c.Permission, c.BypassUntil = mode, time.Time{}
+		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) { // else a user chose another one in between
+			c.Permission, c.GrantedIn, c.BypassUntil = mode, a.Sandbox, time.Time{}
 		}
 	}, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: a.Turn, Title: string(mode), By: by.Person})
 	if err != nil {

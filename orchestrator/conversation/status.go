@@ -25,14 +25,17 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	who, _ := e.choice(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.agent, Model: who.model, Effort: who.effort,
-		Permission: e.permissionOf(conv), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
+		Permission: e.permissionOf(conv, in), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
 	st.Live.Resting = e.opts.Breakers.All(in)
 	if st.Display, err = e.displayOf(ctx, conv); err != nil {
 		return orchestrator.Status{}, err
 	}
-	if e.bypassed(conv) {
+	if elsewhere(conv, in) {
+		st.Elsewhere = conv.Permission
+	}
+	if e.bypassed(conv, in) {
 		st.BypassUntil = conv.BypassUntil
 	}
 	if conv.Session != "" {
@@ -82,13 +85,13 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 		return orchestrator.Permissions{}, fmt.Errorf("load rules: %w", err)
 	}
 	rules = slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Session != conv.Session })
-	p := orchestrator.Permissions{Mode: e.permissionOf(conv), Rules: rules}
-	if e.bypassed(conv) {
-		p.BypassUntil = conv.BypassUntil
-	}
 	session, at, err := e.whereabouts(ctx, conv)
 	if err != nil {
-		return p, nil // which turns will say
+		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil // which turns will say
+	}
+	p := orchestrator.Permissions{Mode: e.permissionOf(conv, at), Rules: slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Sandbox != at })}
+	if e.bypassed(conv, at) {
+		p.BypassUntil = conv.BypassUntil
 	}
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
