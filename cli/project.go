@@ -1,9 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,18 +12,23 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // ProjectSettings says whether an agent may use the settings that the project brings along: its hooks, its MCP servers,
 // the rights that it grants.
 type ProjectSettings string
 
-// What can become of a project's settings.
+// What can become of a project's settings. An agent uses those of WithProject alone.
 const (
-	WithProject    ProjectSettings = ""        // the agent reads them as it does in a terminal; also where there are none
-	WithoutProject ProjectSettings = "without" // the agent starts without them, or not at all
+	WithoutProject ProjectSettings = ""        // there are some, and the agent starts without them or not at all
+	EmptyProject   ProjectSettings = "none"    // there are none that ductor knows of; the agent starts without any
+	WithProject    ProjectSettings = "allowed" // a user saw and allowed exactly what is there
 )
 
 // ProjectTool is the Tool of an ApprovalAsked that is about the settings of a project.
@@ -31,98 +37,100 @@ const ProjectTool = "project settings"
 // ProjectReader is a Provider whose agent reads settings in the directory it works in, which can name programs to run. It
 // heeds Request.Project.
 type ProjectReader interface {
-	// ProjectFiles are the files that the agent reads; constant. Each is a glob of io/fs, from the directory that the file
-	// stands in. What counts in a file depends on how its name ends: in one of JSON every value; in Markdown (.md) the front
-	// matter, which can grant rights and name hooks; in .env the lines that change how an agent or its runtime works.
+	// ProjectFiles are the files that the agent reads, from the directory that they stand in; constant. A name that ends in a
+	// slash is a directory with all that is below it. What users see of a file depends on how its name ends: of JSON every value;
+	// of Markdown the front matter and the commands within the text; of .env the lines that change how an agent or its runtime
+	// works; of TOML the text.
 	ProjectFiles() []string
 }
 
 // Bounds of ReadProject.
 const (
-	projectFileBytes = 128 << 10 // of one file; a longer one cannot be allowed
-	projectFileCount = 100       // of all; more cannot be allowed
+	projectFileBytes  = 128 << 10 // of one file; a longer one cannot be allowed
+	projectFileCount  = 500       // of all; more cannot be allowed
+	projectShownBytes = 1 << 20   // of all fields; more cannot be allowed
 )
 
-// ReadProject finds what files of a project set, as fields that users can read. It looks in dir and in the directories
-// above, up to the top of the repository or below the home directory. missing names what could not be read whole; it is
+// ReadProject finds what files of a project set, as fields that users can read. The fields differ if a file does. It looks in dir
+// and in all directories above but the home directory, as agents do. missing names what could not be read whole; it is
 // empty if all was. No fields and nothing missing means that there are no such files. No link is followed that leads out of a directory.
 func ReadProject(dir, home string, files []string) (fields []Field, missing string) {
-	r := projectReading{}
-	if dir == home { // what stands there is the user's own, and every agent reads it everywhere
+	r := projectReading{dir: RealPath(dir)}
+	home = RealPath(home)
+	if r.dir == home { // what stands there is the user's own, and every agent reads it everywhere
 		return nil, ""
 	}
-	for _, at := range projectDirs(dir, home) {
-		if err := r.read(at, dir, files); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			r.lack("the settings in " + at)
+	for at := r.dir; ; at = filepath.Dir(at) {
+		if at != home {
+			r.read(at, files)
 		}
-	}
-	return r.fields, r.missing
-}
-
-// projectDirs are the directories that an agent looks for settings in, dir first.
-func projectDirs(dir, home string) []string {
-	dirs := []string{dir}
-	for at := dir; ; {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			return dirs
+		if at == filepath.Dir(at) {
+			return r.fields, r.missing
 		}
-		above := filepath.Dir(at)
-		if above == at || above == home {
-			return dirs[:1:1] // no repository: what stands above is not the project's
-		}
-		dirs, at = append(dirs, above), above
 	}
 }
 
 type projectReading struct {
+	dir     string
 	fields  []Field
 	missing string
-	count   int
+	count   int // files
+	bytes   int // of fields
 }
 
 // lack records what could not be read. The first counts.
 func (r *projectReading) lack(what string) { r.missing = cmp.Or(r.missing, what) }
 
-func (r *projectReading) read(at, dir string, files []string) error {
+func (r *projectReading) read(at string, files []string) {
 	root, err := os.OpenRoot(at)
-	if err != nil {
-		return fmt.Errorf("open a project: %w", err)
+	if err != nil { // an agent may still read what it knows the name of
+		for _, name := range files {
+			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
+				r.lack(r.shown(at, name))
+			}
+		}
+		return
 	}
 	defer root.Close()
-	missing := map[string]bool{} // directories of this one that are not there
-	for _, glob := range files {
-		if in, _, ok := strings.Cut(glob, "/"); ok && !strings.ContainsAny(in, `*?[\`) {
-			if _, known := missing[in]; !known {
-				_, err := root.Lstat(in)
-				missing[in] = errors.Is(err, fs.ErrNotExist)
-			}
-			if missing[in] {
-				continue
-			}
-		}
-		names := []string{glob} // Glob would pass over a link that leads out
-		if strings.ContainsAny(glob, `*?[\`) {
-			if names, err = fs.Glob(root.FS(), glob); err != nil {
-				return fmt.Errorf("look for %s: %w", glob, err)
-			}
-		}
-		for _, name := range names {
-			r.file(root, name, shownName(at, dir, name))
+	for _, name := range files {
+		if name, all := strings.CutSuffix(name, "/"); all {
+			r.below(root, name)
+		} else {
+			r.file(root, name)
 		}
 	}
-	return nil
 }
 
-// shownName is a file as users read it: from the working directory.
-func shownName(at, dir, name string) string {
-	rel, err := filepath.Rel(dir, filepath.Join(at, filepath.FromSlash(name)))
+// shown is a file as users read it: from the working directory.
+func (r *projectReading) shown(at, name string) string {
+	rel, err := filepath.Rel(r.dir, filepath.Join(at, filepath.FromSlash(name)))
 	if err != nil {
 		return path.Join(at, name)
 	}
 	return rel
 }
 
-func (r *projectReading) file(root *os.Root, name, shown string) {
+// below reads all files below a directory. A link to another directory is not followed.
+func (r *projectReading) below(root *os.Root, dir string) {
+	if _, err := root.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		r.file(root, dir) // a link to nothing yet, or nothing
+		return
+	}
+	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error { // errors are missing files
+		switch {
+		case err != nil:
+			r.lack(r.shown(root.Name(), name))
+		case r.count > projectFileCount:
+			return fs.SkipAll
+		case !d.IsDir():
+			r.file(root, name)
+		}
+		return nil
+	})
+}
+
+func (r *projectReading) file(root *os.Root, name string) {
+	shown := r.shown(root.Name(), name)
 	text, err := readProjectFile(root, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -140,6 +148,10 @@ func (r *projectReading) file(root *os.Root, name, shown string) {
 		return
 	}
 	for _, l := range projectLeaves(text, path.Ext(name)) {
+		if r.bytes += len(l.Name) + len(l.Value); r.bytes > projectShownBytes {
+			r.lack("the settings: they are too long")
+			return
+		}
 		r.fields = append(r.fields, Field{Name: strings.TrimSuffix(shown+": "+l.Name, ": "), Value: l.Value})
 	}
 }
@@ -166,59 +178,99 @@ func readProjectFile(root *os.Root, name string) ([]byte, error) {
 	return text, err
 }
 
-// projectLeaves are the values of a file that matter.
+// projectLeaves are the values of a file that matter. They differ if the file does, but for a .env file.
 func projectLeaves(text []byte, extension string) []Leaf {
 	switch extension {
-	case ".md":
-		return headerLeaves(text)
 	case ".env":
 		return envLeaves(text)
+	case ".json", ".toml":
+		return wholeLeaves(text)
+	case ".md":
+		return append(markdownLeaves(text), digestLeaf(text))
 	}
+	return []Leaf{digestLeaf(text)}
+}
+
+// digestLeaf stands for a text that users can look at in the project.
+func digestLeaf(text []byte) Leaf {
+	return Leaf{Value: fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text))}
+}
+
+// wholeLeaves are the values of JSON. Any other text, JSON with comments too, is one value, which users read as it is.
+func wholeLeaves(text []byte) []Leaf {
 	leaves := Leaves(text)
 	for i, l := range leaves {
-		if l.Name == wholeInputName { // no JSON, or JSON with comments: users read it as it is
+		if l.Name == wholeInputName {
 			leaves[i].Name = ""
 		}
 	}
 	return leaves
 }
 
-// headerLeaves is the front matter of a Markdown file, whole, if it holds more than a description.
-func headerLeaves(text []byte) []Leaf {
-	rest, ok := bytes.CutPrefix(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("---"))
-	if !ok {
-		return nil
-	}
-	head, _, _ := bytes.Cut(rest, []byte("\n---"))
-	for _, word := range []string{"hooks", "mcpServers", "mcp-servers", "allowed-tools", "tools", "permissionMode"} {
-		if bytes.Contains(head, []byte(word)) {
-			return []Leaf{{Value: strings.TrimSpace(string(head))}}
-		}
-	}
-	return nil
-}
-
-// envLeaves are the lines of a .env file that set variables of agents and their runtimes. Others are the project's own.
-func envLeaves(text []byte) []Leaf {
+// markdownLeaves are the values of a file's front matter, as a parser of YAML reads them, and the lines of the text whose commands
+// an agent runs when it reads the file. Front matter that is no YAML is one value.
+func markdownLeaves(text []byte) []Leaf {
 	var leaves []Leaf
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, projectFileBytes+1)
-	for lines.Scan() {
-		line := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(lines.Text()), "export "))
-		name, value, ok := strings.Cut(line, "=")
-		if name = strings.TrimSpace(name); ok && steersAgent(name) {
-			leaves = append(leaves, Leaf{Name: name, Value: strings.TrimSpace(value)})
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+	if rest, ok := bytes.CutPrefix(text, []byte("---")); ok {
+		head, body, _ := bytes.Cut(rest, []byte("\n---"))
+		text = body
+		leaves = wholeLeaves(yamlAsJSON(head))
+	}
+	runs := false // in a block of commands
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		switch fence := strings.HasPrefix(line, "```"); {
+		case runs && fence:
+			runs = false
+		case runs, strings.Contains(line, "!`"):
+			leaves = append(leaves, Leaf{Name: "runs", Value: line})
+		case fence:
+			runs = strings.HasPrefix(line, "```!")
 		}
 	}
 	return leaves
 }
 
+// yamlAsJSON is one document of YAML as JSON. Anything else stays as it is.
+func yamlAsJSON(text []byte) []byte {
+	var values, more any
+	in := yaml.NewDecoder(bytes.NewReader(text))
+	if in.Decode(&values) != nil || !errors.Is(in.Decode(&more), io.EOF) {
+		return text
+	}
+	raw, err := json.Marshal(values)
+	if err != nil {
+		return text
+	}
+	return raw
+}
+
+// envLeaves are the lines of a .env file that set variables of agents and their runtimes. Others are the project's own.
+func envLeaves(text []byte) []Leaf {
+	var leaves []Leaf
+	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune("\n\r\u2028\u2029", r) }) {
+		if m := envLine().FindStringSubmatch(line); m != nil && steersAgent(m[1]) {
+			leaves = append(leaves, Leaf{Name: m[1], Value: strings.TrimSpace(m[2])})
+		}
+	}
+	return leaves
+}
+
+// envLine is a line as the library dotenv reads it, which most agents use.
+var envLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[\s\v\p{Z}\x{feff}]*(?:export[\s\v\p{Z}\x{feff}]+)?([\w.-]+)[\s\v\p{Z}\x{feff}]*[=:](.*)$`)
+})
+
 // steersAgent says whether a variable changes how an agent, its runtime or its programs work.
 func steersAgent(name string) bool {
 	upper := strings.ToUpper(name)
 	prefixed := func(prefix string) bool { return strings.HasPrefix(upper, prefix) }
-	return slices.ContainsFunc([]string{"GEMINI_", "GOOGLE_", "NODE_", "SANDBOX", "BUILD_SANDBOX", "SEATBELT", "LD_", "DYLD_", "GIT_", "NPM_"}, prefixed) ||
-		strings.HasSuffix(upper, "_PROXY") || slices.Contains([]string{"PATH", "HOME", "SHELL", "EDITOR", "VISUAL", "PAGER"}, upper)
+	return slices.ContainsFunc([]string{
+		"GEMINI_", "GOOGLE_", "CODE_ASSIST_", "CLOUD_SHELL", "OTEL_", "NODE_", "SANDBOX", "BUILD_SANDBOX", "SEATBELT", "LD_", "DYLD_",
+		"GIT_", "NPM_", "BASH", "SSL_", "SSH_", "XDG_", "PYTHON", "PERL", "RUBY",
+	}, prefixed) || strings.HasSuffix(upper, "_PROXY") || strings.HasSuffix(upper, "_OPTIONS") ||
+		slices.Contains([]string{"PATH", "HOME", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER", "ENV", "IFS", "TMPDIR", "SHELLOPTS"}, upper)
 }
 
 // PlainJSON takes out of a settings file what JSON does not have and agents allow there: comments of both kinds, and

@@ -19,7 +19,8 @@ func TestArguments(t *testing.T) {
 		asks   = `"permissions":{"ask":["Agent(isolation:worktree)","CronCreate","CronDelete","EnterWorktree","ExitWorktree"]},`
 		judges = `"sandbox":{"autoAllowBashIfSandboxed":false},"useAutoModeDuringPlan":false}`
 		ours   = "|--settings|{" + asks + judges
-		asking = "|--permission-mode|default" + ours
+		noAsk  = "|--strict-mcp-config|--setting-sources|user"
+		asking = noAsk + "|--permission-mode|default" + ours
 	)
 	tests := []struct {
 		name string
@@ -35,21 +36,24 @@ func TestArguments(t *testing.T) {
 
 		{"resume", formatStream, cli.Request{Resume: "U"}, stream + "|--resume|U" + asking},
 
-		{"model and effort", formatStream, cli.Request{Model: "opus[1m]", Effort: "high"}, stream + "|--model|opus[1m]|--effort|high" + asking},
+		{"model and effort", formatStream, cli.Request{Model: "opus[1m]", Effort: "high"}, stream + noAsk + "|--model|opus[1m]|--effort|high|--permission-mode|default" + ours},
 		{"the default model is no flag", formatStream, cli.Request{Model: "default"}, stream + asking},
 
 		{"ask", formatStream, cli.Request{Permission: cli.Ask}, stream + asking},
-		{"accept edits", formatStream, cli.Request{Permission: cli.AcceptEdits}, stream + "|--permission-mode|acceptEdits" + ours},
+		{"accept edits", formatStream, cli.Request{Permission: cli.AcceptEdits}, stream + noAsk + "|--permission-mode|acceptEdits" + ours},
 		{"accept edits, asked for", formatLive, cli.Request{Permission: cli.AcceptEdits, Attended: true}, live + asking},
-		{"plan", formatStream, cli.Request{Permission: cli.Plan}, stream + "|--permission-mode|plan" + ours},
-		{"auto", formatStream, cli.Request{Permission: cli.Auto}, stream + "|--permission-mode|auto" + ours},
-		{"bypass", formatStream, cli.Request{Permission: cli.Bypass}, stream + "|--permission-mode|bypassPermissions|--settings|{" + judges},
+		{"plan", formatStream, cli.Request{Permission: cli.Plan}, stream + noAsk + "|--permission-mode|plan" + ours},
+		{"auto", formatStream, cli.Request{Permission: cli.Auto}, stream + noAsk + "|--permission-mode|auto" + ours},
+		{"bypass", formatStream, cli.Request{Permission: cli.Bypass}, stream + noAsk + "|--permission-mode|bypassPermissions|--settings|{" + judges},
 
 		{"system prompts are in files", formatStream, cli.Request{SystemPrompt: "S", AppendPrompt: "A"}, stream + asking + "|--system-prompt-file|/p/system|--append-system-prompt-file|/p/append"},
-		{"a model that looks like a flag", formatStream, cli.Request{Model: "--bare"}, stream + "|--model=--bare" + asking},
+		{"a model that looks like a flag", formatStream, cli.Request{Model: "--bare"}, stream + noAsk + "|--model=--bare|--permission-mode|default" + ours},
 		{"tools", formatStream, cli.Request{
 			Tools: cli.ToolList{Only: []string{"Bash", "Read"}, Denied: []string{"WebFetch", "mcp:github"}}, AllowedTools: []string{"Bash(git *)", "Edit"},
-		}, stream + "|--strict-mcp-config" + asking + "|--tools|Bash,Read|--allowedTools|Bash(git *),Edit|--disallowedTools|WebFetch,mcp__github"},
+		}, stream + asking + "|--tools|Bash,Read|--allowedTools|Bash(git *),Edit|--disallowedTools|WebFetch,mcp__github"},
+		{"a project without settings", formatStream, cli.Request{Dir: "/a", Project: cli.EmptyProject}, stream + "|--setting-sources|user|--add-dir|/a|--permission-mode|default" + ours},
+		{"a project with settings", formatStream, cli.Request{Dir: "/a"}, stream + noAsk + "|--add-dir|/a|--permission-mode|default" + ours},
+		{"a project whose settings are allowed", formatStream, cli.Request{Dir: "/a", Project: cli.WithProject}, stream + "|--permission-mode|default" + ours},
 		{"directories", formatStream, cli.Request{AddDirs: []string{"/a", "/b c"}}, stream + asking + "|--add-dir|/a|--add-dir|/b c"},
 		{"tool servers", formatStream, cli.Request{
 			AllowedTools: []string{"Edit"},

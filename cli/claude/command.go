@@ -31,12 +31,7 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	}
 	args := append([]string{"-p"}, f.flags()...)
 	args = add(args, "--resume", string(req.Resume))
-	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools is about Claude's own tools alone
-		args = append(args, "--strict-mcp-config")
-	}
-	if req.Project == cli.WithoutProject {
-		args = append(args, "--setting-sources", "user")
-	}
+	args = append(args, projectFlags(req)...)
 	if req.Model != "" && req.Model != defaultModel {
 		args = add(args, "--model", string(req.Model))
 	}
@@ -54,6 +49,29 @@ func arguments(f format, req cli.Request, files promptFiles) ([]string, error) {
 	}
 	args = add(args, "--mcp-config", serverConfig(req.Servers))
 	return append(args, extra...), nil
+}
+
+// projectFlags start Claude without the settings of the project, unless a user allowed all of them. The user's own MCP servers are
+// left out only where the project brings something: no flag but --strict-mcp-config is about servers alone. --add-dir has
+// Claude read the project's memory files although its settings are off; see projectVars.
+func projectFlags(req cli.Request) []string {
+	var args []string
+	if req.Project == cli.WithoutProject || len(req.Tools.Only) > 0 { // --tools is about Claude's own tools alone
+		args = append(args, "--strict-mcp-config")
+	}
+	if req.Project == cli.WithProject {
+		return args
+	}
+	return add(append(args, "--setting-sources", "user"), "--add-dir", req.Dir)
+}
+
+// projectVars keep Claude from the settings of the project that no flag switches off: prompts in .claude/scheduled_tasks.json,
+// which it runs between turns. They have it read the memory files of the working directory, which are text.
+func projectVars(req cli.Request) map[string]string {
+	if req.Project == cli.WithProject {
+		return nil
+	}
+	return map[string]string{"CLAUDE_CODE_DISABLE_CRON": "1", "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"}
 }
 
 // allowedTools are the rules of a request, and one for each server whose tools go through.

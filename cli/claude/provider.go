@@ -120,10 +120,15 @@ func (p *Provider) ProjectFiles() []string {
 		".mcp.json",
 		".claude/settings.json",
 		".claude/settings.local.json",
-		".claude/agents/*.md",
-		".claude/commands/*.md",
-		".claude/commands/*/*.md",
-		".claude/skills/*/SKILL.md",
+		".claude/scheduled_tasks.json",
+		".claude/launch.json",
+		".claude/agents/",
+		".claude/commands/",
+		".claude/output-styles/",
+		".claude/plugins/",
+		".claude/routines/",
+		".claude/skills/",
+		".claude/workflows/",
 	}
 }
 
@@ -147,6 +152,7 @@ func (p *Provider) environment(req cli.Request) []string {
 		"MCP_CONNECT_TIMEOUT_MS": "15000",
 	}
 	maps.DeleteFunc(own, func(name, _ string) bool { return cli.Variable(parent, name) != "" })
+	maps.Copy(own, projectVars(req))
 	if req.Permission == cli.Bypass {
 		// Claude run by root takes this mode only when told that the place is a sandbox; whoever picked
 		// the mode for the conversation took that on.

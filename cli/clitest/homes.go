@@ -95,7 +95,7 @@ func OwnHomes(t *testing.T, in Isolated) {
 // converse opens a session, has some turns, and closes it.
 func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resume cli.AgentSessionID, prompts ...string) cli.Result {
 	t.Helper()
-	req := cli.Request{Dir: in.Dir, Home: home, Resume: resume, Conversation: "homes"}
+	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: resume, Conversation: "homes"}
 	s, err := in.Provider.Open(ctx, in.Mode, req)
 	if err != nil {
 		t.Fatalf("open: %v", err)
@@ -121,7 +121,7 @@ func (in Isolated) converse(ctx context.Context, t *testing.T, home string, resu
 // stranger shows that a session is not there in another home.
 func (in Isolated) stranger(ctx context.Context, t *testing.T, home string, id cli.AgentSessionID) {
 	t.Helper()
-	req := cli.Request{Dir: in.Dir, Home: home, Resume: id, Conversation: "homes", Prompt: `[[history]]`}
+	req := cli.Request{Dir: in.Dir, Project: cli.WithProject, Home: home, Resume: id, Conversation: "homes", Prompt: `[[history]]`}
 	s, err := in.Provider.Open(ctx, in.Mode, req)
 	if err != nil {
 		return

@@ -17,10 +17,10 @@ func TestCommandLine(t *testing.T) {
 	}{
 		{"bare", cli.Request{}, head + "-s read-only -- -"},
 		{"a prompt is never in it", cli.Request{Prompt: "--dangerous"}, head + "-s read-only -- -"},
-		{"directories", cli.Request{Dir: "/a", AddDirs: []string{"/b", "/c"}}, head + "-s read-only -C /a --add-dir /b --add-dir /c -- -"},
+		{"directories", cli.Request{Dir: "/a", Project: cli.EmptyProject, AddDirs: []string{"/b", "/c"}}, head + "-s read-only -C /a --add-dir /b --add-dir /c -- -"},
 		{"model and effort", cli.Request{Model: "gpt-6", Effort: "high"}, head + `-s read-only -m gpt-6 -c model_reasoning_effort="high" -- -`},
 		{"images end before the thread", cli.Request{Images: []cli.Image{{Path: "/x.png"}, {Path: "/y.png"}}, Resume: "T"}, head + "-s read-only resume -i /x.png -i /y.png -- T -"},
-		{"resume", cli.Request{Dir: "/a", Model: "m", Resume: "T"}, head + "-s read-only -C /a resume -m m -- T -"},
+		{"resume", cli.Request{Dir: "/a", Project: cli.EmptyProject, Model: "m", Resume: "T"}, head + "-s read-only -C /a resume -m m -- T -"},
 		{"plan", cli.Request{Permission: cli.Plan}, head + "-s read-only -- -"},
 		{"ask cannot ask", cli.Request{Permission: cli.Ask}, head + "-s read-only -- -"},
 		{"edits", cli.Request{Permission: cli.AcceptEdits}, head + "-s workspace-write -- -"},
@@ -29,6 +29,8 @@ func TestCommandLine(t *testing.T) {
 		{"tool servers, without values of variables", cli.Request{Servers: []cli.ToolServer{{Name: "own", Path: "/own", Args: []string{"mcp"}, Env: map[string]string{"TOKEN": "secret"}, Trusted: true, Timeout: time.Minute}}},
 			head + `-s read-only -c mcp_servers.own.args=["mcp"] -c mcp_servers.own.command="/own" -c mcp_servers.own.default_tools_approval_mode="approve"` +
 				` -c mcp_servers.own.env_vars=["TOKEN"] -c mcp_servers.own.tool_timeout_sec=60 -- -`},
+		{"a project with settings", cli.Request{Dir: "/a"}, head + `-s read-only -C /a -c projects={"/"={trust_level="untrusted"},"/a"={trust_level="untrusted"}} -- -`},
+		{"a project whose settings are allowed", cli.Request{Dir: "/a", Project: cli.WithProject}, head + `-s read-only -C /a -c projects={"/"={trust_level="trusted"},"/a"={trust_level="trusted"}} -- -`},
 		{"extra arguments", cli.Request{ExtraArgs: []string{"--profile", "p"}, Resume: "T"}, head + "-s read-only --profile p resume -- T -"},
 	}
 	for _, c := range cases {

@@ -89,7 +89,8 @@ type threadReply struct {
 func (s *live) begin(ctx context.Context, req cli.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	params := map[string]any{"config": s.config(req)}
+	// With another sandbox Codex writes into the user's configuration that it trusts the project, for good.
+	params := map[string]any{"config": s.config(req), "sandbox": readOnly}
 	if req.Dir != "" {
 		params["cwd"] = req.Dir
 	}
@@ -120,6 +121,9 @@ func (s *live) config(req cli.Request) map[string]any {
 		"shell_environment_policy.set." + threadVar: s.marker,
 		"features.default_mode_request_user_input":  true,
 	}
+	if projects := trust(req); len(projects) > 0 {
+		config["projects"] = projects
+	}
 	if req.ChatID != 0 {
 		config["shell_environment_policy.set."+cli.ChatIDVar] = strconv.FormatInt(req.ChatID, 10)
 	}
@@ -134,12 +138,13 @@ func (s *live) config(req cli.Request) map[string]any {
 
 // binding is what a thread was begun with and cannot change.
 type binding struct {
-	Chat    int64  `json:"chat,omitempty"`
-	Servers string `json:"servers,omitempty"` // a digest
+	Chat    int64               `json:"chat,omitempty"`
+	Servers string              `json:"servers,omitempty"` // a digest
+	Project cli.ProjectSettings `json:"project,omitempty"`
 }
 
 func bindingOf(req cli.Request) binding {
-	b := binding{Chat: req.ChatID}
+	b := binding{Chat: req.ChatID, Project: req.Project}
 	if len(req.Servers) > 0 {
 		b.Servers = cli.Digest(req.Servers)
 	}

@@ -3,7 +3,9 @@ package codex
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/cli/tools"
@@ -68,7 +70,10 @@ func permissionsFor(req cli.Request, attended bool, configured string) permissio
 	return m
 }
 
-var _ cli.Limited = (*Provider)(nil)
+var (
+	_ cli.Limited       = (*Provider)(nil)
+	_ cli.ProjectReader = (*Provider)(nil)
+)
 
 // Cannot says what of a permission mode Codex does not do; see permissionsOf and cli.Limited.
 func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
@@ -86,6 +91,52 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 		return "Codex run once cannot ask: it may read, and change nothing"
 	}
 	return ""
+}
+
+// ProjectFiles are the files of a project that Codex takes settings from if it trusts the project; see cli.ProjectReader.
+func (p *Provider) ProjectFiles() []string { return []string{".codex/"} }
+
+// trust tells Codex whether to use the settings of the project, whatever the user's own configuration says of it. Codex decides
+// for each directory from the working directory up to the top of the repository. Where there are no settings it says nothing:
+// Codex reads no AGENTS.md of a project that it is told not to trust.
+func trust(req cli.Request) map[string]trustLevel {
+	level := "untrusted"
+	switch req.Project {
+	case cli.EmptyProject:
+		return nil
+	case cli.WithProject:
+		level = "trusted"
+	case cli.WithoutProject:
+	}
+	projects := map[string]trustLevel{}
+	for _, dir := range []string{req.Dir, cli.RealPath(req.Dir)} {
+		for ; filepath.IsAbs(dir); dir = filepath.Dir(dir) {
+			projects[dir] = trustLevel{level}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return projects
+}
+
+// trustLevel is what Codex's configuration has of a project.
+type trustLevel struct {
+	Level string `json:"trust_level"`
+}
+
+// trustFlag is trust on a command line: a table of TOML, whose strings JSON's are too.
+func trustFlag(req cli.Request) []string {
+	projects := trust(req)
+	if len(projects) == 0 {
+		return nil
+	}
+	var entries []string
+	for dir, t := range projects {
+		entries = append(entries, fmt.Sprintf("%s={trust_level=%q}", jsonOf(dir), t.Level))
+	}
+	slices.Sort(entries)
+	return []string{"-c", "projects={" + strings.Join(entries, ",") + "}"}
 }
 
 // toolSwitches are the tools that Codex can be kept from, and what switches them off.

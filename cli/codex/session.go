@@ -101,6 +101,7 @@ func argv(req cli.Request, sandbox string) []string {
 	for _, dir := range req.AddDirs {
 		args = append(args, "--add-dir", dir)
 	}
+	args = append(args, trustFlag(req)...)
 	args = append(args, serverArgs(req.Servers)...)
 	args = append(args, toolFlags(req)...)
 	args = append(args, req.ExtraArgs...)

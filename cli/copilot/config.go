@@ -57,7 +57,7 @@ func (p *Provider) sessionParams(req cli.Request, id cli.AgentSessionID) map[str
 	case req.AppendPrompt != "":
 		params["systemMessage"] = map[string]any{"mode": "append", "content": req.AppendPrompt}
 	}
-	if req.Project == cli.WithoutProject {
+	if req.Project != cli.WithProject {
 		params["enableFileHooks"], params["enableConfigDiscovery"] = false, false
 	}
 	if len(req.Servers) > 0 {

@@ -67,10 +67,8 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 // cli.ProjectReader.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
-		".github/hooks/*.json", ".github/copilot/settings.json",
-		".github/copilot/settings.local.json", ".github/mcp.json",
-		".github/agents/*.md", ".copilot/mcp-config.json",
-		".mcp.json", ".vscode/mcp.json",
-		".claude/settings.json", ".claude/settings.local.json",
+		".github/hooks/", ".github/copilot/", ".github/mcp.json", ".github/mcp-config.json", ".github/lsp.json",
+		".github/agents/", ".github/skills/", ".github/plugins/", ".copilot/", ".agents/", ".mcp.json", ".vscode/mcp.json",
+		".claude/settings.json", ".claude/settings.local.json", ".claude/agents/", ".claude/commands/", ".claude/skills/",
 	}
 }

@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 	clitest.EachMode(t, clitest.Harness{
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, dir := scripted(t, func(o *Options) { o.Grace = 500 * time.Millisecond })
-			return p, cli.Request{Dir: dir, Permission: cli.Bypass}
+			return p, cli.Request{Dir: dir, Project: cli.EmptyProject, Permission: cli.Bypass}
 		},
 		Over: over, Script: clitest.Script{ErrorKind: cli.Refused},
 	}, map[cli.Mode]clitest.Cannot{cli.Live: cannot(cli.Live), cli.OneShot: cannot(cli.OneShot)})
@@ -51,7 +51,7 @@ func TestRealConformance(t *testing.T) {
 		Real: true,
 		New: func(t *testing.T) (cli.Provider, cli.Request) {
 			p, c, _ := real(t, nil)
-			return p, cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel}
+			return p, cli.Request{Dir: c.Work, Project: cli.EmptyProject, Permission: cli.Bypass, Model: realModel}
 		},
 		Over: over, Script: clitest.Script{ErrorKind: cli.Refused}, Patience: time.Minute,
 	}, map[cli.Mode]clitest.Cannot{cli.Live: live, cli.OneShot: oneShot})

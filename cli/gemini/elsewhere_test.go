@@ -28,7 +28,7 @@ func TestSessionsElsewhereAreGuardedThere(t *testing.T) {
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		far := &remote{err: errors.New("the container is gone")}
 		p, dir := scripted(t, func(o *Options) { far.Launcher, o.Launcher = o.Launcher, far })
-		req := cli.Request{Dir: dir, Home: t.TempDir(), Resume: "0123abcd-89ab", Prompt: "hello", Permission: cli.Bypass}
+		req := cli.Request{Dir: dir, Project: cli.EmptyProject, Home: t.TempDir(), Resume: "0123abcd-89ab", Prompt: "hello", Permission: cli.Bypass}
 		s, err := p.Open(t.Context(), mode, req)
 		if err == nil { // one-shot starts with the turn
 			r, _ := clitest.Play(t.Context(), s, req)

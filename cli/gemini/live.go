@@ -15,7 +15,7 @@ import (
 func (p *Provider) acp() *acp.Provider {
 	return acp.New(acp.Options{
 		ProviderOptions: p.opts.Allowing(EnvKeys()...),
-		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: ownEnv, HomeVars: homeVars(),
+		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: p.ownEnv, HomeVars: homeVars(),
 		// Gemini has tools of its own for both, and they ask.
 		NoWorkspace: true,
 		Quirks: acp.Quirks{

@@ -18,7 +18,7 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 	switch {
 	case req.Task != cli.TaskPrompt:
 		return nil, cli.CannotCompact(Agent)
-	case req.Project == cli.WithoutProject:
+	case !trusted(req):
 		return nil, cli.Failf(cli.Refused, Agent, "one-shot it runs here only with the settings of this project, which are not allowed; its live mode runs without them")
 	case len(req.Images) > 0:
 		return nil, cli.Failf(cli.Refused, Agent, "one-shot it takes no pictures; they need its live mode")

@@ -71,11 +71,8 @@ func (p *Provider) Cannot(mode cli.Mode, permission cli.PermissionMode) string {
 // cli.ProjectReader.
 func (p *Provider) ProjectFiles() []string {
 	return []string{
-		".gemini/settings.json",
-		".gemini/extensions/*/gemini-extension.json",
-		".gemini/extensions/*/hooks/hooks.json",
-		".gemini/agents/*.md",
-		".gemini/.env",
+		".gemini/",
+		".agents/",
 		".env",
 	}
 }
@@ -116,16 +113,35 @@ func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request)
 }
 
 func (p *Provider) env(req cli.Request) []string {
-	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), ownEnv(req)), req.Home, homeVars()...)
+	return cli.AtHome(p.opts.ChildEnv(req, EnvKeys(), p.ownEnv(req)), req.Home, homeVars()...)
 }
 
 // ownEnv is what Gemini is told besides its settings: to stay the process that was started, whether to trust the
 // project's settings, and to run commands without a terminal, since of one in a terminal its live protocol does
 // not say what it printed.
-func ownEnv(req cli.Request) map[string]string {
-	return map[string]string{
+func (p *Provider) ownEnv(req cli.Request) map[string]string {
+	env := map[string]string{
 		"GEMINI_CLI_NO_RELAUNCH":     "true",
 		"GEMINI_PTY_INFO":            "child_process",
-		"GEMINI_CLI_TRUST_WORKSPACE": strconv.FormatBool(req.Project == cli.WithProject),
+		"GEMINI_CLI_TRUST_WORKSPACE": strconv.FormatBool(trusted(req)),
 	}
+	if !trusted(req) {
+		for _, name := range envOfProjects() {
+			if cli.Variable(p.opts.Env(), name) == "" {
+				env[name] = ""
+			}
+		}
+	}
+	return env
+}
+
+// trusted reports whether Gemini is to trust the directory of a request. Where it does not, it uses no settings of the project, no
+// MCP server at all, and no mode beyond plan. So it trusts a directory in which there are no settings, and one of ductor's own
+// questions, which are asked in none.
+func trusted(req cli.Request) bool { return req.Project != cli.WithoutProject || req.Dir == "" }
+
+// envOfProjects are the variables that Gemini takes from a .env file of a directory that it does not trust, or from one above
+// it. It takes none that it has, empty or not.
+func envOfProjects() []string {
+	return []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION"}
 }

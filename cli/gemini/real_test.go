@@ -26,7 +26,7 @@ func TestRealSecondTurn(t *testing.T) {
 	took := map[cli.Mode]time.Duration{}
 	for _, mode := range []cli.Mode{cli.Live, cli.OneShot} {
 		p, c, _ := real(t, nil)
-		req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel, Prompt: `about the lighthouse [[text "One."]]`}
+		req := cli.Request{Dir: c.Work, Project: cli.EmptyProject, Permission: cli.Bypass, Model: realModel, Prompt: `about the lighthouse [[text "One."]]`}
 		s := clitest.Open(t, p, mode, req)
 		one, _ := clitest.Play(t.Context(), s, req)
 		if one.Err != nil {
@@ -56,7 +56,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 			if mode == cli.Live {
 				prompts = append(prompts, "- [[text ok]]", "$HOME [[text ok]]", strings.Repeat("long ", 48<<10)+"[[text ok]]")
 			}
-			req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel}
+			req := cli.Request{Dir: c.Work, Project: cli.EmptyProject, Permission: cli.Bypass, Model: realModel}
 			s := clitest.Open(t, p, mode, req)
 			for _, prompt := range prompts {
 				req.Prompt = prompt
@@ -79,7 +79,7 @@ func TestRealPromptsReachTheModelAsText(t *testing.T) {
 func TestRealApprovals(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, _ := real(t, nil)
-	req := cli.Request{Dir: c.Work, Attended: true, Model: realModel, Permission: cli.Ask}
+	req := cli.Request{Dir: c.Work, Project: cli.EmptyProject, Attended: true, Model: realModel, Permission: cli.Ask}
 	s := clitest.Open(t, p, cli.Live, req)
 	for prompt, allow := range map[string]bool{
 		`[[tool cmd="touch yes"]]`:               true,
@@ -140,7 +140,7 @@ func TestRealStatus(t *testing.T) {
 func TestRealSessionsSurviveResume(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, _ := real(t, nil)
-	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Model: realModel, Prompt: `about the windmill [[text "One."]]`}
+	req := cli.Request{Dir: c.Work, Project: cli.EmptyProject, Permission: cli.Bypass, Model: realModel, Prompt: `about the windmill [[text "One."]]`}
 	var id cli.AgentSessionID
 	for _, round := range []struct {
 		prompt, want string
@@ -170,7 +170,7 @@ func TestRealGeminiAsAConfiguredAgentCreatesAFile(t *testing.T) {
 	_, c, _ := real(t, nil)
 	p := acp.New(acp.Options{
 		ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ, AllowEnv: EnvKeys()},
-		Agent:           "tame", Args: []string{"--acp"}, ExtraEnv: ownEnv,
+		Agent:           "tame", Args: []string{"--acp"}, ExtraEnv: New(Options{}).ownEnv,
 	})
 	req := cli.Request{Dir: c.Work, Project: cli.WithProject, Permission: cli.Bypass, Model: realModel, Prompt: `[[write path="new.txt" text="one\n"]]`}
 	r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)

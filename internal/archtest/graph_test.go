@@ -152,7 +152,7 @@ var modules = map[string][]string{
 	"github.com/robfig/cron":                 {"heartbeat/schedule"},
 	"github.com/spf13/cobra":                 {"cmd/ductor", "cmd/ductor/sub"},
 	"golang.org/x/mod":                       {"cmd/ductor/sub"}, // the order of versions
-	"go.yaml.in/yaml":                        {"internal/roles"},
+	"go.yaml.in/yaml":                        {"cli", "internal/roles"},
 	"golang.org/x/image":                     {"bot/picture"},
 	"golang.org/x/text":                      {"lang"},
 	"golang.org/x/time":                      {"bot/outbox", "heartbeat/webhook"},

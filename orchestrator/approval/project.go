@@ -12,12 +12,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// Project says whether a turn of the conversation may use the settings of the project it works in: there are
-// none, or a rule of the chat allows them as they are.
+// Project says whether a turn of the conversation may use the settings of the project it works in: a rule of the chat allows them
+// as they are.
 func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn, dir string) (cli.ProjectSettings, error) {
 	asked, there := s.projectApproval(t, dir)
 	if !there {
-		return cli.WithProject, nil
+		return cli.EmptyProject, nil
 	}
 	approval := orchestrator.ApprovalRequest{Conversation: conv, Agent: t.Agent, Dir: dir, Sandbox: t.Sandbox, Request: &asked}
 	if !t.Prompt.Rights.OfChat() || asked.Missing != "" || s.touchesOwn(approval) {
@@ -74,7 +74,10 @@ func projectDigest(p cli.ApprovalAsked) string {
 func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.ProjectSettings {
 	t, opts := r.turn.Turn, r.s.opts
 	asked, there := r.s.projectApproval(t, r.turn.Dir)
-	if !there || !t.Prompt.Rights.OfChat() || opts.Screen == nil {
+	if !there {
+		return cli.EmptyProject
+	}
+	if !t.Prompt.Rights.OfChat() || opts.Screen == nil {
 		return cli.WithoutProject
 	}
 	id, decided, err := r.expect("project", Helper{})
@@ -95,7 +98,8 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	show(asked)
 	select {
 	case d := <-decided:
-		if d.Allow {
+		// What changed while the question was open is what no user saw.
+		if now, _ := r.s.projectApproval(t, r.turn.Dir); d.Allow && projectDigest(now) == projectDigest(asked) {
 			return cli.WithProject
 		}
 	case <-ctx.Done():

@@ -29,7 +29,7 @@ func TestAProjectWithoutSettingsIsNotAskedAbout(t *testing.T) {
 	h := inProject(t, nil)
 	h.submit(t, here, "go")
 	h.await(t, "done go")
-	if len(h.board.all()) != 0 || h.project() != cli.WithProject {
+	if len(h.board.all()) != 0 || h.project() != cli.EmptyProject {
 		t.Errorf("asked %q, ran %q", h.board.states(), h.project())
 	}
 }
@@ -127,5 +127,17 @@ func TestUnattendedTurnsNeverUseTheSettingsOfAProject(t *testing.T) {
 		if n := len(h.board.all()); n != 1 || h.project() != cli.WithoutProject {
 			t.Errorf("%s: asked %d times, ran %q", of, n, h.project())
 		}
+	}
+}
+
+func TestSettingsThatChangedWhileTheyWereAskedAboutAreNotUsed(t *testing.T) {
+	h := inProject(t, programs("make"))
+	h.submit(t, here, "go")
+	a := h.awaitApproval(t, h.root(t))
+	h.agent.setFields(programs("rm -rf /"))
+	h.decide(t, a, orchestrator.Verdict{Choice: orchestrator.AllowPattern})
+	h.await(t, "done go")
+	if h.project() != cli.WithoutProject {
+		t.Error("settings that no user saw are used")
 	}
 }
