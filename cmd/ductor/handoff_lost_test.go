@@ -13,18 +13,19 @@ import (
 )
 
 // gatedAgent is a program that is broken while its gate says so.
-type gatedAgent struct{ gate, waits string }
+type gatedAgent struct{ gate, waits, args string }
 
 // putGate puts a program before an agent's. While the gate says "die" it dies, and while it says "hang" it does nothing.
 func putGate(t *testing.T, program *string) gatedAgent {
 	t.Helper()
 	dir := t.TempDir()
-	g := gatedAgent{filepath.Join(dir, "gate"), filepath.Join(dir, "waits")}
+	g := gatedAgent{filepath.Join(dir, "gate"), filepath.Join(dir, "waits"), filepath.Join(dir, "args")}
 	script := fmt.Sprintf(`#!/bin/sh
 case "$*" in
 *stream-json*|*app-server*|*--acp*|exec*) ;;
 *) exec %[3]s "$@";;
 esac
+echo "$*" >>%[4]s
 case "$(cat %[1]s 2>/dev/null)" in
 die) echo "panic: broken" >&2; exit 3;;
 limit) while read -r line; do case "$line" in *'"type":"user"'*) break;; esac; done
@@ -34,7 +35,7 @@ limit) while read -r line; do case "$line" in *'"type":"user"'*) break;; esac; d
 hang) : >%[2]s; while [ -e %[1]s ]; do sleep 0.02; done;;
 esac
 exec %[3]s "$@"
-`, g.gate, g.waits, *program)
+`, g.gate, g.waits, *program, g.args)
 	*program = filepath.Join(dir, filepath.Base(*program))
 	if err := os.WriteFile(*program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)

@@ -57,9 +57,18 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 		t.Bypass = conv.BypassUntil
 	}
 	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, e.now(), orchestrator.TurnRunning
-	req, err := e.request(ctx, conv, session, *t, who)
+	return e.attemptOf(ctx, conv, session, *t, who, budget)
+}
+
+// attemptOf makes what the agent is asked in an attempt of a turn, the first and all others alike. budget is what it may cost; 0 for no
+// limit.
+func (e *Engine) attemptOf(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who choice, budget float64) (asking, error) {
+	req, err := e.request(ctx, conv, s, t, who)
 	req.Budget = budget
-	return asking{req: req, session: session, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead}, err
+	if !t.Bypass.IsZero() { // until it is told otherwise
+		req.Permission = cli.Bypass
+	}
+	return asking{req: req, session: s, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead}, err
 }
 
 // prepareLeft is prepare for a turn that the previous process was running: it goes on where it is.
@@ -68,12 +77,9 @@ func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation
 	if err != nil {
 		return asking{}, fmt.Errorf("load session: %w", err)
 	}
-	req, err := e.request(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort})
-	req.Began = t.Started
-	if !t.Bypass.IsZero() { // until it is told otherwise
-		req.Permission = cli.Bypass
-	}
-	return asking{req: req, session: session, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}}, err
+	a, err := e.attemptOf(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort}, 0)
+	a.req.Began = t.Started
+	return a, err
 }
 
 // request says what the agent is asked, without what it missed.
