@@ -164,3 +164,30 @@ func TestTheChatNamesWhatABudgetLeftOut(t *testing.T) {
 		t.Errorf("the card says %q", m.Text)
 	}
 }
+
+// The role of a file adds to Claude's own system prompt.
+func TestARoleOfAFileAddsToThePrompt(t *testing.T) {
+	var g gatedAgent
+	town := newTown(t, func(c *config.Config) {
+		dir := t.TempDir()
+		c.File, c.Agents.Claude.Mode = filepath.Join(dir, "config.toml"), string(cli.OneShot)
+		if err := os.Mkdir(c.RolesDir(), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(c.RolesDir(), "tester.md"), []byte("You test."), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g = putGate(t, &c.Agents.Claude.Path)
+	})
+	town.say("/role tester")
+	town.await("tester")
+	town.say("hello")
+	town.awaitDone(1)
+	args, err := os.ReadFile(g.args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(args), " --append-system-prompt") || strings.Contains(string(args), " --system-prompt") {
+		t.Errorf("Claude is started with %s", args)
+	}
+}
