@@ -12,6 +12,7 @@ type ToolID string
 //
 // The order of a turn, held by clitest.Conformance for every provider:
 //   - SessionStarted comes first, CaughtUp aside, unless the turn fails before the agent names its session;
+//   - PromptAccepted comes once in a turn that the agent took up, after SessionStarted;
 //   - every ToolStarted gets one ToolEnded, also when the process dies;
 //   - folding TextDelta and TextRetracted (see Answer) gives Result.Text;
 //   - one Result comes last, and nothing after it.
@@ -21,6 +22,21 @@ type Event interface{ event() }
 type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
+}
+
+// PromptAccepted says that the prompt is in the agent's session, with all that came before it in the request: the agent's next turn
+// knows it, however this one ends. It comes at most once in a turn.
+type PromptAccepted struct{}
+
+// ShowsAcceptance reports whether an event shows that the agent has accepted the prompt: one that answers or works has.
+func ShowsAcceptance(ev Event) bool {
+	switch ev := ev.(type) {
+	case PromptAccepted, TextDelta, ThinkingDelta, ToolStarted, FileChanged, PlanChanged, ApprovalAsked, QuestionAsked:
+		return true
+	case Result:
+		return ev.Err == nil && !ev.Aborted && !ev.Detached
+	}
+	return false
 }
 
 // TextDelta adds Text to the end of the answer.
@@ -143,6 +159,9 @@ type HandedOver struct {
 	Model  ModelID // empty where the agent chose it
 	Turns  int
 	Tokens int // an estimate
+	// LeftOut are the oldest turns, for which there was no room. Shortened is set if one of Turns lacks its middle.
+	LeftOut   int
+	Shortened bool
 }
 
 // Substituted says that By runs the turn in place of another agent.
@@ -160,6 +179,7 @@ type CaughtUp struct{}
 
 func (CaughtUp) event()        {}
 func (SessionStarted) event()  {}
+func (PromptAccepted) event()  {}
 func (TextDelta) event()       {}
 func (TextRetracted) event()   {}
 func (ThinkingDelta) event()   {}

@@ -82,7 +82,11 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 	if err != nil {
 		return "", notAnswered(err)
 	}
-	return fmt.Sprintf("%s\n\n(%s answered; session_id %s)", answer.Text, answer.Model, answer.Consult), nil
+	more := ""
+	if answer.Whole != "" {
+		more = "; this is its answer in short, ask on for more"
+	}
+	return fmt.Sprintf("%s\n\n(%s answered; session_id %s%s)", answer.Text, answer.Model, answer.Consult, more), nil
 }
 
 // groupThink asks the models side by side. One that fails is left out, as long as two answer.

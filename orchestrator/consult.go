@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -46,14 +47,17 @@ type ConsultQuestion struct {
 
 // ConsultAnswer is what a model answered in a side session.
 type ConsultAnswer struct {
-	Consult   ConsultID   // to ask on
-	Model     ModelChoice // the model as the agent named it, where it did
-	Text      string
-	Shortened bool // the model said more
-	Usage     cli.Usage
-	CostUSD   float64 // 0 where the agent does not say
-	Duration  time.Duration
+	Consult  ConsultID   // to ask on
+	Model    ModelChoice // the model as the agent named it, where it did
+	Text     string      // in short where it was long
+	Whole    string      // all of it; empty where Text is
+	Usage    cli.Usage
+	CostUSD  float64 // 0 where the agent does not say
+	Duration time.Duration
 }
+
+// All is all that the model answered.
+func (a ConsultAnswer) All() string { return cmp.Or(a.Whole, a.Text) }
 
 // GroupQuestion is what several models are asked. In each round after the first they see what the others answered in the round
 // before; then the first of them concludes.

@@ -38,6 +38,8 @@ type Store interface {
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
 	// SetAgentSession records the own id of an agent in an environment for a session; an empty id forgets it.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own cli.AgentSessionID) error
+	// SetTold records the last turn of a session that an agent knows; see AgentSession. An agent without an own id there knows none.
+	SetTold(ctx context.Context, id SessionID, of AgentEnv, turn cli.TurnID) error
 
 	// EnqueueTurn stores a queued turn and marks its prompt's updates handled, both or neither, and with them forgets
 	// the own ids of some agents for its session. ErrRepeated when it repeats a turn that was repeated before: nothing is

@@ -22,8 +22,17 @@ type Session struct {
 	Totals
 	Pinned   bool // listed before others
 	Archived bool // listed only where the user asks for it
-	// AgentSessions has the own id of each agent for it in each environment: it means nothing in another one.
-	AgentSessions map[AgentEnv]cli.AgentSessionID
+	// AgentSessions has the session of each agent for it in each environment: it means nothing in another one.
+	AgentSessions map[AgentEnv]AgentSession
+}
+
+// AgentSession is what an agent has of a session.
+type AgentSession struct {
+	ID cli.AgentSessionID // the agent's own
+	// Told is the last turn that the agent knows. It was told all before that turn, and accepted its prompt. Empty if it knows none.
+	Told cli.TurnID
+	// Terminal is set if it began in a terminal: what was said there before is known to this agent alone.
+	Terminal bool
 }
 
 // Totals are what the turns of a session sum up to.

@@ -35,7 +35,14 @@ func handedOverLine(p lang.Printer, ev cli.HandedOver) render.Text {
 	if ev.Model != "" {
 		to = render.ShortLine(string(ev.Model), render.NameLimit)
 	}
-	return render.Styled(render.Italic, p.Text("card.handed-over", ev.Turns, to, p.Tokens(int64(ev.Tokens))))
+	line := p.Text("card.handed-over", ev.Turns, to, p.Tokens(int64(ev.Tokens)))
+	if ev.Shortened {
+		line += p.Text("card.handed-shortened")
+	}
+	if ev.LeftOut > 0 {
+		line += p.Text("card.handed-left-out", ev.LeftOut)
+	}
+	return render.Styled(render.Italic, line)
 }
 
 func substitutedLine(p lang.Printer, ev cli.Substituted) render.Text {

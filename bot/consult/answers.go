@@ -34,18 +34,18 @@ func (s *Screen) compose(in orchestrator.ConversationID, id string, q question, 
 // contents are the messages of one answer.
 func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) (all []message.Content) {
 	parts := render.Split(s.quote(p, q, one, fold), render.FullMessage)
-	var file []message.File
-	if most := s.o.Most(); most > 0 && len(parts) > most {
+	most := s.o.Most()
+	cut := most > 0 && len(parts) > most
+	if cut {
 		end := &parts[len(parts)-1]
 		end.Text = render.Concat(render.Styled(render.Italic, p.Text("card.file-follows")), render.Plain("\n\n"), end.Text)
 		parts = slices.Delete(parts, most-1, len(parts)-1)
-		file = []message.File{{Name: "answer.md", Content: one.Answer.Text}}
 	}
 	for _, part := range parts {
 		all = append(all, message.Content{Text: part.Text})
 	}
-	if file != nil {
-		all = append(all, message.Content{Files: file})
+	if cut || one.Answer.Whole != "" {
+		all = append(all, message.Content{Files: []message.File{{Name: "answer.md", Content: one.Answer.All()}}})
 	}
 	return all
 }
@@ -63,7 +63,7 @@ func (s *Screen) quote(p lang.Printer, q question, one orchestrator.GroupStep, f
 	if one.Answer.CostUSD > 0 {
 		foot = append(foot, p.Cost(one.Answer.CostUSD))
 	}
-	if one.Answer.Shortened {
+	if one.Answer.Whole != "" {
 		foot = append(foot, p.Text("consult.shortened"))
 	}
 	quoted := render.Markdown("> " + strings.ReplaceAll(one.Answer.Text, "\n", "\n> "))

@@ -38,6 +38,7 @@ func (r *reporter) update(u *update) {
 			r.say(u.MessageID, text)
 		}
 	case updateUsage:
+		r.out.Accepted()
 		r.calls++
 		r.fill = cli.Fill{Used: u.Used, Limit: u.Size}
 	case updateThought:

@@ -137,6 +137,9 @@ func (t *liveTurn) handle(i item) (end bool) {
 			t.goLive()
 		}
 	}
+	if i.reply != nil && i.reply.Error == nil {
+		t.out.Accepted()
+	}
 	t.reply, t.unsent = cmp.Or(i.reply, t.reply), cmp.Or(i.unsent, t.unsent)
 	t.approvals.Withdraw(func(a *ask) bool { return a.tool.phase == toolEnded })
 	return t.reply != nil || t.unsent != nil

@@ -137,6 +137,7 @@ func (p *parser) echoed(id string) {
 		return
 	}
 	p.phase = taken
+	p.em.Accepted()
 	if p.onTaken != nil {
 		p.onTaken()
 	}
@@ -181,6 +182,9 @@ func (p *parser) system(l *line) {
 		p.trouble.keySource = l.APIKeySource
 		p.mem.model = modelNamed(l.Model)
 		p.em.Session(cli.AgentSessionID(l.SessionID), p.mem.model)
+		if len(p.mem.tasks.list()) == 0 { // else the turn may be one that Claude began because a task ended
+			p.em.Accepted()
+		}
 		p.warnServers(l.MCPServers)
 	case "status":
 		p.name(l)

@@ -31,6 +31,7 @@ type contract struct {
 	named   cli.SessionStarted
 	results int
 	caught  int
+	taken   int
 }
 
 func (c *contract) wrong(format string, args ...any) {
@@ -47,6 +48,10 @@ func (c *contract) event(i int, ev cli.Event) {
 			c.wrong("SessionStarted is event %d, not the first", i)
 		}
 		c.named = ev
+	case cli.PromptAccepted:
+		if c.taken++; c.taken > 1 || c.named == (cli.SessionStarted{}) {
+			c.wrong("PromptAccepted comes %d times, in session %q", c.taken, c.named.AgentSessionID)
+		}
 	case cli.TextDelta:
 		if ev.Text == "" {
 			c.wrong("a TextDelta is empty")

@@ -213,6 +213,7 @@ func (t *liveTurn) started(m rpc.Message) (over bool) {
 	}
 	t.s.server.accepted(t.s.thread, t.prompt.id)
 	t.prompt.state, t.parser.turn = promptAccepted, reply.Turn.ID
+	t.out.Accepted()
 	if reply.Turn.ID != "" { // else it takes no message
 		t.name.Store(&reply.Turn.ID)
 	}

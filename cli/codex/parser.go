@@ -44,6 +44,7 @@ func (p *parser) line(line []byte) (end bool) {
 	case "thread.started":
 		p.threadStarted(cli.AgentSessionID(ev.ThreadID))
 	case "turn.started":
+		p.out.Accepted()
 		p.out.Pass(cli.Status{Kind: cli.StatusWaiting})
 	case "item.started", "item.updated":
 		p.itemStarted(ev.Item)

@@ -132,6 +132,7 @@ func (p *parser) event(e event) error {
 
 func (p *parser) begin(f fields) {
 	p.phase = begun
+	p.out.Accepted()
 	p.seen[f.MessageID] = true
 }
 

@@ -45,7 +45,9 @@ func (p *parser) line(line []byte) (end bool) {
 		p.out.Session(p.session, p.model)
 		p.out.Pass(cli.Status{Kind: cli.StatusWaiting})
 	case eventMessage:
-		if ev.Role == "assistant" {
+		if ev.Role == "user" { // Gemini repeats the prompt
+			p.out.Accepted()
+		} else if ev.Role == "assistant" {
 			p.out.Text(fmt.Sprint("message ", p.block), ev.Content)
 		}
 	case eventToolUse:

@@ -18,6 +18,7 @@ type Emitter struct {
 
 	session cli.SessionStarted
 	named   bool
+	taken   bool // the prompt was accepted
 	blocks  []textBlock
 	text    strings.Builder // what was passed on of the answer: the blocks, parted by blank lines
 	again   int             // the length of the answer, where what follows in text was given up; see GiveUp
@@ -70,6 +71,15 @@ func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 
 // Named says whether the agent's session was named.
 func (e *Emitter) Named() bool { return e.named }
+
+// Accepted says that the agent has the prompt in its session. Only the first call is passed on.
+func (e *Emitter) Accepted() {
+	if e.done || e.taken {
+		return
+	}
+	e.taken = true
+	e.emit(cli.PromptAccepted{})
+}
 
 // Text appends delta to the block called key, opening it at the end of the answer if it is new.
 // Deltas for a block that is no longer the last are taken as a new block. It says whether that is news, and not words that

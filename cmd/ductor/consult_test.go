@@ -81,3 +81,24 @@ func TestAQuestionOutlivesARestart(t *testing.T) {
 	town.say("/summarize the end")
 	town.await("📝 Summary by Claude")
 }
+
+// The file of a long answer has all of it, whatever the chat shows: the agent's own summary, or its end.
+func TestTheFileOfALongAnswerIsWhole(t *testing.T) {
+	town := newTown(t, nil)
+	for want, prompt := range map[string]string{
+		"the short of it": `[[text "it begins "]] [[text n=21 size=1000]] [[text "<SUMMARY>the short of it</SUMMARY>"]]`,
+		"and it ends":     `[[text "it begins "]] [[text n=21 size=1000]] [[text "and it ends"]]`,
+	} {
+		asked := town.say("/consult codex %s", prompt)
+		file, err := town.chat.AwaitMessage(town.soon(), func(m telegram.Message) bool { return m.ID > asked.ID && m.Media != nil })
+		if err != nil {
+			town.fatal(err)
+		}
+		data, _ := town.srv.FileData(file.Media.FileID)
+		if len(data) < 21_000 || !strings.HasPrefix(string(data), "it begins ") || !strings.Contains(string(data), want) {
+			t.Errorf("the file has %d bytes: %.60q", len(data), data)
+		}
+		town.awaitAfter(asked, "in short, the file has all of it")
+		town.awaitAfter(asked, want)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
 )
@@ -163,5 +164,25 @@ func TestASubstituteIsNamedFirst(t *testing.T) {
 	town.say(`[[start]] [[text "in its place"]]`)
 	if m := town.await("in its place"); !strings.HasPrefix(m.Text, "🔁 Codex answers. Claude failed 2 turns in a row") {
 		t.Errorf("the card says %q", m.Text)
+	}
+}
+
+// Each attempt of a turn may cost what is left of the budget, also the one that follows a failure without being asked for.
+func TestEveryAttemptHasABudget(t *testing.T) {
+	var g gatedAgent
+	town := surroundings(t, func(c *config.Config) {
+		c.Budget.Day, c.Agents.Fallback, c.Agents.Claude.Mode = 1, nil, string(cli.OneShot)
+		g = putGate(t, &c.Agents.Claude.Path)
+	})
+	g.set(t, "die")
+	town.start()
+	town.say("hello")
+	town.await("ended unexpectedly")
+	args, err := os.ReadFile(g.args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, capped := strings.Count(string(args), "\n"), strings.Count(string(args), "--max-budget-usd 1.00"); all != 2 || capped != 2 {
+		t.Errorf("%d attempts, %d with a budget:\n%s", all, capped, args)
 	}
 }

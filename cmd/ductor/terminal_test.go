@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +81,38 @@ func TestRealAgentsMoveFromAndToATerminal(t *testing.T) {
 			town.press("💻 From the terminal")
 			town.await("Your agents keep no other sessions")
 		})
+	}
+}
+
+// An agent that takes over a session from a terminal does not know what was said there, and the chat says so, once.
+func TestAnotherAgentIsNotToldOfTheTerminal(t *testing.T) {
+	town := surroundings(t, nil)
+	dir := town.cfg.Projects.DefaultDir
+	kept := filepath.Join(os.Getenv("HOME"), ".claude", "projects", strings.NewReplacer("/", "-", "_", "-", ".", "-").Replace(dir))
+	if err := os.MkdirAll(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const id = "8e3ffff2-cb0a-4ae2-a20a-982fd57eae5c"
+	line := fmt.Sprintf(`{"type":"user","sessionId":%q,"cwd":%q,"message":{"role":"user","content":"begun in a terminal"}}`+"\n", id, dir)
+	if err := os.WriteFile(filepath.Join(kept, id+".jsonl"), []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	town.start()
+	town.say("/sessions")
+	town.await("There are no sessions here yet")
+	town.press("💻 From the terminal")
+	town.press(town.await("Sessions of the terminal").Keyboard[0][0].Text)
+	town.await("continues it with your next message")
+	town.say("/model codex")
+	town.await("Codex · its default model")
+	town.say(`what did we say? [[text "I do not know"]]`)
+	const untold = "what you and Claude said in the terminal stays with Claude"
+	if m := town.awaitDone(1); !strings.Contains(m.Text, untold) {
+		t.Errorf("the card says %q", m.Text)
+	}
+	town.say(`and now? [[text "as before"]]`)
+	if m := town.awaitDone(2); strings.Contains(m.Text, untold) {
+		t.Errorf("the next card says %q", m.Text)
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,8 +11,28 @@ import (
 	"ductor/cli"
 	"ductor/cli/naming"
 	"ductor/internal/config"
+	"ductor/internal/roles"
 	"ductor/orchestrator"
 )
+
+// RoleFiles lists the models that the files of roles name, and says which of these files are no role or name an agent that ductor does not
+// know.
+func RoleFiles(cfg config.Config) (models []config.ModelName, problems []string) {
+	files, wrong := roles.Files(cfg.RolesDir())
+	for _, err := range wrong {
+		problems = append(problems, "roles/"+err.Error())
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		file, r := "roles/"+name+".md", files[name]
+		switch known := cfg.Agents.Names(); {
+		case r.Agent != "" && !slices.Contains(known, string(r.Agent)):
+			problems = append(problems, fmt.Sprintf("%s: there is no agent %q; the agents are %s", file, r.Agent, strings.Join(known, ", ")))
+		case r.Model != "":
+			models = append(models, config.ModelName{Key: file, Name: strings.Trim(string(r.Agent)+"/"+string(r.Model), "/")})
+		}
+	}
+	return models, problems
+}
 
 // DoubtsOfModels says which models that a configuration names are none of those that its agents list. Of an agent that cannot be
 // used nothing is said: that is a finding of its own. An agent may accept more models than it lists, so these are doubts.
@@ -42,7 +63,11 @@ func DoubtsOfModels(cfg config.Config, entries []cli.MenuEntry) (doubts []string
 		default:
 			continue
 		}
-		doubts = append(doubts, fmt.Sprintf("%s:%d: %s: %s", filepath.Base(cfg.File), m.Line, m.Key, text))
+		where := m.Key
+		if m.Line > 0 { // else it is of another file, which Key names
+			where = fmt.Sprintf("%s:%d: %s", filepath.Base(cfg.File), m.Line, m.Key)
+		}
+		doubts = append(doubts, where+": "+text)
 	}
 	return doubts
 }

@@ -26,8 +26,8 @@ func (a Agents) Enabled(name string) bool { return a.enabled()[name] }
 // Table is the table of the file that an agent has.
 func (a Agents) Table(name string) string { return a.key(name) }
 
-// names are those of all agents, ductor's own first.
-func (a Agents) names() []string {
+// Names are those of all agents, ductor's own first.
+func (a Agents) Names() []string {
 	return append(ownAgents(), slices.Sorted(maps.Keys(a.ACP))...)
 }
 

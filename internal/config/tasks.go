@@ -217,7 +217,7 @@ func needs(p *problems, key, value, why string) {
 
 func (c *Config) checkTaskSettings(p *problems, key string, m TaskSettings) {
 	if m.Agent != "" {
-		p.word(key+".agent", m.Agent, c.Agents.names()...)
+		p.word(key+".agent", m.Agent, c.Agents.Names()...)
 	} else if m.Model != "" || m.Effort != "" {
 		p.add(key+".agent", "model and effort belong to an agent; name that agent here")
 	}

@@ -143,12 +143,12 @@ func (c *Config) checkAgents(p *problems) {
 	enabled := c.Agents.enabled()
 	switch on, known := enabled[c.Agents.Default]; {
 	case !known:
-		p.word("agents.default", c.Agents.Default, c.Agents.names()...)
+		p.word("agents.default", c.Agents.Default, c.Agents.Names()...)
 	case !on:
 		p.add("agents.default", "%q is switched off by %s.enabled", c.Agents.Default, c.Agents.key(c.Agents.Default))
 	}
 	// The default itself, or an agent that is switched off, may be named: neither is ever fallen back on.
-	p.words("agents.fallback", c.Agents.Fallback, c.Agents.names())
+	p.words("agents.fallback", c.Agents.Fallback, c.Agents.Names())
 	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 	for key, names := range c.Agents.environments() {
 		for _, name := range names {
@@ -175,7 +175,7 @@ func (c *Config) checkRoles(p *problems) {
 		role, key := c.Roles[name], "roles."+dotted([]string{name})
 		needs(p, key+".prompt", role.Prompt, "a role needs a prompt")
 		if role.Agent != "" {
-			p.word(key+".agent", role.Agent, c.Agents.names()...)
+			p.word(key+".agent", role.Agent, c.Agents.Names()...)
 		}
 	}
 	if name := c.Sessions.DefaultRole; name != "" && !c.hasRole(name) {
@@ -190,7 +190,7 @@ func (c *Config) checkModels(p *problems) {
 		if name != strings.ToLower(name) || strings.ContainsAny(name, " \t\n/@") || name == "" {
 			p.add(key, "the name must be one word in lower case, such as fast")
 		}
-		if slices.Contains(c.Agents.names(), name) {
+		if slices.Contains(c.Agents.Names(), name) {
 			p.add(key, "an agent has this name")
 		}
 		if m := c.Models[name]; m.Context < 0 || m.InputPrice < 0 || m.OutputPrice < 0 {
@@ -202,14 +202,14 @@ func (c *Config) checkModels(p *problems) {
 			continue
 		}
 		agent, _, _ := strings.Cut(words[0], "/")
-		p.word(key+".use", agent, c.Agents.names()...)
+		p.word(key+".use", agent, c.Agents.Names()...)
 	}
 }
 
 // checkSummary checks what of the model for summaries is known without asking its agent.
 func (c *Config) checkSummary(p *problems) {
 	if agent, _ := c.Summarizes(); agent != "" {
-		p.word("sessions.summary_model", agent, c.Agents.names()...)
+		p.word("sessions.summary_model", agent, c.Agents.Names()...)
 	}
 	if n := len(c.Consult.Group); n == 1 || n > 4 {
 		p.add("consult.group", "has %d models; a group has 2 to 4", n)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"ductor/cli"
@@ -16,6 +17,11 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config, with func(func([
 		d.ok(agents, "all run in sandboxes; those of this machine are not looked at")
 		return
 	}
+	named, problems := app.RoleFiles(cfg)
+	for _, problem := range problems {
+		d.fail(roles, problem, "correct that file; docs/sessions.md says what it may have")
+	}
+	cfg.ModelNames = append(slices.Clone(cfg.ModelNames), named...)
 	usable := 0
 	err := with(func(providers []cli.Provider) {
 		usable = d.judge(ctx, cfg, providers, "")

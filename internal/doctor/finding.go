@@ -38,6 +38,7 @@ const (
 	agent         check = "agent"
 	tools         check = "tools"
 	models        check = "models"
+	roles         check = "roles"
 	sandboxes     check = "sandboxes"
 	sandbox       check = "sandbox"
 )

@@ -166,6 +166,13 @@ func (s *setUp) write(name, text string) {
 	s.must(os.WriteFile(filepath.Join(s.state, name), []byte(text), 0o600))
 }
 
+// role writes the role tester into the folder of roles.
+func (s *setUp) role(text string) {
+	s.t.Helper()
+	dir := filepath.Join(filepath.Dir(s.path), "roles")
+	s.must(errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "tester.md"), []byte(text), 0o600)))
+}
+
 func (s *setUp) remove(name string) {
 	s.t.Helper()
 	s.must(os.RemoveAll(filepath.Join(s.state, name)))

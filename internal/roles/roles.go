@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -107,36 +106,50 @@ func (s *Set) read() map[string]orchestrator.Role {
 	all := map[string]orchestrator.Role{}
 	inside, err := fs.Sub(shipped, "shipped")
 	if err == nil {
-		s.readFolder(inside, all)
+		readFolder(inside, all)
 	}
-	if s.dir != "" {
-		if root, err := os.OpenRoot(s.dir); err == nil { // no link leads out of it
-			s.readFolder(root.FS(), all)
-			root.Close()
-		}
+	files, problems := Files(s.dir)
+	for _, err := range problems {
+		s.log.Warn("read the folder of roles", "dir", s.dir, "err", err)
 	}
+	maps.Copy(all, files)
 	maps.Copy(all, s.configured)
 	return all
 }
 
-// readFolder adds the roles of the files *.md. One that is no role is left out.
-func (s *Set) readFolder(folder fs.FS, to map[string]orchestrator.Role) {
+// Files reads the roles of a folder, which need not exist; empty for none. problems name the files that are no role.
+func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
+	all = map[string]orchestrator.Role{}
+	if dir == "" {
+		return all, nil
+	}
+	root, err := os.OpenRoot(dir) // no link leads out of it
+	if err != nil {
+		return all, nil
+	}
+	defer root.Close()
+	return all, readFolder(root.FS(), all)
+}
+
+// readFolder adds the roles of the files *.md. It leaves out those that are no role, and names them.
+func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error) {
 	names, err := fs.Glob(folder, "*.md")
 	if err == nil && len(names) > mostFiles {
 		err = fmt.Errorf("there are %d files; only the first %d count", len(names), mostFiles)
 		names = names[:mostFiles]
 	}
 	if err != nil {
-		s.log.Warn("read the folder of roles", "dir", s.dir, "err", err)
+		problems = append(problems, err)
 	}
 	for _, name := range names {
 		r, err := readRole(folder, name)
 		if err != nil {
-			s.log.Warn("this file is no role", "file", path.Join(s.dir, name), "err", err)
+			problems = append(problems, fmt.Errorf("%s is no role: %w", name, err))
 			continue
 		}
 		to[strings.TrimSuffix(name, ".md")] = r
 	}
+	return problems
 }
 
 // header is what the front matter of a role's file may say. Its keys are those of [roles] in the configuration.
@@ -163,7 +176,7 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 		return orchestrator.Role{}, fmt.Errorf("it is longer than %d KB", mostBytes>>10)
 	}
 	front, prompt := cutFrontMatter(string(text))
-	var h header
+	h := header{Append: true}
 	if err := yaml.Unmarshal([]byte(front), &h); err != nil {
 		return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
 	}

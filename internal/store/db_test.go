@@ -54,6 +54,9 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 			`INSERT INTO session_natives (session, agent, native) VALUES ('s', 'codex', 'thread')`,
 			`INSERT INTO turns (id, chat, topic, person, prompt, message, state, agent, model, queued) VALUES
 				('run', 7, 0, 1, 'p', 1, 'running', '', '', 1), ('off', 7, 0, 1, 'p', 1, 'cancelled', '', '', 1)`,
+			`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, ended, answer) VALUES
+				('done', 's', 7, 0, 1, 'p', 1, 'done', 'codex', '', 1, 1, 'a'), ('other', 's', 7, 0, 1, 'p', 1, 'done', 'claude', '', 1, 1, 'a'),
+				('unread', 's', 7, 0, 1, 'p', 1, 'failed', 'codex', '', 1, 1, '')`,
 		} {
 			if _, err := t.Exec(statement); err != nil {
 				return err
@@ -66,7 +69,7 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.Agent != "codex" || c.Busy != "" {
 		t.Errorf("the conversation is %+v", c)
 	}
-	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "s")); len(s.AgentSessions) != 1 || s.AgentSessions[agentEnv("codex", "")] != "thread" {
+	if s := get[orchestrator.Session](t)(db.Session(t.Context(), "s")); len(s.AgentSessions) != 1 || s.AgentSessions[agentEnv("codex", "")] != (orchestrator.AgentSession{ID: "thread", Told: "done"}) {
 		t.Errorf("the session is %+v", s)
 	}
 	for id, want := range map[cli.TurnID]orchestrator.TurnState{"run": orchestrator.TurnRunning, "off": orchestrator.TurnCancelled} {

@@ -18,7 +18,7 @@ import (
 
 // The agents' own ids ride along as JSON, so that a session is read in one statement and thus one snapshot.
 const sessionColumns = `id, chat, topic, person, title, dir, created, used, messages, cost_usd, tokens, pinned, archived,
-	(SELECT json_group_array(json_array(agent, sandbox, id)) FROM agent_sessions WHERE session = sessions.id)`
+	(SELECT json_group_array(json_object('agent', agent, 'sandbox', sandbox, 'id', id, 'told', told, 'terminal', terminal)) FROM agent_sessions WHERE session = sessions.id)`
 
 // CreateSession stores s and makes it the current one of its conversation. It is lazy: the start of the turn
 // that uses it is not, and neither is the notice about it.
@@ -43,8 +43,15 @@ func (t tx) insertSession(s orchestrator.Session) error {
 	if err != nil {
 		return err
 	}
-	for of, id := range s.AgentSessions {
-		if err := t.setAgentSession(s.ID, of, id); err != nil {
+	for of, has := range s.AgentSessions {
+		if err := t.setAgentSession(s.ID, of, has.ID); err != nil {
+			return err
+		}
+		if !has.Terminal {
+			continue
+		}
+		if _, err := t.ExecRow(string(s.ID), `UPDATE agent_sessions SET terminal = 1 WHERE session = ? AND agent = ? AND sandbox = ?`,
+			string(s.ID), string(of.Agent), string(of.Sandbox)); err != nil {
 			return err
 		}
 	}
@@ -80,6 +87,16 @@ func (db *DB) SetAgentSession(ctx context.Context, id orchestrator.SessionID, of
 	return wrap(fmt.Sprintf("set %s id of session %s", of.Agent, id), err)
 }
 
+// SetTold records the last turn of a session that an agent knows; see orchestrator.Store. It is lazy: after a power failure the agent is
+// told once more what it knows.
+func (db *DB) SetTold(ctx context.Context, id orchestrator.SessionID, of orchestrator.AgentEnv, turn cli.TurnID) error {
+	return wrap(fmt.Sprintf("set what %s knows of session %s", of.Agent, id), db.share(ctx, func(t tx) error {
+		_, err := t.ExecRow(string(id), `UPDATE agent_sessions SET told = ? WHERE session = ? AND agent = ? AND sandbox = ?`,
+			string(turn), string(id), string(of.Agent), string(of.Sandbox))
+		return err
+	}))
+}
+
 // SessionOf finds the session that has an agent's own id; empty for none.
 func (db *DB) SessionOf(ctx context.Context, of orchestrator.AgentEnv, own cli.AgentSessionID) (orchestrator.SessionID, error) {
 	id, err := sqlite.One(ctx, db.file, sqlite.Value[orchestrator.SessionID],
@@ -110,14 +127,23 @@ func (t tx) setAgentSession(id orchestrator.SessionID, of orchestrator.AgentEnv,
 func scanSession(row sqlite.Row) (orchestrator.Session, error) { return scanSessionAnd(row) }
 
 func scanSessionAnd(row sqlite.Row, more ...any) (orchestrator.Session, error) {
-	s := orchestrator.Session{AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{}}
-	var own [][3]string
+	s := orchestrator.Session{AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{}}
+	var own []agentSessionRow
 	err := row.Scan(append([]any{&s.ID, &s.Conversation.Chat, &s.Conversation.Topic, &s.Person, &s.Title, &s.Dir,
-		moment{&s.Created}, moment{&s.Used}, &s.Messages, &s.CostUSD, &s.Tokens, &s.Pinned, &s.Archived, list[[3]string]{&own}}, more...)...)
+		moment{&s.Created}, moment{&s.Used}, &s.Messages, &s.CostUSD, &s.Tokens, &s.Pinned, &s.Archived, list[agentSessionRow]{&own}}, more...)...)
 	for _, r := range own {
-		s.AgentSessions[orchestrator.AgentEnv{Agent: cli.Agent(r[0]), Sandbox: cli.Sandbox(r[1])}] = cli.AgentSessionID(r[2])
+		s.AgentSessions[orchestrator.AgentEnv{Agent: r.Agent, Sandbox: r.Sandbox}] = orchestrator.AgentSession{ID: r.ID, Told: r.Told, Terminal: r.Terminal != 0}
 	}
 	return s, err
+}
+
+// agentSessionRow is what an agent has of a session, as sessionColumns gives it.
+type agentSessionRow struct {
+	Agent    cli.Agent          `json:"agent"`
+	Sandbox  cli.Sandbox        `json:"sandbox"`
+	ID       cli.AgentSessionID `json:"id"`
+	Told     cli.TurnID         `json:"told"`
+	Terminal int                `json:"terminal"`
 }
 
 // OwnSession is the session of a name in a conversation; empty for none.

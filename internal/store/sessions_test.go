@@ -42,20 +42,25 @@ func TestSession(t *testing.T) {
 	if _, err := db.Session(ctx, "s1"); !errors.Is(err, orchestrator.ErrNoSession) {
 		t.Errorf("a session that is not there: %v", err)
 	}
-	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon, Totals: orchestrator.Totals{Messages: 3, CostUSD: 1.5, Tokens: 7}, AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{agentEnv("claude", ""): "abc", agentEnv("claude", "app"): "def"}}
+	s := orchestrator.Session{ID: "s1", Conversation: chatA, Title: "t", Dir: "/src", Created: noon, Totals: orchestrator.Totals{Messages: 3, CostUSD: 1.5, Tokens: 7}, AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{agentEnv("claude", ""): {ID: "abc"}, agentEnv("claude", "app"): {ID: "def", Terminal: true}}}
 	must(t, db.CreateSession(ctx, s))
 	same(t, "the session", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 	if err := db.CreateSession(ctx, s); err == nil {
 		t.Error("the same session was created twice")
 	}
 
+	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t0")) // it has no session, so it knows nothing
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-1"))
+	must(t, db.SetTold(ctx, "s1", agentEnv("codex", ""), "t1"))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", ""), "thread-2"))
+	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "thread-3"))
+	must(t, db.SetTold(ctx, "s1", agentEnv("codex", "web"), "t2"))
+	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "")) // what it knew is forgotten with its session
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("codex", "web"), "thread-3"))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("claude", ""), ""))
 	must(t, db.SetAgentSession(ctx, "s1", agentEnv("gemini", ""), ""))
-	s.AgentSessions = map[orchestrator.AgentEnv]cli.AgentSessionID{
-		agentEnv("codex", ""): "thread-2", agentEnv("codex", "web"): "thread-3", agentEnv("claude", "app"): "def",
+	s.AgentSessions = map[orchestrator.AgentEnv]orchestrator.AgentSession{
+		agentEnv("codex", ""): {ID: "thread-2", Told: "t1"}, agentEnv("codex", "web"): {ID: "thread-3"}, agentEnv("claude", "app"): {ID: "def", Terminal: true},
 	}
 	same(t, "the session with other ids", get[orchestrator.Session](t)(db.Session(ctx, "s1")), s)
 

@@ -107,7 +107,10 @@ func (e *Engine) inSide(ctx context.Context, at cli.Request, q orchestrator.Cons
 	}
 	a := orchestrator.ConsultAnswer{Consult: c.ID, Model: c.Model, Usage: r.Usage, CostUSD: r.CostUSD, Duration: e.opts.Now().Sub(began)}
 	a.Model.Model = cmp.Or(r.Model, a.Model.Model)
-	a.Text, a.Shortened = e.opts.Shorten.Shorten(ctx, at, r.Text, side.MostResult)
+	shortened := false
+	if a.Text, shortened = e.opts.Shorten.Shorten(ctx, at, r.Text, side.MostResult); shortened {
+		a.Whole = r.Text
+	}
 	c.Own, c.Used = r.AgentSessionID, e.opts.Now()
 	c.Said = newest(c.Said+"Question: "+q.Text+"\nAnswer: "+a.Text+"\n\n", mostSaid)
 	if err := e.opts.Store.SaveConsult(context.WithoutCancel(ctx), c); err != nil {

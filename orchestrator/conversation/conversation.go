@@ -60,7 +60,7 @@ type waiting struct {
 type lastTurn struct {
 	session orchestrator.SessionID
 	had     int
-	by      orchestrator.AgentEnv
+	turn    cli.TurnID
 }
 
 // running is a turn that runs. It never changes.

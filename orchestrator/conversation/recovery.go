@@ -91,12 +91,12 @@ func (e *Engine) prepareAgain(ctx context.Context, t *orchestrator.Turn, who cho
 	if err != nil {
 		return asking{}, err
 	}
-	t.Agent, t.Model = who.agent, who.model
-	req, err := e.request(ctx, wanting(conv, t.Wants), session, *t, who)
-	if err == nil && !t.Bypass.IsZero() {
-		req.Permission = cli.Bypass
+	budget, err := e.withinBudget(ctx, *t)
+	if err != nil {
+		return asking{}, err
 	}
-	return asking{req: req, session: session}, err
+	t.Agent, t.Model = who.agent, who.model
+	return e.attemptOf(ctx, wanting(conv, t.Wants), session, *t, who, budget)
 }
 
 // follows says who runs a turn once more without being asked for, if that follows from its failure; it waits for the moment.

@@ -59,11 +59,20 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 		t.Bypass = conv.BypassUntil
 	}
 	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, e.now(), orchestrator.TurnRunning
-	req, err := e.request(ctx, conv, session, *t, who)
+	a, err := e.attemptOf(ctx, conv, session, *t, who, budget)
+	a.ended = ended
+	return a, err
+}
+
+// attemptOf makes what the agent is asked in an attempt of a turn, the first and all others alike. budget is what it may cost; 0 for no
+// limit.
+func (e *Engine) attemptOf(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who choice, budget float64) (asking, error) {
+	req, err := e.request(ctx, conv, s, t, who)
 	req.Budget = budget
-	return asking{
-		req: req, session: session, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead, ended: ended,
-	}, err
+	if !t.Bypass.IsZero() { // until it is told otherwise
+		req.Permission = cli.Bypass
+	}
+	return asking{req: req, session: s, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead}, err
 }
 
 // prepareLeft is prepare for a turn that the previous process was running: it goes on where it is.
@@ -72,12 +81,9 @@ func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation
 	if err != nil {
 		return asking{}, fmt.Errorf("load session: %w", err)
 	}
-	req, err := e.request(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort})
-	req.Began = t.Started
-	if !t.Bypass.IsZero() { // until it is told otherwise
-		req.Permission = cli.Bypass
-	}
-	return asking{req: req, session: session, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}}, err
+	a, err := e.attemptOf(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort}, 0)
+	a.req.Began = t.Started
+	return a, err
 }
 
 // request says what the agent is asked, without what it missed.
@@ -88,7 +94,7 @@ func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s 
 		Model: who.model, Effort: who.effort, ExtraArgs: e.turns().Agents[t.Agent].Args,
 		Sandbox: t.Sandbox, Session: string(s.ID), Files: filesOf(t.Prompt),
 		Dir: s.Dir, AddDirs: e.addDirs(conv.ID),
-		Resume: s.AgentSessions[t.AgentEnv()], Timeout: t.Wants.Timeout, Task: t.Wants.Task,
+		Resume: s.AgentSessions[t.AgentEnv()].ID, Timeout: t.Wants.Timeout, Task: t.Wants.Task,
 	}
 	e.grant(&req, conv, t.Prompt.Rights)
 	if e.opts.Servers != nil {
@@ -130,16 +136,20 @@ func wording(p orchestrator.Prompt) (string, []cli.Image) {
 	return text, images
 }
 
-// handOff puts before a prompt what the agent missed of the session, and shows the user how much that is. What does not fit is
-// summarized where a model is configured for that; it is shortened if that fails.
-func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestrator.Session, t orchestrator.Turn, req *cli.Request, show func(cli.Event)) error {
+// handOff puts before a prompt what the agent missed of the session, and returns how much that is. What does not fit is summarized where
+// a model is configured for that; it is shortened if that fails.
+func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestrator.Session, t orchestrator.Turn, req *cli.Request, show func(cli.Event)) (handed cli.HandedOver, err error) {
 	p := e.opts.Lang.Of(c.id.Chat)
-	turns, err := e.missed(keep, c.last, s, t.AgentEnv())
+	turns, err := e.missed(keep, c.last, s, t)
 	if err != nil {
-		return err
+		return handed, err
 	}
-	if req.Resume == "" {
+	own := s.AgentSessions[t.AgentEnv()]
+	if own.Told == "" && !own.Terminal {
 		e.addContext(p, req, show)
+	}
+	if own.Told == "" {
+		e.warnOfTerminals(p, s, t.AgentEnv(), show)
 	}
 	told := handoff.Write(turns, "", e.turns().HandoffTokens)
 	if told.LeftOut > 0 && e.opts.Summarizer != nil && told.Turns > 0 {
@@ -152,12 +162,17 @@ func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestra
 			told = summarized
 		}
 	}
-	if told.Turns == 0 {
-		return nil
-	}
 	req.Prompt = told.Text + req.Prompt
-	show(cli.HandedOver{To: t.Agent, Model: t.Model, Turns: told.Turns, Tokens: told.Tokens})
-	return nil
+	return cli.HandedOver{To: t.Agent, Model: t.Model, Turns: told.Turns, Tokens: told.Tokens, LeftOut: told.Whole(), Shortened: told.Shortened}, nil
+}
+
+// warnOfTerminals names the agents that know what was said in a terminal, to a user whose next agent does not.
+func (e *Engine) warnOfTerminals(p lang.Printer, s orchestrator.Session, who orchestrator.AgentEnv, show func(cli.Event)) {
+	for of, has := range s.AgentSessions {
+		if has.Terminal && of != who {
+			show(cli.Status{Kind: cli.StatusWarning, Detail: p.Text("turn.terminal-untold", of.Agent.Name(), who.Agent.Name())})
+		}
+	}
 }
 
 // addContext puts before the first prompt of an agent in a session the files that its project names.
@@ -173,22 +188,20 @@ func (e *Engine) addContext(p lang.Printer, req *cli.Request, show func(cli.Even
 // mostMissed limits the turns that are read for an agent that joins a session. A budget of tokens rarely has room for more.
 const mostMissed = 1000
 
-// missed lists what was said in a session while an agent was not there: all of it, when it has no session of its own in its
-// environment, else what followed its last turn. last is read from the store where it is not of this session.
-func (e *Engine) missed(ctx context.Context, last lastTurn, s orchestrator.Session, who orchestrator.AgentEnv) ([]orchestrator.Turn, error) {
-	if s.Messages == 0 {
+// missed lists the turns of a session that the agent of t does not know, for its next prompt. Those that t repeats have the same
+// prompt, so only what they answered is among them.
+func (e *Engine) missed(ctx context.Context, last lastTurn, s orchestrator.Session, t orchestrator.Turn) ([]orchestrator.Turn, error) {
+	who := t.AgentEnv()
+	told := s.AgentSessions[who].Told
+	if s.Messages == 0 || told != "" && last == (lastTurn{s.ID, s.Messages, told}) {
 		return nil, nil
 	}
-	own := s.AgentSessions[who]
-	if own != "" && last == (lastTurn{s.ID, s.Messages, who}) {
-		return nil, nil
-	}
-	if own != "" {
-		last, err := e.opts.Store.History(ctx, s.ID, 1)
+	if told != "" {
+		newest, err := e.opts.Store.History(ctx, s.ID, 1)
 		if err != nil {
 			return nil, fmt.Errorf("load last turn: %w", err)
 		}
-		if len(last) == 0 || last[0].AgentEnv() == who {
+		if len(newest) == 0 || newest[0].ID == told {
 			return nil, nil
 		}
 	}
@@ -196,14 +209,31 @@ func (e *Engine) missed(ctx context.Context, last lastTurn, s orchestrator.Sessi
 	if err != nil {
 		return nil, fmt.Errorf("load history: %w", err)
 	}
-	turns = slices.DeleteFunc(turns, isCompaction)
-	if own == "" {
-		return turns, nil
+	turns = turns[slices.IndexFunc(turns, func(h orchestrator.Turn) bool { return h.ID == told })+1:]
+	if told != "" { // else a session that was forgotten had them
+		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool { return h.AgentEnv() == who && asked(h) })
 	}
-	for i, t := range slices.Backward(turns) {
-		if t.AgentEnv() == who {
-			return turns[i+1:], nil
+	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), t.Again), nil
+}
+
+// asked reports whether the agent of a turn that ended knows it, although no prompt with its history was accepted: a command of its own,
+// or a message that was added to a turn.
+func asked(t orchestrator.Turn) bool {
+	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
+}
+
+// withoutRepeats takes out of turns, which are in order, those to which again leads back: their prompt is about to be asked once more.
+// What they answered before they failed stays.
+func withoutRepeats(turns []orchestrator.Turn, again cli.TurnID) []orchestrator.Turn {
+	for i := len(turns) - 1; i >= 0 && again != ""; i-- {
+		if turns[i].ID != again {
+			continue
+		}
+		again = turns[i].Again
+		turns[i].Prompt.Text, turns[i].Prompt.Attachments = handoff.Repeated, nil
+		if turns[i].Outcome.Text == "" {
+			turns = slices.Delete(turns, i, i+1)
 		}
 	}
-	return turns, nil
+	return turns
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,7 +60,7 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	outcome.Steps = e.keepSteps(keep, t, asking.steps.Steps())
 	outcome.Changed = asking.files.end(keep)
 	e.conclude(keep, c, t, outcome, begun, card, log)
-	c.last = lastTurn{t.Session, asking.session.Messages + 1, t.AgentEnv()}
+	c.last = lastTurn{t.Session, asking.session.Messages + 1, t.ID}
 }
 
 // shorten is what the chat shows of a long result of a job; empty for all of it.
@@ -178,24 +177,23 @@ func (e *Engine) askOnce(ctx, keep context.Context, c *conversation, t orchestra
 // ask runs or resumes the turn, and returns its result.
 func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.Turn, a asking, card orchestrator.Card, left cli.Remains) cli.Result {
 	req := a.req
-	agentSessions := &agentSessionKeeper{store: e.opts.Store, session: t.Session, env: t.AgentEnv(), known: req.Resume}
+	known := &knowledge{store: e.opts.Store, turn: t, own: req.Resume, show: card.Show}
 	hide := e.newHider(req)
 	requests := e.approvals.Open(ctx, approval.Running{
 		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
 	})
 	var shortened *cli.CompactBoundary // the last one
 	show := func(ev cli.Event) {
+		known.learn(keep, ev)
 		switch ev := ev.(type) {
 		case cli.CompactBoundary:
 			shortened = &ev
-		case cli.SessionStarted:
-			agentSessions.keep(keep, ev.AgentSessionID)
 		case cli.CaughtUp:
 			if left == cli.RemainsRun {
 				c.resumed(keep, t)
 			}
-		case cli.Result:
-			return // the outcome says it, once it is stored
+		case cli.Result, cli.PromptAccepted:
+			return // the outcome says the one, once it is stored
 		}
 		hide.pass(ev, func(ev cli.Event) {
 			a.steps.Take(ev)
@@ -210,22 +208,22 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	} else if req.Project == cli.WithoutProject {
 		req.Project = requests.AskForProject(ctx, show)
 	}
-	result := e.before(ctx, keep, c, a, t, &req, show, left)
+	result := e.before(ctx, keep, c, a, t, &req, known, show, left)
 	if result.Err == nil && result.Text == "" {
 		result = run(ctx, t.Agent, req, show)
 	}
 	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && req.Task == cli.TaskPrompt && ctx.Err() == nil {
 		// The agent refused before it read the prompt, so asking again asks once.
 		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Of(c.id.Chat).Text("turn.session-lost")})
-		result = e.askFresh(ctx, keep, c, t, req, show)
+		result = e.askFresh(ctx, keep, c, t, req, known, show)
 	}
 	requests.Drain()
 	if !result.Detached {
 		e.approvals.WithdrawTurn(keep, t.ID)
 	}
 	requests.Close()
-	if err := agentSessions.wait(); err != nil {
-		e.log.Error("keep the agent's session id", "turn", t.ID, "err", err)
+	if err := known.wait(); err != nil {
+		e.log.Error("store what an agent knows of a session", "turn", t.ID, "err", err)
 	}
 	if req.Task == cli.TaskCompact && req.Resume != "" {
 		result = e.compacted(ctx, keep, a, t, req, show, shortened, result)
@@ -234,7 +232,7 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 }
 
 // before puts before the prompt what the agent missed. The agent is not asked if the result has an error or a text.
-func (e *Engine) before(ctx, keep context.Context, c *conversation, a asking, t orchestrator.Turn, req *cli.Request, show func(cli.Event), left cli.Remains) (r cli.Result) {
+func (e *Engine) before(ctx, keep context.Context, c *conversation, a asking, t orchestrator.Turn, req *cli.Request, known *knowledge, show func(cli.Event), left cli.Remains) (r cli.Result) {
 	switch {
 	case left == cli.RemainsRun: // it was told already
 	case req.Task == cli.TaskCommand: // nothing may come before it
@@ -243,12 +241,14 @@ func (e *Engine) before(ctx, keep context.Context, c *conversation, a asking, t 
 			r.Text = e.opts.Lang.Of(c.id.Chat).Text("turn.nothing-to-compact")
 		}
 	default:
-		r.Err = cli.AsFailure(t.Agent, e.handOff(ctx, keep, c, a.session, t, req, show))
+		handed, err := e.handOff(ctx, keep, c, a.session, t, req, show)
+		known.handed = handed
+		r.Err = cli.AsFailure(t.Agent, err)
 	}
 	return r
 }
 
-func (e *Engine) askFresh(ctx, keep context.Context, c *conversation, t orchestrator.Turn, req cli.Request, show func(cli.Event)) cli.Result {
+func (e *Engine) askFresh(ctx, keep context.Context, c *conversation, t orchestrator.Turn, req cli.Request, known *knowledge, show func(cli.Event)) cli.Result {
 	if err := e.opts.Store.SetAgentSession(keep, t.Session, t.AgentEnv(), ""); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
@@ -258,44 +258,10 @@ func (e *Engine) askFresh(ctx, keep context.Context, c *conversation, t orchestr
 	}
 	req.Resume = ""
 	req.Prompt, _ = wording(t.Prompt)
-	if err := e.handOff(ctx, keep, c, session, t, &req, show); err != nil {
+	if known.handed, err = e.handOff(ctx, keep, c, session, t, &req, show); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	return e.opts.Gateway.Run(ctx, t.Agent, req, show)
-}
-
-// agentSessionKeeper stores the agent's own session id beside the stream, so that the first words do not wait for the disk.
-type agentSessionKeeper struct {
-	store   orchestrator.Store
-	session orchestrator.SessionID
-	env     orchestrator.AgentEnv
-
-	wg    sync.WaitGroup
-	known cli.AgentSessionID
-	mu    sync.Mutex
-	err   error
-}
-
-func (k *agentSessionKeeper) keep(ctx context.Context, id cli.AgentSessionID) {
-	if id == "" || id == k.known {
-		return
-	}
-	k.known = id
-	// One writer at a time: a second id of the same turn must win over the first.
-	k.wg.Wait()
-	k.wg.Go(func() {
-		err := k.store.SetAgentSession(ctx, k.session, k.env, id)
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.err = errors.Join(k.err, err)
-	})
-}
-
-func (k *agentSessionKeeper) wait() error {
-	k.wg.Wait()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.err
 }
 
 // outcome says how the turn ended for the person who asked. began is when this process took it up: the time since then is measured

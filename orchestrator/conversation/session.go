@@ -53,7 +53,7 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 		Person: owner,
 		ID:     orchestrator.SessionID(e.opts.NewID()), Conversation: conv.ID, Title: title(t.Prompt.Text),
 		Dir: e.dirOf(conv), Created: e.now(), Used: e.now(),
-		AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{},
+		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{},
 	}
 }
 

@@ -307,7 +307,7 @@ func TestASecondPressOfStartFreshTakesNothingAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := h.db.Session(t.Context(), turn.Session)
-	if err != nil || s.AgentSessions[orchestrator.AgentEnv{Agent: "claude"}] == "" {
+	if err != nil || s.AgentSessions[orchestrator.AgentEnv{Agent: "claude"}].ID == "" {
 		t.Errorf("the session is %+v, %v", s, err)
 	}
 }

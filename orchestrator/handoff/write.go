@@ -20,12 +20,17 @@ const (
 // worthTelling is how many tokens must be left for a turn that does not fit whole. Less says nothing of it.
 const worthTelling = 200
 
+// Repeated stands for the prompt of a turn whose prompt is asked once more.
+const Repeated = "[the request below]"
+
 // Told is what an agent is told.
 type Told struct {
 	Text    string // ends where the prompt begins; empty if there is nothing to tell
 	Turns   int    // how many turns it tells, shortened ones included
 	LeftOut int    // how many turns, or parts of them, did not fit
-	Tokens  int    // of Text, as Tokens counts them
+	// Shortened is set if one of Turns is told in part.
+	Shortened bool
+	Tokens    int // of Text, as Tokens counts them
 }
 
 // Write tells turns, which are in order, in at most budget tokens: the newest first in line for the room, and both ends of one
@@ -50,7 +55,8 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 			}
 			text = shorten(t, room)
 			newestFirst = append(newestFirst, text)
-			told.LeftOut++ // a part of it
+			told.LeftOut++
+			told.Shortened = true
 			told.Turns++
 			break
 		}
@@ -72,6 +78,14 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	told.Text = b.String()
 	told.Tokens = Tokens(told.Text)
 	return told
+}
+
+// Whole is how many turns were left out whole.
+func (t Told) Whole() int {
+	if t.Shortened {
+		return t.LeftOut - 1
+	}
+	return t.LeftOut
 }
 
 // tell writes a turn whole. Attachments are named: the agent may read them where they lie.

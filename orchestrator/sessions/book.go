@@ -181,7 +181,7 @@ func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cl
 	now := b.opts.Now()
 	fork := orchestrator.Session{
 		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: in, Person: from.Person, Title: cli.Shorten("⑂ "+from.Title, titleMax), Dir: from.Dir,
-		Created: now, Used: now, AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{},
+		Created: now, Used: now, AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{},
 	}
 	if err := b.opts.Store.ForkSession(ctx, fork, turn); err != nil {
 		return orchestrator.Session{}, err

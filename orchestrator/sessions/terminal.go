@@ -79,7 +79,7 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 	s := orchestrator.Session{
 		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: by.Conversation, Person: by.Person, Title: cli.Shorten(all[i].First, titleMax), Dir: all[i].Dir,
 		Created: now, Used: now,
-		AgentSessions: map[orchestrator.AgentEnv]cli.AgentSessionID{{Agent: agent, Sandbox: st.Sandbox}: id},
+		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{{Agent: agent, Sandbox: st.Sandbox}: {ID: id, Terminal: true}},
 	}
 	return s, b.engine.Begin(ctx, s, agent)
 }
@@ -95,9 +95,9 @@ func (b *Book) Terminal(ctx context.Context, by orchestrator.Press) (cli.Agent, 
 		return "", "", err
 	}
 	own := map[cli.Agent]cli.AgentSessionID{}
-	for of, id := range st.Session.AgentSessions {
+	for of, has := range st.Session.AgentSessions {
 		if of.Sandbox == st.Sandbox {
-			own[of.Agent] = id
+			own[of.Agent] = has.ID
 		}
 	}
 	agents := slices.Sorted(maps.Keys(own))

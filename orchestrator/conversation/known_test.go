@@ -1,0 +1,243 @@
+package conversation_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/conversation"
+)
+
+// fate is what becomes of a prompt.
+type fate string
+
+const (
+	answered    fate = "it is answered"
+	notStarted  fate = "the agent does not start"
+	limited     fate = "the agent accepts it, and has reached its limit"
+	halfway     fate = "the agent fails in its answer"
+	stopped     fate = "the user stops it before the agent accepted it"
+	stoppedLate fate = "the user stops it after that"
+	restarted   fate = "ductor ends before the agent accepted it"
+	forgotten   fate = "the agent lost its session, and answers in another"
+)
+
+// readers are three agents that remember all they read, and a user who compares that with the session.
+type readers struct {
+	*house
+	t       testing.TB
+	path    string
+	budget  int
+	fate    fate
+	asked   chan struct{} // an agent has a prompt, and waits
+	known   map[cli.AgentSessionID]string
+	leftOut map[cli.AgentSessionID]int // as the chat says
+	n       int                        // sessions of agents, prompts and answers
+	last    cli.TurnID
+	shown   handed
+	faults  []string
+}
+
+// handed is a chat that knows what it was said to have handed over last.
+type handed struct {
+	*chat
+	mu sync.Mutex
+	ev cli.HandedOver
+}
+
+type handedCard struct {
+	orchestrator.Card
+	of *handed
+}
+
+func (h *handed) Card(t orchestrator.Turn) orchestrator.Card { return handedCard{h.chat.Card(t), h} }
+
+func (c handedCard) Show(ev cli.Event) {
+	if ev, ok := ev.(cli.HandedOver); ok {
+		c.of.mu.Lock()
+		defer c.of.mu.Unlock()
+		c.of.ev = ev
+	}
+	c.Card.Show(ev)
+}
+
+// take returns what was handed over since the last call.
+func (h *handed) take() cli.HandedOver {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ev := h.ev
+	h.ev = cli.HandedOver{}
+	return ev
+}
+
+// start opens ductor over the database of before.
+func (r *readers) start() {
+	r.house = openAt(r.t, r.path, func(o *conversation.Options) {
+		r.shown.chat = o.Chat.(*chat)
+		o.Chat, o.HandoffTokens = &r.shown, r.budget
+	})
+	r.agent.reply, r.agent.substitute = r.reply, "gemini"
+	if err := r.Recover(context.Background()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *readers) stop() {
+	r.shut()
+	r.db.Close()
+}
+
+func (r *readers) name(kind string) string {
+	r.n++
+	return fmt.Sprintf("%s%d;", kind, r.n)
+}
+
+// reply is the agents' side of a turn.
+func (r *readers) reply(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	if r.fate == forgotten && req.Resume != "" {
+		return cli.Result{Err: cli.Failf(cli.ResumeFailed, who, "")}
+	}
+	id := req.Resume
+	if id == "" {
+		id = cli.AgentSessionID(r.name(string(who)))
+	}
+	emit(cli.SessionStarted{AgentSessionID: id})
+	switch r.fate {
+	case notStarted:
+		return cli.Result{Err: cli.Failf(cli.NetworkDown, who, "")}
+	case stopped, restarted:
+		return r.wait(ctx, who)
+	}
+	r.shown.take()
+	emit(cli.PromptAccepted{})
+	r.known[id] += req.Prompt
+	r.compare(id, req)
+	switch r.fate {
+	case limited:
+		return cli.Result{Err: cli.Failf(cli.LimitReached, who, "")}
+	case stoppedLate:
+		return r.wait(ctx, who)
+	}
+	result := cli.Result{Text: r.name("answer"), AgentSessionID: id}
+	r.known[id] += result.Text
+	emit(cli.TextDelta{Text: result.Text})
+	if r.fate == halfway {
+		result.Err = cli.Failf(cli.NetworkDown, who, "")
+	}
+	return result
+}
+
+func (r *readers) wait(ctx context.Context, who cli.Agent) cli.Result {
+	r.asked <- struct{}{}
+	<-ctx.Done()
+	return cli.Cut(ctx, who)
+}
+
+// compare finds what an agent that accepted a prompt does not know of what was answered, or knows twice.
+func (r *readers) compare(id cli.AgentSessionID, req cli.Request) {
+	fault := func(format string, args ...any) { r.faults = append(r.faults, fmt.Sprintf(format, args...)) }
+	turns, err := r.db.History(context.Background(), orchestrator.SessionID(req.Session), 100)
+	if err != nil {
+		fault("%v", err)
+	}
+	missing := 0
+	for _, t := range turns {
+		switch n := strings.Count(r.known[id], t.Outcome.Text); {
+		case t.Outcome.Text == "":
+		case n == 0:
+			missing++
+		case n > 1:
+			fault("%s knows %s %d times", id, t.Outcome.Text, n)
+		}
+	}
+	told := r.shown.take()
+	r.leftOut[id] += told.LeftOut
+	if told.Shortened {
+		r.leftOut[id]++
+	}
+	if missing > r.leftOut[id] {
+		fault("%s does not know %d answers, and the chat says that %d are left out:\n%s", id, missing, r.leftOut[id], r.known[id])
+	}
+	prompt := lastLine(req.Prompt)
+	if n := strings.Count(req.Prompt, prompt); n != 1 {
+		fault("%s is in a prompt %d times: %s", prompt, n, req.Prompt)
+	}
+	if told.Turns == 0 && strings.Contains(req.Prompt, "User: ") {
+		fault("the chat does not say that turns were handed over: %s", req.Prompt)
+	}
+}
+
+// turn has a prompt run to its end: a new one for an agent, or that of the last turn once more if that did not go well.
+func (r *readers) turn(t *rapid.T, again bool, who cli.Agent) {
+	by := orchestrator.Press{Conversation: here, Person: 1, Role: orchestrator.RoleUser}
+	var receipt orchestrator.Receipt
+	last, err := r.db.Turn(context.Background(), r.last)
+	switch {
+	case again && err == nil && last.State != orchestrator.TurnDone:
+		what := orchestrator.ActionAgain
+		if last.Outcome.Recovery.Offers(orchestrator.ActionHandOff) {
+			what = orchestrator.ActionHandOff
+		}
+		receipt, err = r.Choose(context.Background(), r.last, what, by)
+	default:
+		receipt, err = r.Submit(context.Background(), orchestrator.Prompt{Conversation: here, Person: 1, Text: r.name("prompt")}, orchestrator.Wants{Agent: who})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.last = receipt.Turn
+	switch r.fate {
+	case stopped, stoppedLate:
+		<-r.asked
+		if _, err := r.Abort(context.Background(), here); err != nil {
+			t.Fatal(err)
+		}
+	case restarted:
+		<-r.asked
+		r.stop()
+		r.start()
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+		if now, err := r.db.Turn(context.Background(), r.last); err == nil && now.Delivered {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the turn does not end; the chat says %q", r.chat.log())
+		}
+	}
+}
+
+// TestEveryAgentIsToldEverythingOnce: whatever becomes of prompts to three agents of one session, an agent that accepts one knows each
+// answer of the session exactly once, or the chat has said how many were left out.
+func TestEveryAgentIsToldEverythingOnce(t *testing.T) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set("8"); err != nil {
+			t.Fatal(err)
+		}
+		defer f.Value.Set(f.DefValue) //nolint:errcheck // it was its value
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		r := &readers{
+			t: t, path: filepath.Join(t.TempDir(), "ductor.db"), asked: make(chan struct{}), known: map[cli.AgentSessionID]string{},
+			leftOut: map[cli.AgentSessionID]int{}, budget: rapid.SampledFrom([]int{8000, 120}).Draw(rt, "budget"),
+		}
+		r.start()
+		defer func() { r.stop() }()
+		for range rapid.IntRange(2, 10).Draw(rt, "turns") {
+			r.fate = rapid.SampledFrom([]fate{answered, answered, answered, notStarted, limited, halfway, stopped, stoppedLate, restarted, forgotten}).Draw(rt, "fate")
+			r.turn(rt, rapid.Bool().Draw(rt, "again"), rapid.SampledFrom([]cli.Agent{"claude", "codex", "gemini"}).Draw(rt, "agent"))
+			if len(r.faults) > 0 {
+				rt.Fatal(strings.Join(r.faults, "\n"))
+			}
+		}
+	})
+}
