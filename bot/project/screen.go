@@ -61,7 +61,10 @@ func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string
 
 // refusal says why a project is not opened; empty for what a user cannot mend.
 func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string {
+	foreign := (*orchestrator.ForeignRepository)(nil)
 	switch {
+	case errors.As(err, &foreign):
+		return render.ForeignRepository(p, foreign.Dir)
 	case errors.Is(err, orchestrator.ErrNoProject):
 		return p.Text("project.unknown", render.Cut(name, 100))
 	case errors.Is(err, orchestrator.ErrBadBranch):
