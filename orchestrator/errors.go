@@ -45,7 +45,7 @@ var (
 // ErrNoRepository too: ductor cannot use it.
 type ForeignRepository struct{ Dir string }
 
-func (e *ForeignRepository) Error() string { return "foreign repository: " + e.Dir }
+func (e *ForeignRepository) Error() string { return ErrNoRepository.Error() + ": " + e.Dir }
 
 // Is reports whether target is ErrNoRepository.
 func (e *ForeignRepository) Is(target error) bool { return target == ErrNoRepository }
