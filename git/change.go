@@ -80,7 +80,7 @@ func (r *Repo) Diff(ctx context.Context, from, to string, o DiffOptions) (string
 	if o.Path != "" && o.Path != "." {
 		args = append(args, "--", o.Path)
 	}
-	out, err := execute(ctx, r.launcher, command{args: args, dir: r.Top, env: environment(settings(nil)), wait: r.patience(), limit: o.Limit})
+	out, err := execute(ctx, r.launcher, command{args: args, dir: r.Top, env: environment(settings("")), wait: r.patience(), limit: o.Limit})
 	if err != nil {
 		return "", fmt.Errorf("compare snapshots: %w", err)
 	}

@@ -115,17 +115,21 @@ func (r *Repo) unfiltered(ctx context.Context, names string) error {
 }
 
 // treeToCommit is the last commit with the files as they are.
-func (r *Repo) treeToCommit(ctx context.Context, head, names string) (string, error) {
+func (r *Repo) treeToCommit(ctx context.Context, head, files string) (string, error) {
 	start := []string{"read-tree", "--empty"}
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	env := append(environment(settings(nil)), "GIT_INDEX_FILE="+path.Join(r.secondDir(), "commit"))
+	names, err := listed(ctx, r.launcher, r.Top) // a filter of which check-attr says that it is none can be called so
+	if err != nil {
+		return "", err
+	}
+	env := append(environment(settings(names)), "GIT_INDEX_FILE="+path.Join(r.secondDir(), "commit"))
 	tree := ""
 	for _, step := range []struct {
 		input string
 		args  []string
-	}{{"", start}, {names, []string{"--literal-pathspecs", "add", "-A", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
+	}{{"", start}, {files, []string{"--literal-pathspecs", "add", "-A", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
 		out, err := execute(ctx, r.launcher, command{args: step.args, dir: r.Top, env: env, input: step.input, wait: r.patience(), limit: most})
 		if err != nil {
 			return "", fmt.Errorf("make the tree of a commit: %w", err)

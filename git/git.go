@@ -2,12 +2,12 @@
 // worktrees, what changed, and undoing it.
 //
 // A repository can name programs that git runs. None runs here: hooks, file system monitors, external diffs, text conversions,
-// filters, signatures, editors and remote protocols are off. Nothing is fetched and nothing is asked for.
+// filters, signatures, editors and remote protocols are off. What has a name of the repository's choice is listed before each command that
+// could run it, as it counts where git works. Nothing is fetched and nothing is asked for.
 package git
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/cli/turn"
 )
 
 // wait is how long one command may take.
@@ -47,23 +46,31 @@ type Place struct {
 
 // Run runs git in a directory and returns what it printed, at most a megabyte.
 func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error) {
+	return g.runFor(ctx, at, nil, args...)
+}
+
+// runFor is Run for a command that has git work in other directories too: what their settings name is off as well.
+func (g *Git) runFor(ctx context.Context, at Place, others []string, args ...string) (string, error) {
 	launcher, err := g.envs.Launcher(at.In)
 	if err != nil {
 		return "", err
 	}
-	listed, err := output(ctx, launcher, at.Dir, settings(nil), "config", "--null", "--list", "--name-only")
+	names, err := listed(ctx, launcher, at.Dir)
 	if err != nil {
 		return "", err
 	}
-	return output(ctx, launcher, at.Dir, settings(filters(listed)), quiet(args)...)
+	for _, dir := range others {
+		more, _ := listed(ctx, launcher, dir) // where they cannot be listed git does nothing
+		names += more
+	}
+	return execute(ctx, launcher, command{args: quiet(args), dir: at.Dir, env: environment(settings(names)), wait: wait, limit: 1 << 20})
 }
 
-func output(ctx context.Context, l cli.Launcher, dir string, settings []string, args ...string) (string, error) {
-	out, err := turn.Output(ctx, l, cli.Command{Path: "git", Args: args, Dir: dir, Env: environment(settings), For: cli.Purpose{Agent: "git"}}, wait)
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w", args[0], err)
-	}
-	return out, nil
+// listed lists the names of all settings that count in a directory.
+func listed(ctx context.Context, l cli.Launcher, dir string) (string, error) {
+	return execute(ctx, l, command{
+		args: []string{"config", "--null", "--list", "--name-only"}, dir: dir, env: environment(settings("")), wait: wait, limit: most,
+	})
 }
 
 // quiet is a command without programs that an option turns off, and none that would run git in a submodule, whose settings are its own.
@@ -74,10 +81,10 @@ func quiet(args []string) []string {
 	return args
 }
 
-// filters names the filters among the names of settings.
-func filters(listed string) (names []string) {
+// subsections names those of a section among the names of settings.
+func subsections(listed, section string) (names []string) {
 	for setting := range strings.SplitSeq(listed, "\x00") {
-		rest, ok := strings.CutPrefix(setting, "filter.")
+		rest, ok := strings.CutPrefix(setting, section+".")
 		if i := strings.LastIndexByte(rest, '.'); ok && i >= 0 && !slices.Contains(names, rest[:i]) {
 			names = append(names, rest[:i])
 		}
@@ -85,14 +92,22 @@ func filters(listed string) (names []string) {
 	return names
 }
 
-// settings turn off what runs programs, filters by name. They count before those of the repository.
-func settings(filters []string) []string {
+// events are those at which what ductor has git do would run hooks. From Git 2.55 on one switch turns off all hooks of an event.
+func events() []string {
+	return []string{"post-checkout", "post-index-change", "reference-transaction", "pre-commit", "post-commit", "pre-auto-gc", "fsmonitor-watchman"}
+}
+
+// settings turn off what runs programs, filters and the hooks of Git 2.54 by name. They count before those of the repository.
+func settings(listed string) []string {
 	off := []string{
 		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false", "core.askPass", "",
 		"commit.gpgSign", "false", "tag.gpgSign", "false", "log.showSignature", "false", "credential.helper", "",
 		"protocol.allow", "never", "submodule.recurse", "false", "gc.auto", "0", "maintenance.auto", "false",
 	}
-	for _, name := range filters {
+	for _, name := range append(events(), subsections(listed, "hook")...) {
+		off = append(off, "hook."+name+".enabled", "false")
+	}
+	for _, name := range subsections(listed, "filter") {
 		for _, key := range []string{"clean", "smudge", "process"} {
 			off = append(off, "filter."+name+"."+key, "")
 		}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"ductor/cli"
 	"ductor/lang"
+	"ductor/orchestrator"
 )
 
 // most is how many bytes of output are read of one command: the names of 100,000 files and more.
@@ -69,10 +72,17 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 		return "", fmt.Errorf("%s %s: %w", c.program, c.args[0], err)
 	}
 	if code := p.Exit().Code; code != 0 {
-		return "", &ExitError{What: c.program + " " + c.args[0], Code: code, Stderr: p.StderrTail()}
+		err := &ExitError{What: c.program + " " + c.args[0], Code: code, Stderr: p.StderrTail()}
+		if m := foreign().FindStringSubmatch(err.Stderr); m != nil {
+			return "", fmt.Errorf("%w: %w", &orchestrator.ForeignRepository{Dir: m[1]}, err)
+		}
+		return "", err
 	}
 	return string(out), nil
 }
+
+// foreign is how git says that it does not trust the owner of a repository.
+var foreign = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`dubious ownership in repository at '(.*)'`) })
 
 // ExitError says that a command did not go well.
 type ExitError struct {

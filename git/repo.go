@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,9 +38,12 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 	}
 	out, err := execute(ctx, launcher, command{
 		args: []string{"rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-path", "objects"},
-		dir:  at.Dir, env: environment(settings(nil)), wait: wait, limit: 1 << 20,
+		dir:  at.Dir, env: environment(settings("")), wait: wait, limit: 1 << 20,
 	})
 	var exit *ExitError
+	if foreign := (*orchestrator.ForeignRepository)(nil); errors.As(err, &foreign) {
+		return nil, err
+	}
 	if errors.As(err, &exit) {
 		return nil, fmt.Errorf("%w: %w", orchestrator.ErrNoRepository, err)
 	}
@@ -64,9 +68,16 @@ func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
 	return g.locks[key]
 }
 
-// own runs git in the repository itself. It must run no command that filters files.
+// own runs git in the repository itself.
 func (r *Repo) own(ctx context.Context, input string, args ...string) (string, error) {
-	return execute(ctx, r.launcher, command{args: quiet(args), dir: r.Top, env: environment(settings(nil)), input: input, wait: r.patience(), limit: most})
+	names := ""
+	if changes := []string{"update-ref", "reset"}; slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(changes, arg) }) {
+		var err error
+		if names, err = listed(ctx, r.launcher, r.Top); err != nil {
+			return "", err
+		}
+	}
+	return execute(ctx, r.launcher, command{args: quiet(args), dir: r.Top, env: environment(settings(names)), input: input, wait: r.patience(), limit: most})
 }
 
 // patience is how long one command may take.
@@ -91,8 +102,8 @@ func (r *Repo) run(ctx context.Context, off []string, index, input string, args 
 }
 
 // plain are the settings with which a file is what it is: with its mode and its links.
-func plain(filters []string) []string {
-	return append(settings(filters), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true", "core.autocrlf", "false", "core.safecrlf", "false",
+func plain(listed string) []string {
+	return append(settings(listed), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true", "core.autocrlf", "false", "core.safecrlf", "false",
 		"core.sparseCheckout", "false", "core.splitIndex", "false", "core.untrackedCache", "false", "core.trustctime", "true", "core.checkStat", "default",
 		"core.precomposeUnicode", "false", "advice.addEmbeddedRepo", "false", "index.threads", "true", "core.logAllRefUpdates", "false")
 }
@@ -100,51 +111,55 @@ func plain(filters []string) []string {
 // attributes of the second git directory come before those of the repository, its working tree and its user.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
-// prepare makes the second git directory where it is missing.
+// prepare makes the second git directory where it is missing. One that came with the repository has settings too.
 func (r *Repo) prepare(ctx context.Context) error {
 	if r.off != nil {
 		return nil
 	}
-	listed, err := r.run(ctx, plain(nil), "", "", "config", "--null", "--list", "--name-only")
+	names, err := r.run(ctx, plain(""), "", "", "config", "--null", "--list", "--name-only")
 	if err == nil {
-		r.off = plain(filters(listed))
+		if _, err = r.run(ctx, plain(names), "", "", "rev-parse", "--verify", "-q", "refs/ductor/ready"); err == nil {
+			r.off = plain(names)
+			return nil
+		}
 	}
-	if _, err := r.run(ctx, plain(nil), "", "", "rev-parse", "--verify", "-q", "refs/ductor/ready"); err == nil && r.off != nil {
-		return nil
-	}
-	return r.make(ctx)
+	return r.make(ctx, names)
 }
 
-func (r *Repo) make(ctx context.Context) error {
+func (r *Repo) make(ctx context.Context, names string) error {
 	_, err := execute(ctx, r.launcher, command{
-		args: []string{"init", "-q", "--bare", "--template=", r.secondDir()}, dir: r.Top, env: environment(settings(nil)), wait: wait, limit: 1 << 20,
+		args: []string{"init", "-q", "--bare", "--template=", r.secondDir()}, dir: r.Top, env: environment(settings(names)), wait: wait, limit: 1 << 20,
 	})
 	if err != nil {
 		return fmt.Errorf("make a directory for snapshots: %w", err)
 	}
+	names, err = r.run(ctx, plain(names), "", "", "config", "--null", "--list", "--name-only")
+	if err != nil {
+		return err
+	}
+	off := plain(names)
 	exclude, err := r.own(ctx, "", "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
 	if err != nil {
 		return err
 	}
-	blob, err := r.run(ctx, plain(nil), "", attributes, "hash-object", "-w", "--stdin", "--no-filters")
+	blob, err := r.run(ctx, off, "", attributes, "hash-object", "-w", "--stdin", "--no-filters")
 	if err != nil {
 		return err
 	}
-	link, err := r.run(ctx, plain(nil), "", strings.TrimSuffix(exclude, "\n"), "hash-object", "-w", "--stdin", "--no-filters")
+	link, err := r.run(ctx, off, "", strings.TrimSuffix(exclude, "\n"), "hash-object", "-w", "--stdin", "--no-filters")
 	if err != nil {
 		return err
 	}
 	files := "100644 " + strings.TrimSpace(blob) + "\tinfo/attributes\x00120000 " + strings.TrimSpace(link) + "\tinfo/exclude\x00"
-	if _, err := r.run(ctx, plain(nil), "start", files, "update-index", "-z", "--add", "--index-info"); err != nil {
+	if _, err := r.run(ctx, off, "start", files, "update-index", "-z", "--add", "--index-info"); err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, plain(nil), "start", "", "--work-tree="+r.secondDir(), "checkout-index", "-a", "-f", "-q"); err != nil {
+	if _, err := r.run(ctx, off, "start", "", "--work-tree="+r.secondDir(), "checkout-index", "-a", "-f", "-q"); err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, plain(nil), "", "", "update-ref", "refs/ductor/ready", strings.TrimSpace(blob)); err != nil {
+	if _, err := r.run(ctx, off, "", "", "update-ref", "refs/ductor/ready", strings.TrimSpace(blob)); err != nil {
 		return err
 	}
-	listed, err := r.run(ctx, plain(nil), "", "", "config", "--null", "--list", "--name-only")
-	r.off = plain(filters(listed))
-	return err
+	r.off = off
+	return nil
 }

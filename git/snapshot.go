@@ -80,7 +80,7 @@ func (r *Repo) addAll(ctx context.Context, out []string) error {
 	}
 	if strings.Contains(err.Error(), "index.lock") { // of a process that was killed: nothing else writes here
 		_, _ = execute(ctx, r.launcher, command{
-			program: "rm", args: []string{"-f", path.Join(r.secondDir(), "index.lock")}, dir: r.Top, env: environment(settings(nil)), wait: wait, limit: 1 << 10,
+			program: "rm", args: []string{"-f", path.Join(r.secondDir(), "index.lock")}, dir: r.Top, env: environment(settings("")), wait: wait, limit: 1 << 10,
 		})
 		_, err = r.second(ctx, "", "", args...)
 	}

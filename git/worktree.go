@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -56,15 +57,22 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 		return err
 	}
 	known = "\n" + known
+	args := []string{"-b", branch, "--", dir}
 	switch {
 	case strings.Contains(known, "\nrefs/heads/"+branch+"\n"):
-		_, err = g.Run(ctx, at, "worktree", "add", "--", dir, branch)
+		args = []string{"--", dir, branch}
 	case strings.Contains(known, "\nrefs/remotes/origin/"+branch+"\n"):
-		_, err = g.Run(ctx, at, "worktree", "add", "--track", "-b", branch, "--", dir, "refs/remotes/origin/"+branch)
-	default:
-		_, err = g.Run(ctx, at, "worktree", "add", "-b", branch, "--", dir)
+		args = []string{"--track", "-b", branch, "--", dir, "refs/remotes/origin/" + branch}
 	}
-	return err
+	if _, err := g.Run(ctx, at, append([]string{"worktree", "add", "--no-checkout"}, args...)...); err != nil {
+		return err
+	}
+	// Settings can count in the new worktree alone, so the files come when these are listed there.
+	if _, err = g.Run(ctx, Place{at.In, dir}, "reset", "--hard", "-q"); err != nil {
+		_, undo := g.Run(ctx, at, "worktree", "remove", "--force", "--", dir)
+		return errors.Join(err, undo)
+	}
+	return nil
 }
 
 // Dirty says whether a worktree holds what no commit does.
@@ -80,7 +88,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes 
 	if changes == orchestrator.DropChanges {
 		args = []string{"worktree", "remove", "--force", "--", dir}
 	}
-	_, err := g.Run(ctx, at, args...)
+	_, err := g.runFor(ctx, at, []string{dir}, args...)
 	if err == nil || changes == orchestrator.DropChanges {
 		return err
 	}

@@ -40,3 +40,12 @@ var (
 	ErrNoGroup           = errors.New("fewer than two models answered")
 	ErrShutdown          = errors.New("ductor is shutting down")
 )
+
+// ForeignRepository says that Git does not work in a repository because it belongs to another user of the machine. It is an
+// ErrNoRepository too: ductor cannot use it.
+type ForeignRepository struct{ Dir string }
+
+func (e *ForeignRepository) Error() string { return ErrNoRepository.Error() + ": " + e.Dir }
+
+// Is reports whether target is ErrNoRepository.
+func (e *ForeignRepository) Is(target error) bool { return target == ErrNoRepository }

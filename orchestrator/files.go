@@ -72,6 +72,7 @@ const (
 	FileOutside     FileRefusal = "outside" // of the roots
 	FileHidden      FileRefusal = "hidden"
 	FileLink        FileRefusal = "link"
+	FileHardLink    FileRefusal = "hard-link"
 	FileSpecial     FileRefusal = "special" // a device, a pipe or a socket
 	FileDirectory   FileRefusal = "directory"
 	FileNoFolder    FileRefusal = "no-folder"
@@ -111,7 +112,7 @@ func (e *FileError) Sentence(p lang.Printer) string {
 		return p.Text("files.unreachable", path, cli.Shorten(e.Err.Error(), 300))
 	}
 	return p.Text("files.refused", path, p.Text(map[FileRefusal]lang.Key{
-		FileNotThere: "files.not-there", FileOutside: "files.outside", FileHidden: "files.hidden", FileLink: "files.link",
+		FileNotThere: "files.not-there", FileOutside: "files.outside", FileHidden: "files.hidden", FileLink: "files.link", FileHardLink: "files.hard-link",
 		FileSpecial: "files.special", FileDirectory: "files.directory", FileNoFolder: "files.no-folder", FileEmpty: "files.empty",
 		FileExists: "files.exists", FileSecret: "files.secret", FileHasSecret: "files.has-secret",
 	}[e.Why]))

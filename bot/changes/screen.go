@@ -123,7 +123,10 @@ func (s *Screen) why(p lang.Printer, err error) string {
 	if errors.As(err, &since) {
 		return p.Text("changes.changed-since", namesOf(since.Paths))
 	}
+	foreign := (*orchestrator.ForeignRepository)(nil)
 	switch {
+	case errors.As(err, &foreign):
+		return render.ForeignRepository(p, foreign.Dir)
 	case errors.Is(err, orchestrator.ErrInTheWay):
 		return p.Text("changes.in-the-way", fileOf(err))
 	case errors.Is(err, orchestrator.ErrGitFilter):

@@ -87,7 +87,10 @@ func Moved(p lang.Printer, before, now orchestrator.Status) string {
 
 // refusal says why a project is not opened; empty for what a user cannot mend.
 func (s *Screen) refusal(p lang.Printer, name, branch string, err error) string {
+	foreign := (*orchestrator.ForeignRepository)(nil)
 	switch {
+	case errors.As(err, &foreign):
+		return render.ForeignRepository(p, foreign.Dir)
 	case errors.Is(err, orchestrator.ErrNoProject):
 		return p.Text("project.unknown", render.Cut(name, 100))
 	case errors.Is(err, orchestrator.ErrBadBranch):

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"ductor/lang"
 )
 
 // Bounds of a message in UTF-16 units.
@@ -50,6 +52,12 @@ func LastLines(text string, most int) string {
 
 // Unchanged is s without markup, as it is: Telegram may change some of its characters, which Plain does first.
 func Unchanged(s string) Text { return Text{Text: s} }
+
+// ForeignRepository says that Git does not work in a directory of another user of the machine, and what to do.
+func ForeignRepository(p lang.Printer, dir string) string {
+	dir = Revealed(dir)
+	return p.Text("common.foreign-repository", dir, "'"+strings.ReplaceAll(dir, "'", `'\''`)+"'")
+}
 
 // Revealed is s as the chat keeps it. Characters that cannot be seen, that look like a space or that change what is
 // seen are written out: a user must see all that they allow.

@@ -129,6 +129,26 @@ func replaceIn(t testing.TB, path, old, with string) {
 	}
 }
 
+// refusesToRestore checks that a restore over other state writes nothing, neither its configuration.
+func (town *town) refusesToRestore(archive string) {
+	town.t.Helper()
+	empty := filepath.Join(town.cfg.Storage.Dir, "ductor.db-shm")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		town.t.Fatal(err)
+	}
+	above := town.t.TempDir()
+	code, out, said := runDuctor(town.t, "restore", archive, "-c", filepath.Join(above, "new", "config.toml"))
+	if code != exitFailure || !strings.Contains(said, "--force") || strings.Contains(out, "wrote") {
+		town.t.Errorf("a restore over other state: exit %d: %s%s", code, out, said)
+	}
+	if left, err := os.ReadDir(above); err != nil || len(left) > 0 {
+		town.t.Errorf("a restore that was refused left %v, %v", left, err)
+	}
+	if _, err := os.Stat(empty); err != nil {
+		town.t.Errorf("a restore that was refused removed a file: %v", err)
+	}
+}
+
 // On an empty machine an archive with secrets brings its configuration along, and one without says what is missing.
 func TestARestoreOnAnEmptyMachine(t *testing.T) {
 	town := surroundings(t, nil)
@@ -150,6 +170,7 @@ func TestARestoreOnAnEmptyMachine(t *testing.T) {
 	if code, _, said := runDuctor(t, "restore", whole, "-c", config); code != exitFailure || !strings.Contains(said, "--force") {
 		t.Errorf("a restore over other state: exit %d: %s", code, said)
 	}
+	town.refusesToRestore(whole)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	missing := filepath.Join(t.TempDir(), "config.toml")
 	if code, out, said := runDuctor(t, "restore", bare, "-c", missing); code != exitOK || !strings.Contains(out, "write one before you start ductor") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -103,7 +104,10 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 	dir := town.cfg.Projects.DefaultDir
 	town.makeFile("out/report.txt", []byte("42"))
 	town.makeFile("id_rsa", []byte("x"))
-	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "link")); err != nil {
+	town.makeFile("prod.tfstate", []byte("x"))
+	town.makeFile("cluster.yaml", []byte("kind: Config\ncurrent-context: prod\n"))
+	outside := filepath.Join(town.cfg.Storage.Dir, "outside")
+	if err := errors.Join(os.WriteFile(outside, []byte("x"), 0o600), os.Link(outside, filepath.Join(dir, "hard")), os.Symlink("/etc/hostname", filepath.Join(dir, "link"))); err != nil {
 		t.Fatal(err)
 	}
 	town.say("/get out/report.txt")
@@ -111,7 +115,8 @@ func TestUsersGetAndPutFiles(t *testing.T) {
 		t.Errorf("it arrives as %q", data)
 	}
 	for path, want := range map[string]string{
-		"none": "no such file", "/etc/hostname": "outside", "link": "symbolic link", "id_rsa": "passwords and keys", "../x": "outside",
+		"none": "no such file", "/etc/hostname": "outside", "link": "symbolic link", "id_rsa": "passwords and keys",
+		"hard": "hard link", "prod.tfstate": "passwords and keys", "cluster.yaml": "it holds a secret", "../x": "outside",
 		filepath.Join(town.cfg.Storage.Dir, "ductor.db"): "outside",
 	} {
 		town.awaitAfter(town.say("/get %s", path), want)

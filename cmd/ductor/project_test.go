@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
 )
 
 // A chat chooses a repository and a branch by /project: the agent works in a worktree, which is removed with its changes only after a
@@ -25,7 +26,9 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 		}
 	}
 	sh(`git init -q -b main shop; cd shop; git config user.name A; git config user.email a@b; echo one > a; git add .; git commit -qm one
-		printf '#!/bin/sh\ntouch ` + shared + `/hooked\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout`)
+		printf '#!/bin/sh\ntouch ` + shared + `/hooked\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout
+		echo 'a filter=later' > .gitattributes; git add .; git commit -qm attributes; git config includeIf.gitdir:**/worktrees/**.path later
+		git config --file .git/later filter.later.smudge 'touch ` + shared + `/hooked; cat'`)
 	town.say("/project")
 	town.await("Press a project to work there")
 	town.press("shop")
@@ -60,4 +63,34 @@ func TestAChatWorksOnABranchOfAProject(t *testing.T) {
 	town.await("The agent works in " + filepath.Join(root, "shop") + "\n")
 	town.say("/project none@x")
 	town.await(`There is no project "none"`)
+}
+
+// Of a repository that belongs to another user of the machine the chat says so, and how to trust it.
+func TestARepositoryOfAnotherUser(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := t.TempDir() // as if it was not this user's
+	script := "#!/bin/sh\nGIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec " + git + ` "$@"` + "\n"
+	if err := os.WriteFile(filepath.Join(other, "git"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", other+":"+os.Getenv("PATH"))
+	town := newTown(t, nil)
+	dir := filepath.Join(town.cfg.Projects.Roots[0], "it's")
+	if out, err := exec.Command(git, "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	town.say("/project")
+	town.press("it's")
+	for _, command := range []string{"/project it's@fix", "/diff", "/checkpoint"} {
+		said := town.say("%s", command)
+		m := town.awaitMessage(func(m telegram.Message) bool {
+			return m.ID > said.ID && strings.Contains(m.Text, "belongs to another user")
+		})
+		if !strings.Contains(m.Text, "git config --global --add safe.directory '"+strings.ReplaceAll(dir, "'", `'\''`)+"'") || strings.Contains(m.Text, "fatal") {
+			t.Errorf("%s answers %q", command, m.Text)
+		}
+	}
 }

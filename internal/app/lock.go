@@ -15,8 +15,8 @@ import (
 	"ductor/internal/config"
 )
 
-// storageLock is in the storage directory that a ductor uses.
-const storageLock = "ductor.lock"
+// StorageLock is the name of a file in the storage directory that a ductor uses.
+const StorageLock = "ductor.lock"
 
 // LockInstance makes this process the only one of this user that serves the token of the configuration, and the only one
 // that uses its storage directory, until release is called or it dies.
@@ -38,7 +38,7 @@ func LockInstance(cfg config.Config) (release func(), err error) {
 
 // LockStorage makes this process the only one that uses a storage directory, until release is called or it dies.
 func LockStorage(storage string) (release func(), err error) {
-	dir, err := lockFile(filepath.Join(storage, storageLock),
+	dir, err := lockFile(filepath.Join(storage, StorageLock),
 		"uses "+storage+" already", "give this one a storage.dir of its own")
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func LockStorage(storage string) (release func(), err error) {
 
 // Serving is the process that uses a storage directory, as its lock names it.
 func Serving(storage string) (pid int, runs bool) {
-	f, err := os.Open(filepath.Join(storage, storageLock))
+	f, err := os.Open(filepath.Join(storage, StorageLock))
 	if err != nil {
 		return 0, false
 	}

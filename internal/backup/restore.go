@@ -95,14 +95,19 @@ func place(root *os.Root, to Target) (aside string, err error) {
 	if err != nil {
 		return "", err
 	}
-	there, err := existing(root, append(names, to.Database+"-wal", to.Database+"-shm"))
+	there, empty, err := existing(root, append(names, to.Database+"-wal", to.Database+"-shm"))
 	if err != nil {
 		return "", err
 	}
-	if len(there) > 0 {
-		if to.Existing != Aside {
-			return "", fmt.Errorf("%w in %s (%s)", ErrInUse, to.State, strings.Join(there, ", "))
+	if len(there) > 0 && to.Existing != Aside {
+		return "", fmt.Errorf("%w in %s (%s)", ErrInUse, to.State, strings.Join(there, ", "))
+	}
+	for _, name := range empty {
+		if err := root.Remove(name); err != nil {
+			return "", err
 		}
+	}
+	if len(there) > 0 {
 		aside = "before-restore-" + time.Now().UTC().Format("20060102T150405.000")
 		if err := moveAside(root, there, aside); err != nil {
 			return "", err
@@ -120,28 +125,24 @@ func place(root *os.Root, to Target) (aside string, err error) {
 	return aside, errors.Join(root.Rename(path.Join(drafts, to.Database), to.Database), sync(root))
 }
 
-// existing are those of names that are there and not empty. It removes empty ones.
-func existing(root *os.Root, all []string) (there []string, err error) {
+// existing parts those of names that are there into those with something in them and empty ones.
+func existing(root *os.Root, all []string) (there, empty []string, err error) {
 	for _, name := range all {
 		info, err := root.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, nil, err
+		case isEmpty(root, name, info):
+			empty = append(empty, name)
+		default:
+			there = append(there, name)
 		}
-		if err != nil {
-			return nil, err
-		}
-		if empty(root, name, info) {
-			if err := root.Remove(name); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		there = append(there, name)
 	}
-	return there, nil
+	return there, empty, nil
 }
 
-func empty(root *os.Root, name string, info fs.FileInfo) bool {
+func isEmpty(root *os.Root, name string, info fs.FileInfo) bool {
 	if info.IsDir() {
 		inside, err := names(root, name)
 		return err == nil && len(inside) == 0

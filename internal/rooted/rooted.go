@@ -23,6 +23,7 @@ const (
 	NotThere  Refusal = "not-there"
 	Hidden    Refusal = "hidden"    // its name, or that of a directory above it, begins with a dot
 	Link      Refusal = "link"      // it is a symbolic link, or stands behind one
+	HardLink  Refusal = "hard-link" // it has another name, which may be that of a file outside
 	Special   Refusal = "special"   // it is a device, a pipe or a socket
 	Directory Refusal = "directory" // it is a directory, where a file is wanted
 	NoFolder  Refusal = "no-folder" // it is no directory, where one is wanted
@@ -103,6 +104,9 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 		return nil, &Error{Refusal: Link, Detail: "it was replaced"}
 	case info.Size() > most:
 		return nil, &Error{Refusal: TooLarge, Size: info.Size()}
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Nlink != 1 {
+		return nil, &Error{Refusal: HardLink}
 	}
 	content := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
 	switch n, err := content.ReadFrom(io.LimitReader(f, most+1)); {

@@ -39,6 +39,7 @@ func tree(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	must(os.Link(filepath.Join(top, "outside.txt"), filepath.Join(dir, "hard.txt")))
 	must(os.Symlink("out", filepath.Join(dir, "linked")))
 	must(os.Symlink("out/report.txt", filepath.Join(dir, "link.txt")))
 	must(os.Symlink("../outside.txt", filepath.Join(dir, "escape.txt")))
@@ -63,7 +64,7 @@ func TestRead(t *testing.T) {
 	for below, want := range map[string]Refusal{
 		"out/report.txt": "", "out/../out/report.txt": "", "none.txt": Empty, "large": TooLarge, "out": Directory, "missing": NotThere,
 		"missing/x": NotThere, "large/x": NoFolder, ".env": Hidden, ".git/config": Hidden, "out/.cache/x": Hidden, "link.txt": Link,
-		"linked/report.txt": Link, "escape.txt": Link, "etc/hostname": Link, "pipe": Special, "socket": Special, "../outside.txt": NotThere,
+		"linked/report.txt": Link, "escape.txt": Link, "hard.txt": HardLink, "etc/hostname": Link, "pipe": Special, "socket": Special, "../outside.txt": NotThere,
 		"/etc/hostname": NotThere, "": Directory,
 	} {
 		content, err := Read(dir, below, 9)
@@ -125,7 +126,7 @@ func TestList(t *testing.T) {
 	for _, e := range all {
 		names = append(names, e.Name)
 	}
-	if got := strings.Join(names, " "); err != nil || got != "empty out large none.txt" {
+	if got := strings.Join(names, " "); err != nil || got != "empty out hard.txt large none.txt" {
 		t.Errorf("%s, %v", got, err)
 	}
 	for below, want := range map[string]Refusal{"out": "", "empty": "", "linked": Link, "etc": Link, ".git": Hidden, "missing": NotThere, "large": NoFolder, "..": NotThere} {

@@ -66,7 +66,10 @@ func TestWhatIsRead(t *testing.T) {
 		"work/a.txt": "key hunter2-hunter2!", "b.txt": "b", "work/sub/c.txt": "c", "state/ductor.db": "x", "work/.env": "x", "work/id_rsa": "x",
 		"work/credentials.json": "x", "work/prod.env": "x", "work/bin": "\x00hunter2-hunter2", "work/clean": "\x00bin",
 		"work/mine.pem": "text\n-----BEGIN RSA PRIVATE KEY-----\n", "work/notes.key": "a talk", "work/empty": "",
-		"work/latin": "hunter2-hunter2 \xe9",
+		"work/latin": "hunter2-hunter2 \xe9", "work/kubeconfig": "x", "work/prod.kubeconfig": "x", "work/terraform.tfstate": "x", "work/a.tfstate.backup": "x",
+		"work/prod.tfvars": "x", "work/cluster.yaml": "apiVersion: v1\nkind: Config\nusers:\n- user:\n    client-key-data: abc\n",
+		"work/token.yaml": "kind: Config\ncurrent-context: prod\nusers:\n- user:\n    token: abc\n", "work/state.json": `{"version": 4, "terraform_version": "1.9"}`,
+		"work/deploy.yaml": "kind: Deployment\n",
 	})
 	for path, want := range map[string]struct {
 		why  orchestrator.FileRefusal
@@ -79,6 +82,9 @@ func TestWhatIsRead(t *testing.T) {
 		"clean": {"", "\x00bin"}, "mine.pem": {orchestrator.FileHasSecret, ""}, "notes.key": {"", "a talk"}, "empty": {orchestrator.FileEmpty, ""},
 		"none": {orchestrator.FileNotThere, ""}, "sub": {orchestrator.FileDirectory, ""}, "": {orchestrator.FileDirectory, ""},
 		"~/.ssh/id_rsa": {orchestrator.FileOutside, ""},
+		"kubeconfig":    {orchestrator.FileSecret, ""}, "prod.kubeconfig": {orchestrator.FileSecret, ""}, "terraform.tfstate": {orchestrator.FileSecret, ""},
+		"a.tfstate.backup": {orchestrator.FileSecret, ""}, "prod.tfvars": {orchestrator.FileSecret, ""}, "cluster.yaml": {orchestrator.FileHasSecret, ""},
+		"token.yaml": {orchestrator.FileHasSecret, ""}, "state.json": {orchestrator.FileHasSecret, ""}, "deploy.yaml": {"", "kind: Deployment\n"},
 	} {
 		f, err := s.Read(t.Context(), at, path)
 		if why(err) != want.why || string(f.Content) != want.text {

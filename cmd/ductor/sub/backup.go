@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,7 +90,7 @@ func Restore(from Source) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r := restore{out: cmd.OutOrStdout(), archive: args[0], existing: backup.Refuse}
+		r := restore{out: cmd.OutOrStdout(), archive: args[0], existing: backup.Refuse, made: &madeFiles{}}
 		if *force {
 			r.existing = backup.Aside
 		}
@@ -98,10 +99,17 @@ func Restore(from Source) *cobra.Command {
 		if errors.Is(err, fs.ErrNotExist) {
 			cfg, err = r.configuration(path, m, other, load)
 		}
+		if err == nil {
+			err = r.run(cmd.Context(), cfg)
+		}
 		if err != nil {
+			r.made.remove()
 			return err
 		}
-		return r.run(cmd.Context(), cfg)
+		for _, name := range r.made.files {
+			fmt.Fprintf(r.out, "wrote %s\n", name)
+		}
+		return nil
 	}
 	return cmd
 }
@@ -111,6 +119,7 @@ type restore struct {
 	out      io.Writer
 	archive  string
 	existing backup.Existing
+	made     *madeFiles
 }
 
 // configuration is that of the archive, which it writes to path, or the default if the archive has none.
@@ -123,17 +132,44 @@ func (r restore) configuration(path string, m backup.Manifest, other map[string]
 		if f.Name == app.BackedConfig {
 			f.Path = path
 		}
-		if err := writeNew(f.Path, other[f.Name]); err != nil {
+		if err := r.made.write(f.Path, other[f.Name]); err != nil {
 			return config.Config{}, fmt.Errorf("restore %s: %w", f.Name, err)
 		}
-		fmt.Fprintf(r.out, "wrote %s\n", f.Path)
 	}
 	return load()
 }
 
-// writeNew writes a private file, and leaves one that is there as it is.
-func writeNew(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+// madeFiles are the files and directories that a restore makes. One that is refused removes them.
+type madeFiles struct{ dirs, files []string }
+
+// mkdir makes a directory and those above it that are missing.
+func (m *madeFiles) mkdir(dir string) error {
+	var missing []string
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		missing = append(missing, at)
+	}
+	slices.Reverse(missing)
+	m.dirs = append(m.dirs, missing...)
+	return os.MkdirAll(dir, 0o700)
+}
+
+// remove removes what was made. A directory in which there is more stays.
+func (m *madeFiles) remove() {
+	for _, name := range m.files {
+		_ = os.Remove(name)
+	}
+	for _, dir := range slices.Backward(m.dirs) {
+		_ = os.Remove(filepath.Join(dir, app.StorageLock))
+		_ = os.Remove(dir)
+	}
+}
+
+// write writes a private file, and leaves one that is there as it is.
+func (m *madeFiles) write(path string, text []byte) error {
+	if err := m.mkdir(filepath.Dir(path)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -143,11 +179,15 @@ func writeNew(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
+	m.files = append(m.files, path)
 	_, err = f.Write(text)
 	return errors.Join(err, f.Close())
 }
 
 func (r restore) run(ctx context.Context, cfg config.Config) error {
+	if err := r.made.mkdir(cfg.Storage.Dir); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
 	release, err := app.LockStorage(cfg.Storage.Dir)
 	if err != nil {
 		return err

@@ -1,0 +1,47 @@
+package git_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/orchestrator"
+)
+
+// A configuration that came with a repository, as out of an archive, runs nothing: hooks of Git 2.54 that have any name, filters that
+// count in a new worktree alone, and a filter whose name says that there is none. Older versions of git know no such hooks.
+func TestNoProgramOfAConfigurationRuns(t *testing.T) {
+	r := newRepo(t)
+	above := filepath.Dir(r.at.Dir)
+	r.sh("app", `printf '#!/bin/sh\necho "$0 $*" >> `+above+`/ran\ncat\n' > ../evil; chmod +x ../evil
+		printf '*.txt filter=later\n*.md filter=unset\n*.go filter=unspecified\n' > .gitattributes; git add .; git commit -qm attributes
+		for event in post-checkout post-index-change reference-transaction; do git config --add hook.a.b.event $event; done
+		git config hook.a.b.command `+above+`/evil
+		for n in unset unspecified; do git config filter.$n.clean `+above+`/evil; git config filter.$n.required true; done
+		git config includeIf.gitdir:**/worktrees/**.path later
+		git config --file .git/later hook.later.command `+above+`/evil; git config --file .git/later hook.later.event reference-transaction
+		for k in clean smudge; do git config --file .git/later filter.later.$k `+above+`/evil; done`)
+	ctx, tree := t.Context(), filepath.Join(above, "tree")
+	r.must(r.git.AddWorktree(ctx, r.at, "safe", tree))
+	if text, err := os.ReadFile(filepath.Join(tree, "a.txt")); err != nil || string(text) != "one\n" {
+		t.Errorf("the worktree has %q, %v", text, err)
+	}
+	r.sh("tree", "touch -d 2001-01-01 a.txt") // git status looks into it again
+	r.must(r.git.RemoveWorktree(ctx, r.at, tree, orchestrator.KeepChanges))
+	changes := r.around("echo x > c.md; echo x > d.go")
+	_, err := r.open().Commit(ctx, changes, "c")
+	r.must(err)
+	if got := r.sh("app", "git -c core.fsmonitor=false show --name-status --format= --no-textconv"); got != "A\tc.md\nA\td.go\n" {
+		t.Errorf("the commit has %q", got)
+	}
+	if ran, err := os.ReadFile(filepath.Join(above, "ran")); err == nil {
+		t.Errorf("programs of the repository ran:\n%s", ran)
+	}
+	// The canary sings: git as users run it runs them.
+	if r.sh("app", "git worktree add -q ../other safe; touch c.md; git add --renormalize c.md"); canaryMissing(filepath.Join(above, "ran")) {
+		t.Error("nothing would have run anyway")
+	}
+	ran := r.sh("", "cat ran")
+	t.Log(strings.Count(ran, "evil"), "programs run where git is not held back")
+}
