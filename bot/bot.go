@@ -34,13 +34,14 @@ import (
 type Options struct {
 	Token     string
 	APIBase   string            // empty means https://api.telegram.org
+	APIFiles  string            // where a Bot API server of one's own that runs with --local keeps its files; empty for none
 	Transport http.RoundTripper // nil means tgapi.NewTransport("")
 	Scrub     *tgapi.Scrubber   // nil means one that knows the token only
 
 	Journal    orchestrator.Journal
 	UploadsDir string // where files that people send are kept; made with mode 0700
 	SpoolDir   string // where files are kept until they are sent; made with mode 0700
-	MaxUpload  int64  // bytes of a file that is fetched; 20 MB, which is also the most Telegram gives
+	MaxUpload  int64  // bytes of a file that is fetched; as much as Telegram gives, or a server with APIFiles
 
 	Allow updates.Allow
 	Users users.Directory       // behind /pair and /users; nil: all users are in the configuration
@@ -127,6 +128,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		opts: o, log: o.Log, client: client,
 		api: tgapi.NewAPI(o.APIBase, o.Token, o.Transport),
 	}
+	b.api.KeepsFiles(o.APIFiles)
 	if b.uploads, err = updates.OpenUploads(o.UploadsDir, o.MaxUpload, b.api); err != nil {
 		return nil, err
 	}

@@ -441,7 +441,7 @@ func TestCardChatGone(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		calls := s.wall.Count("")
 		s.finish(c, orchestrator.Outcome{Text: "Hello there"}) // delivery is impossible, which is no error
-		if n := s.wall.Count("") - calls; n > 1 { // the end is tried once
+		if n := s.wall.Count("") - calls; n > 1 {              // the end is tried once
 			t.Errorf("%d calls to a chat that is gone", n)
 		}
 	})

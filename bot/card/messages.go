@@ -47,7 +47,7 @@ type beside struct {
 	end    *message.Message // announces the end of the turn
 	prompt int              // the message that end replies to; 0 for none
 	asker  orchestrator.PersonID
-	draft  draft            // what the newest part is until it is sent
+	draft  draft // what the newest part is until it is sent
 }
 
 // record is what the journal has of the content.

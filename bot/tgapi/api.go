@@ -9,7 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -20,8 +23,12 @@ import (
 type API struct {
 	base   string // without a slash at the end
 	token  string
+	files  string // where a server that runs with --local keeps its files; empty for one that serves them
 	client *http.Client
 }
+
+// KeepsFiles has Fetch open files below dir instead of asking the server for them. Call it before any other method.
+func (a *API) KeepsFiles(dir string) { a.files = dir }
 
 // AnswerError is an answer of the Bot API that says no.
 type AnswerError struct {
@@ -97,8 +104,14 @@ func decodeAnswer(method string, status int, data []byte, result any) error {
 	return nil
 }
 
+// Local reports whether Fetch opens files instead of asking for them.
+func (a *API) Local() bool { return a != nil && a.files != "" }
+
 // Fetch opens the content of a file that getFile told the path of. The caller closes it.
 func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
+	if a.Local() && filepath.IsAbs(path) {
+		return a.open(path)
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+"/file/bot"+a.token+"/"+escapePath(path), nil)
 	if err != nil {
 		return nil, errors.New("fetch file: the path is not valid in a URL")
@@ -109,9 +122,42 @@ func (a *API) Fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
-		return nil, &AnswerError{Method: "fetch file", Code: resp.StatusCode, Description: http.StatusText(resp.StatusCode)}
+		why := http.StatusText(resp.StatusCode)
+		if filepath.IsAbs(path) {
+			why += "; the server runs with --local: set telegram.api_files"
+		}
+		return nil, &AnswerError{Method: "fetch file", Code: resp.StatusCode, Description: why}
 	}
 	return resp.Body, nil
+}
+
+// open opens a file that the server keeps below files. What is not there, or leads out by a link, is refused. Where the server
+// knows the directory by another path, as in a container, its files are found by the part of theirs that begins with the token.
+func (a *API) open(path string) (io.ReadCloser, error) {
+	refused := func(why string) error {
+		return &AnswerError{Method: "open file", Code: http.StatusNotFound, Description: why}
+	}
+	below, err := filepath.Rel(a.files, path)
+	if err != nil || !filepath.IsLocal(below) {
+		_, rest, ok := strings.Cut(path, "/"+a.token+"/")
+		if !ok {
+			return nil, refused("the server keeps it outside of telegram.api_files")
+		}
+		below = filepath.Join(a.token, rest)
+	}
+	root, err := os.OpenRoot(a.files)
+	if err != nil {
+		return nil, refused("telegram.api_files cannot be opened")
+	}
+	defer root.Close()
+	file, err := root.OpenFile(below, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe has no writer to wait for
+	if err != nil {
+		return nil, refused("it cannot be opened below telegram.api_files")
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(refused("it is no regular file"), file.Close())
+	}
+	return file, nil
 }
 
 func escapePath(path string) string {

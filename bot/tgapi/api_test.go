@@ -4,10 +4,57 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
+
+// A server that runs with --local keeps its files below a directory: Fetch opens those there, and nothing else.
+func TestFilesOfAServerThatKeepsThem(t *testing.T) {
+	outer := t.TempDir()
+	dir := filepath.Join(outer, "files")
+	for name, err := range map[string]error{
+		"directories": os.MkdirAll(filepath.Join(dir, "1:secret", "photos"), 0o700),
+		"a photo":     os.WriteFile(filepath.Join(dir, "1:secret", "photos", "a.jpg"), []byte("photo"), 0o600),
+		"a secret":    os.WriteFile(filepath.Join(outer, "secret"), []byte("secret"), 0o600),
+		"a link":      os.Symlink("../../secret", filepath.Join(dir, "1:secret", "link")),
+		"a pipe":      syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600),
+	} {
+		if err != nil {
+			t.Fatalf("make %s: %v", name, err)
+		}
+	}
+	a := NewAPI("http://127.0.0.1:1", "1:secret", http.DefaultTransport)
+	a.KeepsFiles(dir)
+	for path, want := range map[string]string{
+		dir + "/1:secret/photos/a.jpg":                    "photo",
+		"/var/lib/telegram-bot-api/1:secret/photos/a.jpg": "photo", // as the server's container has it
+		dir + "/1:secret/link":                            "",
+		dir + "/pipe":                                     "",
+		dir + "/1:secret":                                 "",
+		dir + "/../secret":                                "",
+		outer + "/secret":                                 "",
+		"/var/lib/telegram-bot-api/1:secret/../../secret": "",
+		"/var/lib/telegram-bot-api/1:secret/../../../../etc/hostname": "",
+	} {
+		content, err := a.Fetch(t.Context(), path)
+		var no *AnswerError
+		switch {
+		case want == "" && errors.As(err, &no):
+		case want == "" || err != nil:
+			t.Errorf("%s: %v", path, err)
+		default:
+			if got, err := io.ReadAll(content); err != nil || string(got) != want {
+				t.Errorf("%s has %q, %v", path, got, err)
+			}
+			content.Close()
+		}
+	}
+}
 
 func TestErrorsOfThePlainAPIHoldNoURL(t *testing.T) {
 	transport := unreachable(func(r *http.Request) (*http.Response, error) {

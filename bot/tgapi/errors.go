@@ -24,7 +24,7 @@ const (
 	TopicGone    FaultKind = "topic-gone"
 	NoTopics     FaultKind = "no-topics" // the chat has none
 	NoTopicRight FaultKind = "no-topic-right"
-	ChatGone     FaultKind = "chat-gone" // blocked, kicked, deleted, no right to write: nothing reaches this chat
+	ChatGone     FaultKind = "chat-gone"  // blocked, kicked, deleted, no right to write: nothing reaches this chat
 	ChatMoved    FaultKind = "chat-moved" // a group became a supergroup, which Fault.MovedTo names
 	TooLong      FaultKind = "too-long"
 	BadRequest   FaultKind = "bad-request" // refused for good

@@ -19,7 +19,7 @@ func TestRepliesAreSortedByExactRule(t *testing.T) {
 		want FaultKind
 	}{
 		{limited, RateLimited},
-		{moved, ChatGone},
+		{moved, ChatMoved},
 		{say(400, "Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message"), NotModified},
 		{say(400, "Bad Request: message to edit not found"), MessageGone},
 		{say(400, "Bad Request: message can't be edited"), MessageGone},

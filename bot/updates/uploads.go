@@ -25,11 +25,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// maxDownload is what Telegram lets a bot fetch.
-const maxDownload = 20 << 20
+// What Telegram, and a server of one's own, lets a bot fetch.
+const (
+	maxDownload = 20 << 20
+	maxOwn      = 2000 << 20
+)
 
-// errTooLarge says that a file is beyond what the owner or Telegram lets us fetch.
-var errTooLarge = errors.New("the file is too large to be fetched")
+// tooLarge says that a file is beyond what the owner or Telegram lets us fetch, in bytes.
+type tooLarge int64
+
+func (tooLarge) Error() string { return "the file is too large to be fetched" }
 
 // errNoFolder says that something else than a directory is in the place of a conversation's folder.
 var errNoFolder = errors.New("the upload folder is a link, or no directory")
@@ -44,10 +49,15 @@ type Uploads struct {
 	most int64  // bytes of a file
 }
 
-// OpenUploads makes the directory if it is missing. most bounds a file in bytes; 0 means as much as Telegram gives.
+// OpenUploads makes the directory if it is missing. most bounds a file in bytes; 0 means as much as Telegram gives, or a server of
+// one's own.
 func OpenUploads(dir string, most int64, api *tgapi.API) (*Uploads, error) {
-	if most <= 0 || most > maxDownload {
-		most = maxDownload
+	given := int64(maxDownload)
+	if api.Local() {
+		given = maxOwn
+	}
+	if most <= 0 || most > given {
+		most = given
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -79,7 +89,7 @@ func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachme
 	for try := 1; ; try++ {
 		a, err := u.save(ctx, in)
 		var refused *tgapi.AnswerError
-		final := err == nil || errors.Is(err, errTooLarge) || errors.Is(err, errNoFolder) ||
+		final := err == nil || errors.As(err, new(tooLarge)) || errors.Is(err, errNoFolder) ||
 			errors.As(err, &refused) && refused.Code < 500 && refused.Code != 429
 		if final || try == fetchTries {
 			return a, err
@@ -96,8 +106,8 @@ func (u *Uploads) fetch(ctx context.Context, in *Message) (orchestrator.Attachme
 
 // Sentence says to the user what an error of fetch means.
 func (u *Uploads) Sentence(p lang.Printer, err error) string {
-	if errors.Is(err, errTooLarge) {
-		return p.Text("updates.file-too-large", u.most>>20)
+	if most := tooLarge(0); errors.As(err, &most) {
+		return p.Text("updates.file-too-large", int64(most)>>20)
 	}
 	if errors.Is(err, errNoFolder) {
 		return p.Text("updates.folder-replaced")
@@ -106,11 +116,11 @@ func (u *Uploads) Sentence(p lang.Printer, err error) string {
 }
 
 // save fetches the file of in and keeps it. Doing it again after a crash overwrites what was kept.
-// errTooLarge says that Telegram will not hand it out.
+// tooLarge says that Telegram will not hand it out.
 func (u *Uploads) save(ctx context.Context, in *Message) (orchestrator.Attachment, error) {
 	f := in.file
 	if f.size > u.most {
-		return orchestrator.Attachment{}, errTooLarge
+		return orchestrator.Attachment{}, tooLarge(u.most)
 	}
 	body, err := u.open(ctx, f.id)
 	if err != nil {
@@ -141,13 +151,13 @@ func (u *Uploads) open(ctx context.Context, id string) (io.ReadCloser, error) {
 	err := u.api.Call(ask, "getFile", map[string]string{"file_id": id}, &file)
 	var refused *tgapi.AnswerError
 	if errors.As(err, &refused) && strings.Contains(refused.Description, "file is too big") {
-		return nil, errTooLarge
+		return nil, tooLarge(min(u.most, maxDownload))
 	}
 	if err != nil {
 		return nil, err
 	}
 	if file.Size > u.most {
-		return nil, errTooLarge
+		return nil, tooLarge(u.most)
 	}
 	return u.api.Fetch(ctx, file.Path)
 }
@@ -161,12 +171,12 @@ const readPatience = time.Minute
 // reader reads the file of a message, or of the one that it answers to, without keeping it.
 func (u *Uploads) reader(in *Message) FileFunc {
 	return func(ctx context.Context) (name string, content []byte, err error) {
-		f := cmp.Or(in.file, in.replied)
+		f, most := cmp.Or(in.file, in.replied), min(u.most, maxDownload) // it is held in memory
 		switch {
 		case f == nil:
 			return "", nil, ErrNoFile
-		case f.size > u.most:
-			return "", nil, errTooLarge
+		case f.size > most:
+			return "", nil, tooLarge(most)
 		}
 		ctx, cancel := context.WithTimeout(ctx, readPatience)
 		defer cancel()
@@ -175,12 +185,12 @@ func (u *Uploads) reader(in *Message) FileFunc {
 			return "", nil, err
 		}
 		defer body.Close()
-		raw, err := io.ReadAll(io.LimitReader(body, u.most+1))
+		raw, err := io.ReadAll(io.LimitReader(body, most+1))
 		switch {
 		case err != nil:
 			return "", nil, fmt.Errorf("read a file: %w", tgapi.WithoutURL(err))
-		case int64(len(raw)) > u.most:
-			return "", nil, errTooLarge
+		case int64(len(raw)) > most:
+			return "", nil, tooLarge(most)
 		}
 		return cleanName(f.name), raw, nil
 	}
@@ -237,7 +247,7 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	case err != nil:
 		return nil, fmt.Errorf("store upload: %w", tgapi.WithoutURL(err))
 	case n > u.most:
-		return nil, errTooLarge
+		return nil, tooLarge(u.most)
 	}
 	if err := folder.Rename(part, at); err != nil {
 		return nil, fmt.Errorf("store upload: %w", err)

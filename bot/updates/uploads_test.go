@@ -171,14 +171,14 @@ func TestPlantedLinksLeadNowhere(t *testing.T) {
 func TestSaveTooLarge(t *testing.T) {
 	u := uploadsOf(t, strings.Repeat("x", maxDownload+1))
 	in := fileIn("big", "")
-	if _, err := u.save(t.Context(), in); !errors.Is(err, errTooLarge) {
+	if _, err := u.save(t.Context(), in); !errors.As(err, new(tooLarge)) {
 		t.Errorf("a file larger than was said: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(u.dir, "*", "*")); len(left) > 0 {
 		t.Errorf("left on disk: %q", left)
 	}
 	in.file.size = maxDownload + 1
-	if _, err := u.save(t.Context(), in); !errors.Is(err, errTooLarge) {
+	if _, err := u.save(t.Context(), in); !errors.As(err, new(tooLarge)) {
 		t.Errorf("a file that is said to be too large: %v", err)
 	}
 }
@@ -226,7 +226,7 @@ func TestTheOwnersLimitOnFilesHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer u.root.Close()
-	if _, err := u.save(t.Context(), &Message{part: part{file: &fileRef{size: 1<<20 + 1}}}); !errors.Is(err, errTooLarge) {
+	if _, err := u.save(t.Context(), &Message{part: part{file: &fileRef{size: 1<<20 + 1}}}); !errors.As(err, new(tooLarge)) {
 		t.Errorf("%v", err)
 	}
 }

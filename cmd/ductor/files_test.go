@@ -256,3 +256,31 @@ func TestAnAnswerWithManyLinks(t *testing.T) {
 		t.Errorf("%d links of 120 arrived", len(links))
 	}
 }
+
+// A Bot API server of one's own that runs with --local names the paths of its files and serves none: ductor reads them in
+// telegram.api_files, also those that are larger than Telegram's limit.
+func TestFilesOfALocalBotAPIServer(t *testing.T) {
+	kept := t.TempDir()
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode, c.Telegram.APIFiles = "bypass", kept })
+	town.srv.KeepLocally(kept)
+	user := town.chat.Person()
+	photo := []byte("\xff\xd8\xff\xe0 a photo")
+	user.SendPhoto(town.chat, photo, telegram.WithCaption(`[[start]] [[text "seen"]]`))
+	town.await("seen")
+	large := bytes.Repeat([]byte("0"), telegram.MaxDownload+1)
+	user.SendDocument(town.chat, telegram.File{Name: "dump.bin", Data: large}, telegram.WithCaption(`[[start]] [[text "kept"]]`))
+	town.await("kept")
+	found, err := filepath.Glob(filepath.Join(town.cfg.Storage.Dir, "uploads", "*", "*"))
+	if err != nil || len(found) != 2 {
+		t.Fatalf("kept are %q, %v", found, err)
+	}
+	sizes := 0
+	for _, at := range found {
+		if info, err := os.Stat(at); err == nil {
+			sizes += int(info.Size())
+		}
+	}
+	if want := len(large) + len(photo); sizes != want {
+		t.Errorf("%d bytes are kept of %d", sizes, want)
+	}
+}

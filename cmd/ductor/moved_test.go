@@ -93,7 +93,7 @@ func TestAnAnswerIsKeptWhileTheBotIsBlocked(t *testing.T) {
 			town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 			user := town.chat.Person()
 			if before == "" {
-				town.say("%s", strings.Replace(waiting, `[[text "one"]] `, "", 1) + `[[text "one"]]`)
+				town.say("%s", strings.Replace(waiting, `[[text "one"]] `, "", 1)+`[[text "one"]]`)
 			} else {
 				town.say("%s", waiting)
 				town.await(before)

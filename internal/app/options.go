@@ -31,7 +31,7 @@ import (
 func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	cfg, t := a.cfg, a.cfg.Telegram
 	o := bot.Options{
-		Token: t.Token.Reveal(), APIBase: t.APIBase, Transport: transport, Scrub: a.Scrub,
+		Token: t.Token.Reveal(), APIBase: t.APIBase, APIFiles: t.APIFiles, Transport: transport, Scrub: a.Scrub,
 		Journal: a.db, UploadsDir: filepath.Join(cfg.Storage.Dir, environment.UploadsDir), MaxUpload: int64(cfg.Storage.UploadsMaxMB) << 20,
 		Lang: a.lang, Users: a.users, Allow: updates.Allow{Users: a.users, Joins: a.users, Policy: func() updates.Policy { return a.now().hearing }},
 		AlbumWindow: window(cfg.Queue.AlbumWindow), PasteWindow: window(cfg.Queue.MergeWindow),

@@ -55,7 +55,8 @@ type Telegram struct {
 	Token         Secret   `toml:"token"`      // after Load: from wherever it was found
 	TokenFile     string   `toml:"token_file"` // a file that holds the token and nothing else
 	APIBase       string   `toml:"api_base"`
-	Proxy         Secret   `toml:"proxy"` // a URL, often with a password in it
+	APIFiles      string   `toml:"api_files"` // where a server of one's own with --local keeps its files
+	Proxy         Secret   `toml:"proxy"`     // a URL, often with a password in it
 	AllowedUsers  []int64  `toml:"allowed_users"`
 	AllowedGroups []int64  `toml:"allowed_groups"`
 	GroupMembers  string   `toml:"group_members" is:"listed|all"`
@@ -312,7 +313,7 @@ func (c *Config) hasRole(name string) bool {
 // Storage is what is kept and for how long.
 type Storage struct {
 	Dir           string `toml:"dir"`
-	UploadsMaxMB  int    `toml:"uploads_max_mb" is:"1..20"`
+	UploadsMaxMB  int    `toml:"uploads_max_mb" is:"0..2000"` // 0 is as much as the server gives
 	RetentionDays int    `toml:"retention_days" is:"1..3650"`
 }
 
@@ -385,7 +386,7 @@ func defaults() Config {
 		Heartbeat:   defaultHeartbeat(),
 		Webhooks:    Webhooks{Listen: "127.0.0.1:8787"},
 		Retention:   Retention{StepsDays: 30, StepsMB: 200},
-		Storage:     Storage{UploadsMaxMB: 20, RetentionDays: 30},
+		Storage:     Storage{RetentionDays: 30},
 		Log:         Log{Level: "info", Format: "text"},
 	}
 }

@@ -239,6 +239,7 @@ func resolvePrograms(c *Config, home string) (found problems) {
 func (c *Config) paths() map[string]*string {
 	all := map[string]*string{
 		"telegram.token_file":  &c.Telegram.TokenFile,
+		"telegram.api_files":   &c.Telegram.APIFiles,
 		"agents.claude.path":   &c.Agents.Claude.Path,
 		"agents.codex.path":    &c.Agents.Codex.Path,
 		"projects.default_dir": &c.Projects.DefaultDir,

@@ -271,6 +271,9 @@ func (c *Config) doubts() []string {
 	if strings.HasPrefix(t.APIBase, "http://") && !loopback(t.APIBase) {
 		all = append(all, "telegram.api_base is not encrypted: whoever is on the way can read the token")
 	}
+	if t.APIFiles != "" && t.APIBase == Default().Telegram.APIBase {
+		all = append(all, "telegram.api_files is for a Bot API server of your own; Telegram's serves its files itself")
+	}
 	if strings.HasPrefix(c.Voice.URL, "http://") && !loopback(c.Voice.URL) {
 		all = append(all, "voice.url is not encrypted: whoever is on the way can read the key and hear what you say")
 	}

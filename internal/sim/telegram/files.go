@@ -1,9 +1,12 @@
 package telegram
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -37,6 +40,7 @@ type fileStore struct {
 	byID   map[string]*storedFile
 	order  []string
 	limit  int64
+	local  string // see KeepLocally
 	held   int64
 	byPath map[string]*storedFile
 }
@@ -85,13 +89,29 @@ func (s *Server) getFile(q *request) (any, *Error) {
 	if f == nil {
 		return nil, badRequest("wrong file_id or the file is temporarily unavailable")
 	}
-	if f.file.size() > MaxDownload {
+	if f.file.size() > MaxDownload && s.files.local == "" {
 		return nil, badRequest("file is too big")
 	}
-	s.files.byPath[f.path] = f
+	at := f.path
+	if s.files.local != "" {
+		at = filepath.Join(s.files.local, s.opts.Token, f.path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, f.file.Data, 0o644)); err != nil {
+			return nil, &Error{Code: http.StatusInternalServerError, Description: err.Error()}
+		}
+	} else {
+		s.files.byPath[f.path] = f
+	}
 	return map[string]any{
-		"file_id": f.id, "file_unique_id": f.unique, "file_size": f.file.size(), "file_path": f.path,
+		"file_id": f.id, "file_unique_id": f.unique, "file_size": f.file.size(), "file_path": at,
 	}, nil
+}
+
+// KeepLocally has the server keep files below dir as one that runs with --local: it names their paths, serves none, and has no limit
+// for their size.
+func (s *Server) KeepLocally(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files.local = dir
 }
 
 // serveFile answers a download. It is recorded as a call of the method "file".
