@@ -16,7 +16,7 @@ import (
 var (
 	ErrOwn       = errors.New("the unit was not written by ductor")
 	ErrNone      = errors.New("there is no unit of ductor")
-	ErrNoSystemd = errors.New("systemd is not here")
+	ErrNoSystemd = errors.New("systemd does not run here")
 )
 
 // Manager has systemd do things with the unit, and passes on what its programs print.
@@ -38,15 +38,40 @@ func Dir(scope Scope, config string) string {
 // Path is the file of the unit.
 func (m Manager) Path() string { return filepath.Join(m.Dir, Name+".service") }
 
-// Check says whether Install may write the unit: ErrOwn where the owner's own is, ErrNoSystemd where nothing could run it.
-func (m Manager) Check() error {
-	if _, err := exec.LookPath("systemctl"); err != nil {
-		return fmt.Errorf("%w (%w); have another program start ductor run", ErrNoSystemd, err)
+// Check reports whether Install may write the unit. The error is ErrOwn if the owner's own unit is there, or ErrNoSystemd if
+// the manager of the scope does not run.
+func (m Manager) Check(ctx context.Context) error {
+	if err := m.runs(ctx); err != nil {
+		return err
 	}
 	if err := m.written(); err != nil && !errors.Is(err, ErrNone) {
 		return err
 	}
 	return nil
+}
+
+// runs returns ErrNoSystemd if the manager of the scope does not run.
+func (m Manager) runs(ctx context.Context) error {
+	if _, err := exec.LookPath("systemctl"); err != nil {
+		return fmt.Errorf("%w; have another program start ductor run", ErrNoSystemd)
+	}
+	quiet := m
+	quiet.Out, quiet.Err = io.Discard, io.Discard
+	if err := quiet.run(ctx, "systemctl", "show", "--property=Version"); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return m.noManager()
+	}
+	return nil
+}
+
+// noManager is ErrNoSystemd for a machine that has the program systemctl, and what may help.
+func (m Manager) noManager() error {
+	if info, err := os.Stat("/run/systemd/system"); m.Scope == User && err == nil && info.IsDir() {
+		return fmt.Errorf("%w for this user: log in to the machine as that user itself (su and sudo are no log-in), or use ductor service install --system", ErrNoSystemd)
+	}
+	return fmt.Errorf("%w, as in most containers; have another program start ductor run", ErrNoSystemd)
 }
 
 // written is nil where the unit is one that Install wrote.
@@ -66,7 +91,7 @@ func (m Manager) written() error {
 // Install writes the unit, whole or not at all, and has systemd start it, now and from then on. A service that runs is
 // restarted; its agents continue.
 func (m Manager) Install(ctx context.Context, text string) error {
-	if err := m.Check(); err != nil {
+	if err := m.Check(ctx); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
@@ -89,7 +114,7 @@ func (m Manager) Install(ctx context.Context, text string) error {
 
 // Uninstall stops the service and removes its unit. Agents at work continue.
 func (m Manager) Uninstall(ctx context.Context) error {
-	if err := m.written(); err != nil {
+	if err := errors.Join(m.written(), m.runs(ctx)); err != nil {
 		return err
 	}
 	if err := m.run(ctx, "systemctl", "disable", "--now", Name); err != nil {
@@ -103,6 +128,9 @@ func (m Manager) Uninstall(ctx context.Context) error {
 
 // Status prints what systemd says of the service. It fails where the service does not run.
 func (m Manager) Status(ctx context.Context) error {
+	if err := m.runs(ctx); err != nil {
+		return err
+	}
 	return m.run(ctx, "systemctl", "status", "--no-pager", "--lines=5", Name)
 }
 

@@ -107,7 +107,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", t.TempDir())
-	if err := m.Check(); !errors.Is(err, ErrNoSystemd) {
+	if err := m.Check(t.Context()); !errors.Is(err, ErrNoSystemd) {
 		t.Errorf("without systemd Check says %v", err)
 	}
 }

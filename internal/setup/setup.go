@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"ductor/bot/tgapi"
 	"ductor/cli"
@@ -22,6 +25,7 @@ type Given struct {
 	Token                            config.Secret
 	Owner                            int64
 	Project, Sandbox, Model, APIBase string
+	Unattended                       bool // no one answers questions: every preset counts
 }
 
 // Console is where the owner reads and answers.
@@ -39,6 +43,7 @@ type World struct {
 	Connect     func(config.Config) (API, error)
 	Lock        func(config.Config) (release func(), err error) // fails where a ductor of this user serves the bot
 	Agents      func(context.Context, config.Config) ([]cli.AgentState, error)
+	Engine      func(context.Context, config.Config) error // fails if no container engine answers
 }
 
 // Run asks for what is missing, shows what changes in the file at path, and writes it when the owner agrees. Until then it
@@ -104,15 +109,16 @@ func (s *setup) token(ctx context.Context) error {
 		if err := s.askToken(ctx, had); err != nil {
 			return err
 		}
-		err := s.getMe(ctx)
+		err := s.reach(ctx)
 		if err == nil {
 			break
 		}
-		if tgapi.TokenRefused(err) {
-			s.Say("Telegram does not know this token. @BotFather shows it: /mybots, the bot, API Token.")
+		if !tgapi.TokenRefused(err) {
+			return err
 		}
-		if s.given.Token != "" || try == mostTokens || !tgapi.TokenRefused(err) {
-			return fmt.Errorf("ask Telegram who the bot is: %w", err)
+		s.Say("Telegram does not know this token. @BotFather shows it: /mybots, the bot, API Token.")
+		if s.given.Token != "" || try == mostTokens {
+			return errors.New("there is no token that Telegram knows; nothing was written")
 		}
 	}
 	s.Say("The bot is @%s.", s.bot)
@@ -131,6 +137,9 @@ func (s *setup) askToken(ctx context.Context, had config.Secret) error {
 		return nil
 	}
 	question := "The bot's token from @BotFather (it is not shown)"
+	if had == "" && !s.given.Unattended {
+		s.Say("The token: open https://t.me/BotFather on your phone, send /newbot, choose two names, and copy the token from its answer.")
+	}
 	if had != "" {
 		question = "Another token, or Enter to keep the one that is configured"
 	}
@@ -149,7 +158,58 @@ func (s *setup) askToken(ctx context.Context, had config.Secret) error {
 	return nil
 }
 
+// reach asks Telegram who the bot is, until it answers: the owner may mend the network meanwhile, or name a proxy. An error
+// is of ctx, or says that Telegram refuses the token.
+func (s *setup) reach(ctx context.Context) error {
+	for {
+		err := s.getMe(ctx)
+		if err == nil || tgapi.TokenRefused(err) || ctx.Err() != nil {
+			return err
+		}
+		s.Say("%s", unreachable(err))
+		if s.given.Unattended {
+			return errors.New("Telegram cannot be reached; nothing was written")
+		}
+		proxy, err := s.Ask(ctx, "Enter tries again; or name a proxy, such as socks5://host:1080", "try again")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(proxy, "://") {
+			s.proxy(config.Secret(proxy))
+		}
+	}
+}
+
+func (s *setup) proxy(address config.Secret) {
+	s.cfg.Telegram.Proxy = address
+	s.changes = slices.DeleteFunc(s.changes, func(c config.Change) bool { return c.Table == "telegram" && c.Key == "proxy" })
+	s.change("telegram", "proxy", address.Reveal(), "The way to Telegram.")
+}
+
+// unreachable says in a sentence why a call to Telegram failed.
+func unreachable(err error) string {
+	var lookup *net.DNSError
+	var answer *tgapi.AnswerError
+	switch {
+	case errors.As(err, &answer):
+		return fmt.Sprintf("The server does not answer as Telegram does: %d %s.", answer.Code, answer.Description)
+	case errors.As(err, &lookup):
+		return "Telegram cannot be reached: this machine does not find " + lookup.Name + ". Is it online, or behind a proxy?"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "Telegram cannot be reached: the connection is refused. Does the proxy run, if there is one?"
+	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
+		return "Telegram cannot be reached: there is no answer. Is this machine online, or behind a proxy?"
+	default:
+		return fmt.Sprintf("Telegram cannot be reached (%v).", err)
+	}
+}
+
+// reachWait is how long Telegram may take to say who the bot is.
+const reachWait = 15 * time.Second
+
 func (s *setup) getMe(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, reachWait)
+	defer cancel()
 	if s.api, err = s.world.Connect(s.cfg); err != nil {
 		return err
 	}
@@ -270,6 +330,23 @@ func (s *setup) choose(ctx context.Context, given, question, preset string, chec
 	}
 }
 
+// Agree asks until the owner says yes or no. An empty answer is the preset.
+func Agree(ctx context.Context, on Console, question string, preset string) (bool, error) {
+	for {
+		answer, err := on.Ask(ctx, question+" yes or no", preset)
+		if err != nil {
+			return false, err
+		}
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "y", "yes":
+			return true, nil
+		case "n", "no":
+			return false, nil
+		}
+		on.Say("Please answer yes or no.")
+	}
+}
+
 // answer is what was given, or what the owner answers.
 func (s *setup) answer(ctx context.Context, given, question, preset string) (string, error) {
 	if given != "" {
@@ -284,6 +361,9 @@ func (s *setup) sandbox(ctx context.Context) error {
 	mode, err := s.choose(ctx, s.given.Sandbox, "Where agents run: off (on this machine) or docker (in containers)", had, func(mode string) error {
 		if mode != config.SandboxOff && mode != config.SandboxDocker {
 			return fmt.Errorf("the sandbox is %s or %s, not %q", config.SandboxOff, config.SandboxDocker, mode)
+		}
+		if mode == config.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
+			return errors.New("no container engine answers here: install Docker or Podman and start it, or choose off; docs/sandbox.md says more")
 		}
 		return nil
 	})
@@ -345,7 +425,7 @@ func (s *setup) preset(found []cli.AgentState) string {
 	}
 	switch {
 	case first == "":
-		s.Say("No agent can be used yet: install one and log in to it as this user, then run ductor doctor.")
+		s.Say("No agent can be used yet. The lines above say what each of them lacks; go on, and see to it before you write to the bot.")
 		return s.cfg.Agents.Default
 	case preset == "":
 		return first

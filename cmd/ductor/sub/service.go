@@ -152,7 +152,7 @@ func install(cmd *cobra.Command, m service.Manager, unit service.Unit, yes bool)
 	if err != nil {
 		return err
 	}
-	if err := m.Check(); err != nil {
+	if err := m.Check(cmd.Context()); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
