@@ -114,7 +114,10 @@ func (m Manager) Install(ctx context.Context, text string) error {
 
 // Uninstall stops the service and removes its unit. Agents at work continue.
 func (m Manager) Uninstall(ctx context.Context) error {
-	if err := errors.Join(m.written(), m.runs(ctx)); err != nil {
+	if err := m.written(); err != nil {
+		return err
+	}
+	if err := m.runs(ctx); err != nil {
 		return err
 	}
 	if err := m.run(ctx, "systemctl", "disable", "--now", Name); err != nil {
