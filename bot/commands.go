@@ -14,6 +14,7 @@ import (
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
+	"ductor/internal/nearest"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -45,6 +46,14 @@ func (c *commands) menu(p lang.Printer) []menuItem {
 	return slices.DeleteFunc(commandMenu(p), func(m menuItem) bool {
 		_, known := c.Command(m.Command)
 		return !known && m.Command != "abort" // which the router knows
+	})
+}
+
+// menuFor returns the part of the menu that a role may use.
+func (c *commands) menuFor(p lang.Printer, role orchestrator.UserRole) []menuItem {
+	return slices.DeleteFunc(c.menu(p), func(m menuItem) bool {
+		need := updates.RightFor(updates.Command{Name: m.Command})
+		return need != "" && !role.May(need)
 	})
 }
 
@@ -185,10 +194,7 @@ func (c *commands) help(ctx context.Context, r updates.Request) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	var b strings.Builder
 	b.WriteString(p.Text("bot.help") + "\n\n")
-	for _, m := range c.menu(p) {
-		if need := updates.RightFor(updates.Command{Name: m.Command}); need != "" && !r.In.Role.May(need) {
-			continue
-		}
+	for _, m := range c.menuFor(p, r.In.Role) {
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
 	}
 	b.WriteString("\n" + p.Text("bot.help-more"))
@@ -196,7 +202,16 @@ func (c *commands) help(ctx context.Context, r updates.Request) {
 }
 
 func (c *commands) unknown(ctx context.Context, r updates.Request) {
-	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.unknown-command", r.Name))
+	p := c.lang.Of(r.In.Conversation.Chat)
+	var names []string
+	for _, m := range c.menuFor(p, r.In.Role) {
+		names = append(names, m.Command)
+	}
+	text := p.Text("bot.unknown-command", r.Name)
+	if near, ok := nearest.Of(r.Name, names); ok {
+		text = p.Text("bot.mistyped-command", r.Name, near)
+	}
+	c.answer(ctx, r, text)
 }
 
 func (c *commands) fresh(ctx context.Context, r updates.Request) {

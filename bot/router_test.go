@@ -144,6 +144,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "command in a topic", update: func(r *inboundRig) map[string]any {
 			return r.text("/new", inGroup(), map[string]any{"message_thread_id": 9, "is_topic_message": true})
 		}, calls: []string{"new -100/9"}, said: "New session"},
+		{name: "mistyped command", update: func(r *inboundRig) map[string]any { return r.text("/statuss") }, said: "Did you mean /status?"},
 		{name: "unknown command", update: func(r *inboundRig) map[string]any { return r.text("/compost now") }, said: "//compost"},
 		{name: "abort behind our mention in a group", update: func(r *inboundRig) map[string]any {
 			return r.text("@ductor_bot /abort", inGroup(), map[string]any{"entities": []any{map[string]any{"type": "mention", "offset": 0, "length": 11}}})

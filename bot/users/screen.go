@@ -198,3 +198,7 @@ func (s *Screen) Greeting(ctx context.Context, user orchestrator.PersonID) (noti
 	}))
 	return notices, func(ctx context.Context) error { return s.Directory.Greeted(ctx, user) }, nil
 }
+
+// Connected is what the first user reads after the code of a setup. Nothing answers prompts yet: the greeting comes with /start, once
+// ductor runs.
+func Connected(language string) string { return lang.Match(language).Printer().Text("bot.paired") }

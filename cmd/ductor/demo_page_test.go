@@ -219,6 +219,13 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 			t.Error(v)
 		}
 	}
+	page.Resize(browsertest.Phone)
+	page.Do(chromedp.Click("#panel-close"))
+	page.AwaitText("#tour-strip", "ductor setup")
+	page.Shoot("demo-end-phone")
+	if browsertest.Eval[bool](page, `document.documentElement.scrollWidth > innerWidth`) {
+		t.Error("the page is wider than the phone")
+	}
 	for _, problem := range page.ConsoleErrors() {
 		t.Errorf("the console says: %s", problem)
 	}

@@ -50,9 +50,12 @@ func command(env config.Environment) *cobra.Command {
 		Short: "Talk to your coding agents from Telegram",
 		Long: "ductor is a self-hosted Telegram bot that drives the agent CLIs installed on this machine.\n" +
 			"ductor demo shows it without an account. To use it: ductor setup, then ductor run. ductor doctor says what is missing.",
+		Version:       describe(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate(versionLine())
+	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env), mcpCommand(), sendCommand())
 	from := func(cmd *cobra.Command) func() (config.Config, error) { return sourceOf(cmd, env).read }
@@ -61,9 +64,9 @@ func command(env config.Environment) *cobra.Command {
 		return examine(ctx, &source{env: env, path: path}, out, doctor.Findings.WriteText)
 	}))
 	sayWhatIsMissing(root)
-	for _, group := range root.Commands() { // cobra takes a mistyped subcommand of a group for a wish for help, and succeeds
+	for _, group := range append(root.Commands(), root) { // cobra takes a mistyped subcommand of a group for a wish for help, and succeeds
 		if group.HasSubCommands() && !group.Runnable() {
-			group.Args, group.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			group.Args, group.RunE = suggestCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
 	return root
@@ -165,9 +168,13 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "ductor %s (%s, %s/%s)\n", describe(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprint(cmd.OutOrStdout(), versionLine())
 		},
 	}
+}
+
+func versionLine() string {
+	return fmt.Sprintf("ductor %s (%s, %s/%s)\n", describe(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func describe() string {

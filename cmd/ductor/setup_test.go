@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,7 +128,14 @@ func freshUser(t *testing.T) (town *town, config string) {
 // A new user answers the questions of a setup at a terminal, sends the code to the bot, and has a bot that works.
 func TestASetupAtATerminal(t *testing.T) {
 	town, config := freshUser(t)
+	programs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(programs, "systemctl"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
 	setup := startAtTerminal(t, "setup", "--api-base", town.srv.URL())
+	setup.await("Nothing is written before you have seen it", "")
+	setup.await("send /newbot", "")
 	setup.await("token from @BotFather", "123456789:AAExample-token_for-tests0000000000\n")
 	setup.await("Telegram does not know this token", "")
 	setup.await("token from @BotFather", town.srv.Token()+"\n")
@@ -141,20 +151,29 @@ func TestASetupAtATerminal(t *testing.T) {
 	guesser.Person().Send(guesser, "AAAAAAAAAAAB")
 	town.chat.Person().Send(town.chat, "/start "+code[1])
 	setup.await("You are Owner, user 1.", "")
+	if m := town.await("Connected"); strings.Contains(m.Text, "/model") {
+		t.Errorf("the bot greets before anything answers: %s", m.Text)
+	}
 	project := filepath.Join(t.TempDir(), "my project")
 	setup.await("The directory in which agents work", project+"\n")
 	setup.await("Where agents run", "\n")
 	setup.await("claude: ", "")
 	setup.await("The agent of new conversations", "codex\n")
+	setup.await("Write this?", "maybe\n")
+	setup.await("Please answer yes or no.", "")
 	setup.await("Write this?", "\n")
 	setup.await(config+" is written.", "")
 	setup.await("ok   Telegram: serves @", "")
-	if _, err := exec.LookPath("systemctl"); err == nil {
-		setup.await("Have systemd run ductor, now and at each start?", "\n")
-	}
-	setup.await("Start ductor with: ductor run", "")
+	setup.await("Have systemd run ductor, now and at each start?", "maybe\n")
+	setup.await("Please answer yes or no.", "\n")
+	setup.await("Start ductor with:", "")
 	if code := setup.exit(); code != 0 {
 		t.Errorf("exit %d:\n%s", code, setup.text())
+	}
+	_, start, _ := strings.Cut(setup.text(), "Start ductor with:")
+	words := strings.Fields(start)
+	if _, err := exec.LookPath(words[0]); err != nil || words[1] != "run" || words[2] == "-c" {
+		t.Errorf("the last words are no command that works here: %v, %q", err, start)
 	}
 	if strings.Contains(setup.text(), town.srv.Token()) || !strings.Contains(setup.text(), `token = '[secret removed]'`) {
 		t.Errorf("the token is shown, or not said to be there:\n%s", setup.text())
@@ -198,6 +217,82 @@ func TestASetupThatIsInterrupted(t *testing.T) {
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("%s is there: %v", path, err)
 		}
+	}
+}
+
+// Without a network a setup says so and tries again, or by a proxy, which it writes down.
+func TestASetupWithoutANetwork(t *testing.T) {
+	town, config := freshUser(t)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	behind, err := url.Parse(town.srv.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(behind))
+	t.Cleanup(proxy.Close)
+	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
+	setup := startAtTerminal(t, "setup", "--api-base", closed.URL, "--owner", "1")
+	setup.await("Telegram cannot be reached", "")
+	setup.await("Enter tries again", "\n")
+	setup.await("Enter tries again", proxy.URL+"\n")
+	setup.await("The bot is @", "")
+	setup.await("The directory in which agents work", t.TempDir()+"\n")
+	setup.await("Where agents run", "\n")
+	setup.await("The agent of new conversations", "\n")
+	setup.await("Write this?", "yes\n")
+	setup.await(config+" is written.", "")
+	if text, err := os.ReadFile(config); err != nil || !strings.Contains(string(text), "proxy = '"+proxy.URL) || strings.Contains(setup.text(), "dial tcp") {
+		t.Errorf("%v\n%s\n%s", err, text, setup.text())
+	}
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--api-base", closed.URL, "--owner", "1", "-c", config+".new")
+	if code != exitFailure || !strings.Contains(stdout+stderr, "Telegram cannot be reached") || strings.Contains(stdout+stderr, "dial tcp") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// Containers are not chosen without an engine that could run them.
+func TestASetupWithoutAnEngine(t *testing.T) {
+	town, config := freshUser(t)
+	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const host = "[sandbox]\nhost = 'unix:///nowhere/docker.sock'\n"
+	if err := os.WriteFile(config, []byte(host), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
+	args := []string{"setup", "--api-base", town.srv.URL(), "--owner", "1", "--project", t.TempDir()}
+	setup := startAtTerminal(t, args...)
+	setup.await("Where agents run", "docker\n")
+	setup.await("no container engine answers here", "")
+	setup.await("Where agents run", "off\n")
+	setup.await("The agent of new conversations", "\x03")
+	setup.exit()
+	code, _, stderr := runDuctor(t, append(args, "--yes", "--sandbox", "docker")...)
+	if text, err := os.ReadFile(config); code != exitFailure || !strings.Contains(stderr, "no container engine answers") || err != nil || string(text) != host {
+		t.Errorf("exit %d, %v: %s\n%s", code, err, stderr, text)
+	}
+}
+
+// Where systemd does not run, no unit is written, and the error says so in a sentence.
+func TestNoServiceWithoutSystemd(t *testing.T) {
+	town, _ := freshUser(t)
+	programs := t.TempDir()
+	script := "#!/bin/sh\necho 'Failed to connect to bus: No medium found' >&2\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(programs, "systemctl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
+	config := town.writeConfig()
+	for _, args := range [][]string{{"service", "install", "--yes", "-c", config}, {"service", "status"}} {
+		code, stdout, stderr := runDuctor(t, args...)
+		if code != exitFailure || !strings.Contains(stderr, "systemd does not run here") || strings.Contains(stdout+stderr, "bus") {
+			t.Errorf("%v: exit %d: %s%s", args, code, stdout, stderr)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(os.Getenv("HOME"), ".config/systemd/user/*")); err != nil || len(left) > 0 {
+		t.Errorf("%v is written, %v", left, err)
 	}
 }
 

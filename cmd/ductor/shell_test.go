@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -38,3 +39,34 @@ complete_line() { COMP_WORDS=($1 "$2"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); C
 }
 
 func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
+
+// A mistyped word gets the one that was probably meant.
+func TestMistypedWordsAreRecognized(t *testing.T) {
+	for line, want := range map[string]string{
+		"strat":           "did you mean ductor run?",
+		"docter":          "did you mean ductor doctor?",
+		"service instal":  "did you mean ductor service install?",
+		"status":          "did you mean ductor service status?",
+		"qqqqqqqqqqqqqqq": "ductor --help lists them",
+		"run --confg x":   "did you mean --config?",
+	} {
+		code, stdout, stderr := runDuctor(t, strings.Fields(line)...)
+		if code != exitFailure || !strings.Contains(stderr, want) {
+			t.Errorf("ductor %s: exit %d: %s%s", line, code, stdout, stderr)
+		}
+	}
+	_, version, _ := runDuctor(t, "version")
+	if code, stdout, stderr := runDuctor(t, "--version"); code != 0 || stdout != version || version == "" {
+		t.Errorf("--version: exit %d: %s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := runDuctor(t); code != 0 || !strings.Contains(stdout, "ductor demo shows it") {
+		t.Errorf("without a word: exit %d: %s%s", code, stdout, stderr)
+	}
+	config := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(config, []byte("[telegram]\ntoken = '123456789:AAExample-token_for-tests0000000000'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := runDuctor(t, "upgrade", "--check", "-c", config); code != 0 || !strings.Contains(stdout, "set upgrade.url") {
+		t.Errorf("upgrade --check: exit %d: %s%s", code, stdout, stderr)
+	}
+}

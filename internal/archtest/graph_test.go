@@ -25,7 +25,7 @@ var imports = map[string][]string{
 	"internal/statesocket":       {},
 	"internal/growstack":         {},
 	"internal/backup":            {"internal/store"},
-	"internal/setup":             {"bot/tgapi", "cli", "internal/config", "internal/paircode", "internal/rooted", "internal/secrets", "lang"},
+	"internal/setup":             {"bot/tgapi", "bot/users", "cli", "internal/config", "internal/paircode", "internal/rooted", "internal/secrets"},
 	"internal/service":           {},
 	"internal/keys":              {"internal/config", "internal/rooted"},
 	"web":                        {},

@@ -63,7 +63,7 @@ func (d *doctor) models(ctx context.Context, cfg config.Config, providers []cli.
 // remedy says what to do about an agent that cannot be used. Its state, which stands before that, has the details.
 func remedy(state cli.AuthState) string {
 	if state == cli.Installed {
-		return "do that"
+		return "log in to it"
 	}
 	return "do that and log in to it"
 }

@@ -117,6 +117,9 @@ func (m Manager) Uninstall(ctx context.Context) error {
 	if err := errors.Join(m.written(), m.runs(ctx)); err != nil {
 		return err
 	}
+	if err := m.runs(ctx); err != nil {
+		return err
+	}
 	if err := m.run(ctx, "systemctl", "disable", "--now", Name); err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"ductor/bot/tgapi"
+	"ductor/bot/users"
 	"ductor/internal/paircode"
-	"ductor/lang"
 )
 
 // Limits of a code.
@@ -155,6 +155,6 @@ func (p *pairing) welcome(ctx context.Context, u update) error {
 	ctx, cancel := context.WithTimeout(ctx, pollSeconds*time.Second)
 	defer cancel()
 	err := p.api.Call(ctx, "getUpdates", map[string]any{"offset": p.offset, "timeout": 0, "limit": 1}, nil)
-	hello := lang.Match(u.Message.From.Language).Printer().Text("bot.hello")
-	return errors.Join(err, p.api.Call(ctx, "sendMessage", map[string]any{"chat_id": u.Message.Chat.ID, "text": hello}, nil))
+	text := users.Connected(u.Message.From.Language)
+	return errors.Join(err, p.api.Call(ctx, "sendMessage", map[string]any{"chat_id": u.Message.Chat.ID, "text": text}, nil))
 }

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/paircode"
@@ -22,6 +21,7 @@ type Given struct {
 	Token                            config.Secret
 	Owner                            int64
 	Project, Sandbox, Model, APIBase string
+	Unattended                       bool // no one answers questions: every preset counts
 }
 
 // Console is where the owner reads and answers.
@@ -39,6 +39,7 @@ type World struct {
 	Connect     func(config.Config) (API, error)
 	Lock        func(config.Config) (release func(), err error) // fails where a ductor of this user serves the bot
 	Agents      func(context.Context, config.Config) ([]cli.AgentState, error)
+	Engine      func(context.Context, config.Config) error // fails if no container engine answers
 }
 
 // Run asks for what is missing, shows what changes in the file at path, and writes it when the owner agrees. Until then it
@@ -92,73 +93,6 @@ func (s *setup) server(context.Context) error {
 		s.change("telegram", "api_base", s.given.APIBase, "Where the Bot API is.")
 	}
 	return nil
-}
-
-// mostTokens is how many tokens are tried before the setup ends.
-const mostTokens = 3
-
-// token asks for the token until Telegram knows it.
-func (s *setup) token(ctx context.Context) error {
-	had := s.cfg.Telegram.Token
-	for try := 1; ; try++ {
-		if err := s.askToken(ctx, had); err != nil {
-			return err
-		}
-		err := s.getMe(ctx)
-		if err == nil {
-			break
-		}
-		if tgapi.TokenRefused(err) {
-			s.Say("Telegram does not know this token. @BotFather shows it: /mybots, the bot, API Token.")
-		}
-		if s.given.Token != "" || try == mostTokens || !tgapi.TokenRefused(err) {
-			return fmt.Errorf("ask Telegram who the bot is: %w", err)
-		}
-	}
-	s.Say("The bot is @%s.", s.bot)
-	if s.cfg.Telegram.Token != had {
-		if s.cfg.Telegram.TokenFile != "" {
-			return fmt.Errorf("put the token into %s, which telegram.token_file names, or delete that key", s.cfg.Telegram.TokenFile)
-		}
-		s.change("telegram", "token", s.cfg.Telegram.Token.Reveal(), "The bot's token from @BotFather. Keep it private.")
-	}
-	return nil
-}
-
-func (s *setup) askToken(ctx context.Context, had config.Secret) error {
-	if s.given.Token != "" {
-		s.cfg.Telegram.Token = s.given.Token
-		return nil
-	}
-	question := "The bot's token from @BotFather (it is not shown)"
-	if had != "" {
-		question = "Another token, or Enter to keep the one that is configured"
-	}
-	token, err := s.Secret(ctx, question)
-	if err != nil {
-		return err
-	}
-	if token = config.Secret(strings.TrimSpace(token.Reveal())); token == "" {
-		token = had
-	}
-	if token == "" {
-		return errors.New("there is no token; write /newbot to @BotFather in Telegram, and start again with the token that it gives you: " +
-			"type it when asked, or set " + config.TokenVariable)
-	}
-	s.cfg.Telegram.Token = token
-	return nil
-}
-
-func (s *setup) getMe(ctx context.Context) (err error) {
-	if s.api, err = s.world.Connect(s.cfg); err != nil {
-		return err
-	}
-	var me struct {
-		Username string `json:"username"`
-	}
-	err = s.api.Call(ctx, "getMe", struct{}{}, &me)
-	s.bot = me.Username
-	return err
 }
 
 // mostCodes is how many codes are shown before the setup ends.
@@ -270,6 +204,23 @@ func (s *setup) choose(ctx context.Context, given, question, preset string, chec
 	}
 }
 
+// Agree asks until the owner says yes or no. An empty answer is the preset.
+func Agree(ctx context.Context, on Console, question string, preset string) (bool, error) {
+	for {
+		answer, err := on.Ask(ctx, question+" yes or no", preset)
+		if err != nil {
+			return false, err
+		}
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "y", "yes":
+			return true, nil
+		case "n", "no":
+			return false, nil
+		}
+		on.Say("Please answer yes or no.")
+	}
+}
+
 // answer is what was given, or what the owner answers.
 func (s *setup) answer(ctx context.Context, given, question, preset string) (string, error) {
 	if given != "" {
@@ -284,6 +235,9 @@ func (s *setup) sandbox(ctx context.Context) error {
 	mode, err := s.choose(ctx, s.given.Sandbox, "Where agents run: off (on this machine) or docker (in containers)", had, func(mode string) error {
 		if mode != config.SandboxOff && mode != config.SandboxDocker {
 			return fmt.Errorf("the sandbox is %s or %s, not %q", config.SandboxOff, config.SandboxDocker, mode)
+		}
+		if mode == config.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
+			return errors.New("no container engine answers here: install Docker or Podman and start it, or choose off; docs/sandbox.md says more")
 		}
 		return nil
 	})
@@ -345,7 +299,7 @@ func (s *setup) preset(found []cli.AgentState) string {
 	}
 	switch {
 	case first == "":
-		s.Say("No agent can be used yet: install one and log in to it as this user, then run ductor doctor.")
+		s.Say("No agent can be used yet. The lines above say what each of them lacks; go on, and see to it before you write to the bot.")
 		return s.cfg.Agents.Default
 	case preset == "":
 		return first

@@ -38,11 +38,11 @@ func (s *setup) write(ctx context.Context) error {
 	}
 	hidden := secrets.NewSet(append(s.cfg.Secrets(), s.hadToken())...)
 	s.Say("%s", strings.TrimRight(hidden.String(udiff.Unified(s.path, s.path, string(s.before), string(next))), "\n"))
-	answer, err := s.Ask(ctx, "Write this? yes or no", "yes")
+	agreed, err := Agree(ctx, s.Console, "Write this?", "yes")
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
+	if !agreed {
 		return errors.New("nothing was written")
 	}
 	if err := s.makeDir(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/app"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
 	"ductor/internal/setup"
 )
@@ -45,6 +45,9 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 				in = nil
 			}
 			on := newConsole(in, cmd.OutOrStdout())
+			if given.Unattended = yes; !yes {
+				on.Say("%s", introduction)
+			}
 			if err := setup.Run(cmd.Context(), path, given, on, world(env)); err != nil {
 				return err
 			}
@@ -52,7 +55,7 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 			if err := doctor(cmd.Context(), path, cmd.OutOrStdout()); err != nil {
 				return err
 			}
-			return offerService(cmd, on, path, asService)
+			return offerService(cmd, on, program(env, path), path, asService)
 		},
 	}
 	flags := cmd.Flags()
@@ -70,21 +73,34 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 	return cmd
 }
 
-// offerService has systemd run ductor if the owner wants that, and says otherwise how to start it.
-func offerService(cmd *cobra.Command, on *console, path string, wanted bool) error {
+const introduction = `This makes a bot of your own in about five minutes. You need Telegram on your phone.
+
+  1. the bot's token, from @BotFather      4. where agents run
+  2. who you are: you open a link          5. which agent answers first
+  3. the directory for agents
+
+Nothing is written before you have seen it and agreed. Ctrl-C ends it.
+`
+
+// offerService has systemd run ductor if the owner wants that, and says otherwise how to start it. ductor is how the owner
+// calls this program with this configuration.
+func offerService(cmd *cobra.Command, on *console, ductor call, path string, wanted bool) error {
 	m, err := manager(cmd, false)
 	if err == nil {
-		err = m.Check()
+		err = m.Check(cmd.Context())
 	}
 	if err == nil && !wanted {
-		answer, failed := on.Ask(cmd.Context(), "\nHave systemd run ductor, now and at each start? yes or no", "no")
-		if failed != nil {
+		var failed error
+		if wanted, failed = setup.Agree(cmd.Context(), on, "\nHave systemd run ductor, now and at each start?", "no"); failed != nil {
 			return failed
 		}
-		wanted = strings.EqualFold(answer, "yes") || strings.EqualFold(answer, "y")
 	}
 	if !wanted {
-		on.Say("\nStart ductor with: ductor run -c %s\nTo have it run always: ductor service install -c %s", path, path)
+		on.Say("\nStart ductor with:      %s", ductor.with("run"))
+		if err == nil {
+			on.Say("To have it run always:  %s", ductor.with("service install"))
+		}
+		on.Say("Then write to your bot.")
 		return nil
 	}
 	if err != nil {
@@ -109,6 +125,7 @@ func world(env config.Environment) setup.World {
 			return tgapi.NewAPI(cfg.Telegram.APIBase, cfg.Telegram.Token.Reveal(), transport), nil
 		},
 		Lock:   app.LockInstance,
+		Engine: environment.CheckEngine,
 		Agents: lookAtAgents,
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/semver"
 
-	"ductor/internal/app"
 	"ductor/internal/config"
 )
 
@@ -27,7 +26,7 @@ func Upgrade(from Source, version string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "upgrade --check", Short: "Say whether a newer release is there", Args: cobra.NoArgs,
 		Long: "Asks the address in upgrade.url for the latest release and compares it with this version. It downloads and runs nothing.\n" +
-			"The exit code is 6 where a newer release is there, and 0 where none is.",
+			"The exit code is 6 where a newer release is there, and 0 where none is or upgrade.url is not set.",
 	}
 	check := cmd.Flags().Bool("check", false, "compare this version with the latest release")
 	return withConfig(from, cmd, func(cmd *cobra.Command, cfg config.Config, _ []string) error {
@@ -35,7 +34,8 @@ func Upgrade(from Source, version string) *cobra.Command {
 		case !*check:
 			return errors.New("ductor does not replace itself; add --check, and see docs/install.md for an upgrade")
 		case cfg.Upgrade.URL == "":
-			return app.OfKind(app.ErrConfig, errors.New("upgrade.url is not set; set it to the address that says which release is the latest"))
+			fmt.Fprintf(cmd.OutOrStdout(), "this is ductor %s; set upgrade.url to the address that names the latest release, and this compares them\n", version)
+			return nil
 		}
 		latest, err := latestRelease(cmd.Context(), cfg.Upgrade.URL)
 		if err != nil {

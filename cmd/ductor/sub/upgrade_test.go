@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ductor/internal/app"
 	"ductor/internal/config"
 )
 
@@ -62,7 +61,7 @@ func TestUpgradeSaysWhetherANewerReleaseIsThere(t *testing.T) {
 	if _, err := checkUpgrade(t, "1.2.3", 200, ""); err == nil || !strings.Contains(err.Error(), "--check") {
 		t.Errorf("without --check: %v", err)
 	}
-	if _, err := checkUpgrade(t, "1.2.3", 200, "", "--check"); !errors.Is(err, app.ErrConfig) {
-		t.Errorf("without an address: %v", err)
+	if out, err := checkUpgrade(t, "1.2.3", 200, "", "--check"); err != nil || !strings.Contains(out, "this is ductor 1.2.3; set upgrade.url") {
+		t.Errorf("without an address: %q, %v", out, err)
 	}
 }

@@ -95,6 +95,19 @@ func OpenSandboxes(cfg config.Config, log *slog.Logger) (*Sandboxes, error) {
 	return s, nil
 }
 
+// CheckEngine asks whether the engine of a configuration's sandboxes answers. It makes nothing.
+func CheckEngine(ctx context.Context, cfg config.Config) error {
+	e, err := docker.Connect(engineOptions(cfg.Sandbox.SandboxSetting))
+	if err != nil {
+		return err
+	}
+	return errors.Join(e.Check(ctx), e.Close())
+}
+
+func engineOptions(set config.SandboxSetting) docker.EngineOptions {
+	return docker.EngineOptions{Host: cmp.Or(set.Host, docker.DefaultHost), CA: set.CA, Cert: set.Cert, Key: set.Key, SSHConfig: set.SSHConfig}
+}
+
 // asksForSandbox says whether the configuration runs anything in a sandbox.
 func asksForSandbox(cfg config.Config) bool {
 	asked := cfg.Sandbox.Mode == config.SandboxDocker
@@ -119,9 +132,7 @@ func (s *Sandboxes) shared() []string {
 
 func (s *Sandboxes) open(b *Sandbox) (err error) {
 	set := b.Setting
-	b.Engine, err = s.engine(docker.EngineOptions{
-		Host: cmp.Or(set.Host, docker.DefaultHost), CA: set.CA, Cert: set.Cert, Key: set.Key, SSHConfig: set.SSHConfig,
-	})
+	b.Engine, err = s.engine(engineOptions(set))
 	if err == nil && set.ImageFrom != "" {
 		b.source, err = s.engine(docker.EngineOptions{Host: set.ImageFrom, SSHConfig: set.SSHConfig})
 	}

@@ -1,0 +1,61 @@
+package sub
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"ductor/internal/config"
+)
+
+// call is how a user at this machine's shell starts ductor again: the program, and the flag that names the configuration.
+type call struct{ program, flag string }
+
+// with returns the command line of a subcommand.
+func (c call) with(subcommand string) string { return c.program + " " + subcommand + c.flag }
+
+// program finds how this program can be called from the working directory, for the configuration at path.
+func program(env config.Environment, path string) call {
+	c := call{program: "ductor"}
+	if usual, err := config.DefaultPath(env); err != nil || usual != path {
+		c.flag = " -c " + word(path)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return c
+	}
+	if found, err := exec.LookPath("ductor"); err == nil && same(found, self) {
+		return c
+	}
+	dir, err := os.Getwd()
+	switch {
+	case strings.Contains(self, string(filepath.Separator)+"go-build"): // go run removes it at its end
+		c.program = "go run ./cmd/ductor"
+	case err == nil && filepath.Dir(self) == dir:
+		c.program = "./" + word(filepath.Base(self))
+	default:
+		c.program = word(self)
+	}
+	return c
+}
+
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+// word quotes a text for a shell if it needs that.
+func word(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
