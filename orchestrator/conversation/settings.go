@@ -33,10 +33,8 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 // SetTools limits the tools of the conversation's agents from the next turn to start on, besides what the configuration says.
 // ErrBadChoice for a name that means nothing.
 func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList, by orchestrator.PersonID) error {
-	for _, name := range slices.Concat(list.Only, list.Denied) {
-		if err := tools.Check(name); err != nil {
-			return fmt.Errorf("%w: %w", orchestrator.ErrBadChoice, err)
-		}
+	if err := tools.CheckList(list); err != nil {
+		return fmt.Errorf("%w: %w", orchestrator.ErrBadChoice, err)
 	}
 	title := "tools"
 	for _, name := range list.Only {
@@ -278,6 +276,9 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
 	if r.OfChat() {
 		req.AllowedTools = e.turns().AllowedTools
+	}
+	if req.Permission == cli.Plan { // which changes nothing
+		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv)) // else it asks once the bypass is over
 	req.Attended = e.opts.Screen != nil && !forever
