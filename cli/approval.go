@@ -24,7 +24,7 @@ type ApprovalAsked struct {
 	// the request says all.
 	Missing string `json:"missing,omitempty"`
 	Reason  string `json:"reason,omitempty"`  // why it asks, in its own words, whole; may be empty
-	Started ToolID `json:"started,omitempty"` // the tool, when ToolStarted told of it; may be empty
+	Started ToolID `json:"started,omitempty"` // the tool as ToolStarted tells of it, before or once it is allowed; may be empty
 	// Deaf says that the agent is not told why it is denied: its protocol has no place for a reason.
 	Deaf bool `json:"deaf,omitempty"`
 }
