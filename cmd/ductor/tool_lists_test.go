@@ -18,7 +18,7 @@ func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
 		t.Run(agent, func(t *testing.T) {
 			town := newTown(t, func(c *config.Config) {
-				c.Agents.Default, c.Agents.Fallback = agent, nil
+				onlyAgent(c, agent)
 				c.Permissions.Mode, c.Permissions.AllowedTools = "ask", []string{"shell"}
 			})
 			made, planned := filepath.Join(town.cfg.Projects.DefaultDir, "made"), filepath.Join(town.cfg.Projects.DefaultDir, "planned")
@@ -36,6 +36,13 @@ func TestAllowedToolsCountForEveryAgent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// onlyAgent has a configuration know one agent.
+func onlyAgent(c *config.Config, agent string) {
+	a := &c.Agents
+	a.Default, a.Fallback = agent, nil
+	a.Claude.Enabled, a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = agent == "claude", agent == "codex", agent == "gemini", agent == "copilot"
 }
 
 // awaitPlanned waits until a turn that plans is over, and denies what it asks.
