@@ -26,7 +26,7 @@ type ApprovalAsked struct {
 	// Links are the paths of the request that lead elsewhere, as ductor finds them where the agent works.
 	Links   []Link `json:"links,omitempty"`
 	Reason  string `json:"reason,omitempty"`  // why it asks, in its own words, whole; may be empty
-	Started ToolID `json:"started,omitempty"` // the tool, when ToolStarted told of it; may be empty
+	Started ToolID `json:"started,omitempty"` // the tool as ToolStarted tells of it, before or once it is allowed; may be empty
 	// Deaf says that the agent is not told why it is denied: its protocol has no place for a reason.
 	Deaf bool `json:"deaf,omitempty"`
 }

@@ -58,7 +58,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	t := a.tool
 	ev := cli.ApprovalAsked{
 		ID: a.key(), Tool: t.name, Title: cli.OneLine(t.Title, maxTitle),
-		Detail: t.text(), Changes: t.changes(dir), Input: t.Input, Deaf: true,
+		Detail: t.text(), Changes: t.changes(dir), Input: t.Input, Started: cli.ToolID(t.ID), Deaf: true,
 	}
 	derived := len(ev.Input) == 0 && inputOf != nil
 	if derived {
@@ -70,9 +70,6 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 		ev.Tool = cli.PlanTool
 	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
-	}
-	if t.phase != toolNamed {
-		ev.Started = cli.ToolID(t.ID)
 	}
 	if _, once := a.option(optionAllow); !once { // what the agent would remember for good is never picked
 		ev.Missing = "how to allow this once"

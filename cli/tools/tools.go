@@ -5,7 +5,6 @@
 package tools
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,9 +63,9 @@ func Kinds() []string {
 	return all
 }
 
-// Reading returns the list for an agent that may read its project and the web, and nothing else. It reports false for an agent that no
+// ReadOnly returns the list for an agent that may read its project and the web, and nothing else. It reports false for an agent that no
 // list holds. Codex cannot be told which tools there are: it loses its shell, and with it all reading of files.
-func Reading(agent cli.Agent) (list cli.ToolList, held bool) {
+func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	switch {
 	case agent == "codex":
 		return cli.ToolList{Denied: Own(agent, []string{"shell", "read", "edit"})}, true
@@ -74,21 +73,6 @@ func Reading(agent cli.Agent) (list cli.ToolList, held bool) {
 		return cli.ToolList{}, false
 	}
 	return cli.ToolList{Only: []string{"read", "search", "web"}}, true
-}
-
-// Check says what is wrong with a name of a list; nil if it can count for some agent.
-func Check(name string) error {
-	server, ofServer := cli.NamedServer(name)
-	_, known := rowOf(name)
-	switch kind := strings.ToLower(name); {
-	case strings.TrimSpace(name) == "" || strings.ContainsAny(name, ",\n\""):
-		return fmt.Errorf("%q is no name of a tool", name)
-	case ofServer && server == "" || kind == "mcp":
-		return errors.New(`name the server as well, such as "mcp:github"`)
-	case !known && slices.Contains(Kinds(), kind):
-		return fmt.Errorf("write %q in small letters", kind)
-	}
-	return nil
 }
 
 // For gives what lists mean to an agent, in its own words: a tool must be in each Only that is not empty, and in no Denied.
@@ -168,6 +152,14 @@ func Own(agent cli.Agent, names []string) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Reading are those of names whose tools change nothing.
+func Reading(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		r, _ := rowOf(name)
+		return r.kind != "read" && r.kind != "search" && r.kind != "web"
+	})
 }
 
 // denied gives the tools that the agent must not use for a name: a tool that only other agents have stands for its kind.

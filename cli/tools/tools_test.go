@@ -2,6 +2,7 @@ package tools
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"ductor/cli"
@@ -51,10 +52,14 @@ func TestEveryKindHasAToolOfEachAgentThatHasOne(t *testing.T) {
 func TestNames(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"shell": true, "Bash": true, "Read": true, "edit": true, "mcp:github": true, "Bash(git push *)": true,
-		"": false, " ": false, "Shell": false, "mcp": false, "mcp:": false, "a,b": false,
+		"Workflow": true, "mcp__github__create_issue": true, "github.create_issue": true, "execute": true,
+		"": false, " ": false, "Shell": false, "mcp": false, "mcp:": false, "a,b": false, "Bsh": false, "bsh(git *)": false, "Reed": false,
 	} {
 		if err := Check(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
+		}
+		if err := CheckList(cli.ToolList{Only: []string{name}}); (err == nil) != (ok && !strings.Contains(name, "(")) {
+			t.Errorf("%q as the only tool: %v", name, err)
 		}
 	}
 }

@@ -258,7 +258,7 @@ func TestAReloadWithAnErrorChangesNothing(t *testing.T) {
 		`queue.max = -1`:                     "queue.max: ",
 		`queue.maxx = 1`:                     "did you mean \"max\"?",
 		`jobs.noon.schedule = "whenever"`:    "jobs.noon.schedule: ",
-		`permissions.denied_tools = ["mcp"]`: "permissions: ",
+		`permissions.denied_tools = ["mcp"]`: "permissions.denied_tools: ",
 		`telegram.token = ""`:                "telegram.token: ",
 	} {
 		before := r.now().Config

@@ -62,15 +62,10 @@ func listsOf(cfg config.Config) []configuredList {
 	return all
 }
 
-// ProblemsOfTools says which lists of tools of a configuration have a name that means nothing, and which the agent that they
-// limit cannot be held to. What a chat chooses besides is found out by its turns.
+// ProblemsOfTools names the lists of tools of a configuration that the agent that they limit cannot be held to. What a chat chooses besides
+// is found out by its turns.
 func ProblemsOfTools(cfg config.Config, providers []cli.Provider) (problems []string) {
 	for _, l := range listsOf(cfg) {
-		for _, name := range slices.Concat(l.list.Only, l.list.Denied) {
-			if err := tools.Check(name); err != nil {
-				problems = append(problems, fmt.Sprintf("%s: %v", l.key, err))
-			}
-		}
 		agent := cli.Agent(cmp.Or(l.agent, cfg.Agents.Default))
 		i := slices.IndexFunc(providers, func(p cli.Provider) bool { return p.Agent() == agent })
 		if i < 0 || l.list.Empty() {

@@ -85,7 +85,7 @@ var imports = map[string][]string{
 	"cli/shared":        {"cli", "cli/frames", "cli/turn", "cli/rpc"},
 	"cli/host":          {"cli", "internal/runner"},
 	"cli/service":       {"internal/growstack", "cli", "cli/tools", "lang"},
-	"cli/tools":         {"cli"},
+	"cli/tools":         {"cli", "internal/nearest"},
 	"cli/stored":        {"cli", "cli/stored/files"},
 	"cli/stored/files":  {},
 	"cli/turn":          {"cli", "cli/frames", "lang"},
@@ -98,7 +98,7 @@ var imports = map[string][]string{
 	"cli/gemini":                     {"cli", "cli/tools", "cli/turn", "cli/acp", "cli/gemini/guard", "cli/stored"},
 	"cli/gemini/guard":               {},
 	"cli/copilot":                    {"cli", "cli/frames", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
-	"internal/config":                {"internal/nearest"},
+	"internal/config":                {"cli/tools", "internal/nearest"}, // which knows the names of tools
 	"internal/nearest":               {},
 	"internal/health":                {"orchestrator"},
 	"internal/alerts":                {"cli", "internal/health", "lang", "orchestrator", "orchestrator/spending"},

@@ -63,6 +63,7 @@ func (c *Config) check() problems {
 	c.checkAgents(&p)
 	c.checkUsers(&p)
 	c.checkRoles(&p)
+	c.checkTools(&p)
 	c.checkModels(&p)
 	c.checkSummary(&p)
 	c.checkPlaces(&p)

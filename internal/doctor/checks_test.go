@@ -83,7 +83,7 @@ func rows() []row {
 		{check: agent, about: "claude", spoil: func(s *setUp) { put(s.programs[0], "/no/such/program")(s) }, state: Warning, says: "docs/agents.md"},
 		{check: agent, about: "gemini", spoil: func(s *setUp) { s.must(os.Unsetenv("GEMINI_API_KEY")) }, mend: func(s *setUp) { s.setenv("GEMINI_API_KEY", "dummy") }, state: Warning, says: "log in to it"},
 		{check: agent, about: "copilot", spoil: put("[agents.copilot]", "[permissions]\nmode = \"plan\"\n[agents.copilot]\nmode = \"one-shot\""), state: Warning, says: "docs/permissions.md"},
-		{check: tools, spoil: add("[roles.careful]\nprompt = \"be careful\"\ntools = [\"mcp\"]"), state: Failed, says: "name the server as well", passes: nothing},
+		{check: tools, spoil: add("[roles.careful]\nprompt = \"be careful\"\ntools = [\"mcp:github\"]"), state: Failed, says: "Claude cannot be told to use no other MCP servers", passes: nothing},
 		{check: models, spoil: put("[agents.claude]", "[agents.claude]\nmodel = \"opuss-9\""), mend: put("[agents.claude]", "[agents.claude]\nmodel = \"sonnet\""), state: Warning, says: "/model lists"},
 		{check: models, spoil: func(s *setUp) { s.role("---\nagent: claude\nmodel: opuss-9\n---\nyou test") }, mend: func(s *setUp) { s.role("---\nagent: claude\nmodel: sonnet\n---\nyou test") },
 			state: Warning, says: `roles/tester.md: no agent lists a model "opuss-9"`},

@@ -3,13 +3,14 @@ package approval
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// letsThrough finds what lets an approval of the turn through without a user: a rule, or the permission mode. It returns it as
-// users read it, empty for nothing. Nothing lets a request through that asks for more than usual or leaves out what it is about, nor, which
+// letsThrough finds what lets an approval of the turn through without a user: a rule, the permission mode, or an allowed tool of the
+// configuration. It returns it as users read it, empty for nothing. Nothing lets a request through that asks for more than usual or leaves out what it is about, nor, which
 // the caller looks for, one that touches ductor's own files.
 func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, error) {
 	if !mayPass(approval) {
@@ -19,7 +20,26 @@ func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, e
 	if err == nil && rule == "" && r.turn.Mode == cli.AcceptEdits && editsBelow(approval) {
 		rule = orchestrator.RuledByMode
 	}
+	if err == nil && rule == "" && r.turn.Mode != cli.Plan {
+		rule = r.allowedTool(approval)
+	}
 	return rule, err
+}
+
+// allowedTool returns the allowed tool of the configuration that an approval is of, empty for none. One in parentheses allows what a pattern
+// allows; the name alone allows each use, of files those that accept-edits accepts. Agents that know such a list do not ask; others do.
+func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
+	p := a.Request
+	if p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || len(p.Changes) > 0 && !editsBelow(a) {
+		return ""
+	}
+	i := slices.IndexFunc(r.turn.Allowed, func(name string) bool {
+		return cli.ToolList{Only: []string{name}}.Permits(p.Tool) || strings.Contains(name, "(") && patternCovers(name, a)
+	})
+	if i < 0 {
+		return ""
+	}
+	return r.turn.Allowed[i]
 }
 
 // permits says whether the lists of tools of the turn leave a request open. A plan, and the settings of a project, are no tools.

@@ -35,6 +35,7 @@ type Running struct {
 	Dir     string
 	Mode    cli.PermissionMode
 	Tools   cli.ToolList // that the turn may use, in the agent's words
+	Allowed []string     // the configuration's allowed tools, in the agent's words
 	Resumed bool         // its events up to cli.CaughtUp happened before this process
 	Secrets Secrets
 	// Show is called with cli.ApprovalWithdrawn for what the agent no longer waits for.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/cli/tools"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
 	"ductor/orchestrator/side"
@@ -180,7 +181,8 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	known := &knowledge{store: e.opts.Store, turn: t, own: req.Resume, show: card.Show}
 	hide := e.newHider(req)
 	requests := e.approvals.Open(ctx, approval.Running{
-		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
+		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Allowed: tools.Own(t.Agent, req.AllowedTools),
+		Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
 	})
 	var shortened *cli.CompactBoundary // the last one
 	show := func(ev cli.Event) {

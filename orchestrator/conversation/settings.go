@@ -45,10 +45,8 @@ func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mo
 // SetTools limits the tools of the conversation's agents from the next turn to start on, besides what the configuration says.
 // ErrBadChoice for a name that means nothing.
 func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList, by orchestrator.PersonID) error {
-	for _, name := range slices.Concat(list.Only, list.Denied) {
-		if err := tools.Check(name); err != nil {
-			return fmt.Errorf("%w: %w", orchestrator.ErrBadChoice, err)
-		}
+	if err := tools.CheckList(list); err != nil {
+		return fmt.Errorf("%w: %w", orchestrator.ErrBadChoice, err)
 	}
 	title := "tools"
 	for _, name := range list.Only {
@@ -315,6 +313,9 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
 	if r.OfChat() {
 		req.AllowedTools = e.turns().AllowedTools
+	}
+	if req.Permission == cli.Plan { // which changes nothing
+		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox)) // else it asks once the bypass is over
 	req.Attended = e.opts.Screen != nil && !forever

@@ -59,7 +59,7 @@ var (
 // held to that is not asked for another agent. The error says why there is no answer; it is the cause of ctx where that ended. The
 // Result has what the question cost in either case. An answer beyond a megabyte is cut there.
 func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
-	list, held := tools.Reading(q.Model.Agent)
+	list, held := tools.ReadOnly(q.Model.Agent)
 	if !held && q.Asks != "" {
 		return cli.Result{}, ErrNotHeld
 	}

@@ -1,0 +1,107 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/internal/nearest"
+)
+
+// others are the tools without a kind, of the versions that test/agents pins and of older ones, and the kinds of tools that the Agent Client
+// Protocol knows.
+func others() []string {
+	return []string{
+		// Claude
+		"Agent", "Artifact", "AskUserQuestion", "CronCreate", "CronDelete", "CronList", "EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree",
+		"LSP", "ListAgents", "ListMcpResources", "ListMcpResourcesTool", "Projects", "PushNotification", "ReadMcpResource", "ReadMcpResourceTool",
+		"RemoteTrigger", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "SlashCommand", "StructuredOutput", "Task", "TaskCreate", "TaskGet",
+		"TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoRead", "TodoWrite", "ToolSearch", "WaitForMcpServers", "Workflow",
+		// Codex
+		"close_agent", "create_goal", "get_goal", "image_generation", "list_mcp_resource_templates", "list_mcp_resources", "permissions",
+		"read_mcp_resource", "request_permissions", "request_user_input", "resume_agent", "send_input", "spawn_agent", "tool_search", "update_goal",
+		"update_plan", "wait", "wait_agent",
+		// Gemini
+		"activate_skill", "complete_task", "enter_plan_mode", "exit_plan_mode", "get_internal_docs", "invoke_agent", "save_memory", "update_topic",
+		"write_todos",
+		// Copilot
+		"ask_user", "fetch_copilot_cli_documentation", "list_agents", "list_powershell", "memory", "read_agent", "read_powershell", "report_intent",
+		"show_file", "skill", "sql", "stop_powershell", "store_memory", "task", "task_complete", "update_todo", "write_agent", "write_powershell",
+		// the protocol
+		"delete", "execute", "fetch", "move", "other", "switch_mode", "think",
+	}
+}
+
+// known are all names that a list may have, without those of MCP servers.
+func known() []string {
+	all := others()
+	for _, r := range table() {
+		all = append(all, r.kind)
+		for _, own := range r.own {
+			all = append(all, own...)
+		}
+	}
+	return all
+}
+
+// ofSomeServer reports whether a name can be that of an MCP server's tool, which nobody can know.
+func ofSomeServer(name string) bool {
+	return strings.HasPrefix(name, "mcp_") || strings.ContainsAny(name, ".-")
+}
+
+// Check says what is wrong with a name of a list; nil if it can count for some agent.
+func Check(name string) error {
+	server, ofServer := cli.NamedServer(name)
+	bare, _, _ := strings.Cut(name, "(")
+	switch all := known(); {
+	case strings.TrimSpace(name) == "" || strings.ContainsAny(name, ",\n\""):
+		return fmt.Errorf("%q is no name of a tool", name)
+	case ofServer && server == "" || strings.ToLower(name) == "mcp":
+		return errors.New(`name the server as well, such as "mcp:github"`)
+	case ofServer, ofSomeServer(bare), slices.Contains(all, bare):
+		return nil
+	case slices.Contains(Kinds(), strings.ToLower(bare)):
+		return fmt.Errorf("write %q in small letters", strings.ToLower(bare))
+	default:
+		return fmt.Errorf("no agent has a tool %q%s", bare, meant(bare, all))
+	}
+}
+
+// meant asks whether the user means the name that is nearest, whatever its case.
+func meant(name string, all []string) string {
+	slices.Sort(all)
+	lower := make([]string, len(all))
+	for i, one := range all {
+		lower[i] = strings.ToLower(one)
+	}
+	near, ok := nearest.Of(name, lower)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", all[slices.Index(lower, near)])
+}
+
+// CheckList returns the first error of the names of a list.
+func CheckList(list cli.ToolList) error {
+	for _, name := range list.Denied {
+		if err := Check(name); err != nil {
+			return err
+		}
+	}
+	for _, name := range list.Only {
+		if err := CheckOnly(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckOnly is Check for a list of the only tools, which takes whole tools.
+func CheckOnly(name string) error {
+	if bare, _, rule := strings.Cut(name, "("); rule && Check(name) == nil {
+		return fmt.Errorf("%q is a rule about a tool; a list of the only tools takes %q, and approvals decide on each use", name, bare)
+	}
+	return Check(name)
+}

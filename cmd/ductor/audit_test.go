@@ -1,0 +1,30 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+)
+
+// What a user allowed is in the audit once: it did not run without asking, whichever agent asked.
+func TestWhatWasAllowedIsAuditedOnce(t *testing.T) {
+	for _, agent := range []string{"codex", "gemini"} {
+		t.Run(agent, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) {
+				onlyAgent(c, agent)
+				c.Permissions.Mode = "ask"
+			})
+			made := filepath.Join(town.cfg.Projects.DefaultDir, "made")
+			town.say(`[[start]] [[ask cmd="touch %s"]] [[text "that was all"]]`, made)
+			town.press("✅ Allow once")
+			town.awaitDone(1)
+			town.say("/audit")
+			log := town.await("✅ allowed").Text
+			if strings.Contains(log, "▶️ ran without asking") || strings.Count(log, "touch") != 1 {
+				t.Errorf("the audit is %s", log)
+			}
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// permissions.allowed_tools lets commands through with every agent, also with one that has no such list, and nothing else: an edit asks,
+// and a plan changes nothing.
+func TestAllowedToolsCountForEveryAgent(t *testing.T) {
+	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
+		t.Run(agent, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) {
+				onlyAgent(c, agent)
+				c.Permissions.Mode, c.Permissions.AllowedTools = "ask", []string{"shell"}
+			})
+			made, planned := filepath.Join(town.cfg.Projects.DefaultDir, "made"), filepath.Join(town.cfg.Projects.DefaultDir, "planned")
+			town.say(`[[start]] [[ask cmd="touch %s"]] [[text "after the command"]]`, made)
+			town.await("after the command")
+			if _, err := os.Stat(made); err != nil {
+				t.Errorf("an allowed command was not run: %v", err)
+			}
+			town.say("/permissions plan")
+			town.await("plan: ")
+			town.say(`[[start]] [[ask cmd="touch %s"]] [[text "in the plan"]]`, planned)
+			town.awaitPlanned()
+			if _, err := os.Stat(planned); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a plan ran a command: %v", err)
+			}
+		})
+	}
+}
+
+// onlyAgent has a configuration know one agent.
+func onlyAgent(c *config.Config, agent string) {
+	a := &c.Agents
+	a.Default, a.Fallback = agent, nil
+	a.Claude.Enabled, a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = agent == "claude", agent == "codex", agent == "gemini", agent == "copilot"
+}
+
+// awaitPlanned waits until a turn that plans is over, and denies what it asks.
+func (town *town) awaitPlanned() {
+	m := &modeTown{town: town, turns: 2, denied: map[telegram.MessageID]bool{}}
+	for m.denyNext() {
+	}
+}
+
+// A name that no agent has is an error at start and in `ductor doctor`, with its line and key, and so is a rule about a tool in a list of the
+// only tools, which would leave an agent none.
+func TestAListOfToolsThatMeansNothingIsAnError(t *testing.T) {
+	town := surroundings(t, nil)
+	for list, want := range map[string]string{
+		`denied_tools = ["Bsh"]`:    `permissions.denied_tools: no agent has a tool "Bsh"; did you mean "Bash"?`,
+		`allowed_tools = ["Shell"]`: `permissions.allowed_tools: write "shell" in small letters`,
+	} {
+		path := town.userConfig("[permissions]\n", "[permissions]\n"+list+"\n")
+		for _, command := range []string{"run", "doctor"} {
+			code, stdout, stderr := runDuctor(t, command, "-c", path)
+			if said := stdout + stderr; code == exitOK || !strings.Contains(said, want) || !strings.Contains(said, filepath.Base(path)+":") {
+				t.Errorf("%s with %s exits %d and says %s", command, list, code, said)
+			}
+		}
+	}
+	path := town.userConfig("[permissions]\n", "[roles.calm]\nprompt = \"calm\"\ntools = [\"Bash(ls)\"]\n[permissions]\n")
+	if code, stdout, stderr := runDuctor(t, "doctor", "-c", path); code == exitOK || !strings.Contains(stdout+stderr, "roles.calm.tools: \"Bash(ls)\" is a rule") {
+		t.Errorf("doctor exits %d and says %s%s", code, stdout, stderr)
+	}
+}
