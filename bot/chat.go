@@ -117,6 +117,16 @@ func (c *Chat) Report(ctx context.Context, to orchestrator.ConversationID, text 
 // Wake has notices sent that others stored.
 func (c *Chat) Wake() { c.messages.Wake() }
 
+// SendFor says, in Markdown, what the agent of a turn says while it works.
+func (c *Chat) SendFor(ctx context.Context, t orchestrator.Turn, text string) error {
+	return c.messages.PostAside(ctx, t.Prompt.Conversation, t.ID, text)
+}
+
+// Withdraw implements orchestrator.Chat.
+func (c *Chat) Withdraw(ctx context.Context, t orchestrator.Turn) error {
+	return c.messages.Withdraw(ctx, t.Prompt.Conversation, message.AsidesOf(t.ID))
+}
+
 // Notice says one thing, in Markdown, outside any turn.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
 	return c.messages.Post(ctx, id, text)

@@ -219,6 +219,7 @@ func (c *commands) fresh(ctx context.Context, r updates.Request) {
 		c.fail(ctx, r, "bot.not-begun", err)
 		return
 	}
+	c.withdraw(ctx, r.In.Conversation)
 	c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.new-session"))
 }
 

@@ -47,7 +47,17 @@ func (c *commands) Stop(ctx context.Context, a updates.Abort) {
 		c.closer.Finish(ctx, handled.Updates)
 	}
 	reply.stored(err)
+	if in.Role.May(orchestrator.EndAny) { // of a member's own turn it goes when that has ended
+		c.withdraw(ctx, in.Conversation)
+	}
 	a.Beside(reply.follow)
+}
+
+// withdraw has what agents said in a conversation while they worked not be sent any more.
+func (c *commands) withdraw(ctx context.Context, in orchestrator.ConversationID) {
+	if err := c.messages.Withdraw(ctx, in, message.AsidePrefix); err != nil {
+		c.log.Error("withdraw what agents said", "chat", in.Chat, "topic", in.Topic, "err", err)
+	}
 }
 
 // stillAlive is after how long an abort says what still runs: the grace of an agent and five seconds.

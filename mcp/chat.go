@@ -26,6 +26,7 @@ func (t *toolset) register() {
 // Limits of what is said in a chat.
 const (
 	mostMessage  = 32 << 10 // bytes of a message
+	mostSaid     = 64 << 10 // bytes of all messages of a turn
 	mostQuestion = 3000     // bytes of a question
 	mostOptions  = 10
 	mostOption   = 60 // bytes of an option, which is a button
@@ -71,10 +72,26 @@ func (t *toolset) sendMessage(ctx context.Context, c call, in sendMessage) (stri
 	case n > mostMessage:
 		return "", fmt.Errorf("the text has %d bytes, and %d are the limit of a message; send a file instead", n, mostMessage)
 	}
-	if err := t.s.opts.Chat.Notice(ctx, c.Prompt.Conversation, c.Hide(in.Text)); err != nil {
+	if err := t.s.says(c, len(in.Text)); err != nil {
+		return "", err
+	}
+	if err := t.s.opts.Chat.SendFor(ctx, c.Turn, c.Hide(in.Text)); err != nil {
 		return "", fmt.Errorf("send a message: %w", err)
 	}
 	return "It is on its way to the chat.", nil
+}
+
+// says counts the bytes of messages in a turn.
+func (s *Server) says(c call, n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made := s.calls[c.Prompt.Conversation]
+	if made.said+n > mostSaid {
+		return fmt.Errorf("this turn has sent %d bytes of messages, and %d are the limit; put what is long into a file and send that", made.said, mostSaid)
+	}
+	made.said += n
+	s.calls[c.Prompt.Conversation] = made
+	return nil
 }
 
 func (t *toolset) askUser(ctx context.Context, c call, in askUser) (string, error) {

@@ -52,7 +52,7 @@ func (w *world) AskUser(ctx context.Context, _ cli.TurnID, asked cli.Event) (cli
 	return w.answer(ctx)
 }
 
-func (w *world) Notice(_ context.Context, _ orchestrator.ConversationID, text string) error {
+func (w *world) SendFor(_ context.Context, _ orchestrator.Turn, text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notices = append(w.notices, text)

@@ -46,8 +46,8 @@ type Options struct {
 
 // Chat is where messages go.
 type Chat interface {
-	// Notice says one thing, in Markdown, in a conversation. It is stored when the method returns.
-	Notice(ctx context.Context, id orchestrator.ConversationID, text string) error
+	// SendFor says one thing, in Markdown, for the agent of a turn. It is stored when the method returns.
+	SendFor(ctx context.Context, t orchestrator.Turn, text string) error
 }
 
 // Audit records calls.
@@ -69,6 +69,7 @@ type Server struct {
 type counted struct {
 	turn                   cli.TurnID
 	calls, consults, works int
+	said                   int // bytes of messages
 }
 
 // Open makes a Server. Serve takes the connections of agents.

@@ -146,6 +146,8 @@ type Chat interface {
 	Redeliver(ctx context.Context, t Turn) error
 	// ShowAgain sends the outcome of an ended turn as new messages: a person asked for it.
 	ShowAgain(ctx context.Context, t Turn) error
+	// Withdraw has what the agent of a turn said through tools not be sent any more, as far as it has not left.
+	Withdraw(ctx context.Context, t Turn) error
 	// Notice says one thing in a conversation outside any turn. It is queued durably and delivered later.
 	Notice(ctx context.Context, id ConversationID, text string) error
 }

@@ -11,6 +11,7 @@ import (
 
 	"ductor/bot/outbox"
 	"ductor/bot/render"
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -50,6 +51,38 @@ func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
 	return orchestrator.Message{Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode()}
 }
 
+// AsidePrefix begins the keys of what agents said while they worked; see PostAside.
+const AsidePrefix = "aside/"
+
+// AsidesOf begins the keys of those of one turn.
+func AsidesOf(turn cli.TurnID) string { return AsidePrefix + string(turn) + "/" }
+
+// maxAsides is how many of them are in the outbox: the rest waits in the store, where Withdraw finds it.
+const maxAsides = 8
+
+// PostAside is Post for what the agent of a turn says while it works. It leaves behind what users wait for.
+func (s *Messages) PostAside(ctx context.Context, to orchestrator.ConversationID, turn cli.TurnID, markdown string) error {
+	return s.post(ctx, to, AsidesOf(turn), markdown)
+}
+
+// Withdraw has those messages of a conversation not be sent any more that have not left yet and whose keys begin with a prefix.
+func (s *Messages) Withdraw(ctx context.Context, in orchestrator.ConversationID, prefix string) error {
+	rows, err := s.store.OwedMessages(ctx)
+	if err != nil {
+		return fmt.Errorf("list messages: %w", err)
+	}
+	for _, row := range rows {
+		if row.Conversation != in || row.State != orchestrator.Pending || !strings.HasPrefix(row.Key, prefix) {
+			continue
+		}
+		row.State, row.Content = orchestrator.Removed, nil
+		if err := s.store.SaveMessage(ctx, row); err != nil {
+			return fmt.Errorf("withdraw a message: %w", err)
+		}
+	}
+	return nil
+}
+
 // filesPrefix begins the keys of owed messages that bring files of the spool.
 const filesPrefix = "files/"
 
@@ -72,8 +105,14 @@ func (s *Messages) Composed(ctx context.Context, key string) (bool, error) {
 
 // Post stores Markdown as one or more messages, as long as it takes.
 func (s *Messages) Post(ctx context.Context, to orchestrator.ConversationID, markdown string) error {
+	return s.post(ctx, to, "", markdown)
+}
+
+func (s *Messages) post(ctx context.Context, to orchestrator.ConversationID, prefix, markdown string) error {
 	for _, part := range render.Split(render.Markdown(markdown), render.FullMessage) {
-		if err := s.store.SaveMessage(ctx, Compose(to, Content{Text: part.Text})); err != nil {
+		m := Compose(to, Content{Text: part.Text})
+		m.Key = prefix + m.Key
+		if err := s.store.SaveMessage(ctx, m); err != nil {
 			return fmt.Errorf("store a message: %w", err)
 		}
 	}
@@ -179,8 +218,14 @@ func (s *Messages) collect(ctx context.Context) error {
 		if strings.HasPrefix(row.Key, filesPrefix) {
 			spec.Order, spec.Uploads = "files/"+spec.Order, true
 		}
+		priority := outbox.Awaited
+		if strings.HasPrefix(row.Key, AsidePrefix) {
+			priority = outbox.Aside
+		}
 		m := s.Open(spec)
-		m.spec.Content = m.ownContent
+		if m.spec.Content = m.ownContent; priority == outbox.Aside {
+			m.spec.Content = m.asideContent
+		}
 		m.landed = func(err error) {
 			s.drop(row.Key)
 			if err == nil {
@@ -189,7 +234,7 @@ func (s *Messages) collect(ctx context.Context) error {
 				signal(s.owed.stuck) // it stays in the store as it is, and is taken up soon, or after a restart
 			}
 		}
-		m.Update(outbox.Awaited)
+		m.Update(priority)
 	}
 	return nil
 }
@@ -200,6 +245,17 @@ func (s *Messages) hold(key string) bool {
 	defer s.owed.mu.Unlock()
 	if s.owed.held[key] || len(s.owed.held) >= maxHeld {
 		return false
+	}
+	if strings.HasPrefix(key, AsidePrefix) {
+		asides := 0
+		for other := range s.owed.held {
+			if strings.HasPrefix(other, AsidePrefix) {
+				asides++
+			}
+		}
+		if asides >= maxAsides {
+			return false
+		}
 	}
 	s.owed.held[key] = true
 	return true
@@ -229,6 +285,18 @@ func (m *Message) ownContent(ctx context.Context) (Content, error) {
 		return c, cmp.Or(m.save(ctx, orchestrator.Failed, 0), outbox.ErrNotNeeded)
 	}
 	return c, nil
+}
+
+// asideContent is ownContent, unless the message was withdrawn while it waited.
+func (m *Message) asideContent(ctx context.Context) (Content, error) {
+	row, err := m.all.store.FindMessage(ctx, m.spec.Key)
+	if err != nil {
+		return Content{}, fmt.Errorf("load a message: %w", err)
+	}
+	if row.State == orchestrator.Removed {
+		return Content{}, outbox.ErrNotNeeded
+	}
+	return m.ownContent(ctx)
 }
 
 // Hold lists what is owed by messages whose keys begin with a prefix, and keeps it from being sent until Release. Call it

@@ -319,3 +319,35 @@ func TestComposeRefusesWhatNoCallCarries(t *testing.T) {
 		}
 	}
 }
+
+// What an agent says while it works leaves behind what users wait for, and not at all once it was withdrawn.
+func TestAsidesWaitAndAreWithdrawn(t *testing.T) {
+	inOffice(t, func(o *office) {
+		here := orchestrator.ConversationID{Chat: 1}
+		o.open()
+		for range 40 {
+			if err := o.messages.PostAside(t.Context(), here, "t", "aside"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := o.messages.PostAside(t.Context(), here, "other", "of another turn"); err != nil {
+			t.Fatal(err)
+		}
+		asked := time.Now()
+		o.post(1, "the answer")
+		o.messages.Wake()
+		for !strings.Contains(o.wall.Text(), "the answer") {
+			time.Sleep(100 * time.Millisecond)
+			if time.Since(asked) > 3*time.Second {
+				t.Fatalf("a reply waits behind what an agent says: %q", o.wall.Text())
+			}
+		}
+		if err := o.messages.Withdraw(t.Context(), here, AsidesOf("t")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if said := strings.Count(o.wall.Text(), "aside"); said == 0 || said > 30 || !strings.Contains(o.wall.Text(), "of another turn") {
+			t.Errorf("of 40 asides %d left: %q", said, o.wall.Text())
+		}
+	})
+}

@@ -42,6 +42,8 @@ const (
 	Awaited
 	// Streaming is an edit of an answer that grows. It is paced and leaves the burst to the priorities before it.
 	Streaming
+	// Aside is what an agent says while it works. It waits for all that a user waits for.
+	Aside
 	// Preview is what fades unless it is shown again: it leaves as much to the priorities before it, and is not paced.
 	Preview
 	// Housekeeping tidies up: settled approvals, deleted notes.

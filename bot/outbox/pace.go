@@ -64,7 +64,7 @@ func (p *pace) set(r Rate, now time.Time) {
 func (p *pace) reserve(priority Priority) int {
 	share := 0
 	switch priority {
-	case Streaming, Preview:
+	case Streaming, Aside, Preview:
 		share = max(1, p.bucket.rate.Burst/4)
 	case Housekeeping:
 		share = max(1, p.bucket.rate.Burst/3)

@@ -111,3 +111,21 @@ func TestALimitIsWaitedForOrAvoidedAsConfigured(t *testing.T) {
 		t.Errorf("the card says %q", m.Text)
 	}
 }
+
+// A crash after a usage limit is a crash: the limit is not taken for a pause of an agent that fails often, which would send every chat to
+// another agent until the limit ends.
+func TestACrashAfterALimitRedirectsNoChat(t *testing.T) {
+	town := newTown(t, nil)
+	town.say(`[[error 429 delay=1ms message="Try again in 2 hours."]]`)
+	town.awaitButton("✖ Cancel")
+	town.say(`[[start]] [[text "it begins"]] [[crash 3]]`)
+	town.await("ended unexpectedly")
+	town.say(`[[text "who answers"]]`)
+	if m := town.awaitAnswer("who answers"); strings.Contains(m.Text, "Codex") {
+		t.Errorf("the card says %q", m.Text)
+	}
+	town.say("/status")
+	if m := town.await("Nothing is running"); strings.Contains(m.Text, "in a row") {
+		t.Errorf("the status says %q", m.Text)
+	}
+}

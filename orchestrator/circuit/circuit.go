@@ -32,10 +32,13 @@ type agent struct {
 	name cli.Agent
 }
 
+// state has two facts of an agent that do not depend on each other.
 type state struct {
+	limit *cli.Failure // the usage limit that it reached last; nil for none
+
 	failed int          // turns in a row
-	last   *cli.Failure // of them, or the limit that was reached
-	until  time.Time    // when it is asked again
+	last   *cli.Failure // of them
+	paused time.Time    // when it is asked again
 }
 
 // New makes breakers that open after so many failures in a row; 0 opens none but those of agents that reached a limit.
@@ -59,11 +62,11 @@ func (b *Breakers) Ended(in cli.Sandbox, name cli.Agent, f *cli.Failure) {
 		delete(b.states, who)
 		return
 	case limited:
-		s = state{last: f, until: f.ResetAt}
+		s = state{limit: f}
 	case broke:
 		s.failed, s.last = s.failed+1, f
 		if b.failures > 0 && s.failed >= b.failures {
-			s.until = b.now().Add(pauseAfter(s.failed - b.failures))
+			s.paused = b.now().Add(pauseAfter(s.failed - b.failures))
 		}
 	}
 	b.states[who] = s
@@ -119,13 +122,13 @@ func (b *Breakers) Open(in cli.Sandbox, name cli.Agent) *cli.Failure {
 
 func (b *Breakers) open(who agent, in cli.Sandbox) *cli.Failure {
 	s := b.states[who]
-	switch {
-	case !s.until.After(b.now()):
-		return nil
-	case s.failed == 0:
-		return s.last
+	switch now := b.now(); {
+	case s.limit != nil && s.limit.ResetAt.After(now):
+		return s.limit
+	case s.paused.After(now):
+		return &cli.Failure{Kind: cli.FailsOften, Agent: who.name, Sandbox: in, Code: s.failed, ResetAt: s.paused, Cause: s.last}
 	}
-	return &cli.Failure{Kind: cli.FailsOften, Agent: who.name, Sandbox: in, Code: s.failed, ResetAt: s.until, Cause: s.last}
+	return nil
 }
 
 // MayRepeat says whether a turn that an agent failed may be tried again without being asked for: not if it failed too

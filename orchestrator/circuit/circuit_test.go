@@ -81,6 +81,27 @@ func TestWhatAFailureSaysOfItsAgent(t *testing.T) {
 	}
 }
 
+// A crash after a limit is one crash, and the limit stays a limit.
+func TestALimitAndACrashAreTwoFacts(t *testing.T) {
+	for _, failures := range []int{0, 2} {
+		b, c := breakers(failures)
+		limit := &cli.Failure{Kind: cli.LimitReached, Agent: "claude", ResetAt: c.at.Add(time.Hour)}
+		b.Ended("", "claude", limit)
+		b.Ended("", "claude", crash())
+		if got := b.Open("", "claude"); got != limit {
+			t.Errorf("with %d failures it is left alone because of %+v", failures, got)
+		}
+		c.at = limit.ResetAt
+		if got := b.Open("", "claude"); got != nil {
+			t.Errorf("with %d failures, after the limit: %+v", failures, got)
+		}
+		b.Ended("", "claude", crash())
+		if got := b.Open("", "claude"); (got != nil) != (failures == 2) || got != nil && !got.ResetAt.Equal(c.at.Add(time.Minute)) {
+			t.Errorf("with %d failures, after two crashes: %+v", failures, got)
+		}
+	}
+}
+
 // A usage limit is known until it ends, whichever conversation reached it.
 func TestALimitLastsUntilItEnds(t *testing.T) {
 	b, c := breakers(0)

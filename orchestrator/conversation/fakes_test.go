@@ -360,6 +360,8 @@ func (c *chat) ShowAgain(_ context.Context, t orchestrator.Turn) error {
 	c.say("again %s", t.Outcome.Text)
 	return nil
 }
+func (*chat) Withdraw(context.Context, orchestrator.Turn) error { return nil }
+
 func (c *chat) Notice(_ context.Context, _ orchestrator.ConversationID, text string) error {
 	c.say("notice %s", text)
 	return nil

@@ -155,6 +155,45 @@ func TestALimitThatIsKnownIsAvoidedAsConfigured(t *testing.T) {
 	}
 }
 
+// A limit and a crash redirect no chat where limits are asked about, and a user's own choice is asked in any case.
+func TestAUsersChoicePassesTheBreaker(t *testing.T) {
+	for policy, want := range map[orchestrator.LimitPolicy]string{
+		orchestrator.LimitAsk:     "claude claude claude claude", // the crash is tried once more, then two turns without a choice and with one
+		orchestrator.LimitHandOff: "claude codex codex codex claude",
+	} {
+		failures := []*cli.Failure{
+			{Kind: cli.LimitReached, Agent: "claude", ResetAt: time.Now().Add(time.Hour)}, {Kind: cli.Crashed, Agent: "claude"},
+		}
+		h := openFailing(t, cli.LimitReached, nil, func(o *conversation.Options) { o.Breakers, o.Limits = circuit.New(0, time.Now), policy })
+		h.agent.substitute = "codex"
+		h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+			if who == "codex" || len(failures) == 0 {
+				return echo(ctx, who, req, emit)
+			}
+			f := failures[0]
+			failures = failures[1:]
+			return cli.Result{Err: f}
+		}
+		for _, prompt := range []string{"one", "two", "three"} {
+			h.awaitEnded(t, h.submit(t, here, prompt).Turn)
+		}
+		if policy == orchestrator.LimitHandOff {
+			failures = nil
+			if err := h.SetModel(t.Context(), here, "claude", "", ""); err != nil {
+				t.Fatal(err)
+			}
+			h.awaitEnded(t, h.submit(t, here, "four").Turn)
+		}
+		var got []string
+		for _, who := range h.agent.agents {
+			got = append(got, string(who))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: asked were %v, want %s", policy, got, want)
+		}
+	}
+}
+
 // TestWhoEndsRetriesHearsOfTheTurn, while it waits and once it has ended: its card has the buttons of its end then, which stay.
 func TestWhoEndsRetriesHearsOfTheTurn(t *testing.T) {
 	h := openFailing(t, cli.Overloaded, nil, func(o *conversation.Options) { o.RetryAfter = time.Hour })

@@ -53,7 +53,9 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 	if err != nil {
 		return asking{}, err
 	}
-	who = e.around(ctx, *t, who)
+	if conv.Agent == "" { // a user's own choice is asked, whatever is known of it
+		who = e.around(ctx, *t, who)
+	}
 	ended := e.endElsewhere(ctx, &conv, *t)
 	if t.Prompt.Rights.OfChat() && e.bypassed(conv, t.Sandbox) {
 		t.Bypass = conv.BypassUntil

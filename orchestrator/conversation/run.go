@@ -151,6 +151,11 @@ func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.T
 	}
 	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
 		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
+	if outcome.State == orchestrator.TurnAborted {
+		if err := e.opts.Chat.Withdraw(ctx, t); err != nil {
+			log.Error("withdraw what the agent of an aborted turn said", "err", err)
+		}
+	}
 	c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
 	e.warnOfBudgets(ctx, t)
 }
