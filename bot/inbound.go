@@ -112,6 +112,7 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 		actSteer:     {orchestrator.ChangeSettings, onTurn(c.steer)},
 		actInterrupt: {orchestrator.ChangeSettings, onTurn(c.interrupt)},
 		actRestart:   {orchestrator.ChangeSettings, onTurn(r.press)},
+		actBoth:      {orchestrator.ChangeSettings, c.startOver},
 		actKeep:      {orchestrator.ChangeSettings, onTurn(r.keep)},
 		actLanguage:  {orchestrator.ChangeSettings, onScreen(language{c.lang}.press)},
 		approval.Action: {orchestrator.DecideRequests, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {

@@ -38,6 +38,7 @@ type Prompt struct {
 	Text         string
 	Attachments  []Attachment
 	Message      int     // the person's message in the chat, to answer to
+	PartOf       int     // the message whose prompt this one belongs to, as a forward does to its comment; 0 for none; it is not stored
 	Updates      []int64 // the inbox entries it was made of
 	Rights       Rights  // what its agent may do without asking
 	// Arrived is when the first of its messages came; zero for when it was submitted. It is kept as Turn.Queued.
