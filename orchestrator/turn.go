@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"ductor/cli"
@@ -29,6 +30,11 @@ type Attachment struct {
 	Name  string `json:"name"` // as the sender called it, cleaned
 	MIME  string `json:"mime"`
 	Image bool   `json:"image,omitempty"` // can be shown to the model as a picture
+}
+
+// String names the file as agents read it.
+func (a Attachment) String() string {
+	return fmt.Sprintf("[Attached file %q (%s): %s]", a.Name, a.MIME, a.Path)
 }
 
 // Prompt is what a person asked, complete: albums and split pastes are merged before it is made.

@@ -52,6 +52,9 @@ type part struct {
 // Updates lists the updates of in, to be finished.
 func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merged...) }
 
+// Arrived is when ductor read the message.
+func (in *Message) Arrived() time.Time { return in.arrived }
+
 // By is the sender, as of a press in the conversation.
 func (in *Message) By() orchestrator.Press {
 	return orchestrator.Press{Conversation: in.Conversation, Person: in.User, Role: in.Role, Updates: in.Updates()}
