@@ -48,8 +48,8 @@ type Options struct {
 	Owner orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0: no user is told
 
 	Polled      func(err error, wait time.Duration) // takes the end of each poll; see updates.PollerOptions
-	AlbumWindow time.Duration                       // how long further files of an album are waited for; 700 ms, negative for not at all
-	PasteWindow time.Duration                       // how long the next part of a long paste is waited for; likewise
+	AlbumWindow time.Duration                       // how long further files of an album are waited for; 1.5 s, negative for not at all
+	PasteWindow time.Duration                       // how long the next part of what was sent in one go is waited for; 300 ms, likewise
 
 	Aliases func() map[string]string // of models now, from a name to what /model takes; nil: there are none
 	Reload  Reload                   // behind /reload; nil: there is nothing to reload
@@ -186,7 +186,7 @@ func (o Options) withDefaults() Options {
 	if o.Scrub == nil {
 		o.Scrub = tgapi.NewScrubber(o.Token)
 	}
-	o.AlbumWindow, o.PasteWindow = cmp.Or(o.AlbumWindow, 700*time.Millisecond), cmp.Or(o.PasteWindow, 700*time.Millisecond)
+	o.AlbumWindow, o.PasteWindow = cmp.Or(o.AlbumWindow, 1500*time.Millisecond), cmp.Or(o.PasteWindow, 300*time.Millisecond)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

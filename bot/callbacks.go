@@ -30,6 +30,7 @@ const (
 	actSteer     = "t"
 	actInterrupt = "i"
 	actRestart   = "e"
+	actBoth      = "B" // start over with a message that came after
 	actKeep      = "k" // below the offer to restart: do not
 )
 

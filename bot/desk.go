@@ -26,6 +26,9 @@ type Desk interface {
 	// Interrupt ends the turn that runs and runs the waiting one next; the rest of the queue stays.
 	// ErrNotWaiting if it no longer waits.
 	Interrupt(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error
+	// StartOver ends the turn of a message, and runs its prompt and that of a waiting turn next, as one. ErrNotWaiting if the one
+	// does not run or the other no longer waits.
+	StartOver(ctx context.Context, message int, waiting cli.TurnID, by orchestrator.Press) error
 	// Restart ends a turn that runs and runs its prompt with another text next. ErrNoTurn if it does not run,
 	// ErrElsewhere, and ErrRepeated on a second press.
 	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)

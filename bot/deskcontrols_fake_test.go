@@ -65,6 +65,11 @@ func (d *deskFake) Steer(_ context.Context, turn cli.TurnID, by orchestrator.Pre
 	return d.fail
 }
 
+func (d *deskFake) StartOver(_ context.Context, message int, turn cli.TurnID, by orchestrator.Press) error {
+	d.note("start over %d with %s", message, turn)
+	return d.fail
+}
+
 func (d *deskFake) Interrupt(_ context.Context, turn cli.TurnID, by orchestrator.Press) error {
 	d.note("interrupt %s by %d", turn, by.Person)
 	return d.fail

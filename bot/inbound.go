@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"strings"
 	"time"
 
 	"ductor/bot/agent"
@@ -109,6 +110,7 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 		actSteer:     {orchestrator.ChangeSettings, onTurn(c.steer)},
 		actInterrupt: {orchestrator.ChangeSettings, onTurn(c.interrupt)},
 		actRestart:   {orchestrator.ChangeSettings, onTurn(r.press)},
+		actBoth:      {orchestrator.ChangeSettings, c.startOver},
 		actKeep:      {orchestrator.ChangeSettings, onTurn(r.keep)},
 		actLanguage:  {orchestrator.ChangeSettings, onScreen(language{c.lang}.press)},
 		approval.Action: {orchestrator.DecideRequests, func(ctx context.Context, press updates.Press, what string) (tgapi.Answer, error) {
@@ -174,7 +176,7 @@ func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	if h.decided(ctx, in) {
 		return true
 	}
-	if in.ReplyTo == 0 {
+	if in.ReplyTo == 0 || len(in.Files) > 0 {
 		return false
 	}
 	h.awaitSent(ctx, in)
@@ -209,9 +211,14 @@ func (h *handlers) commits(ctx context.Context, in *updates.Message) bool {
 
 // decided passes a message to the approval or the question that it is for; false if it is for none.
 func (h *handlers) decided(ctx context.Context, in *updates.Message) bool {
-	o := h.approvals.Reply(ctx, approval.Message{
-		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text, Updates: in.Updates(),
-	})
+	said := approval.Message{
+		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text, Plain: in.Plain, Updates: in.Updates(),
+		Alone: in.Private && len(in.Files) == 0, Arrived: in.Arrived(),
+	}
+	for _, f := range in.Files {
+		said.Text = strings.TrimPrefix(said.Text+"\n"+f.String(), "\n")
+	}
+	o := h.approvals.Reply(ctx, said)
 	f := h.closer
 	if o.Secret {
 		h.voice.Remove(in.Conversation, in.ID)
@@ -223,10 +230,27 @@ func (h *handlers) decided(ctx context.Context, in *updates.Message) bool {
 		return false
 	case o.Fate == approval.Finish && o.Text != "":
 		f.Answer(ctx, in, o.Text, nil)
+	case o.Guessed && o.Fate == approval.Leave:
+		h.offerPrompt(ctx, in, nil)
+	case o.Guessed:
+		h.offerPrompt(ctx, in, in.Updates())
 	case o.Fate == approval.Finish:
 		f.Finish(ctx, in.Updates())
 	}
 	return true
+}
+
+// offerPrompt finishes updates, and says that a message became the answer to a question, with a button that makes it a prompt.
+func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
+	m, err := h.heard.Answered(ctx, orchestrator.Prompt{
+		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID, Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived(),
+	})
+	if err != nil {
+		h.commands.log.Error("offer to make a prompt of an answer", "update", in.Update, "err", err)
+		h.closer.Finish(ctx, finish)
+		return
+	}
+	h.closer.Finish(ctx, finish, m)
 }
 
 // changesJob says whether a reply was for a job, and finishes it if so.

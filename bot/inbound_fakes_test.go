@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ductor/bot/approval"
@@ -176,6 +177,12 @@ func (r *inboundRig) send(updates ...map[string]any) {
 	}
 	_, _ = r.journal.AppendUpdates(context.Background(), batch)
 	r.Dispatch(context.Background(), batch)
+}
+
+// settle waits, in fake time, until no further parts of a prompt are waited for.
+func (r *inboundRig) settle() {
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
 }
 
 func (r *inboundRig) end() {

@@ -69,7 +69,7 @@ func (q *queueCards) openLocked(t orchestrator.Turn) *queueCard {
 func (q *queueCards) content(c *queueCard) message.Content {
 	p := q.lang.Of(c.turn.Prompt.Conversation.Chat)
 	if !c.over {
-		return message.Content{Text: render.Unchanged(q.text(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: q.buttons(p, c.turn.ID), Silent: true}
+		return message.Content{Text: render.Unchanged(q.text(c)), ReplyTo: c.turn.Prompt.Message, Keyboard: q.buttons(p, c.turn), Silent: true}
 	}
 	switch c.turn.State {
 	case orchestrator.TurnCancelled:
@@ -99,9 +99,13 @@ func (q *queueCards) queued(t orchestrator.Turn, ahead int, hint func() string) 
 	c.message.Update(urgency)
 }
 
-func (q *queueCards) buttons(p lang.Printer, turn cli.TurnID) tgapi.Keyboard {
+func (q *queueCards) buttons(p lang.Printer, t orchestrator.Turn) tgapi.Keyboard {
 	b := turnButtons{p}
-	return tgapi.Keyboard{{b.Steer(turn), b.Interrupt(turn), b.Cancel(turn)}}
+	k := tgapi.Keyboard{{b.Steer(t.ID), b.Interrupt(t.ID), b.Cancel(t.ID)}}
+	if t.Prompt.PartOf != 0 {
+		k = append(tgapi.Keyboard{{b.StartOver(t)}}, k...)
+	}
+	return k
 }
 
 // promote shows that a turn is the next to run: those that were before it wait behind it.

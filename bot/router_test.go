@@ -192,7 +192,7 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 					tt.set(r)
 				}
 				r.send(tt.update(r))
-				synctest.Wait()
+				r.settle()
 				if got := r.desk.Texts(); !slices.Equal(got, tt.prompt) {
 					t.Errorf("prompts %q, want %q", got, tt.prompt)
 				}

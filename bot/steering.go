@@ -3,6 +3,8 @@ package bot
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
@@ -18,6 +20,26 @@ func (b turnButtons) Steer(turn cli.TurnID) tgapi.Button {
 // Interrupt ends the turn that runs and runs the waiting one.
 func (b turnButtons) Interrupt(turn cli.TurnID) tgapi.Button {
 	return turnButton(b.lang.Text("bot.interrupt"), actInterrupt, turn)
+}
+
+// StartOver ends the turn that runs and runs its prompt again, with the waiting one that belongs to it.
+func (b turnButtons) StartOver(waiting orchestrator.Turn) tgapi.Button {
+	return tgapi.NewButton(b.lang.Text("bot.start-over-both"), actBoth, strconv.Itoa(waiting.Prompt.PartOf)+":"+string(waiting.ID))
+}
+
+func (c *callbacks) startOver(ctx context.Context, p updates.Press, what string) (tgapi.Answer, error) {
+	say := c.lang.Of(p.By.Conversation.Chat)
+	first, turn, _ := strings.Cut(what, ":")
+	message, _ := strconv.Atoi(first) // that of no turn is 0
+	err := c.desk.StartOver(ctx, message, cli.TurnID(turn), p.By)
+	switch {
+	case err == nil:
+		c.queue.promote(p.By.Conversation, cli.TurnID(turn))
+		return tgapi.Answer{Text: say.Text("bot.starting-over")}, nil
+	case errors.Is(err, orchestrator.ErrNotWaiting):
+		return tgapi.Answer{Text: say.Text("bot.too-late")}, nil
+	}
+	return tgapi.Answer{}, err
 }
 
 func (c *callbacks) steer(ctx context.Context, p updates.Press, turn cli.TurnID) (string, error) {

@@ -48,7 +48,7 @@ type Store interface {
 	// Unrepeated gives ErrRepeated if a turn repeats this one.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
 	// UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
-	UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error)
+	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
 	// StartTurn moves a queued turn to running and stores where it begins, or again where a running one does; false for any
 	// other. It need not outlive a power failure.
 	StartTurn(ctx context.Context, t Turn, at cli.Start) (bool, error)

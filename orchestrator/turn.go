@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"ductor/cli"
@@ -31,6 +32,11 @@ type Attachment struct {
 	Image bool   `json:"image,omitempty"` // can be shown to the model as a picture
 }
 
+// String names the file as agents read it.
+func (a Attachment) String() string {
+	return fmt.Sprintf("[Attached file %q (%s): %s]", a.Name, a.MIME, a.Path)
+}
+
 // Prompt is what a person asked, complete: albums and split pastes are merged before it is made.
 type Prompt struct {
 	Conversation ConversationID
@@ -38,6 +44,7 @@ type Prompt struct {
 	Text         string
 	Attachments  []Attachment
 	Message      int     // the person's message in the chat, to answer to
+	PartOf       int     // the message whose prompt this one belongs to, as a forward does to its comment; 0 for none; it is not stored
 	Updates      []int64 // the inbox entries it was made of
 	Rights       Rights  // what its agent may do without asking
 	// Arrived is when the first of its messages came; zero for when it was submitted. It is kept as Turn.Queued.

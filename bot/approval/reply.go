@@ -1,10 +1,12 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"ductor/bot/render"
 	"ductor/cli"
@@ -18,7 +20,11 @@ type Message struct {
 	Role         orchestrator.UserRole
 	ReplyTo      int // 0 for none
 	Text         string
+	Plain        string // Text without the Markdown of its formatting, which a secret has not
 	Updates      []int64
+	// Alone says that the message has no file and stands in a private chat: it may answer the one question there that is open.
+	Alone   bool
+	Arrived time.Time
 }
 
 // Outcome is what Reply did with a message.
@@ -26,6 +32,8 @@ type Outcome struct {
 	Fate   Fate
 	Text   string
 	Secret bool // the message holds a secret: delete it, and keep nothing of it
+	// Guessed says that the message became the answer to the one open question although it did not say so.
+	Guessed bool
 }
 
 // Fate is what to do with a message after Reply.
@@ -57,13 +65,15 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	if approval.Request != nil {
 		return s.takeReason(ctx, m, e, approval, d)
 	}
-	return s.takeAnswer(ctx, m, e, approval, d)
+	o := s.takeAnswer(ctx, m, e, approval, d)
+	o.Guessed = m.ReplyTo == 0 && !d.waits(m.User, s.o.Now()) && o.Fate != Prompt && o.Text == ""
+	return o
 }
 
 // addressee is the approval that a message may be for; nil if there is none.
 func (s *Screen) addressee(ctx context.Context, m Message) (*entry, orchestrator.Approval, error) {
 	if m.ReplyTo == 0 {
-		return s.current(ctx, m, s.listening(m))
+		return s.current(ctx, m, cmp.Or(s.listening(m), s.onlyQuestion(m)))
 	}
 	key, err := s.o.Messages.At(ctx, m.Conversation, m.ReplyTo)
 	if err != nil {
@@ -111,6 +121,37 @@ func (s *Screen) listening(m Message) (last *entry) {
 		}
 	}
 	return last
+}
+
+// onlyQuestion is the one open question that the chat shows, if the message can be its answer: it came after the question, which
+// has no secret and takes these words.
+func (s *Screen) onlyQuestion(m Message) (only *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		switch {
+		case e.conv != m.Conversation || !e.open() || e.approval.Request != nil:
+		case only != nil:
+			return nil
+		default:
+			only = e
+		}
+	}
+	if only == nil || !m.Alone || only.message.ID() == 0 || !m.Arrived.After(only.approval.Asked) {
+		return nil
+	}
+	q := only.approval.Questions[only.draft.Question]
+	if slices.ContainsFunc(only.approval.Questions, func(q cli.Question) bool { return q.Secret }) || !takesWords(q) && optionOf(q, m.Text) < 0 {
+		return nil
+	}
+	return only
+}
+
+// optionOf is the place of the option that a text names; -1 for none.
+func optionOf(q cli.Question, text string) int {
+	return slices.IndexFunc(q.Options, func(o cli.Option) bool {
+		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(text))
+	})
 }
 
 // takeReason denies with the words of the user who was asked for them.
@@ -170,6 +211,9 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 // takeAnswer answers the current question with the words of a message.
 func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
+	if secret {
+		m.Text = m.Plain
+	}
 	if err := a.WhyClosed(s.o.Now()); err != nil {
 		if !secret && !d.waits(m.User, s.o.Now()) {
 			return Outcome{}
@@ -185,9 +229,7 @@ func (s *Screen) takeAnswer(ctx context.Context, m Message, e *entry, a orchestr
 func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	p := s.o.Lang.Of(m.Conversation.Chat)
 	q := a.Questions[d.Question]
-	option := slices.IndexFunc(q.Options, func(o cli.Option) bool {
-		return strings.EqualFold(strings.TrimSpace(o.Label), strings.TrimSpace(m.Text))
-	})
+	option := optionOf(q, m.Text)
 	if option < 0 && !takesWords(q) {
 		return Outcome{Fate: Finish, Text: p.Text("approval.no-words")}
 	}

@@ -1,4 +1,5 @@
-// Package transcript is the screen on which users say whether what was heard of their speech is what they said.
+// Package transcript is the screen on which users say whether what was heard of their speech is what they said, and whether
+// what was taken for an answer to a question was meant as one.
 package transcript
 
 import (
@@ -22,6 +23,7 @@ const Action = "V"
 const (
 	opSend    = "s"
 	opDiscard = "d"
+	opPrompt  = "p" // of what was taken for an answer: make a prompt of it
 )
 
 // Journal keeps transcripts, and finds the messages that show them; see orchestrator.Journal.
@@ -55,10 +57,31 @@ type waiting struct {
 	Taken   int64                 `json:"taken"` // the update that sent it or put it aside; 0 while it waits
 }
 
-const keyPrefix = "voice/"
+// The prefixes of the keys under which a text waits.
+const (
+	keyPrefix    = "voice/"
+	answerPrefix = "answer/"
+)
 
 func keyOf(in orchestrator.ConversationID, spoken int) string {
 	return fmt.Sprint(keyPrefix, in.Key(), "/", spoken)
+}
+
+// Answered keeps a text that was taken for the answer to a question, and gives the message that says so. Its button makes the
+// text a prompt.
+func (s *Screen) Answered(ctx context.Context, p orchestrator.Prompt) (orchestrator.Message, error) {
+	w := waiting{Person: p.Person, Of: p.Rights.Of, Text: p.Text, Arrived: p.Arrived}
+	key := fmt.Sprint(answerPrefix, p.Conversation.Key(), "/", p.Message)
+	if err := message.SaveValue(ctx, s.Journal, key, w); err != nil {
+		return orchestrator.Message{}, err
+	}
+	say := s.Lang.Of(p.Conversation.Chat)
+	button := tgapi.NewButton(say.Text("transcript.no-prompt"), Action, opPrompt+strconv.Itoa(p.Message))
+	m := message.Compose(p.Conversation, message.Content{
+		Text: render.Plain(say.Text("transcript.was-answer")), Keyboard: tgapi.Keyboard{{button}}, ReplyTo: p.Message, Silent: true,
+	})
+	m.Key = key
+	return m, nil
 }
 
 // Ask keeps a prompt that was spoken, and gives the message that asks about it. said is the end of the prompt's text: what
@@ -96,11 +119,14 @@ func (s *Screen) page(p lang.Printer, w waiting, spoken int) tgapi.Page {
 // Press acts on a button.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (a tgapi.Answer, err error) {
 	p := s.Lang.Of(by.Conversation.Chat)
-	spoken, err := strconv.Atoi(strings.TrimLeft(data, opSend+opDiscard))
+	spoken, err := strconv.Atoi(strings.TrimLeft(data, opSend+opDiscard+opPrompt))
 	if err != nil || len(by.Updates) == 0 {
 		return tgapi.Stale(p), nil
 	}
-	key := keyOf(by.Conversation, spoken)
+	key, isAnswer := keyOf(by.Conversation, spoken), strings.HasPrefix(data, opPrompt)
+	if isAnswer {
+		key = fmt.Sprint(answerPrefix, by.Conversation.Key(), "/", spoken)
+	}
 	w, there, err := message.LoadValue[waiting](ctx, s.Journal, key)
 	switch {
 	case err != nil:
@@ -121,6 +147,9 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 		Conversation: by.Conversation, Person: w.Person, Text: w.Before + w.Text, Message: spoken, Updates: by.Updates,
 		Rights: orchestrator.Rights{Of: w.Of}, Arrived: w.Arrived,
 	}, orchestrator.Wants{})
+	if err == nil && !receipt.Full && isAnswer {
+		return tgapi.Answer{Edit: tgapi.Page{Text: p.Text("transcript.runs-as-prompt")}}, nil
+	}
 	if err == nil && !receipt.Full {
 		return tgapi.Answer{Edit: s.page(p, w, spoken)}, nil
 	}

@@ -42,7 +42,7 @@ func commandOf(m *wireMessage, in *Message, me Identity) (Command, bool) {
 	text, _ := m.words()
 	c, ok := parseCommand(text)
 	if !ok && !in.Private {
-		c, ok = parseCommand(in.Text)
+		c, ok = parseCommand(in.Plain)
 		c.To = me.Username
 	}
 	isCaption := m.Text == ""
@@ -55,6 +55,11 @@ func commandOf(m *wireMessage, in *Message, me Identity) (Command, bool) {
 // takesFile says whether a command is about a file that it comes with or answers to.
 func (c Command) takesFile() bool {
 	return c.Name == "put" || c.Name == "sessions" && c.Args == "import"
+}
+
+// takesPrompt says whether what stands behind a command is for an agent, as formatted as a prompt.
+func (c Command) takesPrompt() bool {
+	return slices.Contains([]string{"cmd", "compact", "consult", "cron", "group", "summarize"}, c.Name)
 }
 
 // unescaped is the prompt that a text stands for: "//compact" is "/compact".

@@ -54,9 +54,9 @@ func contextOf(m *wireMessage, me Identity) string {
 	quoted := ""
 	switch {
 	case m.Quote != nil:
-		quoted = m.Quote.Text
+		quoted = markdownOf(m.Quote.Text, m.Quote.Entities)
 	case r != nil && (!me.wrote(r) || m.Date-r.Date > newSeconds): // the agent knows its own words of just now
-		quoted, _ = r.words()
+		quoted = markdownOf(r.words())
 	}
 	if quoted == "" {
 		return b.String()

@@ -1,8 +1,12 @@
 package updates
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf16"
+
+	"ductor/bot/render"
 )
 
 // addressed says whether a group message is meant for us: it mentions us or answers to a message of ours.
@@ -44,12 +48,12 @@ func mentions(text string, entities []wireEntity, me Identity) []span {
 	return found
 }
 
-// withoutMention takes our name off the beginning or the end of a text. In the middle of a sentence it
-// stays, where taking it out would break the sentence.
-func withoutMention(text string, entities []wireEntity, me Identity) string {
+// withoutMention takes our name off the beginning or the end of a text, and moves the entities with the rest. In the middle
+// of a sentence it stays, where taking it out would break the sentence.
+func withoutMention(text string, entities []wireEntity, me Identity) (string, []wireEntity) {
 	found := mentions(text, entities, me)
 	if len(found) == 0 {
-		return text
+		return text, entities
 	}
 	units := utf16.Encode([]rune(text))
 	from, to := 0, len(units)
@@ -61,8 +65,14 @@ func withoutMention(text string, entities []wireEntity, me Identity) string {
 			to = s.from
 		}
 	}
-	stripped := string(utf16.Decode(units[from:max(from, to)]))
-	return strings.TrimSpace(strings.TrimLeft(stripped, " ,:;\n"))
+	rest := string(utf16.Decode(units[from:max(from, to)]))
+	stripped := strings.TrimLeftFunc(strings.TrimLeft(rest, " ,:;\n"), unicode.IsSpace)
+	from += render.Len(rest) - render.Len(stripped)
+	entities = slices.Clone(entities)
+	for i := range entities {
+		entities[i].Offset -= from
+	}
+	return strings.TrimRightFunc(stripped, unicode.IsSpace), entities
 }
 
 func blank(units []uint16) bool {

@@ -16,13 +16,19 @@ type Message struct {
 	Role         orchestrator.UserRole // of the sender
 	ID           int
 	ReplyTo      int    // the message of ours that it answers to; 0 for none
-	Text         string // without our mention
+	Text         string // as Markdown, without our mention
+	Plain        string // Text without the Markdown of its formatting
 	Context      string // what the text answers to or where it comes from; empty or ending in a line break
 	Private      bool
 
-	arrived      time.Time // when ductor read it
-	acknowledged bool      // the receipt was given; only the worker of the content touches it
+	receipt
 	part
+}
+
+// receipt is when ductor read a message, and that it said so.
+type receipt struct {
+	arrived      time.Time
+	acknowledged bool // only the worker of the content touches it
 }
 
 // part is what a message adds to a prompt, and what tells whether two messages make one.
@@ -35,10 +41,19 @@ type part struct {
 	album     string // media group; empty outside albums
 	file      *fileRef
 	replied   *fileRef // of the message that it answers to
+
+	follows bool    // more of the sender came with it, which may belong to it
+	unmeant bool    // it is for us only if another part of its album is
+	merged  []int64 // the updates of other messages that are in it
+	// Files are those that came with it and with the messages that are in it, once they are fetched.
+	Files []orchestrator.Attachment
 }
 
-// Updates lists the one update of in, to be finished.
-func (in *Message) Updates() []int64 { return []int64{in.Update} }
+// Updates lists the updates of in, to be finished.
+func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merged...) }
+
+// Arrived is when ductor read the message.
+func (in *Message) Arrived() time.Time { return in.arrived }
 
 // By is the sender, as of a press in the conversation.
 func (in *Message) By() orchestrator.Press {
@@ -96,15 +111,23 @@ func readMessage(update int64, m *wireMessage, me Identity) *Message {
 			in.ReplyTo = r.ID
 		}
 	}
-	switch {
-	case in.forwarded:
-		in.Text = fencedText(text)
-	case in.Private:
-		in.Text = text
-	default:
-		in.Text = withoutMention(text, entities, me)
+	if !in.forwarded && !in.Private {
+		text, entities = withoutMention(text, entities, me)
+	}
+	in.Plain, in.Text = text, markdownOf(text, entities)
+	if in.forwarded {
+		in.Text = fencedText(in.Text)
 	}
 	return in
+}
+
+// markdownOf is a text of Telegram as Markdown.
+func markdownOf(text string, entities []wireEntity) string {
+	t := render.Text{Text: text}
+	for _, e := range entities {
+		t.Entities = append(t.Entities, render.Entity{Kind: render.Kind(e.Type), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+	}
+	return render.Source(t)
 }
 
 func fileOf(m *wireMessage) *fileRef {

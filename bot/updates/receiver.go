@@ -25,6 +25,7 @@ type receiver struct {
 	uploads  *Uploads
 	windows  mergeWindows
 	merged   *mergeMemory
+	recent   *recent
 	receipts func() Receipts
 	lang     *lang.Choices
 	log      *slog.Logger
@@ -45,11 +46,14 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 		r.edit(ctx, t)
 		return
 	}
-	if in := t.content; in.file == nil && !in.forwarded && in.album == "" && in.Role.May(orchestrator.ActAsChat) && r.answered(ctx, in) {
-		return
-	}
 	parts, ok := r.collect(ctx, q, t)
 	if !ok {
+		return
+	}
+	if !slices.ContainsFunc(parts, func(p *Message) bool { return !p.unmeant }) {
+		if q.commit(t) {
+			r.finisher.Finish(ctx, t.updates)
+		}
 		return
 	}
 	files, err := r.fetch(ctx, q, t, parts)
@@ -61,14 +65,28 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 		r.finisher.answerMerged(ctx, parts[0], t.updates, r.sentence(r.lang.Of(q.id.Chat), err), nil)
 		return
 	}
+	if first := parts[0]; !first.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
+		return
+	}
 	r.submit(ctx, t, parts, files)
 }
 
-// answered offers a message to the handler first, which may take it as an answer to a message of ours.
-func (r *receiver) answered(ctx context.Context, in *Message) bool {
+// answered offers what was sent to the handler first, which may take it as an answer to a message of ours.
+func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) bool {
 	ctx, cancel := context.WithTimeout(ctx, submitPatience)
 	defer cancel()
-	return r.handler.Reply(ctx, in)
+	whole := *parts[0]
+	whole.Files, whole.merged = files, t.updates[1:]
+	if len(parts) > 1 {
+		whole.Context, whole.sender = "", ""
+		own := slices.Concat([]*Message{&whole}, parts[1:])
+		whole.Text = wordingOf(own)
+		whole.Plain = whole.Text
+		whole.Context = parts[0].Context
+	}
+	took := r.handler.Reply(ctx, &whole)
+	parts[0].Context = whole.Context
+	return took
 }
 
 // errLeft says that the content is no longer ours to deal with.
@@ -85,7 +103,7 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 		if !q.goSlow(t) {
 			return nil, false
 		}
-		if len(parts) == 1 {
+		if len(parts) == 1 && !parts[0].unmeant {
 			r.acknowledge(parts[0])
 		}
 		next := q.absorb(ctx, t, window, fits)
@@ -143,7 +161,7 @@ func (r *receiver) listen(ctx context.Context, in *Message, file string) error {
 	if in.Text != "" {
 		said = in.Text + "\n" + said
 	}
-	in.Text = said
+	in.Text, in.Plain = said, said
 	return nil
 }
 
@@ -168,6 +186,10 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
 	wants := r.takeName(ctx, first)
+	of := r.recent.of(first)
+	if len(of.parts) > 0 {
+		wants = of.wants
+	}
 	text := wordingOf(parts)
 	if len(files) == 0 && isBlank(parts) {
 		r.finisher.answerMerged(ctx, first, t.updates, p.Text("updates.no-text"), nil)
@@ -177,7 +199,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 	defer cancel()
 	prompt := orchestrator.Prompt{
 		Conversation: first.Conversation, Person: first.User, Text: text, Attachments: files,
-		Message: first.ID, Updates: t.updates, Rights: orchestrator.Rights{Of: first.Role.OfTurns()},
+		Message: first.ID, PartOf: of.message(), Updates: t.updates, Rights: orchestrator.Rights{Of: first.Role.OfTurns()},
 		Arrived: first.arrived,
 	}
 	if isSpoken(parts) && r.handler.Heard(ctx, first, prompt) {
@@ -199,8 +221,10 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		if receipt.Did == orchestrator.BusySteer && r.receipts() != NoReceipts {
 			r.signs.React(first.Conversation, first.ID, steerEmoji, 0)
 		}
+		of.parts, of.wants = slices.Concat(of.parts, parts), wants
+		r.recent.keep(of)
 		if receipt.Ahead > 0 {
-			r.merged.keep(parts)
+			r.merged.keep(of.parts)
 		}
 	}
 }
@@ -251,7 +275,7 @@ func (r *receiver) acknowledge(in *Message) {
 // something that never was a prompt, changes nothing, as everywhere in Telegram.
 func (r *receiver) edit(ctx context.Context, t *task) {
 	in := t.content
-	if _, is := parseCommand(in.Text); !is {
+	if _, is := parseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
 		_ = r.takeName(ctx, in) // who answers stays as it is

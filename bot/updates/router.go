@@ -55,7 +55,7 @@ const controlPatience = 45 * time.Second
 func NewRouter(o RouterOptions) *Router {
 	receiver := &receiver{
 		turns: o.Turns, listener: o.Listener, handler: o.Handler, finisher: o.Finisher, signs: o.Signs, uploads: o.Uploads,
-		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, receipts: func() Receipts { return o.Allow.Policy().Receipts }, lang: o.Lang, log: o.Log,
+		windows: mergeWindows{album: o.AlbumWindow, paste: o.PasteWindow}, merged: &mergeMemory{}, recent: &recent{}, receipts: func() Receipts { return o.Allow.Policy().Receipts }, lang: o.Lang, log: o.Log,
 	}
 	queues := newQueues(o.Log, controlPatience)
 	queues.content = receiver.receive
@@ -65,7 +65,7 @@ func NewRouter(o RouterOptions) *Router {
 	return &Router{
 		me: o.Me, listens: o.Listener != nil,
 		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
-		gate: gateOf(o), owner: o.Owner, follower: newFollower(), uploads: o.Uploads, lang: o.Lang, log: o.Log,
+		gate: gateOf(o), owner: o.Owner, follower: newFollower(receiver.windows), uploads: o.Uploads, lang: o.Lang, log: o.Log,
 	}
 }
 
@@ -85,6 +85,7 @@ func (r *Router) Beside(f func(ctx context.Context)) { r.queues.beside(f) }
 
 // Dispatch takes journaled updates, in order, and finishes those at once that ask for nothing. One goroutine calls it.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
+	r.follower.read(updates, r.me)
 	var ignored []int64
 	for _, u := range updates {
 		if r.route(ctx, u) == ignore {
@@ -152,7 +153,7 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 	}
 	return r.put(ctx, &task{
 		class: classControl, conv: p.By.Conversation, updates: p.By.Updates,
-		do: r.ifStillAllowed(c.Message.Chat, &c.From, func(ctx context.Context) {
+		do: r.ifStillAllowed(c.Message.Chat, &c.From, func(ctx context.Context, _ *queue, _ *task) {
 			p.By.Role = r.gate.allow.roleOf(p.By.Person)
 			r.handler.Press(ctx, p)
 		}),
@@ -160,10 +161,10 @@ func (r *Router) callback(ctx context.Context, update int64, c *wireCallback) fa
 }
 
 // ifStillAllowed does something for a user, unless the user was removed while it waited in the queue.
-func (r *Router) ifStillAllowed(chat wireChat, from *wireUser, do func(ctx context.Context)) func(context.Context, *queue, *task) {
-	return func(ctx context.Context, _ *queue, t *task) {
+func (r *Router) ifStillAllowed(chat wireChat, from *wireUser, do func(context.Context, *queue, *task)) func(context.Context, *queue, *task) {
+	return func(ctx context.Context, q *queue, t *task) {
 		if r.gate.allow.permits(chat, from, nil) {
-			do(ctx)
+			do(ctx, q, t)
 		} else {
 			r.finisher.Finish(ctx, t.updates)
 		}
@@ -194,12 +195,14 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if words, _ := m.words(); words == "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
-	if c, ok := commandOf(m, in, r.me); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.belongs(in)) {
+	if c, ok := commandOf(m, in, r.me); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.inside(in)) {
 		r.hear(ctx, m.From, m)
 		return r.command(ctx, m, in, c)
 	}
+	in.follows = r.follower.followed[u.ID]
+	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
 	if !r.meant(m, in) {
-		return ignore
+		return r.perhaps(ctx, t)
 	}
 	r.hear(ctx, m.From, m)
 	if !in.Role.May(orchestrator.SendPrompts) {
@@ -212,11 +215,20 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 		return r.unsupported(ctx, u, m, in)
 	}
 	r.follower.add(in)
-	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
-	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Text, r.gate.allow.Policy().AbortWords) {
+	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
 	return r.put(ctx, t, in)
+}
+
+// perhaps puts a part of an album into the queue that is for us if another part names us: captions stand on any.
+func (r *Router) perhaps(ctx context.Context, t *task) fate {
+	in := t.content
+	if in.album == "" || !in.Role.May(orchestrator.SendPrompts) || in.file.kind == speech && !r.listens {
+		return ignore
+	}
+	in.unmeant = true
+	return r.put(ctx, t, nil)
 }
 
 // meant says whether a message that is no command is meant for us.
@@ -239,10 +251,17 @@ func (r *Router) command(ctx context.Context, m *wireMessage, in *Message, c Com
 	if !known && !in.Private && c.To == "" {
 		return ignore
 	}
+	if c.takesPrompt() {
+		if formatted, is := parseCommand(in.Text); is {
+			c.Args = formatted.Args
+		}
+	}
+	r.follower.add(in)
 	return r.put(ctx, &task{
 		class: classControl, conv: in.Conversation, updates: in.Updates(),
-		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context) {
+		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context, q *queue, t *task) {
 			in.Role = r.gate.allow.roleOf(in.User)
+			c.Args += r.follower.windows.rest(ctx, q, t, in)
 			do(ctx, Request{In: in, Command: c, File: r.uploads.reader(in)})
 		}),
 	}, in)

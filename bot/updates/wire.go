@@ -99,6 +99,9 @@ type wireEntity struct {
 	Offset int       `json:"offset"` // UTF-16 units
 	Length int       `json:"length"`
 	User   *wireUser `json:"user"`
+	URL    string    `json:"url"`
+	// Language is that of a block of code.
+	Language string `json:"language"`
 }
 
 type wirePhoto struct {
@@ -133,8 +136,8 @@ type wireContact struct {
 }
 
 type wireQuote struct {
-	Text   string `json:"text"`
-	Manual bool   `json:"is_manual"`
+	Text     string       `json:"text"`
+	Entities []wireEntity `json:"entities"`
 }
 
 type wireOrigin struct {

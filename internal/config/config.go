@@ -364,7 +364,7 @@ func defaults() Config {
 			Footer: []string{"model", "time"}, StatusAfter: 2 * time.Second, Mode: "edit", Display: "ask",
 		},
 		Notify: Notify{Mode: "long", Long: time.Minute, Silence: 5 * time.Minute, Alerts: true},
-		Queue:  Queue{Max: 10, MergeWindow: 700 * time.Millisecond, AlbumWindow: 700 * time.Millisecond},
+		Queue:  Queue{Max: 10, MergeWindow: 300 * time.Millisecond, AlbumWindow: 1500 * time.Millisecond},
 		Sessions: Sessions{
 			HandoffTokens: 8000,
 		},

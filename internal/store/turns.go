@@ -86,9 +86,9 @@ func (t tx) insertTurn(turn orchestrator.Turn) error {
 }
 
 // UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
-func (db *DB) UpdatePrompt(ctx context.Context, id cli.TurnID, text string) (bool, error) {
-	return db.moveQueued(ctx, "update prompt of", id,
-		`UPDATE turns SET prompt = ? WHERE id = ? AND state = 'queued'`, text, string(id))
+func (db *DB) UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []orchestrator.Attachment) (bool, error) {
+	return db.moveQueued(ctx, "update prompt of", id, `UPDATE turns SET prompt = ?, attachments = nullif(?, '') WHERE id = ? AND state = 'queued'`,
+		text, list[orchestrator.Attachment]{&files}, string(id))
 }
 
 // StartTurn moves a queued turn to running, with the session, agent, model, sandbox and start of t, and stores where it begins;

@@ -24,7 +24,7 @@ func TestTurnLife(t *testing.T) {
 	left := get[[]orchestrator.Update](t)(db.PendingUpdates(ctx, 0, 10))
 	same(t, "updates left to handle", left, []orchestrator.Update{{ID: 3, Raw: []byte("{}"), Received: noon}})
 
-	if ok := get[bool](t)(db.UpdatePrompt(ctx, "t1", "hello, edited")); !ok {
+	if ok := get[bool](t)(db.UpdatePrompt(ctx, "t1", "hello, edited", turn.Prompt.Attachments)); !ok {
 		t.Error("a queued turn refused a new prompt")
 	}
 	turn.Prompt.Text = "hello, edited"
@@ -84,7 +84,7 @@ func TestTurnStates(t *testing.T) {
 	}
 	refused := errors.New("any error")
 	steps := map[string]func(*testing.T, *DB) (bool, error){
-		"UpdatePrompt": func(t *testing.T, db *DB) (bool, error) { return db.UpdatePrompt(t.Context(), "t", "new") },
+		"UpdatePrompt": func(t *testing.T, db *DB) (bool, error) { return db.UpdatePrompt(t.Context(), "t", "new", nil) },
 		"StartTurn":    func(t *testing.T, db *DB) (bool, error) { return db.StartTurn(t.Context(), newTurn("t"), cli.Start{}) },
 		"CancelTurn":   func(t *testing.T, db *DB) (bool, error) { return db.CancelTurn(t.Context(), "t") },
 		"FinishTurn": func(t *testing.T, db *DB) (bool, error) {

@@ -169,6 +169,7 @@ func (e *Engine) askOnce(ctx, keep context.Context, c *conversation, t orchestra
 		err := started(ctx, at)
 		if err == nil {
 			a.files.begin(t, a.req.Dir, false)
+			c.takeParts(keep, t)
 		}
 		return err
 	}

@@ -70,7 +70,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if i < 0 {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" { // rights or an agent of its own
+	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" && t.Prompt.PartOf != r.turn.Prompt.Message { // rights or an agent of its own
 		return handover{}, orchestrator.ErrCannotSteer
 	}
 	h := handover{into: r.turn.ID, req: *r.req, cleared: c.cleared}

@@ -25,7 +25,7 @@ func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrat
 	if err != nil || receipt.Ahead == 0 || receipt.Full {
 		return receipt, err
 	}
-	receipt.Did = e.pressOn(context.WithoutCancel(ctx), t)
+	receipt.Did = c.pressOn(context.WithoutCancel(ctx), t)
 	if receipt.Did == orchestrator.BusyQueue {
 		c.showQueued(t, receipt.Ahead)
 	}
@@ -44,12 +44,25 @@ func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 
 // pressOn does with a prompt that waits what its conversation wants, and says what it did. What cannot be done
 // leaves it waiting, which is no error.
-func (e *Engine) pressOn(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
+func (c *conversation) pressOn(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
+	e := c.e
+	if t.Prompt.PartOf != 0 {
+		joined, err := c.join(ctx, t)
+		if err != nil {
+			e.log.Error("add a message to a prompt that waits", "turn", t.ID, "err", err)
+		}
+		if joined {
+			return orchestrator.BusySteer
+		}
+	}
 	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
 		return orchestrator.BusyQueue
 	}
 	mode := e.busyOf(conv)
+	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
+		mode = orchestrator.BusySteer
+	}
 	if !t.Prompt.Rights.OfChat() { // the chat's choice is not theirs: it could end or change a turn of another user
 		mode = orchestrator.BusyQueue
 	}
@@ -174,7 +187,7 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 			return
 		}
 		t := &c.queue[i].turn
-		if edited, err = e.opts.Store.UpdatePrompt(ctx, t.ID, text); edited && err == nil {
+		if edited, err = e.opts.Store.UpdatePrompt(ctx, t.ID, text, t.Prompt.Attachments); edited && err == nil {
 			t.Prompt.Text = text
 		}
 	})

@@ -126,7 +126,7 @@ func question(t orchestrator.Turn) string {
 
 // Attached names a file as agents read it.
 func Attached(a orchestrator.Attachment) string {
-	return fmt.Sprintf("\n[Attached file %q (%s): %s]", a.Name, a.MIME, a.Path)
+	return "\n" + a.String()
 }
 
 // Middle keeps both ends of a text that has more than budget tokens, and says between them how much is left out.

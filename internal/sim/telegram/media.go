@@ -161,7 +161,7 @@ func (p *Person) SendAlbum(c *Chat, files []File, opts ...SendOption) []Message 
 	}
 	album := "album-" + strconv.FormatInt(s.nextSerial(), 10)
 	for i, f := range files {
-		m := message{Message: Message{Album: album, Topic: place.Topic, ReplyTo: place.ReplyTo}}
+		m := message{Message: Message{Album: album, Topic: place.Topic, ReplyTo: place.ReplyTo}, joined: i > 0}
 		kind := documentKind
 		if strings.HasPrefix(f.MIME, "image/") {
 			kind = photoKind
@@ -169,6 +169,9 @@ func (p *Person) SendAlbum(c *Chat, files []File, opts ...SendOption) []Message 
 		m.Media = s.addMedia(kind, f)
 		if i > 0 {
 			opts = nil
+		}
+		if last := place.lastCaption; last != "" && i == len(files)-1 {
+			opts = []SendOption{WithCaption(last)}
 		}
 		sent = append(sent, p.postLocked(c, m, opts).Message)
 	}

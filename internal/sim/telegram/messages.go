@@ -58,6 +58,9 @@ type message struct {
 	via     string         // username of the inline bot that made it
 	extra   map[string]any // fields of a service message
 	rich    *rich          // nil unless it is a rich message
+	joined  bool           // it was sent in one go with the one before it
+	// lastCaption is that of the last file of the album that it begins.
+	lastCaption string
 }
 
 // store gives a message its number and date and puts it into its chat. The caller holds mu.

@@ -101,6 +101,9 @@ func WithCaption(text string) SendOption {
 	return func(m *message) { m.Text, m.Caption = text, true }
 }
 
+// WithLastCaption puts a text under the last file of an album.
+func WithLastCaption(text string) SendOption { return func(m *message) { m.lastCaption = text } }
+
 // Forwarding makes the message one that another person wrote.
 func Forwarding(from *Person) SendOption {
 	return func(m *message) { m.forward = &Sender{ID: from.id, Name: from.name} }
@@ -108,6 +111,10 @@ func Forwarding(from *Person) SendOption {
 
 // ViaBot makes the message one that an inline bot of this name made for the person.
 func ViaBot(username string) SendOption { return func(m *message) { m.via = username } }
+
+// InOneGo makes the message one that the app sent together with the one before it, as a forward with its comment: their numbers
+// follow each other. Those of messages that a person writes one after the other do not, since private chats share one count.
+func InOneGo() SendOption { return func(m *message) { m.joined = true } }
 
 // Send writes a text. One over MaxText units becomes several messages, see Paste; the first is returned.
 func (p *Person) Send(c *Chat, text string, opts ...SendOption) Message {
@@ -118,8 +125,8 @@ func (p *Person) Send(c *Chat, text string, opts ...SendOption) Message {
 // one right after the other.
 func (p *Person) Paste(c *Chat, text string, opts ...SendOption) []Message {
 	var sent []Message
-	for _, part := range cutPaste(text) {
-		sent = append(sent, p.post(c, message{Message: Message{Text: part}}, opts))
+	for i, part := range cutPaste(text) {
+		sent = append(sent, p.post(c, message{Message: Message{Text: part}, joined: i > 0}, opts))
 	}
 	return sent
 }
@@ -181,6 +188,9 @@ func (p *Person) postLocked(c *Chat, m message, opts []SendOption) *message {
 	}
 	if len(m.Entities) == 0 {
 		m.Entities = findEntities(m.Text)
+	}
+	if n := len(c.messages); n > 0 && c.messages[n-1].author == p && !m.joined {
+		c.nextID()
 	}
 	m.author = p
 	m.From = Sender{ID: p.id, Name: p.name}

@@ -234,7 +234,7 @@ func TestMemoryIsBoundedWhenAsked(t *testing.T) {
 	opts := telegram.Options{KeepMessages: 2, KeepVersions: 3, KeepFileBytes: 10}
 	inBubble(t, opts, func(t *testing.T, srv *telegram.Server, chat *telegram.Chat) {
 		old := chat.Person().SendDocument(chat, telegram.File{Data: []byte("12345678")})
-		chat.Person().SendDocument(chat, telegram.File{Data: []byte("12345678")})
+		chat.Person().SendDocument(chat, telegram.File{Data: []byte("12345678")}, telegram.InOneGo())
 		must(t, post(t.Context(), t, srv, "sendMessage", p{"chat_id": 7, "text": "0"}))
 		for i := range 5 {
 			must(t, post(t.Context(), t, srv, "editMessageText", p{"chat_id": 7, "message_id": 3, "text": itoa(i + 1)}))

@@ -28,7 +28,7 @@ func house(t *testing.T) (*telegram.Server, context.Context) {
 	ada := srv.Private(7, "Ada")
 	must(t, post(ctx, t, srv, "sendMessage", p{"chat_id": 7, "text": "first", "reply_markup": keys("Stop", "stop")}))
 	ada.Person().Send(ada, "hello")
-	pic := ada.Person().SendPhoto(ada, picture(t))
+	pic := ada.Person().SendPhoto(ada, picture(t), telegram.InOneGo())
 	must(t, post(ctx, t, srv, "sendPhoto", p{"chat_id": 7, "photo": pic.Media.FileID, "caption": "look"}))
 	ada.Person().Delete(pic)
 	srv.Group(group, "Family")

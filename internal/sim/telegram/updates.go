@@ -35,6 +35,7 @@ type updateQueue struct {
 	lastStart time.Time
 	lastOff   int64
 	arrived   signal
+	upTo      UpdateID // polls get no updates behind this one; 0 for all
 }
 
 // poll is a getUpdates call that waits. Another one ends it, and so does a webhook; reason is read after kicked.
@@ -127,6 +128,35 @@ func (s *Server) AwaitPoll(ctx context.Context) error {
 	return s.await(ctx, "a poll", func() bool { return s.queue.poll != nil })
 }
 
+// Hold keeps what happens from now on from the bot. Each call of the function that it returns lets the bot have so many more
+// updates, in one answer of getUpdates if it polls in time; 0 ends that.
+func (s *Server) Hold() (release func(updates int)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.upTo = s.queue.next - 1
+	return func(updates int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.queue.upTo += UpdateID(updates)
+		if updates == 0 {
+			s.queue.upTo = 0
+		}
+		s.queue.arrived.broadcast()
+	}
+}
+
+// visible counts the updates that a poll may get.
+func (u *updateQueue) visible() int {
+	if u.upTo == 0 {
+		return len(u.waiting)
+	}
+	n := 0
+	for n < len(u.waiting) && u.waiting[n].id <= u.upTo {
+		n++
+	}
+	return n
+}
+
 func (u *updateQueue) expire(now time.Time) {
 	u.waiting = slices.DeleteFunc(u.waiting, func(one update) bool { return !now.Before(one.expires) })
 }
@@ -208,8 +238,8 @@ func (s *Server) pollWait(ctx context.Context, me *poll, limit int, wait time.Du
 	defer timer.Stop()
 	for over := wait <= 0; ; {
 		s.queue.expire(s.now())
-		if len(s.queue.waiting) > 0 || over {
-			return s.queue.batch(limit), nil
+		if n := min(limit, s.queue.visible()); n > 0 || over {
+			return s.queue.batch(n), nil
 		}
 		arrived := s.queue.arrived.wait()
 		s.mu.Unlock()

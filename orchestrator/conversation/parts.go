@@ -1,0 +1,96 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Clients send a comment before the messages that it is about, each by itself. Those that come while the turn of the first
+// runs or waits are parts of its prompt; see orchestrator.Prompt.PartOf.
+
+// join adds a waiting turn to the one that it is a part of, if that waits too.
+func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
+	c.do(func() {
+		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })
+		i := c.find(t.ID)
+		if of < 0 || i < 0 {
+			return
+		}
+		if joined, err = c.reword(ctx, of, c.queue[of].turn.Prompt, t.Prompt); !joined {
+			return
+		}
+		if err = c.e.drop(ctx, c.queue[i]); err == nil {
+			c.remove(i)
+		}
+	})
+	return joined, err
+}
+
+// reword makes the prompt of a waiting turn of two; false if it no longer waits.
+func (c *conversation) reword(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
+	t := &c.queue[i].turn
+	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
+	ok, err := c.e.opts.Store.UpdatePrompt(ctx, t.ID, text, files)
+	if err != nil {
+		return false, fmt.Errorf("join two prompts: %w", err)
+	}
+	if ok {
+		t.Prompt.Text, t.Prompt.Attachments = text, files
+	}
+	return ok, nil
+}
+
+// takeParts hands to a turn that has begun what belongs to its prompt and came before that.
+func (c *conversation) takeParts(ctx context.Context, t orchestrator.Turn) {
+	if t.Prompt.Message == 0 || !c.e.open() {
+		return
+	}
+	go func() {
+		defer c.e.wg.Done()
+		var parts []orchestrator.Turn
+		c.do(func() {
+			for _, w := range c.queue {
+				if w.turn.Prompt.PartOf == t.Prompt.Message {
+					parts = append(parts, w.turn)
+				}
+			}
+		})
+		for _, p := range parts {
+			by := orchestrator.Press{Conversation: c.id, Person: p.Prompt.Person, Role: orchestrator.RoleUser}
+			if err := c.e.Steer(ctx, p.ID, by); err != nil && !errors.Is(err, orchestrator.ErrCannotSteer) && !errors.Is(err, orchestrator.ErrNotWaiting) {
+				c.e.log.Warn("hand over a part of a prompt", "turn", p.ID, "err", err)
+			}
+		}
+	}()
+}
+
+// StartOver ends the turn of a message, and runs its prompt and that of a waiting turn next, as one. ErrNotWaiting if the one
+// does not run or the other no longer waits.
+func (e *Engine) StartOver(ctx context.Context, message int, waiting cli.TurnID, by orchestrator.Press) error {
+	c, err := e.conversation(by.Conversation)
+	if err != nil {
+		return err
+	}
+	c.do(func() {
+		r, i := c.running.Load(), c.find(waiting)
+		if r == nil || r.turn.Prompt.Message != message || i < 0 {
+			err = orchestrator.ErrNotWaiting
+			return
+		}
+		ok := false
+		if ok, err = c.reword(ctx, i, r.turn.Prompt, c.queue[i].turn.Prompt); !ok {
+			err = cmp.Or(err, orchestrator.ErrNotWaiting)
+			return
+		}
+		if err = c.promote(ctx, waiting); err == nil {
+			err = c.replaceRunning(ctx)
+		}
+	})
+	return err
+}
