@@ -52,7 +52,7 @@ const (
 )
 
 // ReadProject finds what files of a project set, as fields that users can read. The fields differ if a file does. It looks in dir
-// and in all directories above but the home directory, as agents do. missing names what could not be read whole; it is
+// and in all directories above but the home directory, as agents do, and for a worktree also where its repository is. missing names what could not be read whole; it is
 // empty if all was. No fields and nothing missing means that there are no such files. No link is followed that leads out of a directory.
 func ReadProject(dir, home string, files []string) (fields []Field, missing string) {
 	r := projectReading{dir: RealPath(dir)}
@@ -60,14 +60,56 @@ func ReadProject(dir, home string, files []string) (fields []Field, missing stri
 	if r.dir == home { // what stands there is the user's own, and every agent reads it everywhere
 		return nil, ""
 	}
-	for at := r.dir; ; at = filepath.Dir(at) {
-		if at != home {
-			r.read(at, files)
-		}
-		if at == filepath.Dir(at) {
-			return r.fields, r.missing
+	seen := map[string]bool{home: true}
+	for _, start := range []string{r.dir, mainCheckout(r.dir)} {
+		for at := start; ; at = filepath.Dir(at) {
+			if !seen[at] {
+				seen[at] = true
+				r.read(at, files)
+			}
+			if at == filepath.Dir(at) {
+				break
+			}
 		}
 	}
+	return r.fields, r.missing
+}
+
+// mainCheckout is where the repository of a worktree has its first checkout, from which agents read settings too. It is dir itself for
+// what is no worktree.
+func mainCheckout(dir string) string {
+	for at := dir; ; at = filepath.Dir(at) {
+		if to, is := strings.CutPrefix(shortFile(filepath.Join(at, ".git")), "gitdir:"); is {
+			git := from(at, strings.TrimSpace(to))
+			if common := shortFile(filepath.Join(git, "commondir")); common != "" {
+				git = from(git, common)
+			}
+			return RealPath(strings.TrimSuffix(git, "/.git"))
+		}
+		if at == filepath.Dir(at) {
+			return dir
+		}
+	}
+}
+
+// from is a path, from a directory if it is relative.
+func from(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// shortFile is the text of a small file; empty for anything else.
+func shortFile(path string) string {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
+		return ""
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }
 
 type projectReading struct {

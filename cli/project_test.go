@@ -71,6 +71,9 @@ func TestWhatAProjectSets(t *testing.T) {
 		{name: "above where there is no repository", dir: "a", tree: map[string]string{"a/x": "", ".mcp.json": `{"x": 1}`}, want: []string{"../.mcp.json: x=1"}},
 		{name: "above where a link to the directory leads", dir: "link", tree: map[string]string{"link": "-> there/a", "there/a/x": "", "there/.mcp.json": `{"x": 1}`},
 			want: []string{"../.mcp.json: x=1"}},
+		{name: "the checkout that a worktree is of", dir: "trees/fix/a", tree: map[string]string{
+			"trees/fix/a/x": "", "trees/fix/.git": "gitdir: ../../main/.git/worktrees/fix\n", "main/.git/worktrees/fix/commondir": "../..\n", "main/.mcp.json": `{"x": 1}`,
+		}, want: []string{"../../../main/.mcp.json: x=1"}},
 		{name: "a link that stays", tree: map[string]string{".mcp.json": "-> other.json", "other.json": `{"x": 1}`}, want: []string{".mcp.json: x=1"}},
 		{name: "a link that leads out", tree: map[string]string{".mcp.json": "-> /etc/hostname"}, want: []string{".mcp.json=it cannot be read"}, missing: ".mcp.json"},
 		{name: "a link to nothing yet", tree: map[string]string{".mcp.json": "-> later.json"}, missing: ".mcp.json"},
