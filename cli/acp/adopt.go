@@ -71,7 +71,7 @@ func (s *session) resume(ctx context.Context, req cli.Request, out *turn.Emitter
 	s.marked(a.mark, a.note)
 	if a.fails != nil {
 		out.Pass(cli.CaughtUp{})
-		s.stopListening(phaseBroken)
+		s.stopListening(phaseBroken, false)
 		s.process.TurnEnded(ctx, shared.EndOver)
 		out.Finish(cli.Result{Err: a.fails})
 		return

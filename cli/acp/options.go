@@ -41,6 +41,10 @@ type Options struct {
 	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
 	Auth func(ctx context.Context) cli.Auth
 
+	// Background gets text that follows the reply that ended a turn. It is called from a goroutine of the session and must not block for
+	// long. Nil drops it.
+	Background func(cli.Conversation, cli.BackgroundResult)
+
 	StartLimit time.Duration // for a process to be ready; shared.DefaultStartLimit when 0
 	CallLimit  time.Duration // for any request but a prompt to be answered
 }

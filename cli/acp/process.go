@@ -24,6 +24,7 @@ type agentProcess struct {
 	*shared.Process
 	opts     *Options
 	offered  *atomic.Pointer[[]string] // see Provider
+	late     *atomic.Bool              // see Provider
 	sessions shared.Members[*session]
 	early    sync.Map // what the agent offers in sessions that it has not named yet: cli.AgentSessionID to *update
 

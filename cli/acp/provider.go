@@ -16,6 +16,8 @@ type Provider struct {
 	pool *shared.Pool[*agentProcess]
 	// offered are the modes of the session that was opened last; nil before the first.
 	offered atomic.Pointer[[]string]
+	// late says that the agent was seen to speak after the reply that ends a turn.
+	late atomic.Bool
 }
 
 var (
@@ -33,7 +35,7 @@ func New(o Options) *Provider {
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Version: "2.0", StartLimit: o.StartLimit, Goodbye: leaveWait,
 	}, func(process *shared.Process) *agentProcess {
-		return &agentProcess{Process: process, opts: &p.opts, offered: &p.offered, quirks: o.Quirks}
+		return &agentProcess{Process: process, opts: &p.opts, offered: &p.offered, late: &p.late, quirks: o.Quirks}
 	})
 	return p
 }

@@ -38,12 +38,13 @@ const (
 //
 // Turn and Fits are for one goroutine at a time, as cli.Session says; the rest is safe at any time.
 type session struct {
-	process   *agentProcess
-	id        cli.AgentSessionID
-	settings  string
-	workspace *workspace // what is served to the agent
-	inbox     *turn.Queue[item]
-	adopted   *adopted // the turn to resume; nil once it began, and for sessions of our own
+	process      *agentProcess
+	conversation cli.Conversation
+	id           cli.AgentSessionID
+	settings     string
+	workspace    *workspace // what is served to the agent
+	inbox        *turn.Queue[item]
+	adopted      *adopted // the turn to resume; nil once it began, and for sessions of our own
 
 	mu         sync.Mutex
 	phase      phase
@@ -51,6 +52,7 @@ type session struct {
 	instructed string // the instructions it was given
 	totals     cli.Usage
 	turn       turnState
+	late       late
 }
 
 // offers is what an agent lets choose in a session, and what is chosen.
@@ -78,7 +80,7 @@ var (
 
 func newSession(proc *agentProcess, req cli.Request) *session {
 	return &session{
-		process: proc, settings: proc.opts.settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
+		process: proc, conversation: req.Conversation, settings: proc.opts.settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
 		inbox: turn.NewQueue[item](0),
 	}
 }
@@ -231,8 +233,11 @@ func (s *session) deliver(i item) bool {
 	if i.update != nil && i.update.Kind == updateOffers {
 		s.offers.commands = i.update.commands()
 	}
-	if s.phase == phaseRunning || s.phase == phaseOpening {
+	switch {
+	case s.phase == phaseRunning || s.phase == phaseOpening:
 		put(s.inbox, i)
+	case s.phase == phaseIdle && i.update != nil:
+		s.takeLate(i.update)
 	}
 	return i.ask == nil || s.phase == phaseRunning
 }
@@ -274,6 +279,7 @@ func (s *session) Close(ctx context.Context) error {
 		s.phase = phaseClosed
 	}
 	s.mu.Unlock()
+	s.showLate()
 	how := shared.Closed
 	switch was {
 	case phaseClosed, phaseDetached:

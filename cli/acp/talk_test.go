@@ -316,3 +316,40 @@ func TestAnAgentWithoutModelsCanBeChosen(t *testing.T) {
 		t.Errorf("models %+v, %v", models, err)
 	}
 }
+
+// Text that follows the reply that ends a turn is not lost: the turn ends at once, and the text comes once the agent is quiet. An agent that was
+// seen to do so gets its next prompt only then.
+func TestTextAfterTheEndOfATurn(t *testing.T) {
+	late := make(chan string, 2)
+	provider, p := play(t, func(o *Options) {
+		o.Background = func(_ cli.Conversation, r cli.BackgroundResult) { late <- r.Text }
+	})
+	req := wish(t, "hi")
+	s := open(t, provider, req)
+	for i, answer := range []string{"first", "second", "third"} {
+		turn := begin(t, s, req)
+		prompt := p.hear(methodPrompt)
+		if i == 2 {
+			select {
+			case text := <-late:
+				if text != "behind second" {
+					t.Errorf("late text is %q", text)
+				}
+			default:
+				t.Error("the next prompt was sent before the text of the last turn was shown")
+			}
+		}
+		p.text("s1", answer)
+		p.endTurn(prompt)
+		if r := until[cli.Result](turn); r.Err != nil || r.Text != answer {
+			t.Errorf("%q, %+v", r.Text, r.Err)
+		}
+		p.text("s1", "behind "+answer)
+		if i == 0 {
+			if text := <-late; text != "behind first" {
+				t.Errorf("late text is %q", text)
+			}
+		}
+		req.Turn, req.Resume = cli.TurnID("T"+answer), "s1"
+	}
+}

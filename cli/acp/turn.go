@@ -42,6 +42,7 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		out.Finish(cli.Cut(ctx, o.Agent))
 		return
 	}
+	s.awaitLate(ctx)
 	blocks, n, err := s.prepare(ctx, req)
 	s.name(out)
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *session) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase, s.inbox = phaseRunning, turn.NewQueue[item](0)
-	s.turn = turnState{}
+	s.turn, s.late.expected = turnState{}, false
 }
 
 // replied takes the answer to a prompt.
@@ -208,9 +209,14 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	case t.reply != nil && t.resumed == nil: // what is offered in one that was resumed is not known
 		after = phaseIdle
 	}
-	for _, i := range append(t.loop.Rest(), s.stopListening(after)...) {
-		if i.ask != nil && after != phaseLeft { // it came with the end of the turn, or after it
+	whole := t.reply != nil && !t.loop.Cut()
+	for _, i := range append(t.loop.Rest(), s.stopListening(after, whole)...) {
+		switch { // it came with the end of the turn, or after it
+		case i.ask != nil && after != phaseLeft:
 			s.process.respond(i.ask.id, cancelled())
+		case i.update != nil && i.update.Kind == updateMessage && whole:
+			s.process.late.Store(true)
+			t.reporter.update(i.update)
 		}
 	}
 	if err := t.loop.StopErr(); err != nil {
@@ -227,12 +233,15 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	s.process.TurnEnded(ctx, leaves)
 }
 
-// stopListening ends what listen began, and returns the items that no turn took.
-func (s *session) stopListening(to phase) []item {
+// stopListening ends what listen began, and returns the items that no turn took. What the agent says of a whole turn from now on is late.
+func (s *session) stopListening(to phase, whole bool) []item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase == phaseRunning {
 		s.phase = to
+	}
+	if whole {
+		s.expectLate()
 	}
 	s.turn = turnState{}
 	rest, _ := s.inbox.Take()

@@ -175,7 +175,7 @@ func (a agents) dialect(g runEnv, name cli.Agent, path string, env []string) cli
 func (a agents) acp(name cli.Agent, c config.ACP, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
-		Agent:           name, Args: c.Args, NoWorkspace: g.inside,
+		Agent:           name, Args: c.Args, NoWorkspace: g.inside, Background: a.background,
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: cli.ModelID(m)})

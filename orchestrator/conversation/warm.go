@@ -53,7 +53,7 @@ func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.
 // Background shows what an agent said between two turns of ours, such as when a background command ended.
 func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	id, err := orchestrator.ParseKey(key)
-	if err == nil && e.opts.Budgets != nil {
+	if err == nil && e.opts.Budgets != nil && (r.CostUSD > 0 || r.Usage != cli.Usage{}) {
 		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude", Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
 	}
 	if err != nil || r.Text == "" && r.Task == "" || !e.open() {
@@ -65,8 +65,23 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	}
 	go func() {
 		defer e.wg.Done()
-		if err := e.opts.Chat.Notice(e.life, id, text); err != nil {
+		if err := e.opts.Chat.Notice(e.life, id, e.withoutSecrets(id, text)); err != nil {
 			e.log.Error("show what the agent said in the background", "chat", id.Chat, "err", err)
 		}
 	}()
+}
+
+// withoutSecrets takes the secrets of the project that a conversation works in out of a text.
+func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) string {
+	var dir string
+	conv, err := e.opts.Store.Conversation(e.life, id)
+	if err == nil {
+		var session orchestrator.Session
+		session, _, err = e.whereabouts(e.life, conv)
+		dir = session.Dir
+	}
+	if err != nil {
+		e.log.Error("look for the secrets of a project", "chat", id.Chat, "err", err)
+	}
+	return e.secretsOf(cli.Request{Dir: dir}).String(text)
 }
