@@ -24,6 +24,8 @@ const (
 	MostBackoff = 6 * time.Hour
 	// MostJobs limits the jobs that users make in one conversation.
 	MostJobs = 50
+	// MostJobsOfUser limits the jobs that a user makes in all conversations.
+	MostJobsOfUser = 100
 
 	nameMost   = 64
 	promptMost = 64 << 10

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -102,11 +101,23 @@ func (k *Jobs) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.Job
 	if err == nil || !errors.Is(err, orchestrator.ErrNoJob) {
 		return k.shown(st, err)
 	}
-	all, err := k.s.List(ctx, j.Conversation)
+	all, err := k.s.opts.Store.Jobs(ctx)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}
-	if len(slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool { return st.Job.Configured })) >= MostJobs {
+	here, own := 0, 0
+	for _, st := range all {
+		switch {
+		case st.Job.Configured:
+			continue
+		case st.Job.Conversation == j.Conversation:
+			here++
+		}
+		if st.Job.Person == j.Person {
+			own++
+		}
+	}
+	if here >= MostJobs || own >= MostJobsOfUser {
 		return orchestrator.JobStatus{}, orchestrator.ErrJobsFull
 	}
 	if j, err = k.checked(j); err != nil {

@@ -3,6 +3,7 @@ package heartbeat_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -114,4 +115,28 @@ type german struct{ lang.Store }
 
 func (german) Languages(context.Context) ([]lang.Choice, error) {
 	return []lang.Choice{{ID: 42, Chosen: "de"}}, nil
+}
+
+// A user makes so many jobs, however many conversations they are in.
+func TestAUsersJobsAreBounded(t *testing.T) {
+	h := build(t, day)
+	jobs := heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Directory: func(path string) (string, error) { return path, nil }})
+	add := func(person orchestrator.PersonID, n int) error {
+		_, err := jobs.AddJob(t.Context(), orchestrator.Job{
+			ID: orchestrator.JobID(fmt.Sprint(person, "/", n)), Conversation: orchestrator.ConversationID{Chat: -1, Topic: n / 10}, Person: person, Prompt: "look",
+			JobTiming: orchestrator.JobTiming{Schedule: "0 1 * * *"},
+		})
+		return err
+	}
+	for n := range heartbeat.MostJobsOfUser {
+		if err := add(9, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := add(9, 2*heartbeat.MostJobsOfUser); !errors.Is(err, orchestrator.ErrJobsFull) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := add(8, 2*heartbeat.MostJobsOfUser); err != nil {
+		t.Errorf("another user: %v", err)
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ductor/cli"
 	"ductor/orchestrator"
 )
 
@@ -134,6 +135,36 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		}
 		if !h.get(t, a).Job.Paused || h.get(t, own.Job.ID).Job.Configured {
 			t.Error("a job lost what the chat said of it")
+		}
+	})
+}
+
+// A run that a user pressed for has the rights of the chat, at most in its mode. A job that was given another prompt or schedule has not.
+func TestARunThatAUserPressedForHasTheRightsOfTheChat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := build(t, day)
+		h.start(t)
+		defer h.stop()
+		pressed := func(j *orchestrator.Job) { j.Pressed, j.Rights.Mode = true, cli.AcceptEdits }
+		kept, edited := h.add(t, "0 1 * * *", pressed).Job.ID, h.add(t, "0 2 * * *", pressed).Job.ID
+		if _, err := h.Edit(t.Context(), kept, here, func(j *orchestrator.Job) error { j.Name = "other"; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Edit(t.Context(), edited, here, func(j *orchestrator.Job) error { j.Prompt = "delete all"; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Hour)
+		rights := map[string]orchestrator.Rights{}
+		h.runner.mu.Lock()
+		for _, o := range h.runner.asked {
+			rights[o.Prompt.Text] = o.Prompt.Rights
+		}
+		h.runner.mu.Unlock()
+		if got := rights["look"]; !got.Equal(orchestrator.Rights{Mode: cli.AcceptEdits}) {
+			t.Errorf("pressed for, it has %+v", got)
+		}
+		if got := rights["delete all"]; !got.Equal(orchestrator.Rights{Of: orchestrator.RightsOfJob}) {
+			t.Errorf("edited, it has %+v; all: %+v", got, rights)
 		}
 	})
 }

@@ -285,6 +285,47 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// The agents of one conversation have so many connections, and of those that show no token there are so many. Others are served all the same.
+func TestConnectionsAreBounded(t *testing.T) {
+	r := newRig(t)
+	s := r.connected()
+	token := r.srv.Token(orchestrator.ConversationID{Chat: 2}, "claude")
+	refused := error(nil)
+	for range 40 {
+		if _, err := r.client(token); err != nil {
+			refused = err
+			break
+		}
+	}
+	if refused == nil || !strings.Contains(refused.Error(), "which is the limit") {
+		t.Errorf("one connection too many: %v", refused)
+	}
+	const silent = 100
+	closed := make(chan struct{}, silent)
+	for range silent {
+		conn, err := relay.Dial(t.Context(), r.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		go func() {
+			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+				closed <- struct{}{}
+			}
+		}()
+	}
+	for n := range silent - 64 {
+		select {
+		case <-closed:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("of %d connections without a token %d were closed", silent, n)
+		}
+	}
+	if text, failed := call(t, s, "send_message", map[string]any{"text": "still here"}); failed {
+		t.Errorf("another client: %s", text)
+	}
+}
+
 func TestACallCountsOnlyInATurnOfItsAgent(t *testing.T) {
 	r := newRig(t)
 	s := r.connected()

@@ -61,8 +61,10 @@ type Server struct {
 	keys    keys
 	schemas *sdk.SchemaCache
 
-	mu    sync.Mutex
-	calls map[orchestrator.ConversationID]counted
+	mu       sync.Mutex
+	calls    map[orchestrator.ConversationID]counted
+	greeting int                                 // connections that have not shown a token
+	joined   map[orchestrator.ConversationID]int // connections that have
 }
 
 // counted is how many calls a turn has made.
@@ -78,7 +80,7 @@ func Open(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{opts: o, keys: k, schemas: sdk.NewSchemaCache(), calls: map[orchestrator.ConversationID]counted{}}, nil
+	return &Server{opts: o, keys: k, schemas: sdk.NewSchemaCache(), calls: map[orchestrator.ConversationID]counted{}, joined: map[orchestrator.ConversationID]int{}}, nil
 }
 
 // Token is what an agent of a conversation shows.
@@ -101,10 +103,55 @@ const (
 	helloBytes = 64 << 10
 )
 
+// Limits of connections.
+const (
+	mostGreeting = 64 // that have not shown a token
+	mostJoined   = 32 // of the agents of one conversation
+)
+
+var errTooManyClients = fmt.Errorf("the agents of this chat have %d connections, which is the limit; close one", mostJoined)
+
+// greet counts a connection until done is called; false if too many have shown no token.
+func (s *Server) greet() (done func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.greeting >= mostGreeting {
+		return nil, false
+	}
+	s.greeting++
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.greeting--
+	}), true
+}
+
+// join counts a connection of a conversation until leave is called.
+func (s *Server) join(in orchestrator.ConversationID) (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.joined[in] >= mostJoined {
+		return nil, errTooManyClients
+	}
+	s.joined[in]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.joined[in]--; s.joined[in] == 0 {
+			delete(s.joined, in)
+		}
+	}, nil
+}
+
 // ServeConn serves one client until it leaves or ctx ends. It closes conn.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	greeted, ok := s.greet()
+	if !ok {
+		return
+	}
+	defer greeted()
 	in := bufio.NewReaderSize(conn, helloBytes)
 	_ = conn.SetReadDeadline(time.Now().Add(helloWait)) // a closed connection fails below
 	line, err := in.ReadSlice('\n')
@@ -127,6 +174,13 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 		s.refuse(conn, err)
 		return
 	}
+	leave, err := s.join(c.Conversation)
+	if err != nil {
+		s.refuse(conn, err)
+		return
+	}
+	defer leave()
+	greeted()
 	if err := s.talk(ctx, conn, in, c, client); err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		s.opts.Log.Debug("a client of the tools left", "agent", c.Agent, "err", err)
 	}

@@ -24,10 +24,12 @@ const (
 // turn that repeats another has the same. The zero value is the rights of the chat.
 type Rights struct {
 	Of RightsOf
+	// Mode is the mode of RightsOfJob, where empty is the stricter of the configured default and ask. Of RightsOfChat it is the most
+	// that the mode of the conversation counts for; empty is no limit.
+	Mode cli.PermissionMode
 	// The rest is of RightsOfJob.
-	Mode  cli.PermissionMode // empty: the stricter of the configured default and ask
-	Rules []string           // patterns that go through; see approval.CheckRights
-	Tools cli.ToolList       // counts besides the lists of the chat
+	Rules []string     // patterns that go through; see approval.CheckRights
+	Tools cli.ToolList // counts besides the lists of the chat
 }
 
 // OfChat says whether the choices of the conversation count.
@@ -48,6 +50,15 @@ func AtMostAsk(mode cli.PermissionMode) cli.PermissionMode {
 
 // Grants reports whether a mode lets an agent do more than ask does.
 func Grants(mode cli.PermissionMode) bool { return mode != "" && mode != AtMostAsk(mode) }
+
+// AtMost is the stricter of two modes; an empty most limits nothing.
+func AtMost(mode, most cli.PermissionMode) cli.PermissionMode {
+	all := cli.PermissionModes()
+	if most != "" && slices.Index(all, most) < slices.Index(all, mode) {
+		return most
+	}
+	return mode
+}
 
 // Right is something that a user may do or not.
 type Right string

@@ -185,7 +185,11 @@ func isSpoken(parts []*Message) bool {
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
-	wants := r.takeName(ctx, first)
+	wants, named := r.takeName(ctx, first)
+	if named && !first.Role.May(orchestrator.ChangeSettings) {
+		r.finisher.answerMerged(ctx, first, t.updates, p.Text("common.not-for-members"), nil)
+		return
+	}
 	of := r.recent.of(first)
 	if len(of.parts) > 0 {
 		wants = of.wants
@@ -230,17 +234,16 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 }
 
 // takeName takes the name of a model off the beginning of a prompt, as in "@fast explain this", and says what it wants. A
-// name that is of none stays: it is text.
-func (r *receiver) takeName(ctx context.Context, in *Message) orchestrator.Wants {
+// name that is of none stays, and named is false: it is text.
+func (r *receiver) takeName(ctx context.Context, in *Message) (wants orchestrator.Wants, named bool) {
 	name, rest, ok := cutName(in.Text)
 	if !ok {
-		return orchestrator.Wants{}
+		return orchestrator.Wants{}, false
 	}
-	wants, ok := r.handler.Named(ctx, in.Conversation, name)
-	if ok {
+	if wants, named = r.handler.Named(ctx, in.Conversation, name); named {
 		in.Text = rest
 	}
-	return wants
+	return wants, named
 }
 
 // cutName splits a text that begins with @ and a word into that word and what follows. There must be something.
@@ -278,7 +281,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 	if _, is := parseCommand(in.Plain); !is {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
-		_ = r.takeName(ctx, in) // who answers stays as it is
+		_, _ = r.takeName(ctx, in) // who answers stays as it is
 		message, text := r.merged.edited(in)
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
 		switch {

@@ -138,7 +138,7 @@ func (x *team) rights() {
 func (x *team) commands() {
 	commands := []string{
 		"/cwd /", "/cwd", "/permissions bypass", "/permissions", "/model codex", "/model", "/queue steer", "/role", "/sessions",
-		"/status", "/new", "/cron", "/cron every day at 9 look",
+		"/status", "/new", "/cron", "/cron every day at 9 look", "@codex hello",
 	}
 	for i, command := range commands {
 		x.member.Send(x.group, command)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -128,4 +130,19 @@ func TestACrashAfterALimitRedirectsNoChat(t *testing.T) {
 	if m := town.await("Nothing is running"); strings.Contains(m.Text, "in a row") {
 		t.Errorf("the status says %q", m.Text)
 	}
+}
+
+// What runs when a limit ends, because its user pressed for that, has the rights that its turn had: here it edits unasked.
+func TestAPromptThatRunsLaterKeepsItsRights(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
+	file := filepath.Join(town.cfg.Projects.DefaultDir, "later")
+	town.say("/permissions accept-edits")
+	town.await("accept-edits")
+	town.say(`[[start]] [[write path=later text=x]] [[error 429 times=11 delay=1ms message="Try again in 2 seconds."]]`)
+	card := town.awaitMessage(func(m telegram.Message) bool { return runAtButton(m) != "" })
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	town.pressOn(card, runAtButton(card))
+	awaitFile(t, file) // no user allows it
 }

@@ -32,6 +32,7 @@ type jobRow struct {
 	Rules    []string `json:"rules,omitempty"`
 	Tools    []string `json:"tools,omitempty"`
 	No       []string `json:"denied_tools,omitempty"`
+	Pressed  bool     `json:"pressed,omitempty"`
 }
 
 type quietRow struct {
@@ -48,6 +49,7 @@ func rowOfJob(j orchestrator.Job) jobRow {
 		Quiet:  quietRow{From: j.QuietFrom, To: j.QuietTo, Policy: j.QuietPolicy},
 		Missed: j.Missed, Overlap: j.Overlap, Retries: j.Retries, Backoff: int64(j.Backoff), OKWord: j.OKWord,
 		Mode: string(j.Rights.Mode), Rules: j.Rights.Rules, Tools: j.Rights.Tools.Only, No: j.Rights.Tools.Denied,
+		Pressed: j.Pressed,
 	}
 }
 
@@ -76,6 +78,6 @@ func decodeJob(text string, j *orchestrator.Job) error {
 	j.Rights = orchestrator.Rights{
 		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Mode), Rules: r.Rules, Tools: cli.ToolList{Only: r.Tools, Denied: r.No},
 	}
-	j.Retries, j.Backoff, j.OKWord = r.Retries, time.Duration(r.Backoff), r.OKWord
+	j.Retries, j.Backoff, j.OKWord, j.Pressed = r.Retries, time.Duration(r.Backoff), r.OKWord, r.Pressed
 	return nil
 }

@@ -100,14 +100,32 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn, by orchestra
 	}
 	c.do(func() { // no other press is between the check and the job
 		if err = e.opts.Store.Unrepeated(ctx, t.ID); err == nil {
-			receipt.At, err = e.later(ctx, t, at)
+			receipt.At, err = e.laterByPress(ctx, t, at, by)
 		}
 	})
 	return receipt, err
 }
 
-// later adds the job that runs the prompt of a turn at a moment; ErrRepeated if there is one.
-func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time) (time.Time, error) {
+// laterByPress is later for a user who wants it. If the turn and the user have the rights of the chat the job has them too, at most in the mode
+// that the chat has now, and in no bypass.
+func (e *Engine) laterByPress(ctx context.Context, t orchestrator.Turn, at time.Time, by orchestrator.Press) (time.Time, error) {
+	if !t.Prompt.Rights.OfChat() || !by.May(orchestrator.ActAsChat) {
+		return e.later(ctx, t, at, "")
+	}
+	conv, err := e.opts.Store.Conversation(ctx, by.Conversation)
+	if err != nil {
+		return at, fmt.Errorf("load conversation: %w", err)
+	}
+	mode := e.modeFor(conv, t.Prompt.Rights, t.Sandbox)
+	if mode == cli.Bypass {
+		mode = cli.Ask
+	}
+	return e.later(ctx, t, at, mode)
+}
+
+// later adds the job that runs the prompt of a turn at a moment; ErrRepeated if there is one. most is the most that the mode of the chat counts
+// for; empty: the job has rights of its own.
+func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time, most cli.PermissionMode) (time.Time, error) {
 	in := t.Prompt.Conversation
 	if _, err := e.waitingJob(ctx, t.ID, in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return at, cmp.Or(err, orchestrator.ErrRepeated)
@@ -123,7 +141,10 @@ func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time) (
 	j := orchestrator.Job{
 		ID: orchestrator.JobID(laterJob + string(t.ID)), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
 		JobTiming: orchestrator.JobTiming{Schedule: "at " + at.UTC().Format(time.DateTime), Zone: "UTC"},
-		JobTurn:   orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout},
+		JobTurn: orchestrator.JobTurn{
+			Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout,
+			Rights: orchestrator.Rights{Mode: most}, Pressed: most != "",
+		},
 	}
 	if _, err := e.opts.Jobs.AddJob(ctx, j); err != nil {
 		return at, fmt.Errorf("add a job: %w", err)

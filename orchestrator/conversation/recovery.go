@@ -217,7 +217,7 @@ func (e *Engine) failed(ctx context.Context, t orchestrator.Turn, f *cli.Failure
 	if f.Kind != cli.LimitReached || e.turns().Limits != orchestrator.LimitWait || ran || !out.Recovery.Offers(orchestrator.ActionLater) || !t.Prompt.Rights.OfChat() {
 		return out
 	}
-	if _, err := e.later(ctx, t, out.Recovery.At); err != nil {
+	if _, err := e.later(ctx, t, out.Recovery.At, ""); err != nil {
 		e.log.Error("have a turn run when the limit of its agent ends", "turn", t.ID, "err", err)
 		return out
 	}

@@ -75,6 +75,33 @@ func TestATurnWithRightsOfItsOwnUsesNoChoiceOfTheChat(t *testing.T) {
 	}
 }
 
+// A run that a user pressed for has the rights of the chat as they are then, at most in the mode of the press, and never a bypass.
+func TestARunThatAUserPressedForKeepsItsRights(t *testing.T) {
+	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), t.TempDir())
+	h.turnWith(t, here, "mine", bash("1", "git status"), orchestrator.Verdict{Choice: orchestrator.AllowPattern})
+	for _, tt := range []struct{ chat, most, want cli.PermissionMode }{
+		{cli.AcceptEdits, cli.AcceptEdits, cli.AcceptEdits},
+		{cli.Ask, cli.AcceptEdits, cli.Ask},
+		{cli.Plan, cli.AcceptEdits, cli.Plan},
+		{cli.Bypass, cli.AcceptEdits, cli.AcceptEdits},
+		{cli.Bypass, cli.Ask, cli.Ask},
+	} {
+		if err := h.SetPermission(t.Context(), here, tt.chat, owner); err != nil {
+			t.Fatal(err)
+		}
+		name := string(tt.chat + " " + tt.most)
+		if h.askedWith(t, name, orchestrator.Rights{Mode: tt.most}, bash("a", "git status src")) {
+			t.Errorf("%s: the rule of the chat does not count", name)
+		}
+		if req := h.last(); req.Permission != tt.want || !req.Attended {
+			t.Errorf("%s: it ran in %s", name, req.Permission)
+		}
+		if turn, err := h.db.Turn(t.Context(), cli.TurnID(name)); err != nil || !turn.Bypass.IsZero() {
+			t.Errorf("%s: its bypass ends at %v, %v", name, turn.Bypass, err)
+		}
+	}
+}
+
 func TestRightsOfATurnOutliveARestartAndARepetition(t *testing.T) {
 	path, root := filepath.Join(t.TempDir(), "ductor.db"), t.TempDir()
 	h := openForOrders(t, path, root)

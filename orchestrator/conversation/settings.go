@@ -286,7 +286,7 @@ func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in 
 // modeFor is the permission mode of a turn.
 func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, in cli.Sandbox) cli.PermissionMode {
 	if r.OfChat() {
-		return e.permissionOf(conv, in)
+		return orchestrator.AtMost(e.permissionOf(conv, in), r.Mode)
 	}
 	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.turns().Permission))
 }
