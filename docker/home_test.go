@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/cli/claude/skills"
 	geminiguard "ductor/cli/gemini/guard"
 	"ductor/cli/stored/files"
 	"ductor/docker/dockertest"
@@ -305,6 +306,11 @@ func TestHelp(t *testing.T) {
 	query, found := `{"Homes":["HOME/.gemini"],"Globs":["tmp/*/chats/*"],"Has":"`+id+`","Most":5}`, []files.File(nil)
 	if raw, err := s.Help(t.Context(), env(home), files.Verb, query); err != nil || json.Unmarshal(raw, &found) != nil || len(found) != 1 || !bytes.Contains(found[0].Head, []byte(id)) {
 		t.Errorf("the files there are %+v, %v", found, err)
+	}
+	s.says(home, `mkdir -p $HOME/.claude/skills/deploy; echo there >$HOME/.claude/skills/deploy/SKILL.md`)
+	var skill []skills.File
+	if raw, err := s.Help(t.Context(), env(home), skills.Verb, o.Projects[0], "deploy"); err != nil || json.Unmarshal(raw, &skill) != nil || len(skill) != 1 || skill[0].Text != "there\n" {
+		t.Errorf("the skill there is %+v, %v", skill, err)
 	}
 	var own *Error
 	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb); !errors.As(err, &own) || !strings.Contains(own.Reason, "one session is to be named") {
