@@ -186,3 +186,29 @@ func TestEveryAttemptHasABudget(t *testing.T) {
 		t.Errorf("%d attempts, %d with a budget:\n%s", all, capped, args)
 	}
 }
+
+// A limit and a log-in that an agent tells of in words alone are known, and a reset is of the zone that it names.
+func TestLimitsAreKnownByTheirWords(t *testing.T) {
+	var g gatedAgent
+	town := newTown(t, func(c *config.Config) {
+		c.Agents.Fallback = nil
+		g = putGate(t, &c.Agents.Claude.Path)
+	})
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset := time.Now().Add(3 * time.Hour).Truncate(time.Minute)
+	for text, want := range map[string]string{
+		"You've hit your weekly limit": "Claude has reached its usage limit: You've hit your weekly limit",
+		"You're out of extra usage":    "Claude has reached its usage limit: You're out of extra usage",
+		"Credit balance is too low":    "Claude has reached its usage limit: Credit balance is too low",
+		"OAuth token has expired":      "Claude is not logged in: OAuth token has expired",
+		"You've hit your session limit · resets " + reset.In(tokyo).Format("3:04pm") + " (Asia/Tokyo)":        reset.Local().Format(" 15:04") + ": You've hit your session limit",
+		`API Error: 401 {"type":"error","error":{"type":"authentication_error","message":"The token ended"}}`: "Claude is not logged in: The token ended",
+	} {
+		g.fail(t, text)
+		said := town.say("hello")
+		town.awaitAfter(said, want)
+	}
+}
