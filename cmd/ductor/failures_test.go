@@ -212,3 +212,25 @@ func TestLimitsAreKnownByTheirWords(t *testing.T) {
 		town.awaitAfter(said, want)
 	}
 }
+
+// A session in which something has every prompt refused, such as a picture that the API cannot read, is left by a button: a new one has
+// what was said, without that picture.
+func TestAPoisonedSessionIsLeftByAButton(t *testing.T) {
+	var g gatedAgent
+	town := newTown(t, func(c *config.Config) { g = putGate(t, &c.Agents.Claude.Path) })
+	g.fail(t, `API Error: 400 {"type":"error","error":{"type":"invalid_request_error","message":"Could not process image"}}`, "api_error_status", 400)
+	town.chat.Person().SendPhoto(town.chat, []byte("\xff\xd8\xff\xe0 broken"), telegram.WithCaption("what is this?"))
+	if m := town.await("Claude refused this request: Could not process image"); len(m.Keyboard) > 0 {
+		t.Errorf("after the first refusal there are %+v", m.Keyboard)
+	}
+	said := town.say(`only words [[text "now I understand"]]`)
+	town.awaitAfter(said, "That's the second time in a row.")
+	g.open(t)
+	town.press("🌱 Start fresh")
+	town.awaitAfter(said, "now I understand")
+	read := promptsOf(t, "claude")
+	if len(read) != 1 || !strings.Contains(read[0], "User: what is this?") || !strings.Contains(read[0], "The model refused it, so it is left out.") ||
+		strings.Contains(read[0], "Attached file") || strings.Count(read[0], "only words") != 1 {
+		t.Errorf("in the new session it reads %q", read)
+	}
+}
