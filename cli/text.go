@@ -66,6 +66,55 @@ var contextFull = sync.OnceValue(func() *regexp.Regexp {
 // SaysContextFull says whether a text of a model or an agent means ContextFull.
 func SaysContextFull(text string) bool { return contextFull().MatchString(text) }
 
+// How models and agents say in words alone that a limit is reached, or that nobody is logged in.
+var (
+	limitWords = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded) your (?:[\w-]+ ){0,3}(?:limit|quota|allowance)\b|` +
+			`\b(?:usage|session|weekly|daily|monthly|hour|opus|sonnet|rate|spend(?:ing)?) limit (?:is |was |has been )?(?:reached|exceeded|hit)\b|` +
+			`\bout of (?:extra )?(?:usage|credits?|quota)\b|credit balance is too low|insufficient[ _](?:credits?|quota|balance|funds)|` +
+			`(?m:^|[.:] |\b(?:your|current|api|usage|daily|monthly|request|token) )quota (?:is |was |has been )?(?:exceeded|exhausted|reached)|` +
+			`resource_exhausted|too many requests`)
+	})
+	loginWords = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\btoken (?:has |is |was )?(?:been )?(?:expired|revoked)\b|authentication_error|invalid (?:x-)?api[ -]key|` +
+			`invalid (?:authentication|bearer) |\b401[ :,-]+(?:unauthorized|\{)|status(?: code)?:? 401\b|\bnot logged in\b|please (?:run /login|log in)|\bunauthenticated\b`)
+	})
+)
+
+// Sharpened is the failure with the kind that its words mean, if its agent gave no more than words, or called it an invalid request.
+func Sharpened(f *Failure) *Failure {
+	if f == nil || f.Kind != UnknownFailure && f.Kind != Refused {
+		return f
+	}
+	kind := f.Kind
+	switch text := f.Reason + "\n" + f.Detail; {
+	case SaysContextFull(text):
+		kind = ContextFull
+	case limitWords().MatchString(text):
+		kind = LimitReached
+	case loginWords().MatchString(text):
+		kind = NotLoggedIn
+	}
+	if kind == f.Kind {
+		return f
+	}
+	sharp := *f
+	sharp.Kind = kind
+	return &sharp
+}
+
+var innerMessage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`) })
+
+// InnerMessage is the sentence inside an error text that has the JSON of a model's API; else the text.
+func InnerMessage(text string) string {
+	if m := innerMessage().FindStringSubmatch(text); m != nil {
+		if inner, err := strconv.Unquote(m[1]); err == nil && inner != "" {
+			return inner
+		}
+	}
+	return text
+}
+
 // NumberIn is the number that the first group of re finds in text; nil if there is none.
 func NumberIn(re *regexp.Regexp, text string) *int {
 	m := re.FindStringSubmatch(text)
@@ -95,7 +144,7 @@ func Shorten(s string, limit int) string {
 var (
 	resetUnix  = regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`)
 	resetIn    = regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? in ((?:about )?\d[\w., ]*)`)
-	resetAt    = regexp.MustCompile(`(?i)(?:try again|resets?|available again|until)(?: at| on)? ((?:[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?\d{1,2}(?::\d\d)? ?[ap]m)`)
+	resetAt    = regexp.MustCompile(`(?i)(?:try again|resets?|available again|until)(?: at| on)? ((?:[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?\d{1,2}(?::\d\d)? ?[ap]m)\b(?: ?\((\w[\w+/-]*)\))?`)
 	resetUnit  = regexp.MustCompile(`(\d+(?:\.\d+)?) ?(d|h|ms|m|s)[a-z]*`)
 	ordinal    = regexp.MustCompile(`(\d)(?:st|nd|rd|th)\b`)
 	resetForms = []string{"Jan 2 2006 3:04PM", "Jan 2 2006 3PM", "January 2 2006 3:04PM", "Jan 2 3:04PM", "Jan 2 3PM", "3:04PM", "3PM"}
@@ -104,7 +153,8 @@ var (
 // farthestReset is more than any usage limit lasts.
 const farthestReset = 31 * 24 * time.Hour
 
-// ResetAt finds in the words of an agent when a usage limit ends; zero where it does not say. Times are the machine's own.
+// ResetAt finds in the words of an agent when a usage limit ends; zero where it does not say. Times are of the zone that the agent names,
+// such as (Asia/Tokyo), else the machine's own.
 func ResetAt(text string, now time.Time) time.Time {
 	at := resetMoment(text, now)
 	if at.Before(now) || at.Sub(now) > farthestReset {
@@ -124,7 +174,11 @@ func resetMoment(text string, now time.Time) time.Time {
 		}
 	}
 	if m := resetAt.FindStringSubmatch(text); m != nil {
-		return resetClock(m[1], now)
+		zone := time.Local
+		if named, err := time.LoadLocation(m[2]); err == nil && m[2] != "" {
+			zone = named
+		}
+		return resetClock(m[1], now.In(zone))
 	}
 	return time.Time{}
 }
@@ -139,7 +193,8 @@ func resetSpan(s string) (d time.Duration) {
 	return d
 }
 
-// resetClock reads "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM": the next such moment where it has no day or year.
+// resetClock reads "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM": the next such moment after now, and in its zone, where it has no day or
+// year.
 func resetClock(s string, now time.Time) time.Time {
 	s = strings.NewReplacer(",", "", " at ", " ").Replace(ordinal.ReplaceAllString(s, "$1"))
 	for _, suffix := range []string{"am", "pm"} {
@@ -147,22 +202,21 @@ func resetClock(s string, now time.Time) time.Time {
 			s = strings.TrimSpace(s[:len(rest)]) + strings.ToUpper(suffix)
 		}
 	}
-	local := now.Local()
 	for _, form := range resetForms {
-		t, err := time.ParseInLocation(form, s, time.Local)
+		t, err := time.ParseInLocation(form, s, now.Location())
 		switch {
 		case err != nil:
 			continue
 		case t.Year() > 0:
 			return t
 		case strings.Contains(form, "Jan"):
-			t = t.AddDate(local.Year(), 0, 0)
+			t = t.AddDate(now.Year(), 0, 0)
 			if t.Before(now) {
 				t = t.AddDate(1, 0, 0)
 			}
 			return t
 		}
-		t = time.Date(local.Year(), local.Month(), local.Day(), t.Hour(), t.Minute(), 0, 0, time.Local)
+		t = time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), 0, 0, now.Location())
 		if t.Before(now) {
 			t = t.AddDate(0, 0, 1)
 		}

@@ -32,6 +32,29 @@ func TestResetAt(t *testing.T) {
 	}
 }
 
+// TestResetAtObeysTheZone: a time that names a zone is of that zone, wherever the machine is.
+func TestResetAtObeysTheZone(t *testing.T) {
+	for _, here := range []*time.Location{time.UTC, time.FixedZone("", -5*3600), time.Local} {
+		now := time.Date(2026, 11, 24, 14, 0, 0, 0, time.UTC).In(here)
+		for text, want := range map[string]time.Time{
+			"You've hit your session limit · resets 11:50pm (Asia/Tokyo)":   now.Add(50 * time.Minute),
+			"You've hit your session limit · resets 3am (Pacific/Honolulu)": now.Add(23 * time.Hour),
+			"You're out of extra usage · resets Dec 3, 9am (UTC)":           time.Date(2026, 12, 3, 9, 0, 0, 0, time.UTC),
+			"You've hit your limit · resets Nov 24, 2pm (UTC)":              now,
+		} {
+			if got := ResetAt(text, now); !got.Equal(want) {
+				t.Errorf("%q: %v, want %v", text, got, want)
+			}
+		}
+	}
+	now := time.Date(2026, 11, 24, 14, 0, 0, 0, time.Local)
+	for _, text := range []string{"resets 3pm (in nobody's zone)", "resets 3pm (Nowhere/City)"} {
+		if got := ResetAt(text, now); !got.Equal(now.Add(time.Hour)) {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
 func TestWithoutCodes(t *testing.T) {
 	for printed, want := range map[string]string{
 		"\x1b[1;31mred\x1b[0m \x1b[38:5:9mand\x1b[m":                   "red and",
@@ -62,6 +85,42 @@ func TestModelsSayThatTheContextIsFull(t *testing.T) {
 	} {
 		if got := SaysContextFull(text); got != full {
 			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestWordsMeanAFailure(t *testing.T) {
+	for text, want := range map[string]FailureKind{
+		"You've hit your session limit · resets 3pm (Europe/Berlin)":                         LimitReached,
+		"You've hit your weekly limit · resets Dec 3, 9am (UTC)":                             LimitReached,
+		"You've hit your limit · resets 3pm":                                                 LimitReached,
+		"You've reached your Opus limit":                                                     LimitReached,
+		"5-hour limit reached ∙ resets 3pm":                                                  LimitReached,
+		"Claude AI usage limit reached|1795532400":                                           LimitReached,
+		"You're out of extra usage · resets Dec 3, 9am (UTC)":                                LimitReached,
+		"Credit balance is too low":                                                          LimitReached,
+		"Your credit balance is too low to access the Anthropic API.":                        LimitReached,
+		"You have exceeded your premium request allowance.":                                  LimitReached,
+		"You exceeded your current quota, please check your plan":                            LimitReached,
+		"insufficient_quota":                                                                 LimitReached,
+		"Resource has been exhausted (e.g. check quota): RESOURCE_EXHAUSTED":                 LimitReached,
+		"OAuth token has expired. Please obtain a new token or refresh your existing token.": NotLoggedIn,
+		`401 {"type":"error","error":{"type":"authentication_error","message":"token"}}`:     NotLoggedIn,
+		"unexpected status 401 Unauthorized: no bearer":                                      NotLoggedIn,
+		"Not logged in · Please run /login":                                                  NotLoggedIn,
+		"Invalid API key · Fix external API key":                                             NotLoggedIn,
+		"prompt is too long: 210000 tokens > 200000 maximum":                                 ContextFull,
+		"Could not process image":                                                            Refused,
+		"the file limit of 401 lines":                                                        Refused,
+		"max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens":   Refused,
+	} {
+		for _, from := range []FailureKind{UnknownFailure, Refused} {
+			if got := Sharpened(&Failure{Kind: from, Reason: text}).Kind; got != want && !(want == Refused && got == from) {
+				t.Errorf("%s %q means %s, want %s", from, text, got, want)
+			}
+		}
+		if got := Sharpened(&Failure{Kind: Crashed, Reason: text}).Kind; got != Crashed {
+			t.Errorf("a crash with %q means %s", text, got)
 		}
 	}
 }

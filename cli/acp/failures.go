@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -82,14 +79,5 @@ func kindOfWords(text string) cli.FailureKind {
 	})
 }
 
-var innerMessage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`) })
-
 // ReasonOf is the sentence inside an error text, which may be the JSON of a model's API.
-func ReasonOf(text string) string {
-	if m := innerMessage().FindStringSubmatch(text); m != nil {
-		if inner, err := strconv.Unquote(m[1]); err == nil && inner != "" {
-			text = inner
-		}
-	}
-	return cli.ShortLine(text)
-}
+func ReasonOf(text string) string { return cli.ShortLine(cli.InnerMessage(text)) }

@@ -110,6 +110,9 @@ func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 		return nil
 	}
 	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
+	if cli.InnerMessage(r.Result) != r.Result { // the reason is a part of it
+		f.Detail = cli.Shorten(r.Result, 2000)
+	}
 	if f.Kind == cli.LimitReached {
 		f.ResetAt = t.resetAt
 	}
@@ -156,11 +159,9 @@ func byStatus(status int) cli.FailureKind {
 func byText(text string, t trouble) cli.FailureKind {
 	has := func(parts ...string) bool { return cli.ContainsAny(text, parts...) }
 	switch {
-	case has("Not logged in", "Invalid API key", "Please run /login"):
-		return cli.NotLoggedIn
 	case has("Overloaded", "overloaded"):
 		return cli.Overloaded
-	case has("usage limit", "hit your limit"), !t.resetAt.IsZero():
+	case !t.resetAt.IsZero():
 		return cli.LimitReached
 	case t.network, has("Connection error", "Unable to connect", "ECONNREFUSED", "ENOTFOUND"):
 		return cli.NetworkDown
@@ -187,7 +188,7 @@ func failureReason(r resultFields) string {
 			}
 		}
 	}
-	return cli.Shorten(forTerminal().ReplaceAllString(strings.TrimPrefix(text, "API Error: "), ""), 500)
+	return cli.Shorten(forTerminal().ReplaceAllString(cli.InnerMessage(strings.TrimPrefix(text, "API Error: ")), ""), 500)
 }
 
 // exitFailure sharpens what is known about a process that ended without a result, by its last words.

@@ -33,6 +33,7 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 		a = s.attempt(ctx, entry, cli.OneShot, req, emit)
 		a.result.Fallback = true
 	}
+	a.result.Err = cli.Sharpened(a.result.Err)
 	if f := a.result.Err; f != nil && f.Kind == cli.LimitReached && f.ResetAt.IsZero() {
 		f.ResetAt = cli.ResetAt(f.Reason, s.opts.Now())
 	}

@@ -186,3 +186,51 @@ func TestEveryAttemptHasABudget(t *testing.T) {
 		t.Errorf("%d attempts, %d with a budget:\n%s", all, capped, args)
 	}
 }
+
+// A limit and a log-in that an agent tells of in words alone are known, and a reset is of the zone that it names.
+func TestLimitsAreKnownByTheirWords(t *testing.T) {
+	var g gatedAgent
+	town := newTown(t, func(c *config.Config) {
+		c.Agents.Fallback = nil
+		g = putGate(t, &c.Agents.Claude.Path)
+	})
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset := time.Now().Add(3 * time.Hour).Truncate(time.Minute)
+	for text, want := range map[string]string{
+		"You've hit your weekly limit": "Claude has reached its usage limit: You've hit your weekly limit",
+		"You're out of extra usage":    "Claude has reached its usage limit: You're out of extra usage",
+		"Credit balance is too low":    "Claude has reached its usage limit: Credit balance is too low",
+		"OAuth token has expired":      "Claude is not logged in: OAuth token has expired",
+		"You've hit your session limit · resets " + reset.In(tokyo).Format("3:04pm") + " (Asia/Tokyo)":        reset.Local().Format(" 15:04") + ": You've hit your session limit",
+		`API Error: 401 {"type":"error","error":{"type":"authentication_error","message":"The token ended"}}`: "Claude is not logged in: The token ended",
+	} {
+		g.fail(t, text)
+		said := town.say("hello")
+		town.awaitAfter(said, want)
+	}
+}
+
+// A session in which something has every prompt refused, such as a picture that the API cannot read, is left by a button: a new one has
+// what was said, without that picture.
+func TestAPoisonedSessionIsLeftByAButton(t *testing.T) {
+	var g gatedAgent
+	town := newTown(t, func(c *config.Config) { g = putGate(t, &c.Agents.Claude.Path) })
+	g.fail(t, `API Error: 400 {"type":"error","error":{"type":"invalid_request_error","message":"Could not process image"}}`, "api_error_status", 400)
+	town.chat.Person().SendPhoto(town.chat, []byte("\xff\xd8\xff\xe0 broken"), telegram.WithCaption("what is this?"))
+	if m := town.await("Claude refused this request: Could not process image"); len(m.Keyboard) > 0 {
+		t.Errorf("after the first refusal there are %+v", m.Keyboard)
+	}
+	said := town.say(`only words [[text "now I understand"]]`)
+	town.awaitAfter(said, "That's the second time in a row.")
+	g.open(t)
+	town.press("🌱 Start fresh")
+	town.awaitAfter(said, "now I understand")
+	read := promptsOf(t, "claude")
+	if len(read) != 1 || !strings.Contains(read[0], "User: what is this?") || !strings.Contains(read[0], "The model refused it, so it is left out.") ||
+		strings.Contains(read[0], "Attached file") || strings.Count(read[0], "only words") != 1 {
+		t.Errorf("in the new session it reads %q", read)
+	}
+}

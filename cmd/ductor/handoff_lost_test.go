@@ -15,7 +15,8 @@ import (
 // gatedAgent is a program that is broken while its gate says so.
 type gatedAgent struct{ gate, waits, args string }
 
-// putGate puts a program before an agent's. While the gate says "die" it dies, and while it says "hang" it does nothing.
+// putGate puts a program before an agent's. While the gate says "die" it dies, while it says "hang" it does nothing, and while it
+// has a result of Claude each prompt ends with that.
 func putGate(t *testing.T, program *string) gatedAgent {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,10 +29,10 @@ esac
 echo "$*" >>%[4]s
 case "$(cat %[1]s 2>/dev/null)" in
 die) echo "panic: broken" >&2; exit 3;;
-limit) while read -r line; do case "$line" in *'"type":"user"'*) break;; esac; done
-	echo '{"type":"system","subtype":"init","session_id":"5f0e6f0e-0000-4000-8000-000000000000","model":"m"}'
-	echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You have hit your limit","session_id":"5f0e6f0e-0000-4000-8000-000000000000"}'
-	exit 1;;
+"{"*) while read -r line; do case "$line" in *'"type":"user"'*)
+		echo '{"type":"system","subtype":"init","session_id":"5f0e6f0e-0000-4000-8000-000000000000","model":"m"}'
+		cat %[1]s;;
+	esac; done; exit 0;;
 hang) : >%[2]s; while [ -e %[1]s ]; do sleep 0.02; done;;
 esac
 exec %[3]s "$@"
@@ -41,6 +42,20 @@ exec %[3]s "$@"
 		t.Fatal(err)
 	}
 	return g
+}
+
+// fail has Claude say that each prompt failed, with fields besides a text.
+func (g gatedAgent) fail(t *testing.T, text string, fields ...any) {
+	t.Helper()
+	result := map[string]any{"type": "result", "subtype": "success", "is_error": true, "result": text, "session_id": "5f0e6f0e-0000-4000-8000-000000000000"}
+	for i := 0; i < len(fields); i += 2 {
+		result[fields[i].(string)] = fields[i+1]
+	}
+	line, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.set(t, string(line)+"\n")
 }
 
 func (g gatedAgent) set(t *testing.T, what string) {
@@ -137,7 +152,7 @@ func TestAPromptIsNotHandedOverWithItself(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { g = putGate(t, &c.Agents.Claude.Path) })
 	town.say(`@gemini first [[start]][[text "the plan"]]`)
 	town.awaitDone(1)
-	g.set(t, "limit")
+	g.fail(t, "You've hit your limit", "api_error_status", 429)
 	pasted := strings.Repeat("a line of the log\n", 200) // a message of Telegram
 	town.say(`second %s [[start]][[text "it is understood"]]`, pasted)
 	town.await("reached its usage limit")

@@ -36,6 +36,9 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 			return e.repeat(ctx, t, wants, by)
 		}
 		e.opts.Gateway.Release(by.Conversation.Key())
+		if t.Outcome.Recovery.Kind == cli.Refused {
+			t.Prompt = handoff.WithoutPictures(t.Prompt)
+		}
 		// With the turn: a second press must not take away what the turn of the first has begun.
 		return e.repeat(ctx, t, wants, by, t.AgentEnv())
 	case orchestrator.ActionLift:

@@ -207,6 +207,9 @@ func (e *Engine) failed(ctx context.Context, t orchestrator.Turn, f *cli.Failure
 	if f.Kind == cli.BadOutput {
 		out.Recovery.Raw = f.Detail
 	}
+	if f.Kind == cli.Refused && out.Recovery.Offers(orchestrator.ActionFresh) {
+		out.Failure += " " + p.Text("turn.refused-again")
+	}
 	ran := false
 	if card != nil {
 		var tools int
@@ -230,7 +233,11 @@ func (e *Engine) failed(ctx context.Context, t orchestrator.Turn, f *cli.Failure
 func (e *Engine) recovery(ctx context.Context, t orchestrator.Turn, f *cli.Failure) orchestrator.Recovery {
 	r := orchestrator.Recovery{Kind: f.Kind}
 	later := e.opts.Jobs != nil && f.ResetAt.After(e.now()) && !orchestrator.IsJobTurn(t.ID)
-	for _, a := range orchestrator.RemedyOf(f.Kind).Offer {
+	offer := orchestrator.RemedyOf(f.Kind).Offer
+	if f.Kind == cli.Refused && e.refusedBefore(ctx, t) {
+		offer = []orchestrator.Action{orchestrator.ActionFresh}
+	}
+	for _, a := range offer {
 		switch a {
 		case orchestrator.ActionLater:
 			if !later {
@@ -258,6 +265,19 @@ func (e *Engine) recovery(ctx context.Context, t orchestrator.Turn, f *cli.Failu
 		r.Offer = append(r.Offer, a)
 	}
 	return r
+}
+
+// refusedBefore reports whether the turn before t in its session was refused too, by the same agent: something in the session, such as a
+// picture that the model's API cannot read, may have every prompt refused.
+func (e *Engine) refusedBefore(ctx context.Context, t orchestrator.Turn) bool {
+	if t.Session == "" {
+		return false
+	}
+	last, err := e.opts.Store.History(ctx, t.Session, 1)
+	if err != nil {
+		e.log.Warn("look up whether the turn before was refused", "turn", t.ID, "err", err)
+	}
+	return len(last) > 0 && last[0].AgentEnv() == t.AgentEnv() && last[0].Outcome.Recovery.Kind == cli.Refused
 }
 
 // loginWait is how long a code that logs an agent in is waited for; the agents' own codes expire then too.

@@ -115,13 +115,28 @@ func turnText(t orchestrator.Turn, asked, answered string) string {
 	return text
 }
 
-// question is what the user wrote, with the names of the files that came along.
+// question is what the user wrote, with the names of the files that came along, but for pictures of a turn that was refused: an agent that
+// reads one of them may be refused as well.
 func question(t orchestrator.Turn) string {
-	text := t.Prompt.Text
-	for _, a := range t.Prompt.Attachments {
+	p := t.Prompt
+	if t.Outcome.Recovery.Kind == cli.Refused {
+		p = WithoutPictures(p)
+	}
+	text := p.Text
+	for _, a := range p.Attachments {
 		text += Attached(a)
 	}
 	return text
+}
+
+// WithoutPictures is a prompt with a note in place of its pictures.
+func WithoutPictures(p orchestrator.Prompt) orchestrator.Prompt {
+	rest := slices.DeleteFunc(slices.Clone(p.Attachments), func(a orchestrator.Attachment) bool { return a.Image })
+	if len(rest) < len(p.Attachments) {
+		p.Text = strings.TrimSpace(p.Text + "\n[A picture came along. The model refused it, so it is left out.]")
+	}
+	p.Attachments = rest
+	return p
 }
 
 // Attached names a file as agents read it.
