@@ -139,8 +139,23 @@ func (c *callbacks) handle(ctx context.Context, p updates.Press) {
 	default:
 		c.edit(p, a.Edit)
 	}
+	if a.Instead != nil {
+		c.replace(p, *a.Instead)
+	}
 	c.closer.Finish(ctx, p.By.Updates, a.Messages...)
 	c.voice.Answer(ctx, p.Query, a.Text)
+}
+
+// replace puts a button in the place of the pressed one.
+func (c *callbacks) replace(p updates.Press, by tgapi.Button) {
+	for _, row := range p.Buttons {
+		for i := range row {
+			if row[i].Data == p.Data {
+				row[i] = by
+				c.voice.Rebutton(p.By.Conversation, p.Message, p.Buttons)
+			}
+		}
+	}
 }
 
 // refusal says why a press changed nothing.

@@ -177,7 +177,11 @@ func (c *commands) fail(ctx context.Context, r updates.Request, what lang.Key, e
 }
 
 func (c *commands) start(ctx context.Context, r updates.Request) {
-	hello := message.Content{Text: render.Plain(c.lang.Of(r.In.Conversation.Chat).Text("bot.hello")), ReplyTo: r.In.Quote()}
+	greeting := lang.Key("bot.hello")
+	if !r.In.Role.May(orchestrator.SendPrompts) {
+		greeting = "bot.hello-viewer"
+	}
+	hello := message.Content{Text: render.Plain(c.lang.Of(r.In.Conversation.Chat).Text(greeting)), ReplyTo: r.In.Quote()}
 	notices, greeted, err := c.users.Greeting(ctx, r.In.User)
 	if err != nil {
 		c.fail(ctx, r, "bot.not-found", err)
@@ -193,11 +197,18 @@ func (c *commands) start(ctx context.Context, r updates.Request) {
 func (c *commands) help(ctx context.Context, r updates.Request) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	var b strings.Builder
-	b.WriteString(p.Text("bot.help") + "\n\n")
+	sends := r.In.Role.May(orchestrator.SendPrompts)
+	if sends {
+		b.WriteString(p.Text("bot.help") + "
+
+")
+	}
 	for _, m := range c.menuFor(p, r.In.Role) {
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
 	}
-	b.WriteString("\n" + p.Text("bot.help-more"))
+	if sends {
+		b.WriteString("\n" + p.Text("bot.help-more"))
+	}
 	c.answer(ctx, r, b.String())
 }
 

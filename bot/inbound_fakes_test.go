@@ -73,6 +73,12 @@ func (v *voiceFake) Unbutton(id orchestrator.ConversationID, message int) {
 	v.signs = append(v.signs, fmt.Sprintf("unbutton %s %d", id.Key(), message))
 }
 
+func (v *voiceFake) Rebutton(id orchestrator.ConversationID, message int, _ tgapi.Keyboard) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.signs = append(v.signs, fmt.Sprintf("rebutton %s %d", id.Key(), message))
+}
+
 func (v *voiceFake) Remove(id orchestrator.ConversationID, message int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -27,6 +27,8 @@ type voice interface {
 	EditRich(id orchestrator.ConversationID, message int, t render.Text, k tgapi.Keyboard)
 	// unbutton takes the buttons off a message of ours. It does not wait.
 	Unbutton(id orchestrator.ConversationID, message int)
+	// rebutton gives a message of ours other buttons. It does not wait.
+	Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard)
 	// remove deletes a user's message that no other user may read, or asks for that where we may not. It does
 	// not wait.
 	Remove(id orchestrator.ConversationID, message int)
@@ -98,9 +100,13 @@ func (v *outVoice) EditRich(id orchestrator.ConversationID, message int, t rende
 }
 
 func (v *outVoice) Unbutton(id orchestrator.ConversationID, message int) {
+	v.Rebutton(id, message, nil)
+}
+
+func (v *outVoice) Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard) {
 	v.out.Go(context.Background(), outbox.Call{
 		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Housekeeping, Idempotent: true, Key: unbuttonKey(message),
-		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, nil) },
+		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, k) },
 	}, v.missed("buttons", id))
 }
 

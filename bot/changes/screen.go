@@ -80,7 +80,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data 
 	}
 	a, err := s.act(ctx, by, on, op(what), id)
 	if why := s.why(p, err); why != "" {
-		return tgapi.Answer{Text: why}, nil
+		a, err = tgapi.Answer{Text: why, Instead: a.Instead}, nil
 	}
 	return a, err
 }
@@ -180,8 +180,12 @@ func (s *Screen) say(by orchestrator.Press, on int, text string, buttons ...tgap
 
 func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, what op, id string) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(by.Conversation.Chat)
+	undo, redo := button(p.Text("changes.undo"), opUndo, id), button(p.Text("changes.redo"), opRedo, id)
 	if what == opUndo {
 		c, err := s.o.Changes.Undo(ctx, by, cli.TurnID(id))
+		if errors.Is(err, orchestrator.ErrUndone) {
+			return tgapi.Answer{Instead: &redo}, err
+		}
 		if err != nil {
 			return tgapi.Answer{}, err
 		}
@@ -192,13 +196,16 @@ func (s *Screen) turnBack(ctx context.Context, by orchestrator.Press, on int, wh
 		if c.Commit != "" {
 			text += "\n" + p.Text("changes.still-committed", short(c.Commit))
 		}
-		return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, text, button(p.Text("changes.redo"), opRedo, id))}}, nil
+		return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, text, redo)}, Instead: &redo}, nil
 	}
 	c, err := s.o.Changes.Redo(ctx, by, cli.TurnID(id))
+	if errors.Is(err, orchestrator.ErrNotUndone) {
+		return tgapi.Answer{Instead: &undo}, err
+	}
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Files), button(p.Text("changes.undo"), opUndo, id))}}, nil
+	return tgapi.Answer{Messages: []orchestrator.Message{s.say(by, on, p.Text("changes.redone", c.Files), undo)}, Instead: &undo}, nil
 }
 
 func short(commit string) string { return commit[:min(len(commit), 10)] }

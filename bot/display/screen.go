@@ -89,7 +89,7 @@ func (*Screen) question(p lang.Printer) message.Content {
 		return []tgapi.Button{tgapi.NewButton(p.Text(key), Action, what)}
 	}
 	return message.Content{
-		Text: text("display.question"), Silent: true,
+		Text: text("display.question"), Silent: true, OnlyRich: true,
 		Rich: []render.Block{
 			{Kind: render.TableOf, Rows: [][]render.Cell{
 				row(true, p.Text("display.tree"), p.Text("display.age")),

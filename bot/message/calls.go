@@ -57,6 +57,10 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		m.moveTo(f.MovedTo)
 		return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 	case tgapi.TopicGone, tgapi.BadRequest, tgapi.NoMethod, tgapi.TooLong, tgapi.ChatGone, tgapi.MessageGone:
+		if want.OnlyRich && f.Kind == tgapi.NoMethod {
+			m.log.Info("Telegram knows no rich messages, so one that is nothing else is not sent")
+			return m.save(keep, orchestrator.Failed, 0)
+		}
 		if len(want.Files) > 0 && m.refusedFiles(want, f, err) || m.refusedRich(want, f, err) || m.refused(f, err) {
 			return errors.Join(outbox.ErrOtherForm, m.save(keep, orchestrator.Pending, 0))
 		}
@@ -108,7 +112,7 @@ func (m *Message) richOf(want Content) []render.Block {
 func (m *Message) refusedRich(want Content, f tgapi.Fault, err error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if want.Rich == nil || m.tried&notRich != 0 || f.Kind != tgapi.BadRequest && f.Kind != tgapi.TooLong && f.Kind != tgapi.NoMethod {
+	if want.Rich == nil || want.OnlyRich || m.tried&notRich != 0 || f.Kind != tgapi.BadRequest && f.Kind != tgapi.TooLong && f.Kind != tgapi.NoMethod {
 		return false
 	}
 	m.log.Warn("Telegram refused a rich message; it becomes a plain one", "err", err)

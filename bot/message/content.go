@@ -11,7 +11,8 @@ import (
 // Content is what a message is to show, and how it gets to show that.
 type Content struct {
 	render.Text
-	Rich     []render.Block `json:"rich,omitempty"` // is shown instead of Text; Text is for where Telegram refuses it
+	Rich     []render.Block `json:"rich,omitempty"`      // is shown instead of Text; Text is for where Telegram refuses it
+	OnlyRich bool           `json:"only_rich,omitempty"` // without Rich the message means nothing, and is not sent
 	Keyboard tgapi.Keyboard `json:"keyboard,omitempty"`
 	ReplyTo  int            `json:"reply_to,omitempty"` // 0 for none
 	Silent   bool           `json:"silent,omitempty"`

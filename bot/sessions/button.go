@@ -37,6 +37,7 @@ const (
 
 	opTerminal op = "T" // lists the sessions that agents keep
 	opStored   op = "R" // continues one of them; the key is the agent, the argument its id
+	opReported op = "V" // likewise, below a report of a terminal, which stays
 )
 
 // pressed is the data of a button.
@@ -52,8 +53,8 @@ func newButton(text string, op op, key, arg string) tgapi.Button {
 }
 
 // storedButton continues a session that an agent keeps; false if it cannot carry the agent's id of it.
-func storedButton(text string, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
-	b := newButton(text, opStored, string(agent), string(id))
+func storedButton(text string, do op, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
+	b := newButton(text, do, string(agent), string(id))
 	return b, len(b.Data) <= tgapi.DataLimit
 }
 
@@ -114,7 +115,7 @@ func parseListed(arg string) listed {
 // changes says whether a button changes sessions, or which one is the current one.
 func (o op) changes() bool {
 	switch o {
-	case opResume, opPin, opArchive, opFork, opDelete, opDeleted, opMove, opStored:
+	case opResume, opPin, opArchive, opFork, opDelete, opDeleted, opMove, opStored, opReported:
 		return true
 	}
 	return false

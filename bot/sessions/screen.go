@@ -26,9 +26,13 @@ type Options struct {
 
 // Away is whether the owner is away from the terminals of the machine.
 type Away interface {
-	// SetAway takes "on", "off" or "auto". ErrNotOwner for anyone but an owner, ErrBadChoice for any other word.
+	// SetAway takes "on", "off" or "auto". It returns ErrNotOwner for anyone but an owner, ErrBadChoice for any other word, and
+	// ErrNoHooks if no agent would ask here.
 	SetAway(by orchestrator.Press, choice string) error
 }
+
+// ErrNoHooks says that no agent of a terminal is told to ask ductor.
+var ErrNoHooks = errors.New("no agent has ductor's hooks")
 
 // Screen is what users do with sessions. Its buttons name the session or turn they act on, so they work after a restart too. Safe
 // for concurrent use.
@@ -137,7 +141,7 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 	case opTerminal:
 		a.Edit, err = s.stored(ctx, in, shown(p.arg))
 		return a, err
-	case opStored:
+	case opStored, opReported:
 		return s.resumeStored(ctx, by, p)
 	case opTurns:
 		page, _ := tgapi.ButtonNumber(p.arg)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"ductor/bot/message"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
@@ -29,7 +30,7 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 	text := []string{p.Text("sessions.terminal-none")}
 	var keyboard tgapi.Keyboard
 	for _, f := range all {
-		b, ok := storedButton(render.AgentName(p, f.Agent)+": "+render.Cut(f.First, titleShown), f.Agent, f.ID)
+		b, ok := storedButton(render.AgentName(p, f.Agent)+": "+render.Cut(f.First, titleShown), opStored, f.Agent, f.ID)
 		if !ok || len(keyboard) == perPage {
 			continue
 		}
@@ -63,12 +64,17 @@ func (s *Screen) resumeStored(ctx context.Context, by orchestrator.Press, p pres
 	}
 	page, err := s.page(ctx, say, now)
 	page.Text += "\n\n" + say.Text("sessions.terminal-resumed", render.AgentName(say, p.key))
-	return tgapi.Answer{Text: say.Text("sessions.resumed", s.title(say, now)), Edit: page}, err
+	a := tgapi.Answer{Text: say.Text("sessions.resumed", s.title(say, now)), Edit: page}
+	if p.op == opReported && err == nil {
+		c := message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard}
+		a.Edit, a.Messages = tgapi.Page{}, []orchestrator.Message{message.Compose(by.Conversation, c)}
+	}
+	return a, err
 }
 
 // TakeOver is a button that continues a session of a terminal; false if it cannot carry what it needs.
 func TakeOver(p lang.Printer, agent cli.Agent, id cli.AgentSessionID) (tgapi.Button, bool) {
-	return storedButton(p.Text("terminal.take-over"), agent, id)
+	return storedButton(p.Text("terminal.take-over"), opReported, agent, id)
 }
 
 // setAway answers "/terminal on", "off" and "auto".
@@ -84,6 +90,8 @@ func (s *Screen) setAway(by orchestrator.Press, choice string) (render.Text, err
 		return render.Plain(p.Text("terminal.how")), nil
 	case errors.Is(err, orchestrator.ErrNotOwner):
 		return render.Plain(p.Text("bot.not-owner")), nil
+	case errors.Is(err, ErrNoHooks):
+		return render.Plain(p.Text("terminal.no-hooks")), nil
 	case err != nil:
 		return render.Text{}, err
 	}

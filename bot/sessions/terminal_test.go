@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	screen "ductor/bot/sessions"
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -63,6 +65,22 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	}
 	if text, err := r.screen.Terminal(t.Context(), member, ""); err != nil || !strings.Contains(text.Text, "Only") {
 		t.Errorf("a member gets %q, %v", text.Text, err)
+	}
+}
+
+// The button below a report of a terminal answers with a message: the report stays.
+func TestAReportStaysAboveItsSession(t *testing.T) {
+	r := newRig(t)
+	r.agents.stored = stored()
+	b, ok := screen.TakeOver(lang.Language("en").Printer(), r.agents.stored[0].Agent, r.agents.stored[0].ID)
+	if !ok {
+		t.Fatal("there is no button")
+	}
+	_, data, _ := strings.Cut(b.Data, ":")
+	a, err := r.screen.Press(t.Context(), owner, data)
+	r.must(err)
+	if a.Edit.Text != "" || len(a.Messages) != 1 || !strings.Contains(string(a.Messages[0].Content), "continues it with your next message") {
+		t.Errorf("the press gives %+v", a)
 	}
 }
 

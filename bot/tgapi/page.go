@@ -18,6 +18,7 @@ type Answer struct {
 	Edit      Page                   // what the message shows now; without text it stays as it is
 	Formatted render.Text            // instead of the text of Edit
 	Messages  []orchestrator.Message // to be stored with the press
+	Instead   *Button                // stands in the place of the pressed button from now on; nil: that stays
 }
 
 // Stale is the answer to a press that means nothing any more.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -63,7 +64,8 @@ type Press struct {
 	Query   string // what answerCallbackQuery wants
 	Data    string
 	Message int
-	Name    string // of the user
+	Buttons tgapi.Keyboard // below the message; nil for one that Telegram no longer shows to bots
+	Name    string         // of the user
 }
 
 // Request is a command and the message it came in.

@@ -3,6 +3,7 @@ package updates
 import (
 	"encoding/json"
 
+	"ductor/bot/tgapi"
 	"ductor/lang"
 )
 
@@ -77,6 +78,26 @@ type wireMessage struct {
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 	MigratedTo   int64           `json:"migrate_to_chat_id"`
 	Pinned       *wireMessage    `json:"pinned_message"`
+	Markup       wireMarkup      `json:"reply_markup"` // of a message of ours
+}
+
+// wireMarkup is the buttons below a message.
+type wireMarkup struct {
+	Rows [][]struct {
+		Text string `json:"text"`
+		Data string `json:"callback_data"`
+	} `json:"inline_keyboard"`
+}
+
+func (m wireMarkup) keyboard() (k tgapi.Keyboard) {
+	for _, row := range m.Rows {
+		var buttons []tgapi.Button
+		for _, b := range row {
+			buttons = append(buttons, tgapi.Button{Text: b.Text, Data: b.Data})
+		}
+		k = append(k, buttons)
+	}
+	return k
 }
 
 type wireUser struct {

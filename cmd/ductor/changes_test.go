@@ -64,14 +64,18 @@ func TestAReceiptUndoesAndCommitsATurn(t *testing.T) {
 	}
 	town.stop()
 	town.start()
-	if a := town.pressOn(card, "↩️ Undo"); a.Text != "This is undone already." {
-		t.Errorf("once more: %q", a.Text)
-	}
+	town.awaitMessage(func(m telegram.Message) bool {
+		return m.ID == card.ID && m.HasButton("↪️ Redo") && !m.HasButton("↩️ Undo")
+	})
 	if a := town.pressOn(card, "✅ Commit"); a.Text != "This is undone already." {
 		t.Errorf("a commit of what is undone: %q", a.Text)
 	}
 	town.press("↪️ Redo")
 	town.await("↪️ Done again. 2 files are as the turn left them.")
+	if a := town.pressOn(card, "↪️ Redo"); a.Text != "This is not undone." {
+		t.Errorf("done again once more: %q", a.Text)
+	}
+	town.awaitMessage(func(m telegram.Message) bool { return m.ID == card.ID && m.HasButton("↩️ Undo") })
 	town.pressOn(card, "📝 Diff")
 	_, shown := town.awaitFile("photo", "")
 	if size, err := png.DecodeConfig(bytes.NewReader(shown)); err != nil || size.Width < 500 {

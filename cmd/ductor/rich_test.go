@@ -123,3 +123,28 @@ func TestARichCardContinuesAfterARestart(t *testing.T) {
 		}
 	}
 }
+
+// A server that knows no rich messages cannot show the table that the question is about: the chat is not asked.
+func TestAnOldServerIsNotAskedAboutTables(t *testing.T) {
+	town := surroundings(t, func(c *config.Config) { c.Permissions.Mode, c.Stream.Display = "bypass", "ask" })
+	srv := telegram.New(telegram.Options{Without: []string{"sendRichMessage"}})
+	if err := srv.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Close() })
+	town.srv, town.chat, town.cfg.Telegram.APIBase = srv, srv.Private(owner, "Owner"), srv.URL()
+	town.start()
+	town.say(treeTable)
+	town.awaitDone(1)
+	asked := func() bool {
+		return slices.ContainsFunc(srv.Calls(telegram.Writes), func(c telegram.Call) bool { return c.Method == "sendRichMessage" })
+	}
+	eventually(t, "the question to be tried", asked)
+	town.say("/status")
+	town.await("Nothing is running")
+	for _, m := range town.chat.View().FromBot() {
+		if m.HasButton("I see a table") {
+			t.Errorf("the chat is asked %q", m.Text)
+		}
+	}
+}

@@ -161,3 +161,17 @@ func TestAnExportedSessionIsImported(t *testing.T) {
 	again := town.chat.Person().Send(town.chat, "/sessions import", telegram.ReplyTo(export.ID))
 	town.awaitAfter(again, "Imported. Your next message continues it.")
 }
+
+// Where no agent has ductor's hooks, nothing would ask in the chat, which /terminal on says.
+func TestBeingAwayWithoutHooks(t *testing.T) {
+	town := newTown(t, nil)
+	for _, word := range []string{"on", "auto"} {
+		town.answer("/terminal "+word, "Run ductor terminal install on the machine")
+	}
+	town.answer("/terminal off", "You are at your terminal")
+	town.sh(`mkdir -p ~/.claude`)
+	if code, _, said := runDuctor(t, "terminal", "install", "--yes", "-c", town.writeConfig()); code != 0 {
+		t.Fatal(said)
+	}
+	town.answer("/terminal on", "You are away")
+}

@@ -50,6 +50,12 @@ func TestAUserJoinsByALink(t *testing.T) {
 	if _, err := ann.AwaitText(town.soon(), "You may look at this conversation and change nothing here."); err != nil {
 		town.fatal(err)
 	}
+	for said, want := range map[string]string{"/start": "You can read along here", "/help": "/status: "} {
+		ann.Person().Send(ann, said)
+		if m, err := ann.AwaitText(town.soon(), want); err != nil || strings.Contains(m.Text, "Send text") {
+			t.Errorf("%s tells a viewer %q, %v", said, m.Text, err)
+		}
+	}
 	ann.Person().Send(ann, "/status")
 	if _, err := ann.AwaitText(town.soon(), "Nothing is running"); err != nil {
 		town.fatal(err)

@@ -176,11 +176,30 @@ func TestAJobFailsAgainAndAgain(t *testing.T) {
 	})
 }
 
+// spent is what all users spent of 10 dollars a day.
+type spent struct {
+	cost   *float64
+	lifted bool
+}
+
+func (*spent) Limits() (day, month float64)                        { return 10, 0 }
+func (s *spent) Since(context.Context, time.Time) (float64, error) { return *s.cost, nil }
+func (s *spent) Lifted(context.Context) (bool, error)              { return s.lifted, nil }
+
+// A budget that was lifted is told to be, and not to end what runs.
+func TestABudgetThatIsLifted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, cost := &notes{open: map[string]orchestrator.Alert{}}, 11.0
+		n.watch(t, time.Hour, Budget(english, &spent{&cost, true}, time.Now))
+		n.expect(t, english().Text("alert.budget-day-lifted", english().Cost(11), english().Cost(10)))
+	})
+}
+
 // A budget is told at 80 %, and is over with its day.
 func TestABudgetIsNearlySpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, cost := &notes{open: map[string]orchestrator.Alert{}}, 7.9
-		check := Budget(english, func() (day, month float64) { return 10, 0 }, func(context.Context, time.Time) (float64, error) { return cost, nil }, time.Now)
+		check := Budget(english, &spent{&cost, false}, time.Now)
 		n.watch(t, time.Hour, check)
 		n.expect(t)
 		cost = 8

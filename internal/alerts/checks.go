@@ -145,30 +145,47 @@ func failed(runs []orchestrator.JobRun) (n int) {
 	return n
 }
 
+// Spending is what Budget looks at.
+type Spending interface {
+	// Limits are the budgets of all users; 0 is none.
+	Limits() (day, month float64)
+	Since(ctx context.Context, since time.Time) (float64, error)
+	// Lifted reports whether the budgets are lifted for today.
+	Lifted(ctx context.Context) (bool, error)
+}
+
 // Budget finds that most of a budget of all users is spent. It is over with its day or month, and when the budget is raised.
-func Budget(p Printer, limits func() (day, month float64), spent func(ctx context.Context, since time.Time) (float64, error), now func() time.Time) Check {
+func Budget(p Printer, s Spending, now func() time.Time) Check {
 	return Check{"budget", func(ctx context.Context, _ func(string) bool) (found []Trouble, known bool, err error) {
-		day, month := limits()
+		day, month := s.Limits()
+		lifted, err := s.Lifted(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		ofDay, ofMonth := lang.Key("alert.budget-day"), lang.Key("alert.budget-month")
+		if lifted {
+			ofDay, ofMonth = "alert.budget-day-lifted", "alert.budget-month-lifted"
+		}
 		at := now().Local()
 		today := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, at.Location())
-		cost, much, err := nearlySpent(ctx, today, day, spent)
+		cost, much, err := nearlySpent(ctx, today, day, s.Since)
 		if err != nil {
 			return nil, false, err
 		}
 		if much {
 			found = append(found, Trouble{
 				Key:  "budget-day/" + today.Format(time.DateOnly),
-				Text: p().Text("alert.budget-day", p().Cost(cost), p().Cost(day)), Over: p().Text("alert.budget-day-over"),
+				Text: p().Text(ofDay, p().Cost(cost), p().Cost(day)), Over: p().Text("alert.budget-day-over"),
 			})
 		}
 		first := today.AddDate(0, 0, 1-at.Day())
-		if cost, much, err = nearlySpent(ctx, first, month, spent); err != nil {
+		if cost, much, err = nearlySpent(ctx, first, month, s.Since); err != nil {
 			return nil, false, err
 		}
 		if much {
 			found = append(found, Trouble{
 				Key:  "budget-month/" + first.Format(time.DateOnly),
-				Text: p().Text("alert.budget-month", p().Cost(cost), p().Cost(month)), Over: p().Text("alert.budget-month-over"),
+				Text: p().Text(ofMonth, p().Cost(cost), p().Cost(month)), Over: p().Text("alert.budget-month-over"),
 			})
 		}
 		return found, true, nil

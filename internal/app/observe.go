@@ -67,9 +67,7 @@ func (a *App) alerts() *alerts.Watcher {
 	checks := []alerts.Check{
 		alerts.Telegram(p, a.health.State), alerts.Disk(p, a.cfg.Storage.Dir, alerts.Room), alerts.Jobs(p, a.db),
 	}
-	checks = append(checks, alerts.Budget(p, a.budgetToWatch, func(ctx context.Context, since time.Time) (float64, error) {
-		return a.db.CostSince(ctx, since, 0, "")
-	}, time.Now))
+	checks = append(checks, alerts.Budget(p, budgetToWatch{a}, time.Now))
 	if a.envs.Sandboxes.Policy().OnHost() {
 		checks = append(checks, alerts.LogIns(p, func(ctx context.Context) []cli.AgentState { return a.service.Agents(ctx, "") },
 			func(agent cli.Agent) string { return render.AgentName(p(), agent) }, a.db.Usage, time.Now))
@@ -80,9 +78,22 @@ func (a *App) alerts() *alerts.Watcher {
 	})
 }
 
-// budgetToWatch is the budget of all users; none for a sole user, who reads the warning below the turn.
-func (a *App) budgetToWatch() (day, month float64) {
-	cfg := a.now()
+// budgetToWatch is the budget of all users.
+type budgetToWatch struct{ a *App }
+
+// Since implements alerts.Spending.
+func (b budgetToWatch) Since(ctx context.Context, since time.Time) (float64, error) {
+	return b.a.db.CostSince(ctx, since, 0, "")
+}
+
+// Lifted implements alerts.Spending.
+func (b budgetToWatch) Lifted(ctx context.Context) (bool, error) {
+	return b.a.db.BudgetsLifted(ctx, time.Now().Local().Format(time.DateOnly))
+}
+
+// Limits implements alerts.Spending. There are none for a sole user, who reads the warning below the turn.
+func (b budgetToWatch) Limits() (day, month float64) {
+	cfg := b.a.now()
 	if t := cfg.Telegram; len(t.AllowedUsers) > 1 || t.GroupMembers == "all" {
 		return cfg.Budget.Day, cfg.Budget.Month
 	}

@@ -144,7 +144,7 @@ func (r *reloadRig) seen(table string) string {
 	case "queue", "sessions", "recovery", "agents":
 		return fmt.Sprintf("%+v", turns.Live())
 	case "budget":
-		day, month := r.budgetToWatch()
+		day, month := budgetToWatch{r.App}.Limits()
 		return fmt.Sprintf("%+v %v %v", r.now().budget, day, month)
 	case "consult":
 		return fmt.Sprint(served.Group())

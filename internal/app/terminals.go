@@ -2,12 +2,16 @@ package app
 
 import (
 	"context"
+	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"ductor/bot/render"
+	"ductor/bot/sessions"
 	"ductor/cli"
+	"ductor/internal/terminal"
 	"ductor/internal/terminal/presence"
 	"ductor/internal/terminal/server"
 	"ductor/lang"
@@ -72,7 +76,19 @@ func (w away) SetAway(by orchestrator.Press, choice string) error {
 	case c != presence.Away && c != presence.Here && c != presence.Auto:
 		return orchestrator.ErrBadChoice
 	}
+	if c != presence.Here && !hooked() {
+		return sessions.ErrNoHooks
+	}
 	return w.Choose(c)
+}
+
+// hooked reports whether an agent of this user's terminals has ductor's hooks. Settings that cannot be read may have them.
+func hooked() bool {
+	files, err := terminal.Machine{Home: os.Getenv("HOME"), Getenv: os.Getenv}.Uninstalled()
+	if errors.Is(err, terminal.ErrNoCLI) {
+		return false
+	}
+	return err != nil || slices.ContainsFunc(files, func(f terminal.File) bool { return f.Hooked })
 }
 
 // seenKey is where the directory of a session of a terminal is kept, among what is kept beside cards.

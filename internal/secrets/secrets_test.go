@@ -13,12 +13,16 @@ import (
 
 func TestSet(t *testing.T) {
 	s := NewSet("hunter2-hunter2", "p@ss word/1", "abc", "hunter2", `a"quote"d`)
+	github := "ghp_" + strings.Repeat("a1B2", 9)
 	for _, c := range []struct{ in, want string }{
 		{"nothing", "nothing"},
 		{"hunter2-hunter2!", Removed + "!"}, // the longer one
 		{"hunter2-hunter3", Removed + "-hunter3"},
 		{"p%40ss+word%2F1 or p@ss word/1", Removed + " or " + Removed},
 		{"abc is too short", "abc is too short"},
+		{"it is " + github + ".", "it is " + Removed + "."},
+		{github[:39] + " is too short", github[:39] + " is too short"},
+		{"github_pat_" + strings.Repeat("x", 82), Removed},
 		{`{"x": "a\"quote\"d"}`, `{"x": "` + Removed + `"}`},
 	} {
 		if got := s.String(c.in); got != c.want {
@@ -35,7 +39,7 @@ func TestSet(t *testing.T) {
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := NewSet("sesame-é-1", "sesame", "ame-é-12345", "ababab")
-		piece := rapid.SampledFrom([]string{"s", "se", "sesam", "e", "-", "é", "-1", "ame", "-é-1", "2345", "ab", "a", "b", " "})
+		piece := rapid.SampledFrom([]string{"gh", "p_", "ghp_0123456789", "01234567890123456789012345", "s", "se", "sesam", "e", "-", "é", "-1", "ame", "-é-1", "2345", "ab", "a", "b", " "})
 		var s Stream
 		raw, given := "", ""
 		take := func(c Change) {

@@ -17,7 +17,49 @@ const Removed = "[secret removed]"
 // shortest is how long a secret is at least, in bytes: taking out "a" would leave nothing to read.
 const shortest = 6
 
-// Set is secrets that are known. It is immutable and safe for concurrent use; a nil Set is empty.
+// shape is what tokens of a kind look like: a beginning, and so many letters, digits and underscores behind it.
+type shape struct {
+	begin string
+	rest  int
+}
+
+// shapes are those of GitHub's tokens, which are secrets wherever they come from. Each has one length, so that the end of a text that
+// grows is decided.
+func shapes() []shape {
+	return []shape{{"ghp_", 36}, {"gho_", 36}, {"ghu_", 36}, {"ghs_", 36}, {"ghr_", 36}, {"github_pat_", 82}}
+}
+
+// longestShape is the length of the longest token of shapes.
+const longestShape = len("github_pat_") + 82
+
+// shaped is how much of the beginning of text a token may have, and whether that is a whole one.
+func shaped(text string) (n int, whole bool) {
+	if text[0] != 'g' {
+		return 0, false
+	}
+	for _, s := range shapes() {
+		begun := min(len(text), len(s.begin))
+		if text[:begun] != s.begin[:begun] {
+			continue
+		}
+		for n = begun; n < len(text) && n < len(s.begin)+s.rest && ofToken(text[n]); {
+			n++
+		}
+		switch {
+		case n == len(s.begin)+s.rest:
+			return n, true
+		case n == len(text):
+			return n, false
+		}
+	}
+	return 0, false
+}
+
+func ofToken(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// Set is secrets that are known, and all that looks like a token of GitHub. It is immutable and safe for concurrent use; a nil Set is empty.
 type Set struct {
 	words   []string
 	byFirst [256][]string // the same, the longest first
@@ -44,7 +86,7 @@ func (s *Set) With(words ...string) *Set {
 		return s
 	}
 	slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) })
-	next := &Set{words: all, longest: len(all[0])}
+	next := &Set{words: all, longest: max(len(all[0]), longestShape)}
 	for _, w := range all {
 		next.byFirst[w[0]] = append(next.byFirst[w[0]], w)
 	}
@@ -99,6 +141,9 @@ func (s *Set) at(text string) int {
 			return len(w)
 		}
 	}
+	if n, whole := shaped(text); whole {
+		return n
+	}
 	return 0
 }
 
@@ -109,5 +154,6 @@ func (s *Set) mayBecome(text string) bool {
 			return true
 		}
 	}
-	return false
+	n, whole := shaped(text)
+	return n > 0 && !whole
 }
