@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -214,5 +215,5 @@ func (a Agent) Name() string { return upperFirst(string(a)) }
 // advised says whether the agent's own sentence says what helps. Two pieces of advice are one too many.
 func (f *Failure) advised() bool {
 	word, _, _ := strings.Cut(f.Reason, " ")
-	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" && (word == "Install" || word == "Log" || word == "Run")
+	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" && slices.Contains([]string{"Install", "Log", "Run", "Set", "Correct"}, word)
 }

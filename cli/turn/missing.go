@@ -23,10 +23,10 @@ func places() []string {
 func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	key := "agents." + string(agent) + ".path"
 	if strings.ContainsRune(o.Path, filepath.Separator) {
-		return fmt.Sprintf("%s names %s, which is no program: correct it, or remove it to have PATH searched", key, o.Path)
+		return fmt.Sprintf("Correct %s: %s is no program. Without that key PATH is searched", key, o.Path)
 	}
 	if path := elsewhere(o.OwnerHome, o.Path); path != "" {
-		return fmt.Sprintf("It is at %s, but PATH of ductor does not lead there: set %s to that, or start ductor with %s in PATH", path, key, filepath.Dir(path))
+		return fmt.Sprintf("Set %s to %s, where it is, or start ductor with %s in PATH", key, path, filepath.Dir(path))
 	}
 	return install
 }

@@ -23,14 +23,14 @@ func TestAProgramThatIsNotInPathIsNamed(t *testing.T) {
 			}
 		}
 		o := cli.ProviderOptions{Path: "claude-of-a-test", OwnerHome: home}
-		if got := Missing(o, "claude", "install it"); !strings.Contains(got, "It is at "+path) || !strings.Contains(got, "agents.claude.path") || !strings.Contains(got, "PATH") {
+		if got := Missing(o, "claude", "install it"); !strings.Contains(got, "to "+path+", where it is") || !strings.Contains(got, "agents.claude.path") || !strings.Contains(got, "PATH") {
 			t.Errorf("in %s: %q", place, got)
 		}
 		if o.OwnerHome = ""; Missing(o, "claude", "install it") != "install it" {
 			t.Error("a sandbox is told of programs of this machine")
 		}
 	}
-	if got := Missing(cli.ProviderOptions{Path: "/nowhere/claude", OwnerHome: t.TempDir()}, "claude", "install it"); !strings.Contains(got, "agents.claude.path names /nowhere/claude") {
+	if got := Missing(cli.ProviderOptions{Path: "/nowhere/claude", OwnerHome: t.TempDir()}, "claude", "install it"); !strings.Contains(got, "Correct agents.claude.path: /nowhere/claude is no program") {
 		t.Errorf("a path that is none: %q", got)
 	}
 }

@@ -67,7 +67,7 @@ func serveDashboard(ctx context.Context, o *overview, addr string, browser bool,
 		return errors.Join(err, server.Close())
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	fmt.Fprintf(out, "The dashboard is at\n\n  %s\n\nOpen it in a browser on this machine. Ctrl-C ends it.\n", server.URL())
+	fmt.Fprintf(out, "The dashboard is at\n\n  %s\n\nOpen it in a browser on this machine. Ctrl-C ends it.\n%s", server.URL(), elsewhere(server.Origin()))
 	if browser {
 		if _, err := web.OpenBrowser(server.URL(), scratch); err != nil {
 			fmt.Fprintln(out, err)

@@ -41,7 +41,9 @@ func examine(ctx context.Context, from *source, out io.Writer, write func(doctor
 	}
 	found := doctor.Examine(ctx, cfg)
 	var verdict error
-	if n := found.Failed(); n > 0 {
+	if n := found.Failed(); n == 1 {
+		verdict = errors.New("one check failed")
+	} else if n > 1 {
 		verdict = fmt.Errorf("%d checks failed", n)
 	}
 	return errors.Join(verdict, write(found, out))

@@ -275,6 +275,25 @@ func TestASetupWithoutAnEngine(t *testing.T) {
 	}
 }
 
+// A setup whose check fails ends with what to do next, by commands that work here.
+func TestASetupWithoutAnAgent(t *testing.T) {
+	town, config := freshUser(t)
+	t.Setenv("PATH", "/usr/bin:/bin")
+	t.Setenv("DUCTOR_TELEGRAM_TOKEN", town.srv.Token())
+	code, stdout, stderr := runDuctor(t, "setup", "--yes", "--owner", "1", "--api-base", town.srv.URL(), "--project", t.TempDir())
+	if _, err := os.Stat(config); code == 0 || err != nil || !strings.Contains(stderr, "one check failed") {
+		t.Fatalf("exit %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	_, next, _ := strings.Cut(stdout, "look again with:")
+	words := strings.Fields(next)
+	if len(words) < 2 || words[1] != "doctor" {
+		t.Fatalf("it does not say what to do next: %s", stdout)
+	}
+	if _, err := exec.LookPath(words[0]); err != nil {
+		t.Errorf("%s cannot be called here: %v", words[0], err)
+	}
+}
+
 // Where systemd does not run, no unit is written, and the error says so in a sentence.
 func TestNoServiceWithoutSystemd(t *testing.T) {
 	town, _ := freshUser(t)

@@ -52,10 +52,12 @@ func Setup(env config.Environment, doctor Doctor) *cobra.Command {
 				return err
 			}
 			on.Say("")
+			ductor := program(env, path)
 			if err := doctor(cmd.Context(), path, cmd.OutOrStdout()); err != nil {
+				on.Say("\nFix what FAILs above, and look again with: %s\nThen start ductor with:                 %s", ductor.with("doctor"), ductor.with("run"))
 				return err
 			}
-			return offerService(cmd, on, program(env, path), path, asService)
+			return offerService(cmd, on, ductor, path, asService)
 		},
 	}
 	flags := cmd.Flags()

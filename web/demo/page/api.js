@@ -28,15 +28,16 @@ export function fileURL(id) {
 
 const pause = 1500; // milliseconds before the page connects again
 
-// listen calls on[name] with each event, for ever. It calls lost with a text when the connection breaks.
+// listen calls on[name] with each event, for ever. It calls lost with a text when the connection breaks, and with true after it
+// if the server does not know the token.
 export async function listen(on, lost) {
   for (;;) {
     try {
       await follow(await ask("stream"), on);
       lost("The connection to ductor is lost. The page connects again.");
     } catch (err) {
+      if (err.status === 401) return lost(err.message, true);
       lost(err instanceof Refused ? err.message : "The connection to ductor is lost. The page connects again.");
-      if (err.status === 401) return;
     }
     await new Promise((resolve) => setTimeout(resolve, pause));
   }

@@ -8,7 +8,7 @@ import { showComposer, focusComposer } from "/composer.js";
 import { showChats, showTopics, showHead, onChoose } from "/sidebar.js";
 import { makePanel, addEvent, addCall, showBudgets, showProcesses } from "/panel.js";
 import { showTour, showInvitation, onStart } from "/tour.js";
-import { toast } from "/notes.js";
+import { alertUser, toast } from "/notes.js";
 
 const app = byId("app");
 const narrow = matchMedia("(max-width: 1180px)");
@@ -107,4 +107,4 @@ listen({
   budgets: showBudgets,
   processes: showProcesses,
   tour: showTour,
-}, (why) => toast(why, true));
+}, (why, forGood) => forGood ? alertUser(why) : toast(why, true));

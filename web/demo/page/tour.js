@@ -74,16 +74,14 @@ function button(stop, n) {
 }
 
 function finished() {
-  return h("div", { class: "finished" }, h("strong", {}, "That was the tour"), h("p", {}, ...farewell()));
+  const other = state.hello?.other;
+  return h("div", { class: "finished" }, h("strong", {}, "That was the tour"), h("p", {}, nextStep(), " It takes five minutes."),
+    h("p", {}, other ? h("a", { href: other }, "Try it here with your own agents") : ["With an agent that is logged in on this machine, ",
+      h("code", {}, "ductor demo"), " talks to that one, too."]));
 }
 
-// farewell leads on to a bot of the user's own.
-function farewell() {
-  const other = state.hello?.other;
-  return ["Now on your phone: run ", h("code", {}, "ductor setup"), " in a terminal. It takes five minutes. ",
-    other ? h("a", { href: other }, "Here you can try it with your own agents.") : ["With an agent that is logged in on this machine, ",
-      h("code", {}, "ductor demo"), " talks to that one, too."]];
-}
+// nextStep leads on to a bot of the user's own.
+const nextStep = () => ["Now on your phone: run ", h("code", {}, "ductor setup"), " in a terminal."];
 
 const invitation = "The tour shows all that there is, with a scripted agent. It takes five minutes and costs nothing.";
 const toTour = () => h("a", { class: "button", href: state.hello.other }, "Take the tour");
@@ -101,7 +99,7 @@ export function showInvitation() {
 function strip(now) {
   const el = byId("tour-strip");
   el.hidden = state.chat !== 1;
-  if (now === stops.length) return el.replaceChildren(h("div", {}, h("small", {}, "That was the tour"), h("span", {}, ...farewell())));
+  if (now === stops.length) return el.replaceChildren(h("div", {}, h("small", {}, "That was the tour"), h("div", {}, nextStep())));
   const stop = stops[now];
   el.replaceChildren(h("div", {}, h("small", {}, `Tour, ${now + 1} of ${stops.length}`), h("strong", {}, stop.title),
     stop.state === "running" && stop.todo ? h("span", {}, stop.todo) : null),
