@@ -199,9 +199,7 @@ func (c *commands) help(ctx context.Context, r updates.Request) {
 	var b strings.Builder
 	sends := r.In.Role.May(orchestrator.SendPrompts)
 	if sends {
-		b.WriteString(p.Text("bot.help") + "
-
-")
+		b.WriteString(p.Text("bot.help") + "\n\n")
 	}
 	for _, m := range c.menuFor(p, r.In.Role) {
 		fmt.Fprintf(&b, "/%s: %s\n", m.Command, m.Description)
