@@ -134,7 +134,16 @@ func (r *projectReading) read(at string, files []string) {
 		return
 	}
 	defer root.Close()
+	missing := map[string]bool{} // first parts of names that are not there, which is most
 	for _, name := range files {
+		first, _, _ := strings.Cut(name, "/")
+		if _, known := missing[first]; !known {
+			_, err := root.Lstat(first)
+			missing[first] = errors.Is(err, fs.ErrNotExist)
+		}
+		if missing[first] {
+			continue
+		}
 		if name, all := strings.CutSuffix(name, "/"); all {
 			r.below(root, name)
 		} else {
@@ -310,7 +319,8 @@ func steersAgent(name string) bool {
 	prefixed := func(prefix string) bool { return strings.HasPrefix(upper, prefix) }
 	return slices.ContainsFunc([]string{
 		"GEMINI_", "GOOGLE_", "CODE_ASSIST_", "CLOUD_SHELL", "OTEL_", "NODE_", "SANDBOX", "BUILD_SANDBOX", "SEATBELT", "LD_", "DYLD_",
-		"GIT_", "NPM_", "BASH", "SSL_", "SSH_", "XDG_", "PYTHON", "PERL", "RUBY",
+		"GIT_", "NPM_", "BASH", "SSL_", "SSH_", "XDG_", "PYTHON", "PERL", "RUBY", "GOFLAGS", "CARGO_", "RUSTC", "PIP_", "LESSOPEN", "MANPAGER",
+		"MAKEFLAGS", "GCE_METADATA", "CLOUDSDK_",
 	}, prefixed) || strings.HasSuffix(upper, "_PROXY") || strings.HasSuffix(upper, "_OPTIONS") ||
 		slices.Contains([]string{"PATH", "HOME", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER", "ENV", "IFS", "TMPDIR", "SHELLOPTS"}, upper)
 }

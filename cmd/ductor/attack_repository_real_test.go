@@ -272,6 +272,7 @@ func (r *repository) allRan(suffix string) {
 
 // The demo works below the directory of temporary files, where other users write too.
 func TestTheDemoRunsNothingOfTheDirectoryAboveIt(t *testing.T) {
+	realagent.LongOnly(t)
 	c := realagent.Claude(t, realagent.Model(t, realagent.Key).URL())
 	above, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
 	if err := os.WriteFile(filepath.Join(above, ".mcp.json"), []byte(`{"mcpServers": {"trap": {"command": "touch", "args": ["`+ran+`"]}}}`), 0o600); err != nil {
@@ -297,13 +298,19 @@ func TestTheDemoRunsNothingOfTheDirectoryAboveIt(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(in, "hello [[text \"an answer\"]]\n"); err != nil {
-		t.Fatal(err)
+	write := func(line string) {
+		if _, err := io.WriteString(in, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write(`hello [[text "an answer"]]`)
 	asked := false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if said, is := strings.CutPrefix(lines.Text(), "ductor> "); is {
-			asked = strings.Contains(said, "May Claude use the settings")
+		said, is := strings.CutPrefix(lines.Text(), "ductor> ")
+		if strings.Contains(said, "May Claude use the settings") {
+			asked = true
+			write("#2") // without them
+		} else if is {
 			break
 		}
 	}
