@@ -243,7 +243,8 @@ func retryReason(status *int) cli.FailureKind {
 	return cli.UnknownFailure
 }
 
-// warnServers names the servers that do not work. Claude waits two seconds before it begins without the tools of those that are pending.
+// warnServers names the servers that do not work. Claude waits before it begins without the tools of those that are pending: two seconds, and
+// since 2.1.332 at the latest as long as MCP_TIMEOUT says.
 func (p *parser) warnServers(servers []mcpServer) {
 	for _, s := range servers {
 		if what := map[string]string{"failed": "could not be started", "pending": "does not answer yet; its tools are missing until it does"}[s.Status]; what != "" && !p.mem.warned[s.Name] {

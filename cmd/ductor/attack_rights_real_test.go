@@ -81,7 +81,7 @@ func onlyTool(t *testing.T, prompts []modelapi.Request, tool string) {
 		}
 		for _, offered := range body.Tools {
 			name := offered.Name + offered.Function.Name
-			if found = found || name == tool; name != tool {
+			if found = found || name == tool; name != tool && name != "DeferredToolPlaceholder" { // which Claude offers in place of none
 				t.Errorf("the model is offered %s besides %s", name, tool)
 			}
 		}

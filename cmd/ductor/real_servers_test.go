@@ -9,8 +9,8 @@ import (
 	"ductor/internal/realagent"
 )
 
-// An MCP server of the owner's that hangs at its start is named in the card: Claude waits for it for some seconds, Codex not at all, and
-// Copilot for a minute. Gemini waits too, and says nothing of it.
+// An MCP server of the owner's that hangs at its start is named in the card: Claude waits for it for MCP_TIMEOUT, 30 seconds by default, Codex
+// not at all, and Copilot for a minute. Gemini waits too, and says nothing of it.
 func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 	realagent.LongOnly(t)
 	hangs := filepath.Join(t.TempDir(), "hangs")
@@ -43,6 +43,7 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 			if err := write(t, os.Getenv("HOME")); err != nil {
 				t.Fatal(err)
 			}
+			t.Setenv("MCP_TIMEOUT", "3000")
 			town.start()
 			town.say(`[[start]] [[tool cmd="sleep 7"]] [[text "It goes on."]]`)
 			if agent == "copilot" {
@@ -51,7 +52,7 @@ func TestRealAgentsNameAServerThatHangs(t *testing.T) {
 				town.await("Aborted")
 				return
 			}
-			town.await("MCP server slowpoke does not answer")
+			town.await(map[string]string{"claude": "MCP server slowpoke could not be started", "codex": "MCP server slowpoke does not answer"}[agent])
 			town.await("It goes on.")
 		})
 	}
