@@ -137,7 +137,6 @@ func (p *parser) echoed(id string) {
 		return
 	}
 	p.phase = taken
-	p.em.Accepted()
 	if p.onTaken != nil {
 		p.onTaken()
 	}

@@ -123,6 +123,7 @@ func (t *liveTurn) newParser(em *turn.Emitter) *parser {
 
 // takenUp is called when Claude took the prompt up: it works as was asked for.
 func (t *liveTurn) takenUp() {
+	t.p.em.Accepted()
 	t.open.isAsked()
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -16,9 +17,8 @@ type Emitter struct {
 	emit    func(cli.Event)
 	started time.Time
 
-	session cli.SessionStarted
-	named   bool
-	taken   bool // the prompt was accepted
+	session *cli.SessionStarted // nil until it is named
+	taken   bool                // the prompt was accepted
 	blocks  []textBlock
 	text    strings.Builder // what was passed on of the answer: the blocks, parted by blank lines
 	again   int             // the length of the answer, where what follows in text was given up; see GiveUp
@@ -62,15 +62,15 @@ func (e *Emitter) Now() time.Time { return e.now() }
 // Session names the agent's session and model. Only the first call, and one that changes either, is passed on.
 func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 	next := cli.SessionStarted{AgentSessionID: id, Model: model}
-	if e.done || e.named && e.session == next {
+	if e.done || e.session != nil && *e.session == next {
 		return
 	}
-	e.named, e.session = true, next
+	e.session = &next
 	e.emit(next)
 }
 
 // Named says whether the agent's session was named.
-func (e *Emitter) Named() bool { return e.named }
+func (e *Emitter) Named() bool { return e.session != nil }
 
 // Accepted says that the agent has the prompt in its session. Only the first call is passed on.
 func (e *Emitter) Accepted() {
@@ -225,11 +225,9 @@ func (e *Emitter) Finish(r cli.Result) {
 		e.forget()
 	}
 	r.Text = e.text.String()
-	if r.AgentSessionID == "" {
-		r.AgentSessionID = e.session.AgentSessionID
-	}
-	if r.Model == "" {
-		r.Model = e.session.Model
+	if e.session != nil {
+		r.AgentSessionID = cmp.Or(r.AgentSessionID, e.session.AgentSessionID)
+		r.Model = cmp.Or(r.Model, e.session.Model)
 	}
 	if r.Duration == 0 {
 		r.Duration = e.now().Sub(e.started)
