@@ -33,6 +33,8 @@ type Desk interface {
 	// ErrElsewhere, and ErrRepeated on a second press.
 	Restart(ctx context.Context, running cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error)
 
+	// Subject says what a message shows that a user replies to, if it is one of a turn.
+	Subject(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Subject, error)
 	// Submit stores a prompt as a turn and marks its updates handled, both or neither.
 	Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error)
 	// Stop ends the running turn of a conversation and empties its queue; for a member, as far as the turns are theirs.

@@ -35,6 +35,7 @@ type deskFake struct {
 	cannot    map[cli.PermissionMode]string
 	hold      chan struct{} // where set, Submit waits for it
 	holdNew   chan struct{} // where set, New waits for it
+	subject   orchestrator.Subject
 }
 
 func (d *deskFake) note(format string, args ...any) {

@@ -65,6 +65,10 @@ func (d *deskFake) Steer(_ context.Context, turn cli.TurnID, by orchestrator.Pre
 	return d.fail
 }
 
+func (d *deskFake) Subject(context.Context, orchestrator.ConversationID, cli.TurnID) (orchestrator.Subject, error) {
+	return d.subject, d.fail
+}
+
 func (d *deskFake) StartOver(_ context.Context, message int, turn cli.TurnID, by orchestrator.Press) error {
 	d.note("start over %d with %s", message, turn)
 	return d.fail

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ type handlers struct {
 	restarts  *restarts
 	jobs      *cron.Screen
 	heard     *transcript.Screen
+	journal   orchestrator.MessageStore
 	confirms  bool                            // users confirm what was heard of their speech
 	beside    func(func(ctx context.Context)) // of the router
 }
@@ -59,7 +61,7 @@ var _ updates.Handler = (*handlers)(nil)
 
 func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	f := o.Finisher
-	h := &handlers{approvals: p.chat.approvals, confirms: p.Confirm}
+	h := &handlers{approvals: p.chat.approvals, confirms: p.Confirm, journal: p.Journal}
 	h.heard = transcript.New(transcript.Options{Journal: p.Journal, Submit: p.desk.Submit, Lang: o.Lang})
 	beside := func(f func(ctx context.Context)) { h.beside(f) }
 	menus := menu.New(menu.Options{
@@ -181,6 +183,19 @@ func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
 	}
 	h.awaitSent(ctx, in)
 	return h.corrects(ctx, in) || h.changesJob(ctx, in) || h.commits(ctx, in) || h.asksOn(ctx, in)
+}
+
+// Subject says what a message of ours shows that in replies to. The zero Subject has it named.
+func (h *handlers) Subject(ctx context.Context, in *updates.Message) (s orchestrator.Subject) {
+	h.awaitSent(ctx, in)
+	m, err := h.journal.MessageAt(ctx, in.Conversation, in.ReplyTo)
+	if err == nil && m.Turn != "" {
+		s, err = h.desk.Subject(ctx, in.Conversation, m.Turn)
+	}
+	if err != nil && !errors.Is(err, orchestrator.ErrShutdown) {
+		h.commands.log.Warn("look up what a message replies to", "update", in.Update, "err", err)
+	}
+	return s
 }
 
 // sentWithin is how long a reply waits for the message that it replies to.

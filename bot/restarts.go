@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"ductor/bot/message"
 	"ductor/bot/tgapi"
@@ -32,12 +33,12 @@ type editedPrompt struct {
 // editKey is what the journal knows the new text by.
 func editKey(turn cli.TurnID) string { return "edit:" + string(turn) }
 
-// offer offers to start over with text, if message is what runs now; the newest text counts. False if there is
-// nothing to offer; else the task is finished.
+// offer offers to start over with text, if message is what runs now and its words changed; the newest text counts. False if
+// there is nothing to offer; else the task is finished.
 func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, text string) bool {
 	p := r.lang.Of(in.Conversation.Chat)
 	st, err := r.desk.Status(ctx, in.Conversation)
-	if err != nil || st.Running == nil || st.Running.Message != message {
+	if err != nil || st.Running == nil || st.Running.Message != message || sameWords(st.Running.Prompt, text, in.Text) {
 		return false
 	}
 	turn := st.Running.Turn
@@ -55,6 +56,16 @@ func (r *restarts) offer(ctx context.Context, in *updates.Message, message int, 
 			tgapi.Keyboard{{turnButton(p.Text("bot.start-over"), actRestart, turn), turnButton(p.Text("bot.keep-running"), actKeep, turn)}})
 	}
 	return true
+}
+
+// sameWords says whether an edit left a prompt as it is: its text, or its words behind lines that say what they reply to, which
+// may be another now.
+func sameWords(prompt, text, words string) bool {
+	before, ok := strings.CutSuffix(prompt, words)
+	for line := range strings.Lines(before) {
+		ok = ok && (line == "\n" || strings.HasPrefix(line, "> ") || strings.HasPrefix(line, "["))
+	}
+	return ok || prompt == text
 }
 
 func (r *restarts) load(ctx context.Context, turn cli.TurnID) (editedPrompt, error) {

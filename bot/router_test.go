@@ -181,6 +181,10 @@ func TestWhatBecomesOfMessages(t *testing.T) {
 		{name: "edit of a message that ran", update: func(r *inboundRig) map[string]any {
 			return map[string]any{"edited_message": r.text("better")["message"]}
 		}, calls: []string{`edit 7/0 501 "better"`}},
+		{name: "a live location moves", update: func(r *inboundRig) map[string]any {
+			m := r.text("", map[string]any{"text": nil, "location": map[string]any{"latitude": 52.5, "longitude": 13.4, "live_period": 900}})
+			return map[string]any{"edited_message": m["message"]}
+		}},
 		{name: "edit into a command", update: func(r *inboundRig) map[string]any {
 			return map[string]any{"edited_message": r.text("/abort")["message"]}
 		}, set: func(r *inboundRig) { r.desk.running = true }},

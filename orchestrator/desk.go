@@ -57,10 +57,21 @@ type Stopping struct {
 type RunningTurn struct {
 	Turn      cli.TurnID
 	Title     string // first words of its prompt
-	Message   int    // the person's message it was made of
+	Prompt    string
+	Message   int // the person's message it was made of
 	Started   time.Time
 	Approvals int // what its agent waits for people with
 	Rights    Rights
+}
+
+// Subject is what a message of ours shows that a user replies to. The zero value is a message of no turn.
+type Subject struct {
+	Said   bool   // an agent said it in a turn
+	Here   bool   // in the session that gets the next prompt
+	Newest bool   // as the newest answer there
+	Job    JobID  // that it is the report of; empty for none
+	Title  string // of the job
+	Text   string // the whole answer
 }
 
 // Status is what a conversation is set to and busy with.

@@ -78,8 +78,8 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
-// Hint says that an agent of a conversation waits for its user; empty if none does. A message is no answer to that
-// agent unless it replies to the question, or the user pressed a button that asks for words.
+// Hint says that an agent of a conversation waits for its user; empty if none does. A message is no answer to that agent
+// unless it replies to the question, the user pressed a button that asks for words, or onlyQuestion finds that it is one.
 func (s *Screen) Hint(in orchestrator.ConversationID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ductor/bot/render"
+	"ductor/orchestrator"
 )
 
 // A prompt fences what others wrote, so that an agent can tell it from the user's own words: names are quoted, and
@@ -55,7 +56,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	switch {
 	case m.Quote != nil:
 		quoted = markdownOf(m.Quote.Text, m.Quote.Entities)
-	case r != nil && (!me.wrote(r) || m.Date-r.Date > newSeconds): // the agent knows its own words of just now
+	case r != nil && !me.wrote(r): // of what the bot said, the agent may know; see receiver.name
 		quoted = markdownOf(r.words())
 	}
 	if quoted == "" {
@@ -70,11 +71,46 @@ func memberLine(m *wireMessage) string {
 	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
 }
 
-// newSeconds is how old a message of ours may be for the agent to know what a reply to it means.
-const newSeconds = 3600
+// Bounds of what is quoted before a prompt, in characters: of a message, and of the report of a job.
+const (
+	quoteLimit  = 4000
+	reportLimit = 16000
+)
 
-// quoteLimit bounds what is quoted before a prompt, in characters.
-const quoteLimit = 4000
+// subjectOf is the context of a reply to a message of ours; empty if the agent knows what it means.
+func subjectOf(in *Message, s orchestrator.Subject) string {
+	text, limit, whom := in.reply.words, quoteLimit, "you"
+	switch {
+	case s.Job != "":
+		text, limit, whom = s.Text, reportLimit, "the report of the job "+fencedName(s.Title)
+	case s.Newest || in.reply.quoted:
+		return ""
+	case !s.Said:
+		whom = "a message of ductor"
+	case !s.Here:
+		whom = "you, in another session"
+	}
+	if text == "" { // a rich message
+		text = s.Text
+	}
+	if text == "" {
+		return ""
+	}
+	return "[In reply to " + whom + "]\n" + fencedText(render.Cut(text, limit)) + "\n\n"
+}
+
+// broughtFile, lostFile and broughtSpeech are the context of a message that replies to one with a file.
+func broughtFile(name string) string {
+	return "[The file " + fencedName(name) + " is that of the message that this replies to]\n"
+}
+
+func lostFile(name string) string {
+	return "[The file " + fencedName(name) + " of the message that this replies to could not be fetched]\n"
+}
+
+func broughtSpeech(said string) string {
+	return "[Said in the message that this replies to]\n" + fencedText(said) + "\n\n"
+}
 
 func authorOf(r *wireMessage, me Identity) string {
 	switch {

@@ -23,6 +23,8 @@ type Handler interface {
 	Named(ctx context.Context, in orchestrator.ConversationID, name string) (orchestrator.Wants, bool)
 	// Heard takes a prompt that was spoken and that its sender is to confirm; false for one that is submitted at once.
 	Heard(ctx context.Context, in *Message, p orchestrator.Prompt) bool
+	// Subject says what a message of ours shows that in replies to.
+	Subject(ctx context.Context, in *Message) orchestrator.Subject
 	// Edited takes an edit of a prompt that no longer waits, by its message and its new text; false if nothing comes of it.
 	Edited(ctx context.Context, in *Message, message int, text string) bool
 	// Moved has all of a group follow it to its new id.

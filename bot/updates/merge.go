@@ -127,7 +127,7 @@ func seam(part, next *Message) string {
 // mergedKept is how many merged prompts are remembered.
 const mergedKept = 64
 
-// mergeMemory remembers the parts of merged prompts that wait in a queue, so that an edit of one part
+// mergeMemory remembers the parts of merged prompts, so that an edit of one part
 // changes that part only. Safe for concurrent use.
 type mergeMemory struct {
 	mu     sync.Mutex
@@ -206,6 +206,7 @@ func (r *recent) keep(p sentPrompt) {
 // rest of an album, what a comment is about, the rest of a paste. It is used by the router alone.
 type follower struct {
 	windows  mergeWindows
+	seen     *seen
 	albums   map[albumKey]bool
 	last     map[senderKey]*Message // that was meant for us
 	followed map[int64]bool         // updates of the batch that is dispatched, after which more comes in it that may belong to theirs
@@ -225,8 +226,8 @@ func (in *Message) by() senderKey { return senderKey{in.Conversation, in.User} }
 
 const followed = 256
 
-func newFollower(w mergeWindows) *follower {
-	return &follower{windows: w, albums: make(map[albumKey]bool), last: make(map[senderKey]*Message)}
+func newFollower(w mergeWindows, now func() time.Time) *follower {
+	return &follower{windows: w, seen: newSeen(now), albums: make(map[albumKey]bool), last: make(map[senderKey]*Message)}
 }
 
 // read looks through a batch for messages that may belong to the one before them.

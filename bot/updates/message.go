@@ -40,7 +40,7 @@ type part struct {
 	units     int    // UTF-16 units of the text as it was sent
 	album     string // media group; empty outside albums
 	file      *fileRef
-	replied   *fileRef // of the message that it answers to
+	reply     *reply // the message that it answers to; nil for none
 
 	follows bool    // more of the sender came with it, which may belong to it
 	unmeant bool    // it is for us only if another part of its album is
@@ -51,6 +51,14 @@ type part struct {
 
 // Updates lists the updates of in, to be finished.
 func (in *Message) Updates() []int64 { return append([]int64{in.Update}, in.merged...) }
+
+// reply is what a message answers to.
+type reply struct {
+	id     int
+	words  string // as Markdown
+	quoted bool   // the sender chose a part of it, which stands in the context
+	file   *fileRef
+}
 
 // Arrived is when ductor read the message.
 func (in *Message) Arrived() time.Time { return in.arrived }
@@ -106,8 +114,9 @@ func readMessage(update int64, m *wireMessage, me Identity) *Message {
 			date: m.Date, forwarded: originOf(m) != "", units: render.Len(text), album: m.MediaGroup, file: fileOf(m),
 		},
 	}
-	if r := m.ReplyTo; r != nil {
-		if in.replied = fileOf(r); me.wrote(r) && !isTopicStart(m, r) {
+	if r := m.ReplyTo; r != nil && !isTopicStart(m, r) {
+		in.reply = &reply{id: r.ID, words: markdownOf(r.words()), quoted: m.Quote != nil, file: fileOf(r)}
+		if me.wrote(r) {
 			in.ReplyTo = r.ID
 		}
 	}

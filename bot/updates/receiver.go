@@ -65,8 +65,18 @@ func (r *receiver) receive(ctx context.Context, q *queue, t *task) {
 		r.finisher.answerMerged(ctx, parts[0], t.updates, r.sentence(r.lang.Of(q.id.Chat), err), nil)
 		return
 	}
-	if first := parts[0]; !first.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
+	first := parts[0]
+	if !first.forwarded && first.Role.May(orchestrator.ActAsChat) && r.answered(ctx, t, parts, files) {
 		return
+	}
+	if first.reply != nil && first.reply.file != nil {
+		if !q.goSlow(t) {
+			return
+		}
+		files = append(files, r.bring(ctx, first)...)
+		if ctx.Err() != nil || !q.commit(t) {
+			return
+		}
 	}
 	r.submit(ctx, t, parts, files)
 }
@@ -85,8 +95,41 @@ func (r *receiver) answered(ctx context.Context, t *task, parts []*Message, file
 		whole.Context = parts[0].Context
 	}
 	took := r.handler.Reply(ctx, &whole)
-	parts[0].Context = whole.Context
+	if whole.Context != parts[0].Context { // which says what it replies to
+		parts[0].Context, parts[0].reply = whole.Context, nil
+	}
 	return took
+}
+
+// name has the context of a message say which message of ours it answers to, unless the agent knows.
+func (r *receiver) name(ctx context.Context, in *Message) {
+	if in.ReplyTo != 0 && in.reply != nil {
+		in.Context = subjectOf(in, r.handler.Subject(ctx, in)) + in.Context
+	}
+}
+
+// bring fetches the file of the message that in answers to. It is said where that fails: the prompt goes without it.
+func (r *receiver) bring(ctx context.Context, in *Message) []orchestrator.Attachment {
+	r.acknowledge(in)
+	of := *in
+	of.ID, of.file = in.reply.id, in.reply.file
+	file, err := r.uploads.fetch(ctx, &of)
+	switch {
+	case err != nil:
+		r.log.Warn("fetch the file of a message that is replied to", "update", in.Update, "err", err)
+		in.Context += lostFile(of.file.name)
+		return nil
+	case of.file.kind != speech:
+		in.Context += broughtFile(file.Name)
+		return []orchestrator.Attachment{file}
+	case r.listener == nil:
+		return nil
+	}
+	of.Text, of.forwarded = "", false
+	if err := r.listen(ctx, &of, file.Path); err == nil {
+		in.Context += broughtSpeech(of.Text)
+	}
+	return nil
 }
 
 // errLeft says that the content is no longer ours to deal with.
@@ -190,6 +233,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		r.finisher.answerMerged(ctx, first, t.updates, p.Text("common.not-for-members"), nil)
 		return
 	}
+	r.name(ctx, first)
 	of := r.recent.of(first)
 	if len(of.parts) > 0 {
 		wants = of.wants
@@ -227,9 +271,7 @@ func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files 
 		}
 		of.parts, of.wants = slices.Concat(of.parts, parts), wants
 		r.recent.keep(of)
-		if receipt.Ahead > 0 {
-			r.merged.keep(of.parts)
-		}
+		r.merged.keep(of.parts)
 	}
 }
 
@@ -282,6 +324,7 @@ func (r *receiver) edit(ctx context.Context, t *task) {
 		ctx, cancel := context.WithTimeout(ctx, submitPatience)
 		defer cancel()
 		_, _ = r.takeName(ctx, in) // who answers stays as it is
+		r.name(ctx, in)
 		message, text := r.merged.edited(in)
 		changed, err := r.turns.EditQueued(ctx, in.Conversation, message, text)
 		switch {

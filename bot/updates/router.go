@@ -65,7 +65,7 @@ func NewRouter(o RouterOptions) *Router {
 	return &Router{
 		me: o.Me, listens: o.Listener != nil,
 		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
-		gate: gateOf(o), owner: o.Owner, follower: newFollower(receiver.windows), uploads: o.Uploads, lang: o.Lang, log: o.Log,
+		gate: gateOf(o), owner: o.Owner, follower: newFollower(receiver.windows, o.Now), uploads: o.Uploads, lang: o.Lang, log: o.Log,
 	}
 }
 
@@ -196,6 +196,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 		return r.unsupported(ctx, u, m, in)
 	}
 	if c, ok := commandOf(m, in, r.me); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.inside(in)) {
+		r.follower.seen.keep(m, m.Text)
 		r.hear(ctx, m.From, m)
 		return r.command(ctx, m, in, c)
 	}
@@ -204,6 +205,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if !r.meant(m, in) {
 		return r.perhaps(ctx, t)
 	}
+	r.follower.seen.keep(m, "")
 	r.hear(ctx, m.From, m)
 	if !in.Role.May(orchestrator.SendPrompts) {
 		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
@@ -334,11 +336,15 @@ func (r *Router) deaf(ctx context.Context, in *Message) fate {
 	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text("updates.no-transcriber"))
 }
 
-// edit changes the prompt of a message that still waits. Whether it does only the domain knows.
+// edit changes the prompt of a message that still waits. Whether it does only the domain knows. A message without a text has
+// none to change: a live location is edited every few seconds.
 func (r *Router) edit(ctx context.Context, u orchestrator.Update, m *wireMessage) fate {
+	if r.follower.seen.anew(m) {
+		return r.message(ctx, u, m)
+	}
 	in := r.read(u, m)
 	in.edited = true
-	if words, _ := m.words(); words == "" || !in.Role.May(orchestrator.SendPrompts) {
+	if m.Text == "" && m.Caption == "" || !in.Role.May(orchestrator.SendPrompts) {
 		return ignore
 	}
 	return r.put(ctx, &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}, nil)

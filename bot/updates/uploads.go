@@ -3,7 +3,6 @@ package updates
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,7 +170,10 @@ const readPatience = time.Minute
 // reader reads the file of a message, or of the one that it answers to, without keeping it.
 func (u *Uploads) reader(in *Message) FileFunc {
 	return func(ctx context.Context) (name string, content []byte, err error) {
-		f, most := cmp.Or(in.file, in.replied), min(u.most, maxDownload) // it is held in memory
+		f, most := in.file, min(u.most, maxDownload) // it is held in memory
+		if f == nil && in.reply != nil {
+			f = in.reply.file
+		}
 		switch {
 		case f == nil:
 			return "", nil, ErrNoFile

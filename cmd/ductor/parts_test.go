@@ -198,3 +198,26 @@ func TestFormattingReachesTheAgent(t *testing.T) {
 		}
 	}
 }
+
+// What belongs to a prompt that still waits becomes a part of it.
+func TestALatePartOfAPromptThatWaits(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
+	town.say(`[[start]] [[tool cmd="touch begun; until [ -e go ]; do sleep 0.05; done"]]`)
+	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "begun"))
+	release := town.srv.Hold()
+	town.say(`Sum this up [[text "summed up"]]`)
+	town.chat.Person().SendDocument(town.chat, csvFile("late.csv"), telegram.InOneGo())
+	release(1)
+	town.await("next in line")
+	release(0)
+	town.say(`[[text "the last"]]`)
+	town.await("2 ahead") // the comment and what runs: the file is no prompt of its own
+	if err := os.WriteFile(filepath.Join(town.cfg.Projects.DefaultDir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	town.await("the last")
+	town.awaitDone(3)
+	if asked := town.asked(private); len(asked) != 3 || !strings.HasPrefix(asked[1].Text, "Sum this up") || len(asked[1].Attachments) != 1 {
+		t.Errorf("the agent was asked %+v", asked)
+	}
+}

@@ -39,7 +39,7 @@ var silent = []string{"bot/bottest", "bot/outbox", "bot/render", "bot/tgapi", "h
 
 // notForUsers are literals that read like texts, or files of them, and that no user sees: agents do, or programs.
 var notForUsers = []string{
-	"bot/updates/fence.go", "heartbeat/proactive.go", "orchestrator/files/instruction.go", "orchestrator/side/shorten.go", "[You asked to use ", ". That was denied:]", // agents
+	"bot/updates/fence.go", "heartbeat/proactive.go", "orchestrator/files/instruction.go", "orchestrator/side/shorten.go", "[Attached file %q (%s): %s]", "[You asked to use ", ". That was denied:]", // agents
 	"rename from ", "rename to ", "new mode ", // what git prints
 	"2 Jan 15:04",
 }

@@ -57,7 +57,7 @@ func (e *Engine) busyWith(ctx context.Context, id orchestrator.ConversationID, s
 	}
 	c.do(func() { st.Queue = len(c.queue) })
 	if r := c.running.Load(); r != nil {
-		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Message: r.turn.Prompt.Message, Started: r.started, Rights: r.turn.Prompt.Rights}
+		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: r.started, Rights: r.turn.Prompt.Rights}
 	}
 	if st.Running == nil {
 		return nil

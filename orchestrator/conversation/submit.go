@@ -175,7 +175,7 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 	return cancelled, err
 }
 
-// EditQueued changes the prompt of a queued turn that was made of message; false if none waits.
+// EditQueued changes the prompt of a queued turn that was made of message; false if none waits, or if that is its text.
 func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (edited bool, err error) {
 	c, err := e.conversation(id)
 	if err != nil {
@@ -187,6 +187,9 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 			return
 		}
 		t := &c.queue[i].turn
+		if t.Prompt.Text == text {
+			return
+		}
 		if edited, err = e.opts.Store.UpdatePrompt(ctx, t.ID, text, t.Prompt.Attachments); edited && err == nil {
 			t.Prompt.Text = text
 		}

@@ -1,0 +1,44 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// Subject says what a message shows that a user replies to: one of a turn.
+func (e *Engine) Subject(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (s orchestrator.Subject, err error) {
+	t, err := e.opts.Store.Turn(ctx, id)
+	if errors.Is(err, orchestrator.ErrNoTurn) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("load what a message replies to: %w", err)
+	}
+	s = orchestrator.Subject{Said: true, Text: t.Outcome.Text, Job: t.Wants.Job, Title: t.Wants.Title}
+	conv, err := e.opts.Store.Conversation(ctx, in)
+	if err != nil || conv.Session == "" || t.Session != conv.Session {
+		return s, err
+	}
+	session, err := e.opts.Store.Session(ctx, conv.Session)
+	if err != nil || e.expired(session) {
+		return s, err
+	}
+	c, err := e.conversation(in)
+	if err != nil {
+		return s, err
+	}
+	waiting := 0
+	c.do(func() { waiting = len(c.queue) })
+	s.Here = true
+	if r := c.running.Load(); waiting > 0 || r != nil && r.turn.Session == t.Session {
+		s.Newest = waiting == 0 && r.is(t.ID)
+		return s, nil
+	}
+	newest, err := e.opts.Store.History(ctx, session.ID, 1)
+	s.Newest = err == nil && len(newest) == 1 && newest[0].ID == t.ID
+	return s, err
+}
