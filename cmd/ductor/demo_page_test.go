@@ -146,6 +146,15 @@ func TestTheTourBesideTheUsersOwnAgent(t *testing.T) {
 	page.Do(chromedp.SendKeys("#input", `Who are you? [[text "the user's own agent"]]`+kb.Enter))
 	page.AwaitText("#messages", "the user's own agent")
 	page.Shoot("demo-own-agent")
+	page.Resize(browsertest.Desktop)
+	page.Do(chromedp.Click("#panel-toggle"))
+	page.AwaitText("#tour", "Your own agents answer here")
+	page.Shoot("demo-own-agent-desktop")
+	for _, v := range page.Audit(axeScript) {
+		t.Error(v)
+	}
+	page.Do(chromedp.Click("#panel-toggle"))
+	page.Resize(browsertest.Phone)
 	page.Do(chromedp.Click("#tour-strip .button"), chromedp.WaitReady(".stop"))
 	page.Await(`location.pathname === "/tour/" && document.querySelectorAll(".stop").length === 9`)
 	page.Do(chromedp.Click("#tour-strip .button"))
