@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"ductor/cli"
+	"ductor/internal/rooted"
 	"ductor/internal/store"
 	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
 	"ductor/orchestrator/conversation"
 )
 
@@ -40,12 +42,24 @@ func openIn(t *testing.T, path, root string, p orchestrator.Sandboxes) *house {
 	}
 	h := openAt(t, path, func(o *conversation.Options) {
 		o.Sandboxes, o.Orders = p, o.Store.(*store.DB)
+		o.Files = func(cli.Sandbox) (approval.Files, error) { return hostFiles{}, nil }
 		o.Dir, o.Roots = filepath.Join(root, "plain"), []string{root}
 		next := o.NewID
 		o.NewID = func() string { return filepath.Base(filepath.Dir(path)) + next() }
 	})
 	h.agent.reply = placed
 	return h
+}
+
+// hostFiles has the sandboxes of a test work with the files of this host.
+type hostFiles struct{}
+
+func (hostFiles) ReadFile(_ context.Context, dir, below string, most int64) ([]byte, error) {
+	return rooted.Read(dir, below, most)
+}
+
+func (hostFiles) RealPaths(_ context.Context, paths []string) ([]string, error) {
+	return rooted.RealPaths(paths), nil
 }
 
 // placed is echo of an agent whose sessions are called after where they are.
