@@ -46,3 +46,16 @@ func TestVersionsThatHaveTheAppServer(t *testing.T) {
 		}
 	}
 }
+
+func TestAThreadKnowsWhetherToTrustItsProject(t *testing.T) {
+	for settings, want := range map[cli.ProjectSettings]string{
+		cli.WithoutProject: `{"/":{"trust_level":"untrusted"},"/a":{"trust_level":"untrusted"}}`,
+		cli.WithProject:    `{"/":{"trust_level":"trusted"},"/a":{"trust_level":"trusted"}}`,
+		cli.EmptyProject:   `null`,
+	} {
+		config := (&live{}).config(cli.Request{Dir: "/a", Project: settings})
+		if got := string(jsonOf(config["projects"])); got != want {
+			t.Errorf("%q: %s, want %s", settings, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,6 +71,28 @@ func TestPromptsAreText(t *testing.T) {
 	} {
 		if got, err := onceInput(cli.Request{Prompt: prompt}, nil); string(got) != want || err != nil {
 			t.Errorf("%q becomes %q", prompt, got)
+		}
+	}
+}
+
+func TestTrust(t *testing.T) {
+	p := New(Options{ProviderOptions: cli.ProviderOptions{Env: func() []string { return []string{"GOOGLE_API_KEY=mine"} }}})
+	for name, tt := range map[string]struct {
+		req     cli.Request
+		trusted bool
+	}{
+		"settings that nobody allowed": {cli.Request{Dir: "/a"}, false},
+		"allowed settings":             {cli.Request{Dir: "/a", Project: cli.WithProject}, true},
+		"no settings":                  {cli.Request{Dir: "/a", Project: cli.EmptyProject}, true},
+		"no directory":                 {cli.Request{}, true},
+	} {
+		env := p.env(tt.req)
+		if got := cli.Variable(env, "GEMINI_CLI_TRUST_WORKSPACE"); got != strconv.FormatBool(tt.trusted) {
+			t.Errorf("%s: trusts %s", name, got)
+		}
+		// Without trust a .env file sets only what is not there.
+		if kept := slices.Contains(env, "GEMINI_API_KEY="); kept == tt.trusted || !slices.Contains(env, "GOOGLE_API_KEY=mine") {
+			t.Errorf("%s: the environment is %q", name, env)
 		}
 	}
 }
