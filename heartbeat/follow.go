@@ -120,9 +120,6 @@ func (s *Scheduler) ask(ctx context.Context, st orchestrator.JobStatus, r orches
 func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orchestrator.Order {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	j := st.Job
-	if j.Pressed {
-		j.Rights.Of = orchestrator.RightsOfChat
-	}
 	o := orchestrator.Order{
 		Turn:   r.Turn(),
 		Prompt: orchestrator.Prompt{Conversation: j.Conversation, Person: j.Person, Text: r.Prompt, Rights: j.Rights},

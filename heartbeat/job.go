@@ -41,7 +41,9 @@ func withDefaults(j orchestrator.Job) orchestrator.Job {
 	j.Kind, j.Session = cmp.Or(j.Kind, orchestrator.JobScheduled), cmp.Or(j.Session, orchestrator.OwnSession)
 	j.Missed, j.Overlap = cmp.Or(j.Missed, orchestrator.MissedOnce), cmp.Or(j.Overlap, orchestrator.OverlapSkip)
 	j.Backoff = cmp.Or(j.Backoff, time.Minute)
-	j.Rights.Of = orchestrator.RightsOfJob
+	if j.Rights.Of != orchestrator.RightsOfPress {
+		j.Rights.Of = orchestrator.RightsOfJob
+	}
 	if j.Quiet() {
 		j.QuietPolicy = cmp.Or(j.QuietPolicy, orchestrator.QuietHold)
 	}

@@ -41,8 +41,8 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 		return orchestrator.JobStatus{}, err
 	}
 	j.ID, j.Kind, j.Configured, j.Conversation, j.Created = st.Job.ID, st.Job.Kind, false, st.Job.Conversation, st.Job.Created
-	if j.Pressed && (j.Prompt != st.Job.Prompt || j.Schedule != st.Job.Schedule) { // no turn had rights for that
-		j.Pressed, j.Rights = false, orchestrator.Rights{}
+	if j.Rights.Of == orchestrator.RightsOfPress && (j.Prompt != st.Job.Prompt || j.Schedule != st.Job.Schedule) { // no turn had rights for that
+		j.Rights = orchestrator.Rights{}
 	}
 	j = withDefaults(j)
 	if j.Schedule == st.Job.Schedule && j.Zone == st.Job.Zone && j.Paused == st.Job.Paused {

@@ -145,7 +145,9 @@ func TestARunThatAUserPressedForHasTheRightsOfTheChat(t *testing.T) {
 		h := build(t, day)
 		h.start(t)
 		defer h.stop()
-		pressed := func(j *orchestrator.Job) { j.Pressed, j.Rights.Mode = true, cli.AcceptEdits }
+		pressed := func(j *orchestrator.Job) {
+			j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: cli.AcceptEdits}
+		}
 		kept, edited := h.add(t, "0 1 * * *", pressed).Job.ID, h.add(t, "0 2 * * *", pressed).Job.ID
 		if _, err := h.Edit(t.Context(), kept, here, func(j *orchestrator.Job) error { j.Name = "other"; return nil }); err != nil {
 			t.Fatal(err)
@@ -160,7 +162,7 @@ func TestARunThatAUserPressedForHasTheRightsOfTheChat(t *testing.T) {
 			rights[o.Prompt.Text] = o.Prompt.Rights
 		}
 		h.runner.mu.Unlock()
-		if got := rights["look"]; !got.Equal(orchestrator.Rights{Mode: cli.AcceptEdits}) {
+		if got := rights["look"]; !got.Equal(orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: cli.AcceptEdits}) {
 			t.Errorf("pressed for, it has %+v", got)
 		}
 		if got := rights["delete all"]; !got.Equal(orchestrator.Rights{Of: orchestrator.RightsOfJob}) {

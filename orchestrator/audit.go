@@ -29,6 +29,9 @@ const (
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
+// AuditElsewhere is the reason of an AuditMode if the mode was granted in another environment than the one that a turn ran in.
+const AuditElsewhere = "elsewhere"
+
 // AuditEntry is one thing that happened: who, when, what. Fields that say nothing of it are empty.
 type AuditEntry struct {
 	ID           int64 // in the order things happened

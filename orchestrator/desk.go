@@ -81,8 +81,7 @@ type Status struct {
 	Model        cli.ModelID
 	Effort       cli.Effort
 	Permission   cli.PermissionMode
-	Elsewhere    cli.PermissionMode // was chosen for another environment, and does not count where the next turn runs; empty for none
-	BypassUntil  time.Time          // when a bypass ends that was chosen here; zero for none
+	BypassUntil  time.Time // when a bypass ends that was chosen here; zero for none
 	Dir          string
 	Sandbox      cli.Sandbox // where the next turn runs; empty for this host
 	Role         string

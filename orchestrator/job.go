@@ -99,9 +99,7 @@ type JobTurn struct {
 	Dir     string        // absolute
 	Sandbox string        // SandboxOff or SandboxDocker; empty: the policy of the project
 	Timeout time.Duration // 0: the agent's
-	Rights  Rights        // of RightsOfJob
-	// Pressed says that a listed user had a turn run later, by a press. It has the rights of the chat then, at most in Rights.Mode.
-	Pressed bool
+	Rights  Rights        // of RightsOfJob or RightsOfPress
 	Retries int           // how often a failed run is tried again
 	Backoff time.Duration // before the first retry; it doubles
 	OKWord  string        // an answer that is only this word is not shown

@@ -11,11 +11,12 @@ import (
 // RightsOf says whose rights a turn has.
 type RightsOf string
 
-// Whose rights a turn can have. All but RightsOfChat use neither the permission mode nor the rules of the chat.
+// Whose rights a turn can have. All but RightsOfChat and RightsOfPress use neither the permission mode nor the rules of the chat.
 const (
 	RightsOfChat   RightsOf = ""       // the mode and the rules that were chosen in its conversation
 	RightsOfMember RightsOf = "member" // of a user who is not listed: at most ask, and no rule
 	RightsOfJob    RightsOf = "job"    // unattended: what the job's own configuration grants, and no more
+	RightsOfPress  RightsOf = "press"  // of a listed user who had a turn run later: those of the chat, at most in Rights.Mode
 	// RightsOfTerminal are those of an agent in a terminal: its user allows each call, and no rule or mode of a chat counts.
 	RightsOfTerminal RightsOf = "terminal"
 )
@@ -24,8 +25,8 @@ const (
 // turn that repeats another has the same. The zero value is the rights of the chat.
 type Rights struct {
 	Of RightsOf
-	// Mode is the mode of RightsOfJob, where empty is the stricter of the configured default and ask. Of RightsOfChat it is the most
-	// that the mode of the conversation counts for; empty is no limit.
+	// Mode is the mode of RightsOfJob, where empty is the stricter of the configured default and ask. Of RightsOfPress it is the most
+	// that the mode of the conversation counts for.
 	Mode cli.PermissionMode
 	// The rest is of RightsOfJob.
 	Rules []string     // patterns that go through; see approval.CheckRights
@@ -33,7 +34,7 @@ type Rights struct {
 }
 
 // OfChat says whether the choices of the conversation count.
-func (r Rights) OfChat() bool { return r.Of == RightsOfChat }
+func (r Rights) OfChat() bool { return r.Of == RightsOfChat || r.Of == RightsOfPress }
 
 // Equal says whether two turns may do the same.
 func (r Rights) Equal(other Rights) bool {

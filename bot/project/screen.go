@@ -76,13 +76,14 @@ func (s *Screen) opened(ctx context.Context, by orchestrator.Press, before orche
 
 // Moved says, as a further sentence, in which environment a conversation works now; empty if that is the one from before.
 func Moved(p lang.Printer, before, now orchestrator.Status) string {
-	switch place := render.Place(p, now.Sandbox.Name()); {
-	case now.Elsewhere != "":
-		return " " + p.Text("common.moved-asks", place, now.Elsewhere)
-	case now.Sandbox != before.Sandbox:
-		return " " + p.Text("common.moved-to", place)
+	place := render.Place(p, now.Sandbox.Name())
+	switch {
+	case now.Sandbox == before.Sandbox:
+		return ""
+	case orchestrator.Grants(before.Permission) && !orchestrator.Grants(now.Permission):
+		return " " + p.Text("common.moved-asks", place, before.Permission)
 	}
-	return ""
+	return " " + p.Text("common.moved-to", place)
 }
 
 // refusal says why a project is not opened; empty for what a user cannot mend.

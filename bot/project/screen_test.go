@@ -8,6 +8,8 @@ import (
 
 	"ductor/bot/project"
 	"ductor/bot/tgapi"
+	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -179,6 +181,23 @@ func TestWhatIsRefusedIsSaid(t *testing.T) {
 	for _, data := range []string{"", "o:0000", "w:0000", "?:x"} {
 		if a, err := r.screen.Press(t.Context(), orchestrator.Press{}, data); err != nil || !strings.Contains(a.Text, "no longer") {
 			t.Errorf("%q says %q, %v", data, a.Text, err)
+		}
+	}
+}
+
+func TestTheAnswerNamesANewPlace(t *testing.T) {
+	box, machine := orchestrator.Status{Sandbox: "box/1/0", Permission: cli.Bypass}, orchestrator.Status{Permission: cli.Ask}
+	for _, c := range []struct {
+		before, now orchestrator.Status
+		want        string
+	}{
+		{box, machine, " That's on this machine, where bypass doesn't count: the agent asks before it writes or runs anything."},
+		{machine, orchestrator.Status{Sandbox: "box/1/0", Permission: cli.Ask}, " That's in the sandbox box."},
+		{machine, machine, ""},
+		{box, box, ""},
+	} {
+		if got := project.Moved(lang.Printer{}, c.before, c.now); got != c.want {
+			t.Errorf("from %q to %q it says %q", c.before.Sandbox, c.now.Sandbox, got)
 		}
 	}
 }

@@ -122,6 +122,8 @@ func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
 		all = append(all, p.Text("usage.audit-error", reason))
 	case e.What == orchestrator.AuditJob:
 		all = append(all, p.Text("usage.audit-when", reason))
+	case e.What == orchestrator.AuditMode && e.Reason == orchestrator.AuditElsewhere:
+		all = append(all, p.Text("usage.audit-elsewhere"))
 	case e.What == orchestrator.AuditMode:
 		all = append(all, p.Text("usage.audit-bypass-over"))
 	case e.By != 0:

@@ -36,6 +36,7 @@ func TestEntriesOfTheAudit(t *testing.T) {
 		{orchestrator.AuditEntry{What: orchestrator.AuditRule, By: 7, Tool: "Bash", Rule: "Bash(ls:*)"},
 			"⚙️ Regel gemacht von 7\n    Bash\n    Regel: Bash(ls:*)"},
 		{orchestrator.AuditEntry{What: orchestrator.AuditMode, By: 7, Title: "bypass 1h0m0s"}, "⚙️ Rechte geändert von 7\n    bypass 1h0m0s"},
+		{orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: "ask", Reason: orchestrator.AuditElsewhere}, "⚙️ Rechte geändert\n    ask\n    es war für einen anderen Ort gewählt"},
 		{orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: "ask", Reason: "expired"}, "⚙️ Rechte geändert\n    ask\n    bypass ist zu Ende"},
 		{orchestrator.AuditEntry{What: orchestrator.AuditJob, By: 7, Tool: "added", Title: "news", Reason: "0 9 * * *"},
 			"⚙️ Job angelegt von 7\n    news\n    wann: 0 9 * * *"},

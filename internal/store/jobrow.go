@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"time"
 
 	"ductor/cli"
@@ -32,7 +33,7 @@ type jobRow struct {
 	Rules    []string `json:"rules,omitempty"`
 	Tools    []string `json:"tools,omitempty"`
 	No       []string `json:"denied_tools,omitempty"`
-	Pressed  bool     `json:"pressed,omitempty"`
+	Of       string   `json:"rights,omitempty"` // empty: those of a job
 }
 
 type quietRow struct {
@@ -49,8 +50,16 @@ func rowOfJob(j orchestrator.Job) jobRow {
 		Quiet:  quietRow{From: j.QuietFrom, To: j.QuietTo, Policy: j.QuietPolicy},
 		Missed: j.Missed, Overlap: j.Overlap, Retries: j.Retries, Backoff: int64(j.Backoff), OKWord: j.OKWord,
 		Mode: string(j.Rights.Mode), Rules: j.Rights.Rules, Tools: j.Rights.Tools.Only, No: j.Rights.Tools.Denied,
-		Pressed: j.Pressed,
+		Of: jobRights(j),
 	}
+}
+
+// jobRights is the stored word for whose rights the turns of a job have; empty for its own.
+func jobRights(j orchestrator.Job) string {
+	if j.Rights.Of == orchestrator.RightsOfJob {
+		return ""
+	}
+	return string(j.Rights.Of)
 }
 
 // jobSource is the stored word for what defines a job.
@@ -76,8 +85,8 @@ func decodeJob(text string, j *orchestrator.Job) error {
 	j.QuietFrom, j.QuietTo, j.QuietPolicy = r.Quiet.From, r.Quiet.To, r.Quiet.Policy
 	j.Missed, j.Overlap = r.Missed, r.Overlap
 	j.Rights = orchestrator.Rights{
-		Of: orchestrator.RightsOfJob, Mode: cli.PermissionMode(r.Mode), Rules: r.Rules, Tools: cli.ToolList{Only: r.Tools, Denied: r.No},
+		Of: cmp.Or(orchestrator.RightsOf(r.Of), orchestrator.RightsOfJob), Mode: cli.PermissionMode(r.Mode), Rules: r.Rules, Tools: cli.ToolList{Only: r.Tools, Denied: r.No},
 	}
-	j.Retries, j.Backoff, j.OKWord, j.Pressed = r.Retries, time.Duration(r.Backoff), r.OKWord, r.Pressed
+	j.Retries, j.Backoff, j.OKWord = r.Retries, time.Duration(r.Backoff), r.OKWord
 	return nil
 }

@@ -20,7 +20,7 @@ func newJob(id orchestrator.JobID) orchestrator.Job {
 	return orchestrator.Job{
 		ID: id, Name: "morning", Kind: orchestrator.JobScheduled, Conversation: chatB, Person: 9, Prompt: "look", Created: noon,
 		JobTiming: orchestrator.JobTiming{Schedule: "30 8 * * 1-5", Zone: "Europe/Paris", QuietFrom: "22:00", QuietTo: "07:00", QuietPolicy: orchestrator.QuietHold, Missed: orchestrator.MissedAll, Overlap: orchestrator.OverlapQueue},
-		JobTurn:   orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: "codex", Model: "m", Effort: "high", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"}, Denied: []string{"web"}}}, Retries: 2, Backoff: time.Second, OKWord: "ok", Pressed: true},
+		JobTurn:   orchestrator.JobTurn{Session: orchestrator.SharedSession, Agent: "codex", Model: "m", Effort: "high", Dir: "/src", Sandbox: "docker", Timeout: time.Minute, Rights: orchestrator.Rights{Of: orchestrator.RightsOfJob, Mode: cli.Plan, Rules: []string{"Bash(git status *)"}, Tools: cli.ToolList{Only: []string{"Read"}, Denied: []string{"web"}}}, Retries: 2, Backoff: time.Second, OKWord: "ok"},
 	}
 }
 

@@ -343,9 +343,9 @@ type rightsRow struct {
 	No    []string              `json:"denied_tools,omitempty"`
 }
 
-// encodeRights gives JSON, and nothing for all rights of the chat.
+// encodeRights gives JSON, and nothing for the rights of the chat.
 func encodeRights(r orchestrator.Rights) (string, error) {
-	if r.Equal(orchestrator.Rights{}) {
+	if r.Of == orchestrator.RightsOfChat {
 		return "", nil
 	}
 	return encode(rightsRow{Of: r.Of, Mode: r.Mode, Rules: r.Rules, Tools: r.Tools.Only, No: r.Tools.Denied})

@@ -146,8 +146,10 @@ func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time, m
 		JobTiming: orchestrator.JobTiming{Schedule: "at " + at.UTC().Format(time.DateTime), Zone: "UTC"},
 		JobTurn: orchestrator.JobTurn{
 			Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout,
-			Rights: orchestrator.Rights{Mode: most}, Pressed: most != "",
 		},
+	}
+	if most != "" {
+		j.Rights = orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: most}
 	}
 	if _, err := e.opts.Jobs.AddJob(ctx, j); err != nil {
 		return at, fmt.Errorf("add a job: %w", err)

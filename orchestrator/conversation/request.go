@@ -57,7 +57,7 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 		who = e.around(ctx, *t, who)
 	}
 	ended := e.endElsewhere(ctx, &conv, *t)
-	if t.Prompt.Rights.Equal(orchestrator.Rights{}) && e.bypassed(conv, t.Sandbox) {
+	if t.Prompt.Rights.Of == orchestrator.RightsOfChat && e.bypassed(conv, t.Sandbox) {
 		t.Bypass = conv.BypassUntil
 	}
 	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, e.now(), orchestrator.TurnRunning

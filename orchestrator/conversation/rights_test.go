@@ -90,7 +90,7 @@ func TestARunThatAUserPressedForKeepsItsRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := string(tt.chat + " " + tt.most)
-		if h.askedWith(t, name, orchestrator.Rights{Mode: tt.most}, bash("a", "git status src")) {
+		if h.askedWith(t, name, orchestrator.Rights{Of: orchestrator.RightsOfPress, Mode: tt.most}, bash("a", "git status src")) {
 			t.Errorf("%s: the rule of the chat does not count", name)
 		}
 		if req := h.last(); req.Permission != tt.want || !req.Attended {

@@ -175,7 +175,7 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 			c.Permission, c.GrantedIn, c.BypassUntil = cli.Ask, "", time.Time{}
 		}
 	}
-	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID, Title: string(cli.Ask), Reason: "another environment"})
+	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID, Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
 	if err != nil {
 		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err) // permissionOf knows that it does not count
 	}

@@ -32,9 +32,6 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	if st.Display, err = e.displayOf(ctx, conv); err != nil {
 		return orchestrator.Status{}, err
 	}
-	if elsewhere(conv, in) {
-		st.Elsewhere = conv.Permission
-	}
 	if e.bypassed(conv, in) {
 		st.BypassUntil = conv.BypassUntil
 	}
