@@ -175,7 +175,7 @@ func TestTheChatNamesWhatABudgetLeftOut(t *testing.T) {
 	town.say(`second [[text n=100 size=30]]`)
 	town.awaitDone(2)
 	town.say(`@codex third [[text "by the other"]]`)
-	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to Codex") || !strings.Contains(m.Text, "its middle is missing · 1 older turn left out") {
+	if m := town.awaitDone(3); !strings.Contains(m.Text, "handed 1 turn to Codex") || !strings.Contains(m.Text, "its middle is missing; 1 older turn left out") {
 		t.Errorf("the card says %q", m.Text)
 	}
 }
