@@ -94,7 +94,6 @@ type Bot struct {
 	uploads  *updates.Uploads
 	spool    *message.Spool
 	files    *files.Sender // nil: none
-	lost     *lostAnswers
 
 	endMessages context.CancelFunc
 	running     sync.WaitGroup
@@ -141,10 +140,10 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	if err := b.openFiles(ctx); err != nil {
 		return nil, err
 	}
-	b.lost = &lostAnswers{messages: b.messages, journal: o.Journal, api: b.api, owner: o.Owner, lang: o.Lang, log: b.log, back: make(chan int64, 64)}
-	b.messages.WhenReached(b.lost.reached)
+	lost := &lostAnswers{messages: b.messages, journal: o.Journal, api: b.api, owner: o.Owner, lang: o.Lang, log: b.log, back: make(chan int64, 64)}
+	b.messages.WhenReached(lost.reached)
 	cards := o.Cards
-	cards.Lost = b.lost.add
+	cards.Lost = lost.add
 	cards.FileMarks = b.files != nil && o.FileMarks
 	cards.Messages, cards.Typing, cards.Outbox, cards.Journal = b.messages, client.Typing, b.outbox, o.Journal
 	cards.Buttons, cards.Scrub, cards.Lang, cards.Log = func(p lang.Printer) card.Buttons { return turnButtons{p} }, client.Scrubber(), o.Lang, b.log
@@ -154,7 +153,7 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 	}
 	asks := display.New(b.messages, o.Lang)
 	cards.Displays, cards.Draft = asks, client.Draft
-	b.chat = &Chat{cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
+	b.chat = &Chat{lost: lost, cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: time.Now,
 		}),
@@ -256,7 +255,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 		tables: &tables.Screen{Answers: b.opts.Steps, Messages: b.messages, Spool: b.spool, Scrub: b.client.Scrubber(), Lang: b.opts.Lang},
 	}, o)
 	small.Go(func() { b.prepare(ctx, h.menu) })
-	small.Go(func() { b.lost.run(ctx) })
+	small.Go(func() { b.chat.lost.run(ctx) })
 	r := h.router(o)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)

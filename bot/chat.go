@@ -30,6 +30,7 @@ type Chat struct {
 	icons     *project.Icons
 	approvals *approval.Screen
 	display   *display.Screen
+	lost      *lostAnswers
 	lang      *lang.Choices
 }
 

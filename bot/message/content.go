@@ -42,15 +42,9 @@ const (
 	OnlyEdits      // it is not sent if the chat does not have it
 )
 
-// uncarried says what of the content no call of Telegram carries; empty if one carries it all.
-func (c Content) uncarried() string {
-	switch {
-	case len(c.Files) > 1 && len(c.Keyboard) > 0:
-		return "an album has no buttons"
-	case len(c.Files) > 0 && c.Rich != nil:
-		return "a file has no rich content below it"
-	}
-	return ""
+// carried reports whether one call of Telegram carries all of the content: an album has no buttons, and a file no rich content.
+func (c Content) carried() bool {
+	return len(c.Files) == 0 || c.Rich == nil && (len(c.Files) == 1 || len(c.Keyboard) == 0)
 }
 
 // Encode gives the content as the store keeps it.

@@ -44,8 +44,8 @@ const (
 // Compose makes a message that is to be stored with what caused it. Wake sends it then. Text beyond what a message holds is
 // cut off. It panics if no call of Telegram carries all of the content.
 func Compose(to orchestrator.ConversationID, c Content) orchestrator.Message {
-	if why := c.uncarried(); why != "" {
-		panic("message: " + why)
+	if !c.carried() {
+		panic(fmt.Sprintf("message: no call carries %d files, %d rows of buttons and %d blocks", len(c.Files), len(c.Keyboard), len(c.Rich)))
 	}
 	c.Text = render.Shorten(c.Text, render.MessageLimit)
 	return orchestrator.Message{Key: "notice/" + rand.Text(), Conversation: to, State: orchestrator.Pending, Content: c.Encode()}

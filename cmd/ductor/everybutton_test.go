@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,8 +80,7 @@ func (p *presser) pressAll(screen string, after telegram.MessageID) (any bool) {
 			return any
 		}
 		seen[name] = true
-		p.pressOne(m, name)
-		if row.label != "" {
+		if p.pressOne(m, name) && row.label != "" {
 			p.pressed[row], any = true, true
 		}
 	}
@@ -127,16 +127,25 @@ func (p *presser) rowOf(screen, text string) (of buttonRow) {
 	return of
 }
 
-// pressOne presses a button, which has an effect: it is answered in words, or the chat shows something else.
-func (p *presser) pressOne(m telegram.Message, name string) {
+// pressOne presses a button, which has an effect: it is answered in words, or the chat shows something else. It returns false if the
+// message has other buttons meanwhile.
+func (p *presser) pressOne(m telegram.Message, name string) bool {
 	p.t.Helper()
 	edits := func() int { return len(p.srv.Calls(telegram.Methods("editMessageText"))) }
 	before, edited := p.look(), edits()
-	if a := p.pressOn(m, name); a.Text == "" {
+	a, err := p.chat.Person().Press(p.soon(), m, name)
+	if errors.Is(err, telegram.ErrNoButton) {
+		return false
+	}
+	if err != nil {
+		p.fatal(err)
+	}
+	if a.Text == "" {
 		eventually(p.t, fmt.Sprintf("an effect of %q on %q", name, m.Text), func() bool {
 			return p.look() != before || strings.HasPrefix(name, "↻") && edits() > edited // nothing may be new
 		})
 	}
+	return true
 }
 
 // look is all that the chat shows.

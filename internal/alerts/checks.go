@@ -162,10 +162,6 @@ func Budget(p Printer, s Spending, now func() time.Time) Check {
 		if err != nil {
 			return nil, false, err
 		}
-		ofDay, ofMonth := lang.Key("alert.budget-day"), lang.Key("alert.budget-month")
-		if lifted {
-			ofDay, ofMonth = "alert.budget-day-lifted", "alert.budget-month-lifted"
-		}
 		at := now().Local()
 		today := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, at.Location())
 		cost, much, err := nearlySpent(ctx, today, day, s.Since)
@@ -173,20 +169,22 @@ func Budget(p Printer, s Spending, now func() time.Time) Check {
 			return nil, false, err
 		}
 		if much {
-			found = append(found, Trouble{
-				Key:  "budget-day/" + today.Format(time.DateOnly),
-				Text: p().Text(ofDay, p().Cost(cost), p().Cost(day)), Over: p().Text("alert.budget-day-over"),
-			})
+			text := p().Text("alert.budget-day", p().Cost(cost), p().Cost(day))
+			if lifted {
+				text = p().Text("alert.budget-day-lifted", p().Cost(cost), p().Cost(day))
+			}
+			found = append(found, Trouble{Key: "budget-day/" + today.Format(time.DateOnly), Text: text, Over: p().Text("alert.budget-day-over")})
 		}
 		first := today.AddDate(0, 0, 1-at.Day())
 		if cost, much, err = nearlySpent(ctx, first, month, s.Since); err != nil {
 			return nil, false, err
 		}
 		if much {
-			found = append(found, Trouble{
-				Key:  "budget-month/" + first.Format(time.DateOnly),
-				Text: p().Text(ofMonth, p().Cost(cost), p().Cost(month)), Over: p().Text("alert.budget-month-over"),
-			})
+			text := p().Text("alert.budget-month", p().Cost(cost), p().Cost(month))
+			if lifted {
+				text = p().Text("alert.budget-month-lifted", p().Cost(cost), p().Cost(month))
+			}
+			found = append(found, Trouble{Key: "budget-month/" + first.Format(time.DateOnly), Text: text, Over: p().Text("alert.budget-month-over")})
 		}
 		return found, true, nil
 	}}
