@@ -55,7 +55,7 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	proc.quirks = proc.opts.Quirks.of(n.Name)
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), inbox: turn.NewQueue[item](0), phase: phaseRunning,
-		offers: offers{model: n.Model}, totals: n.Totals, adopted: adoption(left, m, n, proc.opts.Agent),
+		offers: offers{model: n.Model}, past: past{totals: n.Totals}, adopted: adoption(left, m, n, proc.opts.Agent),
 	}
 	proc.sessions.Set(s.id, s)
 	_ = proc.Peer().Expect(s.promptID(m.Turn), s.replied) // fails only of too many turns

@@ -31,11 +31,11 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if req.Task == cli.TaskPrompt {
-		s.instructed = req.Instructions()
+		s.past.instructed = req.Instructions()
 	}
 	n := note{Session: string(s.id), Model: s.offers.model, Name: s.process.hello.AgentInfo.Name}
 	if s.process.quirks.TotalUsage {
-		n.Totals = s.totals
+		n.Totals = s.past.totals
 	}
 	return blocks, n, nil
 }
@@ -76,7 +76,7 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 		return nil, cli.Failf(cli.Refused, agent, "it takes no pictures")
 	}
 	s.mu.Lock()
-	instructed := s.instructed
+	instructed := s.past.instructed
 	s.mu.Unlock()
 	if rules := req.Instructions(); rules != instructed {
 		text = rules + text

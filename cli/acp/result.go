@@ -66,7 +66,7 @@ func (s *session) counted(p prompted) cli.Result {
 		if s.process.quirks.TotalUsage {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			r.Usage, s.totals = r.Usage.Sub(s.totals), r.Usage
+			r.Usage, s.past.totals = r.Usage.Sub(s.past.totals), r.Usage
 		}
 	case q != nil:
 		r.Usage, r.ByModel = q.usage(), map[cli.ModelID]cli.Usage{}

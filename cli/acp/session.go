@@ -38,20 +38,24 @@ const (
 //
 // Turn and Fits are for one goroutine at a time, as cli.Session says; the rest is safe at any time.
 type session struct {
-	process      *agentProcess
-	conversation cli.Conversation
-	id           cli.AgentSessionID
-	settings     string
-	workspace    *workspace // what is served to the agent
-	inbox        *turn.Queue[item]
-	adopted      *adopted // the turn to resume; nil once it began, and for sessions of our own
+	process   *agentProcess
+	id        cli.AgentSessionID
+	settings  string
+	workspace *workspace // what is served to the agent
+	inbox     *turn.Queue[item]
+	adopted   *adopted // the turn to resume; nil once it began, and for sessions of our own
 
-	mu         sync.Mutex
-	phase      phase
-	offers     offers
+	mu     sync.Mutex
+	phase  phase
+	offers offers
+	turn   turnState
+	past   past
+}
+
+// past is what the turns of a session left.
+type past struct {
 	instructed string // the instructions it was given
 	totals     cli.Usage
-	turn       turnState
 	late       late
 }
 
@@ -80,7 +84,7 @@ var (
 
 func newSession(proc *agentProcess, req cli.Request) *session {
 	return &session{
-		process: proc, conversation: req.Conversation, settings: proc.opts.settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
+		process: proc, settings: proc.opts.settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
 		inbox: turn.NewQueue[item](0),
 	}
 }

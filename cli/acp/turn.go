@@ -72,7 +72,7 @@ func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, 
 	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), resumed: resumed}
 	t.approvals = turn.NewApprovals[*ask](out, nil)
 	s.mu.Lock()
-	s.turn.approvals = t.approvals
+	s.turn.approvals, s.past.late.conversation = t.approvals, req.Conversation
 	s.mu.Unlock()
 	loop := turn.Loop[item]{
 		Source: turn.Source[item]{
@@ -95,7 +95,7 @@ func (s *session) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase, s.inbox = phaseRunning, turn.NewQueue[item](0)
-	s.turn, s.late.expected = turnState{}, false
+	s.turn, s.past.late.expected = turnState{}, false
 }
 
 // replied takes the answer to a prompt.
