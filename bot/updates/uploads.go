@@ -33,7 +33,9 @@ const (
 // tooLarge says that a file is beyond what the owner or Telegram lets us fetch, in bytes.
 type tooLarge int64
 
-func (n tooLarge) Error() string { return fmt.Errorf("fetch file: more than %d bytes", int64(n)).Error() }
+func (n tooLarge) Error() string {
+	return fmt.Errorf("fetch file: more than %d bytes", int64(n)).Error()
+}
 
 // errNoFolder says that something else than a directory is in the place of a conversation's folder.
 var errNoFolder = errors.New("the upload folder is a link, or no directory")
