@@ -6,7 +6,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -26,17 +25,6 @@ var supportPath = regexp.MustCompile(`^(internal/(sim|realagent)|scripts|tools)/
 // isProduction reports whether s is Go code of the program: no test, simulator, test support, demo or bench.
 func (s sourceFile) isProduction() bool {
 	return strings.HasSuffix(s.path, ".go") && !strings.HasSuffix(s.path, "_test.go") && !supportPath.MatchString(s.path)
-}
-
-// isDoc reports whether s is a page for users or contributors, or texts of the chat.
-func (s sourceFile) isDoc() bool {
-	if strings.HasPrefix(s.path, "docs/") {
-		return strings.HasSuffix(s.path, ".md")
-	}
-	if s.pkg == "lang/en" {
-		return true
-	}
-	return slices.Contains([]string{"README.md", "CHANGELOG.md", "config.toml.example"}, s.path)
 }
 
 // goFiles reads every Go file of the module.

@@ -147,8 +147,9 @@ var nameLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // ownName is the name that the front matter of a file gives it.
 func ownName(text string) string {
-	head, ok := strings.CutPrefix(strings.TrimPrefix(text, "\ufeff"), "---")
-	if head, _, ok = strings.Cut(head, "\n---"); !ok {
+	text, begins := strings.CutPrefix(strings.TrimPrefix(text, "\ufeff"), "---")
+	head, _, ends := strings.Cut(text, "\n---")
+	if !begins || !ends {
 		return ""
 	}
 	if m := nameLine().FindStringSubmatch(head); m != nil {
