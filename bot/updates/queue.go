@@ -67,7 +67,7 @@ type queue struct {
 	waiting [classes][]*task
 	active  [classes]*task
 	worker  [classes]bool
-	slow    bool          // the active content waits for the network or for further parts
+	pace    pace          // of the active content
 	full    [classes]bool // the user was notified that there is no room, until there is
 	changed chan struct{} // closed and replaced when anything above changes
 }
@@ -188,7 +188,7 @@ func (q *queue) ready(t *task) bool {
 	case classUrgent:
 		return true
 	case classControl:
-		return !q.before(classUrgent, t.seq) && (q.slow || !q.before(classContent, t.seq))
+		return !q.before(classUrgent, t.seq) && (q.pace == slowly || !q.before(classContent, t.seq))
 	default:
 		return !q.before(classUrgent, t.seq) && !q.before(classControl, t.seq)
 	}
@@ -239,7 +239,7 @@ func (q *queue) release(c class) {
 	defer k.mu.Unlock()
 	q.active[c] = nil
 	if c == classContent {
-		q.slow = false
+		q.pace = promptly
 	}
 	q.touch()
 }
@@ -281,7 +281,7 @@ func (k *queues) stop(ctx context.Context) {
 	k.mu.Lock()
 	k.endBeside()
 	for _, q := range k.byConversation {
-		if t := q.active[classContent]; t != nil && q.slow && t.stop != nil {
+		if t := q.active[classContent]; t != nil && q.pace != promptly && t.stop != nil {
 			t.stop()
 		}
 		q.touch()

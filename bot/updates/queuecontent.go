@@ -9,34 +9,39 @@ import (
 // What a content task does with its queue: wait for the network without being in the way of commands, take
 // in the parts that belong to it, and pass the point from which an abort no longer drops it.
 
-// goSlow lets commands overtake t while it waits for the network. False means that t was dropped.
-func (q *queue) goSlow(t *task) bool { return q.pace(t, slowly) }
-
-// commit ends goSlow: from here on t runs to its end. False means that t was dropped.
-func (q *queue) commit(t *task) bool { return q.pace(t, promptly) }
-
-type pace bool
+// pace is how the active content of a queue goes on.
+type pace int
 
 const (
-	slowly   pace = true
-	promptly pace = false
+	promptly  pace = iota // it runs to its end
+	gathering             // it waits for further parts, and ends that when a command comes, which waits for it
+	slowly                // it waits for the network; commands overtake it
 )
 
-func (q *queue) pace(t *task, p pace) bool {
+// gather lets an abort drop t while it waits for further parts. It reports false if t was dropped.
+func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
+
+// goSlow lets commands overtake t while it waits for the network. It reports false if t was dropped.
+func (q *queue) goSlow(t *task) bool { return q.setPace(t, slowly) }
+
+// commit ends gather and goSlow: from here on t runs to its end. It reports false if t was dropped.
+func (q *queue) commit(t *task) bool { return q.setPace(t, promptly) }
+
+func (q *queue) setPace(t *task, p pace) bool {
 	k := q.all
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if t.dropped || k.closed() && p == slowly {
+	if t.dropped || k.closed() && p != promptly {
 		return false
 	}
-	q.slow = bool(p)
+	q.pace = p
 	q.touch()
 	return true
 }
 
 // absorb waits until the next content of the queue is there and takes it into t if fits says so. It gives
 // nil when window passed, when the next content does not fit, when a command came, or when ctx ended. The
-// caller is slow.
+// caller gathers.
 func (q *queue) absorb(ctx context.Context, t *task, window time.Duration, fits func(*Message) bool) *task {
 	ctx, cancel := context.WithTimeout(ctx, window)
 	defer cancel()
@@ -95,7 +100,7 @@ func (q *queue) dropContent(ctx context.Context, abort *task, concerns func(*Mes
 		return true
 	})
 	for a := q.active[classContent]; a != nil && a.seq < abort.seq && concerns(a.content); a = q.active[classContent] {
-		if q.slow && !a.dropped {
+		if q.pace != promptly && !a.dropped {
 			a.dropped = true
 			a.stop()
 			updates = append(updates, a.updates...)

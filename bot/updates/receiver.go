@@ -143,7 +143,7 @@ func (r *receiver) collect(ctx context.Context, q *queue, t *task) ([]*Message, 
 		if window <= 0 {
 			return parts, true
 		}
-		if !q.goSlow(t) {
+		if !q.gather(t) {
 			return nil, false
 		}
 		if len(parts) == 1 && !parts[0].unmeant {

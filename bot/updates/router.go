@@ -226,7 +226,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 // perhaps puts a part of an album into the queue that is for us if another part names us: captions stand on any.
 func (r *Router) perhaps(ctx context.Context, t *task) fate {
 	in := t.content
-	if in.album == "" || !in.Role.May(orchestrator.SendPrompts) || in.file.kind == speech && !r.listens {
+	if in.album == "" || in.file == nil || !in.Role.May(orchestrator.SendPrompts) || in.file.kind == speech && !r.listens {
 		return ignore
 	}
 	in.unmeant = true
