@@ -23,19 +23,6 @@ func TextsOf(object json.RawMessage) map[string]string {
 // ShortLine is s as one line of a status or a reason.
 func ShortLine(s string) string { return OneLine(s, 300) }
 
-// terminalCodes are the sequences that colour what a terminal shows, move its cursor, set its title and write links.
-var terminalCodes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)|[ -/]+[0-~]|[0-Z\\\\^-~])")
-})
-
-// WithoutCodes is what a program printed for a terminal, without the sequences that a terminal does not show.
-func WithoutCodes(printed string) string {
-	if !strings.Contains(printed, "\x1b") {
-		return printed
-	}
-	return terminalCodes().ReplaceAllString(printed, "")
-}
-
 // ContainsAny says whether text contains one of parts.
 func ContainsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ductor/cli"
 )
 
 // cleanRune is what Telegram makes of a character: it turns tabs and controls into single spaces and drops
@@ -66,27 +68,20 @@ func isClean(s string) bool {
 }
 
 // cleanSource prepares Markdown for the parser, which must not see invalid UTF-8, controls or carriage
-// returns. Tabs stay: they mean indentation. Lines are kept: line n of the result is line n of s.
+// returns. What a program printed stays as a terminal shows it. Tabs stay: they mean indentation. Lines are kept: line n of the
+// result is line n of s.
 func cleanSource(s string) string {
 	if isClean(s) {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s))
-	skipLF := false
-	for _, r := range s {
-		switch {
-		case r == '\n' && skipLF:
-		case r == '\r':
-			b.WriteByte('\n')
-		case r == '\t':
+	for _, r := range cli.WithoutCodes(s) {
+		if r == '\t' {
 			b.WriteByte('\t')
-		default:
-			if c, ok := cleanRune(r); ok {
-				b.WriteRune(c)
-			}
+		} else if c, ok := cleanRune(r); ok {
+			b.WriteRune(c)
 		}
-		skipLF = r == '\r'
 	}
 	return b.String()
 }

@@ -252,11 +252,7 @@ func rawOffset(raw, clean []byte, pos int) int {
 	lines := bytes.Count(clean[:pos], []byte{'\n'})
 	at := 0
 	for ; lines > 0; lines-- {
-		at += bytes.IndexAny(raw[at:], "\r\n")
-		if raw[at] == '\r' && at+1 < len(raw) && raw[at+1] == '\n' {
-			at++
-		}
-		at++
+		at += bytes.IndexByte(raw[at:], '\n') + 1
 	}
 	return at
 }

@@ -58,3 +58,18 @@ func TestStreamKeepsWhatItReturned(t *testing.T) {
 		t.Error("the same text was rendered twice")
 	}
 }
+
+// Colours and progress bars come in pieces, and show at each moment as a terminal would show them.
+func TestStreamShowsWhatATerminalShows(t *testing.T) {
+	source := "Out:\n```\n\x1b[32mPASS\x1b[0m 12\r\n0%\r50%\r100%\n\x1b]8;;http://x\x07link\x1b]8;;\x07\n```\nBuilt \x1b[1min\x1b[0m 3 s.\r\n"
+	var s Stream
+	for i := range source {
+		s.Append(source[i : i+1])
+		if got, want := notation(s.Text()), notation(Markdown(source[:i+1])); got != want {
+			t.Fatalf("%q shows %q, want %q", source[:i+1], got, want)
+		}
+	}
+	if got, want := s.Text().Text, "Out:\nPASS 12\n100%\nlink\nBuilt in 3 s."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -125,6 +125,7 @@ func TestNearLimitIsAWarning(t *testing.T) {
 		`{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1800000000}}`, doneLine)
 	want := []cli.Event{
 		cli.SessionStarted{AgentSessionID: "S", Model: "M"},
+		cli.PromptAccepted{},
 		cli.RateLimited{ResetAt: time.Unix(1_800_000_000, 0)},
 	}
 	if diff := cmp.Diff(want, events[:len(events)-1]); diff != "" {
