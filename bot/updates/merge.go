@@ -257,10 +257,14 @@ func (f *follower) belongs(in *Message) bool {
 	return in.album != "" && f.albums[albumKey{in.Conversation, in.album}] || last != nil && belongs(last, in)
 }
 
-// inside says whether in stands inside of a paste or an album, where a line that looks like a command is text.
+// inside reports whether in stands inside of a paste or an album, where a line that looks like a command is text. In a private chat
+// only the next message does: an answer of the bot in between has a number too.
 func (f *follower) inside(in *Message) bool {
 	last := f.last[in.by()]
-	return in.album != "" && f.belongs(in) || last != nil && isPastePart(last) && continues(last, in)
+	if in.album != "" {
+		return f.belongs(in)
+	}
+	return last != nil && isPastePart(last) && continues(last, in) && (!in.Private || in.ID == last.ID+1)
 }
 
 // add remembers a message that was meant for us.
