@@ -1,11 +1,19 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/store"
+	"ductor/orchestrator"
 )
 
 // Answers that no text holds reach the turn that waits for them: speech, pictures and files in reply to a question or after
@@ -20,6 +28,7 @@ func TestAnswersReachTheTurnThatWaits(t *testing.T) {
 		town.say(`[[start]] [[question "Which database?" echo=1]] [[text " is the answer"]]`)
 		before := asked
 		asked = town.awaitMessage(func(m telegram.Message) bool { return m.ID > before.ID && m.HasButton("✖ Do not answer") })
+		town.awaitKnown(asked) // no user is faster
 	}
 	answered := func(with string) {
 		t.Helper()
@@ -61,4 +70,28 @@ func TestAnswersReachTheTurnThatWaits(t *testing.T) {
 	if m := town.awaitDone(n); !strings.Contains(m.Text, "an ordinary prompt") {
 		t.Errorf("it is answered %q", m.Text)
 	}
+}
+
+// awaitKnown waits until ductor knows the number of a message of a running turn. Until then it takes nothing for an answer to it.
+func (town *town) awaitKnown(m telegram.Message) {
+	town.t.Helper()
+	db, err := store.OpenReadOnly(town.t.Context(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile), store.Options{})
+	if err != nil {
+		town.t.Fatal(err)
+	}
+	defer db.Close()
+	for ctx := town.soon(); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		turns, err := db.OpenTurns(ctx)
+		for _, turn := range turns {
+			messages, err2 := db.MessagesOf(ctx, turn.ID)
+			err = errors.Join(err, err2)
+			if slices.ContainsFunc(messages, func(stored orchestrator.Message) bool { return stored.ID == int(m.ID) }) {
+				return
+			}
+		}
+		if err != nil {
+			town.t.Fatal(err)
+		}
+	}
+	town.fatal(fmt.Errorf("ductor does not learn the number of message %d", m.ID))
 }

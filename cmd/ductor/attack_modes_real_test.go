@@ -23,7 +23,8 @@ func writers() []string {
 	}
 }
 
-// writing is a script that runs each of writers, edits a file, and uses Claude's own tools that write to the disk.
+// writing returns a script that runs each of writers, edits a file, and uses the tools of Claude that write to the disk, and how many
+// calls of it ask.
 func writing(agent, dir string) (script string, calls int) {
 	var all []string
 	for _, command := range writers() {
@@ -39,7 +40,11 @@ func writing(agent, dir string) (script string, calls int) {
 			`[[call CronCreate args="{\"cron\":\"0 9 * * *\",\"prompt\":\"x\",\"durable\":true}"]]`,
 			`[[call Task args="{\"description\":\"d\",\"prompt\":\"x\",\"subagent_type\":\"general-purpose\",\"isolation\":\"worktree\"}"]]`)
 	}
-	return strings.Join(all, " "), len(all)
+	calls = len(all)
+	if agent == "claude" {
+		calls-- // without the settings of the project there is no CronCreate
+	}
+	return strings.Join(all, " "), calls
 }
 
 // No real agent runs a command that writes in plan or ask unless a user allows it: each has a card that the user denies, or is refused by

@@ -80,7 +80,7 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	town.say("/terminal on")
 	town.await("You are away")
 
-	cmd := exec.Command(town.cfg.Agents.Claude.Path)
+	cmd := exec.Command(town.cfg.Agents.Claude.Path, "--permission-mode", "default") // its own default is auto
 	cmd.Dir, cmd.Env = work, append(os.Environ(), "TERM=xterm-256color")
 	a := startCommand(t, cmd)
 	a.sees("? for shortcuts")

@@ -180,12 +180,14 @@ func TestAnAbortEndsADelivery(t *testing.T) {
 
 func TestAnAbortDoesNotWaitForAnAgentThatIsSlowToDie(t *testing.T) {
 	h := open(t)
-	dead := make(chan struct{})
+	began, dead := make(chan struct{}), make(chan struct{})
 	h.agent.reply = func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result {
+		close(began)
 		<-dead
 		return cli.Result{Aborted: true}
 	}
 	h.submit(t, here, "stubborn")
+	<-began
 	if _, err := h.Abort(t.Context(), here); err != nil {
 		t.Fatal(err)
 	}
