@@ -69,6 +69,19 @@ func (a *atTerminal) prompts(text, last string) {
 	a.types("\r")
 }
 
+// proceeds allows what Claude asks, which makes a file. Claude ignores keys that come sooner than a user can read.
+func (a *atTerminal) proceeds(file string) {
+	a.t.Helper()
+	a.sees("Do you want to proceed?")
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		a.types("1")
+	}
+	a.t.Fatalf("%s is not there:\n%s", file, a.screen)
+}
+
 // Real Claude Code, which a user started in a terminal, asks on the phone by its hook: it is allowed and denied there, and the
 // terminal may be quicker. It reports its end, and the chat takes it over by one press. With ductor stopped, or with its user at
 // the terminal, it asks as usual.
@@ -105,26 +118,20 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 
 	a.prompts(`[[tool cmd="touch here.txt"]] [[text "The terminal was quicker."]]`, "prompt-three")
 	town.await("touch here.txt")
-	a.sees("Do you want to proceed?")
-	a.types("1")
-	awaitFile(t, filepath.Join(work, "here.txt"))
+	a.proceeds(filepath.Join(work, "here.txt"))
 	town.await("No longer needed")
 	report := town.await("The terminal was quicker.")
 
 	town.stop()
 	a.prompts(`[[tool cmd="touch alone.txt"]] [[text "As usual."]]`, "prompt-four")
-	a.sees("Do you want to proceed?")
-	a.types("1")
-	awaitFile(t, filepath.Join(work, "alone.txt"))
+	a.proceeds(filepath.Join(work, "alone.txt"))
 	a.sees("● As usual.") // not the prompt that asks for it
 
 	town.start()
 	town.say("/terminal off")
 	town.await("You are at your terminal")
 	a.prompts(`[[tool cmd="touch present.txt"]] [[text "As ever."]]`, "prompt-five")
-	a.sees("Do you want to proceed?")
-	a.types("1")
-	awaitFile(t, filepath.Join(work, "present.txt"))
+	a.proceeds(filepath.Join(work, "present.txt"))
 	a.sees("● As ever.")
 	for _, m := range town.chat.Messages() {
 		if strings.Contains(m.Text, "alone.txt") || strings.Contains(m.Text, "present.txt") {
