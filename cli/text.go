@@ -10,8 +10,10 @@ import (
 	"time"
 )
 
-// OneLine folds all white space of s into single blanks and cuts the result to at most limit bytes.
-func OneLine(s string, limit int) string { return Shorten(strings.Join(strings.Fields(s), " "), limit) }
+// OneLine returns s as a terminal shows it, with all white space folded into single blanks, cut to at most limit bytes.
+func OneLine(s string, limit int) string {
+	return Shorten(strings.Join(strings.Fields(WithoutCodes(s)), " "), limit)
+}
 
 // TextsOf are the members of a JSON object that are texts.
 func TextsOf(object json.RawMessage) map[string]string {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"ductor/internal/config"
@@ -139,6 +140,10 @@ func (p *presser) pressOne(m telegram.Message, name string) bool {
 	}
 	if err != nil {
 		p.fatal(err)
+	}
+	// What is answered in words may change the chat as well, and a button that is there then is pressed next.
+	for until := time.Now().Add(time.Second); a.Text != "" && p.look() == before && time.Now().Before(until); {
+		time.Sleep(5 * time.Millisecond)
 	}
 	if a.Text == "" {
 		eventually(p.t, fmt.Sprintf("an effect of %q on %q", name, m.Text), func() bool {
