@@ -60,6 +60,15 @@ type queues struct {
 	seq            uint64
 }
 
+// pace is how the active content of a queue goes on.
+type pace int
+
+const (
+	promptly  pace = iota // it runs to its end
+	gathering             // it waits for further parts, and ends that when a command comes, which waits for it
+	slowly                // it waits for the network; commands overtake it
+)
+
 // queue is one conversation's tasks. The lock of queues guards its fields.
 type queue struct {
 	all     *queues

@@ -9,15 +9,6 @@ import (
 // What a content task does with its queue: wait for the network without being in the way of commands, take
 // in the parts that belong to it, and pass the point from which an abort no longer drops it.
 
-// pace is how the active content of a queue goes on.
-type pace int
-
-const (
-	promptly  pace = iota // it runs to its end
-	gathering             // it waits for further parts, and ends that when a command comes, which waits for it
-	slowly                // it waits for the network; commands overtake it
-)
-
 // gather lets an abort drop t while it waits for further parts. It reports false if t was dropped.
 func (q *queue) gather(t *task) bool { return q.setPace(t, gathering) }
 
