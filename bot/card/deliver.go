@@ -172,7 +172,7 @@ func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
 
 // tell says in the chat that a message may be missing, once.
 func (c *Cards) tell(ctx context.Context, s *messages) error {
-	p := c.opts.Lang.Of(s.conv.Chat)
+	p := c.opts.Lang.Of(s.where().Chat)
 	unknown, refused := s.missing()
 	if !unknown && !refused {
 		return nil
@@ -231,7 +231,7 @@ func interrupted(t orchestrator.Turn) bool {
 
 // resume decides what the messages of a turn's card are to show after a restart.
 func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) contents {
-	p := c.opts.Lang.Of(s.conv.Chat)
+	p := c.opts.Lang.Of(s.where().Chat)
 	if saved.Final {
 		return saved.contents(c.opts.Scrub.String(t.Outcome.Text))
 	}

@@ -20,7 +20,7 @@ type ending struct {
 // endOf announces an outcome; nil where nothing is announced, or where no message of the card was in the chat before: the
 // first one makes a sound.
 func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
-	p := c.opts.Lang.Of(s.conv.Chat)
+	p := c.opts.Lang.Of(s.where().Chat)
 	if o.Announce == orchestrator.NotAnnounced || s.opened() == 0 {
 		return nil
 	}
