@@ -50,11 +50,10 @@ func command(env config.Environment) *cobra.Command {
 		Short: "Talk to your coding agents from Telegram",
 		Long: "ductor is a self-hosted Telegram bot that drives the agent CLIs installed on this machine.\n" +
 			"ductor demo shows it without an account. To use it: ductor setup, then ductor run. ductor doctor says what is missing.",
-		Version:       describe(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetVersionTemplate(versionLine())
+	version := root.Flags().Bool("version", false, "print the version") // cobra's own needs text/template, and 6 MB with it
 	root.SetFlagErrorFunc(suggestFlag)
 	root.AddCommand(runCommand(env), demoCommand(), doctorCommand(env), versionCommand(), simAgentCommand())
 	root.AddCommand(psCommand(env), attachCommand(env), killCommand(env), auditCommand(env), dashboardCommand(env), mcpCommand(), sendCommand())
@@ -66,7 +65,13 @@ func command(env config.Environment) *cobra.Command {
 	sayWhatIsMissing(root)
 	for _, group := range append(root.Commands(), root) { // cobra takes a mistyped subcommand of a group for a wish for help, and succeeds
 		if group.HasSubCommands() && !group.Runnable() {
-			group.Args, group.RunE = suggestCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			group.Args, group.RunE = suggestCommand, func(cmd *cobra.Command, _ []string) error {
+				if cmd == root && *version {
+					_, err := fmt.Fprint(cmd.OutOrStdout(), versionLine())
+					return err
+				}
+				return cmd.Help()
+			}
 		}
 	}
 	return root
