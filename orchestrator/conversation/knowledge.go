@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
+// firstWords is how long an acceptance waits before it is stored: it comes with the first words, which are to be shown first. After a
+// crash in between, the events of the turn are read again.
+const firstWords = 50 * time.Millisecond
+
 // knowledge follows what the agent of a turn knows of the session: its own id of it and, once it has accepted the prompt, all up to the
-// turn. It stores that beside the stream, so that the first words do not wait for the disk. One goroutine calls learn.
+// turn. It stores that beside the stream, so that the first words do not wait for the disk. One goroutine calls learn. Use newKnowledge.
 type knowledge struct {
 	store  orchestrator.Store
 	turn   orchestrator.Turn
@@ -19,10 +24,15 @@ type knowledge struct {
 	show   func(cli.Event)
 
 	accepted bool
+	over     chan struct{} // closed by wait
 	wg       sync.WaitGroup
 	former   <-chan struct{} // closed when what is to be stored before is; nil for nothing
 	mu       sync.Mutex
 	err      error
+}
+
+func newKnowledge(store orchestrator.Store, turn orchestrator.Turn, own cli.AgentSessionID, show func(cli.Event)) *knowledge {
+	return &knowledge{store: store, turn: turn, own: own, show: show, over: make(chan struct{})}
 }
 
 // learn takes an event of the turn.
@@ -37,7 +47,13 @@ func (k *knowledge) learn(ctx context.Context, ev cli.Event) {
 		return
 	}
 	k.accepted = true
-	k.keep(func() error { return k.store.SetTold(ctx, k.turn.Session, k.turn.AgentEnv(), k.turn.ID) })
+	k.keep(func() error {
+		select {
+		case <-time.After(firstWords):
+		case <-k.over:
+		}
+		return k.store.SetTold(ctx, k.turn.Session, k.turn.AgentEnv(), k.turn.ID)
+	})
 	if k.handed.Turns+k.handed.LeftOut > 0 {
 		k.show(k.handed)
 	}
@@ -59,8 +75,9 @@ func (k *knowledge) keep(store func() error) {
 	})
 }
 
-// wait returns when all is stored.
+// wait returns when all is stored. The caller calls it once, after the last learn.
 func (k *knowledge) wait() error {
+	close(k.over)
 	k.wg.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()

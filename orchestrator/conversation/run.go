@@ -184,7 +184,7 @@ func (e *Engine) askOnce(ctx, keep context.Context, c *conversation, t orchestra
 // ask runs or resumes the turn, and returns its result.
 func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.Turn, a asking, card orchestrator.Card, left cli.Remains) cli.Result {
 	req := a.req
-	known := &knowledge{store: e.opts.Store, turn: t, own: req.Resume, show: card.Show}
+	known := newKnowledge(e.opts.Store, t, req.Resume, card.Show)
 	hide := e.newHider(req)
 	requests := e.approvals.Open(ctx, approval.Running{
 		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Allowed: tools.Own(t.Agent, req.AllowedTools),
