@@ -28,6 +28,7 @@ var (
 func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 	realagent.LongOnly(t)
 	agents := []string{"claude", "codex", "gemini", "copilot", "opencode", "qwen"}
+	temporary := os.TempDir()
 	only := regexp.MustCompile(*someCells)
 	table := map[string]map[string]string{}
 	for _, agent := range agents {
@@ -39,7 +40,7 @@ func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 					continue
 				}
 				if s == nil {
-					s = newScene(t, agent)
+					s = newScene(t, agent, temporary)
 				}
 				table[agent][cell.name] = s.play(cell)
 				t.Logf("%s: %s", cell.name, table[agent][cell.name])
@@ -91,8 +92,9 @@ type scene struct {
 	reason string
 }
 
-func newScene(t *testing.T, agent string) *scene {
+func newScene(t *testing.T, agent, temporary string) *scene {
 	t.Helper()
+	t.Setenv("TMPDIR", temporary) // not below that of the scene before
 	town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 	town.agent = agent
 	return &scene{town: town, api: api, agent: agent}
@@ -134,7 +136,7 @@ func (s *scene) screen(after telegram.MessageID) string {
 
 // neverShown are words of protocols, and marks of what was not understood.
 var neverShown = []string{
-	"threadId", "availableDecisions", "rawInput", "_meta", "toolCall.", "$runtime", "[[", "[MODE_UPDATE]", "ductor MCP Server", "mcp__ductor",
+	"threadId", "availableDecisions", "rawInput", "_meta", "toolCall.", "$runtime", "[MODE_UPDATE]", "ductor MCP Server", "mcp__ductor",
 	"mcp_ductor", "It says: run a command", "[current working directory", "doesn't want to", "Internal error", "auto ·",
 }
 
@@ -460,7 +462,7 @@ func (s *scene) asksInWords() {
 		if !m.HasButton("Blue") {
 			s.wrong("the question lacks a choice")
 		}
-		s.say("a shade of green")
+		s.chat.Person().Send(s.chat, "a shade of green", telegram.ReplyTo(m.ID))
 		s.done("It was answered.")
 		if !strings.Contains(s.api.Asked(), "a shade of green") {
 			s.wrong("the answer does not reach the agent")

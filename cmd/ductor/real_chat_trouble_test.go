@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"ductor/internal/sim/modelapi"
 	"ductor/internal/sim/telegram"
 )
 
@@ -77,11 +80,18 @@ func (s *scene) tooLong() string {
 	return "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens. Please reduce the length of the messages."
 }
 
-func (s *scene) contextIsFull() {
+// fills has a second prompt refused because the session is too long, and returns the failed answer.
+func (s *scene) fills() (telegram.Message, bool) {
 	s.prompt(`the first prompt [[start]] [[text "The first answer."]]`)
 	s.done("The first answer.")
-	s.prompt(`[[start]] [[error 400 times=60 message=%q]]`, s.tooLong())
-	m, ok := s.sees("end of the answer", func(m telegram.Message) bool { return hasFooter(m) && strings.Contains(m.Text, "⚠️") })
+	s.api.Fail(http.StatusBadRequest, s.tooLong())
+	defer s.api.Recover()
+	s.prompt(`[[start]] [[text "The second answer."]]`)
+	return s.sees("end of the answer", func(m telegram.Message) bool { return hasFooter(m) && strings.Contains(m.Text, "⚠️") })
+}
+
+func (s *scene) contextIsFull() {
+	m, ok := s.fills()
 	if !ok {
 		return
 	}
@@ -110,17 +120,19 @@ func (s *scene) compacts() {
 
 // summarizes has the chat go on in a new session, which is told what was said in short.
 func (s *scene) summarizes() {
-	s.prompt(`the first prompt [[start]] [[text "The first answer."]]`)
-	s.done("The first answer.")
-	s.prompt(`[[start]] [[error 400 times=60 message=%q]]`, s.tooLong())
-	m, ok := s.sees("button for a summary", func(m telegram.Message) bool { return m.HasButton("🌱 New session with a summary") })
+	m, ok := s.fills()
 	if !ok {
 		return
 	}
+	if !m.HasButton("🌱 New session with a summary") {
+		s.wrong("no button for a summary")
+		return
+	}
+	asked := len(s.api.Prompts())
 	s.pressOn(m, "🌱 New session with a summary")
-	s.prompt(`and on [[start]] [[text "In the new session."]]`)
-	s.done("In the new session.")
-	if !strings.Contains(s.api.Asked(), "The first answer.") {
+	s.mark = m.ID
+	s.done("The second answer.")
+	if !slices.ContainsFunc(s.api.Prompts()[asked:], func(r modelapi.Request) bool { return strings.Contains(string(r.Body), "The first answer.") }) {
 		s.wrong("the new session does not know what was said")
 	}
 }

@@ -16,7 +16,7 @@ type chatRequest struct {
 	Options  struct {
 		Usage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Tools    []struct {
+	Tools []struct {
 		Type     string `json:"type"`
 		Function struct {
 			Name string `json:"name"`

@@ -213,6 +213,9 @@ func inputContent(raw json.RawMessage) (texts []string, images []Image, err erro
 
 // firstError is the status of a request whose script begins with an error that has not used off.
 func (s *Server) firstError(c conversation) (int, bool) {
+	if e := s.failing(); e != nil {
+		return e.Status, true
+	}
 	for i, st := range c.steps() {
 		e, ok := st.(script.APIError)
 		if !ok {

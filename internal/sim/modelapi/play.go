@@ -30,6 +30,9 @@ var errCut = errors.New("connection cut")
 
 // play sends what the script says for this request. It returns errCut where the connection is to break.
 func (s *Server) play(ctx context.Context, c conversation, w wire) error {
+	if e := s.failing(); e != nil {
+		return w.fail(*e)
+	}
 	steps := c.steps()
 	for _, st := range steps { // an answer may tell what it counts before its first word
 		if u, ok := st.(script.Usage); ok {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"ductor/internal/sim/script"
 )
 
 // Options of a Server.
@@ -28,6 +30,7 @@ type Server struct {
 	requests []Request
 	arrived  chan struct{}  // closed and replaced with each request
 	spent    map[string]int // how often a step that wears off was played, by conversation
+	outage   *script.APIError
 }
 
 // New makes a server that does not listen yet.
@@ -54,6 +57,28 @@ func (s *Server) Start() error {
 		_ = s.http.Serve(l) // always an error, and after Close the expected one
 	}()
 	return nil
+}
+
+// Fail makes every request of a model fail with an HTTP status, whatever its script says, until Recover is called. Without a message
+// it fails in the vendor's words.
+func (s *Server) Fail(status int, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outage = &script.APIError{Status: status, Message: message}
+}
+
+// Recover ends what Fail began.
+func (s *Server) Recover() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outage = nil
+}
+
+// failing returns the failure that Fail asked for; nil for none.
+func (s *Server) failing() *script.APIError {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.outage
 }
 
 // URL is the base address, without a path: ANTHROPIC_BASE_URL. OpenAI's base address is URL() + "/v1".
