@@ -20,11 +20,11 @@ import (
 // troubles are situations in which the model, ductor or the agent fails.
 func troubles() []situation {
 	return []situation{
-		{"401", func(s *scene) { s.fails(401, "", "not logged in") }},
-		{"403", func(s *scene) { s.fails(403, "", "refused") }},
-		{"429", func(s *scene) { s.fails(429, "", "limit") }},
-		{"500", func(s *scene) { s.fails(500, "", "its model's API failed") }},
-		{"529", func(s *scene) { s.fails(529, "", "overloaded") }},
+		{"401", func(s *scene) { s.fails(http.StatusUnauthorized, "not logged in") }},
+		{"403", func(s *scene) { s.fails(http.StatusForbidden, "not allowed") }},
+		{"429", func(s *scene) { s.fails(http.StatusTooManyRequests, "limit") }},
+		{"500", func(s *scene) { s.fails(http.StatusInternalServerError, "the model's API") }},
+		{"529", func(s *scene) { s.fails(529, "overloaded") }},
 		{"broken stream", (*scene).streamBreaks},
 		{"context full", (*scene).contextIsFull},
 		{"compact", (*scene).compacts},
@@ -37,11 +37,14 @@ func troubles() []situation {
 	}
 }
 
-// fails has the model's API fail for as long as the agent asks. The chat is to say so in ductor's words, and the next prompt works.
-func (s *scene) fails(status int, message, said string) {
-	s.prompt(`the prompt that failed [[start]] [[error %d times=60 message=%q]]`, status, message)
-	m, ok := s.sees("end of the answer", func(m telegram.Message) bool {
-		return hasFooter(m) && !m.HasButton("⏹ Stop") && strings.Contains(m.Text, "⚠️")
+// fails has the model's API fail until the chat says why, or that the model is asked again. Then the API works: the same turn ends
+// with its answer, or the next prompt does.
+func (s *scene) fails(status int, said string) {
+	s.api.Fail(status, "")
+	defer s.api.Recover()
+	s.prompt(`the prompt that fails [[start]] [[text "It works again."]]`)
+	m, ok := s.sees("word of the failure", func(m telegram.Message) bool {
+		return strings.Contains(m.Text, said) || hasFooter(m) && strings.Contains(m.Text, "⚠️")
 	})
 	if !ok {
 		return
@@ -49,8 +52,13 @@ func (s *scene) fails(status int, message, said string) {
 	if !strings.Contains(m.Text, said) {
 		s.wrong("it says “%s”", failureIn(m.Text))
 	}
-	if status != 401 && strings.Contains(m.Text, "not logged in") {
+	if status != http.StatusUnauthorized && strings.Contains(m.Text, "not logged in") {
 		s.wrong("it says that it is not logged in")
+	}
+	s.api.Recover()
+	if !hasFooter(m) {
+		s.done("It works again.")
+		return
 	}
 	s.prompt("/model %s", s.agent) // after a limit it is left alone otherwise
 	s.prompt(`[[start]] [[text "It works again."]]`)

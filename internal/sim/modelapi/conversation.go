@@ -18,6 +18,7 @@ type conversation struct {
 	items    int // messages in all: tells repeated prompts apart
 	tools    []string
 	spaces   map[string]string // of OpenAI's tools: the namespace, where there is one
+	free     []string          // of OpenAI's tools: those that take a text, not an object
 	searched []string          // for tools that the CLI holds back: the arguments of the searches
 	stream   bool
 }

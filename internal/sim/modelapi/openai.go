@@ -126,6 +126,9 @@ func (c *conversation) offer(tools []offer) error {
 			c.tools = append(c.tools, t.Type)
 		default:
 			c.tools = append(c.tools, t.Name)
+			if t.Type == "custom" {
+				c.free = append(c.free, t.Name)
+			}
 		}
 	}
 	return nil

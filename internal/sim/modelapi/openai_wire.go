@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"ductor/internal/sim/script"
@@ -190,7 +191,13 @@ func (w *responseWire) write(path, body string) error {
 	return w.text("script: the request offers no file tool")
 }
 
-func (w *responseWire) use(tool string, input map[string]any) error { return w.function(tool, input) }
+// use calls a tool. One that takes a text gets the field "input".
+func (w *responseWire) use(tool string, input map[string]any) error {
+	if text, ok := input["input"].(string); ok && slices.Contains(w.c.free, tool) {
+		return w.custom(tool, text)
+	}
+	return w.function(tool, input)
+}
 
 // search asks for tools that the CLI holds back, which offers them in the next request.
 func (w *responseWire) search(query string) error {
