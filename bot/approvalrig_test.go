@@ -164,19 +164,22 @@ type approvalRig struct {
 }
 
 // withApprovals runs a test with an agent that asks.
-func withApprovals(t *testing.T, agent *askingAgent, test func(s *approvalRig)) {
+func withApprovals(t *testing.T, agent *askingAgent, test func(s *approvalRig), change ...func(h *house)) {
 	t.Helper()
-	withGateway(t, agent, agent, test)
+	withGateway(t, agent, agent, test, change...)
 }
 
 // withGateway is withApprovals with the agent behind a gateway.
-func withGateway(t *testing.T, agent *askingAgent, gateway orchestrator.Gateway, test func(s *approvalRig)) {
+func withGateway(t *testing.T, agent *askingAgent, gateway orchestrator.Gateway, test func(s *approvalRig), change ...func(h *house)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, filepath.Join(dir, "uploads"))
 		h.opts.Transport = bot.OnWire(h.opts.Transport)
 		h.opts.Allow.Users = orchestrator.Roster{7: orchestrator.RoleOwner, 8: orchestrator.RoleUser, 9: orchestrator.RoleUser}
+		for _, f := range change {
+			f(h)
+		}
 		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
 		if err != nil {
 			t.Fatal(err)
