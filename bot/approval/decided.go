@@ -37,7 +37,7 @@ func inOneLine(decision, about render.Text) render.Text {
 // shortSubject is the tool and what it was to do.
 func (a view) shortSubject() render.Text {
 	req := a.Request
-	what := cmp.Or(req.Detail, req.Title)
+	what := cmp.Or(req.Detail, req.Title, a.shortFields())
 	if len(req.Changes) > 0 {
 		what = cli.Relative(a.Dir, req.Changes[0].Path)
 	}
@@ -49,6 +49,17 @@ func (a view) shortSubject() render.Text {
 		return render.Filled(a.lang.Text("approval.settings-of", render.Slot), about)
 	}
 	return render.Concat(render.Styled(render.Bold, short(req.Tool, render.NameLimit)), render.Plain(" "), about)
+}
+
+// shortFields are the fields of a request that has nothing else to decide on.
+func (a view) shortFields() string {
+	var all []string
+	for _, f := range a.Request.Fields {
+		if f.Weight != cli.LabelField {
+			all = append(all, f.Name+": "+f.Value)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // answeredQuestions are the questions with their answers.

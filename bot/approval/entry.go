@@ -87,8 +87,8 @@ func (s *Screen) push(e *entry) {
 	if attached {
 		e.message.Update(outbox.Awaited)
 	}
-	if attached && !open {
-		e.reminder.Update(outbox.Housekeeping)
+	if attached && !open { // what reminds of it is untrue
+		e.reminder.Update(outbox.Awaited)
 	}
 }
 

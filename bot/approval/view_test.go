@@ -93,6 +93,10 @@ func TestApproval(t *testing.T) {
 			a.State, a.Dir = orchestrator.ApprovalAllowed, "/w"
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "-x\n+y\n"}, {Path: "/w/b.go"}, {Path: "/w/c.go"}}}
 		}, "✅ Allowed. Edit a.go … and 2 more files"},
+		{"an allowed call with nothing but fields", func(a *orchestrator.Approval) {
+			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: "mcp__x__y",
+				Fields: []cli.Field{{Name: "about", Value: "z", Weight: cli.LabelField}, {Name: "host", Value: "prod"}, {Name: "n", Value: "1"}}}
+		}, "✅ Allowed. mcp__x__y host: prod, n: 1"},
 		{"allowed settings of a project", func(a *orchestrator.Approval) {
 			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: cli.ProjectTool, Title: "/w"}
 		}, "✅ Allowed. Settings of /w"},
