@@ -153,31 +153,41 @@ func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 type approvalRig struct {
 	*testing.T
 	*house
-	agent *askingAgent
-	db    *store.DB
-	now   *ductor
-	in    *telegram.Chat
-	who   *telegram.Person
-	bob   *telegram.Person // may decide too, in groups
-	opts  []telegram.SendOption
+	agent   *askingAgent
+	gateway orchestrator.Gateway
+	db      *store.DB
+	now     *ductor
+	in      *telegram.Chat
+	who     *telegram.Person
+	bob     *telegram.Person // may decide too, in groups
+	opts    []telegram.SendOption
 }
 
 // withApprovals runs a test with an agent that asks.
-func withApprovals(t *testing.T, agent *askingAgent, test func(s *approvalRig)) {
+func withApprovals(t *testing.T, agent *askingAgent, test func(s *approvalRig), change ...func(h *house)) {
+	t.Helper()
+	withGateway(t, agent, agent, test, change...)
+}
+
+// withGateway is withApprovals with the agent behind a gateway.
+func withGateway(t *testing.T, agent *askingAgent, gateway orchestrator.Gateway, test func(s *approvalRig), change ...func(h *house)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, filepath.Join(dir, "uploads"))
 		h.opts.Transport = bot.OnWire(h.opts.Transport)
 		h.opts.Allow.Users = orchestrator.Roster{7: orchestrator.RoleOwner, 8: orchestrator.RoleUser, 9: orchestrator.RoleUser}
+		for _, f := range change {
+			f(h)
+		}
 		db, err := store.Open(t.Context(), filepath.Join(dir, "ductor.db"), store.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		s := &approvalRig{T: t, house: h, agent: agent, db: db, in: h.chat, who: h.ann, bob: h.srv.Person(8, "Bob")}
+		s := &approvalRig{T: t, house: h, agent: agent, gateway: gateway, db: db, in: h.chat, who: h.ann, bob: h.srv.Person(8, "Bob")}
 		agent.gone = make(chan struct{}) // of this bubble
-		s.now = startDuctor(t, h, db, agent)
+		s.now = startDuctor(t, h, db, gateway)
 		defer func() {
 			if _, err := s.now.desk.Stop(context.Background(), orchestrator.Press{Conversation: s.conv(), Role: orchestrator.RoleUser}, func(*orchestrator.Stopping) {},
 				func(orchestrator.AbortReport) orchestrator.Handled { return orchestrator.Handled{} }); err != nil { // what waits for ever
@@ -329,7 +339,7 @@ func (s *approvalRig) restart() {
 	if err := s.now.bot.Close(last); err != nil {
 		s.Fatal(err)
 	}
-	s.now = startDuctor(s.T, s.house, s.db, s.agent)
+	s.now = startDuctor(s.T, s.house, s.db, s.gateway)
 	s.settle()
 }
 

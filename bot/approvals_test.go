@@ -209,7 +209,7 @@ func TestASecretIsTakenOutOfTheChat(t *testing.T) {
 		s.card("User?")
 		s.say("ann", telegram.ReplyTo(s.card("Claude asks").ID))
 		s.wantTold("q true [[hunter2] [ann]]")
-		s.say("hunter3", telegram.ReplyTo(s.card("Claude asks").ID)) // too late, and still no prompt
+		s.say("hunter3", telegram.ReplyTo(s.card("✅ Answered.").ID)) // too late, and still no prompt
 		s.card("decided before")
 		for _, m := range s.in.History() {
 			if m.From.Bot && strings.Contains(m.Text, "hunter") || !m.Deleted && strings.Contains(m.Text, "hunter") {

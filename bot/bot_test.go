@@ -24,14 +24,15 @@ import (
 
 // house is a simulated Telegram, a journal and a desk that outlive the bots that serve them.
 type house struct {
-	srv     *telegram.Server
-	ann     *telegram.Person
-	chat    *telegram.Chat
-	journal *bot.JournalFake
-	desk    *bot.DeskFake
-	uploads string
-	opts    bot.Options
-	log     *lockedBuffer
+	srv       *telegram.Server
+	ann       *telegram.Person
+	chat      *telegram.Chat
+	journal   *bot.JournalFake
+	desk      *bot.DeskFake
+	uploads   string
+	opts      bot.Options
+	log       *lockedBuffer
+	snapshots orchestrator.Snapshots // nil: nobody looks at files
 }
 
 // simulated runs a test against the simulated Telegram under a fake clock.

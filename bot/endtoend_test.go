@@ -172,7 +172,7 @@ func startDuctor(t *testing.T, h *house, db everything, agent orchestrator.Gatew
 		t.Fatal(err)
 	}
 	desk := conversation.New(conversation.Options{
-		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Dir: "/", Roots: []string{"/"},
+		Store: db, Gateway: agent, Chat: b.Chat(), Screen: b.Chat(), Dir: "/", Roots: []string{"/"}, Snapshots: h.snapshots,
 		TurnOptions: conversation.TurnOptions{Permission: cli.Ask, QueueMax: 10, HandoffTokens: 1000}, DeliveryWait: 10 * time.Second, Now: time.Now,
 		NewID: uuid.NewString,
 		Approvers: func(_ orchestrator.ConversationID, sender orchestrator.PersonID) []orchestrator.PersonID {

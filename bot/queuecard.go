@@ -187,11 +187,7 @@ func (q *queueCards) unqueued(t orchestrator.Turn) {
 	next := q.moveUp(t.Prompt.Conversation, c.ahead, t.State == orchestrator.TurnCancelled)
 	q.mu.Unlock()
 	show(next)
-	if t.State == orchestrator.TurnCancelled { // a user pressed the button and waits for its effect
-		c.message.Update(outbox.Awaited)
-	} else {
-		c.message.Update(outbox.Housekeeping)
-	}
+	c.message.Update(outbox.Awaited) // its buttons mean nothing any more
 }
 
 // maxMoved is how many cards are edited at a time because of what became of others.

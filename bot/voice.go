@@ -105,7 +105,7 @@ func (v *outVoice) Unbutton(id orchestrator.ConversationID, message int) {
 
 func (v *outVoice) Rebutton(id orchestrator.ConversationID, message int, k tgapi.Keyboard) {
 	v.out.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Housekeeping, Idempotent: true, Key: unbuttonKey(message),
+		Chat: outbox.ChatOf(id.Chat), Delivery: outbox.Newest, Priority: outbox.Awaited, Idempotent: true, Key: unbuttonKey(message),
 		Run: func(ctx context.Context) error { return v.client.EditKeyboard(ctx, id.Chat, message, k) },
 	}, v.missed("buttons", id))
 }

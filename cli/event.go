@@ -13,7 +13,7 @@ type ToolID string
 // The order of a turn, held by clitest.Conformance for every provider:
 //   - SessionStarted comes first, CaughtUp aside, unless the turn fails before the agent names its session;
 //   - PromptAccepted comes once in a turn that the agent took up, after SessionStarted;
-//   - every ToolStarted gets one ToolEnded, also when the process dies;
+//   - every ToolStarted gets one ToolEnded, also when the process dies, but not in a turn that goes on without ductor;
 //   - folding TextDelta and TextRetracted (see Answer) gives Result.Text;
 //   - one Result comes last, and nothing after it.
 type Event interface{ event() }

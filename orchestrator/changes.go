@@ -36,6 +36,8 @@ type Snapshots interface {
 	Watch(t Turn, dir string, goesOn bool) TurnWatch
 	// Hold waits until the files of a turn have been looked at, for as long as a write may wait for that.
 	Hold(ctx context.Context, turn cli.TurnID)
+	// Looked reports whether Hold need not wait.
+	Looked(turn cli.TurnID) bool
 }
 
 // TurnWatch sees what one turn changes.

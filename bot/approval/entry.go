@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,20 +82,17 @@ func (e *entry) open() bool { return e.approval.State == orchestrator.ApprovalOp
 // push has the chat show how an approval stands.
 func (s *Screen) push(e *entry) {
 	s.mu.Lock()
-	attached, priority := s.service != nil, outbox.Awaited
-	if !e.open() {
-		priority = outbox.Housekeeping
-	}
+	attached, open := s.service != nil, e.open()
 	s.mu.Unlock()
 	if attached {
-		e.message.Update(priority)
+		e.message.Update(outbox.Awaited)
 	}
-	if attached && priority == outbox.Housekeeping {
-		e.reminder.Update(priority)
+	if attached && !open { // what reminds of it is untrue
+		e.reminder.Update(outbox.Awaited)
 	}
 }
 
-// called continues after a call: the notice depends on the message, and what is over and shown is forgotten.
+// called continues after a call: the notice depends on the message, and what is over and shown is forgotten in the end.
 func (s *Screen) called(e *entry, m *message.Message) {
 	unknown := e.message.State() == orchestrator.Unknown
 	if m == e.message && unknown || m == e.notice && !unknown && m.State() == orchestrator.Sent {
@@ -106,11 +104,19 @@ func (s *Screen) called(e *entry, m *message.Message) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !e.open() && s.entries[e.id] == e {
-		s.scheduleLocked(e)
-		delete(s.entries, e.id)
+	if e.open() || s.entries[e.id] != e || slices.Contains(s.over, e) {
+		return
+	}
+	s.scheduleLocked(e)
+	if s.over = append(s.over, e); len(s.over) > overKept {
+		delete(s.entries, s.over[0].id)
+		s.over = s.over[1:]
 	}
 }
+
+// overKept is how many approvals that are over and shown the screen remembers: a press that comes a moment after the decision finds
+// what the chat shows, and edits nothing.
+const overKept = 16
 
 // content is what the message of an approval shows now. An approval that is over is not sent.
 func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error) {
@@ -118,9 +124,7 @@ func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error)
 		return message.Content{}, err
 	}
 	s.mu.Lock()
-	a := e.approval
-	var c message.Content
-	c.Text, c.Keyboard = s.view(a).draw(e.draft, s.nameOfLocked(a))
+	a, c := e.approval, s.drawLocked(e)
 	s.mu.Unlock()
 	if a.State != orchestrator.ApprovalOpen {
 		c.Life = message.OnlyEdits
@@ -131,6 +135,13 @@ func (s *Screen) content(ctx context.Context, e *entry) (message.Content, error)
 		c.ReplyTo = s.promptOf(ctx, a)
 	}
 	return c, nil
+}
+
+// drawLocked is what the message shows.
+func (s *Screen) drawLocked(e *entry) (c message.Content) {
+	c.Text, c.Keyboard = s.view(e.approval).draw(e.draft, s.nameOfLocked(e.approval))
+	c.Mark = c.Digest()
+	return c
 }
 
 // missing is what the notice about a message shows that may not have arrived. The screen does not send the approval again
@@ -170,13 +181,13 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 	s.mu.Lock()
 	e := s.entryOfLocked(a)
 	s.mu.Unlock()
-	return e, errors.Join(s.load(ctx, e), e.message.Load(ctx), e.notice.Load(ctx))
+	return e, errors.Join(s.load(ctx, e), e.notice.Load(ctx))
 }
 
 // draftKey is the key of a draft in the journal.
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
-// load reads the draft of the previous process, once.
+// load reads the draft of the previous process, once. A message that no user has changed since it was sent shows what it was sent with.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -192,10 +203,17 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 	if err != nil {
 		e.log.Warn("a draft cannot be read; it begins anew", "err", err)
 	}
+	if err := e.message.Load(ctx); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !e.loaded {
-		e.draft, e.loaded = d, true
+	if e.loaded {
+		return nil
+	}
+	e.draft, e.loaded = d, true
+	if c := s.drawLocked(e); e.message.State() == orchestrator.Sent && len(d.Updates) == 0 && e.message.Mark() == c.Mark {
+		e.message.Trust(c)
 	}
 	return nil
 }
@@ -248,12 +266,12 @@ func (s *Screen) find(ctx context.Context, e *entry, id int, op operation) error
 			return err
 		}
 	}
-	e.notice.Update(outbox.Housekeeping)
+	e.notice.Update(outbox.Awaited)
 	s.push(e)
 	return nil
 }
 
-// correct shows the end of an approval in a message that still had buttons.
+// correct shows the end of an approval, also in a message that is not the approval's any more and still had buttons.
 func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	if a.ID != e.id || a.State == orchestrator.ApprovalOpen || id <= 0 {
 		return
@@ -262,9 +280,7 @@ func (s *Screen) correct(e *entry, a orchestrator.Approval, id int) {
 	e.approval = a
 	s.scheduleLocked(e)
 	s.mu.Unlock()
-	if e.message.ID() == id {
-		e.message.Believe("")
-	} else {
+	if e.message.ID() != id {
 		s.correctOther(e, a, id)
 	}
 	s.push(e)
@@ -280,7 +296,7 @@ func (s *Screen) correctOther(e *entry, a orchestrator.Approval, id int) {
 			return message.Content{Text: t, Life: message.OnlyEdits}, other.Adopt(ctx, id)
 		},
 	})
-	other.Update(outbox.Housekeeping)
+	other.Update(outbox.Awaited)
 }
 
 // remindAfter is when a chat is reminded of an approval that does not expire.

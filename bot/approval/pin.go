@@ -19,20 +19,26 @@ func (s *Screen) pin(e *entry) {
 	}
 	id := e.message.ID()
 	s.mu.Lock()
-	open, delay := e.open(), pinAfter
+	open := e.open()
 	wanted := open && id != 0 && e.pinned.asked != id && !e.pinned.refused || !open && e.draft.Pinned != 0
 	if open {
 		e.pinned.asked = id
-	} else {
-		delay = 0
 	}
 	s.mu.Unlock()
-	if !wanted {
-		return
+	switch {
+	case !wanted:
+	case open: // a call in the outbox would hold up the end of ductor
+		time.AfterFunc(pinAfter, func() { s.postPin(e, id, true) })
+	default:
+		s.postPin(e, id, false)
 	}
+}
+
+// postPin has the outbox pin a message of an approval, or unpin it.
+func (s *Screen) postPin(e *entry, id int, pin bool) {
 	s.o.Outbox.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(e.conv.Chat), Priority: outbox.Housekeeping, Key: fmt.Sprint(keyPrefix, e.id, "/pin/", open), Delay: delay, Idempotent: true,
-		Run: func(ctx context.Context) error { return s.makePin(ctx, e, id, open) },
+		Chat: outbox.ChatOf(e.conv.Chat), Priority: outbox.Housekeeping, Key: fmt.Sprint(keyPrefix, e.id, "/pin/", pin), Idempotent: true,
+		Run: func(ctx context.Context) error { return s.makePin(ctx, e, id, pin) },
 	}, func(err error) {
 		if err != nil {
 			e.log.Debug("an approval was not pinned or unpinned", "err", err)

@@ -67,10 +67,14 @@ func (s *Screen) pressed(ctx context.Context, e *entry, a orchestrator.Approval,
 	return s.advance(ctx, e, a, p, pressed)
 }
 
-// decide has the service decide, and corrects a message that still shows an open approval.
+// decide has the service decide, which shows the decision. It corrects another message that still shows an open approval, and
+// shows the draft of an approval that stays open.
 func (s *Screen) decide(ctx context.Context, e *entry, a orchestrator.Approval, by orchestrator.Press, message int, v orchestrator.Verdict) (orchestrator.Approval, error) {
 	now, err := s.service.Decide(ctx, a.ID, a.Nonce, by, v)
 	s.correct(e, now, message)
+	if err != nil {
+		s.push(e)
+	}
 	return now, err
 }
 
@@ -157,11 +161,12 @@ func (s *Screen) openFullText(ctx context.Context, e *entry, a orchestrator.Appr
 	return "", s.view(a).fullText(), nil
 }
 
-// advance acts on a press that decides nothing yet, or that answers the last question.
+// advance acts on a press that decides nothing yet, or that answers the last question. The chat does not show the last answer as a
+// draft: it is decided first.
 func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval, p Press, pressed buttonData) (string, error) {
 	var answer lang.Key
 	var complete bool
-	d, err := s.change(ctx, e, func(d *draft) bool {
+	d, err := s.keep(ctx, e, func(d *draft) bool {
 		if d.applied(p.By.Updates) { // the previous process ended before it marked the press handled
 			complete = pressed.op == opNext || pressed.op == opOption && !a.Questions[d.Question].Multi
 			return false
@@ -174,6 +179,7 @@ func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval,
 	if err == nil && complete && d.complete(a.Questions) {
 		return s.decideByPress(ctx, e, a, p, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
 	}
+	s.push(e)
 	if answer == "" {
 		return "", err
 	}

@@ -8,7 +8,6 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/lang"
-	"ductor/orchestrator"
 )
 
 // Sizes of what a question shows, in UTF-16 units, and how many options get a button.
@@ -22,17 +21,11 @@ const (
 )
 
 // drawQuestion shows one question after the other, with a button for each option.
-func (a view) drawQuestion(d draft, user string) (render.Text, tgapi.Keyboard) {
+func (a view) drawQuestion(d draft) (render.Text, tgapi.Keyboard) {
 	lines := []render.Text{render.Plain(a.asks(d.Question))}
-	if a.State != orchestrator.ApprovalOpen {
-		for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {
-			lines = append(lines, givenAnswer(a.lang, q, answerAt(a.Answers, i), a.State))
-		}
-		return fitting(append(lines, a.drawDecision(user))), nil
-	}
 	for i := max(d.Question-answersShown, 0); i < d.Question; i++ {
 		q := a.Questions[i]
-		lines = append(lines, givenAnswer(a.lang, q, d.answer(i, q), orchestrator.ApprovalAnswered))
+		lines = append(lines, givenAnswer(a.lang, q, d.answer(i, q)))
 	}
 	q := a.Questions[d.Question]
 	if head := short(q.Header, optionLabelMax); head != "" {
@@ -56,7 +49,7 @@ func (a view) drawQuestion(d draft, user string) (render.Text, tgapi.Keyboard) {
 // asks is the first line.
 func (a view) asks(question int) string {
 	agent := render.AgentName(a.lang, a.Agent)
-	if len(a.Questions) < 2 || a.State != orchestrator.ApprovalOpen {
+	if len(a.Questions) < 2 {
 		return a.lang.Text("approval.asks", agent)
 	}
 	return a.lang.Text("approval.asks-one-of", agent, question+1, len(a.Questions))
@@ -75,12 +68,8 @@ func answerAt(answers [][]string, i int) []string {
 }
 
 // givenAnswer is a question with its answer, in a line each.
-func givenAnswer(p lang.Printer, q cli.Question, answer []string, state orchestrator.ApprovalState) render.Text {
-	t := render.Plain(short(q.Text, answerMax))
-	if state != orchestrator.ApprovalAnswered {
-		return t
-	}
-	return render.Concat(t, render.Plain("\n→ "), render.Styled(render.Bold, shownAnswer(p, q, answer)))
+func givenAnswer(p lang.Printer, q cli.Question, answer []string) render.Text {
+	return render.Concat(render.Plain(short(q.Text, answerMax)), render.Plain("\n→ "), render.Styled(render.Bold, shownAnswer(p, q, answer)))
 }
 
 // shownAnswer never shows what is secret.

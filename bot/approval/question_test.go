@@ -55,6 +55,9 @@ func checkQuestion(rt *rapid.T, a orchestrator.Approval, d draft) {
 	if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 		rt.Fatalf("%q: %v", m.Text, err)
 	}
+	if a.State != orchestrator.ApprovalOpen && strings.Contains(m.Text, "\n") {
+		rt.Fatalf("questions that are %s take more than a line: %q", a.State, m.Text)
+	}
 	if (len(k) > 0) != (a.State == orchestrator.ApprovalOpen) {
 		rt.Fatalf("what is %s has %d rows of buttons", a.State, len(k))
 	}

@@ -61,7 +61,6 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 	s.mu.Lock()
 	d := e.draft.clone()
 	s.mu.Unlock()
-	s.push(e)
 	if approval.Request != nil {
 		return s.takeReason(ctx, m, e, approval, d)
 	}
@@ -169,7 +168,7 @@ func (s *Screen) takeReason(ctx context.Context, m Message, e *entry, a orchestr
 // two, the next process finds that this message denied it, and continues with the prompt.
 func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orchestrator.Approval) Outcome {
 	again := false
-	_, err := s.change(ctx, e, func(d *draft) bool {
+	_, err := s.keep(ctx, e, func(d *draft) bool {
 		again = d.applied(m.Updates)
 		return !again
 	})
@@ -234,7 +233,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		return Outcome{Fate: Finish, Text: p.Text("approval.no-words")}
 	}
 	last := false
-	d, err := s.change(ctx, e, func(d *draft) bool {
+	d, err := s.keep(ctx, e, func(d *draft) bool { // the last answer is decided before the chat shows it
 		if d.applied(m.Updates) {
 			last = d.Question+1 == len(a.Questions)
 			return false
@@ -255,5 +254,6 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 	case last && d.complete(a.Questions):
 		return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
 	}
+	s.push(e)
 	return Outcome{Fate: Finish}
 }

@@ -47,6 +47,7 @@ type Screen struct {
 	mu      sync.Mutex
 	service Service // nil before Attach
 	entries map[orchestrator.ApprovalID]*entry
+	over    []*entry                         // those that are over and shown, the oldest first
 	names   map[orchestrator.PersonID]string // of users who pressed a button
 }
 

@@ -24,15 +24,16 @@ type view struct {
 // same arguments always give the same message.
 func (a view) draw(d draft, user string) (render.Text, tgapi.Keyboard) {
 	switch {
-	case a.Request == nil:
-		return a.drawQuestion(d, user)
 	case a.State != orchestrator.ApprovalOpen:
+		return a.drawDecided(user), nil
+	case a.Request == nil:
+		return a.drawQuestion(d)
 	case d.View == opShowSession, d.View == opShowPattern:
 		return a.drawRule(d.View)
 	case d.View == opReason:
 		return a.drawReason(d)
 	}
-	return a.drawApproval(user)
+	return a.drawApproval()
 }
 
 // gate says whether a user can allow an approval.
@@ -54,13 +55,10 @@ func (a view) gate(s *subject) gate {
 	return gateOpen
 }
 
-// drawApproval shows what an approval is about, and buttons while it is open.
-func (a view) drawApproval(user string) (render.Text, tgapi.Keyboard) {
+// drawApproval shows what an open approval is about, and its buttons.
+func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	s := a.subject()
 	lines := s.lines
-	if a.State != orchestrator.ApprovalOpen {
-		return joinLines(append(lines, a.drawDecision(user))), nil
-	}
 	if n := a.Same(); n > 1 {
 		lines = append(lines, render.Styled(render.Italic, a.lang.Text("approval.identical", n)))
 	}
@@ -87,8 +85,8 @@ func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 	if op == opShowPattern {
 		rule, head, yes = a.Rule, "approval.rule-of-conversation", opPattern
 	}
-	if rule == "" || a.State != orchestrator.ApprovalOpen {
-		return a.drawApproval("")
+	if rule == "" {
+		return a.drawApproval()
 	}
 	shown, _ := a.shownRule(rule)
 	lines := append(a.subject().lines, render.Plain(a.lang.Text(head)), render.CodeBlock("", shown))

@@ -72,7 +72,7 @@ func TestApproval(t *testing.T) {
 			"\n[▶️ Begin a:q1:n1:1][📝 Keep planning a:q1:n1:d]\n[▶️ Begin and accept edits a:q1:n1:e]\n[Keep planning, with a reason… a:q1:n1:r]"},
 		{"accepted edits", func(a *orchestrator.Approval) {
 			a.State, a.By, a.Ruled = orchestrator.ApprovalAllowed, 7, orchestrator.RuledByMode
-		}, "🔐 May Claude use Bash?\ngit status --short\n✅ Allowed. Edits in the working directory go through from now on; /permissions ends that."},
+		}, "✅ Allowed. Edits in the working directory go through from now on; /permissions ends that. Bash git status --short"},
 		{"the end of a long command is shown", func(a *orchestrator.Approval) { a.Request.Detail = long + "; rm -rf ~" },
 			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1,861 characters are not shown here …\n" +
 				strings.Repeat("x", 373) + "; rm -rf ~\nWithout a decision it is denied at 15:04." +
@@ -80,22 +80,39 @@ func TestApproval(t *testing.T) {
 		{"what is not seen is written out", func(a *orchestrator.Approval) { a.Request.Title = "ls \u202e\u200bfr- mr" },
 			"🔐 May Claude use Bash?\nls \\u202e\\u200bfr- mr\nWithout a decision it is denied at 15:04." + openButtons},
 		{"allowed", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalAllowed },
-			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed."},
+			"✅ Allowed. Bash git status --short"},
 		{"allowed by a rule", func(a *orchestrator.Approval) { a.State, a.Ruled = orchestrator.ApprovalAllowed, a.Rule },
-			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed by the rule Bash(git status *)"},
+			"✅ Allowed by the rule Bash(git status *) · Bash git status --short"},
 		{"allowed with a rule", func(a *orchestrator.Approval) { a.State, a.Ruled, a.By = orchestrator.ApprovalAllowed, a.Rule, 7 },
-			"🔐 May Claude use Bash?\ngit status --short\n✅ Allowed, and with it Bash(git status *)"},
+			"✅ Allowed, and with it Bash(git status *) · Bash git status --short"},
 		{"denied", func(a *orchestrator.Approval) { a.State, a.Reason = orchestrator.ApprovalDenied, "not now" },
-			"🔐 May Claude use Bash?\ngit status --short\n⛔ Denied: not now"},
+			"⛔ Denied: not now · Bash git status --short"},
 		{"withdrawn", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalWithdrawn },
-			"🔐 May Claude use Bash?\ngit status --short\n↩ No longer needed."},
+			"↩ No longer needed. Bash git status --short"},
+		{"an allowed change of several files", func(a *orchestrator.Approval) {
+			a.State, a.Dir = orchestrator.ApprovalAllowed, "/w"
+			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "-x\n+y\n"}, {Path: "/w/b.go"}, {Path: "/w/c.go"}}}
+		}, "✅ Allowed. Edit a.go … and 2 more files"},
+		{"an allowed call with nothing but fields", func(a *orchestrator.Approval) {
+			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: "mcp__x__y",
+				Fields: []cli.Field{{Name: "about", Value: "z", Weight: cli.LabelField}, {Name: "host", Value: "prod"}, {Name: "n", Value: "1"}}}
+		}, "✅ Allowed. mcp__x__y host: prod, n: 1"},
+		{"allowed settings of a project", func(a *orchestrator.Approval) {
+			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: cli.ProjectTool, Title: "/w"}
+		}, "✅ Allowed. Settings of /w"},
+		{"a denied command of many lines", func(a *orchestrator.Approval) {
+			a.State, a.Request.Detail = orchestrator.ApprovalDenied, "cat <<E\n"+long+"\nE"
+		}, "⛔ Denied. Bash cat <<E " + strings.Repeat("x", 71) + "…"},
+		{"a plan that began", func(a *orchestrator.Approval) {
+			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}
+		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\n✅ Allowed."},
 		{"expired", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalExpired },
-			"🔐 May Claude use Bash?\ngit status --short\n⌛ Timed out at 15:04: denied."},
+			"⌛ Timed out at 15:04: denied. Bash git status --short"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := anApproval()
 			c.change(&a)
-			if got := drawn((view{Approval: a}).drawApproval("")); got != c.want {
+			if got := drawn((view{Approval: a}).draw(draft{}, "")); got != c.want {
 				t.Errorf("the chat shows\n%s\nwant\n%s", got, c.want)
 			}
 		})
@@ -112,7 +129,7 @@ func TestTheRuleIsShownBeforeTheChoice(t *testing.T) {
 		t.Errorf("the chat shows\n%s\nwant\n%s", got, want)
 	}
 	a.State = orchestrator.ApprovalExpired
-	if _, k := (view{Approval: a}).drawRule(opShowPattern); k != nil {
+	if _, k := (view{Approval: a}).draw(draft{View: opShowPattern}, ""); k != nil {
 		t.Error("an approval that is over has buttons")
 	}
 }
@@ -137,7 +154,8 @@ func TestTheFullTextShowsEverything(t *testing.T) {
 	}
 }
 
-// Whatever an agent asks, Telegram accepts the message, and its buttons name the approval.
+// Whatever an agent asks, Telegram accepts the message, and its buttons name the approval; once that is over, the message has one
+// line, unless it is a plan.
 func TestLawAnApprovalIsAMessage(t *testing.T) {
 	text := rapid.StringMatching(`(?s).{0,40}`)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -160,9 +178,9 @@ func TestLawAnApprovalIsAMessage(t *testing.T) {
 		a.State = rapid.SampledFrom([]orchestrator.ApprovalState{orchestrator.ApprovalOpen, orchestrator.ApprovalAllowed, orchestrator.ApprovalDenied}).Draw(rt, "state")
 		a.Reason, a.Ruled = long("why"), long("ruled")
 		for _, op := range []operation{opBack, opShowPattern} {
-			m, k := (view{Approval: a}).drawApproval("")
-			if op == opShowPattern {
-				m, k = (view{Approval: a}).drawRule(op)
+			m, k := (view{Approval: a}).draw(draft{View: op}, "")
+			if a.State != orchestrator.ApprovalOpen && a.Request.Tool != cli.PlanTool && strings.Contains(m.Text, "\n") {
+				rt.Fatalf("an approval that is %s takes more than a line: %q", a.State, m.Text)
 			}
 			if err := render.CheckMessage(m, render.MessageLimit); err != nil {
 				rt.Fatalf("%q: %v", m.Text, err)
@@ -205,7 +223,7 @@ func TestLawNothingIsAllowedUnseen(t *testing.T) {
 			weight := rapid.SampledFrom([]cli.Weight{cli.PlainField, cli.WiderField}).Draw(rt, "weight")
 			a.Request.Fields = append(a.Request.Fields, cli.Field{Name: text("name"), Value: text("value"), Weight: weight})
 		}
-		card, keys := (view{Approval: a}).drawApproval("")
+		card, keys := (view{Approval: a}).drawApproval()
 		gate := (view{Approval: a}).gate((view{Approval: a}).subject())
 		buttons := fmt.Sprint(keys)
 		if strings.Contains(buttons, "Allow") != (gate != gateShut) || gate == gateUnread && !strings.Contains(buttons, "Full text") {

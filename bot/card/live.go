@@ -271,11 +271,12 @@ func (c *card) liveLocked(now time.Time) ([]render.Text, richContent) {
 	return []render.Text{rich.text(texts)}, rich
 }
 
-// liveButtonsLocked is the keyboard of a running card. An answer has none when it first leaves: it may be whole then.
+// liveButtonsLocked is the keyboard of a running card. An answer has none when it first appears in the chat with nothing to
+// wait for: it may be whole then.
 func (c *card) liveButtonsLocked() tgapi.Keyboard {
 	buttons := c.cards.opts.Buttons(c.doc.lang)
 	switch {
-	case c.pace.calls == 0 && c.doc.answer > 0:
+	case c.messages.opened() == 0 && c.doc.answer > 0 && c.doc.running == 0 && c.doc.wait.state == waitQuiet:
 		return nil
 	case c.doc.wait.state == waitPaused:
 		return tgapi.Keyboard{{buttons.EndRetries(c.turn.ID), buttons.Stop(c.turn.ID)}}

@@ -461,3 +461,37 @@ func (l *life) end(rt *rapid.T) {
 	l.wall.Mishaps = nil
 	l.wall.Mu.Unlock()
 }
+
+// A card that goes on after a restart has its Stop button while it waits for its user, for a tool or for the agent, also if the first
+// message of the new process is the first of all.
+func TestReopenedCardCanBeStopped(t *testing.T) {
+	text := cli.TextDelta{Text: "Let me see."}
+	for name, then := range map[string][]cli.Event{
+		"a card waits":    {text, cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"}, cli.ApprovalAsked{ID: "a", Started: "1"}},
+		"a question":      {text, cli.QuestionAsked{ID: "a"}},
+		"a tool runs":     {text, cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"}},
+		"it thinks":       {text},
+		"it is asked for": {text, cli.Status{Kind: cli.StatusPaused, Detail: "again at 15:04"}},
+	} {
+		for _, shown := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", shown before: ", shown), func(t *testing.T) {
+				inLife(t, func(l *life) {
+					if shown {
+						l.show(then...)
+						time.Sleep(5 * time.Second)
+					} else {
+						l.told = then
+					}
+					l.kill()
+					l.reopen()
+					time.Sleep(10 * time.Second)
+					posts := l.wall.Visible()
+					if last := posts[len(posts)-1]; !strings.Contains(fmt.Sprint(last.Buttons), "Stop") {
+						t.Errorf("%q has the buttons %v", last.Text.Text, last.Buttons)
+					}
+					l.finish(l.card, orchestrator.Outcome{Text: text.Text})
+				})
+			})
+		}
+	}
+}

@@ -3,6 +3,8 @@ package message
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"io"
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -74,4 +76,11 @@ func (c Content) fingerprint() string {
 		c.Text = render.Text{Text: string(rich)}
 	}
 	return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard)
+}
+
+// Digest is a Mark by which the next process knows what a message showed when it was sent. It is below zero.
+func (c Content) Digest() int64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, c.fingerprint()) // never fails
+	return int64(h.Sum64() | 1<<63)
 }

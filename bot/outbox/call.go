@@ -38,7 +38,8 @@ const (
 	// Urgent is what comes within a second, also where the budget is spent: the reply to an abort, the first text of an
 	// answer.
 	Urgent Priority = iota - 1
-	// Awaited is what else a user waits for: replies, approvals, the end of an answer.
+	// Awaited is what else a user waits for: replies, approvals, the end of an answer. An edit that takes a button's meaning
+	// away is one: a user may press the button until then.
 	Awaited
 	// Streaming is an edit of an answer that grows. It is paced and leaves the burst to the priorities before it.
 	Streaming
@@ -46,7 +47,8 @@ const (
 	Aside
 	// Preview is what fades unless it is shown again: it leaves as much to the priorities before it, and is not paced.
 	Preview
-	// Housekeeping tidies up: settled approvals, deleted notes.
+	// Housekeeping tidies up what no user presses: pins, places in the queue, deleted notes. It never has an edit that takes
+	// a button's meaning away.
 	Housekeeping
 	// Sign is a reaction or "typing…".
 	Sign
@@ -63,7 +65,7 @@ type Call struct {
 	// Idempotent calls may be made again when it is not known whether they happened.
 	Idempotent bool
 	// Delay keeps a call back, so that it may turn out not to be needed. An Optional one is dropped then by any other
-	// call of the chat. Not for Newest.
+	// call of the chat. Drain makes an Ensured one at once. Not for Newest.
 	Delay time.Duration
 	// Beside makes an Ensured call while others of the chat are made: it may take minutes. Those of one key stay in order.
 	Beside bool

@@ -193,14 +193,16 @@ func (o *Outbox) Attend(f func()) bool {
 	return true
 }
 
-// Drain ends the outbox: calls that may be missed are dropped, Ensured calls are made until ctx ends, and what is left
-// then ends with ErrClosed. It returns when nothing runs any more.
+// Drain ends the outbox: calls that may be missed are dropped, Ensured calls are made until ctx ends, without their Delay, and
+// what is left then ends with ErrClosed. It returns when nothing runs any more.
 func (o *Outbox) Drain(ctx context.Context) error {
 	o.mu.Lock()
 	o.closed = true
 	var dropped []*entry
 	for _, q := range o.queues {
 		dropped = append(dropped, q.drop(Newest, Optional)...)
+		q.endDelays()
+		q.signal()
 	}
 	o.mu.Unlock()
 	end(dropped, ErrClosed)

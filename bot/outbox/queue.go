@@ -128,7 +128,7 @@ func (q *queue) put(e *entry, now time.Time) (ended *entry, err error) {
 			return e, ErrFull
 		}
 	}
-	if e.Delay > 0 {
+	if e.Delay > 0 && !q.out.closed {
 		e.notBefore = now.Add(e.Delay)
 	}
 	q.waiting = append(q.waiting, e)
@@ -167,6 +167,15 @@ func (q *queue) drop(deliveries ...Delivery) (dropped []*entry) {
 		return drop
 	})
 	return dropped
+}
+
+// endDelays has the calls be made that were kept back only because they may turn out not to be needed.
+func (q *queue) endDelays() {
+	for _, e := range q.waiting {
+		if e.Delay > 0 && e.tries == 0 {
+			e.notBefore = time.Time{}
+		}
+	}
 }
 
 // heads are the first calls of each priority that may be made, nil for none. An Ensured call that waits holds up those

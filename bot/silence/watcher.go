@@ -84,7 +84,7 @@ func (w *Watcher) Press(ctx context.Context, in orchestrator.ConversationID, bel
 
 // Forget removes the notice that a process before this one may have left of a turn.
 func (w *Watcher) Forget(turn cli.TurnID, in orchestrator.ConversationID) {
-	w.open(turn, in, func() message.Content { return message.Content{Life: message.Goes} }).Update(outbox.Housekeeping)
+	w.open(turn, in, func() message.Content { return message.Content{Life: message.Goes} }).Update(outbox.Awaited)
 }
 
 // state is what a turn needs of its notice.
@@ -126,7 +126,7 @@ func (k *watched) Show(ev cli.Event) {
 	k.shown = false
 	k.mu.Unlock()
 	if gone {
-		k.notice.Update(outbox.Housekeeping)
+		k.notice.Update(outbox.Awaited)
 	}
 }
 

@@ -17,7 +17,7 @@ func Violations(events []cli.Event) []string {
 		c.wrong("there is no Result")
 	}
 	for id, open := range c.tools {
-		if open {
+		if open && !c.detached {
 			c.wrong("tool %q was started and not ended", id)
 		}
 	}
@@ -25,13 +25,14 @@ func Violations(events []cli.Event) []string {
 }
 
 type contract struct {
-	found   []string
-	tools   map[cli.ToolID]bool // true while open
-	answer  cli.Answer
-	named   cli.SessionStarted
-	results int
-	caught  int
-	taken   int
+	found    []string
+	tools    map[cli.ToolID]bool // true while open
+	answer   cli.Answer
+	named    cli.SessionStarted
+	results  int
+	detached bool
+	caught   int
+	taken    int
 }
 
 func (c *contract) wrong(format string, args ...any) {
@@ -86,6 +87,7 @@ func (c *contract) event(i int, ev cli.Event) {
 
 func (c *contract) result(r cli.Result) {
 	c.results++
+	c.detached = r.Detached
 	if r.Text != c.answer.String() {
 		c.wrong("the Result's text is %s, the deltas make %s", shown(r.Text), shown(c.answer.String()))
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -59,8 +60,8 @@ func (w *watch) event(ev cli.Event) {
 }
 
 // close ends the turn for the provider. If it gave no Result, ok is false, tools that are open are
-// ended, and the Result says what is known.
-func (w *watch) close() (r cli.Result, ok bool) {
+// ended, unless the turn goes on without ductor, and the Result says what is known.
+func (w *watch) close(ctx context.Context) (r cli.Result, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	emit := w.emit
@@ -68,9 +69,11 @@ func (w *watch) close() (r cli.Result, ok bool) {
 	if w.result != nil {
 		return *w.result, true
 	}
+	goesOn := errors.Is(context.Cause(ctx), cli.ErrDetached)
 	for _, id := range w.tools {
-		w.cut = true
-		emit(cli.ToolEnded{ID: id, Err: cli.ToolCutShort})
+		if w.cut = true; !goesOn {
+			emit(cli.ToolEnded{ID: id, Err: cli.ToolCutShort})
+		}
 	}
 	return cli.Result{Text: w.answer.String(), AgentSessionID: w.named.AgentSessionID, Model: w.named.Model}, false
 }
@@ -114,7 +117,7 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, emit func(cli.Event)) attempt {
 	w := &watch{agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) }}
 	err := s.runTurn(ctx, lent, req, w)
-	r, ok := w.close()
+	r, ok := w.close(ctx)
 	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
 }
 

@@ -212,13 +212,13 @@ func (e *Emitter) forget() {
 // Finished says whether the Result went out.
 func (e *Emitter) Finished() bool { return e.done }
 
-// Finish ends open tools and emits r, its text, session, model and duration filled in where empty.
-// Only the first call counts.
+// Finish ends open tools and emits r, its text, session, model and duration filled in where empty. Tools of a turn that goes
+// on without ductor stay open: they run. Only the first call counts.
 func (e *Emitter) Finish(r cli.Result) {
 	if e.done {
 		return
 	}
-	for len(e.tools) > 0 {
+	for len(e.tools) > 0 && !r.Detached {
 		e.ToolEnd(cli.ToolEnded{ID: e.tools[0].id, Err: cli.ToolCutShort})
 	}
 	if r.Err == nil && !r.Aborted && !r.Detached {

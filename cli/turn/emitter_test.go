@@ -115,6 +115,17 @@ func TestEmitterSessionAndTools(t *testing.T) {
 	}
 }
 
+// Tools of a turn that goes on without ductor run: nothing says that they ended.
+func TestEmitterLeavesToolsOfADetachedTurnOpen(t *testing.T) {
+	e, events := recorded(time.Now)
+	e.ToolStart(cli.ToolStarted{ID: "1", Name: "Bash"})
+	e.Finish(cli.Result{Detached: true, Duration: time.Second})
+	want := []cli.Event{cli.ToolStarted{ID: "1", Name: "Bash"}, cli.Result{Detached: true, Duration: time.Second}}
+	if diff := cmp.Diff(want, *events); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Law: under any calls in any order, what was emitted is a turn by the contract, the deltas make the
 // Result's text, and no retraction or addition cuts a character that was whole.
 func TestEmitterLaw(t *testing.T) {

@@ -124,9 +124,18 @@ func (s *server) prepare(now time.Duration) (again time.Duration) {
 	})
 }
 
-// mayLeave says whether nothing has run for long, and lets nothing start then. Else it says when to ask again.
+// desertedIdle is how long a runner stays without an agent once its last client has left: a client that starts it takes less time
+// to connect.
+const desertedIdle = time.Second
+
+// mayLeave says whether nothing has run for long, and lets nothing start then. Else it says when to ask again. A runner that
+// no client uses, and of whose agents nothing is left, does not stay.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
-	busy := slices.ContainsFunc(s.all(), func(a *agent) bool { return a.facts().phase < ended })
+	busy, left := false, false
+	for _, a := range s.all() {
+		phase := a.facts().phase
+		busy, left = busy || phase < ended, left || phase < gone
+	}
 	_, err := os.Lstat(filepath.Join(s.dir, socketFile))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +143,15 @@ func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 		s.idleFrom = now
 		return false, now + lookEvery
 	}
-	if at = s.idleFrom + s.idle; (now < at || s.store != 0) && err == nil {
-		return false, max(at, now+lookEvery)
+	idle := s.idle
+	if len(s.conns) == 0 && !left {
+		idle = min(idle, desertedIdle)
+	}
+	if at = s.idleFrom + idle; (now < at || s.store != 0) && err == nil {
+		if at <= now {
+			at = now + lookEvery
+		}
+		return false, at
 	}
 	s.starting = nil
 	return true, at

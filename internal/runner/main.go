@@ -13,7 +13,8 @@
 // and, outside of containers, one for the next run, so that its start makes no file.
 //
 // A runner that dies loses exit codes and nothing else: agents run on, the next runner finds them by their directories.
-// A runner leaves when no agent has run for some time, and the next start starts another.
+// A runner leaves when no agent has run for some time, or when nothing runs and its last client has left. The next start starts
+// another.
 //
 // Standard input is a socket of which the agent holds both ends, so that no death of ours ends it. The runner takes the
 // other end from the agent when it finds the run of a dead runner.
@@ -52,9 +53,10 @@ const (
 	readyFD    = 3 // written to once the socket is there
 )
 
-// Main is a whole runner: it serves the directory in args (root=DIR) until no agent has run for 15 minutes, and returns an
-// exit code. Where another runner serves it, it returns at once. args may hold another time than that (idle=DURATION), what to call
-// this program (program=ID), where Hold keeps inputs (store=FD) and, after an upgrade, the lock and the listener (lock=FD, listen=FD).
+// Main is a whole runner: it serves the directory in args (root=DIR) until no agent has run for 15 minutes, or nothing runs and
+// no client is left, and returns an exit code. Where another runner serves it, it returns at once. args may hold another time than
+// that (idle=DURATION), what to call this program (program=ID), where Hold keeps inputs (store=FD) and, after an upgrade, the lock and
+// the listener (lock=FD, listen=FD).
 // complaints gets what no client can be told.
 func Main(args []string, complaints io.Writer) int {
 	small()

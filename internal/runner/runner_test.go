@@ -290,6 +290,30 @@ func TestAClientTakesUpWhatAnotherLeft(t *testing.T) {
 }
 
 // A grandchild that keeps the output open does not keep the end from being read.
+// A runner that no client uses leaves when nothing runs, and stays as long as something does.
+func TestARunnerWithoutClientAndAgentLeaves(t *testing.T) {
+	first := open(t)
+	runs := start(t, first, sh(`read line`))
+	id, _ := runnerOf(first)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(desertedIdle + desertedIdle/4) // what is not to happen has no other end
+	second := reopen(t, first.dir, Options{})
+	r := attach(t, second, runs.ID(), 0)
+	if now, _ := runnerOf(second); now != id {
+		t.Errorf("the runner %v left a run that went on to %v", id, now)
+	}
+	stop(t, r, 0)
+	if err := r.Collect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the runner leaves", func() bool { return !id.Running() })
+}
+
 func TestOutputEndsThoughAGrandchildHoldsIt(t *testing.T) {
 	r := start(t, open(t), sh(`setsid sleep 600 & echo last`))
 	if got := rest(t, r); got != "last\n" {

@@ -208,6 +208,7 @@ func (s *server) serve(c *conn) {
 	busy.Wait()
 	s.next.settle()
 	_ = c.conn.Close()
+	s.wake() // it may have been the last one
 }
 
 // tell tells all clients how a run ended so far.

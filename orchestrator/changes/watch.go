@@ -157,6 +157,21 @@ func (s *Service) Hold(ctx context.Context, turn cli.TurnID) {
 	}
 }
 
+func (s *Service) Looked(turn cli.TurnID) bool {
+	s.mu.Lock()
+	w := s.watches[turn]
+	s.mu.Unlock()
+	if w == nil {
+		return true
+	}
+	select {
+	case <-w.ready:
+		return true
+	default:
+		return false
+	}
+}
+
 func (w *watch) Leave() {
 	w.end()
 	<-w.ready

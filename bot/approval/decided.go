@@ -1,0 +1,78 @@
+package approval
+
+import (
+	"cmp"
+	"strings"
+
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// decidedMax is how much of what was decided about the message shows then, in UTF-16 units.
+const decidedMax = 80
+
+// drawDecided shows an approval that is over in one line: how it ended, and what it was about. A plan stays: users read it
+// while the agent follows it.
+func (a view) drawDecided(user string) render.Text {
+	decision := a.drawDecision(user)
+	switch {
+	case a.Request == nil:
+		return fitting([]render.Text{inOneLine(decision, a.answeredQuestions())})
+	case a.Request.Tool == cli.PlanTool:
+		return joinLines(append(a.subject().lines, decision))
+	}
+	return joinLines([]render.Text{inOneLine(decision, a.shortSubject())})
+}
+
+// inOneLine puts what was decided about behind the decision.
+func inOneLine(decision, about render.Text) render.Text {
+	between := " · "
+	if strings.HasSuffix(decision.Text, ".") || strings.HasSuffix(decision.Text, "。") {
+		between = " "
+	}
+	return render.Concat(decision, render.Plain(between), about)
+}
+
+// shortSubject is the tool and what it was to do.
+func (a view) shortSubject() render.Text {
+	req := a.Request
+	what := cmp.Or(req.Detail, req.Title, a.shortFields())
+	if len(req.Changes) > 0 {
+		what = cli.Relative(a.Dir, req.Changes[0].Path)
+	}
+	about := render.Styled(render.Code, short(what, decidedMax))
+	if n := len(req.Changes); n > 1 {
+		about = render.Concat(about, render.Plain(" "+a.lang.Text("approval.more-files", n-1)))
+	}
+	if req.Tool == cli.ProjectTool {
+		return render.Filled(a.lang.Text("approval.settings-of", render.Slot), about)
+	}
+	return render.Concat(render.Styled(render.Bold, short(req.Tool, render.NameLimit)), render.Plain(" "), about)
+}
+
+// shortFields are the fields of a request that has nothing else to decide on.
+func (a view) shortFields() string {
+	var all []string
+	for _, f := range a.Request.Fields {
+		if f.Weight != cli.LabelField {
+			all = append(all, f.Name+": "+f.Value)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// answeredQuestions are the questions with their answers.
+func (a view) answeredQuestions() render.Text {
+	var all []render.Text
+	for i, q := range a.Questions[:min(len(a.Questions), optionsMax/2)] {
+		if i > 0 {
+			all = append(all, render.Plain(" · "))
+		}
+		all = append(all, render.Plain(short(q.Text, answerMax)))
+		if answer := shownAnswer(a.lang, q, answerAt(a.Answers, i)); a.State == orchestrator.ApprovalAnswered && answer != "" {
+			all = append(all, render.Plain(" → "), render.Styled(render.Bold, answer))
+		}
+	}
+	return render.Concat(all...)
+}
