@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -236,19 +235,5 @@ func checkTable(t testing.TB, agents []string, seen map[string]map[string]string
 		}
 		b.WriteString(" |\n")
 	}
-	path := filepath.Join("..", "..", "docs", "agents.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(tableBegin) + `.*?` + regexp.QuoteMeta(tableEnd)).FindString(string(page))
-	if want := b.String() + tableEnd; have != want {
-		if *updateTable {
-			if err := os.WriteFile(path, []byte(strings.Replace(string(page), have, want, 1)), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
-		t.Errorf("docs/agents.md says\n%s\nbut seen was\n%s\nrun it with -update-agents", have, want)
-	}
+	replaceTable(t, tableBegin, tableEnd, b.String(), *updateTable)
 }

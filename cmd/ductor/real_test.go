@@ -1,8 +1,10 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +15,7 @@ import (
 )
 
 // realTown is a town whose agent is the real CLI, and whose model is simulated. Change may alter the
-// configuration; nil leaves it.
+// configuration; nil leaves it. "opencode" and "qwen", and "gem" and "cop" for Gemini and Copilot, are configured as [agents.acp.NAME].
 func realTown(t testing.TB, agent string, change func(*config.Config)) (*town, *modelapi.Server) {
 	t.Helper()
 	town, api := realSurroundings(t, agent, change)
@@ -45,6 +47,19 @@ func realSurroundings(t testing.TB, agent string, change func(*config.Config)) (
 		case "copilot":
 			c = realagent.Copilot(t, api.URL())
 			a.Copilot.Path = c.Path
+		case "opencode":
+			c = realagent.OpenCode(t, api.URL())
+		case "qwen":
+			c = realagent.Qwen(t, api.URL())
+		case "gem":
+			c = realagent.Gemini(t, api.URL())
+			c.ACPArgs = []string{"--acp"}
+		case "cop":
+			c = realagent.Copilot(t, api.URL())
+			c.ACPArgs = []string{"--acp"}
+		}
+		if len(c.ACPArgs) > 0 {
+			a.ACP = map[string]config.ACP{agent: {Enabled: true, Path: c.Path, Args: c.ACPArgs, Env: slices.Sorted(maps.Keys(c.Vars))}}
 		}
 		cfg.Projects.DefaultDir, cfg.Projects.Roots = c.Work, []string{c.Work}
 		if change != nil {

@@ -1,7 +1,6 @@
 package realagent
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -12,13 +11,7 @@ func Gemini(t testing.TB, baseURL string) CLI {
 	t.Helper()
 	program := filepath.Join(".bin", "gemini")
 	c := newCLI(t, "Gemini", program, program)
-	home := filepath.Join(c.Home, ".gemini")
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		t.Fatalf("make Gemini's home: %v", err)
-	}
-	if err := os.WriteFile(filepath.Join(home, "settings.json"), []byte(geminiSettings), 0o600); err != nil {
-		t.Fatalf("write Gemini's settings: %v", err)
-	}
+	writeHome(t, c, filepath.Join(".gemini", "settings.json"), geminiSettings)
 	c.set(map[string]string{"GEMINI_API_KEY": Key, "GOOGLE_GEMINI_BASE_URL": baseURL})
 	return c
 }

@@ -47,6 +47,8 @@ type CLI struct {
 	Home string            // its home directory, removed after the test
 	Work string            // an empty working directory, removed after the test
 	Vars map[string]string // the whole environment
+
+	ACPArgs []string // start it as an ACP agent; empty for agents with a dialect of their own
 }
 
 // Environ is the environment as a process takes it, sorted.

@@ -13,6 +13,7 @@ type API string
 const (
 	Messages  API = "messages"  // Anthropic
 	Responses API = "responses" // OpenAI
+	Chat      API = "chat"      // OpenAI's older one, which many others serve
 	Other     API = "other"
 )
 

@@ -1,0 +1,572 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ductor/internal/config"
+	"ductor/internal/realagent"
+	"ductor/internal/sim/modelapi"
+	"ductor/internal/sim/telegram"
+)
+
+var (
+	updateChat = flag.Bool("update-chat", false, "write the table of what the chat shows of each agent into docs/agents.md")
+	someCells  = flag.String("cells", "", "a regular expression: play only these cells, and leave the table")
+)
+
+// TestTheChatShowsWhatRealAgentsDo plays each situation with each real agent, and compares what the chat shows with what the agent
+// did. The table is in docs/agents.md: a cell is a check mark, or says in a few words what is not so.
+func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
+	realagent.LongOnly(t)
+	agents := []string{"claude", "codex", "gemini", "copilot", "opencode", "qwen"}
+	only := regexp.MustCompile(*someCells)
+	table := map[string]map[string]string{}
+	for _, agent := range agents {
+		table[agent] = map[string]string{}
+		t.Run(agent, func(t *testing.T) {
+			var s *scene
+			for _, cell := range situations() {
+				if !only.MatchString(cell.name) {
+					continue
+				}
+				if s == nil {
+					s = newScene(t, agent)
+				}
+				table[agent][cell.name] = s.play(cell)
+				t.Logf("%s: %s", cell.name, table[agent][cell.name])
+				if s.reason != "" { // the next situation is not to suffer from this one
+					s.stop()
+					s = nil
+				}
+			}
+		})
+	}
+	if *someCells == "" && !t.Failed() {
+		checkChatTable(t, agents, table)
+	}
+}
+
+// situation is one row of the table. Its reason is what is not shown as it is; empty if all is.
+type situation struct {
+	name string
+	show func(*scene)
+}
+
+func situations() []situation {
+	return append([]situation{
+		{"answer", (*scene).answers},
+		{"card allowed", (*scene).allows},
+		{"card denied", (*scene).denies},
+		{"pattern", (*scene).allowsAPattern},
+		{"accept edits", (*scene).acceptsEdits},
+		{"edit", (*scene).edits},
+		{"new file", (*scene).makesAFile},
+		{"failing command", (*scene).failsACommand},
+		{"denied command", (*scene).deniesACommand},
+		{"abort in text", (*scene).abortsText},
+		{"abort in tool", (*scene).abortsATool},
+		{"abort in card", (*scene).abortsACard},
+		{"background", (*scene).runsInTheBackground},
+		{"question in words", (*scene).asksInWords},
+		{"plan", (*scene).plans},
+		{"picture", (*scene).seesAPicture},
+	}, troubles()...)
+}
+
+// scene is a town in which one real agent plays the cells.
+type scene struct {
+	*town
+	api    *modelapi.Server
+	agent  string
+	mark   telegram.MessageID // the user's newest message
+	reason string
+}
+
+func newScene(t *testing.T, agent string) *scene {
+	t.Helper()
+	town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
+	town.agent = agent
+	return &scene{town: town, api: api, agent: agent}
+}
+
+// play begins a new session, plays a cell and returns what the table says of it.
+func (s *scene) play(c situation) string {
+	s.t.Helper()
+	s.reason = ""
+	s.prompt("/new")
+	s.prompt("/permissions ask")
+	before := s.mark
+	c.show(s)
+	s.speaksPlainly(before)
+	if s.reason != "" {
+		s.t.Logf("%s: %s\n%s", c.name, s.reason, s.screen(before))
+		return s.reason
+	}
+	return "✓"
+}
+
+// wrong notes what is not shown as it is. The first reason counts.
+func (s *scene) wrong(format string, args ...any) {
+	if s.reason == "" {
+		s.reason = fmt.Sprintf(format, args...)
+	}
+}
+
+// screen is what the bot shows below a message.
+func (s *scene) screen(after telegram.MessageID) string {
+	var b strings.Builder
+	for _, m := range s.chat.View().FromBot() {
+		if m.ID > after {
+			fmt.Fprintf(&b, "--- %d %v\n%s\n", m.ID, m.Keyboard, m.Text)
+		}
+	}
+	return b.String()
+}
+
+// neverShown are words of protocols, and marks of what was not understood.
+var neverShown = []string{
+	"threadId", "availableDecisions", "rawInput", "_meta", "toolCall.", "$runtime", "[[", "[MODE_UPDATE]", "ductor MCP Server", "mcp__ductor",
+	"mcp_ductor", "It says: run a command", "[current working directory", "doesn't want to", "Internal error", "auto ·",
+}
+
+// speaksPlainly looks for words that tell a user nothing, in all that was shown below a message.
+func (s *scene) speaksPlainly(after telegram.MessageID) {
+	for _, m := range s.chat.History() {
+		for _, v := range m.Versions {
+			for _, never := range neverShown {
+				if m.From.Bot && m.ID > after && strings.Contains(v.Text, never) {
+					s.wrong("the chat says “%s”", never)
+				}
+			}
+		}
+	}
+}
+
+// prompt sends a text. What the scene looks at from then on is below it.
+func (s *scene) prompt(format string, args ...any) {
+	s.mark = s.say(format, args...).ID
+}
+
+// sees waits until the bot shows a message that is so below the user's newest one. Where it does not come, what is missing is noted.
+func (s *scene) sees(what string, is func(telegram.Message) bool) (telegram.Message, bool) {
+	s.t.Helper()
+	m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool { return m.From.Bot && m.ID > s.mark && is(m) })
+	if err != nil {
+		s.wrong("no %s", what)
+	}
+	return m, err == nil
+}
+
+// text waits for words of the bot.
+func (s *scene) text(part string) (telegram.Message, bool) {
+	s.t.Helper()
+	return s.sees("“"+part+"”", func(m telegram.Message) bool { return strings.Contains(m.Text, part) })
+}
+
+// done waits for the end of the answer to the newest prompt, which has each part once.
+func (s *scene) done(parts ...string) telegram.Message {
+	s.t.Helper()
+	m, ok := s.sees("end of the answer", func(m telegram.Message) bool { return hasFooter(m) && !m.HasButton("⏹ Stop") })
+	for _, part := range parts {
+		if ok && strings.Count(m.Text, part) != 1 {
+			s.wrong("%d times “%s” in the answer", strings.Count(m.Text, part), part)
+		}
+	}
+	return m
+}
+
+func hasFooter(m telegram.Message) bool {
+	return len(ended(telegram.View{Messages: []telegram.Message{m}})) > 0
+}
+
+// card waits for an approval that shows each part.
+func (s *scene) card(parts ...string) (telegram.Message, bool) {
+	s.t.Helper()
+	m, ok := s.sees("card", func(m telegram.Message) bool { return m.HasButton("⛔ Deny") })
+	for _, part := range parts {
+		if ok && !strings.Contains(m.Text, part) {
+			s.wrong("the card lacks “%s”", part)
+		}
+	}
+	return m, ok
+}
+
+// decide waits for an approval that shows each part, presses a button of it, and waits until it has no buttons.
+func (s *scene) decide(button string, parts ...string) bool {
+	s.t.Helper()
+	m, ok := s.card(parts...)
+	if !ok {
+		return false
+	}
+	if !m.HasButton(button) {
+		s.wrong("the card has no %s", button)
+		return false
+	}
+	if _, err := s.chat.Person().Press(s.soon(), m, button); err != nil {
+		s.wrong("%s does nothing", button)
+		return false
+	}
+	_, err := s.chat.Await(s.soon(), func(v telegram.View) bool {
+		return !slices.ContainsFunc(v.FromBot(), func(now telegram.Message) bool { return now.ID == m.ID && now.HasButton(button) })
+	})
+	if err != nil {
+		s.wrong("the card stays open")
+	}
+	return err == nil
+}
+
+func (s *scene) path(name string) string { return filepath.Join(s.cfg.Projects.DefaultDir, name) }
+
+// exists checks whether a file is there.
+func (s *scene) exists(name string, want bool) {
+	_, err := os.Stat(s.path(name))
+	switch {
+	case want && err != nil:
+		s.wrong("the agent did not make the file")
+	case !want && err == nil:
+		s.wrong("the agent made the file all the same")
+	}
+}
+
+// line checks that the answer has a line of a tool.
+func (s *scene) line(m telegram.Message, mark string, parts ...string) {
+	for line := range strings.Lines(m.Text) {
+		if strings.Contains(line, mark) && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) }) {
+			return
+		}
+	}
+	s.wrong("no line “%s %s”", mark, strings.Join(parts, " … "))
+}
+
+// writes is the directive by which the agent's model writes a file: Codex names files of its directory without the way there.
+func (s *scene) writes(name, text string) string {
+	if s.agent != "codex" {
+		name = s.path(name)
+	}
+	return fmt.Sprintf(`[[write path=%s text=%q]]`, name, text)
+}
+
+func (s *scene) answers() {
+	s.prompt(`[[start]] [[text "The whole answer."]]`)
+	m := s.done("The whole answer.")
+	if body, footer, _ := strings.Cut(m.Text, "\n\n"); body != "The whole answer." || strings.ContainsAny(footer, "$|") {
+		s.wrong("more than the answer: “%s”", strings.ReplaceAll(m.Text, "\n", " "))
+	}
+}
+
+func (s *scene) allows() {
+	s.prompt(`[[start]] [[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`)
+	if s.decide("✅ Allow once", "touch allowed.txt") {
+		s.line(s.done("It is allowed."), "✓", "touch allowed.txt")
+		s.exists("allowed.txt", true)
+	}
+}
+
+func (s *scene) denies() {
+	s.prompt(`[[start]] %s [[text "It is denied."]]`, s.writes("denied.txt", "a line"))
+	if s.decide("⛔ Deny", "denied.txt", "a line") {
+		s.line(s.done(), "denied.txt", "denied")
+		s.exists("denied.txt", false)
+	}
+}
+
+func (s *scene) deniesACommand() {
+	s.prompt(`[[start]] [[tool cmd="touch refused.txt"]] [[text "It is refused."]]`)
+	if s.decide("⛔ Deny", "touch refused.txt") {
+		s.line(s.done(), "touch refused.txt", "denied")
+		s.exists("refused.txt", false)
+	}
+}
+
+func (s *scene) allowsAPattern() {
+	s.prompt(`[[start]] [[tool cmd="mkdir one"]] [[text "The first."]]`)
+	m, ok := s.card("mkdir one")
+	if !ok {
+		return
+	}
+	if !m.HasButton("Allow pattern…") {
+		s.wrong("the card has no pattern")
+		return
+	}
+	s.pressOn(m, "Allow pattern…")
+	if m, ok = s.text("mkdir *"); !ok {
+		return
+	}
+	for _, row := range m.Keyboard {
+		for _, button := range row {
+			if strings.HasPrefix(button.Text, "✅ Allow") && !strings.Contains(button.Text, "once") {
+				s.pressOn(m, button.Text)
+				s.done("The first.")
+				s.prompt(`[[start]] [[tool cmd="mkdir two"]] [[text "The second."]]`)
+				s.line(s.done("The second."), "✓", "mkdir two")
+				s.exists("two", true)
+				s.prompt("/permissions")
+				return
+			}
+		}
+	}
+	s.wrong("the pattern has no Allow")
+}
+
+func (s *scene) acceptsEdits() {
+	s.prompt("/permissions accept-edits")
+	s.prompt(`[[start]] %s [[text "It is written."]]`, s.writes("accepted.txt", "a line"))
+	s.done("It is written.")
+	s.exists("accepted.txt", true)
+}
+
+func (s *scene) makesAFile() {
+	s.prompt(`[[start]] %s [[text "It is made."]]`, s.writes("fresh.txt", "a line"))
+	if s.decide("✅ Allow once", "fresh.txt", "a line", "➕") {
+		s.line(s.done("It is made."), "✓", "fresh.txt")
+		s.exists("fresh.txt", true)
+	}
+}
+
+func (s *scene) edits() {
+	if err := os.WriteFile(s.path("old.txt"), []byte("first\nsecond\nthird\n"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.prompt(`[[start]] %s [[text "It is changed."]]`, s.replaces("old.txt", "second", "changed"))
+	if s.decide("✅ Allow once", "old.txt", "second", "changed", "✎") {
+		s.line(s.done("It is changed."), "✓", "old.txt")
+		if b, err := os.ReadFile(s.path("old.txt")); err != nil || string(b) != "first\nchanged\nthird\n" {
+			s.wrong("the file is %q", b)
+		}
+	}
+}
+
+// replaces is how the agent's model replaces words of a file.
+func (s *scene) replaces(name, old, text string) string {
+	path := s.path(name)
+	call := func(tool, format string, args ...any) string {
+		return fmt.Sprintf(`[[call %s args=%q]]`, tool, fmt.Sprintf(format, args...))
+	}
+	switch s.agent {
+	case "claude":
+		return call("Read", `{"file_path":%q}`, path) + call("Edit", `{"file_path":%q,"old_string":%q,"new_string":%q}`, path, old, text)
+	case "codex":
+		return call("apply_patch", `{"input":%q}`, "*** Begin Patch\n*** Update File: "+name+"\n@@\n-"+old+"\n+"+text+"\n*** End Patch\n")
+	case "gemini":
+		return call("read_file", `{"file_path":%q}`, path) + call("replace", `{"file_path":%q,"old_string":%q,"new_string":%q,"instruction":"replace it"}`, path, old, text)
+	case "copilot", "cop":
+		return call("view", `{"path":%q}`, path) + call("edit", `{"path":%q,"old_str":%q,"new_str":%q}`, path, old, text)
+	case "opencode":
+		return call("read", `{"filePath":%q}`, path) + call("edit", `{"filePath":%q,"oldString":%q,"newString":%q}`, path, old, text)
+	}
+	return call("read_file", `{"file_path":%q}`, path) + call("edit", `{"file_path":%q,"old_string":%q,"new_string":%q}`, path, old, text)
+}
+
+func (s *scene) failsACommand() {
+	s.prompt(`[[start]] [[tool cmd="mkdir -p failed; exit 3"]] [[text "It has failed."]]`)
+	if s.decide("✅ Allow once", "exit 3") {
+		s.line(s.done("It has failed."), "✗", "exit 3")
+	}
+}
+
+// aborted presses what ends a turn, and checks that it ended, nothing of it lives, and the agent still knows what was said.
+func (s *scene) aborted(prompt string) {
+	running := s.mark
+	s.prompt("/abort")
+	if m, err := s.chat.AwaitMessage(s.soon(), func(m telegram.Message) bool {
+		return m.From.Bot && m.ID > running && hasFooter(m) && !m.HasButton("⏹ Stop")
+	}); err != nil {
+		s.wrong("the answer does not end")
+	} else if strings.Contains(m.Text, "denied") {
+		s.wrong("the chat says that it was denied")
+	}
+	for began := time.Now(); len(s.livingOfTurns()) > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > patience {
+			s.wrong("processes live on")
+			return
+		}
+	}
+	s.prompt("what was said? [[start]] [[history]]")
+	s.done(prompt)
+}
+
+func (s *scene) abortsText() {
+	s.prompt(`the prompt of text [[start]] [[text "On and on " ]] [[text n=2000 delay=20ms]]`)
+	if _, ok := s.text("On and on"); ok {
+		s.aborted("the prompt of text")
+	}
+}
+
+func (s *scene) abortsATool() {
+	s.prompt(`the prompt of a tool [[start]] [[tool cmd="touch running; sleep 600"]]`)
+	if s.decide("✅ Allow once", "sleep 600") {
+		awaitFile(s.t, s.path("running"))
+		s.aborted("the prompt of a tool")
+	}
+}
+
+func (s *scene) abortsACard() {
+	s.prompt(`the prompt of a card [[start]] [[tool cmd="touch waits.txt"]]`)
+	if m, ok := s.card("touch waits.txt"); ok {
+		s.aborted("the prompt of a card")
+		s.exists("waits.txt", false)
+		for _, now := range s.chat.View().FromBot() {
+			if now.ID == m.ID && now.HasButton("⛔ Deny") {
+				s.wrong("the card stays open")
+			}
+		}
+	}
+}
+
+// runsInTheBackground has the model start a command that it does not wait for.
+func (s *scene) runsInTheBackground() {
+	args := map[string]string{
+		"claude":  `Bash args="{\"command\":\"touch bg.txt; sleep 3\",\"description\":\"Wait\",\"run_in_background\":true}"`,
+		"gemini":  `run_shell_command args="{\"command\":\"touch bg.txt; sleep 3\",\"is_background\":true}"`,
+		"copilot": `bash args="{\"command\":\"touch bg.txt; sleep 3\",\"description\":\"Wait\",\"mode\":\"async\"}"`,
+		"qwen":    `run_shell_command args="{\"command\":\"touch bg.txt; sleep 3\",\"description\":\"Wait\",\"is_background\":true}"`,
+		"codex":   `exec_command args="{\"cmd\":\"touch bg.txt; sleep 3\",\"yield_time_ms\":250,\"sandbox_permissions\":\"require_escalated\",\"justification\":\"Wait\"}"`,
+	}[s.agent]
+	if args == "" {
+		s.wrong("it has none")
+		return
+	}
+	s.prompt(`[[start]] [[call %s]] [[text "It runs beside."]]`, args)
+	if s.decide("✅ Allow once", "touch bg.txt") {
+		s.done("It runs beside.")
+		awaitFile(s.t, s.path("bg.txt"))
+	}
+}
+
+// asksInWords has the agent ask a question of its own, which the user answers in words.
+func (s *scene) asksInWords() {
+	call := map[string]string{
+		"claude":  `AskUserQuestion args="{\"questions\":[{\"question\":\"Which colour?\",\"header\":\"Colour\",\"multiSelect\":false,\"options\":[{\"label\":\"Red\",\"description\":\"r\"},{\"label\":\"Blue\",\"description\":\"b\"}]}]}"`,
+		"gemini":  `ask_user args="{\"questions\":[{\"question\":\"Which colour?\",\"header\":\"Colour\",\"type\":\"choice\",\"options\":[{\"label\":\"Red\",\"description\":\"r\"},{\"label\":\"Blue\",\"description\":\"b\"}]}]}"`,
+		"copilot": `ask_user args="{\"question\":\"Which colour?\",\"choices\":[\"Red\",\"Blue\"]}"`,
+		"codex":   `request_user_input args="{\"questions\":[{\"id\":\"colour\",\"question\":\"Which colour?\",\"header\":\"Colour\",\"options\":[{\"label\":\"Red\",\"description\":\"r\"},{\"label\":\"Blue\",\"description\":\"b\"}]}]}"`,
+		"qwen":    `ask_user_question args="{\"questions\":[{\"question\":\"Which colour?\",\"header\":\"Colour\",\"multiSelect\":false,\"options\":[{\"label\":\"Red\",\"description\":\"r\"},{\"label\":\"Blue\",\"description\":\"b\"}]}]}"`,
+	}[s.agent]
+	if call == "" {
+		s.wrong("it has none")
+		return
+	}
+	s.prompt(`[[start]] [[call %s]] [[text "It was answered."]]`, call)
+	if m, ok := s.sees("question", func(m telegram.Message) bool { return m.HasButton("Red") && strings.Contains(m.Text, "Which colour?") }); ok {
+		if !m.HasButton("Blue") {
+			s.wrong("the question lacks a choice")
+		}
+		s.say("a shade of green")
+		s.done("It was answered.")
+		if !strings.Contains(s.api.Asked(), "a shade of green") {
+			s.wrong("the answer does not reach the agent")
+		}
+	}
+}
+
+// plans has the agent plan, and begin after the user's press.
+func (s *scene) plans() {
+	s.prompt("/permissions plan")
+	s.prompt(`[[start]] [[text "Before the plan."]]`)
+	s.done("Before the plan.")
+	begin := ""
+	switch s.agent {
+	case "claude":
+		realagent.WritePlan(s.t, s.api, "the whole plan")
+		begin = `[[call ExitPlanMode args="{}"]]`
+	case "gemini":
+		begin = `[[call exit_plan_mode args="{\"plan_filename\":\"plan.md\"}"]]`
+	case "copilot":
+		begin = `[[call exit_plan_mode args="{\"summary\":\"the whole plan\",\"actions\":[\"interactive\",\"exit_only\"],\"recommendedAction\":\"interactive\"}"]]`
+	case "qwen":
+		begin = `[[call exit_plan_mode args="{\"plan\":\"the whole plan\"}"]]`
+	default:
+		s.wrong("it has none")
+		return
+	}
+	if s.agent == "gemini" {
+		s.writeGeminiPlan("the whole plan")
+	}
+	s.prompt(`[[start]] %s [[text "It begins."]]`, begin)
+	m, ok := s.sees("plan to begin", func(m telegram.Message) bool { return m.HasButton("▶️ Begin") })
+	if !ok {
+		return
+	}
+	if !strings.Contains(m.Text, "the whole plan") {
+		s.wrong("the card lacks the plan")
+	}
+	s.pressOn(m, "▶️ Begin")
+	s.done("It begins.")
+	s.prompt("/permissions")
+	s.text("Now: ask")
+	s.prompt(`[[start]] %s [[text "It is begun."]]`, s.writes("planned.txt", "a line"))
+	if s.decide("✅ Allow once", "planned.txt") {
+		s.done("It is begun.")
+		s.exists("planned.txt", true)
+	}
+}
+
+// writeGeminiPlan writes a plan where the model was told to put it.
+func (s *scene) writeGeminiPlan(plan string) {
+	for _, r := range slices.Backward(s.api.Prompts()) {
+		if dir := geminiPlans.FindString(string(r.Body)); dir != "" {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				s.t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "plan.md"), []byte(plan), 0o600); err != nil {
+				s.t.Fatal(err)
+			}
+			return
+		}
+	}
+	s.wrong("the agent names no place for a plan")
+}
+
+var geminiPlans = regexp.MustCompile(`/[\w./-]*/\.gemini/tmp/[\w./-]*plans`)
+
+func (s *scene) seesAPicture() {
+	s.mark = s.chat.Person().SendPhoto(s.chat, testPNG(s.t), telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
+	s.done("It is seen.")
+	for _, r := range slices.Backward(s.api.Prompts()) {
+		if strings.Contains(r.Prompt, "It is seen.") {
+			if len(r.Images) == 0 {
+				s.wrong("the picture does not reach the model")
+			}
+			return
+		}
+	}
+	s.wrong("the words do not reach the model")
+}
+
+const (
+	chatTableBegin = "<!-- what the chat shows: written by cmd/ductor TestTheChatShowsWhatRealAgentsDo -update-chat -->\n"
+	chatTableEnd   = "<!-- end of what the chat shows -->"
+)
+
+// checkChatTable compares what was seen with docs/agents.md.
+func checkChatTable(t testing.TB, agents []string, seen map[string]map[string]string) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(chatTableBegin + "| the chat shows it | " + strings.Join(agents, " | ") + " |\n|---|" + strings.Repeat("---|", len(agents)) + "\n")
+	for _, c := range situations() {
+		b.WriteString("| " + c.name)
+		for _, agent := range agents {
+			b.WriteString(" | " + strings.ReplaceAll(seen[agent][c.name], "|", "\\|"))
+		}
+		b.WriteString(" |\n")
+	}
+	replaceTable(t, chatTableBegin, chatTableEnd, b.String(), *updateChat)
+}
+
+// killed ends the agent's processes as the machine does that has no memory left.
+func (s *scene) killed() {
+	for _, run := range s.runs() {
+		if run.Alive {
+			_ = syscall.Kill(run.PID, syscall.SIGKILL)
+		}
+	}
+}

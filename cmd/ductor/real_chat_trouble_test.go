@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ductor/internal/sim/telegram"
+)
+
+// troubles are situations in which the model, ductor or the agent fails.
+func troubles() []situation {
+	return []situation{
+		{"401", func(s *scene) { s.fails(401, "", "not logged in") }},
+		{"403", func(s *scene) { s.fails(403, "", "refused") }},
+		{"429", func(s *scene) { s.fails(429, "", "limit") }},
+		{"500", func(s *scene) { s.fails(500, "", "its model's API failed") }},
+		{"529", func(s *scene) { s.fails(529, "", "overloaded") }},
+		{"broken stream", (*scene).streamBreaks},
+		{"context full", (*scene).contextIsFull},
+		{"compact", (*scene).compacts},
+		{"summary", (*scene).summarizes},
+		{"restart in text", (*scene).restartsInText},
+		{"restart in tool", (*scene).restartsInATool},
+		{"restart in card", (*scene).restartsInACard},
+		{"kill -9", (*scene).isKilled},
+		{"resume", (*scene).resumes},
+	}
+}
+
+// fails has the model's API fail for as long as the agent asks. The chat is to say so in ductor's words, and the next prompt works.
+func (s *scene) fails(status int, message, said string) {
+	s.prompt(`the prompt that failed [[start]] [[error %d times=60 message=%q]]`, status, message)
+	m, ok := s.sees("end of the answer", func(m telegram.Message) bool {
+		return hasFooter(m) && !m.HasButton("⏹ Stop") && strings.Contains(m.Text, "⚠️")
+	})
+	if !ok {
+		return
+	}
+	if !strings.Contains(m.Text, said) {
+		s.wrong("it says “%s”", failureIn(m.Text))
+	}
+	if status != 401 && strings.Contains(m.Text, "not logged in") {
+		s.wrong("it says that it is not logged in")
+	}
+	s.prompt("/model %s", s.agent) // after a limit it is left alone otherwise
+	s.prompt(`[[start]] [[text "It works again."]]`)
+	s.done("It works again.")
+}
+
+// failureIn is the line of an answer that tells a failure, without what differs from run to run.
+func failureIn(text string) string {
+	_, failure, _ := strings.Cut(text, "⚠️ ")
+	line, _, _ := strings.Cut(failure, "\n")
+	return regexp.MustCompile(`\d{2,}`).ReplaceAllString(line, "N")
+}
+
+func (s *scene) streamBreaks() {
+	s.prompt(`[[start]] [[text "This is the first half of an answer. " chunk=6 delay=10ms]] [[drop times=1]] [[text "This is the rest."]]`)
+	s.done("This is the first half of an answer. ", "This is the rest.")
+}
+
+// tooLong is how each vendor refuses a prompt that is longer than its model reads.
+func (s *scene) tooLong() string {
+	switch s.agent {
+	case "claude":
+		return "prompt is too long: 210000 tokens > 200000 maximum"
+	case "gemini":
+		return "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
+	}
+	return "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens. Please reduce the length of the messages."
+}
+
+func (s *scene) contextIsFull() {
+	s.prompt(`the first prompt [[start]] [[text "The first answer."]]`)
+	s.done("The first answer.")
+	s.prompt(`[[start]] [[error 400 times=60 message=%q]]`, s.tooLong())
+	m, ok := s.sees("end of the answer", func(m telegram.Message) bool { return hasFooter(m) && strings.Contains(m.Text, "⚠️") })
+	if !ok {
+		return
+	}
+	if !strings.Contains(m.Text, "longer than the model") {
+		s.wrong("it says “%s”", failureIn(m.Text))
+	}
+	if !m.HasButton("🗜 Compact and continue") && !m.HasButton("🌱 New session with a summary") {
+		s.wrong("no button helps")
+	}
+}
+
+func (s *scene) compacts() {
+	for i := range 3 {
+		s.prompt(`remember the word zebra%d [[start]] [[text "I shall remember it."]]`, i)
+		s.done("I shall remember it.")
+	}
+	s.prompt("/compact")
+	if _, ok := s.sees("word about the context", func(m telegram.Message) bool {
+		return strings.Contains(m.Text, "The context is shortened") || strings.Contains(m.Text, "begins a new session")
+	}); !ok {
+		return
+	}
+	s.prompt(`what now? [[start]] [[text "It goes on."]]`)
+	s.done("It goes on.")
+}
+
+// summarizes has the chat go on in a new session, which is told what was said in short.
+func (s *scene) summarizes() {
+	s.prompt(`the first prompt [[start]] [[text "The first answer."]]`)
+	s.done("The first answer.")
+	s.prompt(`[[start]] [[error 400 times=60 message=%q]]`, s.tooLong())
+	m, ok := s.sees("button for a summary", func(m telegram.Message) bool { return m.HasButton("🌱 New session with a summary") })
+	if !ok {
+		return
+	}
+	s.pressOn(m, "🌱 New session with a summary")
+	s.prompt(`and on [[start]] [[text "In the new session."]]`)
+	s.done("In the new session.")
+	if !strings.Contains(s.api.Asked(), "The first answer.") {
+		s.wrong("the new session does not know what was said")
+	}
+}
+
+// restart ends ductor and starts another one, while the agents go on.
+func (s *scene) restart() {
+	s.leave()
+	s.start()
+}
+
+func (s *scene) restartsInText() {
+	s.prompt(`[[start]] [[text "An earlier answer."]]`)
+	s.done("An earlier answer.")
+	s.prompt(`[[start]] [[text "It begins. "]] [[text n=60 delay=50ms]] [[text " And it ends."]]`)
+	if _, ok := s.text("It begins."); !ok {
+		return
+	}
+	s.restart()
+	if m := s.done("It begins.", "And it ends."); strings.Contains(m.Text, "An earlier answer") || strings.Contains(m.Text, "⚠️") {
+		s.wrong("more than the answer: “%s”", failureIn(m.Text))
+	}
+}
+
+func (s *scene) restartsInATool() {
+	gate := s.path("gate")
+	_ = os.Remove(gate)
+	s.prompt(`[[start]] [[tool cmd="touch at-gate; until test -e %s; do sleep 0.1; done"]] [[text "Through the gate."]]`, gate)
+	if !s.decide("✅ Allow once", "until test") {
+		return
+	}
+	awaitFile(s.t, s.path("at-gate"))
+	s.restart()
+	s.sees("⏹ Stop after the restart", func(m telegram.Message) bool { return m.HasButton("⏹ Stop") })
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.line(s.done("Through the gate."), "✓", "until test")
+}
+
+func (s *scene) restartsInACard() {
+	s.prompt(`[[start]] [[tool cmd="touch after.txt"]] [[text "It was allowed after all."]]`)
+	if _, ok := s.card("touch after.txt"); !ok {
+		return
+	}
+	s.restart()
+	s.sees("⏹ Stop after the restart", func(m telegram.Message) bool { return m.HasButton("⏹ Stop") })
+	if s.decide("✅ Allow once", "touch after.txt") {
+		s.line(s.done("It was allowed after all."), "✓", "touch after.txt")
+		s.exists("after.txt", true)
+	}
+}
+
+func (s *scene) isKilled() {
+	s.prompt(`the prompt before it died [[start]] [[text "It begins."]] [[hang]]`)
+	if _, ok := s.text("It begins."); !ok {
+		return
+	}
+	s.killed()
+	if m := s.done("It begins."); !strings.Contains(m.Text, "signal 9") {
+		s.wrong("it says “%s”", failureIn(m.Text))
+	}
+	s.prompt("what was said? [[start]] [[history]]")
+	s.done("the prompt before it died")
+}
+
+func (s *scene) resumes() {
+	s.prompt(`the prompt before the night [[start]] [[text "Good night."]]`)
+	s.done("Good night.")
+	s.stop()
+	s.start()
+	s.prompt("what was said? [[start]] [[history]]")
+	s.done("the prompt before the night")
+}
+
+// testPNG is a small picture.
+func testPNG(t testing.TB) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewRGBA(image.Rect(0, 0, 200, 200))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// replaceTable compares a table of docs/agents.md, which stands between two marks, with what was seen, or writes it.
+func replaceTable(t testing.TB, begin, end, want string, write bool) {
+	t.Helper()
+	path := filepath.Join("..", "..", "docs", "agents.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(begin) + `.*?` + regexp.QuoteMeta(end)).FindString(string(page))
+	if want += end; have == want {
+		return
+	}
+	if !write {
+		t.Errorf("docs/agents.md says\n%s\nbut seen was\n%s", have, want)
+		return
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(page), have, want, 1)), 0o644); err != nil {
+		t.Fatal(fmt.Errorf("write the table: %w", err))
+	}
+}
