@@ -68,7 +68,7 @@ var errorNames = sync.OnceValue(func() map[string]FailureKind {
 		Forbidden:    "authorization permissionerror permissiondenied oauthorgnotallowed",
 		LimitReached: "ratelimit ratelimiterror ratelimitexceeded usagelimitexceeded usagelimitreached quota insufficientquota resourceexhausted billingerror",
 		Overloaded:   "overloaded overloadederror serveroverloaded serverisoverloaded unavailable flexunavailable policycapacityunavailable",
-		APIFailed:    "apierror servererror internalservererror",
+		APIFailed:    "servererror internalservererror",
 		UnknownModel: "modelnotfound",
 		ContextFull:  "contextlimit contextlengthexceeded contextwindowexceeded contextoverflowerror",
 		LimitOfTurn:  "sessionbudgetexceeded",
@@ -126,10 +126,10 @@ func statusIn(text string) int {
 // looseWords are those of errors that come with neither a status nor a name, in small letters.
 func looseWords() []Words {
 	return []Words{
-		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "please log in",
+		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "incorrect api key", "please log in",
 			"codex login", "missing environment variable", "no authentication information", "not authenticated", "no github oauth token"}},
 		{LimitReached, []string{"rate limit", "quota", "too many requests", "usage limit"}},
-		{APIFailed, []string{"internal server error", "experiencing high demand", "bad gateway", "server_error"}},
+		{APIFailed, []string{"internal server error", "server had an error", "experiencing high demand", "bad gateway", "server_error"}},
 		{Overloaded, []string{"overloaded", "at capacity", "unavailable"}},
 		{NetworkDown, []string{"fetch failed", "econnrefused", "enotfound", "econnreset", "etimedout", "network error", "waiting for network", "terminated", "socket hang up",
 			"connection error", "connection failed", "unable to connect", "error sending request", "stream disconnected", "http request"}},

@@ -55,7 +55,10 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Text: "4000 things"}, UnknownFailure},
 		{APIError{Text: "line 404 is too long"}, UnknownFailure},
 
-		// Words alone.
+		// Words alone. OpenCode calls every error of an API so.
+		{APIError{Text: `Incorrect API key provided. {"service":"session","errorName":"APIError"}`}, NotLoggedIn},
+		{APIError{Text: `The server had an error while processing your request. {"service":"session","errorName":"APIError"}`}, APIFailed},
+		{APIError{Text: `no {"service":"session","errorName":"APIError"}`}, UnknownFailure},
 		{APIError{Text: "Conversation history too large to compact - exceeds model context limit"}, ContextFull},
 		{APIError{Text: "Session too large to compact - context exceeds model limit even after stripping media"}, ContextFull},
 		{APIError{Text: "Selected model is at capacity."}, Overloaded},

@@ -66,7 +66,7 @@ var (
 			`resource_exhausted|too many requests`)
 	})
 	loginWords = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\btoken (?:has |is |was )?(?:been )?(?:expired|revoked)\b|authentication_error|invalid (?:x-)?api[ -]key|api key not valid|` +
+		return regexp.MustCompile(`(?i)\btoken (?:has |is |was )?(?:been )?(?:expired|revoked)\b|authentication_error|(?:invalid|incorrect) (?:x-)?api[ -]key|api key not valid|` +
 			`invalid (?:authentication|bearer) |\b401[ :,-]+(?:unauthorized|\{)|status(?: code)?:? 401\b|\bnot logged in\b|please (?:run /login|log in)|\bunauthenticated\b`)
 	})
 )

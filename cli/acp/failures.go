@@ -26,7 +26,7 @@ func (o *Options) failure(err error) *cli.Failure {
 
 // refusal is the failure that an error of the agent's means.
 func (o *Options) refusal(e *rpc.Error) *cli.Failure {
-	f := o.meaning(e.Code, e.Error(), string(e.Data))
+	f := o.meaning(e.Code, strings.TrimPrefix(e.Error(), "Internal error: "), string(e.Data))
 	f.Cause = e
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
@@ -24,20 +25,31 @@ func TestEachAttemptReachesClaude(t *testing.T) {
 	}
 }
 
+func TestEachAttemptReachesTheModelOfARealClaude(t *testing.T) {
+	realagent.LongOnly(t)
+	town, api := realTown(t, "claude", func(c *config.Config) { c.Recovery.Retries, c.Recovery.RetryAfter = 2, time.Millisecond })
+	town.say(`[[error 529]]`)
+	town.awaitAnswer("The model behind Claude is overloaded")
+	if n := len(api.Prompts()); n != 6 { // Claude asks twice each time
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
 // What an error of the model's API means goes by one table, whichever agent passes it on.
 func TestErrorsOfTheModelAreReadForEachAgent(t *testing.T) {
-	for _, agent := range []string{"claude", "codex", "gemini", "copilot"} {
+	for _, agent := range []string{"claude", "codex", "gemini", "copilot", "tame"} {
 		t.Run(agent, func(t *testing.T) {
 			town := newTown(t, func(c *config.Config) {
+				c.Agents.ACP = map[string]config.ACP{"tame": {Enabled: true, Path: c.Agents.Gemini.Path, Args: []string{"--acp"}, Env: []string{"GEMINI_API_KEY"}}}
 				c.Agents.Default, c.Agents.Fallback, c.Recovery.Retries, c.Recovery.Failures = agent, nil, 0, 0
 			})
 			name := strings.ToUpper(agent[:1]) + agent[1:]
 			for _, e := range []struct{ script, says, button string }{
 				{`[[error 401 delay=1ms]]`, name + " is not logged in", "🔁 Run again"},
-				{`[[error 403 delay=1ms]]`, "The model behind " + name + " refuses its account", "🔁 Run again"},
+				{`[[error 403 delay=1ms]]`, "The model's API refused the account of " + name, "🔁 Run again"},
 				{`[[error 404 delay=1ms]]`, name + " does not know this model", "🔁 Run again"},
 				{`[[error 429 delay=1ms]]`, name + " has reached its usage limit", "🔁 Run again"},
-				{`[[error 500 delay=1ms]]`, "The model behind " + name + " failed", "🔁 Run again"},
+				{`[[error 500 delay=1ms]]`, name + " cannot answer, because its model's API failed", "🔁 Run again"},
 				{`[[error 503 delay=1ms]]`, "The model behind " + name + " is overloaded", "🔁 Run again"},
 				{`[[error 529 delay=1ms]]`, "The model behind " + name + " is overloaded", "🔁 Run again"},
 				{`[[error 400 delay=1ms message="prompt is too long"]]`, "This session is longer than the model of " + name + " can read", "🗜 Compact and continue"},
@@ -59,11 +71,11 @@ func TestWhatFollowsAnErrorOfTheModel(t *testing.T) {
 		c.Agents.Default, c.Agents.Fallback, c.Recovery.RetryAfter = "codex", []string{"claude"}, time.Hour
 	})
 	town.say(`[[error 500 delay=1ms]]`)
-	town.await("the model failed; it is asked again in ")
+	town.await("the model's API failed; it is asked again in ")
 	town.press("✖ Cancel")
 	town.awaitButton("🤝 Go on with Claude")
 	town.say(`[[start]][[error 403 delay=1ms]]`)
-	m := town.await("The model behind Codex refuses its account")
+	m := town.await("The model's API refused the account of Codex")
 	if strings.Contains(m.Text, "Claude") || !m.HasButton("🤝 Go on with Claude") {
 		t.Errorf("the card says %q with %+v", m.Text, m.Keyboard)
 	}
@@ -90,7 +102,7 @@ func TestTheSubstituteFailsToo(t *testing.T) {
 	town.say(`[[error 403 delay=1ms]]`)
 	town.press("🤝 Go on with Codex")
 	m = town.awaitMessage(func(m telegram.Message) bool {
-		return strings.Contains(m.Text, "The model behind Codex refuses its account") && m.HasButton("🔁 Run again")
+		return strings.Contains(m.Text, "The model's API refused the account of Codex") && m.HasButton("🔁 Run again")
 	})
 	if strings.Contains(fmt.Sprint(m.Keyboard), "Go on with") {
 		t.Errorf("the buttons are %+v", m.Keyboard)
@@ -120,6 +132,29 @@ func TestAnAgentThatTakesNoPictures(t *testing.T) {
 			}
 			if read := promptsOf(t, "gemini"); len(read) != 1 || !strings.Contains(read[0], "what is this?") || !strings.Contains(read[0], `[Attached file "`) {
 				t.Errorf("it reads %q", read)
+			}
+		})
+	}
+}
+
+// ductor enables a feature of Codex that is under development, and no answer begins with Codex's warning about it.
+func TestCodexDoesNotWarnOfWhatDuctorEnables(t *testing.T) {
+	for name, town := range map[string]func() *town{
+		"scripted": func() *town { return newTown(t, func(c *config.Config) { c.Agents.Default = "codex" }) },
+		"real": func() *town {
+			realagent.LongOnly(t)
+			town, _ := realTown(t, "codex", nil)
+			return town
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			town := town()
+			for i := range 4 {
+				town.say(`[[text "Answer %d."]]`, i)
+				if m := town.awaitAnswer(fmt.Sprintf("Answer %d.", i)); strings.Contains(m.Text, "⚠️") {
+					t.Errorf("the card says %q", m.Text)
+				}
+				town.say("/new")
 			}
 		})
 	}
