@@ -19,9 +19,11 @@ const (
 	NotInstalled   FailureKind = "not-installed"
 	NotLoggedIn    FailureKind = "not-logged-in"
 	LimitReached   FailureKind = "rate-limited" // ResetAt is set where known
+	Forbidden      FailureKind = "forbidden"    // the account may not do it
 	Overloaded     FailureKind = "overloaded"
-	TimedOut       FailureKind = "timeout" // partial output is kept
-	Crashed        FailureKind = "crashed" // Code and Detail (the tail of stderr) are set
+	APIFailed      FailureKind = "api-failed" // the model's API has an error of its own
+	TimedOut       FailureKind = "timeout"    // partial output is kept
+	Crashed        FailureKind = "crashed"    // Code and Detail (the tail of stderr) are set
 	BadOutput      FailureKind = "bad-output"
 	DeniedTools    FailureKind = "denied"
 	ResumeFailed   FailureKind = "resume-failed"
@@ -136,8 +138,12 @@ func (f *Failure) what(p lang.Printer) string {
 // whatElse is what for the kinds that need no more than the agent's name.
 func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	switch f.Kind {
+	case Forbidden:
+		return p.Text("failure.forbidden", agent)
 	case Overloaded:
 		return p.Text("failure.overloaded", agent)
+	case APIFailed:
+		return p.Text("failure.api-failed", agent)
 	case TimedOut:
 		return p.Text("failure.timeout", agent)
 	case BadOutput:

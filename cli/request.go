@@ -134,6 +134,11 @@ func (r Request) Unsendable(agent Agent) *Failure {
 	return nil
 }
 
+// WithoutPictures returns the warning that an agent gets no pictures. It reads where they are: the prompt names their files.
+func (r Request) WithoutPictures(agent Agent) Status {
+	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.no-pictures", agent.Name())}
+}
+
 // Instructions gives the system prompts as the beginning of the prompt, for an agent that takes them nowhere else.
 func (r Request) Instructions() string {
 	text := ""

@@ -48,7 +48,8 @@ func KindOfWords(text string, table []Words) FailureKind {
 
 // contextFull are the words in which models and agents say that a session is longer than the model reads.
 var contextFull = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)prompt is too long|context_length_exceeded|maximum context length|exceeds? (?:the |its )?context (?:window|limit|length)|` +
+	return regexp.MustCompile(`(?i)prompt is too long|context_length_exceeded|maximum context length|exceeds? (?:the |its |model )?context (?:window|limit|length)|` +
+		`context exceeds (?:the )?model limit|greater than the context length|reduce the length of the messages|tokens in request more than max tokens|` +
 		`ran out of room in the model's context|input token count.*exceeds the maximum|exceed the (?:remaining )?context window|input is too long`)
 })
 
@@ -65,7 +66,7 @@ var (
 			`resource_exhausted|too many requests`)
 	})
 	loginWords = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\btoken (?:has |is |was )?(?:been )?(?:expired|revoked)\b|authentication_error|invalid (?:x-)?api[ -]key|` +
+		return regexp.MustCompile(`(?i)\btoken (?:has |is |was )?(?:been )?(?:expired|revoked)\b|authentication_error|(?:invalid|incorrect) (?:x-)?api[ -]key|api key not valid|` +
 			`invalid (?:authentication|bearer) |\b401[ :,-]+(?:unauthorized|\{)|status(?: code)?:? 401\b|\bnot logged in\b|please (?:run /login|log in)|\bunauthenticated\b`)
 	})
 )
@@ -75,21 +76,26 @@ func Sharpened(f *Failure) *Failure {
 	if f == nil || f.Kind != UnknownFailure && f.Kind != Refused {
 		return f
 	}
-	kind := f.Kind
-	switch text := f.Reason + "\n" + f.Detail; {
-	case SaysContextFull(text):
-		kind = ContextFull
-	case limitWords().MatchString(text):
-		kind = LimitReached
-	case loginWords().MatchString(text):
-		kind = NotLoggedIn
-	}
-	if kind == f.Kind {
+	kind := sharpKind(f.Reason + "\n" + f.Detail)
+	if kind == "" || kind == f.Kind {
 		return f
 	}
 	sharp := *f
 	sharp.Kind = kind
 	return &sharp
+}
+
+// sharpKind returns what the words of an error mean beyond doubt; "" for nothing.
+func sharpKind(text string) FailureKind {
+	switch {
+	case SaysContextFull(text):
+		return ContextFull
+	case limitWords().MatchString(text):
+		return LimitReached
+	case loginWords().MatchString(text):
+		return NotLoggedIn
+	}
+	return ""
 }
 
 var innerMessage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`) })

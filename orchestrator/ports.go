@@ -123,9 +123,9 @@ type Gateway interface {
 	CanLogIn(in cli.Sandbox, agent cli.Agent) bool
 	// LogIn logs it in: show gets where the user enters which code. It returns once the agent is logged in, or with why it is not.
 	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error
-	// Substitute is an agent of a place that can be used in place of another; configured says that the configuration names it
-	// for that. Empty if there is none.
-	Substitute(ctx context.Context, in cli.Sandbox, of cli.Agent) (agent cli.Agent, configured bool)
+	// Substitute returns an agent of a place that can be used and is none of others. It returns "" if there is none. configured
+	// reports whether the configuration names it as a substitute.
+	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }
 
 // Chat shows turns to people. Package bot implements it.

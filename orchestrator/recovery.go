@@ -70,8 +70,10 @@ func RemedyOf(kind cli.FailureKind) Remedy {
 	switch kind {
 	case cli.LimitReached:
 		return Remedy{AutomaticConfigured, []Action{ActionLater, ActionHandOff, ActionAgain, ActionDrop}}
-	case cli.Overloaded:
+	case cli.Overloaded, cli.APIFailed:
 		return Remedy{AutomaticRetries, []Action{ActionAgain, ActionHandOff}}
+	case cli.Forbidden:
+		return Remedy{AutomaticNothing, []Action{ActionHandOff, ActionAgain}}
 	case cli.Crashed, cli.TimedOut:
 		return Remedy{AutomaticOnce, []Action{ActionAgain}}
 	case cli.NotInstalled:

@@ -60,7 +60,8 @@ type segment struct {
 	plan   *planList
 	raw    []byte // thinking: its beginning
 	note   render.Text
-	diff   string // the end of that of the file that note mentions
+	vain   render.Text // replaces note if the turn fails
+	diff   string      // the end of that of the file that note mentions
 	shown  shownText
 }
 
@@ -125,7 +126,9 @@ func (d *document) add(ev cli.Event) change {
 		return change{urgent: true}
 	case cli.Substituted:
 		d.turn.agent = ev.By
-		d.addNote(substitutedLine(d.lang, ev))
+		d.push(&segment{
+			kind: noteSegment, note: substitutedLine(d.lang, "card.substituted", ev), vain: substitutedLine(d.lang, "card.substituted-in-vain", ev),
+		})
 		return change{urgent: true}
 	case cli.RateLimited:
 		if d.limited {

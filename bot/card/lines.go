@@ -45,9 +45,9 @@ func handedOverLine(p lang.Printer, ev cli.HandedOver) render.Text {
 	return render.Styled(render.Italic, line)
 }
 
-func substitutedLine(p lang.Printer, ev cli.Substituted) render.Text {
+func substitutedLine(p lang.Printer, key lang.Key, ev cli.Substituted) render.Text {
 	why := render.ShortLine(ev.Why.Sentence(p), 300)
-	return render.Styled(render.Italic, p.Text("card.substituted", render.AgentName(p, ev.By), why))
+	return render.Styled(render.Italic, p.Text(key, render.AgentName(p, ev.By), why))
 }
 
 func limitLine(p lang.Printer, ev cli.RateLimited) render.Text {
@@ -73,6 +73,9 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	for _, s := range d.segments {
 		if s.kind == planSegment {
 			s.plan.folded = true
+		}
+		if s.vain.Text != "" && o.State == orchestrator.TurnFailed {
+			s.note = s.vain
 		}
 	}
 	d.addDenials(o.Denials)

@@ -154,10 +154,10 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 func retryText(p lang.Printer, r cli.Retry) string {
 	key := map[cli.FailureKind]lang.Key{
 		cli.LimitReached: "card.retry-limit", cli.Overloaded: "card.retry-overloaded", cli.NotLoggedIn: "card.retry-log-in",
-		cli.NetworkDown: "card.retry-network", cli.UnknownFailure: "card.retry-error",
+		cli.NetworkDown: "card.retry-network",
 	}[r.Why]
-	switch {
-	case key == "":
+	switch key = cmp.Or(key, "card.retry-error"); {
+	case r.Why == "":
 		return ""
 	case r.Attempt == 0:
 		return p.Text(key)

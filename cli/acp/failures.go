@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 
 	"ductor/cli"
@@ -27,56 +26,31 @@ func (o *Options) failure(err error) *cli.Failure {
 
 // refusal is the failure that an error of the agent's means.
 func (o *Options) refusal(e *rpc.Error) *cli.Failure {
-	text := e.Error()
-	f := o.meaning(e.Code, text)
+	f := o.meaning(e.Code, strings.TrimPrefix(e.Error(), "Internal error: "), string(e.Data))
 	f.Cause = e
 	return f
 }
 
-// meaning sorts an error by its code, if it has one, and its words.
-func (o *Options) meaning(code int, text string) *cli.Failure {
-	kind := cli.UnknownFailure
+// meaning sorts an error by its code, if it has one, by its words, and by what the agent adds to them.
+func (o *Options) meaning(code int, words, data string) *cli.Failure {
+	text, kindOf := strings.TrimSpace(words+" "+data), KindOf
 	if o.Quirks.KindOf != nil {
-		kind = o.Quirks.KindOf(code, text)
+		kindOf = o.Quirks.KindOf
 	}
-	if kind == cli.UnknownFailure {
-		kind = KindOf(code, text)
-	}
-	f := &cli.Failure{Kind: kind, Agent: o.Agent, Reason: ReasonOf(text), Detail: cli.Shorten(text, 2000)}
+	kind := kindOf(code, text)
+	f := &cli.Failure{Kind: kind, Agent: o.Agent, Reason: ReasonOf(words), Detail: cli.Shorten(text, 2000)}
 	if kind == cli.NotLoggedIn && o.Login != "" {
 		f.Reason = o.Login
 	}
 	return f
 }
 
-// KindOf sorts an error by its code, which is the protocol's or that of the model's API, and then by its words.
+// KindOf sorts an error by its code, which is the protocol's or a status of the model's API, and by its text.
 func KindOf(code int, text string) cli.FailureKind {
-	if cli.SaysContextFull(text) {
-		return cli.ContextFull
-	}
-	switch code {
-	case codeNoAuth, http.StatusUnauthorized, http.StatusForbidden:
+	if code == codeNoAuth {
 		return cli.NotLoggedIn
-	case http.StatusTooManyRequests:
-		return cli.LimitReached
-	case http.StatusBadRequest:
-		return cli.Refused
-	case http.StatusNotFound:
-		return cli.UnknownModel
-	case http.StatusServiceUnavailable, 529:
-		return cli.Overloaded
 	}
-	return kindOfWords(strings.ToLower(text))
-}
-
-func kindOfWords(text string) cli.FailureKind {
-	return cli.KindOfWords(text, []cli.Words{
-		{Kind: cli.NotLoggedIn, Any: []string{"authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "please log in"}},
-		{Kind: cli.LimitReached, Any: []string{"rate limit", "quota", "too many requests", "usage limit"}},
-		{Kind: cli.Overloaded, Any: []string{"overloaded", "at capacity", "unavailable"}},
-		{Kind: cli.NetworkDown, Any: []string{"fetch failed", "econnrefused", "enotfound", "econnreset", "network error", "terminated", "socket hang up"}},
-		{Kind: cli.UnknownModel, Any: []string{"model not found", "unknown model", "not-a-model", "model_not_found", "is not found for api version"}},
-	})
+	return cli.APIError{Status: max(code, 0), Text: text}.Kind()
 }
 
 // ReasonOf is the sentence inside an error text, which may be the JSON of a model's API.

@@ -3,7 +3,6 @@ package acp
 import (
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -77,12 +76,4 @@ func (r *reporter) failed(used cli.Usage) (string, bool) {
 	text := strings.TrimPrefix(r.held, noticeError)
 	r.held = ""
 	return text, true
-}
-
-var codeInText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{3} |\(HTTP \d{3}\)`) })
-
-// errorCode is the status of the model's API in an error text; 0 if it names none.
-func errorCode(text string) int {
-	code, _ := strconv.Atoi(strings.Trim(codeInText().FindString(text), " (HTP)")) // 0 where there are no digits
-	return code
 }

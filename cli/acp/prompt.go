@@ -72,9 +72,6 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 	if f := req.Unsendable(agent); f != nil {
 		return nil, f
 	}
-	if len(req.Images) > 0 && !s.process.hello.Capabilities.Prompt.Image {
-		return nil, cli.Failf(cli.Refused, agent, "it takes no pictures")
-	}
 	s.mu.Lock()
 	instructed := s.past.instructed
 	s.mu.Unlock()

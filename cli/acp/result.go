@@ -39,7 +39,7 @@ func (t *liveTurn) replied() cli.Result {
 	switch p.StopReason {
 	case "end_turn":
 		if text, ok := t.reporter.failed(r.Usage); ok {
-			r.Err = o.meaning(errorCode(text), text)
+			r.Err = o.meaning(0, text, "")
 		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && t.out.Answer() == "" {
 			r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "its model gave no answer, and it does not say whether a limit or a filter stopped it")
 		}

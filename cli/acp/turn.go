@@ -43,11 +43,18 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		return
 	}
 	s.awaitLate(ctx)
+	blind := len(req.Images) > 0 && !s.process.hello.Capabilities.Prompt.Image
+	if blind {
+		req.Images = nil
+	}
 	blocks, n, err := s.prepare(ctx, req)
 	s.name(out)
 	if err != nil {
 		out.Finish(cli.StartResult(ctx, o.Agent, o.failure(err)))
 		return
+	}
+	if blind {
+		out.Pass(req.WithoutPictures(o.Agent))
 	}
 	s.listen()
 	s.process.TurnStarted() // the end of a process that is about to end ends the turn

@@ -9,7 +9,7 @@ import (
 
 // Adopt makes a session of a process that the previous process of ductor left; see cli.Provider.
 //
-// A prompt goes with an id made from its turn, and Claude drops a message that it had before. So a turn whose
+// The note of a turn has the id of its prompt, and Claude drops a message that it had before. So a turn whose
 // prompt was not taken up is asked again, and runs once.
 func (p *Provider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	switch {

@@ -223,7 +223,7 @@ func TestAdoptedSteer(t *testing.T) {
 // A process in which a task is open after a turn is attached to by the next ductor, which hands on what Claude says when the
 // task is done. Nothing is open then.
 func TestATaskInTheBackgroundOutlivesDuctor(t *testing.T) {
-	begun := strings.Join(lines(initLine, echoOf(heard{UUID: promptID("T1")}), textLines("A", "mine"),
+	begun := strings.Join(lines(initLine, echoOf(heard{UUID: idOf("T1")}), textLines("A", "mine"),
 		`{"type":"system","subtype":"task_started","task_id":"b1"}`, doneLine), "\n") + "\n"
 	for name, ended := range map[string][]string{
 		"done":   lines(`{"type":"system","subtype":"task_notification","task_id":"b1","status":"completed"}`, initLine, textLines("B", "tests are green"), backgroundResult),

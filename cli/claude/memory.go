@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -111,9 +112,23 @@ type note struct {
 	Before  turnSettings              `json:"b"`           // at the beginning of the turn
 	During  turnSettings              `json:"n"`           // in it
 
-	Steers   []string         `json:"steer,omitempty"`   // ids of messages sent in mid-turn, in order
-	Sending  string           `json:"sending,omitempty"` // the one of Steers that is written after this note
+	messages
 	Answered []cli.ApprovalID `json:"ans,omitempty"`
+}
+
+// messages are the ids of what a turn sends to Claude.
+type messages struct {
+	Prompt  string   `json:"p,omitempty"`       // empty in notes of older versions
+	Steers  []string `json:"steer,omitempty"`   // sent in mid-turn, in order
+	Sending string   `json:"sending,omitempty"` // the one of Steers that is written after this note
+}
+
+// promptOf returns the id of the turn's prompt.
+func (m messages) promptOf(turn cli.TurnID) string { return cmp.Or(m.Prompt, idOf(turn)) }
+
+// steerOf returns the id of a message that goes into the turn.
+func (m messages) steerOf(turn, steer cli.TurnID) string {
+	return idOf(cmp.Or(cli.TurnID(m.Prompt), turn) + "/" + steer)
 }
 
 const (

@@ -217,15 +217,7 @@ func retryReason(status *int) cli.FailureKind {
 	if status == nil {
 		return cli.NetworkDown
 	}
-	switch *status {
-	case 429:
-		return cli.LimitReached
-	case 529:
-		return cli.Overloaded
-	case 401:
-		return cli.NotLoggedIn
-	}
-	return cli.UnknownFailure
+	return cli.APIError{Status: *status}.Kind()
 }
 
 // warnServers names the servers that do not work. Claude waits before it begins without the tools of those that are pending: two seconds, and

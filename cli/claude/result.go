@@ -127,46 +127,20 @@ func failureKind(r resultFields, subtype string, t trouble) cli.FailureKind {
 		return cli.ResumeFailed
 	case r.StopReason == "refusal":
 		return cli.ModelRefused
-	case cli.SaysContextFull(r.Result):
-		return cli.ContextFull
 	}
-	if kind := byAPIError(t.apiError); kind != "" {
-		return kind
-	}
+	e := cli.APIError{Name: t.apiError, Text: r.Result}
 	if r.APIErrorStatus != nil {
-		if kind := byStatus(*r.APIErrorStatus); kind != "" {
-			return kind
-		}
+		e.Status = *r.APIErrorStatus
 	}
-	return byText(r.Result, t)
-}
-
-func byAPIError(kind string) cli.FailureKind {
-	return map[string]cli.FailureKind{
-		"authentication_failed": cli.NotLoggedIn, "oauth_org_not_allowed": cli.NotLoggedIn,
-		"rate_limit": cli.LimitReached, "billing_error": cli.LimitReached, "overloaded": cli.Overloaded,
-		"model_not_found": cli.UnknownModel, "invalid_request": cli.Refused, "max_output_tokens": cli.AnswerCut,
-	}[kind]
-}
-
-func byStatus(status int) cli.FailureKind {
-	return map[int]cli.FailureKind{
-		401: cli.NotLoggedIn, 429: cli.LimitReached, 529: cli.Overloaded,
-		400: cli.Refused, 403: cli.Refused, 413: cli.Refused, 404: cli.UnknownModel,
-	}[status]
-}
-
-func byText(text string, t trouble) cli.FailureKind {
-	has := func(parts ...string) bool { return cli.ContainsAny(text, parts...) }
+	kind := e.Kind()
 	switch {
-	case has("Overloaded", "overloaded"):
-		return cli.Overloaded
+	case kind != cli.UnknownFailure:
 	case !t.resetAt.IsZero():
 		return cli.LimitReached
-	case t.network, has("Connection error", "Unable to connect", "ECONNREFUSED", "ENOTFOUND"):
+	case t.network:
 		return cli.NetworkDown
 	}
-	return cli.UnknownFailure
+	return kind
 }
 
 // forTerminal is advice for a user at a terminal.

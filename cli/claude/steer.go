@@ -57,7 +57,7 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 	}
 	id := uuid.NewString()
 	if req.Turn != "" { // Claude reads what it gave back only under another name: in its own turn, or in another one
-		id = promptID(t.req.Turn + "/" + req.Turn)
+		id = t.note.steerOf(t.req.Turn, req.Turn)
 	}
 	line, err := userLine(req, id)
 	if err != nil {

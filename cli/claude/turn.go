@@ -26,16 +26,11 @@ type liveTurn struct {
 	note  note
 }
 
-// promptSpace makes the ids of prompts out of those of turns: Claude drops a message whose id it had before, so
-// a prompt that is sent again after a restart runs once.
-var promptSpace = uuid.MustParse("5b0b0c5e-6f0f-4bd6-9c27-2f6d2a1c8a57")
+// idSpace makes ids of messages out of those of turns.
+var idSpace = uuid.MustParse("5b0b0c5e-6f0f-4bd6-9c27-2f6d2a1c8a57")
 
-func promptID(turn cli.TurnID) string {
-	if turn == "" {
-		return uuid.NewString()
-	}
-	return uuid.NewSHA1(promptSpace, []byte(turn)).String()
-}
+// idOf returns the id of a message that is the same however often it is sent.
+func idOf(turn cli.TurnID) string { return uuid.NewSHA1(idSpace, []byte(turn)).String() }
 
 // Turn runs one prompt, or goes on with the one that the session was adopted for; see cli.Session.
 func (s *live) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
@@ -70,7 +65,7 @@ func (s *live) takeLeft(req cli.Request) *leftTurn {
 func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, left *leftTurn) (t *liveTurn, err error) {
 	t = &liveTurn{session: s, ctx: ctx, req: req, left: left, gone: make(chan struct{})}
 	want := turnSettingsOf(formatLive, req)
-	t.open = opening{turn: t, id: promptID(req.Turn), want: want, asked: make(chan struct{})}
+	t.open = opening{turn: t, id: uuid.NewString(), want: want, asked: make(chan struct{})}
 	if left == nil {
 		t.open.step = waiting
 		if err := t.open.writePrompt(); err != nil {
@@ -80,7 +75,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 			return nil, err
 		}
 	} else {
-		t.run = left.run
+		t.run, t.open.id = left.run, left.note.promptOf(req.Turn)
 	}
 	t.run.idle.mu.Lock() // the note is of what it knows
 	defer t.run.idle.mu.Unlock()
@@ -92,6 +87,7 @@ func (s *live) newTurn(ctx context.Context, em *turn.Emitter, req cli.Request, l
 	t.open.changes = s.turnSettings.changes(want)
 	if left == nil {
 		t.note = noteOf(s.id, t.run.mem, s.turnSettings, want)
+		t.note.Prompt = t.open.id
 	} else {
 		t.note = left.note
 	}
@@ -245,7 +241,7 @@ const (
 // the goroutine of the turn.
 type opening struct {
 	turn    *liveTurn
-	id      string // of the prompt
+	id      string // of the prompt: Claude drops a message whose id it had before, so each attempt of a turn has its own
 	prompt  []byte // the line that asks; nil until it may have to be sent
 	want    turnSettings
 	changes []change // not agreed to yet

@@ -9,22 +9,21 @@ import (
 )
 
 // kindOf sorts Codex's error texts; exec gives no code. The texts are those of version 0.169.
-func kindOf(message string) cli.FailureKind {
-	switch {
-	case stopOf(message) != "":
-		return stopOf(message)
-	case cli.SaysContextFull(message):
-		return cli.ContextFull
+func kindOf(message string) cli.FailureKind { return kindOfError(cli.APIError{Text: message}) }
+
+func kindOfError(e cli.APIError) cli.FailureKind {
+	switch stop := stopOf(e.Text); {
+	case stop != "":
+		return stop
+	case cli.ContainsAny(e.Text, "no rollout found", "thread/resume failed", "thread not found"):
+		return cli.ResumeFailed
 	}
-	return cli.KindOfWords(message, []cli.Words{
-		{Kind: cli.NotLoggedIn, Any: []string{"401 Unauthorized", "403 Forbidden", "Not logged in", "codex login", "Missing environment variable"}},
-		{Kind: cli.UnknownModel, Any: []string{"404 Not Found: model", "model_not_found", "does not exist or you do not have access"}},
-		{Kind: cli.LimitReached, Any: []string{"429", "usage limit", "rate limit", "quota"}},
-		{Kind: cli.Overloaded, Any: []string{"at capacity", "overloaded", "503 Service Unavailable", "529"}},
-		{Kind: cli.ResumeFailed, Any: []string{"no rollout found", "thread/resume failed", "thread not found"}},
-		{Kind: cli.NetworkDown, Any: []string{"waiting for network", "error sending request", "stream disconnected", "Connection failed"}},
-		{Kind: cli.Refused, Any: []string{"invalid_request_error", "400 Bad Request"}},
-	})
+	return e.Kind()
+}
+
+// hopeless reports whether it is in vain that Codex asks its API again.
+func hopeless(kind cli.FailureKind) bool {
+	return kind == cli.NotLoggedIn || kind == cli.Forbidden || kind == cli.UnknownModel
 }
 
 // stopOf says whether the model was stopped in the middle of an answer; Codex takes a content filter for a broken stream.

@@ -181,60 +181,21 @@ func (e *turnError) failure() *cli.Failure {
 		text = e.Details
 	}
 	said := e.Message + " " + e.Details
-	full := cli.FailureKind("")
-	if cli.SaysContextFull(said) {
-		full = cli.ContextFull
-	}
-	kind := cmp.Or(full, stopOf(said), kindOfInfo(e.Info), kindOf(said))
+	api := infoOf(e.Info)
+	api.Text = said
+	kind := kindOfError(api)
 	return &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(text), Detail: cli.Shorten(strings.TrimSpace(e.Message+"\n"+e.Details), 2000)}
 }
 
-// kindOfInfo sorts codexErrorInfo; empty where the text must do. Where there is an HTTP status, it is
-// that which counts.
-func kindOfInfo(info json.RawMessage) cli.FailureKind {
-	var word string
+// infoOf reads codexErrorInfo: a name, or an object under its name that has the status of the model's API if there was one.
+func infoOf(info json.RawMessage) (e cli.APIError) {
 	var object map[string]struct {
 		Status int `json:"httpStatusCode"`
 	}
-	if json.Unmarshal(info, &word) != nil && json.Unmarshal(info, &object) == nil {
+	if json.Unmarshal(info, &e.Name) != nil && json.Unmarshal(info, &object) == nil {
 		for name, o := range object {
-			if o.Status != 0 {
-				return kindOfStatus(o.Status)
-			}
-			word = name
+			e.Name, e.Status = name, o.Status
 		}
 	}
-	switch word {
-	case "unauthorized":
-		return cli.NotLoggedIn
-	case "usageLimitExceeded", "rateLimitExceeded":
-		return cli.LimitReached
-	case "serverOverloaded", "flexUnavailable", "policyCapacityUnavailable":
-		return cli.Overloaded
-	case "modelNotFound":
-		return cli.UnknownModel
-	case "sessionBudgetExceeded":
-		return cli.LimitOfTurn
-	case "tooManyDenials":
-		return cli.DeniedTools
-	case "contextWindowExceeded":
-		return cli.ContextFull
-	case "badRequest", "cyberPolicy", "misalignmentPolicyViolation", "inferenceHookDenied":
-		return cli.Refused
-	case "httpConnectionFailed", "responseStreamConnectionFailed":
-		return cli.NetworkDown
-	}
-	return ""
-}
-
-func kindOfStatus(status int) cli.FailureKind {
-	switch status {
-	case 401, 403:
-		return cli.NotLoggedIn
-	case 429:
-		return cli.LimitReached
-	case 503, 529:
-		return cli.Overloaded
-	}
-	return ""
+	return e
 }

@@ -120,6 +120,7 @@ func (s *live) config(req cli.Request) map[string]any {
 	config := map[string]any{
 		"shell_environment_policy.set." + threadVar: s.marker,
 		"features.default_mode_request_user_input":  true,
+		"suppress_unstable_features_warning":        true, // of the line above
 	}
 	if projects := trust(req); len(projects) > 0 {
 		config["projects"] = projects

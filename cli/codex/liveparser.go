@@ -307,7 +307,7 @@ func (p *liveParser) trouble(n *notice) {
 		return
 	}
 	p.torn = p.streaming
-	if f.Kind == cli.NotLoggedIn || f.Kind == cli.UnknownModel || f.Kind == cli.Refused || f.Kind == cli.ModelRefused || f.Kind == cli.AnswerCut {
+	if hopeless(f.Kind) || f.Kind == cli.Refused || f.Kind == cli.ModelRefused || f.Kind == cli.AnswerCut {
 		p.hopeless = f
 		return
 	}

@@ -157,7 +157,7 @@ const denialReason = "the permission mode of this chat keeps Codex read-only"
 func (p *parser) apiTrouble(message string) {
 	p.lastErr = message
 	kind := kindOf(message)
-	if kind == cli.NotLoggedIn || kind == cli.UnknownModel {
+	if hopeless(kind) {
 		p.failure = &cli.Failure{Kind: kind, Agent: Agent, Reason: reasonOf(message)}
 		return
 	}

@@ -24,39 +24,25 @@ func stopped(reason string) *cli.Failure {
 }
 
 func errorKind(f fields) cli.FailureKind {
-	switch f.ErrorType {
-	case "authentication", "authorization":
-		return cli.NotLoggedIn
-	case "rate_limit", "quota":
-		return cli.LimitReached
+	kind := cli.APIError{Status: f.StatusCode, Name: f.ErrorType, Text: f.Message}.Kind()
+	if kind == cli.UnknownFailure {
+		return textKind(f.Message)
 	}
-	switch {
-	case f.ErrorType == "context_limit", cli.SaysContextFull(f.Message):
-		return cli.ContextFull
-	case f.StatusCode == 401:
-		return cli.NotLoggedIn
-	case f.StatusCode == 404:
-		return cli.UnknownModel
-	case f.StatusCode == 429:
-		return cli.LimitReached
-	case f.StatusCode >= 500:
-		return cli.Overloaded
-	case f.StatusCode >= 400, f.ErrorType == "policy":
-		return cli.Refused
-	}
-	return textKind(f.Message)
+	return kind
 }
 
 // textKind sorts a text that comes without type or status.
 func textKind(text string) cli.FailureKind {
-	return cli.KindOfWords(text, []cli.Words{
-		{Kind: cli.NotLoggedIn, Any: []string{"No authentication information", "Not authenticated", "No GitHub OAuth token", "requires a local model provider"}},
+	kind := cli.KindOfWords(text, []cli.Words{
+		{Kind: cli.NotLoggedIn, Any: []string{"requires a local model provider"}},
 		{Kind: cli.ResumeFailed, Any: []string{"No session, task, or name matched", "Session not found", "session events"}},
-		{Kind: cli.Overloaded, Any: []string{"Overloaded", "overloaded"}},
-		{Kind: cli.NetworkDown, Any: []string{"HTTP request", "ECONNREFUSED", "ENOTFOUND", "ETIMEDOUT", "fetch failed", "network"}},
 		{Kind: cli.Refused, Any: []string{"unexpected argument", "error: invalid value", "error: unknown option"}},
-		{Kind: cli.UnknownModel, Any: []string{"not found on provider", "is not available", "Unknown model"}},
+		{Kind: cli.UnknownModel, Any: []string{"is not available"}},
 	})
+	if kind == cli.UnknownFailure {
+		return cli.APIError{Text: text}.Kind()
+	}
+	return kind
 }
 
 // reasonOf is the sentence in an error text: without how often it was tried.

@@ -345,15 +345,6 @@ func (p *parser) outcome(end turn.End, otherwise func() cli.Result) cli.Result {
 
 // retrying says why the model is asked again.
 func (p *parser) retrying(reason string) {
-	why := cli.UnknownFailure
-	switch reason {
-	case "rate_limit":
-		why = cli.LimitReached
-	case "transient_auth_error":
-		why = cli.NotLoggedIn
-	case "streaming_error":
-		why = cli.NetworkDown
-	}
 	p.waiting = true
-	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Retry: cli.Retry{Why: why}})
+	p.out.Pass(cli.Status{Kind: cli.StatusRetrying, Retry: cli.Retry{Why: cli.APIError{Name: reason}.Kind()}})
 }

@@ -1,10 +1,7 @@
 package gemini
 
 import (
-	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -21,23 +18,13 @@ const (
 	exitUntrusted = 55
 )
 
-var apiCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"code"\s*:\s*(\d{3})\b`) })
-
 // kindOf sorts what Gemini says of an error; the texts are those of version 0.61.
 func kindOf(code int, text string) cli.FailureKind {
-	if m := apiCode().FindStringSubmatch(text); m != nil {
-		inner, err := strconv.Atoi(m[1])
-		if err == nil {
-			code = inner
-		}
-	}
 	switch {
 	case strings.HasPrefix(text, "model: ") || strings.Contains(text, "is not found for API version"):
 		return cli.UnknownModel
 	case strings.Contains(text, "number of function response parts is equal to"): // a tool was waiting when its process ended
 		return cli.ResumeFailed
-	case strings.Contains(text, "API key not valid"):
-		return cli.NotLoggedIn
 	}
 	return acp.KindOf(code, text)
 }

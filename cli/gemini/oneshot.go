@@ -20,8 +20,6 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 		return nil, cli.CannotCompact(Agent)
 	case !trusted(req):
 		return nil, cli.Failf(cli.Refused, Agent, "one-shot it runs here only with the settings of this project, which are not allowed; its live mode runs without them")
-	case len(req.Images) > 0:
-		return nil, cli.Failf(cli.Refused, Agent, "one-shot it takes no pictures; they need its live mode")
 	}
 	if f := req.Unsendable(Agent); f != nil {
 		return nil, f
@@ -31,6 +29,9 @@ func onceInput(req cli.Request, _ *cli.LeftRun) ([]byte, error) {
 
 // read says how the lines of a turn are read.
 func read(t turn.Once) turn.Reading {
+	if len(t.Req.Images) > 0 {
+		t.Out.Pass(t.Req.WithoutPictures(Agent))
+	}
 	p := newParser(t.Out, t.Req)
 	p.garbage = t.Stream.Garbage
 	return turn.Reading{

@@ -154,9 +154,9 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 	return "", nil, first
 }
 
-// Substitute is the first agent of a place that can be used in place of another; configured says that it is the default or one
-// of the fallbacks. Empty if there is none. It does not wait for a sandbox that says nothing.
-func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Agent) (substitute cli.Agent, configured bool) {
+// Substitute returns the first agent of a place that can be used and is none of others. It returns "" if there is none. configured
+// reports whether it is the default or one of the fallbacks. Substitute does not wait for a sandbox that says nothing.
+func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (substitute cli.Agent, configured bool) {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return "", false
@@ -164,7 +164,7 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, of cli.Agent) 
 	asked, cancel := s.patience(ctx, at)
 	defer cancel()
 	for _, agent := range s.order(at) {
-		if agent == of {
+		if slices.Contains(others, agent) {
 			continue
 		}
 		if answer, err := at.agents[agent].auth.get(asked); err == nil && answer.err == nil && answer.auth.State == cli.Authenticated {

@@ -133,7 +133,7 @@ func TestServiceKeepsSessionsThatAreStillGood(t *testing.T) {
 	for _, tc := range []struct {
 		kind cli.FailureKind
 		kept bool
-	}{{"", true}, {cli.LimitReached, true}, {cli.Overloaded, true}, {cli.Refused, true}, {cli.DeniedTools, true},
+	}{{"", true}, {cli.LimitReached, true}, {cli.Overloaded, true}, {cli.APIFailed, true}, {cli.Refused, true}, {cli.DeniedTools, true},
 		{cli.ResumeFailed, false}, {cli.NotLoggedIn, false}, {cli.TimedOut, false}, {cli.UnknownFailure, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {

@@ -111,7 +111,7 @@ type Sessions struct {
 // Recovery says what follows when an agent fails and nothing of the turn ran.
 type Recovery struct {
 	RateLimited string        `toml:"rate_limited" is:"ask|wait|handoff"`
-	Retries     int           `toml:"retries" is:"0..10"`       // of a turn whose model is overloaded
+	Retries     int           `toml:"retries" is:"0..10"`       // of a turn whose model is overloaded or fails
 	RetryAfter  time.Duration `toml:"retry_after" is:"1s..10m"` // the pause before the first; it doubles
 	Failures    int           `toml:"failures" is:"0..100"`     // turns that an agent fails in a row before it is left alone for a while; 0 for never
 }

@@ -97,7 +97,7 @@ func judge(f *cli.Failure) verdict {
 		return works
 	}
 	switch f.Kind {
-	case cli.Crashed, cli.TimedOut, cli.BadOutput, cli.Overloaded, cli.NetworkDown:
+	case cli.Crashed, cli.TimedOut, cli.BadOutput, cli.Overloaded, cli.APIFailed, cli.NetworkDown:
 		return broke
 	case cli.LimitReached:
 		if f.ResetAt.IsZero() {

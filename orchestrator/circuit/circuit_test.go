@@ -63,7 +63,7 @@ func TestAfterThePauseOneTurnDecides(t *testing.T) {
 
 func TestWhatAFailureSaysOfItsAgent(t *testing.T) {
 	for kind, left := range map[cli.FailureKind]bool{
-		cli.Crashed: true, cli.TimedOut: true, cli.BadOutput: true, cli.Overloaded: true, cli.NetworkDown: true, // it is broken
+		cli.Crashed: true, cli.TimedOut: true, cli.BadOutput: true, cli.Overloaded: true, cli.APIFailed: true, cli.NetworkDown: true, // it is broken
 		cli.Refused: false, cli.AnswerCut: false, cli.ModelRefused: false, cli.DeniedTools: false, cli.LimitOfTurn: false, cli.ContextFull: false, cli.UnknownModel: false, // it works
 		cli.NotInstalled: false, cli.NotLoggedIn: false, cli.ResumeFailed: false, cli.NoSandbox: false, cli.NoDirectory: false, // has its own words
 	} {

@@ -240,7 +240,10 @@ func (a *agent) LogIn(context.Context, cli.Sandbox, cli.Agent, func(cli.DeviceCo
 	return errors.ErrUnsupported
 }
 
-func (a *agent) Substitute(context.Context, cli.Sandbox, cli.Agent) (cli.Agent, bool) {
+func (a *agent) Substitute(_ context.Context, _ cli.Sandbox, others []cli.Agent) (cli.Agent, bool) {
+	if slices.Contains(others, a.substitute) {
+		return "", false
+	}
 	return a.substitute, true
 }
 

@@ -43,7 +43,7 @@ func openFailing(t testing.TB, kind cli.FailureKind, after cli.Event, change fun
 // What follows a failure without asking, by its kind: and nothing once anything of the turn ran.
 func TestWhatFollowsAFailureWithoutAsking(t *testing.T) {
 	for kind, asked := range map[cli.FailureKind]int{
-		cli.Crashed: 2, cli.TimedOut: 2, cli.Overloaded: 3,
+		cli.Crashed: 2, cli.TimedOut: 2, cli.Overloaded: 3, cli.APIFailed: 3, cli.Forbidden: 1,
 		cli.LimitReached: 1, cli.NotInstalled: 1, cli.NotLoggedIn: 1, cli.BadOutput: 1, cli.NetworkDown: 1, cli.UnknownModel: 1,
 		cli.ContextFull: 1, cli.Refused: 1, cli.AnswerCut: 1, cli.ModelRefused: 1, cli.DeniedTools: 1, cli.LimitOfTurn: 1, cli.ResumeFailed: 1, cli.UnknownFailure: 1,
 	} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -18,6 +19,7 @@ type witness struct {
 	ran    bool // text, a tool or a request was shown
 	tools  int  // that began
 	handed cli.HandedOver
+	failed []cli.Agent // in whose place another runs the turn
 }
 
 // Show implements orchestrator.Card.
@@ -36,6 +38,8 @@ func (w *witness) Show(ev cli.Event) {
 			return
 		}
 		w.handed = ev
+	case cli.Substituted:
+		w.failed = append(w.failed, ev.Why.Agent)
 	}
 	w.mu.Unlock()
 	w.Card.Show(ev)
@@ -124,7 +128,7 @@ func (e *Engine) follows(ctx context.Context, c *conversation, t orchestrator.Tu
 		so.retries++
 		return same, e.pause(ctx, c, t, result, card, so.retries)
 	case orchestrator.AutomaticSubstitute:
-		other, ok := e.substitute(ctx, t, t.Agent)
+		other, ok := e.substitute(ctx, t, t.Agent, card)
 		if so.substituted || !ok {
 			return choice{}, false
 		}
@@ -144,22 +148,44 @@ func (e *Engine) around(ctx context.Context, t orchestrator.Turn, who choice) ch
 	if resting == nil || limited && e.turns().Limits != orchestrator.LimitHandOff || t.Again != "" {
 		return who
 	}
-	other, ok := e.substitute(ctx, t, who.agent)
-	if !ok || e.opts.Breakers.Open(t.Sandbox, other.agent) != nil {
+	other, ok := e.substitute(ctx, t, who.agent, nil)
+	if !ok {
 		return who
 	}
 	other.instead = resting
 	return other
 }
 
-// substitute is the configured agent that may run a turn in place of another without being asked for.
-func (e *Engine) substitute(ctx context.Context, t orchestrator.Turn, of cli.Agent) (choice, bool) {
-	other, configured := e.opts.Gateway.Substitute(ctx, t.Sandbox, of)
+// substitute returns the configured agent that may run a turn in place of another without being asked for.
+func (e *Engine) substitute(ctx context.Context, t orchestrator.Turn, of cli.Agent, card *witness) (choice, bool) {
+	other, configured := e.opts.Gateway.Substitute(ctx, t.Sandbox, e.exhausted(ctx, t, of, card))
 	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
 		return choice{}, false
 	}
 	own := e.turns().Agents[other]
 	return choice{agent: other, model: own.Model, effort: own.Effort}, true
+}
+
+// exhausted lists the agents that a turn is not handed to: the one that failed it just now, those that failed it before or whose turns it
+// repeats, and those that are left alone for a while.
+func (e *Engine) exhausted(ctx context.Context, t orchestrator.Turn, agent cli.Agent, card *witness) []cli.Agent {
+	all := []cli.Agent{agent}
+	if card != nil {
+		card.mu.Lock()
+		all = append(all, card.failed...)
+		card.mu.Unlock()
+	}
+	for _, f := range e.opts.Breakers.All(t.Sandbox) {
+		all = append(all, f.Agent)
+	}
+	for id := t.Again; id != ""; {
+		before, err := e.opts.Store.Turn(ctx, id)
+		if err != nil || before.State != orchestrator.TurnFailed {
+			break
+		}
+		all, id = append(all, before.Agent), before.Again
+	}
+	return all
 }
 
 // automatic says what follows a kind of failure without asking, as it is configured.
@@ -181,10 +207,13 @@ const pauseStep = 5 * time.Second
 // or a user wants no more retries.
 func (e *Engine) pause(ctx context.Context, c *conversation, t orchestrator.Turn, result *cli.Result, card *witness, retry int) bool {
 	p := e.opts.Lang.Of(c.id.Chat)
-	wanted := c.running.Load().retries
+	wanted, why := c.running.Load().retries, lang.Key("turn.retry-in")
+	if result.Err.Kind == cli.APIFailed {
+		why = "turn.retry-failed"
+	}
 	end := e.now().Add(e.turns().RetryAfter << (retry - 1))
 	for left := end.Sub(e.now()); left > 0; left = end.Sub(e.now()) {
-		card.Show(cli.Status{Kind: cli.StatusPaused, Detail: p.Text("turn.retry-in", p.Span(left.Round(time.Second)), retry, e.turns().Retries)})
+		card.Show(cli.Status{Kind: cli.StatusPaused, Detail: p.Text(why, p.Span(left.Round(time.Second)), retry, e.turns().Retries)})
 		step := time.NewTimer(min(left, pauseStep))
 		select {
 		case <-step.C:
@@ -203,7 +232,7 @@ func (e *Engine) pause(ctx context.Context, c *conversation, t orchestrator.Turn
 // failed is the outcome of a turn with a failure, and what a user can do about it.
 func (e *Engine) failed(ctx context.Context, t orchestrator.Turn, f *cli.Failure, card *witness) orchestrator.Outcome {
 	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
-	out := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(p), Recovery: e.recovery(ctx, t, f)}
+	out := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.Agent, Failure: f.Sentence(p), Recovery: e.recovery(ctx, t, f, card)}
 	if f.Kind == cli.BadOutput {
 		out.Recovery.Raw = f.Detail
 	}
@@ -230,7 +259,7 @@ func (e *Engine) failed(ctx context.Context, t orchestrator.Turn, f *cli.Failure
 }
 
 // recovery is what a user can do about a failure of a turn: of what its kind has, what can be done of this turn.
-func (e *Engine) recovery(ctx context.Context, t orchestrator.Turn, f *cli.Failure) orchestrator.Recovery {
+func (e *Engine) recovery(ctx context.Context, t orchestrator.Turn, f *cli.Failure, card *witness) orchestrator.Recovery {
 	r := orchestrator.Recovery{Kind: f.Kind}
 	later := e.opts.Jobs != nil && f.ResetAt.After(e.now()) && !orchestrator.IsJobTurn(t.ID)
 	offer := orchestrator.RemedyOf(f.Kind).Offer
@@ -258,7 +287,7 @@ func (e *Engine) recovery(ctx context.Context, t orchestrator.Turn, f *cli.Failu
 				continue
 			}
 		case orchestrator.ActionHandOff:
-			if r.Other, _ = e.opts.Gateway.Substitute(ctx, t.Sandbox, f.Agent); r.Other == "" {
+			if r.Other, _ = e.opts.Gateway.Substitute(ctx, t.Sandbox, e.exhausted(ctx, t, f.Agent, card)); r.Other == "" {
 				continue
 			}
 		}

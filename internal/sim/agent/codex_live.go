@@ -23,14 +23,15 @@ type codexThreads struct {
 
 // codexThread is one thread and what was set for it.
 type codexThread struct {
-	id      string
-	dir     string
-	env     map[string]string
-	model   string
-	policy  string // when it asks
-	sandbox string
-	context map[string]string // additional context the model was told
-	heard   bool              // somebody is subscribed to it
+	id       string
+	dir      string
+	env      map[string]string
+	model    string
+	policy   string // when it asks
+	sandbox  string
+	context  map[string]string // additional context the model was told
+	heard    bool              // somebody is subscribed to it
+	unstable bool              // it has yet to warn of a feature
 
 	mu     sync.Mutex
 	turn   string // that runs; empty for none
@@ -195,6 +196,7 @@ func (c *codexThreads) open(in rpcLine, p threadParams, id string) {
 		t.adjust(p)
 	}
 	t.heard = true
+	t.unstable = string(p.Config["features.default_mode_request_user_input"]) == "true" && string(p.Config["suppress_unstable_features_warning"]) != "true"
 	t.mu.Unlock()
 	if info, err := os.Stat(t.dir); err != nil || !info.IsDir() {
 		c.server.refuse(in, -32600, "cwd is no directory: "+t.dir)
@@ -226,6 +228,10 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 	t.turn, t.cancel = newThreadID(), cancel
 	sink := &liveSink{threads: c, thread: t, turn: t.turn}
 	c.server.reply(in, obj("turn", obj("id", t.turn, "status", "inProgress")))
+	if t.unstable { // the real one may say it before
+		t.unstable = false
+		c.notify("warning", obj("threadId", t.id, "message", "Under-development features enabled: default_mode_request_user_input."))
+	}
 	env := *c.server.process
 	env.dir = t.dir
 	env.environ = append([]string{}, c.server.environ...)

@@ -62,6 +62,8 @@ func liveError(message string, status int) json.RawMessage {
 	switch {
 	case status == 429:
 		info = obj("responseTooManyFailedAttempts", obj("httpStatusCode", status))
+	case status == 500:
+		info = "internalServerError"
 	case status > 0 && status != 400:
 		info = obj("httpConnectionFailed", obj("httpStatusCode", status))
 	}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"cmp"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// APIError is what an agent passes on of an error of its model's API. Each field may be empty.
+type APIError struct {
+	Status int    // of HTTP
+	Name   string // that the API or the agent gives to the error, such as overloaded_error
+	Text   string // may hold the JSON of the API
+}
+
+// Kind returns the kind of failure that the error means. It goes by the status and the name, which may be in the text, and then by the
+// words.
+func (e APIError) Kind() FailureKind {
+	if SaysContextFull(e.Text) {
+		return ContextFull
+	}
+	kind, named := kindOfStatus(cmp.Or(e.Status, statusIn(e.Text))), kindOfNames(e)
+	if (kind == "" || kind == Refused) && named != "" && named != APIFailed { // it says more
+		kind = named
+	}
+	switch kind {
+	case Refused, Forbidden: // some APIs answer so if a limit is reached or a log-in has expired
+		return cmp.Or(sharpKind(e.Text), kind)
+	case "":
+		if kind = KindOfWords(strings.ToLower(e.Text), looseWords()); kind == UnknownFailure {
+			kind = cmp.Or(named, kind)
+		}
+	}
+	return kind
+}
+
+// kindOfStatus returns what a status of a model's API means; "" for none that is known.
+func kindOfStatus(status int) FailureKind {
+	switch status {
+	case http.StatusUnauthorized:
+		return NotLoggedIn
+	case http.StatusForbidden:
+		return Forbidden
+	case http.StatusNotFound:
+		return UnknownModel
+	case http.StatusPaymentRequired, http.StatusTooManyRequests:
+		return LimitReached
+	case http.StatusServiceUnavailable, 529:
+		return Overloaded
+	}
+	switch status / 100 {
+	case 4:
+		return Refused
+	case 5:
+		return APIFailed
+	}
+	return ""
+}
+
+// errorNames are the names that APIs and agents give to errors, in small letters alone.
+var errorNames = sync.OnceValue(func() map[string]FailureKind {
+	names := map[string]FailureKind{}
+	for kind, all := range map[FailureKind]string{
+		NotLoggedIn:  "authentication transientautherror authenticationerror authenticationfailed unauthorized unauthenticated invalidapikey providerautherror",
+		Forbidden:    "authorization permissionerror permissiondenied oauthorgnotallowed",
+		LimitReached: "ratelimit ratelimiterror ratelimitexceeded usagelimitexceeded usagelimitreached quota insufficientquota resourceexhausted billingerror",
+		Overloaded:   "overloaded overloadederror serveroverloaded serverisoverloaded unavailable flexunavailable policycapacityunavailable",
+		APIFailed:    "servererror internalservererror",
+		UnknownModel: "modelnotfound",
+		ContextFull:  "contextlimit contextlengthexceeded contextwindowexceeded contextoverflowerror",
+		LimitOfTurn:  "sessionbudgetexceeded",
+		DeniedTools:  "toomanydenials",
+		AnswerCut:    "maxoutputtokens",
+		NetworkDown:  "httpconnectionfailed responsestreamconnectionfailed streamingerror",
+		Refused: "invalidrequest invalidrequesterror invalidargument badrequest policy cyberpolicy misalignmentpolicyviolation " +
+			"inferencehookdenied",
+	} {
+		for name := range strings.FieldsSeq(all) {
+			names[name] = kind
+		}
+	}
+	return names
+})
+
+var (
+	nameInText = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`"(?:type|code|status|errorName)"\s*:\s*"([A-Za-z_]+)"`)
+	})
+	statusInText = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(?:^|\(|\b(?:repeated|http|error:?) |\bstatus(?:[ _]?code)?(?: of|"\s*:|[:=])? ?|"code"\s*:\s*)"?([45]\d\d)\b`)
+	})
+	notLetters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z]`) })
+)
+
+// kindOfNames returns what the names of an error mean. One that says no more than which side is at fault counts last: OpenAI's API calls
+// most errors an invalid request.
+func kindOfNames(e APIError) FailureKind {
+	names := []string{e.Name}
+	for _, m := range nameInText().FindAllStringSubmatch(e.Text, -1) {
+		names = append(names, m[1])
+	}
+	var last FailureKind
+	for _, name := range names {
+		switch kind := errorNames()[notLetters().ReplaceAllString(strings.ToLower(name), "")]; kind {
+		case "":
+		case Refused, APIFailed:
+			last = kind
+		default:
+			return kind
+		}
+	}
+	return last
+}
+
+func statusIn(text string) int {
+	if m := statusInText().FindStringSubmatch(text); m != nil {
+		status, _ := strconv.Atoi(m[1]) // three digits
+		return status
+	}
+	return 0
+}
+
+// looseWords are those of errors that come with neither a status nor a name, in small letters.
+func looseWords() []Words {
+	return []Words{
+		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "incorrect api key", "please log in",
+			"codex login", "missing environment variable", "no authentication information", "not authenticated", "no github oauth token"}},
+		{LimitReached, []string{"rate limit", "quota", "too many requests", "usage limit"}},
+		{APIFailed, []string{"internal server error", "server had an error", "experiencing high demand", "bad gateway", "server_error"}},
+		{Overloaded, []string{"overloaded", "at capacity", "unavailable"}},
+		{NetworkDown, []string{"fetch failed", "econnrefused", "enotfound", "econnreset", "etimedout", "network error", "waiting for network", "terminated", "socket hang up",
+			"connection error", "connection failed", "unable to connect", "error sending request", "stream disconnected", "http request"}},
+		{UnknownModel, []string{"model not found", "unknown model", "not-a-model", "model_not_found", "is not found for api version",
+			"does not exist or you do not have access", "not found on provider"}},
+	}
+}
