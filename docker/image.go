@@ -24,12 +24,13 @@ import (
 
 // The labels of what is ours in an engine.
 const (
-	labelOwner  = "ductor.owner"  // on containers, volumes and images
-	labelName   = "ductor.name"   // on containers and volumes
-	labelUse    = "ductor.use"    // on volumes that are no homes
-	labelPolicy = "ductor.policy" // on containers: a digest of all that was asked of it
-	labelRunner = "ductor.runner" // on containers and images: a digest of the program in it
-	labelBase   = "ductor.base"   // on images: the image it was made of
+	labelOwner    = "ductor.owner"    // on containers, volumes and images
+	labelName     = "ductor.name"     // on containers and volumes
+	labelUse      = "ductor.use"      // on volumes that are no homes
+	labelPolicy   = "ductor.policy"   // on containers: a digest of all that was asked of it
+	labelSettings = "ductor.settings" // on containers: the same without its image
+	labelRunner   = "ductor.runner"   // on containers and images: a digest of the program in it
+	labelBase     = "ductor.base"     // on images: the image it was made of
 )
 
 // The names of the images that are ours to remove; their tags are digests of what they were made of.
