@@ -56,7 +56,7 @@ func (o Options) blueprint(f fitted) (blueprint, error) {
 	if err != nil {
 		return b, err
 	}
-	b.Config.Env = []string{"HOME=" + homeDir, "PATH=" + f.path, "TMPDIR=/tmp"}
+	b.Config.Env = []string{"HOME=" + homeDir, "PATH=" + f.path, "TMPDIR=" + tempDir}
 	policy, err := o.digestOf(b, f.asked)
 	if err != nil {
 		return b, err
@@ -87,7 +87,7 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	}
 	h.Tmpfs = map[string]string{}
 	if o.ReadOnlyRoot {
-		for _, dir := range []string{"/tmp", "/var/tmp"} {
+		for _, dir := range []string{tempDir, "/var/tmp"} {
 			h.Tmpfs[dir] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d", tmpSize)
 		}
 		h.Tmpfs["/run"] = "rw,nosuid,nodev,mode=1777,size=16m"

@@ -83,7 +83,7 @@ func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fitted, err
 }
 
 func fittedTag(base, runner, user string) string {
-	return fittedImages + ":" + digest([]byte(base), []byte(runner), []byte(user))
+	return fittedImages + ":" + digest([]byte(base), []byte(runner), []byte(user), []byte(tempDir))
 }
 
 // image looks for an image; false if there is none.
@@ -204,7 +204,11 @@ func (e *Engine) derive(ctx context.Context, o Options, f fitted) (err error) {
 		defer cancel()
 		err = errors.Join(err, e.api.ContainerRemove(done, c.ID, container.RemoveOptions{Force: true}))
 	}()
-	layer, err := layerOf(o, program)
+	_, err = e.api.ContainerStatPath(ctx, c.ID, tempDir)
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("look for %s: %w", tempDir, err)
+	}
+	layer, err := layerOf(o, program, err != nil)
 	if err != nil {
 		return err
 	}
@@ -220,21 +224,25 @@ func (e *Engine) derive(ctx context.Context, o Options, f fitted) (err error) {
 	return nil
 }
 
-// layerOf is what is added to an image.
-func layerOf(o Options, program []byte) (io.Reader, error) {
+// layerOf is what is added to an image. One without a directory for temporary files gets that too: agents hang without it.
+func layerOf(o Options, program []byte, noTemp bool) (io.Reader, error) {
 	uid, gid, err := parseUser(o.User)
 	if err != nil {
 		return nil, err
 	}
 	var raw bytes.Buffer
 	t := tar.NewWriter(&raw)
-	for _, h := range []tar.Header{
+	headers := []tar.Header{
 		{Name: programDir, Typeflag: tar.TypeDir, Mode: 0o755},
 		{Name: stateDir, Typeflag: tar.TypeDir, Mode: 0o755, Uid: uid, Gid: gid},
 		{Name: homeDir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid},
 		{Name: runsDir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid},
 		{Name: programFile, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))},
-	} {
+	}
+	if noTemp {
+		headers = append(headers, tar.Header{Name: tempDir, Typeflag: tar.TypeDir, Mode: 0o1777})
+	}
+	for _, h := range headers {
 		h.Name = strings.TrimPrefix(h.Name, "/")
 		if err := t.WriteHeader(&h); err != nil {
 			return nil, err
