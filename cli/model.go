@@ -74,7 +74,7 @@ func (s AgentState) String() string {
 	case Installed:
 		return fmt.Sprintf("%s is not logged in. %s", where, s.Auth.Fix)
 	}
-	return "not found. " + s.Auth.Fix
+	return strings.TrimSpace("not found. " + s.Auth.Fix)
 }
 
 // ErrLoading says that an agent is being asked, and somebody did not want to wait for that.
