@@ -263,7 +263,24 @@ func (e *Engine) pull(ctx context.Context, name string) error {
 	if err == nil {
 		err = errors.Join(drain(moves.of(body)), body.Close())
 	}
-	return e.failed("fetch the image "+name, err)
+	return e.unsupplied("fetch the image "+name, err)
+}
+
+// registry finds where an engine wanted to have an image from in what it says of that.
+var registry = regexp.MustCompile(`https?://([^/"\s]+)[^:]*: .*dial `)
+
+// unsupplied puts into words, and with what helps, why an image could not be made or fetched.
+func (e *Engine) unsupplied(what string, err error) error {
+	err = e.failed(what, err)
+	var own *Error
+	if !errors.As(err, &own) || own.Fix != "" {
+		return err
+	}
+	own.Fix = "correct it, or see that the engine's machine reaches the network"
+	if from := registry.FindStringSubmatch(own.Err.Error()); from != nil {
+		own.Reason = fmt.Sprintf("Docker at %s could not %s: it does not reach %s (%s)", e.host, what, from[1], lastCause(own.Err))
+	}
+	return own
 }
 
 // build makes an image of a Dockerfile.
@@ -282,12 +299,7 @@ func (e *Engine) build(ctx context.Context, o Options, tag string) error {
 	if err == nil {
 		err = errors.Join(drain(moves.of(answer.Body)), answer.Body.Close())
 	}
-	err = e.failed("build the image of Dockerfile", err)
-	var own *Error
-	if step := (*stepError)(nil); errors.As(err, &own) && errors.As(own.Err, &step) {
-		own.Fix = "correct it, or see that the engine's machine reaches the network"
-	}
-	return err
+	return e.unsupplied("build the image of Dockerfile", err)
 }
 
 // drain reads what an engine tells of its progress, for the error that may be in it.
