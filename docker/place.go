@@ -203,6 +203,11 @@ func (p *place) make(ctx context.Context) error {
 // fit makes the image that is wanted, if it is not there.
 func (p *place) fit(ctx context.Context) (fitted, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
+	if ctx.Err() == nil && !isAway(err) {
+		if err := p.notes.failed(err); err != nil {
+			p.log.Warn("note how the making of an image ended", "sandbox", p.opts.Name, "err", err)
+		}
+	}
 	return f, err
 }
 

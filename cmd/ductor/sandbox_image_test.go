@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -36,4 +38,70 @@ func TestAMendedImageHasItsAgent(t *testing.T) {
 	town.start()
 	town.say(`[[text "It is mended."]]`)
 	town.await("It is mended.")
+}
+
+// An image without a directory for temporary files gets one that the agents' user may write to.
+func TestAnImageWithoutTemporaryFiles(t *testing.T) {
+	var build func(string)
+	town := surroundings(t, func(c *config.Config) {
+		build = namedImage(t, c)
+		c.Sandbox.User = "1234:1234"
+	})
+	build("RUN rm -r /tmp\n")
+	town.start()
+	town.say(`[[tool cmd="echo $TMPDIR; echo there >/tmp/made; cat /tmp/made"]] [[text "That was it."]]`)
+	if m := town.await("That was it."); !strings.Contains(m.Text, "✓") {
+		t.Errorf("it says %q", m.Text)
+	}
+}
+
+// doctorOf is what the doctor says of a town's sandbox and of the agent in it.
+func (town *town) doctorOf(check string) string {
+	town.t.Helper()
+	_, stdout, stderr := runDuctor(town.t, "doctor", "-c", town.writeConfig())
+	for line := range strings.Lines(stdout) {
+		if strings.Contains(line, " "+check+": ") {
+			return line
+		}
+	}
+	town.t.Fatalf("the doctor says nothing of %s:\n%s%s", check, stdout, stderr)
+	return ""
+}
+
+// The doctor calls an agent in a sandbox ok that runs there, and no other.
+func TestTheDoctorStartsTheAgentOfASandbox(t *testing.T) {
+	var build func(string)
+	town := surroundings(t, func(c *config.Config) { build = namedImage(t, c) })
+	town.extra = sandboxed(town.cfg)
+	build("RUN printf '#!/bin/env node' >/usr/local/bin/claude\n")
+	const check = "sandbox default, agent claude"
+	if line := town.doctorOf(check); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "does not run") || !strings.Contains(line, "node") {
+		t.Errorf("of an agent that cannot run it says %q", line)
+	}
+	build("")
+	if line := town.doctorOf(check); !strings.HasPrefix(line, "ok") {
+		t.Errorf("mended it says %q", line)
+	}
+}
+
+// The chat reads why an image cannot be built and what helps, and the doctor says the same then.
+func TestAnImageThatCannotBeBuilt(t *testing.T) {
+	town := surroundings(t, func(c *config.Config) {
+		boxes(t, engineHost(t), c)
+		c.Sandbox.BuildDir = t.TempDir()
+		dockertest.Write(t, filepath.Join(c.Sandbox.BuildDir, "Dockerfile"), "FROM 127.0.0.1:9/nothing:1\n", 0o644)
+	})
+	town.extra = sandboxed(town.cfg)
+	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "to be built") {
+		t.Errorf("before it was tried it says %q", line)
+	}
+	town.start()
+	town.say("and now?")
+	const why, helps = "could not build the image of Dockerfile: it does not reach 127.0.0.1:9 (connection refused)", "reaches the network"
+	if m := town.await("is not there"); !strings.Contains(m.Text, why) || !strings.Contains(m.Text, helps) {
+		t.Errorf("the chat says %q", m.Text)
+	}
+	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, why) || !strings.Contains(line, helps) {
+		t.Errorf("the doctor says %q", line)
+	}
 }
