@@ -33,6 +33,9 @@ const (
 	labelBase     = "ductor.base"     // on images: the image it was made of
 )
 
+// useShared is the use of a volume for files of ductor's own; see Options.Shared.
+const useShared = "shared"
+
 // The names of the images that are ours to remove; their tags are digests of what they were made of.
 const (
 	fittedImages = "ductor/sandbox"

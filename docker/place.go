@@ -252,6 +252,11 @@ func (p *place) create(ctx context.Context, want blueprint) error {
 		return errors.Join(err, p.engine.remove(done, c.ID))
 	}
 	p.log.Info("a sandbox was made", "sandbox", p.opts.Name, "container", p.name, "engine", p.engine.host)
+	before := owned(p.opts.Owner)
+	before.Add("label", labelName+"="+p.opts.Name)
+	if err := p.engine.removeShared(ctx, before); err != nil {
+		p.log.Warn("remove what a container before it left", "sandbox", p.opts.Name, "err", err)
+	}
 	p.noteContainer(c.ID)
 	return nil
 }

@@ -8,7 +8,9 @@ import (
 	"github.com/google/uuid"
 
 	"ductor/docker/dockertest"
+	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
 )
 
 // namedImage has a configuration's projects in containers of an image with a name, of which there is Claude alone. build makes
@@ -104,4 +106,28 @@ func TestAnImageThatCannotBeBuilt(t *testing.T) {
 	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, why) || !strings.Contains(line, helps) {
 		t.Errorf("the doctor says %q", line)
 	}
+}
+
+// The copies of files that users sent go with their container, also if it was removed by hand.
+func TestAContainerRemovedByHandLeavesNoFiles(t *testing.T) {
+	host := engineHost(t)
+	town := newTown(t, func(c *config.Config) { boxes(t, host, c) })
+	c := town.cell(host)
+	left := func() string {
+		return c.engine("volume", "ls", "--quiet", "--filter", "label=ductor.owner="+environment.Owner(town.cfg), "--filter", "label=ductor.use=shared", "--filter", "dangling=true")
+	}
+	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")}, telegram.WithCaption(`[[text "It is there."]]`))
+	town.await("It is there.")
+	c.engine("rm", "--force", c.container())
+	if left() == "" {
+		t.Fatal("the engine leaves nothing, and the test proves nothing")
+	}
+	c.works()
+	if volumes := left(); volumes != "" {
+		t.Errorf("the next message leaves %s", volumes)
+	}
+	c.engine("rm", "--force", c.container())
+	town.stop()
+	town.start()
+	eventually(t, "the volumes are gone", func() bool { return left() == "" })
 }
