@@ -64,7 +64,10 @@ type Option struct {
 }
 
 // ApprovalWithdrawn says that the agent no longer waits for a decision or an answer: it gave up, or got it elsewhere.
-type ApprovalWithdrawn struct{ ID ApprovalID }
+type ApprovalWithdrawn struct {
+	ID      ApprovalID
+	Allowed bool // the agent got leave: what it asked for runs
+}
 
 // Asks are the requests of a turn that users are to answer. Make one with make.
 type Asks map[ApprovalID]bool

@@ -41,6 +41,7 @@ type Auth struct {
 	State   AuthState
 	Path    string // the program that would be run
 	Version string // empty where unknown
+	Broken  string // why the program does not run, if it was tried in vain; one line
 	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …
 	Fix     string // what to do when State is not Authenticated; one sentence
 }
@@ -68,13 +69,15 @@ func (s AgentState) Usable() bool { return s.Auth.State == Authenticated }
 // String is one line: where it was found, which version, how it is logged in or what to do, and how it is run.
 func (s AgentState) String() string {
 	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
-	switch s.Auth.State {
-	case Authenticated:
+	switch {
+	case s.Auth.Broken != "":
+		return fmt.Sprintf("%s does not run: %s", where, s.Auth.Broken)
+	case s.Auth.State == Authenticated:
 		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, s.Mode)
-	case Installed:
+	case s.Auth.State == Installed:
 		return fmt.Sprintf("%s is not logged in. %s", where, s.Auth.Fix)
 	}
-	return "not found. " + s.Auth.Fix
+	return strings.TrimSpace("not found. " + s.Auth.Fix)
 }
 
 // ErrLoading says that an agent is being asked, and somebody did not want to wait for that.

@@ -55,7 +55,27 @@ func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string)
 		}
 		removed++
 	}
-	return removed, errors.Join(errs...)
+	return removed, errors.Join(append(errs, e.removeShared(ctx, owned(owner)))...)
+}
+
+// removeShared removes the copies of files that users sent (see Options.Shared) whose containers are gone: an engine leaves them
+// if a container was removed by hand.
+func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
+	ctx, cancel := e.work(ctx)
+	defer cancel()
+	of.Add("label", labelUse+"="+useShared)
+	of.Add("dangling", "true")
+	all, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: of})
+	if err != nil {
+		return e.failed("list volumes", err)
+	}
+	var errs []error
+	for _, v := range all.Volumes {
+		if err := e.api.VolumeRemove(ctx, v.Name, false); err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) {
+			errs = append(errs, e.failed("remove a volume", err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // mayBeAtWork says whether a container without a name may be one that an image is being made with.

@@ -41,7 +41,6 @@ func (o Options) blueprint(f fitted) (blueprint, error) {
 	b := blueprint{
 		Config: container.Config{
 			User: o.User, Entrypoint: []string{programFile, runner.Hold, "root=" + runsDir}, WorkingDir: "/",
-			Env:    []string{"HOME=" + homeDir, "PATH=" + f.path, "TMPDIR=/tmp"},
 			Labels: map[string]string{labelOwner: o.Owner, labelName: o.Name},
 		},
 		Host: container.HostConfig{
@@ -53,6 +52,23 @@ func (o Options) blueprint(f fitted) (blueprint, error) {
 	if err := o.addMounts(&b.Host); err != nil {
 		return b, err
 	}
+	settings, err := o.digestOf(b, "")
+	if err != nil {
+		return b, err
+	}
+	b.Config.Env = []string{"HOME=" + homeDir, "PATH=" + f.path, "TMPDIR=" + tempDir}
+	policy, err := o.digestOf(b, f.asked)
+	if err != nil {
+		return b, err
+	}
+	b.Config.Labels[labelPolicy], b.Config.Labels[labelSettings], b.Config.Labels[labelRunner] = policy, settings, f.runner
+	b.Config.Image = f.tag
+	b.Config.Cmd = []string{"program=" + f.runner}
+	return b, nil
+}
+
+// digestOf returns a digest of what is asked of a container and of its image.
+func (o Options) digestOf(b blueprint, image string) (string, error) {
 	raw, err := json.Marshal(struct {
 		Base string
 		blueprint
@@ -60,15 +76,8 @@ func (o Options) blueprint(f fitted) (blueprint, error) {
 		CPUs   float64 // as configured: a machine that grows makes no container outdated
 		Memory int64
 		PIDs   int64
-	}{f.asked, b, o.Seeds, o.CPUs, o.Memory, o.PIDs})
-	if err != nil {
-		return b, err
-	}
-	b.Config.Labels[labelPolicy] = digest(raw)
-	b.Config.Labels[labelRunner] = f.runner
-	b.Config.Image = f.tag
-	b.Config.Cmd = []string{"program=" + f.runner}
-	return b, nil
+	}{image, b, o.Seeds, o.CPUs, o.Memory, o.PIDs})
+	return digest(raw), err
 }
 
 func (o Options) addMounts(h *container.HostConfig) error {
@@ -78,7 +87,7 @@ func (o Options) addMounts(h *container.HostConfig) error {
 	}
 	h.Tmpfs = map[string]string{}
 	if o.ReadOnlyRoot {
-		for _, dir := range []string{"/tmp", "/var/tmp"} {
+		for _, dir := range []string{tempDir, "/var/tmp"} {
 			h.Tmpfs[dir] = fmt.Sprintf("rw,exec,nosuid,nodev,mode=1777,size=%d", tmpSize)
 		}
 		h.Tmpfs["/run"] = "rw,nosuid,nodev,mode=1777,size=16m"

@@ -24,13 +24,17 @@ import (
 
 // The labels of what is ours in an engine.
 const (
-	labelOwner  = "ductor.owner"  // on containers, volumes and images
-	labelName   = "ductor.name"   // on containers and volumes
-	labelUse    = "ductor.use"    // on volumes that are no homes
-	labelPolicy = "ductor.policy" // on containers: a digest of all that was asked of it
-	labelRunner = "ductor.runner" // on containers and images: a digest of the program in it
-	labelBase   = "ductor.base"   // on images: the image it was made of
+	labelOwner    = "ductor.owner"    // on containers, volumes and images
+	labelName     = "ductor.name"     // on containers and volumes
+	labelUse      = "ductor.use"      // on volumes that are no homes
+	labelPolicy   = "ductor.policy"   // on containers: a digest of all that was asked of it
+	labelSettings = "ductor.settings" // on containers: the same without its image
+	labelRunner   = "ductor.runner"   // on containers and images: a digest of the program in it
+	labelBase     = "ductor.base"     // on images: the image it was made of
 )
+
+// useShared is the use of a volume for files of ductor's own; see Options.Shared.
+const useShared = "shared"
 
 // The names of the images that are ours to remove; their tags are digests of what they were made of.
 const (
@@ -82,7 +86,7 @@ func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fitted, err
 }
 
 func fittedTag(base, runner, user string) string {
-	return fittedImages + ":" + digest([]byte(base), []byte(runner), []byte(user))
+	return fittedImages + ":" + digest([]byte(base), []byte(runner), []byte(user), []byte(tempDir))
 }
 
 // image looks for an image; false if there is none.
@@ -203,7 +207,11 @@ func (e *Engine) derive(ctx context.Context, o Options, f fitted) (err error) {
 		defer cancel()
 		err = errors.Join(err, e.api.ContainerRemove(done, c.ID, container.RemoveOptions{Force: true}))
 	}()
-	layer, err := layerOf(o, program)
+	_, err = e.api.ContainerStatPath(ctx, c.ID, tempDir)
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("look for %s: %w", tempDir, err)
+	}
+	layer, err := layerOf(o, program, err != nil)
 	if err != nil {
 		return err
 	}
@@ -219,21 +227,25 @@ func (e *Engine) derive(ctx context.Context, o Options, f fitted) (err error) {
 	return nil
 }
 
-// layerOf is what is added to an image.
-func layerOf(o Options, program []byte) (io.Reader, error) {
+// layerOf is what is added to an image. One without a directory for temporary files gets that too: agents hang without it.
+func layerOf(o Options, program []byte, noTemp bool) (io.Reader, error) {
 	uid, gid, err := parseUser(o.User)
 	if err != nil {
 		return nil, err
 	}
 	var raw bytes.Buffer
 	t := tar.NewWriter(&raw)
-	for _, h := range []tar.Header{
+	headers := []tar.Header{
 		{Name: programDir, Typeflag: tar.TypeDir, Mode: 0o755},
 		{Name: stateDir, Typeflag: tar.TypeDir, Mode: 0o755, Uid: uid, Gid: gid},
 		{Name: homeDir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid},
 		{Name: runsDir, Typeflag: tar.TypeDir, Mode: 0o700, Uid: uid, Gid: gid},
 		{Name: programFile, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))},
-	} {
+	}
+	if noTemp {
+		headers = append(headers, tar.Header{Name: tempDir, Typeflag: tar.TypeDir, Mode: 0o1777})
+	}
+	for _, h := range headers {
 		h.Name = strings.TrimPrefix(h.Name, "/")
 		if err := t.WriteHeader(&h); err != nil {
 			return nil, err
@@ -254,7 +266,24 @@ func (e *Engine) pull(ctx context.Context, name string) error {
 	if err == nil {
 		err = errors.Join(drain(moves.of(body)), body.Close())
 	}
-	return e.failed("fetch the image "+name, err)
+	return e.unsupplied("fetch the image "+name, err)
+}
+
+// registry finds where an engine wanted to have an image from in what it says of that.
+var registry = regexp.MustCompile(`https?://([^/"\s]+)[^:]*: .*dial `)
+
+// unsupplied puts into words, and with what helps, why an image could not be made or fetched.
+func (e *Engine) unsupplied(what string, err error) error {
+	err = e.failed(what, err)
+	var own *Error
+	if !errors.As(err, &own) || own.Fix != "" {
+		return err
+	}
+	own.Fix = "correct it, or see that the engine's machine reaches the network"
+	if from := registry.FindStringSubmatch(own.Err.Error()); from != nil {
+		own.Reason = fmt.Sprintf("Docker at %s could not %s: it does not reach %s (%s)", e.host, what, from[1], lastCause(own.Err))
+	}
+	return own
 }
 
 // build makes an image of a Dockerfile.
@@ -273,12 +302,7 @@ func (e *Engine) build(ctx context.Context, o Options, tag string) error {
 	if err == nil {
 		err = errors.Join(drain(moves.of(answer.Body)), answer.Body.Close())
 	}
-	err = e.failed("build the image of Dockerfile", err)
-	var own *Error
-	if step := (*stepError)(nil); errors.As(err, &own) && errors.As(own.Err, &step) {
-		own.Fix = "correct it, or see that the engine's machine reaches the network"
-	}
-	return err
+	return e.unsupplied("build the image of Dockerfile", err)
 }
 
 // drain reads what an engine tells of its progress, for the error that may be in it.

@@ -59,7 +59,7 @@ func Open(o Options) (*Launcher, error) {
 	name := o.containerName()
 	l.place = &place{
 		engine: o.Engine, opts: o, name: name, log: o.Logger, turn: make(chan struct{}, 1),
-		made: l.noteContainer, idle: l.nothingRuns, watch: &watch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
+		notes: l.notes, idle: l.nothingRuns, rests: l.rests, watch: &watch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
 	}
 	l.runs = runner.OpenRemote(l.place)
 	l.Launcher, err = host.Open(host.Options{
@@ -75,6 +75,9 @@ func Open(o Options) (*Launcher, error) {
 func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
 	l.touch()
 	if err := l.bring(ctx, cmd.Files, cmd.Files); err != nil {
+		return nil, err
+	}
+	if err := l.renew(ctx); err != nil {
 		return nil, err
 	}
 	cmd.Env = l.opts.environment(cmd.Env, l.place.getPath())
@@ -131,13 +134,26 @@ func (l *Launcher) touch() {
 
 // PrepareImage makes the image if need be, which may take minutes, and no container.
 func (l *Launcher) PrepareImage(ctx context.Context) error {
-	_, err := l.place.engine.fit(ctx, l.opts, &l.place.sources)
+	_, err := l.place.fit(ctx)
 	return err
 }
 
-// Prepare makes the container now, and its image if need be, which may take minutes, and sees whether it works.
+// Prepare makes the container now, and its image if need be, which may take minutes, and sees whether it works. A container
+// that runs makes way for one of a newer image.
 func (l *Launcher) Prepare(ctx context.Context) error {
+	if err := l.renew(ctx); err != nil {
+		return err
+	}
 	return l.runs.Prepare(ctx)
+}
+
+// renew makes the container that is wanted now. If the engine cannot be asked, who speaks to the container says whether it
+// is still there.
+func (l *Launcher) renew(ctx context.Context) error {
+	if err := l.place.make(ctx); err != nil && !isAway(err) {
+		return err
+	}
+	return nil
 }
 
 // Doing says what the image is waited for, if it is.
@@ -156,11 +172,19 @@ func (l *Launcher) Doing() string {
 	return "its image is fetched"
 }
 
-// nothingRuns says whether no run is alive in the container.
+// nothingRuns reports whether no run is alive in the container.
 func (l *Launcher) nothingRuns(ctx context.Context) bool {
+	return l.runsOnly(ctx, func(cli.RunID) bool { return false })
+}
+
+// rests reports whether all runs that are alive in the container wait for their next turn.
+func (l *Launcher) rests(ctx context.Context) bool { return l.runsOnly(ctx, l.Rests) }
+
+// runsOnly reports whether no run is alive in the container but those that may be.
+func (l *Launcher) runsOnly(ctx context.Context, may func(cli.RunID) bool) bool {
 	runs, err := l.runs.List(ctx)
 	for _, run := range runs {
-		if run.Alive || run.Processes > 0 {
+		if (run.Alive || run.Processes > 0) && !may(cli.RunID(run.ID)) {
 			return false
 		}
 	}
@@ -194,7 +218,7 @@ func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool
 		if err := l.place.engine.remove(ctx, id); err != nil {
 			return false, err
 		}
-		l.noteContainer("")
+		l.place.noteContainer("")
 		return true, nil
 	})
 }
@@ -242,17 +266,6 @@ func (l *Launcher) unused(idle time.Duration) bool {
 func (l *Launcher) Made() bool {
 	n, _ := l.notes.read() // what cannot be read remembers nothing
 	return n.Container != "" || !n.Used.IsZero()
-}
-
-// noteContainer remembers that there is a container from now on, or none.
-func (l *Launcher) noteContainer(id string) {
-	n := note{Container: id}
-	if id != "" {
-		n.Used = time.Now()
-	}
-	if err := l.notes.write(n); err != nil {
-		l.log.Warn("note what container there is", "sandbox", l.opts.Name, "err", err)
-	}
 }
 
 // Runs answers questions about all that runs in the container, whichever ductor started it, and makes no container for it. One

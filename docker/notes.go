@@ -18,6 +18,7 @@ type note struct {
 	Name      string    `json:"name,omitempty"`      // of the sandbox
 	Container string    `json:"container,omitempty"` // its id; empty while there is none
 	Used      time.Time `json:"used,omitzero"`       // when something was started in it last, more or less
+	Failed    string    `json:"failed,omitempty"`    // why its image could not be made the last time; empty if it could
 }
 
 // useStep is how exactly the last use is recorded.
@@ -88,6 +89,22 @@ func (b *notebook) used(now time.Time) error {
 		return nil
 	}
 	n.Used = now
+	return b.store(n)
+}
+
+// failed notes how the making of the image ended.
+func (b *notebook) failed(err error) error {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, _ := b.load() // what cannot be read remembers nothing
+	if n.Failed == text {
+		return nil
+	}
+	n.Failed = text
 	return b.store(n)
 }
 

@@ -23,6 +23,7 @@ const (
 	homesDir   = homeDir + "/sessions"
 	runsDir    = stateDir + "/runs"
 	programDir = "/opt/ductor"
+	tempDir    = "/tmp"
 
 	programFile = programDir + "/ductor-runner"
 )
@@ -225,7 +226,7 @@ func (o Options) environment(given []string, dirs string) []string {
 			env = append(env, entry)
 		}
 	}
-	return append(append(env, "HOME="+home, "PATH="+dirs, "TMPDIR=/tmp"), o.Env...)
+	return append(append(env, "HOME="+home, "PATH="+dirs, "TMPDIR="+tempDir), o.Env...)
 }
 
 // portable are those of cli.BaseEnv that mean the same in a container.

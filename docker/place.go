@@ -11,6 +11,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
@@ -25,8 +26,9 @@ type place struct {
 	opts   Options
 	name   string
 	log    *slog.Logger
-	made   func(id string) // called for each container that is made or removed; id is empty then
-	idle   func(ctx context.Context) bool
+	notes  *notebook
+	idle   func(ctx context.Context) bool // no run is alive in it
+	rests  func(ctx context.Context) bool // nor one that is in the middle of something
 	watch  *watch
 
 	sources sources
@@ -81,7 +83,7 @@ func (p *place) wake(ctx context.Context, effort runner.Effort) error {
 		if err := p.engine.remove(ctx, c.ID); err != nil {
 			return err
 		}
-		p.made("")
+		p.noteContainer("")
 		there = false
 	}
 	why := state(c, there)
@@ -168,7 +170,7 @@ func (p *place) make(ctx context.Context) error {
 		return err
 	}
 	defer p.unlock()
-	f, err := p.engine.fit(ctx, p.opts, &p.sources)
+	f, err := p.fit(ctx)
 	if err != nil {
 		return err
 	}
@@ -193,31 +195,46 @@ func (p *place) make(ctx context.Context) error {
 		if err := p.engine.remove(ctx, c.ID); err != nil {
 			return err
 		}
-		p.made("")
+		p.noteContainer("")
 	}
 	return p.create(ctx, want)
 }
 
-// outdated says whether a container must make way for another: it was made under another policy, or it can, for
-// nothing runs in it and its runner is an old one.
+// fit makes the image that is wanted, if it is not there.
+func (p *place) fit(ctx context.Context) (fitted, error) {
+	f, err := p.engine.fit(ctx, p.opts, &p.sources)
+	if ctx.Err() == nil && !isAway(err) {
+		if err := p.notes.failed(err); err != nil {
+			p.log.Warn("note how the making of an image ended", "sandbox", p.opts.Name, "err", err)
+		}
+	}
+	return f, err
+}
+
+// outdated says whether a container must make way for another: it was made under other settings, or it can, for its image
+// or what ductor adds to that is an old one, and nothing is lost by it.
 func (p *place) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
-	labels := c.Config.Labels
+	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {
-	case labels[labelPolicy] != want.Config.Labels[labelPolicy]:
+	case differs(labelPolicy) && differs(labelSettings):
 		p.log.Info("a sandbox is replaced, for its settings changed", "sandbox", p.opts.Name)
 		return true
 	case c.State.Dead || c.State.Status == container.StateRemoving:
 		return true
-	case labels[labelRunner] == want.Config.Labels[labelRunner]:
+	case c.State.Paused: // what runs in it cannot be asked before it is woken
 		return false
+	case differs(labelPolicy):
+		return !c.State.Running || p.rests(ctx)
+	case c.Config.Image != want.Config.Image: // another runner, or more that is added to an image
+		return !c.State.Running || p.idle(ctx)
 	}
-	return !c.State.Running || p.idle(ctx)
+	return false
 }
 
 func (p *place) create(ctx context.Context, want blueprint) error {
 	c, err := p.createOnce(ctx, want)
 	if cerrdefs.IsNotFound(err) { // the image was removed since it was looked for, as one that nothing used
-		if _, err = p.engine.fit(ctx, p.opts, &p.sources); err == nil {
+		if _, err = p.fit(ctx); err == nil {
 			c, err = p.createOnce(ctx, want)
 		}
 	}
@@ -235,7 +252,12 @@ func (p *place) create(ctx context.Context, want blueprint) error {
 		return errors.Join(err, p.engine.remove(done, c.ID))
 	}
 	p.log.Info("a sandbox was made", "sandbox", p.opts.Name, "container", p.name, "engine", p.engine.host)
-	p.made(c.ID)
+	before := owned(p.opts.Owner)
+	before.Add("label", labelName+"="+p.opts.Name)
+	if err := p.engine.removeShared(ctx, before); err != nil {
+		p.log.Warn("remove what a container before it left", "sandbox", p.opts.Name, "err", err)
+	}
+	p.noteContainer(c.ID)
 	return nil
 }
 
@@ -258,6 +280,17 @@ func (p *place) createError(err error) error {
 		}
 	}
 	return p.engine.failed("make the sandbox's container", err)
+}
+
+// noteContainer remembers that there is a container from now on, or none.
+func (p *place) noteContainer(id string) {
+	n := note{Container: id}
+	if id != "" {
+		n.Used = time.Now()
+	}
+	if err := p.notes.write(n); err != nil {
+		p.log.Warn("note what container there is", "sandbox", p.opts.Name, "err", err)
+	}
 }
 
 func (p *place) setPath(path string) {

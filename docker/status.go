@@ -30,7 +30,8 @@ type Status struct {
 	OS, Arch string // of the engine's machine
 	Image    string // the name of what the sandbox is made of
 	ImageIs  State
-	Is       State // of the container
+	Failed   string // why an image that is not there could not be made the last time; empty if that was not tried
+	Is       State  // of the container
 }
 
 // Status looks at the engine, the image and the container, without making or starting anything. An error is an
@@ -47,6 +48,10 @@ func (l *Launcher) Status(ctx context.Context) (Status, error) {
 	}
 	if err := s.askImage(ctx, e, o, from); err != nil {
 		return s, err
+	}
+	if s.ImageIs != StateThere {
+		n, _ := l.notes.read() // what cannot be read remembers nothing
+		s.Failed = n.Failed
 	}
 	c, there, err := e.inspect(ctx, l.place.name)
 	if err != nil {

@@ -210,7 +210,7 @@ func unusableBecause(p lang.Printer, e cli.MenuEntry) string {
 	var s string
 	var f *cli.Failure
 	switch {
-	case errors.As(e.Err, &f) && f.Kind == cli.NoSandbox:
+	case errors.As(e.Err, &f) && f.Sandbox != "":
 		return f.Sentence(p)
 	case e.Auth.State == cli.NotFound:
 		s = p.Text("menu.not-installed")

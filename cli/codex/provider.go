@@ -99,7 +99,7 @@ func (p *Provider) Modes() []cli.Mode {
 		return p.modes
 	}
 	both := []cli.Mode{cli.Live, cli.OneShot}
-	switch v := turn.Version(context.Background(), p.opts.ProviderOptions, Agent, p.env(cli.Request{})); {
+	switch v, _ := turn.Version(context.Background(), p.opts.ProviderOptions, Agent, p.env(cli.Request{})); {
 	case v == "":
 		return both
 	case hasAppServer(v):

@@ -199,6 +199,14 @@ func (h *Launcher) Settled(turn cli.TurnID) {
 	}
 }
 
+// Rests reports whether a run of this Launcher waits for its next turn: it can be ended, and another resumes its session.
+func (h *Launcher) Rests(run cli.RunID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.runs[run]
+	return r != nil && r.marks.rests()
+}
+
 // forget removes a run for good, in the background. mu is held.
 func (h *Launcher) forget(r *process) {
 	delete(h.runs, r.Run())

@@ -45,6 +45,14 @@ func (k *runMarks) open() bool {
 	return slices.ContainsFunc(k.all, func(m cli.Mark) bool { return m.OfTurn() && !slices.Contains(k.settled, m.Turn) })
 }
 
+// rests reports whether turns ran, all of them are recorded, and none left work in the background.
+func (k *runMarks) rests() bool {
+	open := k.open()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !open && len(k.all) > 0 && k.all[len(k.all)-1].OfTurn()
+}
+
 // ended notes where the output of a turn that has ended ends.
 func (k *runMarks) ended(output int64) {
 	k.mu.Lock()

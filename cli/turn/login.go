@@ -85,7 +85,10 @@ func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 	if err != nil {
 		return cli.Auth{State: cli.NotFound, Path: o.Path, Fix: Missing(o, a.Agent, a.Install)}
 	}
-	auth := cli.Auth{State: cli.Authenticated, Path: path, Version: Version(ctx, o, a.Agent, a.Env)}
+	auth := cli.Auth{State: cli.Authenticated, Path: path}
+	if auth.Version, err = Version(ctx, o, a.Agent, a.Env); err != nil {
+		auth.Broken = cli.ShortLine(err.Error())
+	}
 	if i := slices.IndexFunc(a.Keys, func(name string) bool { return cli.Variable(a.Env, name) != "" }); i >= 0 {
 		auth.Method = a.Keys[i]
 	} else if auth.Method = a.Else(ctx); auth.Method == "" {
@@ -99,12 +102,11 @@ const versionWait = 15 * time.Second
 
 var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+\.\d+(?:[-+]\S*\w)?`) })
 
-// Version is that of an agent's program; empty where it does not say.
-func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) string {
+// Version returns that of an agent's program, "" if the program does not say, and an error if it does not run.
+func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) (string, error) {
 	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env, For: cli.Purpose{Agent: agent}}, versionWait)
 	if err != nil {
 		o.Logger.Warn("an agent does not tell its version", "agent", string(agent), "err", err)
-		return ""
 	}
-	return versionText().FindString(out)
+	return versionText().FindString(out), err
 }

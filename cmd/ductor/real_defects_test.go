@@ -274,8 +274,11 @@ func TestAnAgentThatTheImageLacks(t *testing.T) {
 		c.Agents.Claude.Enabled, c.Agents.Codex.Enabled, c.Agents.Copilot.Enabled = false, false, false
 		c.Agents.Default, c.Agents.Gemini.Path = "gemini", "/opt/agents/bin/gemini"
 	})
-	town.say(`[[text "An answer."]]`)
-	if m := town.await("Gemini is missing from the image of the sandbox default"); strings.Contains(m.Text, "not installed") {
-		t.Errorf("it says %q", m.Text)
+	for _, say := range []string{`[[text "An answer."]]`, "/model gemini"} {
+		asked := town.say("%s", say)
+		m := town.awaitMessage(func(m telegram.Message) bool { return m.ID > asked.ID && strings.Contains(m.Text, "Gemini") })
+		if !strings.Contains(m.Text, "missing from the image of the sandbox default. Add its CLI to the image") || strings.Contains(m.Text, "nstall") {
+			t.Errorf("after %s it says %q", say, m.Text)
+		}
 	}
 }

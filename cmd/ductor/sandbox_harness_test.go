@@ -122,11 +122,13 @@ func sandboxed(c config.Config) string {
 	return fmt.Sprintf(`grace = %q
 [sandbox]
 mode = %q
+image = %q
+pull = %v
 build_dir = %q
 build_network = %q
 network = %q
 runner = %q
-`, c.Agents.Grace, box.Mode, box.BuildDir, box.BuildNetwork, box.Network, box.Runner)
+`, c.Agents.Grace, box.Mode, box.Image, box.Pull, box.BuildDir, box.BuildNetwork, box.Network, box.Runner)
 }
 
 // in is the same cell for a subtest.

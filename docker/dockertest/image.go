@@ -105,6 +105,16 @@ RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x
 ENV PATH=/opt/codex:/usr/local/bin:/bin
 `
 
+// Build makes an image in the engine at host that is like that of ImageDir, with more steps, and takes its name away with the
+// test. A name that is taken moves to it.
+func Build(t testing.TB, host, name, steps string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "Dockerfile")
+	Write(t, file, dockerfile+steps, 0o644)
+	On(t, host, "build", "--quiet", "--network", "none", "--tag", name, "--file", file, ImageDir(t))
+	t.Cleanup(func() { _, _ = ask(host, "rmi", "--force", name) }) // it may be gone
+}
+
 // Write makes a file that is always as old, for an engine's cache looks at times.
 func Write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()

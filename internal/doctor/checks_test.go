@@ -92,20 +92,20 @@ func rows() []row {
 		{check: roles, spoil: func(s *setUp) { s.role("---\nagent: [\n---\nyou test") }, mend: func(s *setUp) { s.role("you test") }, state: Failed, says: "roles/tester.md is no role", passes: nothing},
 		{check: sandboxes, spoil: func(s *setUp) { s.write("docker", "in the way"); sandboxed(s) }, mend: func(s *setUp) { s.remove("docker") },
 			state: Failed, says: "docs/sandbox.md", passes: nothing},
-		{check: sandbox, about: "default", spoil: sandboxed, mend: engine, state: Failed, says: "/no/such/socket cannot be reached"},
+		{check: sandbox, about: "default", spoil: sandboxed, mend: engine, state: Failed, says: "/no/such/socket cannot be reached", passes: nothing},
 		{check: sandbox, about: "default", spoil: func(s *setUp) {
 			sandboxed(s)
 			change(func(c *config.Config) { c.Sandbox.Host, c.Sandbox.CA = "tcp://127.0.0.1:1", "/no/such/ca.pem" })(s)
-		}, mend: engine, state: Failed, says: "/no/such/ca.pem"},
+		}, mend: engine, state: Failed, says: "/no/such/ca.pem", passes: nothing},
 		{check: sandbox, about: "default", spoil: func(s *setUp) {
 			sandboxed(s)
 			change(func(c *config.Config) { c.Sandbox.Seeds = []string{"/no/such/seed:x"} })(s)
-		}, mend: engine, state: Failed, says: "sandbox.seeds: /no/such/seed"},
+		}, mend: engine, state: Failed, says: "sandbox.seeds: /no/such/seed", passes: nothing},
 		{check: sandbox, about: "default", spoil: func(s *setUp) {
 			sandboxed(s)
 			link := s.linkedSocket()
 			change(func(c *config.Config) { c.Sandbox.Mounts = []string{link} })(s)
-		}, mend: engine, state: Failed, says: "who may use it owns the machine"},
+		}, mend: engine, state: Failed, says: "who may use it owns the machine", passes: nothing},
 	}
 }
 

@@ -61,8 +61,13 @@ func (d *doctor) sandbox(ctx context.Context, cfg config.Config, b *environment.
 	}
 	detail := fmt.Sprintf("Docker %s (%s/%s) at %s, image %s %s, container %s", status.Version, status.OS, status.Arch, status.Host,
 		status.Image, status.ImageIs, status.Is)
-	if status.ImageIs != docker.StateThere {
-		d.ok(what, detail+"; its agents are looked at when ductor runs")
+	switch {
+	case status.ImageIs == docker.StateThere:
+	case status.Failed != "":
+		d.fail(what, "its image could not be made: "+status.Failed, "do that and send a message, which tries it again")
+		return
+	default:
+		d.warn(what, detail, "send a message: the first one makes the image, which may take minutes")
 		return
 	}
 	if err := b.Launcher.Prepare(ctx); err != nil {

@@ -255,7 +255,7 @@ func sandboxed(s *setUp) {
 	})(s)
 }
 
-// engine has all agents in sandboxes of this machine's engine, of an image that it does not have yet.
+// engine has all agents in sandboxes of this machine's engine, of an image that it does not have yet: that is a warning.
 func engine(s *setUp) {
 	s.t.Helper()
 	dockertest.Need(s.t)

@@ -22,7 +22,9 @@ func (r *Requests) tell(approval orchestrator.Approval) (gone bool, err error) {
 			continue
 		}
 		tried++
-		switch err := r.hand(request, decisionOf(approval)); {
+		d := decisionOf(approval)
+		err := r.hand(request, d)
+		switch {
 		case errors.Is(err, cli.ErrNotAsked):
 			missed++
 			r.told[request] = true
@@ -34,7 +36,7 @@ func (r *Requests) tell(approval orchestrator.Approval) (gone bool, err error) {
 			r.told[request] = true
 		}
 		if r.told[request] {
-			r.turn.Show(cli.ApprovalWithdrawn{ID: request})
+			r.turn.Show(cli.ApprovalWithdrawn{ID: request, Allowed: d.Allow && err == nil})
 		}
 	}
 	return tried > 0 && missed == tried, errors.Join(errs...)

@@ -3,6 +3,8 @@ package conversation
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,10 +18,15 @@ type witness struct {
 	orchestrator.Card
 
 	mu     sync.Mutex
-	ran    bool // text, a tool or a request was shown
-	tools  int  // that began
+	ran    bool                          // text, a tool or a request was shown
+	tools  map[cli.ToolID]bool           // that began: whether they ran, which one that waits for its user does not
+	asks   map[cli.ApprovalID]cli.ToolID // that no user has allowed
 	handed cli.HandedOver
 	failed []cli.Agent // in whose place another runs the turn
+}
+
+func newWitness(card orchestrator.Card) *witness {
+	return &witness{Card: card, tools: map[cli.ToolID]bool{}, asks: map[cli.ApprovalID]cli.ToolID{}}
 }
 
 // Show implements orchestrator.Card.
@@ -29,8 +36,22 @@ func (w *witness) Show(ev cli.Event) {
 	case cli.TextDelta:
 		w.ran = w.ran || ev.Text != ""
 	case cli.ToolStarted:
-		w.ran, w.tools = true, w.tools+1
-	case cli.FileChanged, cli.ApprovalAsked, cli.QuestionAsked:
+		w.ran = true
+		w.tools[ev.ID] = !slices.Contains(slices.Collect(maps.Values(w.asks)), ev.ID)
+	case cli.ToolEnded:
+		w.toolRan(ev.ID, ev.Err == "" || ev.ExitCode != nil)
+	case cli.ApprovalAsked:
+		w.ran = true
+		w.asks[ev.ID] = ev.Started
+		if _, began := w.tools[ev.Started]; began {
+			w.tools[ev.Started] = false
+		}
+	case cli.ApprovalWithdrawn:
+		w.toolRan(w.asks[ev.ID], ev.Allowed)
+		if ev.Allowed {
+			delete(w.asks, ev.ID)
+		}
+	case cli.FileChanged, cli.QuestionAsked:
 		w.ran = true
 	case cli.HandedOver:
 		if ev == w.handed { // the turn runs once more
@@ -45,10 +66,23 @@ func (w *witness) Show(ev cli.Event) {
 	w.Card.Show(ev)
 }
 
+// toolRan notes that a tool that began ran, if it did.
+func (w *witness) toolRan(id cli.ToolID, ran bool) {
+	if was, began := w.tools[id]; began {
+		w.tools[id] = was || ran
+	}
+}
+
+// seen reports whether anything was shown of the turn, and returns how many tools ran in it.
 func (w *witness) seen() (ran bool, tools int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.ran, w.tools
+	for _, ran := range w.tools {
+		if ran {
+			tools++
+		}
+	}
+	return w.ran, tools
 }
 
 // attempts counts what followed failures of a turn without asking.

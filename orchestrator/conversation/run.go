@@ -33,7 +33,7 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 		e.fail(keep, c, w, t, err)
 		return
 	}
-	card := &witness{Card: c.card(keep, t, w)}
+	card := newWitness(c.card(keep, t, w))
 	if asking.instead != nil {
 		card.Show(cli.Substituted{By: t.Agent, Why: asking.instead})
 	}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"ductor/docker/dockertest"
+	"ductor/internal/app/environment"
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+)
+
+// namedImage has a configuration's projects in containers of an image with a name, of which there is Claude alone. build makes
+// the image anew, with more steps.
+func namedImage(t testing.TB, c *config.Config) (build func(steps string)) {
+	t.Helper()
+	host := engineHost(t)
+	name := "ductor-test-" + uuid.NewString()
+	boxes(t, host, c)
+	box := &c.Sandbox.SandboxSetting
+	box.Image, box.BuildDir, box.BuildNetwork, box.Pull = name, "", "", false
+	a := &c.Agents
+	a.Codex.Enabled, a.Gemini.Enabled, a.Copilot.Enabled = false, false, false
+	return func(steps string) { dockertest.Build(t, host, name, steps) }
+}
+
+// The agent that an image lacked answers once the image was mended, also if ductor was started in between.
+func TestAMendedImageHasItsAgent(t *testing.T) {
+	var build func(string)
+	town := surroundings(t, func(c *config.Config) { build = namedImage(t, c) })
+	build("RUN rm /usr/local/bin/claude\n")
+	town.start()
+	town.say(`[[text "not yet"]]`)
+	town.await("Claude is missing from the image of the sandbox default")
+	build("")
+	town.stop()
+	town.start()
+	town.say(`[[text "It is mended."]]`)
+	town.await("It is mended.")
+}
+
+// An image without a directory for temporary files gets one that the agents' user may write to.
+func TestAnImageWithoutTemporaryFiles(t *testing.T) {
+	var build func(string)
+	town := surroundings(t, func(c *config.Config) {
+		build = namedImage(t, c)
+		c.Sandbox.User = "1234:1234"
+	})
+	build("RUN rm -r /tmp\n")
+	town.start()
+	town.say(`[[tool cmd="echo $TMPDIR; echo there >/tmp/made; cat /tmp/made"]] [[text "That was it."]]`)
+	if m := town.await("That was it."); !strings.Contains(m.Text, "✓") {
+		t.Errorf("it says %q", m.Text)
+	}
+}
+
+// doctorOf is what the doctor says of a town's sandbox and of the agent in it.
+func (town *town) doctorOf(check string) string {
+	town.t.Helper()
+	_, stdout, stderr := runDuctor(town.t, "doctor", "-c", town.writeConfig())
+	for line := range strings.Lines(stdout) {
+		if strings.Contains(line, " "+check+": ") {
+			return line
+		}
+	}
+	town.t.Fatalf("the doctor says nothing of %s:\n%s%s", check, stdout, stderr)
+	return ""
+}
+
+// The doctor calls an agent in a sandbox ok that runs there, and no other.
+func TestTheDoctorStartsTheAgentOfASandbox(t *testing.T) {
+	var build func(string)
+	town := surroundings(t, func(c *config.Config) { build = namedImage(t, c) })
+	town.extra = sandboxed(town.cfg)
+	build("RUN printf '#!/bin/env node' >/usr/local/bin/claude\n")
+	const check = "sandbox default, agent claude"
+	if line := town.doctorOf(check); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "does not run") || !strings.Contains(line, "node") {
+		t.Errorf("of an agent that cannot run it says %q", line)
+	}
+	build("")
+	if line := town.doctorOf(check); !strings.HasPrefix(line, "ok") {
+		t.Errorf("mended it says %q", line)
+	}
+}
+
+// The chat reads why an image cannot be built and what helps, and the doctor says the same then.
+func TestAnImageThatCannotBeBuilt(t *testing.T) {
+	town := surroundings(t, func(c *config.Config) {
+		boxes(t, engineHost(t), c)
+		c.Sandbox.BuildDir = t.TempDir()
+		dockertest.Write(t, filepath.Join(c.Sandbox.BuildDir, "Dockerfile"), "FROM 127.0.0.1:9/nothing:1\n", 0o644)
+	})
+	town.extra = sandboxed(town.cfg)
+	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "warn") || !strings.Contains(line, "to be built") {
+		t.Errorf("before it was tried it says %q", line)
+	}
+	town.start()
+	town.say("and now?")
+	const why, helps = "could not build the image of Dockerfile: it does not reach 127.0.0.1:9 (connection refused)", "reaches the network"
+	if m := town.await("is not there"); !strings.Contains(m.Text, why) || !strings.Contains(m.Text, helps) {
+		t.Errorf("the chat says %q", m.Text)
+	}
+	if line := town.doctorOf("sandbox default"); !strings.HasPrefix(line, "FAIL") || !strings.Contains(line, why) || !strings.Contains(line, helps) {
+		t.Errorf("the doctor says %q", line)
+	}
+}
+
+// The copies of files that users sent go with their container, also if it was removed by hand.
+func TestAContainerRemovedByHandLeavesNoFiles(t *testing.T) {
+	host := engineHost(t)
+	town := newTown(t, func(c *config.Config) { boxes(t, host, c) })
+	c := town.cell(host)
+	left := func() string {
+		return c.engine("volume", "ls", "--quiet", "--filter", "label=ductor.owner="+environment.Owner(town.cfg), "--filter", "label=ductor.use=shared", "--filter", "dangling=true")
+	}
+	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "notes.txt", MIME: "text/plain", Data: []byte("forty-two")}, telegram.WithCaption(`[[text "It is there."]]`))
+	town.await("It is there.")
+	c.engine("rm", "--force", c.container())
+	if left() == "" {
+		t.Fatal("the engine leaves nothing, and the test proves nothing")
+	}
+	c.works()
+	if volumes := left(); volumes != "" {
+		t.Errorf("the next message leaves %s", volumes)
+	}
+	c.engine("rm", "--force", c.container())
+	town.stop()
+	town.start()
+	eventually(t, "the volumes are gone", func() bool { return left() == "" })
+}
