@@ -165,10 +165,11 @@ func (e *Engine) AskFor(ctx context.Context, turn cli.TurnID, h orchestrator.Hel
 	return e.approvals.AskFor(ctx, turn, approval.Helper{Agent: h.Agent, Tools: tools}, asked)
 }
 
-// AskTerminal has the user of a private chat decide what an agent asks in a terminal, in a directory. It waits until ctx ends.
-func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir string, asked cli.Event) (cli.Decision, error) {
+// AskTerminal has the user of a private chat decide what an agent asks in a terminal, in a directory. It waits until ctx ends. id is the
+// same if a terminal asks again after a restart; see approval.Service.
+func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string, asked cli.Event) (cli.Decision, error) {
 	return e.approvals.AskOutside(ctx, approval.Running{
-		Turn: orchestrator.Turn{Agent: agent, Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
+		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent, Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
 		Dir:  dir, Mode: cli.Ask, Secrets: e.newHider(cli.Request{Dir: dir}),
 	}, asked)
 }
