@@ -280,15 +280,6 @@ func (c *commands) terminal(ctx context.Context, r updates.Request) {
 	c.closer.Finish(ctx, r.In.Updates(), message.Compose(r.In.Conversation, answer))
 }
 
-func (c *commands) model(ctx context.Context, r updates.Request) {
-	page, sent, err := c.menus.Model(ctx, r.In.By(), r.Args)
-	if err == nil && sent != nil {
-		c.closer.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
-		return
-	}
-	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
-}
-
 func (c *commands) cwd(ctx context.Context, r updates.Request) {
 	p := c.lang.Of(r.In.Conversation.Chat)
 	if r.Args == "" {

@@ -26,7 +26,7 @@ func TestFailureSentences(t *testing.T) {
 		{Failure{Kind: LimitReached}, "Claude has reached its usage limit."},
 		{Failure{Kind: LimitReached, ResetAt: noon}, "Claude has reached its usage limit until Mon 12:00."},
 		{Failure{Kind: Overloaded}, "The model behind Claude is overloaded."},
-		{Failure{Kind: TimedOut}, "Claude took too long and was stopped. What it wrote so far is kept."},
+		{Failure{Kind: TimedOut}, "Claude took too long and was stopped."},
 		{Failure{Kind: Crashed, Code: 3, Reason: "panic.\nmore"}, "Claude ended unexpectedly (exit code 3): panic."},
 		{Failure{Kind: Crashed, Code: -9}, "Claude ended unexpectedly (signal 9)."},
 		{Failure{Kind: BadOutput}, "Claude wrote something ductor cannot read."},
@@ -73,9 +73,9 @@ func TestCut(t *testing.T) {
 	}{
 		{ErrAborted, true, ""},
 		{fmt.Errorf("by Ann: %w", ErrAborted), true, ""},
-		{context.DeadlineExceeded, false, "A took too long and was stopped. What it wrote so far is kept."},
-		{ErrStale, false, "A took too long and was stopped: it had been running for far too long. What it wrote so far is kept."},
-		{ErrClosing, false, "A took too long and was stopped: ductor is stopping. What it wrote so far is kept."},
+		{context.DeadlineExceeded, false, "A took too long and was stopped."},
+		{ErrStale, false, "A took too long and was stopped: it had been running for far too long."},
+		{ErrClosing, false, "A took too long and was stopped: ductor is stopping."},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(tc.cause)

@@ -43,6 +43,8 @@ type Auth struct {
 	Version string // empty where unknown
 	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …
 	Fix     string // what to do when State is not Authenticated; one sentence
+	// Problem is why the agent did not say whether it is logged in; State is Installed then, and there is no Fix.
+	Problem *Failure
 }
 
 // MenuEntry is one agent as a menu shows it.
@@ -68,10 +70,12 @@ func (s AgentState) Usable() bool { return s.Auth.State == Authenticated }
 // String is one line: where it was found, which version, how it is logged in or what to do, and how it is run.
 func (s AgentState) String() string {
 	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
-	switch s.Auth.State {
-	case Authenticated:
+	switch {
+	case s.Auth.Problem != nil:
+		return fmt.Sprintf("%s does not say whether it is logged in. %s", where, s.Auth.Problem)
+	case s.Usable():
 		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, s.Mode)
-	case Installed:
+	case s.Auth.State == Installed:
 		return fmt.Sprintf("%s is not logged in. %s", where, s.Auth.Fix)
 	}
 	return "not found. " + s.Auth.Fix

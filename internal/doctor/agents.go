@@ -61,8 +61,11 @@ func (d *doctor) models(ctx context.Context, cfg config.Config, providers []cli.
 }
 
 // remedy says what to do about an agent that cannot be used. Its state, which stands before that, has the details.
-func remedy(state cli.AuthState) string {
-	if state == cli.Installed {
+func remedy(auth cli.Auth) string {
+	switch {
+	case auth.Problem != nil:
+		return "ask it once more"
+	case auth.State == cli.Installed:
 		return "log in to it"
 	}
 	return "do that and log in to it"
@@ -82,7 +85,7 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 	for i, p := range providers {
 		state, what := states[i], where+agent.of(string(p.Agent()))
 		if !state.Usable() {
-			d.warn(what, state.String(), remedy(state.Auth.State)+", or disable it; docs/agents.md says how")
+			d.warn(what, state.String(), remedy(state.Auth)+", or disable it; docs/agents.md says how")
 			continue
 		}
 		usable++

@@ -115,13 +115,13 @@ func (e *Engine) MenuNow(ctx context.Context, id orchestrator.ConversationID) ([
 	return e.menu(ctx, id, cli.AtOnce(ctx))
 }
 
-// Menu lists agents and their models, where the conversation's next turn runs.
-func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error) {
-	return e.menu(ctx, id, ctx)
+// Menu lists agents and their models, where the conversation's next turn runs. It waits only for the agents in only, if there are some.
+func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error) {
+	return e.menu(ctx, id, ctx, only...)
 }
 
 // menu has the agents asked until asking ends.
-func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context) ([]cli.MenuEntry, error) {
+func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context, only ...cli.Agent) ([]cli.MenuEntry, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("load conversation: %w", err)
@@ -130,7 +130,7 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 	if err != nil {
 		return nil, err
 	}
-	entries := e.opts.Gateway.Menu(asking, in)
+	entries := e.opts.Gateway.Menu(asking, in, only...)
 	for i := range entries {
 		entries[i].Resting = e.opts.Breakers.Open(in, entries[i].Agent)
 	}
