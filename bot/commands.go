@@ -110,7 +110,7 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 	case "new":
 		return c.fresh, true
 	case "model":
-		return c.model, true
+		return modelCommand{c.menus, c.messages, c.closer, c.reply}.do, true
 	case "effort":
 		return c.page(c.menus.Effort), true
 	case "context":
