@@ -110,7 +110,7 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 	case "new":
 		return c.fresh, true
 	case "model":
-		return c.model, true
+		return modelCommand{c.menus, c.messages, c.closer, c.reply}.do, true
 	case "effort":
 		return c.page(c.menus.Effort), true
 	case "context":
@@ -278,15 +278,6 @@ func (c *commands) terminal(ctx context.Context, r updates.Request) {
 	}
 	answer := message.Content{Text: text, ReplyTo: r.In.Quote()}
 	c.closer.Finish(ctx, r.In.Updates(), message.Compose(r.In.Conversation, answer))
-}
-
-func (c *commands) model(ctx context.Context, r updates.Request) {
-	page, sent, err := c.menus.Model(ctx, r.In.By(), r.Args)
-	if err == nil && sent != nil {
-		c.closer.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
-		return
-	}
-	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
 }
 
 func (c *commands) cwd(ctx context.Context, r updates.Request) {

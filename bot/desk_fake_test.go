@@ -212,7 +212,7 @@ func (d *deskFake) SetRole(_ context.Context, id orchestrator.ConversationID, na
 	return d.fail
 }
 
-func (d *deskFake) Menu(ctx context.Context, _ orchestrator.ConversationID) ([]cli.MenuEntry, error) {
+func (d *deskFake) Menu(ctx context.Context, _ orchestrator.ConversationID, _ ...cli.Agent) ([]cli.MenuEntry, error) {
 	if d.menuLoads != nil {
 		select {
 		case <-d.menuLoads:

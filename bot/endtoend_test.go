@@ -129,12 +129,12 @@ func (echo) Abort(cli.Conversation) bool { return false }
 func (echo) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
 	return func(context.Context) []cli.ProcessName { return nil }
 }
-func (echo) Release(cli.Conversation)                                 {}
-func (echo) Warm(cli.Agent, cli.Request)                              {}
-func (echo) Live(context.Context) cli.Living                          { return cli.Living{} }
-func (echo) Menu(context.Context, cli.Sandbox) []cli.MenuEntry        { return nil }
-func (echo) CannotHold(cli.Agent, cli.Request) string                 { return "" }
-func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string { return "" }
+func (echo) Release(cli.Conversation)                                        {}
+func (echo) Warm(cli.Agent, cli.Request)                                     {}
+func (echo) Live(context.Context) cli.Living                                 { return cli.Living{} }
+func (echo) Menu(context.Context, cli.Sandbox, ...cli.Agent) []cli.MenuEntry { return nil }
+func (echo) CannotHold(cli.Agent, cli.Request) string                        { return "" }
+func (echo) Cannot(cli.Sandbox, cli.Agent, cli.PermissionMode) string        { return "" }
 
 func (echo) ShowSkill(_ context.Context, _ cli.Agent, _ cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
 	return asked

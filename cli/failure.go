@@ -183,7 +183,7 @@ func (f *Failure) help() lang.Key {
 		}[f.Kind]
 	}
 	return cmp.Or(there, map[FailureKind]lang.Key{
-		NotInstalled: "failure.not-installed-help", NotLoggedIn: "failure.not-logged-in-help", TimedOut: "failure.timeout-help",
+		NotInstalled: "failure.not-installed-help", NotLoggedIn: "failure.not-logged-in-help",
 		UnknownModel: "failure.unknown-model-help", NoSandbox: "failure.no-sandbox-help", NoDirectory: "failure.no-directory-help",
 		OverBudget: "failure.over-budget-help", DeniedTools: "failure.denied-help", LimitOfTurn: "failure.continue-help", AnswerCut: "failure.continue-help",
 	}[f.Kind])

@@ -28,7 +28,7 @@ func TestFailureSentences(t *testing.T) {
 		{Failure{Kind: Forbidden}, "The model's API refused the account of Claude."},
 		{Failure{Kind: Overloaded}, "The model behind Claude is overloaded."},
 		{Failure{Kind: APIFailed}, "Claude cannot answer, because its model's API failed."},
-		{Failure{Kind: TimedOut}, "Claude took too long and was stopped. What it wrote so far is kept."},
+		{Failure{Kind: TimedOut}, "Claude took too long and was stopped."},
 		{Failure{Kind: Crashed, Code: 3, Reason: "panic.\nmore"}, "Claude ended unexpectedly (exit code 3): panic."},
 		{Failure{Kind: Crashed, Code: -9}, "Claude ended unexpectedly (signal 9)."},
 		{Failure{Kind: BadOutput}, "Claude wrote something ductor cannot read."},
@@ -75,9 +75,9 @@ func TestCut(t *testing.T) {
 	}{
 		{ErrAborted, true, ""},
 		{fmt.Errorf("by Ann: %w", ErrAborted), true, ""},
-		{context.DeadlineExceeded, false, "A took too long and was stopped. What it wrote so far is kept."},
-		{ErrStale, false, "A took too long and was stopped: it had been running for far too long. What it wrote so far is kept."},
-		{ErrClosing, false, "A took too long and was stopped: ductor is stopping. What it wrote so far is kept."},
+		{context.DeadlineExceeded, false, "A took too long and was stopped."},
+		{ErrStale, false, "A took too long and was stopped: it had been running for far too long."},
+		{ErrClosing, false, "A took too long and was stopped: ductor is stopping."},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(tc.cause)

@@ -44,6 +44,8 @@ type Auth struct {
 	Broken  string // why the program does not run, if it was tried in vain; one line
 	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …
 	Fix     string // what to do when State is not Authenticated; one sentence
+	// Problem is why the agent did not say whether it is logged in; State is Installed then, and there is no Fix.
+	Problem *Failure
 }
 
 // MenuEntry is one agent as a menu shows it.
@@ -72,7 +74,9 @@ func (s AgentState) String() string {
 	switch {
 	case s.Auth.Broken != "":
 		return fmt.Sprintf("%s does not run: %s", where, s.Auth.Broken)
-	case s.Auth.State == Authenticated:
+	case s.Auth.Problem != nil:
+		return fmt.Sprintf("%s does not say whether it is logged in. %s", where, s.Auth.Problem)
+	case s.Usable():
 		return fmt.Sprintf("%s, logged in by %s, %s", where, s.Auth.Method, s.Mode)
 	case s.Auth.State == Installed:
 		return fmt.Sprintf("%s is not logged in. %s", where, s.Auth.Fix)

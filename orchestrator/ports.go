@@ -115,7 +115,7 @@ type Gateway interface {
 	// Commands lists the commands and skills of an agent; see service.Service.
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
 	// Menu says for each agent of a place whether it can be used, and which models it has.
-	Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry
+	Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry
 	// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used. Otherwise
 	// instead says why it cannot.
 	Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error)

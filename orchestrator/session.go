@@ -86,8 +86,8 @@ type SessionStore interface {
 	// DeleteSession deletes a session with all that was said in it. ErrSessionInUse for one that is the current session of a
 	// conversation, of a job, has turns that are not delivered, or was forked; ErrNoSession.
 	DeleteSession(ctx context.Context, id SessionID) error
-	// SessionOf finds the session that has an agent's own id; empty for none.
-	SessionOf(ctx context.Context, of AgentEnv, own cli.AgentSessionID) (SessionID, error)
+	// Knows reports whether an agent's own id is that of a session that ductor ever began, or continues.
+	Knows(ctx context.Context, own cli.AgentSessionID) (bool, error)
 	// ForkSession stores s as a session that has what was said in another one up to a turn of it. ErrNoTurn for a turn that has not
 	// ended or has no session.
 	ForkSession(ctx context.Context, s Session, turn cli.TurnID) error

@@ -2,7 +2,6 @@ package menu
 
 import (
 	"context"
-	"slices"
 
 	"ductor/cli"
 	"ductor/cli/naming"
@@ -13,19 +12,38 @@ import (
 // Find finds the model that a name means for a conversation; the problem says why it is none. It waits for agents to list their models
 // only where those that have do not settle it.
 func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, *naming.Problem, error) {
+	c, problem, err := k.findNow(ctx, in, name, "")
+	if err == nil && isUnsettled(problem) {
+		return k.findAfter(ctx, in, name, "", problem)
+	}
+	return c, problem, err
+}
+
+// findNow finds a model by what is known of the agents; isUnsettled of the problem means that it takes one that is being asked.
+func (k *Menus) findNow(ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent) (naming.Choice, *naming.Problem, error) {
 	entries, err := k.service.MenuNow(ctx, in)
 	if err != nil {
 		return naming.Choice{}, nil, err
 	}
-	if c, ok := (naming.Names{Entries: entries, Aliases: k.aliases()}).Exactly(name); ok {
-		return c, nil, nil
+	c, problem := naming.Names{Entries: entries, Aliases: k.aliases(), Current: current}.Find(name)
+	return c, problem, nil
+}
+
+func isUnsettled(problem *naming.Problem) bool {
+	return problem != nil && problem.Kind == naming.Loading
+}
+
+// findAfter finds a model once the agents have answered that it takes.
+func (k *Menus) findAfter(ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent, takes *naming.Problem) (naming.Choice, *naming.Problem, error) {
+	var only []cli.Agent
+	if takes.Agent != "" {
+		only = append(only, takes.Agent)
 	}
-	if slices.ContainsFunc(entries, isLoading) {
-		if entries, err = k.service.Menu(ctx, in); err != nil {
-			return naming.Choice{}, nil, err
-		}
+	entries, err := k.service.Menu(ctx, in, only...)
+	if err != nil {
+		return naming.Choice{}, nil, err
 	}
-	c, problem := naming.Names{Entries: entries, Aliases: k.aliases()}.Find(name)
+	c, problem := naming.Names{Entries: entries, Aliases: k.aliases(), Current: current}.Find(name)
 	return c, problem, nil
 }
 

@@ -2,7 +2,6 @@ package menu
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,17 +26,12 @@ type modelMenu struct {
 	chosen  naming.Choice // when it is done
 }
 
-// Model answers "/model": with arguments it chooses at once, without them it opens the menu. The caller calls sent, if there
-// is one, with the message of the page.
-func (k *Menus) Model(ctx context.Context, by orchestrator.Press, args string) (page tgapi.Page, sent func(message int), err error) {
+// Model answers "/model": it opens the menu. The caller calls sent, if there is one, with the message of the page.
+func (k *Menus) Model(ctx context.Context, by orchestrator.Press) (page tgapi.Page, sent func(message int), err error) {
 	in := by.Conversation
 	st, err := k.service.Status(ctx, in)
 	if err != nil {
 		return tgapi.Page{}, nil, err
-	}
-	if args != "" {
-		page, err = k.modelByName(ctx, in, args, st.Agent)
-		return page, nil, err
 	}
 	entries, err := k.service.MenuNow(ctx, in)
 	if err != nil {
@@ -45,7 +39,7 @@ func (k *Menus) Model(ctx context.Context, by orchestrator.Press, args string) (
 	}
 	m := newModelMenu(ModelAction, entries, st)
 	m.service = k.service
-	if slices.ContainsFunc(entries, isLoading) {
+	if slices.ContainsFunc(entries, naming.IsLoading) {
 		page, sent = k.openLoading(in, m)
 		return page, sent, nil
 	}
@@ -56,9 +50,6 @@ func (k *Menus) Model(ctx context.Context, by orchestrator.Press, args string) (
 func newModelMenu(action string, entries []cli.MenuEntry, current orchestrator.Status) *modelMenu {
 	return &modelMenu{frame: frame{action: action}, entries: entries, current: current, agent: -1, model: -1}
 }
-
-// isLoading says that an agent is still being asked for its models.
-func isLoading(e cli.MenuEntry) bool { return errors.Is(e.Err, cli.ErrLoading) }
 
 // load waits for the agents that are still being asked.
 func (m *modelMenu) load(ctx context.Context) (fill func(), err error) {
@@ -73,7 +64,7 @@ func (m *modelMenu) load(ctx context.Context) (fill func(), err error) {
 	return func() {
 		m.current = st
 		for i, e := range entries {
-			if i < len(m.entries) && isLoading(m.entries[i]) { // buttons choose by index, so the others stay
+			if i < len(m.entries) && naming.IsLoading(m.entries[i]) { // buttons choose by index, so the others stay
 				m.entries[i] = e
 			}
 		}
@@ -88,13 +79,34 @@ func (m *modelMenu) enterOnly() {
 	}
 }
 
-func (k *Menus) modelByName(ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent) (tgapi.Page, error) {
-	p := k.lang.Of(in.Chat)
-	entries, err := k.service.Menu(ctx, in)
+// ModelByName answers "/model" and a name: it chooses the model. If that takes an agent that is still being asked, the page says so, and
+// later gives the one that takes its place.
+func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press, name string) (page tgapi.Page, later func(context.Context) (tgapi.Page, error), err error) {
+	in := by.Conversation
+	st, err := k.service.Status(ctx, in)
 	if err != nil {
-		return tgapi.Page{}, err
+		return tgapi.Page{}, nil, err
 	}
-	c, problem := naming.Names{Entries: entries, Aliases: k.aliases(), Current: current}.Find(name)
+	c, problem, err := k.findNow(ctx, in, name, st.Agent)
+	switch {
+	case err != nil:
+		return tgapi.Page{}, nil, err
+	case !isUnsettled(problem):
+		page, err = k.chooseFound(ctx, in, c, problem)
+		return page, nil, err
+	}
+	return tgapi.Page{Text: whyNot(k.lang.Of(in.Chat), problem)}, func(ctx context.Context) (tgapi.Page, error) {
+		c, problem, err := k.findAfter(ctx, in, name, st.Agent, problem)
+		if err != nil {
+			return tgapi.Page{}, err
+		}
+		return k.chooseFound(ctx, in, c, problem)
+	}, nil
+}
+
+// chooseFound stores what a name means, or says why it means nothing.
+func (k *Menus) chooseFound(ctx context.Context, in orchestrator.ConversationID, c naming.Choice, problem *naming.Problem) (tgapi.Page, error) {
+	p := k.lang.Of(in.Chat)
 	text := chosenText(p, c)
 	switch {
 	case problem != nil && problem.Kind == naming.NoEfforts: // the model is what the user wants most
@@ -112,7 +124,11 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	if err != nil {
 		return tgapi.Page{}, err
 	}
-	entries, err := k.service.Menu(ctx, by.Conversation)
+	var only []cli.Agent
+	if args != "" { // then no other agent is offered
+		only = append(only, st.Agent)
+	}
+	entries, err := k.service.Menu(ctx, by.Conversation, only...)
 	if err != nil {
 		return tgapi.Page{}, err
 	}
@@ -172,7 +188,10 @@ func (m *modelMenu) enterCurrent() efforts {
 // Named is what a name before a prompt means, such as the "fast" of "@fast explain this"; false if that is text. It waits for
 // agents to list their models only for a name that is neither an alias nor an agent.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
-	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){k.service.MenuNow, k.service.Menu} {
+	wait := func(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error) {
+		return k.service.Menu(ctx, in)
+	}
+	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){k.service.MenuNow, wait} {
 		entries, err := list(ctx, in)
 		if err != nil {
 			return naming.Choice{}, false
@@ -180,7 +199,7 @@ func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name 
 		if c, ok := (naming.Names{Entries: entries, Aliases: k.aliases()}).Exactly(name); ok {
 			return c, true
 		}
-		if !slices.ContainsFunc(entries, isLoading) {
+		if !slices.ContainsFunc(entries, naming.IsLoading) {
 			break
 		}
 	}

@@ -13,6 +13,11 @@ func whyNot(p lang.Printer, w *naming.Problem) string {
 	switch w.Kind {
 	case naming.Unusable:
 		return p.Text("menu.unusable", render.AgentName(p, w.Agent), unusableBecause(p, w.Entry))
+	case naming.Loading:
+		if w.Agent == "" {
+			return p.Text("menu.looking-for", name)
+		}
+		return p.Text("menu.looking-up", render.AgentName(p, w.Agent))
 	case naming.Ambiguous:
 		return p.Text("menu.ambiguous-model", modelIDs(p, w.Models))
 	case naming.Elsewhere:

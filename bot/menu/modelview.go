@@ -113,14 +113,14 @@ func (m *modelMenu) agentsView() tgapi.Page {
 	switch {
 	case len(keyboard) > 0:
 		b.WriteString(m.lang.Text("menu.which-agent"))
-	case slices.ContainsFunc(m.entries, isLoading):
+	case slices.ContainsFunc(m.entries, naming.IsLoading):
 		b.WriteString(m.lang.Text("menu.asking-agents"))
 	default:
 		b.WriteString(m.lang.Text("menu.no-agent-yet"))
 	}
 	for _, e := range m.entries {
 		switch {
-		case isLoading(e):
+		case naming.IsLoading(e):
 			b.WriteString("\n\n" + m.lang.Text("menu.looking-up", render.AgentName(m.lang, e.Agent)))
 		case !naming.Usable(e):
 			fmt.Fprintf(&b, "\n\n%s: %s", render.AgentName(m.lang, e.Agent), unusableBecause(m.lang, e))
@@ -212,6 +212,8 @@ func unusableBecause(p lang.Printer, e cli.MenuEntry) string {
 	switch {
 	case errors.As(e.Err, &f) && f.Sandbox != "":
 		return f.Sentence(p)
+	case e.Auth.Problem != nil:
+		return e.Auth.Problem.Sentence(p)
 	case e.Auth.State == cli.NotFound:
 		s = p.Text("menu.not-installed")
 	case e.Auth.State == cli.Installed:

@@ -38,7 +38,7 @@ func (f *serviceFake) SetModel(_ context.Context, id orchestrator.ConversationID
 	return f.change("model %s %s/%s %s", id.Key(), agent, model, effort)
 }
 
-func (f *serviceFake) Menu(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error) {
+func (f *serviceFake) Menu(context.Context, orchestrator.ConversationID, ...cli.Agent) ([]cli.MenuEntry, error) {
 	return f.entries, nil
 }
 
@@ -116,7 +116,14 @@ func (r *rig) command(text string) {
 	ctx, args := context.Background(), strings.TrimSpace(args)
 	switch name {
 	case "/model":
-		r.page, _, r.err = r.Model(ctx, by(owner), args)
+		if args == "" {
+			r.page, _, r.err = r.Model(ctx, by(owner))
+			break
+		}
+		var later func(context.Context) (tgapi.Page, error)
+		if r.page, later, r.err = r.ModelByName(ctx, by(owner), args); later != nil {
+			r.page, r.err = later(ctx)
+		}
 	case "/permissions":
 		r.page, r.err = r.Permissions(ctx, by(owner), args)
 	case "/role":

@@ -16,7 +16,8 @@ type Service interface {
 	// SetModel chooses agent, model and effort for a conversation; empty values mean the defaults.
 	SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error
 	// Menu says for each agent whether it can be used where the conversation's next turn runs, and which models it has.
-	Menu(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
+	// It waits only for the agents in only, if there are some.
+	Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error)
 	// MenuNow is Menu without waiting for an agent: the Err of one that is still being asked is cli.ErrLoading.
 	MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error)
 

@@ -129,6 +129,14 @@ func (k *queues) put(t *task) admission {
 	return admitted
 }
 
+// behindCommand reports whether what comes now waits for a command or a button.
+func (k *queues) behindCommand(in orchestrator.ConversationID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	q := k.byConversation[in]
+	return q != nil && (q.active[classControl] != nil || len(q.waiting[classControl]) > 0)
+}
+
 // becomeContent puts an active task back as content, in the place it arrived at.
 func (q *queue) becomeContent(t *task) {
 	k := q.all

@@ -33,10 +33,10 @@ type RouterOptions struct {
 // Router reads updates and puts what they ask for into the queue of their conversation. It decides by the update alone and
 // waits only for the journal, so that one conversation never holds up another.
 type Router struct {
-	me      Identity
-	listens bool // to speech
+	me Identity
 
 	queues   *queues
+	receiver *receiver
 	finisher *Finisher
 	turns    Turns
 	handler  Handler
@@ -63,8 +63,7 @@ func NewRouter(o RouterOptions) *Router {
 		o.Finisher.Tell(context.Background(), t.conv, 0, t.updates, o.Lang.Of(t.conv.Chat).Text("updates.broke"), nil)
 	}
 	return &Router{
-		me: o.Me, listens: o.Listener != nil,
-		queues: queues, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
+		me: o.Me, queues: queues, receiver: receiver, finisher: o.Finisher, turns: o.Turns, handler: o.Handler,
 		gate: gateOf(o), owner: o.Owner, follower: newFollower(receiver.windows, o.Now), uploads: o.Uploads, lang: o.Lang, log: o.Log,
 	}
 }
@@ -210,7 +209,7 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if !in.Role.May(orchestrator.SendPrompts) {
 		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
-	if in.file != nil && in.file.kind == speech && !r.listens {
+	if in.file != nil && in.file.kind == speech && r.receiver.listener == nil {
 		return r.deaf(ctx, in)
 	}
 	if m.Text == "" && in.file == nil && unsupported(u.Raw) != "" { // a caption
@@ -220,13 +219,16 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if in.Private && !in.forwarded && in.file == nil && isAbortWord(in.Plain, r.gate.allow.Policy().AbortWords) {
 		t.class, t.do = classUrgent, r.abortIfRunning
 	}
+	if t.class == classContent && in.album == "" && r.queues.behindCommand(in.Conversation) {
+		r.receiver.acknowledge(in)
+	}
 	return r.put(ctx, t, in)
 }
 
 // perhaps puts a part of an album into the queue that is for us if another part names us: captions stand on any.
 func (r *Router) perhaps(ctx context.Context, t *task) fate {
 	in := t.content
-	if in.album == "" || in.file == nil || !in.Role.May(orchestrator.SendPrompts) || in.file.kind == speech && !r.listens {
+	if in.album == "" || in.file == nil || !in.Role.May(orchestrator.SendPrompts) || in.file.kind == speech && r.receiver.listener == nil {
 		return ignore
 	}
 	in.unmeant = true

@@ -23,7 +23,12 @@ func (p *Provider) Auth(ctx context.Context) cli.Auth {
 	auth := cli.Auth{State: cli.Authenticated, Path: path, Method: "the agent's own"}
 	s, err := p.probe(ctx)
 	if err != nil {
-		auth.State, auth.Method, auth.Fix = cli.Installed, "", p.opts.failure(err).Error()
+		auth.State, auth.Method = cli.Installed, ""
+		if f := p.opts.failure(err); f.Kind == cli.NotLoggedIn {
+			auth.Fix = f.Error()
+		} else {
+			auth.Problem = f
+		}
 		return auth
 	}
 	auth.Version = s.process.hello.AgentInfo.Version
@@ -66,7 +71,7 @@ func (p *Provider) probe(ctx context.Context) (*session, error) {
 	cmd.For.Mode = "" // no process resumes it
 	proc, err := p.pool.Private(ctx, cmd)
 	if err != nil {
-		return nil, cli.AsFailure(p.opts.Agent, err)
+		return nil, p.opts.failure(err)
 	}
 	s, err := openSession(ctx, proc, req)
 	if err != nil {

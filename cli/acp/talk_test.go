@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -83,6 +84,16 @@ func TestHowATurnEnds(t *testing.T) {
 				t.Errorf("kind %q, want %q: %v", got, want, r.Err)
 			}
 		})
+	}
+}
+
+// An agent that is slow to start is not told to be logged out.
+func TestASlowStartIsNoMissingLogIn(t *testing.T) {
+	provider, _ := play(t, nil)
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	if a := provider.Auth(ctx); a.State != cli.Installed || a.Fix != "" || a.Problem == nil || a.Problem.Kind != cli.TimedOut {
+		t.Errorf("it is %+v, %v", a, a.Problem)
 	}
 }
 

@@ -5,6 +5,7 @@
 package naming
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -39,6 +40,7 @@ const (
 	TooManyWords                     // behind the effort
 	NoEfforts                        // Model has none to choose of
 	UnknownEffort                    // Model has others
+	Loading                          // Agent, or some agents if it is empty, may have it: they are being asked
 )
 
 // Problem says why a name is no choice, for the text that a user reads.
@@ -61,7 +63,13 @@ func (n Names) Find(name string) (Choice, *Problem) {
 	}
 	pool := n.Entries
 	if e, rest, ok := n.agent(words); ok {
-		if !Usable(e) {
+		bare := len(rest) == 0 || len(rest) == 1 && strings.EqualFold(rest[0], "default")
+		switch {
+		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // no list changes what this means
+			return Choice{Agent: e.Agent}, nil
+		case IsLoading(e):
+			return Choice{}, &Problem{Kind: Loading, Name: name, Agent: e.Agent}
+		case !Usable(e):
 			return Choice{}, &Problem{Kind: Unusable, Agent: e.Agent, Entry: e}
 		}
 		pool, words = []cli.MenuEntry{e}, rest
@@ -100,6 +108,9 @@ func (n Names) Exactly(name string) (Choice, bool) {
 func Usable(e cli.MenuEntry) bool {
 	return e.Auth.State == cli.Authenticated && e.Err == nil && len(e.Models) > 0
 }
+
+// IsLoading reports whether an agent is still being asked for its models.
+func IsLoading(e cli.MenuEntry) bool { return errors.Is(e.Err, cli.ErrLoading) }
 
 // expand puts what an alias stands for in its place. An effort behind it goes before that of the alias.
 func (n Names) expand(words []string) []string {
@@ -181,7 +192,9 @@ func (n Names) named(name string, pool []cli.MenuEntry) (cli.Model, *Problem) {
 	same := func(s string) bool { return strings.ToLower(s) == lower }
 	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
 	var here, all []cli.MenuEntry
+	loading, first := false, false // agents, and one whose models come first
 	for _, e := range pool {
+		loading, first = loading || IsLoading(e), first || IsLoading(e) && e.Agent == n.Current
 		if !Usable(e) {
 			continue
 		}
@@ -190,10 +203,13 @@ func (n Names) named(name string, pool []cli.MenuEntry) (cli.Model, *Problem) {
 			here = append(here, e)
 		}
 	}
-	for _, try := range []struct {
+	for i, try := range []struct {
 		in  []cli.MenuEntry
 		fit func(string) bool
 	}{{here, same}, {all, same}, {here, part}, {all, part}} {
+		if first || loading && i == 3 {
+			return cli.Model{}, &Problem{Kind: Loading, Name: name}
+		}
 		switch found := modelsWith(try.in, try.fit); len(found) {
 		case 0:
 		case 1:

@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"slices"
 	"testing"
 
 	"ductor/cli"
@@ -60,6 +61,46 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %+v, %+v", tc.name, got, problem)
 		case !tc.wrong && (problem != nil || got != tc.want):
 			t.Errorf("%q: %+v, %+v; want %+v", tc.name, got, problem, tc.want)
+		}
+	}
+}
+
+// While agents are asked, what they say cannot change is found at once; for the rest the problem names the agent that it takes.
+func TestFindWhileAgentsAreAsked(t *testing.T) {
+	names := func(loading ...cli.Agent) Names {
+		n := fixture()
+		for i, e := range n.Entries {
+			if slices.Contains(loading, e.Agent) {
+				n.Entries[i] = cli.MenuEntry{Agent: e.Agent, Auth: e.Auth, Err: cli.ErrLoading}
+			}
+		}
+		return n
+	}
+	for _, tc := range []struct {
+		loading []cli.Agent
+		name    string
+		want    Choice
+		takes   cli.Agent
+		settled bool
+	}{
+		{loading: []cli.Agent{"codex"}, name: "codex", want: Choice{Agent: "codex"}, settled: true},
+		{loading: []cli.Agent{"codex"}, name: "codex default", want: Choice{Agent: "codex"}, settled: true},
+		{loading: []cli.Agent{"codex"}, name: "Deep", takes: "codex"},
+		{loading: []cli.Agent{"codex"}, name: "codex high", takes: "codex"},
+		{loading: []cli.Agent{"copilot"}, name: "copilot", takes: "copilot"}, // nor is it known whether it can be used
+		{loading: []cli.Agent{"codex", "gemini"}, name: "claude/opu", want: Choice{"claude", "opus", ""}, settled: true},
+		{loading: []cli.Agent{"codex"}, name: "opu", want: Choice{"claude", "opus", ""}, settled: true},
+		{loading: []cli.Agent{"codex"}, name: "gemini-3-pro", want: Choice{"gemini", "gemini-3-pro", ""}, settled: true},
+		{loading: []cli.Agent{"codex"}, name: "3-pro"},
+		{loading: []cli.Agent{"codex"}, name: "llama"},
+		{loading: []cli.Agent{"claude"}, name: "gpt-5"}, // Claude's own models would come first
+	} {
+		got, problem := names(tc.loading...).Find(tc.name)
+		switch {
+		case tc.settled && (problem != nil || got != tc.want):
+			t.Errorf("%q: %+v, %+v; want %+v", tc.name, got, problem, tc.want)
+		case !tc.settled && (problem == nil || problem.Kind != Loading || problem.Agent != tc.takes):
+			t.Errorf("%q: %+v, %+v; it takes %q", tc.name, got, problem, tc.takes)
 		}
 	}
 }

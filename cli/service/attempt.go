@@ -14,6 +14,7 @@ import (
 type watch struct {
 	agent cli.Agent
 	waits func(asked cli.ApprovalID, waiting bool) // is told when the agent begins and ceases to wait for its user
+	began func(cli.AgentSessionID)                 // is called when the agent names its session
 
 	mu     sync.Mutex
 	emit   func(cli.Event) // nil once the turn is closed
@@ -37,6 +38,9 @@ func (w *watch) event(ev cli.Event) {
 		w.result = &ev
 		return
 	case cli.SessionStarted:
+		if ev.AgentSessionID != w.named.AgentSessionID {
+			w.began(ev.AgentSessionID)
+		}
 		w.named = ev
 	case cli.TextDelta, cli.FileChanged:
 		w.shown = true
@@ -115,10 +119,25 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 
 // attemptIn runs req once in a session that is lent to it.
 func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, emit func(cli.Event)) attempt {
-	w := &watch{agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) }}
+	w := &watch{
+		agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) },
+		began: func(id cli.AgentSessionID) { s.recordBegun(req, id) },
+	}
 	err := s.runTurn(ctx, lent, req, w)
 	r, ok := w.close(ctx)
 	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
+}
+
+// recordBegun has the id of a session stored beside the stream, unless the request continues that session.
+func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
+	if id == req.Resume {
+		return
+	}
+	s.work.Go(func() {
+		if err := s.opts.Began(context.WithoutCancel(s.base), id); err != nil {
+			s.opts.Logger.Error("store that an agent began a session", "turn", req.Turn, "err", err)
+		}
+	})
 }
 
 // open opens the session of an entry without being held up by it: when ctx is done open returns, late is closed when the

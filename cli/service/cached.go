@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ func newCached[T any](of *core, fetch func(context.Context) T, good func(T) bool
 	return &cached[T]{core: of, fetch: fetch, good: good}
 }
 
-// get returns an answer that is not too old, or ctx's cause.
+// get returns an answer that is not too old, or ctx's cause. If ctx is AtOnce a good answer may be older.
 func (c *cached[T]) get(ctx context.Context) (T, error) {
 	for {
 		c.mu.Lock()
@@ -36,13 +37,14 @@ func (c *cached[T]) get(ctx context.Context) (T, error) {
 		if !c.good(c.value) {
 			life = min(troubleTTL, life)
 		}
+		known := !c.at.IsZero() && c.good(c.value)
 		fresh := !c.at.IsZero() && age < life
 		if !fresh || age >= life/2 {
 			c.renew()
 		}
 		value, flight := c.value, c.flight
 		c.mu.Unlock()
-		if fresh {
+		if fresh || known && errors.Is(context.Cause(ctx), cli.ErrLoading) {
 			return value, nil
 		}
 		if flight == nil {

@@ -31,6 +31,9 @@ func (s *Service) newEntry(at *runEnv, p cli.Provider) *agentEntry {
 		}),
 		models: newCached(s.core, func(ctx context.Context) (l modelList) {
 			l.err = guard(p.Agent(), func() (err error) { l.models, err = p.Models(ctx); return err })
+			if l.err != nil && ctx.Err() != nil {
+				l.err = &cli.Failure{Kind: cli.TimedOut, Agent: p.Agent(), Reason: "it did not answer in time", Cause: l.err}
+			}
 			return l
 		}, func(l modelList) bool { return l.err == nil }),
 	}
@@ -60,8 +63,9 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider) (a authAnswer) {
 
 // Menu says for each agent of a place, in the order of its providers, whether it can be used and which models it
 // has. A sandbox is made for it; one that is not configured has no agents. The agents are asked at the same time and each has MenuWait. What it says is at most MenuTTL old;
-// an agent that cannot be asked shows Err and no models. Err is ErrLoading where ctx is AtOnce and nothing is known yet.
-func (s *Service) Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry {
+// an agent that cannot be asked shows Err and no models. Err is ErrLoading where ctx is AtOnce and nothing is known yet, and of
+// agents that are not among only, which is not waited for; without only all are.
+func (s *Service) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return nil
@@ -69,7 +73,11 @@ func (s *Service) Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry {
 	entries := make([]cli.MenuEntry, len(at.order))
 	var asked sync.WaitGroup
 	for i, agent := range at.order {
-		asked.Go(func() { entries[i] = at.agents[agent].menu(ctx) })
+		asking := ctx
+		if len(only) > 0 && !slices.Contains(only, agent) {
+			asking = cli.AtOnce(ctx)
+		}
+		asked.Go(func() { entries[i] = at.agents[agent].menu(asking) })
 	}
 	asked.Wait()
 	return entries
@@ -101,7 +109,10 @@ func (e *agentEntry) menu(ctx context.Context) cli.MenuEntry {
 
 // unusable is the Failure of an agent that is not Authenticated.
 func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
-	if auth.State == cli.NotFound {
+	switch {
+	case auth.Problem != nil:
+		return auth.Problem
+	case auth.State == cli.NotFound:
 		return &cli.Failure{Kind: cli.NotInstalled, Agent: agent, Reason: auth.Fix}
 	}
 	return &cli.Failure{Kind: cli.NotLoggedIn, Agent: agent, Reason: auth.Fix}

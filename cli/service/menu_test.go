@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +43,7 @@ func TestMenu(t *testing.T) {
 			agent  cli.Agent
 			models int
 			kind   cli.FailureKind
-		}{{"good", 2, ""}, {"out", 0, cli.NotLoggedIn}, {"gone", 0, cli.NotInstalled}, {"slow", 0, cli.UnknownFailure}, {"panics", 0, cli.UnknownFailure}}
+		}{{"good", 2, ""}, {"out", 0, cli.NotLoggedIn}, {"gone", 0, cli.NotInstalled}, {"slow", 0, cli.TimedOut}, {"panics", 0, cli.UnknownFailure}}
 		for i, w := range want {
 			var kind cli.FailureKind
 			if f := cli.AsFailure(menu[i].Agent, menu[i].Err); f != nil {
@@ -84,6 +85,53 @@ func TestWhatIsKnownIsSaidAtOnce(t *testing.T) {
 		}
 		closeService(t, s)
 	})
+}
+
+// What was known is said at once, however old, and renewed beside; a wait for one agent is none for the others.
+func TestAnOldListIsSaidAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		p, slow := inState("fake", cli.Authenticated), inState("slow", cli.Authenticated, "m")
+		p.models = func(context.Context) ([]cli.Model, error) {
+			asked++
+			time.Sleep(time.Second)
+			return []cli.Model{{ID: cli.ModelID(fmt.Sprint(asked))}}, nil
+		}
+		slow.auth = func(ctx context.Context) cli.Auth { <-ctx.Done(); return cli.Auth{State: cli.Authenticated} }
+		s := newTestService(t, Options{MenuTTL: time.Minute}, p, slow)
+		began := time.Now()
+		menu := s.Menu(t.Context(), "", "fake")
+		if took := time.Since(began); took != time.Second || len(menu[0].Models) != 1 || !errors.Is(menu[1].Err, cli.ErrLoading) {
+			t.Errorf("after %s the menu is %+v", took, menu)
+		}
+		time.Sleep(time.Hour)
+		for _, want := range []cli.ModelID{"1", "2"} {
+			if e := s.Menu(cli.AtOnce(t.Context()), "")[0]; e.Err != nil || e.Models[0].ID != want {
+				t.Errorf("at once it is %+v, want %s", e, want)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		closeService(t, s)
+	})
+}
+
+// An agent that did not say whether it is logged in is not told to be logged out.
+func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
+	p := inState("fake", cli.Installed)
+	p.auth = func(context.Context) cli.Auth {
+		return cli.Auth{State: cli.Installed, Problem: cli.Failf(cli.TimedOut, "fake", "so slow")}
+	}
+	s := newTestService(t, Options{}, p)
+	_, _, err := s.Default(t.Context(), "")
+	for _, got := range []error{err, s.Menu(t.Context(), "")[0].Err} {
+		if f := cli.AsFailure("", got); f.Kind != cli.TimedOut || f.Error() != "Fake took too long and was stopped: so slow." {
+			t.Errorf("it is told as %v", got)
+		}
+	}
+	if said := s.Agents(t.Context(), "")[0].String(); !strings.Contains(said, "does not say whether it is logged in") {
+		t.Errorf("the log says %q", said)
+	}
+	closeService(t, s)
 }
 
 // A list is asked for once in a while, renewed in the background, and never shown after a failure.

@@ -52,6 +52,8 @@ type Options struct {
 
 	// Background stores that work in the background is open in a run or, where the Note is empty, that none is.
 	Background func(ctx context.Context, start cli.Start) error
+	// Began stores the id of a session that an agent began for ductor, whatever for. Nil stores none.
+	Began func(ctx context.Context, id cli.AgentSessionID) error
 
 	Registry *Registry // shared with the sweep; nil makes one
 	Now      func() time.Time

@@ -51,6 +51,9 @@ func New(opts Options) (*Service, error) {
 	if opts.Background == nil {
 		opts.Background = func(context.Context, cli.Start) error { return nil }
 	}
+	if opts.Began == nil {
+		opts.Began = func(context.Context, cli.AgentSessionID) error { return nil }
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

@@ -93,6 +93,9 @@ func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 		auth.Method = a.Keys[i]
 	} else if auth.Method = a.Else(ctx); auth.Method == "" {
 		auth.State, auth.Fix = cli.Installed, a.Fix
+		if ctx.Err() != nil { // it was still being asked
+			auth.Fix, auth.Problem = "", cli.Failf(cli.TimedOut, a.Agent, "it did not answer in time")
+		}
 	}
 	return auth
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,9 @@ func simAgentCommand() *cobra.Command {
 // no command of cobra's.
 const runnerArg = "runner"
 
+// restartWait is how long a hook waits for a ductor that was to answer it and ended.
+const restartWait = 10 * time.Minute
+
 // runIfAsked runs the runner or a hook and exits if the arguments ask for it, and returns otherwise. The CLIs of a user's terminals
 // run hooks, and wait for them: a hook is no command of cobra's either.
 func runIfAsked() {
@@ -38,7 +42,7 @@ func runIfAsked() {
 	case len(os.Args) > 1 && os.Args[1] == terminal.Verb:
 		os.Exit(hook.Main(hook.Process{
 			Args: os.Args[2:], In: os.Stdin, Out: os.Stdout, Within: os.Getenv(runner.RunVar) != "",
-			StateFlag: terminal.StateFlag, ThenFlag: terminal.ThenFlag,
+			RestartWait: restartWait, StateFlag: terminal.StateFlag, ThenFlag: terminal.ThenFlag,
 		}))
 	}
 }

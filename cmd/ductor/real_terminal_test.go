@@ -83,7 +83,7 @@ func (a *atTerminal) proceeds(file string) {
 }
 
 // Real Claude Code, which a user started in a terminal, asks on the phone by its hook: it is allowed and denied there, and the
-// terminal may be quicker. It reports its end, and the chat takes it over by one press. With ductor stopped, or with its user at
+// terminal may be quicker, and a restart of ductor in between loses nothing. It reports its end, and the chat takes it over by one press. With ductor stopped, or with its user at
 // the terminal, it asks as usual.
 func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	town, api := realSurroundings(t, "claude", func(c *config.Config) { c.Permissions.Mode = "ask" })
@@ -122,6 +122,14 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 	town.await("No longer needed")
 	report := town.await("The terminal was quicker.")
 
+	a.prompts(`[[tool cmd="touch outlived.txt"]] [[text "It outlived ductor."]]`, "prompt-restart")
+	card = town.await("touch outlived.txt")
+	town.stop()
+	town.start()
+	town.pressOn(card, "✅ Allow once")
+	awaitFile(t, filepath.Join(work, "outlived.txt"))
+	town.await("It outlived ductor.")
+
 	town.stop()
 	a.prompts(`[[tool cmd="touch alone.txt"]] [[text "As usual."]]`, "prompt-four")
 	a.proceeds(filepath.Join(work, "alone.txt"))
@@ -157,8 +165,8 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 			reports = append(reports, m.Text)
 		}
 	}
-	if len(reports) != 3 { // they stay, also below their button; an agent that ductor runs is none of a terminal
-		t.Errorf("reports of 3 turns: %q", reports)
+	if len(reports) != 4 { // they stay, also below their button; an agent that ductor runs is none of a terminal
+		t.Errorf("reports of 4 turns: %q", reports)
 	}
 	if len(api.Prompts()) == 0 {
 		t.Error("the model was not asked")

@@ -7,12 +7,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"ductor/cli/clitest"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/terminal"
 )
 
 // A session that a user began in a terminal is listed and continued in the chat, and from the chat in a terminal again, with each of
@@ -174,4 +177,50 @@ func TestBeingAwayWithoutHooks(t *testing.T) {
 		t.Fatal(said)
 	}
 	town.answer("/terminal on", "You are away")
+}
+
+// asksInATerminal has the hook of Claude ask for a command, as Claude in a terminal runs it, and returns what Claude reads of it.
+func (town *town) asksInATerminal(command string) (answer <-chan string) {
+	town.t.Helper()
+	cmd := exec.CommandContext(town.soon(), clitest.Program(town.t), terminal.Verb, "claude", terminal.StateFlag, town.cfg.Storage.Dir)
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"hook_event_name":"PermissionRequest","session_id":"s","cwd":%q,"tool_name":"Bash","tool_input":{"command":%q}}`,
+		town.cfg.Projects.DefaultDir, command))
+	said := make(chan string, 1)
+	go func() {
+		out, err := cmd.Output()
+		said <- fmt.Sprint(string(out), err)
+	}()
+	return said
+}
+
+// A question of an agent in a terminal stays open over a restart and a crash of ductor, and the answer reaches the terminal.
+func TestAQuestionOfATerminalOutlivesDuctor(t *testing.T) {
+	town := surroundings(t, nil)
+	config := town.writeConfig()
+	d := startDaemon(t, "run", "-c", config)
+	town.sh(`mkdir -p ~/.claude`)
+	if code, _, said := runDuctor(t, "terminal", "install", "--yes", "-c", config); code != 0 {
+		t.Fatal(said)
+	}
+	town.answer("/terminal on", "You are away")
+	for _, tt := range []struct {
+		command, button, answer string
+		end                     func()
+	}{
+		{"touch killed.txt", "✅ Allow once", `"behavior":"allow"`, d.kill},
+		{"touch restarted.txt", "⛔ Deny", `"behavior":"deny"`, func() {
+			if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil || d.exit(t) != 0 {
+				t.Errorf("ductor ends: %v", err)
+			}
+		}},
+	} {
+		answer := town.asksInATerminal(tt.command)
+		card := town.await(tt.command)
+		tt.end()
+		d = startDaemon(t, "run", "-c", config)
+		town.pressOn(card, tt.button)
+		if got := <-answer; !strings.Contains(got, tt.answer) {
+			t.Errorf("of %s the terminal reads %s", tt.command, got)
+		}
+	}
 }

@@ -239,7 +239,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	// Jobs end before Close or Leave, so that none asks for a turn of an orchestrator that is closed.
 	defer a.timers.start(ctx, a)()
-	defer a.hearTerminals(ctx)() // what they ask is withdrawn while the chat can still show it
+	defer a.hearTerminals(ctx)()
 	if _, err := proctree.GroupParent("self"); err != nil {
 		a.Log.Info("agents get no control groups of their own; with Delegate=yes in ductor's unit they do", "why", err)
 	}

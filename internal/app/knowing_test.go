@@ -14,7 +14,7 @@ type menu struct {
 	entries []cli.MenuEntry
 }
 
-func (m menu) Menu(context.Context, cli.Sandbox) []cli.MenuEntry { return m.entries }
+func (m menu) Menu(context.Context, cli.Sandbox, ...cli.Agent) []cli.MenuEntry { return m.entries }
 
 // What the configuration says of a model counts where its agent says nothing, and changes nothing that others read.
 func TestTheConfigurationKnowsModels(t *testing.T) {

@@ -95,8 +95,8 @@ type knowing struct {
 }
 
 // Menu implements orchestrator.Gateway.
-func (k knowing) Menu(ctx context.Context, in cli.Sandbox) []cli.MenuEntry {
-	entries, models := slices.Clone(k.Gateway.Menu(ctx, in)), k.models()
+func (k knowing) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry {
+	entries, models := slices.Clone(k.Gateway.Menu(ctx, in, only...)), k.models()
 	for i := range entries {
 		e := &entries[i]
 		e.Models = slices.Clone(e.Models) // others read them too

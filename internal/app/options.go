@@ -149,7 +149,7 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 	agents := cfg.Agents
 	a.providers = a.agents().providers(a.agents().hostEnv(a.host))
 	o := service.Options{
-		Providers: a.providers, Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Background: a.db.RecordBackground, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
+		Providers: a.providers, Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Background: a.db.RecordBackground, Began: a.db.SaveBegun, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
 		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
 		Available: host.MachineMemory().Available, Logger: a.Log,
 	}

@@ -21,8 +21,8 @@ import (
 // terminalMost is how long a terminal waits for the owner at most. The hooks are written with a day.
 const terminalMost = 23 * time.Hour
 
-// hearTerminals has the owner decide and read what agents in terminals ask and say, until stop. Without an owner no terminal is
-// heard, and where the socket cannot be made, all else goes on.
+// hearTerminals has the owner decide and read what agents in terminals ask and say, until stop. What they ask then stays open for the
+// next process. Without an owner no terminal is heard, and where the socket cannot be made, all else goes on.
 func (a *App) hearTerminals(ctx context.Context) (stop func()) {
 	owner := orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(ownerOf(a.cfg))}, Person: ownerOf(a.cfg), Role: orchestrator.RoleOwner}
 	if owner.Person == 0 {
@@ -31,21 +31,21 @@ func (a *App) hearTerminals(ctx context.Context) (stop func()) {
 	p := func() lang.Printer { return a.lang.Of(owner.Conversation.Chat) }
 	s := server.New(server.Options{
 		State: a.cfg.Storage.Dir, Away: a.presence().Away,
-		Ask: func(ctx context.Context, agent cli.Agent, dir string, asked cli.Event) (cli.Decision, error) {
-			return a.orchestrator.AskTerminal(ctx, owner, agent, dir, asked)
+		Ask: func(ctx context.Context, of server.Session, id string, asked cli.Event) (cli.Decision, error) {
+			return a.orchestrator.AskTerminal(ctx, owner, of.Agent, of.Dir, id, asked)
 		},
 		Wait: min(a.cfg.Permissions.AskTimeout, terminalMost) - time.Second, // before the approval expires, which would deny it
 		Chat: ownersChat{a, owner.Conversation}, Secrets: a.secretsOf, Seen: a.saveSeen, Lang: p,
 		Name: func(agent cli.Agent) string { return render.AgentName(p(), agent) }, Log: a.Log,
 	})
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // that one ends with another cause
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := s.Serve(ctx); err != nil {
 			a.Log.Error("terminals are not heard", "err", err)
 		}
 	})
-	return func() { cancel(); serving.Wait() }
+	return func() { cancel(cli.ErrDetached); serving.Wait() }
 }
 
 // ownersChat is where reports of terminals go.

@@ -63,6 +63,8 @@ func (d *doctor) models(ctx context.Context, cfg config.Config, providers []cli.
 // remedy says what to do about an agent that cannot be used. Its state, which stands before that, has the details.
 func remedy(auth cli.Auth) string {
 	switch {
+	case auth.Problem != nil:
+		return "ask it once more"
 	case auth.State == cli.Installed:
 		return "log in to it"
 	case auth.Fix == "":

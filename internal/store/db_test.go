@@ -89,16 +89,17 @@ func TestMigrationOfAUsedDatabase(t *testing.T) {
 	must(t, second2(db.DecideApproval(t.Context(), allowed("a"))))
 }
 
-// Rights that an older version stored count in the environment that their conversation worked in last.
-func TestMigrationOfRights(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ductor.db")
+// makeOlder makes a database as it was before a migration, with rows.
+func makeOlder(t *testing.T, migration string, statements ...string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "ductor.db")
 	all, err := schema()
 	must(t, err)
 	old, before := all, fstest.MapFS{}
 	names, err := fs.Glob(all.Migrations, "*.sql")
 	must(t, err)
 	for _, name := range names {
-		if name < "0035" {
+		if name < migration {
 			text, err := fs.ReadFile(all.Migrations, name)
 			must(t, err)
 			before[name] = &fstest.MapFile{Data: text}
@@ -108,16 +109,7 @@ func TestMigrationOfRights(t *testing.T) {
 	file, err := sqlite.Open(t.Context(), path, old, sqlite.Options{})
 	must(t, err)
 	err = file.Write(t.Context(), func(t *sqlite.Tx) error {
-		for _, statement := range []string{
-			`INSERT INTO conversations (chat, topic, agent, permission) VALUES (7, 0, 'codex', 'accept-edits')`,
-			`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens) VALUES
-				('s', 7, 0, '', '/plain', 1, 1, 1, 0, 0), ('b', 7, 0, '', '/box', 1, 1, 1, 0, 0)`,
-			`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, started, sandbox) VALUES
-				('1', 's', 7, 0, 1, 'p', 1, 'done', '', '', 1, 1, ''), ('2', 'b', 7, 0, 1, 'p', 1, 'done', '', '', 1, 1, 'box'),
-				('3', NULL, 7, 0, 1, 'p', 1, 'queued', '', '', 1, 0, '')`,
-			`INSERT INTO rules (id, chat, topic, session, agent, tool, dir, kind, value, text, person, created) VALUES
-				('r', 7, 0, '', 'codex', 'Bash', '/plain', 'command', 'ls', 'ls', 1, 1), ('q', 7, 0, '', 'codex', 'Bash', '/box', 'command', 'ls', 'ls', 1, 1)`,
-		} {
+		for _, statement := range statements {
 			if _, err := t.Exec(statement); err != nil {
 				return err
 			}
@@ -125,6 +117,20 @@ func TestMigrationOfRights(t *testing.T) {
 		return nil
 	})
 	must(t, errors.Join(err, file.Close()))
+	return path
+}
+
+// Rights that an older version stored count in the environment that their conversation worked in last.
+func TestMigrationOfRights(t *testing.T) {
+	path := makeOlder(t, "0035",
+		`INSERT INTO conversations (chat, topic, agent, permission) VALUES (7, 0, 'codex', 'accept-edits')`,
+		`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens) VALUES
+			('s', 7, 0, '', '/plain', 1, 1, 1, 0, 0), ('b', 7, 0, '', '/box', 1, 1, 1, 0, 0)`,
+		`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, started, sandbox) VALUES
+			('1', 's', 7, 0, 1, 'p', 1, 'done', '', '', 1, 1, ''), ('2', 'b', 7, 0, 1, 'p', 1, 'done', '', '', 1, 1, 'box'),
+			('3', NULL, 7, 0, 1, 'p', 1, 'queued', '', '', 1, 0, '')`,
+		`INSERT INTO rules (id, chat, topic, session, agent, tool, dir, kind, value, text, person, created) VALUES
+			('r', 7, 0, '', 'codex', 'Bash', '/plain', 'command', 'ls', 'ls', 1, 1), ('q', 7, 0, '', 'codex', 'Bash', '/box', 'command', 'ls', 'ls', 1, 1)`)
 	db := openAt(t, path)
 	if c := get[orchestrator.Conversation](t)(db.Conversation(t.Context(), chatA)); c.GrantedIn != "box" || c.Permission != cli.AcceptEdits {
 		t.Errorf("the conversation is %+v", c)
@@ -132,6 +138,31 @@ func TestMigrationOfRights(t *testing.T) {
 	for i, r := range get[[]orchestrator.Rule](t)(db.RulesOf(t.Context(), chatA)) {
 		if want := []cli.Sandbox{"", "box"}[i]; r.Sandbox != want {
 			t.Errorf("the rule of %s counts in %q", r.Dir, r.Sandbox)
+		}
+	}
+}
+
+// TestMigrationOfBegunSessions: all ids that an older version had anywhere are known, but for those of terminals whose sessions were deleted.
+func TestMigrationOfBegunSessions(t *testing.T) {
+	db := openAt(t, makeOlder(t, "0037",
+		`INSERT INTO sessions (id, chat, topic, title, dir, created, used, messages, cost_usd, tokens) VALUES ('s', 7, 0, '', '/src', 1, 1, 1, 0, 0)`,
+		`INSERT INTO agent_sessions (session, agent, sandbox, id, terminal) VALUES ('s', 'codex', '', 'current', 0), ('s', 'claude', '', 'of-a-terminal', 1)`,
+		`INSERT INTO consults (id, chat, topic, agent, model, effort, sandbox, dir, home, own, said, used) VALUES
+			('c', 7, 0, 'codex', '', '', '', '/src', '', 'beside', '', 1), ('d', 7, 0, 'codex', '', '', '', '/src', '', '', '', 1)`,
+		`INSERT INTO turns (id, session, chat, topic, person, prompt, message, state, agent, model, queued, run_note, delivered) VALUES
+			('1', 's', 7, 0, 1, 'p', 1, 'done', '', '', 1, '{"s":"former-claude","m":"opus"}', 1), ('2', 's', 7, 0, 1, 'p', 1, 'done', '', '', 1, '{"thread":"former-codex"}', 1),
+			('3', 's', 7, 0, 1, 'p', 1, 'done', '', '', 1, 'former-copilot', 1), ('4', 's', 7, 0, 1, 'p', 1, 'done', '', '', 1, '{"Input":3}', 1),
+			('5', 's', 7, 0, 1, 'p', 1, 'done', '', '', 1, '', 1), ('6', 's', 7, 0, 1, 'p', 1, 'done', '', '', 1, '{"s":"of-a-terminal"}', 1)`))
+	must(t, db.SaveBegun(t.Context(), "new"))
+	for _, id := range []cli.AgentSessionID{"current", "of-a-terminal", "beside", "former-claude", "former-codex", "former-copilot", "new"} {
+		if !get[bool](t)(db.Knows(t.Context(), id)) {
+			t.Errorf("%s is not known", id)
+		}
+	}
+	must(t, db.DeleteSession(t.Context(), "s"))
+	for id, known := range map[cli.AgentSessionID]bool{"current": true, "former-claude": true, "of-a-terminal": false, "": false, "other": false} {
+		if get[bool](t)(db.Knows(t.Context(), id)) != known {
+			t.Errorf("%q is known: %v", id, !known)
 		}
 	}
 }

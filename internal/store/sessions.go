@@ -97,12 +97,16 @@ func (db *DB) SetTold(ctx context.Context, id orchestrator.SessionID, of orchest
 	}))
 }
 
-// SessionOf finds the session that has an agent's own id; empty for none.
-func (db *DB) SessionOf(ctx context.Context, of orchestrator.AgentEnv, own cli.AgentSessionID) (orchestrator.SessionID, error) {
-	id, err := sqlite.One(ctx, db.file, sqlite.Value[orchestrator.SessionID],
-		`SELECT session FROM agent_sessions WHERE id = ? AND agent = ? AND sandbox = ?`, string(own), string(of.Agent), string(of.Sandbox))
-	id, err = known(id, err, nil)
-	return id, wrap(fmt.Sprintf("find the session of %s", own), err)
+// SaveBegun keeps the id of a session that an agent began for ductor. It is lazy: the end of the turn is not.
+func (db *DB) SaveBegun(ctx context.Context, own cli.AgentSessionID) error {
+	return db.run(ctx, fmt.Sprintf("keep agent session %s", own), db.share, `INSERT OR IGNORE INTO begun_sessions (id) VALUES (?)`, string(own))
+}
+
+// Knows reports whether an agent's own id is that of a session that ductor ever began, or continues.
+func (db *DB) Knows(ctx context.Context, own cli.AgentSessionID) (bool, error) {
+	n, err := sqlite.One(ctx, db.file, sqlite.Value[int], `SELECT EXISTS (SELECT 1 FROM begun_sessions WHERE id = ?1
+		UNION ALL SELECT 1 FROM agent_sessions WHERE id = ?1)`, string(own))
+	return n > 0, wrap(fmt.Sprintf("look for agent session %s", own), err)
 }
 
 // TouchSession records that a session was used, so that the reset rules count from then.

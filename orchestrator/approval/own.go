@@ -1,8 +1,11 @@
 package approval
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"ductor/cli"
 	"ductor/internal/secrets"
@@ -29,7 +32,12 @@ func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked c
 	if r == nil {
 		return cli.Decision{}, orchestrator.ErrNoTurn
 	}
-	id, decided, err := r.expect("tool", h)
+	return r.ask(ctx, cli.ApprovalID("tool-"+random(5)), h, asked)
+}
+
+// ask is AskFor under an id of its caller.
+func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked cli.Event) (cli.Decision, error) {
+	decided, err := r.expect(id, h)
 	if err != nil {
 		return cli.Decision{}, err
 	}
@@ -54,23 +62,25 @@ func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked c
 	case <-ctx.Done():
 	case <-r.life.Done():
 	}
-	r.takeOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
+	if !errors.Is(context.Cause(ctx), cli.ErrDetached) { // else it is asked again
+		r.takeOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
+	}
 	if r.life.Err() != nil {
 		return cli.Decision{}, context.Cause(r.life)
 	}
 	return cli.Decision{}, context.Cause(ctx)
 }
 
-// expect gives the id of something that ductor asks in the agent's place, and where its decision comes. The caller gives it up.
-func (r *Requests) expect(kind string, of Helper) (cli.ApprovalID, <-chan cli.Decision, error) {
-	id, decided := cli.ApprovalID(kind+"-"+random(5)), make(chan cli.Decision, 1)
+// expect gives where the decision comes about something that ductor asks in the agent's place. The caller gives it up.
+func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, error) {
+	decided := make(chan cli.Decision, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.own == nil {
-		return "", nil, orchestrator.ErrNoTurn
+		return nil, orchestrator.ErrNoTurn
 	}
 	r.own[id] = ownRequest{decided, of}
-	return id, decided, nil
+	return decided, nil
 }
 
 // ownRequest is something that ductor asks in an agent's place.
@@ -98,16 +108,45 @@ func (r *Requests) takeOwn(ev, shown cli.Event) bool {
 }
 
 // AskOutside has a user decide what an agent asks that ductor does not run, such as one in a terminal. of names it. No rule
-// decides, and none is made. It waits for the decision, for
-// its expiry or for the end of ctx, which withdraws the request.
+// decides, and none is made. It waits for the decision, for its expiry or for the end of ctx, which withdraws the request. If the cause of
+// that is cli.ErrDetached, the request stays open: the next process is asked the same under the same id of the turn, and gets
+// what was decided meanwhile.
 func (s *Service) AskOutside(ctx context.Context, of Running, asked cli.Event) (cli.Decision, error) {
-	of.Turn.ID = cli.TurnID(orchestrator.TerminalTurn + s.opts.NewID())
+	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}
 	of.Show = func(cli.Event) {}
 	life := context.WithoutCancel(ctx)
+	defer func() {
+		if !errors.Is(context.Cause(ctx), cli.ErrDetached) {
+			s.WithdrawTurn(life, of.Turn.ID)
+		}
+	}()
+	if ctx.Err() != nil { // its time passed while no ductor was there
+		return cli.Decision{}, context.Cause(ctx)
+	}
 	r := s.Open(life, of)
-	defer s.WithdrawTurn(life, of.Turn.ID)
 	defer r.Close()
 	defer r.Drain()
-	return s.Ask(ctx, of.Turn.ID, asked)
+	d, err := r.ask(ctx, "terminal", Helper{}, asked)
+	if d.Reason == goneSentence { // before it was asked again
+		return cli.Decision{}, orchestrator.ErrApprovalWithdrawn
+	}
+	return d, err
+}
+
+// askAgainWait is how long after a start a request of a terminal stays open that is not asked again.
+const askAgainWait = time.Minute
+
+// awaitOutside withdraws the request of a terminal unless that asks again.
+func (s *Service) awaitOutside(turn cli.TurnID) {
+	s.opts.After(askAgainWait, func() {
+		leave, ok := s.opts.Enter()
+		if !ok {
+			return
+		}
+		defer leave()
+		if s.of(turn) == nil {
+			s.WithdrawTurn(context.Background(), turn)
+		}
+	})
 }

@@ -80,7 +80,8 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	if !t.Prompt.Rights.OfChat() || opts.Screen == nil {
 		return cli.WithoutProject
 	}
-	id, decided, err := r.expect("project", Helper{})
+	id := cli.ApprovalID("project-" + random(5))
+	decided, err := r.expect(id, Helper{})
 	if err != nil {
 		r.log.Error("ask about the settings of a project", "err", err)
 		return cli.WithoutProject

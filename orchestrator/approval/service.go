@@ -125,13 +125,17 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 }
 
 // WithdrawEnded closes, after a restart, the approvals of turns that do not go on. Those of the others stay open: their agents
-// ask again.
+// ask again, and so do terminals, which may need a moment for it.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)
 	if err != nil {
 		return fmt.Errorf("load open approvals: %w", err)
 	}
 	for _, approval := range open {
+		if approval.OfTerminal() {
+			s.awaitOutside(approval.Turn)
+			continue
+		}
 		goesOn := slices.ContainsFunc(turns, func(t orchestrator.Turn) bool {
 			return t.ID == approval.Turn && t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun
 		})

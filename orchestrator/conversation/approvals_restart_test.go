@@ -221,3 +221,63 @@ func TestAnApprovalOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
 		t.Errorf("the agent was told %q", got)
 	}
 }
+
+// What an agent asks in a terminal stays open when ductor ends. The terminal asks again, and gets what was decided; else it is
+// withdrawn, and a terminal that comes after that, or after its own time, is told nothing: it asks alone.
+func TestAQuestionOfATerminalWaitsForIt(t *testing.T) {
+	press, late := orchestrator.Press{Conversation: here, Person: owner, Role: orchestrator.RoleOwner}, func(ctx context.Context) context.Context {
+		ctx, cancel := context.WithDeadline(ctx, time.Unix(0, 0))
+		cancel()
+		return ctx
+	}
+	for name, tt := range map[string]struct {
+		meanwhile func(*house, orchestrator.Approval)
+		again     func(context.Context) context.Context
+		want      cli.Decision
+		err       error
+		state     orchestrator.ApprovalState
+	}{
+		"decided before it asks again": {
+			meanwhile: func(h *house, a orchestrator.Approval) { h.decide(t, a, allow()) },
+			want:      cli.Decision{Allow: true}, state: orchestrator.ApprovalAllowed,
+		},
+		"it asks again too late": {
+			meanwhile: func(h *house, _ orchestrator.Approval) { h.clock.advance(time.Minute); h.clock.ring() },
+			err:       orchestrator.ErrApprovalWithdrawn, state: orchestrator.ApprovalWithdrawn,
+		},
+		"its time is over": {again: late, err: context.DeadlineExceeded, state: orchestrator.ApprovalWithdrawn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "db")
+			before := openAt(t, path, nil)
+			ctx, leave := context.WithCancelCause(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := before.AskTerminal(ctx, press, "claude", "/src", "1", bash("", "make"))
+				ended <- err
+			}()
+			a := before.awaitApproval(t, "make")
+			leave(cli.ErrDetached)
+			if err := <-ended; !errors.Is(err, cli.ErrDetached) || before.board.all()[0].State != orchestrator.ApprovalOpen {
+				t.Errorf("as ductor ends: %v, %q", err, before.board.states())
+			}
+			before.Detach(t.Context())
+			h := openAt(t, path, nil)
+			h.recover(t)
+			if tt.meanwhile != nil {
+				tt.meanwhile(h, a)
+			}
+			again := t.Context()
+			if tt.again != nil {
+				again = tt.again(again)
+			}
+			d, err := h.AskTerminal(again, press, "claude", "/src", "1", bash("", "make"))
+			if d.Allow != tt.want.Allow || d.Reason != "" || !errors.Is(err, tt.err) {
+				t.Errorf("the terminal is told %+v, %v", d, err)
+			}
+			if all := h.board.all(); len(all) != 1 || all[0].ID != a.ID || all[0].State != tt.state {
+				t.Errorf("the chat shows %q", h.board.states())
+			}
+		})
+	}
+}

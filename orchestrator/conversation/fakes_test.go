@@ -206,7 +206,7 @@ func (a *agent) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
 	return func(context.Context) []cli.ProcessName { return nil }
 }
 func (a *agent) Release(cli.Conversation) {}
-func (a *agent) Menu(_ context.Context, in cli.Sandbox) []cli.MenuEntry {
+func (a *agent) Menu(_ context.Context, in cli.Sandbox, _ ...cli.Agent) []cli.MenuEntry {
 	return []cli.MenuEntry{{Agent: defaultIn(in)}}
 }
 func (a *agent) CannotHold(cli.Agent, cli.Request) string { return "" }

@@ -276,7 +276,11 @@ func (e *Engine) failed(ctx context.Context, t orchestrator.Turn, f *cli.Failure
 	ran := false
 	if card != nil {
 		var tools int
-		if ran, tools = card.seen(); tools > 0 {
+		ran, tools = card.seen()
+		if ran && f.Kind == cli.TimedOut {
+			out.Failure += " " + p.Text("turn.kept")
+		}
+		if tools > 0 {
 			out.Failure += " " + p.Text("turn.ran", tools)
 		}
 	}

@@ -115,13 +115,13 @@ func (e *Engine) MenuNow(ctx context.Context, id orchestrator.ConversationID) ([
 	return e.menu(ctx, id, cli.AtOnce(ctx))
 }
 
-// Menu lists agents and their models, where the conversation's next turn runs.
-func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error) {
-	return e.menu(ctx, id, ctx)
+// Menu lists agents and their models, where the conversation's next turn runs. It waits only for the agents in only, if there are some.
+func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error) {
+	return e.menu(ctx, id, ctx, only...)
 }
 
 // menu has the agents asked until asking ends.
-func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context) ([]cli.MenuEntry, error) {
+func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context, only ...cli.Agent) ([]cli.MenuEntry, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("load conversation: %w", err)
@@ -130,7 +130,7 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 	if err != nil {
 		return nil, err
 	}
-	entries := e.opts.Gateway.Menu(asking, in)
+	entries := e.opts.Gateway.Menu(asking, in, only...)
 	for i := range entries {
 		entries[i].Resting = e.opts.Breakers.Open(in, entries[i].Agent)
 	}
@@ -165,10 +165,11 @@ func (e *Engine) AskFor(ctx context.Context, turn cli.TurnID, h orchestrator.Hel
 	return e.approvals.AskFor(ctx, turn, approval.Helper{Agent: h.Agent, Tools: tools}, asked)
 }
 
-// AskTerminal has the user of a private chat decide what an agent asks in a terminal, in a directory. It waits until ctx ends.
-func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir string, asked cli.Event) (cli.Decision, error) {
+// AskTerminal has the user of a private chat decide what an agent asks in a terminal, in a directory. It waits until ctx ends. id is the
+// same if a terminal asks again after a restart; see approval.Service.
+func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string, asked cli.Event) (cli.Decision, error) {
 	return e.approvals.AskOutside(ctx, approval.Running{
-		Turn: orchestrator.Turn{Agent: agent, Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
+		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent, Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
 		Dir:  dir, Mode: cli.Ask, Secrets: e.newHider(cli.Request{Dir: dir}),
 	}, asked)
 }

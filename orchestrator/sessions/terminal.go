@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -51,15 +52,28 @@ func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) 
 		return nil, err
 	}
 	for _, s := range all {
-		ours, err := b.opts.Store.SessionOf(ctx, orchestrator.AgentEnv{Agent: s.Agent, Sandbox: st.Sandbox}, s.ID)
+		ours, err := b.opts.Store.Knows(ctx, s.ID)
 		if err != nil {
 			return nil, err
 		}
-		if ours == "" {
+		if !ours && !writtenByDuctor(s.First) {
 			foreign = append(foreign, s)
 		}
 	}
 	return foreign, nil
+}
+
+// writtenByDuctor reports whether a first prompt is one that ductor writes: before it kept the ids of all sessions it forgot some, and
+// another ductor of this user has ids of its own.
+func writtenByDuctor(first string) bool {
+	return slices.ContainsFunc([]string{
+		"<instructions> The user reads your answers in a chat.",
+		"<project-files> Every session in this project begins with these files of it.",
+		"[What was said in this session ",
+		"[What you were asked before, and what you answered]",
+		"Summarize this part of a conversation between a user and coding agents",
+		"Summarize this result of another agent for the user who waits for it.",
+	}, func(opening string) bool { return strings.HasPrefix(first, opening) })
 }
 
 // ResumeStored begins a session that continues one of Stored, and makes it the current one.

@@ -91,6 +91,25 @@ func TestWithoutAnAnswerTheCLIAsksAsUsual(t *testing.T) {
 	}
 }
 
+// A ductor that ends while it has the user decide is told the same once more when it is back, and not for longer than a restart takes.
+func TestWhatIsNotAnsweredIsAskedAgain(t *testing.T) {
+	state := t.TempDir()
+	first := serve(t, state, `{"wait":true}`)
+	second := make(chan chan Message, 1)
+	go func() {
+		<-first
+		second <- serve(t, state, `{"wait":true}`, `{"output":{"a":1}}`)
+	}()
+	var out bytes.Buffer
+	Main(Process{Args: []string{"claude", "--s", state}, In: strings.NewReader(`{"x":"y"}`), Out: &out, RestartWait: time.Minute, StateFlag: "--s", ThenFlag: "--t"})
+	if out.String() != "{\"a\":1}\n" {
+		t.Errorf("the CLI gets %q", out.String())
+	}
+	if m := <-<-second; m.ID == "" || m.Since.IsZero() || string(m.Event) != `{"x":"y"}` {
+		t.Errorf("it is told %+v", m)
+	}
+}
+
 // What Codex told before is told still, with what it says as the last argument, also where ductor ran the agent.
 func TestTheFormerProgramIsRun(t *testing.T) {
 	dir := t.TempDir()

@@ -3,6 +3,7 @@ package hook
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,10 +15,11 @@ import (
 
 // Process is one run of a hook.
 type Process struct {
-	Args   []string // the agent, then the flag and the state directory, and what else ductor's hooks were written with
-	In     io.Reader
-	Out    io.Writer
-	Within bool // an agent that ductor runs started it: ductor knows already
+	Args        []string // the agent, then the flag and the state directory, and what else ductor's hooks were written with
+	In          io.Reader
+	Out         io.Writer
+	Within      bool          // an agent that ductor runs started it: ductor knows already
+	RestartWait time.Duration // after which it no longer waits for a ductor that was to answer and is gone
 	// StateFlag and ThenFlag are those of package terminal.
 	StateFlag, ThenFlag string
 }
@@ -41,7 +43,7 @@ func Main(p Process) int {
 			return 0
 		}
 	}
-	if output := ask(state, Message{Agent: agent, Event: event}); len(output) > 0 {
+	if output := p.ask(state, Message{Agent: agent, Event: event, ID: rand.Text()}); len(output) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", output)
 	}
 	return 0
@@ -72,33 +74,67 @@ func runFormer(words []string, payload string) {
 	}
 }
 
-// ask tells ductor, and gives its answer to the CLI; nothing where none answers.
-func ask(state string, m Message) json.RawMessage {
-	conn, err := dial(state)
-	if err != nil {
-		return nil
-	}
-	defer conn.Close()
+// askAgain is how often a hook looks whether ductor is back.
+const askAgain = 200 * time.Millisecond
+
+// ask tells ductor, and gives its answer to the CLI; nothing where none answers. A ductor that is gone before its answer may be back
+// soon: it is told again.
+func (p Process) ask(state string, m Message) json.RawMessage {
 	m.Event = bytes.TrimSpace(m.Event)
 	m.Dir, _ = os.Getwd()
+	began := time.Now()
+	output, heard := tell(state, m)
+	for gone := time.Now(); heard == lost || !m.Since.IsZero() && heard == unheard; output, heard = tell(state, m) {
+		if heard == lost {
+			m.Since, gone = began, time.Now()
+		}
+		if time.Since(gone) >= p.RestartWait {
+			return nil
+		}
+		time.Sleep(askAgain)
+	}
+	return output
+}
+
+// hearing is how far ductor came with a message.
+type hearing int
+
+const (
+	unheard  hearing = iota // it did not say whether it will answer
+	lost                    // it was to answer, and is gone
+	answered                // there is nothing more to come
+)
+
+func tell(state string, m Message) (json.RawMessage, hearing) {
+	conn, err := dial(state)
+	if err != nil {
+		return nil, unheard
+	}
+	defer conn.Close()
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return nil
+		return nil, answered // what a CLI says is no JSON
 	}
 	err = conn.SetDeadline(time.Now().Add(ductorWait))
 	if err == nil {
 		_, err = conn.Write(append(raw, '\n'))
 	}
 	if err != nil {
-		return nil
+		return nil, unheard
 	}
 	in := bufio.NewReader(conn)
 	first, err := receive(in)
-	if err != nil || !first.Wait || conn.SetDeadline(time.Time{}) != nil {
-		return first.Output
+	switch {
+	case err != nil:
+		return nil, unheard
+	case !first.Wait || conn.SetDeadline(time.Time{}) != nil:
+		return first.Output, answered
 	}
-	second, _ := receive(in) // without an answer the CLI asks at its terminal
-	return second.Output
+	second, err := receive(in)
+	if err != nil {
+		return nil, lost
+	}
+	return second.Output, answered // without one the CLI asks at its terminal
 }
 
 func receive(in *bufio.Reader) (a Answer, err error) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"ductor/internal/statesocket"
 )
@@ -17,6 +18,9 @@ type Message struct {
 	Agent string          `json:"agent"`
 	Dir   string          `json:"dir"` // the working directory of the hook
 	Event json.RawMessage `json:"event"`
+	// ID names the message. It stays the same if a hook asks again because ductor was restarted; Since is when it asked first, then.
+	ID    string    `json:"id,omitempty"`
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Answer is a line of ductor's. The first says whether ductor will answer at all; where it will, one with the answer follows.

@@ -3,9 +3,13 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/claude"
@@ -47,7 +51,7 @@ func (h heard) act(ctx context.Context, watch func()) {
 	if h.ended() {
 		h.s.waiting.over(h.session().ID)
 	}
-	if !h.s.opts.Away(ctx) {
+	if h.Since.IsZero() && !h.s.opts.Away(ctx) {
 		_ = h.send(hook.Answer{}) // a hook that has ended needs none
 		return
 	}
@@ -80,12 +84,19 @@ func (h heard) ask(ctx context.Context, watch func()) {
 	of := h.session()
 	deciding, done := h.s.waiting.begin(ctx, of.ID)
 	defer done()
-	deciding, stop := context.WithTimeout(deciding, h.s.opts.Wait)
+	wait := h.s.opts.Wait
+	if !h.Since.IsZero() {
+		wait -= max(time.Since(h.Since), 0)
+	}
+	deciding, stop := context.WithTimeout(deciding, wait)
 	defer stop()
 	h.event.Dir = of.Dir
-	d, err := h.s.opts.Ask(deciding, of.Agent, of.Dir, h.event.Asked())
+	d, err := h.s.opts.Ask(deciding, of, h.id(), h.event.Asked())
 	answer := hook.Answer{}
 	switch {
+	case errors.Is(err, cli.ErrDetached): // the connection ends without an answer
+		watched.Wait()
+		return
 	case err == nil:
 		answer.Output = h.event.Answer(d)
 	case deciding.Err() == nil:
@@ -93,6 +104,15 @@ func (h heard) ask(ctx context.Context, watch func()) {
 	}
 	_ = h.send(answer) // a hook that has ended needs none
 	watched.Wait()     // the hook ends with its answer
+}
+
+// id names what is asked. A hook that asks something else under its former id has another.
+func (h heard) id() string {
+	if h.ID == "" { // a hook of an older version does not ask again
+		return ""
+	}
+	sum := sha256.Sum256(append([]byte(h.ID+"\n"), h.Event...))
+	return hex.EncodeToString(sum[:16])
 }
 
 // mostText is how much of an agent's last words a report has, in bytes.

@@ -25,8 +25,8 @@ import (
 type Options struct {
 	State string // ductor's state directory, which has the socket
 	Away  func(ctx context.Context) bool
-	// Ask has the owner decide; see conversation.Engine.AskTerminal.
-	Ask     func(ctx context.Context, agent cli.Agent, dir string, asked cli.Event) (cli.Decision, error)
+	// Ask has the owner decide; see conversation.Engine.AskTerminal. id is the same for what is asked again after a restart.
+	Ask     func(ctx context.Context, of Session, id string, asked cli.Event) (cli.Decision, error)
 	Wait    time.Duration // after that a terminal asks alone
 	Chat    Chat
 	Secrets func(dir string) *secrets.Set
@@ -62,7 +62,8 @@ func New(o Options) *Server { return &Server{opts: o} }
 // mostHooks is how many hooks are heard at once. Others find nothing, and their CLIs ask as usual.
 const mostHooks = 32
 
-// Serve hears from terminals until ctx ends, and returns when each of them has its answer.
+// Serve hears from terminals until ctx ends, and returns when each of them has its answer. If the cause of that is cli.ErrDetached, those
+// that wait for the owner get none: their hooks ask the next process again.
 func (s *Server) Serve(ctx context.Context) error {
 	listener, err := hook.Listen(s.opts.State)
 	if err != nil {

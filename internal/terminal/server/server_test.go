@@ -37,7 +37,7 @@ func serve(t *testing.T, change func(*Options)) (c *chat, say func(agent, event 
 	o := Options{
 		State: state, Away: func(context.Context) bool { return true }, Wait: 1 << 40, Chat: c,
 		Secrets: func(string) *secrets.Set { return secrets.NewSet("sk-very-secret-value") },
-		Ask: func(context.Context, cli.Agent, string, cli.Event) (cli.Decision, error) {
+		Ask: func(context.Context, Session, string, cli.Event) (cli.Decision, error) {
 			return cli.Decision{Allow: true}, nil
 		},
 		Seen: func(context.Context, Session) error { return nil }, Lang: func() lang.Printer { return lang.Printer{} },
@@ -76,9 +76,9 @@ func TestADecisionGoesBackToTheTerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, say := serve(t, func(o *Options) {
-				o.Ask = func(_ context.Context, agent cli.Agent, dir string, asked cli.Event) (cli.Decision, error) {
-					if a, ok := asked.(cli.ApprovalAsked); !ok || a.Tool != "Bash" || a.Title != "ls" || agent != "claude" || dir != "/w" {
-						t.Errorf("%s asks %+v in %s", agent, asked, dir)
+				o.Ask = func(_ context.Context, of Session, _ string, asked cli.Event) (cli.Decision, error) {
+					if a, ok := asked.(cli.ApprovalAsked); !ok || a.Tool != "Bash" || a.Title != "ls" || of.Agent != "claude" || of.Dir != "/w" {
+						t.Errorf("%+v asks %+v", of, asked)
 					}
 					return tt.decision, tt.err
 				}
@@ -109,7 +109,7 @@ func TestTheEndOfATurnIsReported(t *testing.T) {
 func TestWhatIsNotReported(t *testing.T) {
 	c, say := serve(t, func(o *Options) {
 		o.Away = func(context.Context) bool { return false }
-		o.Ask = func(context.Context, cli.Agent, string, cli.Event) (cli.Decision, error) {
+		o.Ask = func(context.Context, Session, string, cli.Event) (cli.Decision, error) {
 			t.Error("it is asked")
 			return cli.Decision{}, nil
 		}

@@ -1,0 +1,68 @@
+package bot
+
+import (
+	"context"
+	"crypto/rand"
+	"sync/atomic"
+
+	"ductor/bot/menu"
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/bot/tgapi"
+	"ductor/bot/updates"
+	"ductor/orchestrator"
+)
+
+// modelCommand does /model.
+type modelCommand struct {
+	menus    *menu.Menus
+	messages *message.Messages
+	closer   *updates.Finisher
+	reply    func(ctx context.Context, r updates.Request, a tgapi.Answer, err error) // finishes the command
+}
+
+func (c modelCommand) do(ctx context.Context, r updates.Request) {
+	if r.Args != "" {
+		c.byName(ctx, r)
+		return
+	}
+	page, sent, err := c.menus.Model(ctx, r.In.By())
+	if err == nil && sent != nil {
+		c.closer.AnswerFollowed(ctx, r.In, page.Text, page.Keyboard, sent)
+		return
+	}
+	c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
+}
+
+// byName chooses a model. If agents are still being asked, a message says so at once and changes then. Only that finishes the command:
+// the next process does it again if ductor ends before, and what the user sends meanwhile comes after it.
+func (c modelCommand) byName(ctx context.Context, r updates.Request) {
+	page, later, err := c.menus.ModelByName(ctx, r.In.By(), r.Args)
+	if err != nil || later == nil {
+		c.reply(ctx, r, tgapi.Answer{Edit: page}, err)
+		return
+	}
+	var shown atomic.Pointer[message.Content]
+	show := func(page tgapi.Page) message.Content {
+		content := message.Content{Text: render.Plain(page.Text), Keyboard: page.Keyboard, ReplyTo: r.In.Quote(), Life: message.Changes}
+		shown.Store(&content)
+		return content
+	}
+	show(page)
+	m := c.messages.Early(message.Spec{
+		Key: "model/" + rand.Text(), To: r.In.Conversation, Content: func(context.Context) (message.Content, error) { return *shown.Load(), nil },
+	})
+	if page, err = later(ctx); err != nil {
+		c.reply(ctx, r, tgapi.Answer{}, err)
+		return
+	}
+	var rows []orchestrator.Message
+	row, owed := m.Keep(show(page))
+	if owed {
+		rows = append(rows, row)
+	}
+	stored := c.closer.Finish(ctx, r.In.Updates(), rows...)
+	if owed {
+		m.Kept(stored)
+	}
+}
