@@ -36,8 +36,8 @@ func (o *Options) refusal(e *rpc.Error) *cli.Failure {
 // meaning sorts an error by its code, if it has one, and its words.
 func (o *Options) meaning(code int, text string) *cli.Failure {
 	kind := cli.UnknownFailure
-	if o.Quirks.KindOf != nil {
-		kind = o.Quirks.KindOf(code, text)
+	if o.quirks.KindOf != nil {
+		kind = o.quirks.KindOf(code, text)
 	}
 	if kind == cli.UnknownFailure {
 		kind = KindOf(code, text)

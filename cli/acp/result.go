@@ -63,7 +63,7 @@ func (s *session) counted(p prompted) cli.Result {
 	switch u, q := p.Usage, p.Meta.Quota; {
 	case u != nil:
 		r.Usage = cli.Usage{Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Thought}
-		if s.process.quirks.TotalUsage {
+		if s.process.opts.quirks.TotalUsage {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			r.Usage, s.past.totals = r.Usage.Sub(s.past.totals), r.Usage

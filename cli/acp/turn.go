@@ -69,7 +69,7 @@ func (s *session) name(out *turn.Emitter) {
 // newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
 func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, begin func()) *liveTurn {
 	s.workspace.allow(req)
-	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), resumed: resumed}
+	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.opts.quirks), resumed: resumed}
 	t.approvals = turn.NewApprovals[*ask](out, nil)
 	s.mu.Lock()
 	s.turn.approvals, s.past.late.conversation = t.approvals, req.Conversation
@@ -166,7 +166,7 @@ func (t *liveTurn) asked(a *ask) {
 	default: // of what may only be allowed for good, a user reads why it cannot be allowed
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
 			a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
-			return a.event(t.req.Dir, t.s.process.quirks.InputOf)
+			return a.event(t.req.Dir, t.s.process.opts.quirks.InputOf)
 		}})
 	}
 }
