@@ -59,6 +59,9 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.process.opts.quirks.Forgets {
+		out.Forgets()
+	}
 	model := cli.ModelID(s.offers.model)
 	if strings.HasPrefix(s.offers.model, "auto") { // the agent chooses one for each prompt, and names it at the end
 		model = ""
@@ -138,7 +141,7 @@ func (t *liveTurn) handle(i item) (end bool) {
 			t.goLive()
 		}
 	}
-	if i.reply != nil && i.reply.Error == nil {
+	if i.reply != nil && i.reply.Error == nil && !t.s.process.opts.quirks.Forgets {
 		t.out.Accepted()
 	}
 	t.reply, t.unsent = cmp.Or(i.reply, t.reply), cmp.Or(i.unsent, t.unsent)
@@ -229,8 +232,23 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 		t.reporter.sayAgain()
 	}
 	r.Denials, r.Fill = t.reporter.denials, t.reporter.fill
+	t.remember(r)
 	t.out.Finish(r)
 	s.process.TurnEnded(ctx, leaves)
+}
+
+// remember tells whether an agent that forgets turns knows this one. It does if its process ended in the middle, and if the model was asked
+// again after a tool.
+func (t *liveTurn) remember(r cli.Result) {
+	switch {
+	case !t.s.process.opts.quirks.Forgets:
+	case t.reply != nil && (t.loop.Cut() || r.Err != nil && !t.reporter.ran):
+		t.s.mu.Lock()
+		t.s.past.instructed = "" // with the prompt
+		t.s.mu.Unlock()
+	case t.reply != nil, t.reporter.ran, t.out.Answer() != "":
+		t.out.Accepted()
+	}
 }
 
 // stopListening ends what listen began, and returns the items that no turn took. What the agent says of a whole turn from now on is late.

@@ -14,8 +14,8 @@ import (
 // Programs are the quirks of Gemini where it speaks the Agent Client Protocol, by the name that it calls itself.
 func Programs() map[string]acp.Quirks {
 	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
-		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, AuthMethod: authMethod, CommandMarks: commandMarks, ToolName: toolName,
-		InputOf: inputOf, KindOf: kindOf, Failure: shellFailure,
+		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true, AuthMethod: authMethod, CommandMarks: commandMarks,
+		ToolName: toolName, InputOf: inputOf, KindOf: kindOf, Failure: shellFailure,
 	}}
 }
 
