@@ -67,7 +67,8 @@ type Quirks struct {
 	// HidesTrouble is for an agent that does not say that its model's stream broke and is asked anew, and ends a turn as if all
 	// were well when the model refused to answer.
 	HidesTrouble bool
-	// Forgets is for an agent that takes the prompt of a turn that was cancelled, or that failed before a tool ran, out of its session.
+	// Forgets is for an agent that takes the prompt of a turn out of its session if the turn is cancelled while the model answers, or fails
+	// before a tool ran.
 	Forgets bool
 	// MissingIsEmpty is for an agent that looks for a file before it creates it, and takes each error for the end of that.
 	MissingIsEmpty bool

@@ -28,6 +28,7 @@ type liveTurn struct {
 	resumed   *adopted     // what is known of a turn that the previous process began; nil for one of our own
 	reply     *rpc.Message // that ended it
 	unsent    error        // why its prompt was not sent
+	inTool    bool         // a tool ran, or waited for permission, when the turn was cut short
 }
 
 // Turn runs one prompt; see cli.Session.
@@ -185,7 +186,9 @@ func (t *liveTurn) decided(d *decided) {
 // cancel asks the agent to end the turn. One that waits for permission ends it only when that is answered, too.
 func (t *liveTurn) cancel() error {
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
-	for _, a := range t.approvals.Withdraw(func(*ask) bool { return true }) {
+	open := t.approvals.Withdraw(func(*ask) bool { return true })
+	t.inTool = len(open) > 0 || t.out.OpenTools() > 0
+	for _, a := range open {
 		t.s.process.respond(a.id, cancelled())
 	}
 	return err
@@ -237,12 +240,12 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	s.process.TurnEnded(ctx, leaves)
 }
 
-// remember tells whether an agent that forgets turns knows this one. It does if its process ended in the middle, and if the model was asked
-// again after a tool.
+// remember tells whether an agent that forgets turns knows this one. It does if it did not answer the prompt, if it was stopped in a tool, and
+// if it failed after one.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.process.opts.quirks.Forgets:
-	case t.reply != nil && (t.loop.Cut() || r.Err != nil && !t.reporter.ran):
+	case t.reply != nil && (t.loop.Cut() && !t.inTool || !t.loop.Cut() && r.Err != nil && !t.reporter.ran):
 		t.s.mu.Lock()
 		t.s.past.instructed = "" // with the prompt
 		t.s.mu.Unlock()

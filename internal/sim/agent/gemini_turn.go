@@ -79,11 +79,12 @@ func (t *geminiTurn) run(prompt string) error {
 	return err
 }
 
-// forgets reports whether Gemini takes the prompt out of its session: live, and if the turn was cancelled or failed before a tool ran.
+// forgets reports whether Gemini takes the prompt out of its session: live, and if the turn was cancelled or failed before a tool ran. One that
+// was cancelled after a tool is forgotten too, unless that was in the tool.
 func (t *geminiTurn) forgets(err error) bool {
 	var failure geminiFailure
 	_, live := t.sink.(*acpSink)
-	return live && (context.Cause(t.ctx) != nil || t.tools == 0 && errors.As(err, &failure))
+	return live && t.tools == 0 && (context.Cause(t.ctx) != nil || errors.As(err, &failure))
 }
 
 func (t *geminiTurn) counted() tokens {
