@@ -40,6 +40,8 @@ func (t *liveTurn) replied() cli.Result {
 	case "end_turn":
 		if text, ok := t.reporter.failed(r.Usage); ok {
 			r.Err = o.meaning(errorCode(text), text)
+		} else if t.req.Task == cli.TaskCompact {
+			t.out.Pass(cli.CompactBoundary{})
 		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && t.req.Task == cli.TaskPrompt {
 			r.Err = hiddenTrouble(o.Agent, t.out.Answer(), r)
 		}
