@@ -22,6 +22,9 @@ type Event interface{ event() }
 type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
+	// Forgets is set for an agent that takes the prompt of a turn that did not go well out of its session: only PromptAccepted shows that it
+	// knows the turn.
+	Forgets bool
 }
 
 // PromptAccepted says that the prompt is in the agent's session, with all that came before it in the request: the agent's next turn

@@ -50,6 +50,9 @@ type Wants struct {
 type Purpose struct {
 	Task cli.Task `json:"task,omitempty"` // what the prompt is to the agent
 	Job  JobID    `json:"job,omitempty"`  // that it is a run of; empty for none
+
+	After     cli.TurnID `json:"after,omitempty"`     // that must have gone well before, or this turn fails; empty for none
+	Summarize bool       `json:"summarize,omitempty"` // the agent itself summarizes what it is told and does not fit, if no model is configured for that
 }
 
 // CardStyle is how the card of a turn looks.

@@ -52,7 +52,7 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	if json.Unmarshal([]byte(m.Note), &n) != nil || n.Session == "" {
 		return nil, nil
 	}
-	proc.quirks = proc.opts.Quirks.of(n.Name)
+	proc.become(n.Name)
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), inbox: turn.NewQueue[item](0), phase: phaseRunning,
 		offers: offers{model: n.Model}, past: past{totals: n.Totals}, adopted: adoption(left, m, n, proc.opts.Agent),

@@ -34,8 +34,8 @@ func (o *Options) refusal(e *rpc.Error) *cli.Failure {
 // meaning sorts an error by its code, if it has one, by its words, and by what the agent adds to them.
 func (o *Options) meaning(code int, words, data string) *cli.Failure {
 	text, kindOf := strings.TrimSpace(words+" "+data), KindOf
-	if o.Quirks.KindOf != nil {
-		kindOf = o.Quirks.KindOf
+	if o.quirks.KindOf != nil {
+		kindOf = o.quirks.KindOf
 	}
 	kind := kindOf(code, text)
 	f := &cli.Failure{Kind: kind, Agent: o.Agent, Reason: ReasonOf(words), Detail: cli.Shorten(text, 2000)}

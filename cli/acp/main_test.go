@@ -18,7 +18,7 @@ func scripted(t *testing.T, change func(*Options)) (p *Provider, dir string) {
 	t.Helper()
 	o := Options{
 		ProviderOptions: clitest.Scripted(t, func(p sim.Programs) string { return p.Gemini }, "GEMINI_API_KEY=simulated").Allowing("GEMINI_API_KEY"),
-		Agent:           testAgent, Args: []string{"--acp"}, Quirks: Quirks{LateHistory: true, CommandMarks: "/"},
+		Agent:           testAgent, Args: []string{"--acp"}, Programs: map[string]Quirks{"gemini-cli": {LateHistory: true, CommandMarks: "/"}},
 	}
 	if change != nil {
 		change(&o)

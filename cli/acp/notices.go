@@ -9,15 +9,15 @@ import (
 	"ductor/cli"
 )
 
-// of are the quirks of an agent that calls itself name: these, and what is known of it.
-func (q Quirks) of(name string) Quirks {
-	switch name {
-	case "Copilot": // version 1.0.102 of GitHub's CLI
-		q.TotalUsage, q.Notices, q.Failure = true, true, shellExit
-	case "gemini-cli": // version 0.61
-		q.MissingIsEmpty, q.HidesTrouble = true, true
+// quirksOf returns the quirks of a program by the name that it calls itself, whichever section of the configuration starts it.
+func (o *Options) quirksOf(program string) Quirks {
+	if q, known := o.Programs[program]; known {
+		return q
 	}
-	return q
+	if program == "Copilot" { // version 1.0.102 of GitHub's CLI
+		return Quirks{TotalUsage: true, Notices: true, Failure: shellExit}
+	}
+	return Quirks{}
 }
 
 var shellExitLine = sync.OnceValue(func() *regexp.Regexp {

@@ -33,7 +33,7 @@ func TestNoticesInTheAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
-			reporter := newReporter(out, "/srv", Quirks{}.of("Copilot"))
+			reporter := newReporter(out, "/srv", (&Options{}).quirksOf("Copilot"))
 			for _, s := range c.said {
 				u := map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: s}}
 				switch s {
@@ -70,7 +70,7 @@ func said(t *testing.T, r *reporter, v any) {
 // An agent that is not known keeps its text.
 func TestTextOfOthersIsText(t *testing.T) {
 	out := turn.NewEmitter("a", time.Now, func(cli.Event) {})
-	reporter := newReporter(out, "/srv", Quirks{}.of("another"))
+	reporter := newReporter(out, "/srv", (&Options{}).quirksOf("another"))
 	said(t, reporter, map[string]any{"sessionUpdate": updateMessage, "content": block{Type: "text", Text: "Error: no"}})
 	if text, failed := reporter.failed(cli.Usage{}); failed || out.Answer() != "Error: no" {
 		t.Errorf("answer %q, failure %q", out.Answer(), text)

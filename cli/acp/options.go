@@ -35,7 +35,10 @@ type Options struct {
 	// in the directories of the conversation only, but as the user ductor runs as, and on the machine ductor runs on: set it
 	// for an agent in a container.
 	NoWorkspace bool
-	Quirks      Quirks
+	// Programs are the quirks of programs, by the name that each calls itself.
+	Programs map[string]Quirks
+	// Resuming is called before a session is resumed, with the environment of its agent. Nil does nothing.
+	Resuming func(ctx context.Context, env []string, id cli.AgentSessionID) error
 	// Login says what to do when the agent is not logged in: one sentence.
 	Login string
 	// Auth looks for the agent's log-in; nil asks the agent itself, by opening a session.
@@ -47,12 +50,14 @@ type Options struct {
 
 	StartLimit time.Duration // for a process to be ready; shared.DefaultStartLimit when 0
 	CallLimit  time.Duration // for any request but a prompt to be answered
+
+	quirks Quirks // see agentProcess.become
 }
 
 // Quirks are ways in which an agent differs from the protocol's text.
 type Quirks struct {
-	// LateHistory is for an agent that replays a loaded session after it answered session/load, and ends that
-	// with available_commands_update.
+	// LateHistory is for an agent that ends the replay of a loaded session with available_commands_update. Of others only silence
+	// shows that nothing follows.
 	LateHistory bool
 	// TotalUsage is for an agent whose usage is that of the whole session, since its process has it.
 	TotalUsage bool
@@ -62,19 +67,22 @@ type Quirks struct {
 	// HidesTrouble is for an agent that does not say that its model's stream broke and is asked anew, and ends a turn as if all
 	// were well when the model refused to answer.
 	HidesTrouble bool
+	// Forgets is for an agent that takes the prompt of a turn out of its session if the turn is cancelled while the model answers, or fails
+	// before a tool ran.
+	Forgets bool
 	// MissingIsEmpty is for an agent that looks for a file before it creates it, and takes each error for the end of that.
 	MissingIsEmpty bool
 	// CommandMarks are characters a prompt must not begin with to reach the model as it is.
 	CommandMarks string
-	// AuthMethod is the method to log in by, without a user, when the agent refuses a session for want of a
+	// AuthMethod is the method to log in by, without a user, when an agent with this environment refuses a session for want of a
 	// log-in; empty for none. Nil is none.
-	AuthMethod func(req cli.Request) string
+	AuthMethod func(env []string) string
 	// ToolName finds the agent's own name of a tool; nil takes the kind.
 	ToolName func(id, kind, title string) string
 	// InputOf makes the input of a tool that is asked for, for an agent that gives none, of what it says of the tool.
 	// Nil where that does not say all the tool would do; a nil function never does.
 	InputOf func(Wish) json.RawMessage
-	// KindOf sorts an error of the agent; UnknownFailure leaves it to this package. Nil does.
+	// KindOf sorts an error of the agent. If it is nil, the function KindOf does.
 	KindOf func(code int, text string) cli.FailureKind
 	// Failure finds in a command's output its exit code, or why it failed; nil finds none.
 	Failure func(output string) (code *int, why string)

@@ -22,15 +22,14 @@ const (
 // agentProcess is one process of the agent and the sessions in it. Safe for concurrent use.
 type agentProcess struct {
 	*shared.Process
-	opts     *Options
+	opts     *Options                  // with the quirks of the program, once it has answered
 	offered  *atomic.Pointer[[]string] // see Provider
 	late     *atomic.Bool              // see Provider
 	sessions shared.Members[*session]
 	early    sync.Map // what the agent offers in sessions that it has not named yet: cli.AgentSessionID to *update
 
 	// Valid once the process is ready.
-	hello  initialized
-	quirks Quirks // those of Options, and of an agent that is known to have some
+	hello initialized
 
 	served atomic.Int64 // requests of the agent that are worked on
 }
@@ -55,8 +54,15 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 	if v := proc.hello.ProtocolVersion; v != protocolVersion {
 		return cli.Failf(cli.BadOutput, o.Agent, "it speaks version %d of the protocol, and ductor version %d", v, protocolVersion)
 	}
-	proc.quirks = o.Quirks.of(proc.hello.AgentInfo.Name)
+	proc.become(proc.hello.AgentInfo.Name)
 	return nil
+}
+
+// become takes the quirks of a program.
+func (proc *agentProcess) become(program string) {
+	o := *proc.opts
+	o.quirks = o.quirksOf(program)
+	proc.opts = &o
 }
 
 // call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their

@@ -34,7 +34,7 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 		s.past.instructed = req.Instructions()
 	}
 	n := note{Session: string(s.id), Model: s.offers.model, Name: s.process.hello.AgentInfo.Name}
-	if s.process.quirks.TotalUsage {
+	if s.process.opts.quirks.TotalUsage {
 		n.Totals = s.past.totals
 	}
 	return blocks, n, nil
@@ -80,7 +80,7 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 	}
 	blocks := []block{}
 	if text != "" {
-		blocks = append(blocks, block{Type: "text", Text: AsText(text, s.process.quirks.CommandMarks)})
+		blocks = append(blocks, block{Type: "text", Text: AsText(text, s.process.opts.quirks.CommandMarks)})
 	}
 	for _, image := range req.Images {
 		b, err := imageBlock(image)

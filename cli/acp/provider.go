@@ -35,7 +35,7 @@ func New(o Options) *Provider {
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Version: "2.0", StartLimit: o.StartLimit, Goodbye: leaveWait,
 	}, func(process *shared.Process) *agentProcess {
-		return &agentProcess{Process: process, opts: &p.opts, offered: &p.offered, late: &p.late, quirks: o.Quirks}
+		return &agentProcess{Process: process, opts: &p.opts, offered: &p.offered, late: &p.late}
 	})
 	return p
 }
@@ -53,6 +53,11 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	}
 	if err := checkDirs(req); err != nil {
 		return nil, cli.Failf(cli.Refused, p.opts.Agent, "%v", err)
+	}
+	if p.opts.Resuming != nil && req.Resume != "" {
+		if err := p.opts.Resuming(ctx, p.opts.env(req), req.Resume); err != nil {
+			return nil, cli.AsFailure(p.opts.Agent, err)
+		}
 	}
 	key := p.opts.key(req)
 	proc, err := p.pool.Join(ctx, key, p.opts.command(req, key))

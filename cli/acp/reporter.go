@@ -1,10 +1,10 @@
 package acp
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -59,7 +59,7 @@ func (r *reporter) say(id, text string) {
 	}
 	r.key = cmp.Or(id, fmt.Sprint("message ", r.block))
 	if r.quirks.HidesTrouble {
-		text = r.fresh(text)
+		text = r.fresh(text, r.out.Now())
 	}
 	r.out.Text(r.key, text)
 }
@@ -72,33 +72,41 @@ type message struct {
 	key    string
 }
 
-// repeats finds what is said again, after a stream broke, in a message.
+// repeats finds what is said again in a message, after its stream broke. An agent asks its model again after a pause, so a message that
+// repeats its beginning without one is left as it is.
 type repeats struct {
 	said  []byte
-	again string
+	last  time.Time // when a piece came
+	anew  bool      // what comes may begin the message anew
+	again string    // what came since then, if said begins with it
 }
 
-// minRepeat is how long a message must be to be taken for one that is said again.
-const minRepeat = 32
+// repeatPause is a pause after which a message may begin anew. Gemini waits for a second before it asks its model again; some of that
+// may pass unseen.
+const repeatPause = 700 * time.Millisecond
 
 // fresh is what a piece adds to the message. One that may begin it anew is held back until that is known.
-func (r *repeats) fresh(text string) string {
-	text = r.again + text
-	r.again = ""
-	if len(r.said) >= minRepeat {
-		switch {
-		case len(text) >= len(r.said) && strings.HasPrefix(text, string(r.said)):
-			rest := text[len(r.said):]
-			r.said = append(r.said, rest...)
-			return rest
-		case bytes.HasPrefix(r.said, []byte(text)):
-			r.again = text
-			return ""
+func (r *repeats) fresh(text string, now time.Time) string {
+	if len(r.said) > 0 && now.Sub(r.last) >= repeatPause {
+		r.anew = true
+		if begins(text, string(r.said)) { // that the message began anew before was in vain too
+			r.again = ""
 		}
 	}
-	r.said = append(r.said, text...)
+	r.last, text, r.again = now, r.again+text, ""
+	if r.anew && len(text) < len(r.said) && begins(text, string(r.said)) {
+		r.again = text
+		return ""
+	}
+	if r.anew && begins(text, string(r.said)) {
+		text = text[len(r.said):]
+	}
+	r.anew, r.said = false, append(r.said, text...)
 	return text
 }
+
+// begins reports whether one of two texts begins with the other.
+func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 // sayAgain tells what was held back, since the message ended before it was said again.
 func (r *reporter) sayAgain() {

@@ -3,6 +3,7 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,24 +34,35 @@ func FuzzReporter(f *testing.F) {
 	})
 }
 
-// Gemini says the beginning of a message again, once or more, when a stream broke. It does not say that it does.
+// Gemini says the beginning of a message again, once or more, when a stream broke. It does not say that it does, and pauses before it. What
+// a model says twice without a pause is said twice.
 func TestAMessageThatIsSaidAgain(t *testing.T) {
-	const long = "The first half of an answer, long enough. "
+	const long, pause = "The first half of an answer. ", ""
 	for _, c := range []struct {
 		name   string
 		pieces []string
 		want   string
 	}{
-		{"again and further", []string{long, "The first ", "half of an answer, long enough. And", " more."}, long + "And more."},
-		{"twice", []string{long, long, long[:9], long[9:], "more"}, long + "more"},
-		{"words like those at the beginning", []string{long, "The first", " word is The."}, long + "The first word is The."},
-		{"words at the end", []string{long, "The first"}, long + "The first"},
-		{"a short message", []string{"ha ", "ha ", "ha"}, "ha ha ha"},
+		{"again and further", []string{long, pause, "The first ", "half of an answer. And", " more."}, long + "And more."},
+		{"twice", []string{long, pause, long, pause, long[:9], long[9:], "more"}, long + "more"},
+		{"again in vain", []string{long, pause, long[:9], pause, long[:12], long[12:], "more"}, long + "more"},
+		{"again from a shorter beginning", []string{"The", pause, long, "more"}, long + "more"},
+		{"words like those at the beginning", []string{long, pause, "The first", " word is The."}, long + "The first word is The."},
+		{"a pause within such words", []string{long, pause, "The first", pause, " word."}, long + "The first word."},
+		{"words at the end", []string{long, pause, "The first"}, long + "The first"},
+		{"a short message", []string{"ha ", pause, "ha ", "ha"}, "ha ha"},
+		{"equal lines", []string{"- the same line of text\n", "- the same line of text\n", "- the same line of text\n"}, strings.Repeat("- the same line of text\n", 3)},
+		{"equal lines after a pause", []string{long, pause, "x", long, long}, long + "x" + long + long},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out := turn.NewEmitter(testAgent, time.Now, func(cli.Event) {})
+			now := time.Unix(1, 0)
+			out := turn.NewEmitter(testAgent, func() time.Time { return now }, func(cli.Event) {})
 			r := newReporter(out, "/d", Quirks{HidesTrouble: true})
 			for _, p := range c.pieces {
+				if p == pause {
+					now = now.Add(time.Second)
+					continue
+				}
 				r.say("", p)
 			}
 			r.sayAgain()

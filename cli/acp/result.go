@@ -40,8 +40,10 @@ func (t *liveTurn) replied() cli.Result {
 	case "end_turn":
 		if text, ok := t.reporter.failed(r.Usage); ok {
 			r.Err = o.meaning(0, text, "")
-		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && t.out.Answer() == "" {
-			r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "its model gave no answer, and it does not say whether a limit or a filter stopped it")
+		} else if t.req.Task == cli.TaskCompact {
+			t.out.Pass(cli.CompactBoundary{})
+		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && t.req.Task == cli.TaskPrompt {
+			r.Err = hiddenTrouble(o.Agent, t.out.Answer(), r)
 		}
 	case "cancelled":
 		r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "it cancelled the turn, and no user asked for that")
@@ -57,13 +59,25 @@ func (t *liveTurn) replied() cli.Result {
 	return r
 }
 
+// hiddenTrouble returns the failure of a turn of one model call that an agent with HidesTrouble ended as if all were well; nil for none.
+// The tokens of a call come with the end of its answer, so an answer that used none has no end.
+func hiddenTrouble(agent cli.Agent, answer string, r cli.Result) *cli.Failure {
+	switch {
+	case answer == "":
+		return cli.Failf(cli.UnknownFailure, agent, "its model gave no answer, and it does not say whether a limit or a filter stopped it")
+	case r.ByModel != nil && r.Usage == cli.Usage{}:
+		return cli.Failf(cli.NetworkDown, agent, "the answer broke off, also when it was asked for again")
+	}
+	return nil
+}
+
 // counted is what a turn used, as far as the agent says.
 func (s *session) counted(p prompted) cli.Result {
 	var r cli.Result
 	switch u, q := p.Usage, p.Meta.Quota; {
 	case u != nil:
 		r.Usage = cli.Usage{Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Thought}
-		if s.process.quirks.TotalUsage {
+		if s.process.opts.quirks.TotalUsage {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			r.Usage, s.past.totals = r.Usage.Sub(s.past.totals), r.Usage

@@ -131,10 +131,10 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession, err error) {
 	err = s.process.call(ctx, method, params, &got)
 	var refused *rpc.Error
-	if !errors.As(err, &refused) || refused.Code != codeNoAuth || s.process.quirks.AuthMethod == nil {
+	if !errors.As(err, &refused) || refused.Code != codeNoAuth || s.process.opts.quirks.AuthMethod == nil {
 		return got, err
 	}
-	login := s.process.quirks.AuthMethod(req)
+	login := s.process.opts.quirks.AuthMethod(s.process.opts.env(req))
 	if login == "" || s.process.call(ctx, methodLogin, sessionParams{MethodID: login}, nil) != nil {
 		return got, err
 	}
@@ -164,7 +164,7 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 		}
 		return f
 	}
-	if method == methodLoad && s.process.quirks.LateHistory {
+	if method == methodLoad {
 		s.passHistory(ctx)
 	}
 	s.opened(loaded, phaseIdle)
@@ -174,7 +174,7 @@ func (s *session) load(ctx context.Context, params sessionParams, req cli.Reques
 	return nil
 }
 
-// passHistory waits until a session that was loaded is replayed, which its agent ends with a list of commands.
+// passHistory waits until a session that was loaded is replayed. Some agents do that after they answered.
 func (s *session) passHistory(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
@@ -185,7 +185,8 @@ func (s *session) passHistory(ctx context.Context) {
 		case <-s.inbox.Ready():
 			quiet.Reset(historyQuiet)
 			items, _ := s.inbox.Take()
-			if slices.ContainsFunc(items, func(i item) bool { return i.update != nil && i.update.Kind == updateOffers }) {
+			ends := func(i item) bool { return i.update != nil && i.update.Kind == updateOffers }
+			if s.process.opts.quirks.LateHistory && slices.ContainsFunc(items, ends) {
 				return
 			}
 		case <-quiet.C:

@@ -28,6 +28,7 @@ type liveTurn struct {
 	resumed   *adopted     // what is known of a turn that the previous process began; nil for one of our own
 	reply     *rpc.Message // that ended it
 	unsent    error        // why its prompt was not sent
+	inTool    bool         // a tool ran, or waited for permission, when the turn was cut short
 }
 
 // Turn runs one prompt; see cli.Session.
@@ -66,6 +67,9 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.process.opts.quirks.Forgets {
+		out.Forgets()
+	}
 	model := cli.ModelID(s.offers.model)
 	if strings.HasPrefix(s.offers.model, "auto") { // the agent chooses one for each prompt, and names it at the end
 		model = ""
@@ -76,7 +80,7 @@ func (s *session) name(out *turn.Emitter) {
 // newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
 func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, begin func()) *liveTurn {
 	s.workspace.allow(req)
-	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.quirks), resumed: resumed}
+	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.opts.quirks), resumed: resumed}
 	t.approvals = turn.NewApprovals[*ask](out, nil)
 	s.mu.Lock()
 	s.turn.approvals, s.past.late.conversation = t.approvals, req.Conversation
@@ -145,7 +149,7 @@ func (t *liveTurn) handle(i item) (end bool) {
 			t.goLive()
 		}
 	}
-	if i.reply != nil && i.reply.Error == nil {
+	if i.reply != nil && i.reply.Error == nil && !t.s.process.opts.quirks.Forgets {
 		t.out.Accepted()
 	}
 	t.reply, t.unsent = cmp.Or(i.reply, t.reply), cmp.Or(i.unsent, t.unsent)
@@ -173,7 +177,7 @@ func (t *liveTurn) asked(a *ask) {
 	default: // of what may only be allowed for good, a user reads why it cannot be allowed
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
 			a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
-			return a.event(t.req.Dir, t.s.process.quirks.InputOf)
+			return a.event(t.req.Dir, t.s.process.opts.quirks.InputOf)
 		}})
 	}
 }
@@ -189,7 +193,9 @@ func (t *liveTurn) decided(d *decided) {
 // cancel asks the agent to end the turn. One that waits for permission ends it only when that is answered, too.
 func (t *liveTurn) cancel() error {
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
-	for _, a := range t.approvals.Withdraw(func(*ask) bool { return true }) {
+	open := t.approvals.Withdraw(func(*ask) bool { return true })
+	t.inTool = len(open) > 0 || t.out.OpenTools() > 0
+	for _, a := range open {
 		t.s.process.respond(a.id, cancelled())
 	}
 	return err
@@ -236,8 +242,23 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 		t.reporter.sayAgain()
 	}
 	r.Denials, r.Fill = t.reporter.denials, t.reporter.fill
+	t.remember(r)
 	t.out.Finish(r)
 	s.process.TurnEnded(ctx, leaves)
+}
+
+// remember tells whether an agent that forgets turns knows this one. It does if it did not answer the prompt, if it was stopped in a tool, and
+// if it failed after one.
+func (t *liveTurn) remember(r cli.Result) {
+	switch {
+	case !t.s.process.opts.quirks.Forgets:
+	case t.reply != nil && (t.loop.Cut() && !t.inTool || !t.loop.Cut() && r.Err != nil && !t.reporter.ran):
+		t.s.mu.Lock()
+		t.s.past.instructed = "" // with the prompt
+		t.s.mu.Unlock()
+	case t.reply != nil, t.reporter.ran, t.out.Answer() != "":
+		t.out.Accepted()
+	}
 }
 
 // stopListening ends what listen began, and returns the items that no turn took. What the agent says of a whole turn from now on is late.

@@ -31,7 +31,7 @@ type workspace struct {
 
 func newWorkspace(proc *agentProcess, req cli.Request) *workspace {
 	return &workspace{
-		opts: proc.opts, quirks: proc.quirks, env: proc.opts.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
+		opts: proc.opts, quirks: proc.opts.quirks, env: proc.opts.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
 		readOnly: req.Permission == cli.Plan, terminals: map[string]*terminal{},
 	}
 }

@@ -11,6 +11,14 @@ import (
 	"ductor/cli/acp"
 )
 
+// Programs are the quirks of Gemini where it speaks the Agent Client Protocol, by the name that it calls itself.
+func Programs() map[string]acp.Quirks {
+	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
+		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true, AuthMethod: authMethod, CommandMarks: commandMarks,
+		ToolName: toolName, InputOf: inputOf, KindOf: kindOf, Failure: shellFailure,
+	}}
+}
+
 // acp is Gemini as an agent of the Agent Client Protocol.
 func (p *Provider) acp() *acp.Provider {
 	return acp.New(acp.Options{
@@ -18,18 +26,15 @@ func (p *Provider) acp() *acp.Provider {
 		Agent:           Agent, Args: []string{"--acp"}, Argv: p.liveArgs, OwnFiles: p.ownFiles, ExtraEnv: p.ownEnv, HomeVars: homeVars(),
 		// Gemini has tools of its own for both, and they ask.
 		NoWorkspace: true,
-		Quirks: acp.Quirks{
-			LateHistory: true, AuthMethod: p.authMethod, CommandMarks: commandMarks, ToolName: toolName, InputOf: inputOf, KindOf: kindOf,
-			Failure: shellFailure,
-		},
+		Programs:    Programs(), Resuming: Guard(p.opts.Launcher),
 		Login: loginFix, Auth: p.Auth,
 	})
 }
 
 // authMethod is what live mode must be told when no way of log-in was chosen yet, though there is a key. Gemini
 // then writes the choice into the user's settings.
-func (p *Provider) authMethod(req cli.Request) string {
-	if cli.Variable(p.env(req), "GEMINI_API_KEY") != "" {
+func authMethod(env []string) string {
+	if cli.Variable(env, "GEMINI_API_KEY") != "" {
 		return "gemini-api-key"
 	}
 	return ""

@@ -42,8 +42,10 @@ func read(t turn.Once) turn.Reading {
 }
 
 func (p *Provider) start(ctx context.Context, req cli.Request) (cli.Process, string, error) {
-	if err := p.guard(ctx, req); err != nil {
-		return nil, "", err
+	if req.Resume != "" {
+		if err := Guard(p.opts.Launcher)(ctx, p.env(req), req.Resume); err != nil {
+			return nil, "", err
+		}
 	}
 	args, err := p.argv(req)
 	if err != nil {

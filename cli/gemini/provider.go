@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"ductor/cli"
@@ -81,7 +80,7 @@ func (p *Provider) ProjectFiles() []string {
 func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cli.Session, error) {
 	switch mode {
 	case cli.Live:
-		if err := errors.Join(p.guard(ctx, req), p.keepPolicy(req)); err != nil {
+		if err := p.keepPolicy(req); err != nil {
 			return nil, cli.AsFailure(Agent, err)
 		}
 		return p.live.Open(ctx, mode, req)
@@ -91,17 +90,16 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	return nil, cli.Failf(cli.UnknownFailure, Agent, "there is no %s mode", mode)
 }
 
-// guard keeps a session that is resumed from being destroyed, where its files are.
-func (p *Provider) guard(ctx context.Context, req cli.Request) error {
-	if req.Resume == "" {
-		return nil
+// Guard returns a function that keeps a session from being destroyed when it is resumed, where the agents of l have their files. It does
+// nothing for a session that is not Gemini's.
+func Guard(l cli.Launcher) func(ctx context.Context, env []string, id cli.AgentSessionID) error {
+	return func(ctx context.Context, env []string, id cli.AgentSessionID) error {
+		if e, ok := l.(cli.Helper); ok {
+			_, err := e.Help(ctx, env, guard.Verb, string(id))
+			return err
+		}
+		return guard.Protect(home(env, cli.Variable(env, "HOME")), string(id))
 	}
-	if e, ok := p.opts.Launcher.(cli.Helper); ok {
-		_, err := e.Help(ctx, p.env(req), guard.Verb, string(req.Resume))
-		return err
-	}
-	env := p.env(req)
-	return guard.Protect(home(env, cli.Variable(env, "HOME")), string(req.Resume))
 }
 
 // Adopt resumes a turn that the previous process began; see cli.Provider.

@@ -17,6 +17,7 @@ type Emitter struct {
 	emit    func(cli.Event)
 	started time.Time
 
+	forgets bool
 	session *cli.SessionStarted // nil until it is named
 	taken   bool                // the prompt was accepted
 	blocks  []textBlock
@@ -59,9 +60,12 @@ func (e *Emitter) replay(said func() time.Time) {
 // Now is the time at which what is handled was said.
 func (e *Emitter) Now() time.Time { return e.now() }
 
+// Forgets sets SessionStarted.Forgets. Call it before Session.
+func (e *Emitter) Forgets() { e.forgets = true }
+
 // Session names the agent's session and model. Only the first call, and one that changes either, is passed on.
 func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
-	next := cli.SessionStarted{AgentSessionID: id, Model: model}
+	next := cli.SessionStarted{AgentSessionID: id, Model: model, Forgets: e.forgets}
 	if e.done || e.session != nil && *e.session == next {
 		return
 	}

@@ -14,9 +14,9 @@ import (
 func TestTheContextOfRealAgents(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, want := range map[string]struct{ context, compacted, commands string }{
-		"claude":  {"System prompt: ", "The context is shortened: ", "/compact: "},
+		"claude":  {"System prompt: ", "The context is shortened: ", "/code-review: "},
 		"codex":   {"tokens of ", "The context is shortened: ", "$skill-creator: "},
-		"gemini":  {"has not said how full it is", "is told 3 turns", "/about: "},
+		"gemini":  {"has not said how full it is", "is told 3 turns there", "/about: "},
 		"copilot": {"tokens of ", "The context is shortened: ", "/security-review: "},
 	} {
 		t.Run(agent, func(t *testing.T) {
@@ -38,7 +38,16 @@ func TestTheContextOfRealAgents(t *testing.T) {
 			}
 
 			asked := len(api.Requests())
-			town.answer("/compact keep the zebra", want.compacted)
+			compacted := town.answer("/compact keep the zebra", want.compacted)
+			if _, now, ok := strings.Cut(compacted, " before, "); ok || strings.Contains(compacted, "shortened: ") {
+				if !ok {
+					_, now, _ = strings.Cut(compacted, "shortened: ")
+				}
+				now, _, _ = strings.Cut(now, " tokens")
+				if after := town.answer("/context", "tokens of "); !strings.Contains(after, now+" tokens of ") {
+					t.Errorf("the compaction says %q, and /context %q", compacted, after)
+				}
+			}
 			if got := len(api.Requests()) - asked; (got > 0) != (agent != "gemini") {
 				t.Errorf("the model was asked %d times", got)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/internal/sim/modelapi"
 	"ductor/internal/sim/telegram"
 )
 
@@ -19,8 +20,8 @@ func TestRealAgentsInTrouble(t *testing.T) {
 	realagent.LongOnly(t)
 	for agent, play := range map[string]func(*troubled){"claude": claudeInTrouble, "codex": codexInTrouble, "gemini": geminiInTrouble, "copilot": copilotInTrouble} {
 		t.Run(agent, func(t *testing.T) {
-			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
-			in := &troubled{town: town}
+			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
+			in := &troubled{town: town, api: api}
 			play(in)
 			for _, m := range town.chat.History() {
 				for _, v := range m.Versions {
@@ -76,6 +77,7 @@ func TestTheDoctorOfRealAgents(t *testing.T) {
 // troubled is a town whose agent gets into trouble.
 type troubled struct {
 	*town
+	api   *modelapi.Server
 	turns int
 }
 
@@ -215,11 +217,43 @@ func geminiInTrouble(in *troubled) {
 	in.ends(half+`[[error 503 times=1]][[text "This is the rest."]]`, "This is the first half of an answer. This is the rest.", "\ngemini-")
 	in.ends(half+`[[end unsaid times=1]]`, "This is the first half of an answer.")
 	in.ends(`[[end refusal]]`, "its model gave no answer")
+	in.ends(half+`[[end unsaid]]`, "This is the first half of an answer.", "the answer broke off")
+	const line = "- this is one of five equal lines\\n"
+	if m := in.ends(fmt.Sprintf(`[[text "%s" chunk=%d]]`, strings.Repeat(line, 5), len(line)-1)); strings.Count(m.Text, "five equal lines") != 5 {
+		in.t.Errorf("it shows %q", m.Text)
+	}
+	in.forgets()
 	in.fails(`exit 3`, "✗ run_shell_command exit 3 · exit 3")
 	in.fails(`echo $(id)`, "✗ run_shell_command echo $(id)") // which Gemini refuses to run
 	// The agent forgets that a tool waited when its process ended, and its model takes such a session no more.
 	in.denies("touch a.txt was denied")
 	in.ends(`[[text "The session goes on."]]`, "The session goes on.")
+}
+
+// forgets aborts Gemini while its model answers, and then while a tool runs. Gemini forgets the first turn, which is handed over.
+func (in *troubled) forgets() {
+	in.t.Helper()
+	for _, c := range []struct {
+		word, script string
+		forgets      bool
+	}{{"zebra", `[[text "half a zebra"]][[hang]]`, true}, {"lion", `[[tool cmd="touch running; sleep 60"]]`, false}} {
+		in.say(`[[start]]remember the %s %s`, c.word, c.script)
+		if c.forgets {
+			in.await("half a zebra")
+		} else {
+			in.press("✅ Allow once")
+			awaitFile(in.t, filepath.Join(in.cfg.Projects.DefaultDir, "running"))
+		}
+		in.say("/abort")
+		in.next("Aborted")
+		if m := in.ends(`[[text "It goes on."]]`, "It goes on."); strings.Contains(m.Text, "handed 1 turn") != c.forgets {
+			in.t.Errorf("after %s it shows %q", c.script, m.Text)
+		}
+		prompts := in.api.Prompts()
+		if n := strings.Count(string(prompts[len(prompts)-1].Body), "remember the "+c.word); n != 1 {
+			in.t.Errorf("after %s Gemini reads the prompt %d times", c.script, n)
+		}
+	}
 }
 
 // A turn of a real agent that runs for far too long is ended and says so, and the session goes on.

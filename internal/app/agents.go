@@ -176,6 +176,7 @@ func (a agents) acp(name cli.Agent, c config.ACP, g runEnv) cli.Provider {
 	o := acp.Options{
 		ProviderOptions: a.dialect(g, name, c.Path, c.Env),
 		Agent:           name, Args: c.Args, NoWorkspace: g.inside, Background: a.background,
+		Programs: gemini.Programs(), Resuming: gemini.Guard(g.launcher),
 	}
 	for _, m := range c.Models {
 		o.Models = append(o.Models, cli.Model{ID: cli.ModelID(m)})

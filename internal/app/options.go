@@ -195,9 +195,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	if cfg.Files.Marker {
 		o.Instruction = files.Instruction
 	}
-	if model := summaryModel(cfg); model.Agent != "" {
-		o.Summarizer = &handoff.Summarizer{Store: a.db, Side: a.side(), Model: model, Wait: summaryWait}
-	}
+	o.Summarizer = &handoff.Summarizer{Store: a.db, Side: a.side(), Model: summaryModel(cfg), Wait: summaryWait}
 	return o
 }
 

@@ -36,6 +36,7 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 			return e.repeat(ctx, t, wants, by)
 		}
 		e.opts.Gateway.Release(by.Conversation.Key())
+		wants.Summarize = what == orchestrator.ActionSummary
 		if t.Outcome.Recovery.Kind == cli.Refused {
 			t.Prompt = handoff.WithoutPictures(t.Prompt)
 		}
@@ -205,7 +206,7 @@ func (e *Engine) forgo(ctx context.Context, id cli.TurnID, by orchestrator.Press
 
 // again is what a person wants who has a turn run once more: to see what comes.
 func again(w orchestrator.Wants) orchestrator.Wants {
-	w.Silence, w.Known, w.Card.Then = "", "", ""
+	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
 	return w
 }
 

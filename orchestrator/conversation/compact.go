@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/spending"
@@ -16,50 +17,102 @@ import (
 // agent that does not do that gets a new session, which is told the history in short.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
-	return e.enqueue(ctx, orchestrator.Turn{Prompt: p, Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCompact}, Title: e.opts.Lang.Of(p.Conversation.Chat).Text("turn.compact-title")}})
+	return e.enqueue(ctx, e.compaction(orchestrator.Turn{Prompt: p}))
+}
+
+// compaction makes a turn one that shortens a context.
+func (e *Engine) compaction(t orchestrator.Turn) orchestrator.Turn {
+	t.Wants.Task, t.Wants.Title = cli.TaskCompact, e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.compact-title")
+	return t
 }
 
 // isCompaction says whether a turn only shortened a context: nothing was said in it.
 func isCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
-// compactFirst runs the prompt of a turn once more, after a turn that shortens the context.
+// compactFirst runs the prompt of a turn once more, after a turn that shortens the context, if that goes well.
 func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) (orchestrator.Receipt, error) {
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 		return orchestrator.Receipt{}, err
 	}
 	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Message: t.Prompt.Message, Rights: t.Prompt.Rights}
-	receipt, err := e.Compact(ctx, "", p)
+	shorter := orchestrator.Turn{Prompt: p, Session: t.Session, Wants: orchestrator.Wants{Agent: wants.Agent, Model: wants.Model, Effort: wants.Effort}}
+	receipt, err := e.enqueue(ctx, e.compaction(shorter))
 	if err != nil || receipt.Full {
 		return receipt, err
 	}
+	wants.After = receipt.Turn
 	return e.repeat(ctx, t, wants, by)
 }
 
-// compacted is the result of a turn that shortens the context, with what it says: how full the context was and is.
-func (e *Engine) compacted(ctx, keep context.Context, a asking, t orchestrator.Turn, req cli.Request, show func(cli.Event), shortened *cli.CompactBoundary, r cli.Result) cli.Result {
-	if r.Err != nil && errors.Is(r.Err, errors.ErrUnsupported) {
-		return e.compactAfresh(ctx, keep, a, t, req, show)
+// afterOther returns a Failure if the turn before, which t needs, did not go well.
+func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
+	if t.Wants.After == "" {
+		return nil
 	}
-	if r.Err != nil || r.Aborted || r.Detached || shortened == nil { // then the agent says why it did nothing
+	before, err := e.opts.Store.Turn(ctx, t.Wants.After)
+	if err != nil {
+		return fmt.Errorf("load the turn before: %w", err)
+	}
+	if before.State != orchestrator.TurnDone {
+		return cli.Failf(cli.ContextFull, before.Agent, "its context was not shortened, so the prompt was not sent")
+	}
+	return nil
+}
+
+// compact runs a turn that shortens the context. Its result says how full the context was and is. Both are what /context says, since what
+// an agent counts of a compaction may lack its instructions and tools.
+func (e *Engine) compact(ctx, keep context.Context, a asking, t orchestrator.Turn, left cli.Remains, show func(cli.Event)) cli.Result {
+	req, run := a.req, e.opts.Gateway.Resume
+	before, shortened := e.lastFill(keep, a.session.ID, t.AgentEnv()), false
+	if left != cli.RemainsRun {
+		before, run = e.fill(ctx, a.session.ID, t.Agent, req, ""), e.opts.Gateway.Run
+	}
+	r := run(ctx, t.Agent, req, func(ev cli.Event) {
+		if _, is := ev.(cli.CompactBoundary); is {
+			shortened, ev = true, cli.CompactBoundary{}
+		}
+		show(ev)
+	})
+	switch {
+	case r.Err != nil && errors.Is(r.Err, errors.ErrUnsupported):
+		return e.compactAfresh(ctx, keep, a, t, req, show)
+	case r.Err != nil || r.Aborted || r.Detached:
+		return r
+	case !shortened: // its text says why
+		r.Err = cli.Failf(cli.Refused, t.Agent, "%s", cli.ShortLine(r.Text))
 		return r
 	}
-	p, before := e.opts.Lang.Of(t.Prompt.Conversation.Chat), int64(shortened.PreTokens)
-	if before == 0 {
-		before = e.lastFill(keep, a.session.ID, t.AgentEnv()).Used
+	if now, err := e.opts.Gateway.Fill(ctx, t.Agent, req, ""); err == nil && now.Used > 0 {
+		r.Fill = now
 	}
-	now := p.Tokens(r.Fill.Used)
-	if percent, known := r.Fill.Percent(); known {
+	r.Text = shorter(e.opts.Lang.Of(t.Prompt.Conversation.Chat), before, r.Fill)
+	return r
+}
+
+// shorter says how full a context was and is. If it seems to have grown, an agent counts the two in different ways.
+func shorter(p lang.Printer, before, after cli.Fill) string {
+	now := p.Tokens(after.Used)
+	if percent, known := after.Percent(); known && percent > 0 {
 		now = p.Text("turn.tokens-percent", now, percent)
 	}
 	switch {
-	case r.Fill.Used == 0:
-		r.Text = p.Text("turn.compacted-unknown")
-	case before == 0:
-		r.Text = p.Text("turn.compacted-now", now)
-	default:
-		r.Text = p.Text("turn.compacted", p.Tokens(before), now)
+	case after.Used == 0:
+		return p.Text("turn.compacted-unknown")
+	case before.Used <= after.Used:
+		return p.Text("turn.compacted-now", now)
 	}
-	return r
+	return p.Text("turn.compacted", p.Tokens(before.Used), now)
+}
+
+// summarizer summarizes what an agent is told of a session: by the configured model, or else by the agent of t itself. Nil if there is none.
+func (e *Engine) summarizer(t orchestrator.Turn) *handoff.Summarizer {
+	s := e.opts.Summarizer
+	if s == nil || s.Model.Agent != "" {
+		return s
+	}
+	own := *s
+	own.Model = orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model}
+	return &own
 }
 
 // compactAfresh has the agent begin a new session with the next prompt, which is told the history in short.
@@ -70,23 +123,31 @@ func (e *Engine) compactAfresh(ctx, keep context.Context, a asking, t orchestrat
 		return cli.Result{Err: cli.AsFailure(t.Agent, fmt.Errorf("load history: %w", err))}
 	}
 	turns = slices.DeleteFunc(turns, isCompaction)
-	told, err := handoff.Write(turns, "", e.turns().HandoffTokens), error(nil)
-	if told.LeftOut > 0 && e.opts.Summarizer != nil {
+	told := handoff.Write(turns, "", e.turns().HandoffTokens)
+	if s := e.summarizer(t); told.LeftOut > 0 && s != nil {
+		keeping := *s
+		keeping.Keep = t.Prompt.Text
 		show(cli.Status{Kind: cli.StatusCompacting})
-		told, err = e.opts.Summarizer.Write(ctx, req, a.session.ID, turns, e.turns().HandoffTokens)
+		summarized, err := keeping.Write(ctx, req, a.session.ID, turns, e.turns().HandoffTokens)
 		show(cli.Status{Kind: cli.StatusIdle})
+		if err != nil {
+			e.log.Warn("history is shortened instead of summarized", "session", a.session.ID, "turn", t.ID, "err", err)
+		} else {
+			told = summarized
+		}
 	}
 	if ctx.Err() != nil {
 		return cli.Cut(ctx, t.Agent)
-	}
-	if err != nil {
-		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	if err := e.opts.Store.SetAgentSession(keep, a.session.ID, t.AgentEnv(), ""); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	e.opts.Gateway.Release(req.Conversation)
-	return cli.Result{Text: p.Text("turn.compacted-afresh", told.Turns, p.Tokens(int64(told.Tokens)))}
+	text := p.Text("turn.compacted-afresh", told.Turns, p.Tokens(int64(told.Tokens)))
+	if n := told.Whole(); n > 0 {
+		text += " " + p.Text("turn.compacted-without", n)
+	}
+	return cli.Result{Text: text}
 }
 
 // filledLately is how many turns back is looked for what an agent said of its context.
@@ -122,15 +183,20 @@ func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (o
 	if req.Resume == "" {
 		return r, nil
 	}
-	r.Fill = e.lastFill(ctx, r.Session.ID, orchestrator.AgentEnv{Agent: who, Sandbox: req.Sandbox})
+	r.Fill = e.fill(ctx, r.Session.ID, who, req, turn)
+	return r, nil
+}
+
+// fill is how full the context of an agent in a session is: as the agent says now, or else as it said after a turn.
+func (e *Engine) fill(ctx context.Context, id orchestrator.SessionID, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
 	now, err := e.opts.Gateway.Fill(ctx, who, req, turn)
-	switch {
-	case err == nil && now.Used > 0:
-		r.Fill = now
-	case err != nil && !errors.Is(err, errors.ErrUnsupported):
+	if err == nil && now.Used > 0 {
+		return now
+	}
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		e.log.Info("an agent does not say what fills its context", "agent", who, "err", err)
 	}
-	return r, nil
+	return e.lastFill(ctx, id, orchestrator.AgentEnv{Agent: who, Sandbox: req.Sandbox})
 }
 
 // AgentCommands lists the commands and skills of the agent of a conversation. errors.ErrUnsupported for one that has none.

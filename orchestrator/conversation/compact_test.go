@@ -64,6 +64,29 @@ func TestACompactionSaysHowFullTheContextWasAndIs(t *testing.T) {
 	}
 }
 
+// An agent may count a compaction without its instructions and tools, so that a context seems to grow: then only what it is now is told.
+func TestAContextIsNotSaidToGrow(t *testing.T) {
+	for want, fill := range map[string]cli.Fill{
+		"The context is shortened: 160.0k tokens (80%) now.":              {Used: 160_000, Limit: 200_000},
+		"The context is shortened: 150.0k tokens before, 800 tokens now.": {Used: 800, Limit: 1_000_000},
+	} {
+		h := open(t)
+		answer := fillingAgent(false)
+		h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+			r := answer(ctx, who, req, emit)
+			if req.Task == cli.TaskCompact {
+				r.Fill = fill
+			}
+			return r
+		}
+		h.submit(t, here, "one")
+		h.await(t, "done one")
+		if got := h.compact(t); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+}
+
 func TestAnAgentThatCannotCompactBeginsANewSessionWithTheHistory(t *testing.T) {
 	h := open(t)
 	h.agent.reply = fillingAgent(true)

@@ -52,7 +52,7 @@ type Options struct {
 
 	Budgets *spending.Budgets // nil: there are none
 
-	Summarizer *handoff.Summarizer // of history that does not fit; nil: it is shortened
+	Summarizer *handoff.Summarizer // of history that does not fit; nil: it is shortened. Without a Model only where a user wants a summary
 	Shorten    side.Shortener      // of long results of jobs
 	// DeliveryWait is how long the next turn waits for the chat to show the one before, and the first pause before
 	// an outcome that could not be shown or stored is tried again.

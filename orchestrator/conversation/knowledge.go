@@ -23,6 +23,7 @@ type knowledge struct {
 	handed cli.HandedOver // is shown once it is true
 	show   func(cli.Event)
 
+	forgets  bool // see cli.SessionStarted
 	accepted bool
 	over     chan struct{} // closed by wait
 	wg       sync.WaitGroup
@@ -37,13 +38,22 @@ func newKnowledge(store orchestrator.Store, turn orchestrator.Turn, own cli.Agen
 
 // learn takes an event of the turn.
 func (k *knowledge) learn(ctx context.Context, ev cli.Event) {
-	if started, ok := ev.(cli.SessionStarted); ok && started.AgentSessionID != "" && started.AgentSessionID != k.own {
+	started, begins := ev.(cli.SessionStarted)
+	k.forgets = k.forgets || started.Forgets
+	if begins && started.AgentSessionID != "" && started.AgentSessionID != k.own {
 		k.own = started.AgentSessionID
 		k.keep(func() error {
 			return k.store.SetAgentSession(ctx, k.turn.Session, k.turn.AgentEnv(), started.AgentSessionID)
 		})
 	}
 	if k.accepted || k.turn.Wants.Task != cli.TaskPrompt || !cli.ShowsAcceptance(ev) {
+		return
+	}
+	if k.handed.Turns+k.handed.LeftOut > 0 {
+		k.show(k.handed)
+		k.handed = cli.HandedOver{}
+	}
+	if _, said := ev.(cli.PromptAccepted); k.forgets && !said {
 		return
 	}
 	k.accepted = true
@@ -54,9 +64,6 @@ func (k *knowledge) learn(ctx context.Context, ev cli.Event) {
 		}
 		return k.store.SetTold(ctx, k.turn.Session, k.turn.AgentEnv(), k.turn.ID)
 	})
-	if k.handed.Turns+k.handed.LeftOut > 0 {
-		k.show(k.handed)
-	}
 }
 
 // keep stores something after what it was called for before.

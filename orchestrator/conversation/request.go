@@ -34,6 +34,9 @@ func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.T
 	if left != "" {
 		return e.prepareLeft(ctx, conv, *t)
 	}
+	if err := e.afterOther(ctx, *t); err != nil {
+		return asking{}, err
+	}
 	budget, err := e.withinBudget(ctx, *t)
 	if err != nil {
 		return asking{}, err
@@ -154,9 +157,11 @@ func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestra
 		e.warnOfTerminals(p, s, t.AgentEnv(), show)
 	}
 	told := handoff.Write(turns, "", e.turns().HandoffTokens)
-	if told.LeftOut > 0 && e.opts.Summarizer != nil && told.Turns > 0 {
+	summarizer := e.summarizer(t)
+	wanted := told.LeftOut > 0 && told.Turns > 0 && summarizer != nil && (e.opts.Summarizer.Model.Agent != "" || t.Wants.Summarize || summarizer.Has(keep, s.ID))
+	if wanted {
 		show(cli.Status{Kind: cli.StatusWaiting, Detail: p.Text("turn.summarizing", len(turns))})
-		summarized, err := e.opts.Summarizer.Write(ctx, *req, s.ID, turns, e.turns().HandoffTokens)
+		summarized, err := summarizer.Write(ctx, *req, s.ID, turns, e.turns().HandoffTokens)
 		show(cli.Status{Kind: cli.StatusIdle})
 		if err != nil {
 			e.log.Warn("history is shortened instead of summarized", "session", s.ID, "turn", t.ID, "err", err)

@@ -190,12 +190,9 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Allowed: tools.Own(t.Agent, req.AllowedTools),
 		Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
 	})
-	var shortened *cli.CompactBoundary // the last one
 	show := func(ev cli.Event) {
 		known.learn(keep, ev)
-		switch ev := ev.(type) {
-		case cli.CompactBoundary:
-			shortened = &ev
+		switch ev.(type) {
 		case cli.CaughtUp:
 			if left == cli.RemainsRun {
 				c.resumed(keep, t)
@@ -217,7 +214,12 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 		req.Project = requests.AskForProject(ctx, show)
 	}
 	result := e.before(ctx, keep, c, a, t, &req, known, show, left)
-	if result.Err == nil && result.Text == "" {
+	switch {
+	case result.Err != nil || result.Text != "":
+	case req.Task == cli.TaskCompact && req.Resume != "":
+		a.req = req
+		result = e.compact(ctx, keep, a, t, left, show)
+	default:
 		result = run(ctx, t.Agent, req, show)
 	}
 	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && req.Task == cli.TaskPrompt && ctx.Err() == nil {
@@ -232,9 +234,6 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	requests.Close()
 	if err := known.wait(); err != nil {
 		e.log.Error("store what an agent knows of a session", "turn", t.ID, "err", err)
-	}
-	if req.Task == cli.TaskCompact && req.Resume != "" {
-		result = e.compacted(ctx, keep, a, t, req, show, shortened, result)
 	}
 	return hide.result(result)
 }

@@ -20,12 +20,19 @@ type Store interface {
 }
 
 // Summarizer has a model summarize what does not fit a budget. A summary is stored with its session and extended later: no turn
-// is summarized twice. All fields are required.
+// is summarized twice. All fields but Keep are required.
 type Summarizer struct {
 	Store Store
 	Side  side.Client
 	Model orchestrator.ModelChoice
 	Wait  time.Duration // after which the summary is given up
+	Keep  string        // what a user wants to find in the summary; may be empty
+}
+
+// Has reports whether a session has a summary.
+func (s *Summarizer) Has(ctx context.Context, id orchestrator.SessionID) bool {
+	has, err := s.Store.Summary(ctx, id)
+	return err == nil && has.Until != ""
 }
 
 // Sizes of a summary, in tokens.
@@ -75,6 +82,9 @@ func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former strin
 	fmt.Fprintf(&b, "Summarize this part of a conversation between a user and coding agents, for an agent that joins it. Keep what the user wants, "+
 		"what was decided and why, names of files and commands, what works, what failed and what is open. Write at most %d words, in the language "+
 		"of the user. Use no tools. Answer with the summary and nothing else.\n\n", budget/2)
+	if s.Keep != "" {
+		fmt.Fprintf(&b, "The user wants this above all to be in the summary: %s\n\n", s.Keep)
+	}
 	if former != "" {
 		fmt.Fprintf(&b, "What was said before, summarized; your summary takes its place too:\n%s\n\n", former)
 	}

@@ -126,7 +126,7 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 // asked is a request with a question in it.
 func asked(at cli.Request, q Question) cli.Request {
 	at.Model, at.Effort, at.Resume, at.Prompt = q.Model.Model, q.Model.Effort, q.Resume, q.Prompt
-	at.Project = cli.WithoutProject
+	at.Project, at.Task = cli.WithoutProject, cli.TaskPrompt
 	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs, at.Servers = "", q.Instructions, nil, nil, nil, nil
 	at.Timeout, at.Started = q.Wait, func(context.Context, cli.Start) error { return nil }
 	return at

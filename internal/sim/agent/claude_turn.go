@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -207,7 +208,11 @@ func (t *claudeTurn) compact(trigger string) {
 func (t *claudeTurn) slashCommand(word string) turnEnd {
 	t.emit(t.initEvent())
 	said := "Unknown command: " + word
-	if word == "/compact" {
+	stubborn := func(e entry) bool { return strings.Contains(e.Prompt, "this cannot be compacted") }
+	switch {
+	case word == "/compact" && slices.ContainsFunc(t.past, stubborn):
+		said = "Error during compaction: the conversation is too long"
+	case word == "/compact":
 		t.compact("manual")
 		said = "Compacted"
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // acpLine is a line of the Agent Client Protocol.
@@ -149,7 +150,7 @@ func (s *acpServer) initialize(in acpLine) {
 	}
 	s.reply(in, obj("protocolVersion", 1,
 		"authMethods", []json.RawMessage{obj("id", "gemini-api-key", "name", "Gemini API key", "description", "Use an API key with Gemini Developer API")},
-		"agentInfo", obj("name", "gemini-cli", "title", "Gemini CLI", "version", geminiVersion),
+		"agentInfo", obj("name", or(s.env["SIM_ACP_NAME"], "gemini-cli"), "title", "Gemini CLI", "version", geminiVersion),
 		"agentCapabilities", obj("loadSession", true,
 			"promptCapabilities", obj("image", true, "audio", true, "embeddedContext", true),
 			"mcpCapabilities", obj("http", true, "sse", true))))
@@ -205,6 +206,9 @@ func (a *acpSession) state() []any {
 
 func acpModes() []string { return []string{"default", "autoEdit", "yolo", "plan"} }
 
+// replayAfter is how long after the answer a session that was loaded is replayed.
+const replayAfter = 20 * time.Millisecond
+
 // loadSession replays the session after it answered, as Gemini does.
 func (s *acpServer) loadSession(in acpLine) {
 	p, ok := s.opening(in)
@@ -218,6 +222,7 @@ func (s *acpServer) loadSession(in acpLine) {
 	session := &acpSession{id: p.SessionID, dir: p.Dir, mode: "default", model: s.args.model}
 	s.sessions[session.id] = session
 	s.reply(in, obj(session.state()...))
+	time.Sleep(replayAfter)
 	for _, e := range s.store.read(geminiFolder(p.Dir), p.SessionID) {
 		s.update(session.id, "sessionUpdate", "user_message_chunk", "content", obj("type", "text", "text", e.Prompt))
 		s.update(session.id, "sessionUpdate", "agent_message_chunk", "content", obj("type", "text", "text", "replayed"))

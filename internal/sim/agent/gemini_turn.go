@@ -47,7 +47,8 @@ type geminiTurn struct {
 	tools      int
 	calls      int64
 	usage      *script.Usage
-	spareTools bool // a command that runs is left alone when the turn is cancelled
+	said       []string // chunks of text
+	spareTools bool     // a command that runs is left alone when the turn is cancelled
 }
 
 // geminiFailure ends a turn with what the model's API said.
@@ -63,12 +64,27 @@ var errDenied = errors.New("denied")
 
 // run plays prompt; its error is a geminiFailure, an exitError or the cause of the turn's context.
 func (t *geminiTurn) run(prompt string) error {
-	t.past = t.store.read(geminiFolder(t.dir), t.session)
+	folder := geminiFolder(t.dir)
+	t.past = t.store.read(folder, t.session)
 	err := t.play(t.responses(prompt))
-	if e := t.store.add(geminiFolder(t.dir), t.session, entry{Prompt: prompt, Dir: t.dir, Tokens: t.counted()}); e != nil {
+	keep := func() error {
+		return t.store.add(folder, t.session, entry{Prompt: prompt, Dir: t.dir, Tokens: t.counted()})
+	}
+	if t.forgets(err) {
+		keep = func() error { return t.store.begin(folder, t.session) }
+	}
+	if e := keep(); e != nil {
 		fmt.Fprintln(t.stderr, e)
 	}
 	return err
+}
+
+// forgets reports whether Gemini takes the prompt out of its session: live, and if the turn was cancelled or failed before a tool ran. One that
+// was cancelled after a tool is forgotten too, unless that was in the tool.
+func (t *geminiTurn) forgets(err error) bool {
+	var failure geminiFailure
+	_, live := t.sink.(*acpSink)
+	return live && t.tools == 0 && (context.Cause(t.ctx) != nil || errors.As(err, &failure))
 }
 
 func (t *geminiTurn) counted() tokens {
@@ -97,13 +113,17 @@ func (t *geminiTurn) play(responses [][]script.Step) error {
 func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
 	switch st := st.(type) {
 	case script.Text:
+		t.said = append(t.said, st.Chunks...)
 		return t.say(t.sink.text, st.Chunks, st.Delay)
 	case script.Think:
 		return t.say(t.sink.think, st.Chunks, st.Delay)
 	case script.History:
 		return t.say(t.sink.text, []string{history(t.past)}, 0)
-	case script.RetryText: // its text comes again, without a word
+	case script.RetryText: // its text comes again after a pause, without a word
 		if err := t.say(t.sink.text, st.Chunks, st.Delay); err != nil {
+			return err
+		}
+		if err := sleep(t.ctx, time.Second); err != nil {
 			return err
 		}
 		for _, r := range rest {
@@ -112,6 +132,8 @@ func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
 			}
 		}
 		return t.say(t.sink.text, st.Chunks, 0)
+	case script.End:
+		return t.unsaid(st)
 	case script.Tool:
 		return t.command(st)
 	case script.Request:
@@ -140,6 +162,18 @@ func (t *geminiTurn) say(print func(string), chunks []string, delay time.Duratio
 		print(chunk)
 	}
 	return nil
+}
+
+// unsaid ends an answer without a word about its end: it comes again, and in vain, so that no tokens of it are counted.
+func (t *geminiTurn) unsaid(st script.End) error {
+	if st.Reason != script.EndUnsaid {
+		return nil
+	}
+	t.usage = &script.Usage{}
+	if err := sleep(t.ctx, time.Second); err != nil {
+		return err
+	}
+	return t.say(t.sink.text, t.said, 0)
 }
 
 func (t *geminiTurn) call(name, title, kind string) geminiCall {
