@@ -150,11 +150,13 @@ func (f *fileWatch) take(ev cli.Event) {
 	}
 }
 
-func (f *fileWatch) end(ctx context.Context) (c orchestrator.Changed) {
-	if w := f.now(); w != nil {
-		c = w.End(ctx)
+// end returns what says what the turn changed; nil if it changed nothing.
+func (f *fileWatch) end() func(context.Context) orchestrator.Changed {
+	w := f.now()
+	if w == nil {
+		return nil
 	}
-	return c
+	return w.End()
 }
 
 func (f *fileWatch) leave() {
@@ -177,7 +179,7 @@ type heldAgents struct {
 
 func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	if d.Allow && h.snapshots != nil {
-		h.snapshots.Hold(ctx, turn)
+		h.snapshots.Hold(ctx, turn, id)
 	}
 	return h.Gateway.Decide(ctx, turn, id, d)
 }
