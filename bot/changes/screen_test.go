@@ -147,7 +147,9 @@ func (b *books) MessageAt(_ context.Context, _ orchestrator.ConversationID, id i
 	return b.store[id], nil
 }
 
-func (b *books) screen() *Screen { return New(Options{Changes: b, Store: b, Names: &tgapi.ChatNames{}}) }
+func (b *books) screen() *Screen {
+	return New(Options{Changes: b, Store: b, Names: &tgapi.ChatNames{}})
+}
 
 func by(chat int64) orchestrator.Press {
 	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: 1, Updates: []int64{5}, Role: orchestrator.RoleUser}

@@ -139,3 +139,38 @@ func TestTheFilesOfATurnKeepNobodyWaiting(t *testing.T) {
 		return m.ID == first.ID && strings.Contains(m.Text, "1 file +1 -0") && m.HasButton("↩️ Undo") && strings.HasPrefix(m.Text, strings.Split(first.Text, "\n\n")[0])
 	})
 }
+
+// The lines of Gemini, which asks before it speaks of a tool, and does not say how a command ended that printed something: one that
+// waits has a lock, one that was denied stays, one whose end is not known has no ✓, and one that runs is there after a restart.
+func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Agents.Default, cfg.Permissions.Mode = "gemini", "ask" })
+	line := func(after telegram.Message, sign, of string) telegram.Message {
+		t.Helper()
+		return town.awaitMessage(func(m telegram.Message) bool {
+			for text := range strings.Lines(m.Text) {
+				if m.ID > after.ID && strings.HasPrefix(text, sign) && strings.Contains(text, of) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	said := town.say(`[[start]] [[ask cmd="echo denied"]]`)
+	line(said, "🔐 ", "echo denied")
+	town.press("⛔ Deny")
+	if m := line(said, "⛔ ", "echo denied"); strings.Contains(m.Text, "✓") {
+		t.Errorf("nothing ran, and the card says %q", m.Text)
+	}
+	said = town.say(`[[start]] [[ask cmd="touch runs; until [ -e go ]; do sleep 0.05; done; sleep 0.3; echo out"]] [[text "the second end"]]`)
+	line(said, "🔐 ", "touch runs")
+	town.press("✅ Allow once")
+	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "runs"))
+	line(said, "⏳ ", "touch runs")
+	town.leave()
+	town.start()
+	town.sh("touch go")
+	m := line(said, "• ", "touch runs")
+	if m = town.await("the second end"); strings.Contains(m.Text, "✓") || !strings.Contains(strings.Split(m.Text, "\n")[0], " s") {
+		t.Errorf("how a command ended is not known, and how long it took is: %q", m.Text)
+	}
+}
