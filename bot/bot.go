@@ -152,8 +152,8 @@ func New(ctx context.Context, o Options) (*Bot, error) {
 		return nil, err
 	}
 	asks := display.New(b.messages, o.Lang)
-	cards.Displays, cards.Draft = asks, client.Draft
-	b.chat = &Chat{lost: lost, cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
+	cards.Displays, cards.Draft, cards.Names = asks, client.Draft, &tgapi.ChatNames{}
+	b.chat = &Chat{lost: lost, names: cards.Names, cards: card.New(cards), files: b.files, queue: newQueueCards(b.messages, o.Lang), messages: b.messages, lang: o.Lang, display: asks, icons: icons,
 		approvals: approval.New(approval.Options{
 			Messages: b.messages, Outbox: b.outbox, Pins: client, Quiet: o.Quiet, Journal: o.Journal, Lang: o.Lang, Log: b.log, Now: time.Now,
 		}),
@@ -248,7 +248,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
 		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
-		Owner: b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
+		Owner: b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Names: b.chat.names, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
 	}
 	h := newHandlers(parts{
 		Options: b.opts, desk: desk, voice: voice, chat: b.chat, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,

@@ -31,6 +31,7 @@ type Chat struct {
 	approvals *approval.Screen
 	display   *display.Screen
 	lost      *lostAnswers
+	names     *tgapi.ChatNames
 	lang      *lang.Choices
 }
 

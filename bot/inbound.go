@@ -92,7 +92,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 			Beside: beside, NewID: rand.Text, Lang: o.Lang, Log: o.Log, Now: o.Now,
 		}),
 		checks:  checks.New(checks.Options{Examiner: p.Checks, Messages: p.chat.messages, Finish: f.Finish, Beside: beside, Lang: o.Lang}),
-		changes: changes.New(changes.Options{Changes: p.Changes, Store: p.Journal, Spool: p.spool, Lang: o.Lang, Session: sessions.OpenButton}),
+		changes: changes.New(changes.Options{Changes: p.Changes, Store: p.Journal, Spool: p.spool, Names: p.chat.names, Lang: o.Lang, Session: sessions.OpenButton}),
 	}
 	h.commands = &commands{
 		desk: p.desk, closer: f, voice: p.voice, messages: p.chat.messages, now: o.Now, lang: o.Lang, log: o.Log,

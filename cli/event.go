@@ -63,7 +63,7 @@ type ToolStarted struct {
 	At time.Time
 }
 
-// ToolEnded says how a tool ended. Err is empty when it went well.
+// ToolEnded says how a tool ended. Err is empty when it went well; see Failed.
 type ToolEnded struct {
 	ID       ToolID
 	Output   string // as the agent reports it, possibly long
@@ -76,7 +76,13 @@ type ToolEnded struct {
 const (
 	ToolCutShort = "the turn ended before the tool did" // it had not ended when its turn did
 	ToolDenied   = "it was not allowed"
+	ToolUntold   = "the agent does not say how it ended" // it may have gone well
 )
+
+// Failed reports whether the tool is known to have failed.
+func (t ToolEnded) Failed() bool {
+	return t.Err != "" && t.Err != ToolUntold || t.ExitCode != nil && *t.ExitCode != 0
+}
 
 // ChangeKind says what happened to a file.
 type ChangeKind string

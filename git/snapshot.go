@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Bounds of what a snapshot stores of files that no commit has.
@@ -176,6 +177,27 @@ func (r *Repo) sizeOf(names string) (sum int64) {
 		}
 	}
 	return sum
+}
+
+// Touched reports whether a file that git has or would add was written since a moment, or one was made or deleted beside it.
+func (r *Repo) Touched(ctx context.Context, since time.Time) (bool, error) {
+	listed, err := r.own(ctx, "", "ls-files", "-z", "-c", "-o", "--exclude-standard")
+	if err != nil {
+		return false, fmt.Errorf("list files: %w", err)
+	}
+	if _, err := os.Lstat(r.Top); err != nil {
+		return false, fmt.Errorf("look at the files: %w", err)
+	}
+	seen := map[string]bool{}
+	for name := range strings.SplitSeq(listed, "\x00") {
+		for name = path.Clean(name); !seen[name]; name = path.Dir(name) {
+			seen[name] = true
+			if info, err := os.Lstat(filepath.Join(r.Top, name)); err == nil && info.ModTime().After(since) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // Nested lists the repositories within that a snapshot names: submodules that are checked out, and others.

@@ -16,6 +16,8 @@ type Changed struct {
 	Removed int    `json:"removed"`
 	NoUndo  NoUndo `json:"no_undo,omitempty"` // why it cannot be undone; empty if it can
 	Ignored bool   `json:"ignored,omitempty"` // there are ignored files, which an undo leaves as they are
+	// With is the conversation of the turn that wrote at the same time, of NoUndoShared.
+	With ConversationID `json:"with,omitzero"`
 }
 
 // NoUndo says why what a turn changed cannot be undone.
@@ -24,7 +26,7 @@ type NoUndo string
 // Why it cannot.
 const (
 	NoUndoLate   NoUndo = "late"   // the snapshot took longer than the agent needed to its first write
-	NoUndoShared NoUndo = "shared" // another turn worked in the same files at the same time
+	NoUndoShared NoUndo = "shared" // another turn wrote in the same repository at the same time
 	NoUndoLarge  NoUndo = "large"  // what is in no commit is too large
 	NoUndoFailed NoUndo = "failed" // the snapshot could not be made
 )
@@ -34,8 +36,8 @@ type Snapshots interface {
 	// Watch begins to look at the files of a turn whose agent is about to get its prompt, beside it. For a turn that goes on it looks for
 	// what the previous process saw. End or Leave ends it.
 	Watch(t Turn, dir string, goesOn bool) TurnWatch
-	// Hold waits until the files of a turn have been looked at, for as long as a write may wait for that.
-	Hold(ctx context.Context, turn cli.TurnID)
+	// Hold waits until the files of a turn have been looked at, for as long as a write may wait for that. What was asked is allowed then.
+	Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
 	// Looked reports whether Hold need not wait.
 	Looked(turn cli.TurnID) bool
 }
@@ -44,8 +46,9 @@ type Snapshots interface {
 type TurnWatch interface {
 	// Take gets every event of the turn. It waits for nothing.
 	Take(ev cli.Event)
-	// End says what the turn changed, which has ended with all it started.
-	End(ctx context.Context) Changed
+	// End says that the turn has ended with all it started. The function that it returns says what the turn changed; nil if the turn
+	// did nothing that could change a file.
+	End() func(ctx context.Context) Changed
 	// Leave is End for a turn that goes on without ductor.
 	Leave()
 }
@@ -91,7 +94,7 @@ var (
 	ErrNoChanges   = errors.New("nothing is kept of these changes")
 	ErrUndone      = errors.New("this was undone before")
 	ErrNotUndone   = errors.New("this is not undone")
-	ErrTurnRuns    = errors.New("a turn works in these files now")
+	ErrTurnRuns    = errors.New("a turn changes these files now") // of a TurnWrites
 	ErrCommitted   = errors.New("these changes are committed already")
 	ErrNoIdentity  = errors.New("Git does not know the name of its user")
 	ErrMerging     = errors.New("a merge or a rebase is under way")
@@ -99,6 +102,12 @@ var (
 	ErrInTheWay    = errors.New("ignored files are in the way")
 	ErrDiffTooLong = errors.New("the diff is too long")
 )
+
+// TurnWrites says in which conversation a turn runs that changes files.
+type TurnWrites struct{ In ConversationID }
+
+func (e *TurnWrites) Error() string { return ErrTurnRuns.Error() }
+func (e *TurnWrites) Unwrap() error { return ErrTurnRuns }
 
 // ChangedSince says that files are neither as a turn found them nor as it left them.
 type ChangedSince struct{ Paths []string }

@@ -160,6 +160,9 @@ type Card interface {
 	// impossible or unknown and the chat was told where that could be done. An error means that the
 	// outcome is not delivered: Finish is to be called again with it, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
+	// Amend has the chat show an outcome that differs from the one of Finish, which returned without an error, in what the turn changed.
+	// After an error it may be called again.
+	Amend(ctx context.Context, o Outcome) error
 	// Leave ends the card where it is, for the next process to Reopen: what was told is shown as far as that
 	// takes one call, and nothing is said about an end. It returns then, or when ctx is done.
 	Leave(ctx context.Context)

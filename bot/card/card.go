@@ -42,6 +42,7 @@ type Options struct {
 	Buttons  func(p lang.Printer) Buttons // in a language
 	Scrub    *tgapi.Scrubber              // nil masks nothing
 	Lang     *lang.Choices
+	Names    *tgapi.ChatNames // say where another turn wrote
 	Log      *slog.Logger
 
 	FileMarks bool        // names of files stand for the marks in an answer; see render.FileMark
@@ -80,6 +81,9 @@ type Cards struct {
 func New(o Options) *Cards {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Names == nil {
+		o.Names = &tgapi.ChatNames{}
 	}
 	return &Cards{opts: o, again: make(map[cli.TurnID]activity), noDrafts: make(map[int64]bool)}
 }
@@ -158,6 +162,9 @@ func (c *Cards) documentOf(t orchestrator.Turn, thinking bool) *document {
 	}
 	d.shows.outputs = isRich(t)
 	d.turn = turnFacts{agent: t.Agent, then: t.Wants.Card.Then, bypass: t.Bypass}
+	d.turn.where = func(other orchestrator.ConversationID) string {
+		return c.opts.Names.Where(d.lang, t.Prompt.Conversation, other)
+	}
 	if c.look().Places || t.Sandbox != "" {
 		d.turn.place = render.Place(d.lang, t.Sandbox.Name())
 	}
@@ -243,24 +250,46 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	return c.cards.conclude(ctx, c.messages, content)
 }
 
+// Amend implements orchestrator.Card.
+func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
+	if c.cards.claim(c.turn.ID, remarking) != idle {
+		return ErrNotYet
+	}
+	defer c.cards.release(c.turn.ID)
+	c.mu.Lock()
+	c.doc.amend(o, c.cards.look().Footer)
+	ending := c.contentLocked(o)
+	if c.ending.end != nil {
+		ending.end = c.cards.endOf(c.messages, o)
+	}
+	c.ending = &ending
+	c.mu.Unlock()
+	return c.cards.amend(ctx, c.messages, ending)
+}
+
 // outcome is what the card is to show in the end. It is made once, however often Finish is called.
 func (c *card) outcome(o orchestrator.Outcome) contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending == nil {
 		c.doc.finish(o, c.cards.look().Footer)
-		texts, cut := c.layoutLocked(render.MessageLimit)
-		if o.Short != "" { // what was streamed is longer
-			_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.MaxMessages())
-		}
-		c.turn.Outcome = o
-		ending := c.cards.contentsIn(c.doc, c.turn, texts, cut)
+		ending := c.contentLocked(o)
 		if !c.pace.rang(time.Now()) {
 			ending.end = c.cards.endOf(c.messages, o)
 		}
 		c.ending = &ending
 	}
 	return *c.ending
+}
+
+// contentLocked is what the card shows of an outcome.
+func (c *card) contentLocked(o orchestrator.Outcome) contents {
+	texts, cut := c.layoutLocked(render.MessageLimit)
+	if o.Short != "" { // what was streamed is longer
+		_, texts, cut = c.doc.layout([]position{{}}, render.MessageLimit, c.cards.MaxMessages())
+	}
+	c.turn.Outcome = o
+	return c.cards.contentsIn(c.doc, c.turn, texts, cut)
 }
 
 // layoutLocked renders the document in messages. Where those begin that were begun is settled; limit is

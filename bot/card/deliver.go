@@ -160,6 +160,23 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	return nil
 }
 
+// amend has the chat show another final content. A chat that took nothing gets it with ShowAgain.
+func (c *Cards) amend(ctx context.Context, s *messages, content contents) error {
+	s.mu.Lock()
+	gone := s.lost == chatGone
+	s.mu.Unlock()
+	if gone {
+		return s.store(ctx, content)
+	}
+	if err := c.conclude(ctx, s, content); err != nil {
+		return err
+	}
+	if err := c.sendEnd(ctx, s, content, orchestrator.Sent); err != nil {
+		return fmt.Errorf("change what announces the end of a turn: %w", err)
+	}
+	return nil
+}
+
 // out makes a call of a card that must be delivered. run handles unknown outcomes of sends, so that the outbox may repeat
 // a call that failed.
 func (c *Cards) out(ctx context.Context, s *messages, priority outbox.Priority, run func(context.Context) error) error {

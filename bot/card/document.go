@@ -8,6 +8,7 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/lang"
+	"ductor/orchestrator"
 )
 
 // document is what one card says: segments in the order in which things happened. It is not safe for
@@ -40,6 +41,8 @@ type turnFacts struct {
 	then   string    // follows a failure
 	bypass time.Time // the end of the bypass that the turn runs in; zero for none
 	place  string    // where the turn runs; empty where that is the only place that there is
+	footer *segment  // below the answer, once the turn has ended; nil for none
+	where  func(orchestrator.ConversationID) string
 }
 
 type segmentKind int

@@ -74,3 +74,31 @@ func TestWhatNeedsNoAnnouncement(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatATurnChangedIsAddedToItsEnd: to the answer and to the message that announces the end, by an edit of each, and no more.
+func TestWhatATurnChangedIsAddedToItsEnd(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn)
+		c.Show(cli.ToolStarted{ID: "1", Name: "Edit", Title: "a.txt"})
+		c.Show(cli.TextDelta{Text: "look"})
+		time.Sleep(2 * time.Minute)
+		o := orchestrator.Outcome{Text: "looked", Model: "opus", Duration: 2 * time.Minute, Ending: orchestrator.Ending{Announce: orchestrator.Announced}}
+		s.finish(c, o)
+		before, edits := s.wall.Visible(), s.wall.Count("edit")
+		o.Changed = orchestrator.Changed{Files: 1, Added: 2}
+		for range 2 {
+			if err := c.Amend(s.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := s.wall.Visible()
+		if len(all) != len(before) || s.wall.Count("edit") != edits+2 {
+			t.Errorf("%d messages after %d, %d edits:\n%s", len(all), len(before), s.wall.Count("edit")-edits, s.wall.Text())
+		}
+		for i, end := range []string{"looked\n\n1 file +2 -0 · ", "✅ Done · 1 file +2 -0 · "} {
+			if got := all[i].Text.Text; !strings.Contains(got, end) || strings.Count(got, "2 min") != 1 {
+				t.Errorf("message %d is %q", i, got)
+			}
+		}
+	})
+}

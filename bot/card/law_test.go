@@ -239,4 +239,5 @@ type silent struct{}
 
 func (silent) Show(cli.Event)                                     {}
 func (silent) Finish(context.Context, orchestrator.Outcome) error { return nil }
+func (silent) Amend(context.Context, orchestrator.Outcome) error  { return nil }
 func (silent) Leave(context.Context)                              {}

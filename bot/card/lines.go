@@ -95,12 +95,26 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 	case render.IsBlank(o.Text):
 		d.addNote(render.Styled(render.Italic, d.lang.Text("card.no-answer")))
 	}
-	if line := joinFooter(d.bypassLine(time.Now()), d.turn.place, footerLine(d.lang, o, footer)); line != "" {
-		if o.Changed.Ignored && o.Changed.NoUndo == "" {
-			line += "\n" + d.lang.Text("changes.receipt-ignored")
-		}
-		d.push(&segment{kind: noteSegment, note: render.Styled(render.Italic, line)})
+	d.addFooter(o, footer)
+}
+
+// amend replaces the footer.
+func (d *document) amend(o orchestrator.Outcome, fields []FooterField) {
+	if last := len(d.segments) - 1; d.turn.footer != nil && d.segments[last] == d.turn.footer {
+		d.segments = d.segments[:last]
 	}
+	d.addFooter(o, fields)
+}
+
+func (d *document) addFooter(o orchestrator.Outcome, fields []FooterField) {
+	line := joinFooter(d.turn.place, footerLine(d.lang, o, fields, d.turn.where))
+	if line == "" {
+		return
+	}
+	if o.Changed.Ignored && o.Changed.NoUndo == "" {
+		line += "\n" + d.lang.Text("changes.receipt-ignored")
+	}
+	d.turn.footer = d.push(&segment{kind: noteSegment, note: render.Styled(render.Italic, line)})
 }
 
 // maxDenials is how many denied tools are listed one by one.
@@ -167,7 +181,7 @@ func denialLine(p lang.Printer, denial cli.Denial) render.Text {
 }
 
 // footerLine is "opus · 12 s · $0.04 · 12k tokens", of what is known and wanted.
-func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField) string {
+func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField, where func(orchestrator.ConversationID) string) string {
 	var parts []string
 	add := func(s string, known bool) {
 		if known {
@@ -200,7 +214,10 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField) st
 	if percent, known := o.Fill.Percent(); len(fields) > 0 && known && percent > nearlyFull {
 		parts = append(parts, p.Text("card.context", percent))
 	}
-	if why, ok := noUndo(o.Changed.NoUndo); ok {
+	switch why, ok := noUndo(o.Changed.NoUndo); {
+	case o.Changed.NoUndo == orchestrator.NoUndoShared:
+		add(p.Text(why, where(o.Changed.With)), true)
+	case ok:
 		add(p.Text(why), true)
 	}
 	return strings.Join(parts, " · ")

@@ -372,6 +372,8 @@ func (t teller) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	return t.card.Finish(ctx, o)
 }
 
+func (t teller) Amend(ctx context.Context, o orchestrator.Outcome) error { return t.card.Amend(ctx, o) }
+
 func (t teller) Leave(ctx context.Context) { t.card.Leave(ctx) }
 
 func playLives(rt *rapid.T, l *life) {

@@ -42,6 +42,7 @@ const (
 	toolSucceeded
 	toolFailed
 	toolDenied // failed, since it was not allowed to run
+	toolUntold // the agent does not say how it ended
 )
 
 func (t *toolLine) ended() bool  { return t.state != toolRunning }
@@ -94,9 +95,13 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	if t.held != "" { // no event said that it may run
 		ev.Duration, t.held = 0, ""
 	}
-	t.state = toolSucceeded
-	if ev.Err != "" || ev.ExitCode != nil && *ev.ExitCode != 0 {
+	switch {
+	case ev.Failed():
 		t.state = toolFailed
+	case ev.Err == cli.ToolUntold:
+		t.state = toolUntold
+	default:
+		t.state = toolSucceeded
 	}
 	t.result, t.output = toolResult(d.lang, ev), d.keepEnd(ev.Output)
 	d.fold()
@@ -164,7 +169,7 @@ func (d *document) fold() {
 		if len(shown)-i <= foldAbove/2 {
 			return
 		}
-		if t.state != toolSucceeded {
+		if t.state != toolSucceeded && t.state != toolUntold {
 			continue
 		}
 		if host == nil {
@@ -188,6 +193,9 @@ func (t *toolLine) take(other *toolLine) {
 	for name, n := range other.folded {
 		t.folded[name] += n
 	}
+	if other.state == toolUntold {
+		t.state = toolUntold
+	}
 	t.children += other.children
 	other.hidden, other.folded, other.children = true, nil, 0
 }
@@ -205,22 +213,14 @@ func (t *toolLine) rendered() render.Text {
 		return render.Text{}
 	}
 	if t.folded != nil {
-		return render.Shorten(render.Plain("✓ "+t.summary()+t.inner()), toolMax)
+		return render.Shorten(render.Plain(t.icon()+t.summary()+t.inner()), toolMax)
 	}
-	icon, result := "⏳ ", ""
+	icon, result := t.icon(), ""
 	switch {
 	case t.ended():
-		icon, result = "✓ ", suffix(t.result)
-	case t.held != "":
-		icon = "🔐 "
-	case t.elapsed > 0:
+		result = suffix(t.result)
+	case t.held == "" && t.elapsed > 0:
 		result = suffix(t.lang.Elapsed(t.elapsed))
-	}
-	switch t.state {
-	case toolDenied:
-		icon = "⛔ "
-	case toolFailed:
-		icon = "✗ "
 	}
 	parts := []render.Text{render.Plain(icon + t.name)}
 	if t.title != "" {
@@ -228,6 +228,23 @@ func (t *toolLine) rendered() render.Text {
 	}
 	parts = append(parts, render.Plain(t.inner()+result))
 	return render.Shorten(render.Concat(parts...), toolMax)
+}
+
+// icon begins the line.
+func (t *toolLine) icon() string {
+	switch {
+	case t.state == toolSucceeded:
+		return "✓ "
+	case t.state == toolUntold:
+		return "• "
+	case t.state == toolDenied:
+		return "⛔ "
+	case t.state == toolFailed:
+		return "✗ "
+	case t.held != "":
+		return "🔐 "
+	}
+	return "⏳ "
 }
 
 // inner counts the tools of a sub-agent.
@@ -258,7 +275,7 @@ func toolResult(p lang.Printer, ev cli.ToolEnded) string {
 	var parts []string
 	if ev.ExitCode != nil && *ev.ExitCode != 0 {
 		parts = append(parts, p.Text("card.tool-exit", *ev.ExitCode))
-	} else if ev.Err != "" {
+	} else if ev.Failed() {
 		parts = append(parts, toolError(p, ev.Err))
 	}
 	if ev.Duration >= 100*time.Millisecond {

@@ -118,7 +118,7 @@ func (s *Screen) Diff(ctx context.Context, by orchestrator.Press, path string) (
 	if errors.Is(err, orchestrator.ErrNoChanges) {
 		a, err = s.since(ctx, by, 0, orchestrator.SinceCommit, false, path)
 	}
-	if why := s.why(p, err); why != "" {
+	if why := s.why(by.Conversation, err); why != "" {
 		return tgapi.Answer{Text: why}, nil
 	}
 	return a, err

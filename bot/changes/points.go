@@ -22,7 +22,7 @@ func (s *Screen) Checkpoint(ctx context.Context, by orchestrator.Press, args str
 		return s.points(ctx, by, 0)
 	}
 	c, err := s.o.Changes.Checkpoint(ctx, by, name)
-	if why := s.why(p, err); why != "" {
+	if why := s.why(by.Conversation, err); why != "" {
 		return tgapi.Page{Text: why}, nil
 	}
 	if err != nil {

@@ -49,6 +49,7 @@ type Options struct {
 	Changes orchestrator.FileChanges // nil: nothing is kept of changes
 	Store   Store
 	Spool   *message.Spool // of pictures; nil: diffs are files
+	Names   *tgapi.ChatNames
 	Lang    *lang.Choices
 	Session func(p lang.Printer, id orchestrator.SessionID) tgapi.Button // opens the page of a session; nil: there is none
 }
@@ -79,7 +80,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, on int, data 
 		return tgapi.Stale(p), nil
 	}
 	a, err := s.act(ctx, by, on, op(what), id)
-	if why := s.why(p, err); why != "" {
+	if why := s.why(by.Conversation, err); why != "" {
 		a, err = tgapi.Answer{Text: why, Instead: a.Instead}, nil
 	}
 	return a, err
@@ -118,22 +119,26 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, on int, what op
 }
 
 // why says why nothing was done; empty for what a user cannot mend.
-func (s *Screen) why(p lang.Printer, err error) string {
+func (s *Screen) why(in orchestrator.ConversationID, err error) string {
+	p := s.o.Lang.Of(in.Chat)
 	var since *orchestrator.ChangedSince
 	if errors.As(err, &since) {
 		return p.Text("changes.changed-since", namesOf(since.Paths))
 	}
-	foreign := (*orchestrator.ForeignRepository)(nil)
+	var foreign *orchestrator.ForeignRepository
+	var writes *orchestrator.TurnWrites
 	switch {
 	case errors.As(err, &foreign):
 		return render.ForeignRepository(p, foreign.Dir)
+	case errors.As(err, &writes):
+		return p.Text("changes.turn-runs", s.o.Names.Where(p, in, writes.In))
 	case errors.Is(err, orchestrator.ErrInTheWay):
 		return p.Text("changes.in-the-way", fileOf(err))
 	case errors.Is(err, orchestrator.ErrGitFilter):
 		return p.Text("changes.filter", fileOf(err))
 	}
 	for known, key := range map[error]lang.Key{
-		orchestrator.ErrUndone: "changes.undone-already", orchestrator.ErrNotUndone: "changes.not-undone", orchestrator.ErrTurnRuns: "changes.turn-runs",
+		orchestrator.ErrUndone: "changes.undone-already", orchestrator.ErrNotUndone: "changes.not-undone",
 		orchestrator.ErrCommitted: "changes.committed-already", orchestrator.ErrNoIdentity: "changes.no-identity", orchestrator.ErrMerging: "changes.merging",
 		orchestrator.ErrNoChanges: "changes.gone", orchestrator.ErrNoRepository: "changes.no-repository", orchestrator.ErrOutsideRoot: "changes.no-repository",
 		orchestrator.ErrDiffTooLong: "changes.too-long", orchestrator.ErrNotAllowed: "common.not-for-members", orchestrator.ErrElsewhere: "common.stale-button",
@@ -266,7 +271,7 @@ func (s *Screen) Replied(ctx context.Context, by orchestrator.Press, to int, tex
 	}
 	id, _, _ := strings.Cut(strings.TrimPrefix(m.Key, commitKey), "/")
 	answer, err = s.commitAs(ctx, by, id, text)
-	if why := s.why(p, err); why != "" {
+	if why := s.why(by.Conversation, err); why != "" {
 		return why, true, nil
 	}
 	if errors.Is(err, orchestrator.ErrBadChoice) {

@@ -147,7 +147,9 @@ func (b *books) MessageAt(_ context.Context, _ orchestrator.ConversationID, id i
 	return b.store[id], nil
 }
 
-func (b *books) screen() *Screen { return New(Options{Changes: b, Store: b}) }
+func (b *books) screen() *Screen {
+	return New(Options{Changes: b, Store: b, Names: &tgapi.ChatNames{}})
+}
 
 func by(chat int64) orchestrator.Press {
 	return orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: chat}, Person: 1, Updates: []int64{5}, Role: orchestrator.RoleUser}
@@ -238,7 +240,7 @@ func TestADiffIsAPictureOrAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer spool.Close()
-	screen := New(Options{Changes: b, Store: b, Spool: spool})
+	screen := New(Options{Changes: b, Store: b, Names: &tgapi.ChatNames{}, Spool: spool})
 	for data, want := range map[string]string{"d:turn-1": "Dark", "D:turn-1": "Light", "scl": ""} {
 		if want == "" {
 			data = "s:cl"
@@ -270,7 +272,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 		{&orchestrator.ChangedSince{Paths: []string{"a", "b", "c", "d"}}, "these files changed since: a, b, c …"},
 		{fmt.Errorf("%w: %s", orchestrator.ErrInTheWay, "ignored files are in the way: x.o"), "in the way: x.o"},
 		{fmt.Errorf("%w: a.bin", orchestrator.ErrGitFilter), "with LFS: a.bin"},
-		{orchestrator.ErrTurnRuns, "A turn works in these files now"}, {orchestrator.ErrNoIdentity, "user.name"}, {orchestrator.ErrMerging, "under way"},
+		{&orchestrator.TurnWrites{In: orchestrator.ConversationID{Chat: -5}}, "A turn in another group is changing these files now"}, {orchestrator.ErrNoIdentity, "user.name"}, {orchestrator.ErrMerging, "under way"},
 		{orchestrator.ErrNoRepository, "no Git repository"}, {orchestrator.ErrDiffTooLong, "/diff PATH"},
 	} {
 		b := newBooks()

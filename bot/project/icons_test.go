@@ -54,6 +54,7 @@ type card struct{}
 
 func (card) Show(cli.Event)                                     {}
 func (card) Finish(context.Context, orchestrator.Outcome) error { return nil }
+func (card) Amend(context.Context, orchestrator.Outcome) error  { return nil }
 func (card) Leave(context.Context)                              {}
 
 func icons(t *testing.T, test func(c *chat, start func() *Icons)) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"ductor/bot/render"
@@ -82,7 +81,7 @@ func (s *Screen) furnish(ctx context.Context, by orchestrator.Press, name string
 		}
 		o.First = p.Text("project.topic-first-with", who, dir)
 	}
-	if link := topicLink(o.In); link != "" {
+	if link := tgapi.TopicLink(o.In); link != "" {
 		o.Text += "\n" + link
 	}
 	return o, nil
@@ -100,13 +99,4 @@ func (s *Screen) noTopic(in orchestrator.ConversationID, err error) string {
 		return p.Text("project.no-threads")
 	}
 	return ""
-}
-
-// topicLink leads to a topic of a supergroup; empty for a private chat, which has no links.
-func topicLink(in orchestrator.ConversationID) string {
-	id, super := strings.CutPrefix(strconv.FormatInt(in.Chat, 10), "-100")
-	if !super {
-		return ""
-	}
-	return "https://t.me/c/" + id + "/" + strconv.Itoa(in.Topic)
 }

@@ -21,6 +21,7 @@ type card struct{}
 
 func (card) Show(cli.Event)                                     {}
 func (card) Finish(context.Context, orchestrator.Outcome) error { return nil }
+func (card) Amend(context.Context, orchestrator.Outcome) error  { return nil }
 func (card) Leave(context.Context)                              {}
 
 var here = orchestrator.ConversationID{Chat: 7}

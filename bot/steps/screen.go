@@ -131,8 +131,11 @@ func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.T
 		return render.Concat(render.Plain(render.ChangeSign(step.Change)+" "), title)
 	}
 	sign := "✓ "
-	if step.Err != "" || step.ExitCode != nil && *step.ExitCode != 0 {
+	switch ended := (cli.ToolEnded{Err: step.Err, ExitCode: step.ExitCode}); {
+	case ended.Failed():
 		sign = "✗ "
+	case step.Err == cli.ToolUntold:
+		sign = "• "
 	}
 	name := render.Plain(sign + render.ShortLine(step.Tool, render.NameLimit))
 	if title.Text != "" {
@@ -147,7 +150,7 @@ func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	switch {
 	case step.ExitCode != nil:
 		line = " · " + p.Text("card.tool-exit", *step.ExitCode)
-	case step.Err != "":
+	case step.Err != "" && step.Err != cli.ToolUntold:
 		line = " · " + render.ShortLine(step.Err, 60)
 	}
 	if step.Duration > 0 {

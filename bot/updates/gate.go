@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ductor/bot/render"
+	"ductor/bot/tgapi"
 	"ductor/orchestrator"
 )
 
@@ -17,6 +18,7 @@ type gate struct {
 	allow    Allow
 	me       Identity
 	tidy     func(chat int64, message int) // deletes a message that says that we pinned one
+	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
 	log      *slog.Logger
 }
@@ -48,6 +50,9 @@ func (g *gate) admits(w *wireUpdate) bool {
 		from, as = &w.Callback.From, nil
 	}
 	if g.allow.permits(m.Chat, from, as) || g.allow.moves(m) {
+		if g.names != nil {
+			g.names.Learn(m.Chat.ID, m.Chat.Title)
+		}
 		return true
 	}
 	g.refusals.note(m.Chat, from, as)

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"ductor/bot/tgapi"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -25,9 +26,10 @@ type RouterOptions struct {
 	AlbumWindow time.Duration // how long further files of an album are waited for; nothing is waited for unless positive
 	PasteWindow time.Duration // how long the next part of a long paste is waited for; likewise
 
-	Lang *lang.Choices
-	Log  *slog.Logger
-	Now  func() time.Time
+	Names *tgapi.ChatNames // learns the names of the chats that updates come from
+	Lang  *lang.Choices
+	Log   *slog.Logger
+	Now   func() time.Time
 }
 
 // Router reads updates and puts what they ask for into the queue of their conversation. It decides by the update alone and
@@ -70,7 +72,7 @@ func NewRouter(o RouterOptions) *Router {
 
 func gateOf(o RouterOptions) *gate {
 	g := newGate(o.Allow, o.Now, o.Log)
-	g.me = o.Me
+	g.me, g.names = o.Me, o.Names
 	g.tidy = func(chat int64, message int) { o.Signs.Tidy(chat, message) }
 	return g
 }

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"ductor/cli"
@@ -99,12 +100,16 @@ type note struct {
 	Model    string   `json:"m,omitempty"`
 	Length   int      `json:"n"`           // bytes of the line with the prompt
 	Answered []string `json:"a,omitempty"` // requests for permission that were answered by a user
+	Denied   []string `json:"d,omitempty"` // those of them that were denied
 	// Sent says that the prompt is known to have been sent: the mark was written again since.
 	Sent bool `json:"t,omitempty"`
 	// Name is what the agent calls itself, and Totals what the session had used before the turn.
 	Name   string    `json:"w,omitempty"`
 	Totals cli.Usage `json:"u,omitzero"`
 }
+
+// answered reports whether a user has answered a request.
+func (n note) answered(a *ask) bool { return slices.Contains(n.Answered, rpc.Text(a.id)) }
 
 func (n note) String() string {
 	raw, err := json.Marshal(n)
@@ -134,10 +139,13 @@ func (s *session) marked(m cli.Mark, n note) {
 
 // noteAnswered records that a user's answer was written, so that the next process does not ask again. Without that
 // record, the question is asked once more, and the agent takes no second answer.
-func (s *session) noteAnswered(a *ask) {
+func (s *session) noteAnswered(a *ask, allow bool) {
 	s.mu.Lock()
 	m := s.turn.marked
 	s.turn.note.Answered = append(s.turn.note.Answered, rpc.Text(a.id))
+	if !allow {
+		s.turn.note.Denied = append(s.turn.note.Denied, rpc.Text(a.id))
+	}
 	s.turn.note.Sent = true
 	m.Note = s.turn.note.String()
 	s.mu.Unlock()

@@ -20,7 +20,8 @@ type reporter struct {
 	tools   map[string]*tool
 	held    string // a chunk that may be an error
 	calls   int    // of the model, as far as the agent tells of them
-	ran     bool   // a tool was
+	ran     bool   // a tool did
+	cut     bool   // the turn is to end
 	denials []cli.Denial
 	fill    cli.Fill
 }
@@ -142,12 +143,21 @@ func (r *reporter) call(c toolCall) *tool {
 	return t
 }
 
+// startTool shows that a tool runs.
 func (r *reporter) startTool(t *tool) {
+	r.showTool(t)
+	if t.phase == toolWaits {
+		r.ran, t.phase = true, toolRuns
+	}
+}
+
+// showTool shows a tool that has not been allowed yet.
+func (r *reporter) showTool(t *tool) {
 	if t.phase != toolNamed {
 		return
 	}
 	r.sayAgain()
-	r.parted, r.ran, t.phase = true, true, toolRuns
+	r.parted, t.phase = true, toolWaits
 	r.out.ToolStart(t.began())
 }
 
@@ -158,18 +168,20 @@ func (r *reporter) endTool(t *tool, status string) {
 			r.out.Pass(change)
 		}
 	}
-	r.out.ToolEnd(t.over(status, r.quirks.Failure))
+	end := t.over(status, r.quirks.Failure)
+	if r.cut && end.Err == cli.ToolUntold {
+		end.Err = cli.ToolCutShort
+	}
+	r.out.ToolEnd(end)
 }
 
-// deny records that a tool was not allowed. One that was shown already is ended.
+// deny shows that a tool was not allowed.
 func (r *reporter) deny(t *tool, why string) {
-	r.sayAgain()
+	r.showTool(t)
 	began := t.began()
 	r.denials = append(r.denials, cli.Denial{Tool: began.Name, Title: began.Title, Reason: why})
-	if t.phase == toolRuns {
-		r.out.ToolEnd(cli.ToolEnded{ID: began.ID, Err: cli.ToolDenied})
-	}
-	r.parted, t.phase = true, toolRefused
+	r.out.ToolEnd(cli.ToolEnded{ID: began.ID, Err: cli.ToolDenied})
+	t.phase = toolRefused
 }
 
 // planned tells the agent's plan.

@@ -32,6 +32,7 @@ type toolPhase string
 // The phases of a tool call.
 const (
 	toolNamed   toolPhase = ""        // it was spoken of
+	toolWaits   toolPhase = "waits"   // ToolStarted was emitted, and it waits to be allowed
 	toolRuns    toolPhase = "runs"    // ToolStarted was emitted
 	toolEnded   toolPhase = "ended"   // ToolEnded was emitted
 	toolRefused toolPhase = "refused" // it was not allowed
@@ -86,16 +87,40 @@ func (t *tool) began() cli.ToolStarted {
 	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(t.Title, maxTitle), Input: t.Input}
 }
 
-// over is its ToolEnded.
+// over is its ToolEnded. Of a command that is completed, agents often do not say how it ended.
 func (t *tool) over(status string, failure func(output string) (*int, string)) cli.ToolEnded {
 	end := cli.ToolEnded{ID: cli.ToolID(t.ID), Output: t.text()}
-	if failure != nil && t.ToolKind == kindRun {
+	run := t.ToolKind == kindRun
+	if run {
+		end.ExitCode = t.exitCode()
+	}
+	if run && failure != nil && end.ExitCode == nil {
 		end.ExitCode, end.Err = failure(end.Output)
 	}
-	if status == statusFailed {
+	switch silent := failure != nil && end.Output == ""; { // an agent of quirks says at least that it failed
+	case status == statusFailed:
 		end.Err = cmp.Or(end.Err, cli.ShortLine(end.Output), "failed")
+	case run && end.ExitCode == nil && end.Err == "" && !silent:
+		end.Err = cli.ToolUntold
 	}
 	return end
+}
+
+// exitCode finds the exit code of a command where agents put it; nil if there is none.
+func (t *tool) exitCode() *int {
+	type codes struct {
+		Exit     *int `json:"exit"`
+		ExitCode *int `json:"exitCode"`
+		Exit_    *int `json:"exit_code"`
+	}
+	var out struct {
+		codes
+		Metadata codes `json:"metadata"`
+	}
+	if json.Unmarshal(t.Output, &out) != nil {
+		return nil
+	}
+	return cmp.Or(out.Exit, out.ExitCode, out.Exit_, out.Metadata.Exit, out.Metadata.ExitCode, out.Metadata.Exit_)
 }
 
 // text is what the tool shows. Agents give a raw output as a string, an object with one, or anything.

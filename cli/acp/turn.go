@@ -160,7 +160,8 @@ func (t *liveTurn) handle(i item) (end bool) {
 // asked decides on a request for permission, or has a user do it.
 func (t *liveTurn) asked(a *ask) {
 	a.tool = t.reporter.call(a.params.ToolCall)
-	if t.resumed != nil && slices.Contains(t.resumed.note.Answered, rpc.Text(a.id)) {
+	if t.resumed != nil && t.resumed.note.answered(a) {
+		t.decided(&decided{ask: a, allow: !slices.Contains(t.resumed.note.Denied, rpc.Text(a.id))})
 		return
 	}
 	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.opts.Protected)
@@ -175,6 +176,7 @@ func (t *liveTurn) asked(a *ask) {
 		t.s.process.respond(a.id, result)
 		t.reporter.startTool(a.tool)
 	default: // of what may only be allowed for good, a user reads why it cannot be allowed
+		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
 			a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
 			return a.event(t.req.Dir, t.s.process.opts.quirks.InputOf)
@@ -192,6 +194,7 @@ func (t *liveTurn) decided(d *decided) {
 
 // cancel asks the agent to end the turn. One that waits for permission ends it only when that is answered, too.
 func (t *liveTurn) cancel() error {
+	t.reporter.cut = true
 	err := t.s.process.Peer().Notify(methodCancel, sessionParams{SessionID: string(t.s.id)})
 	open := t.approvals.Withdraw(func(*ask) bool { return true })
 	t.inTool = len(open) > 0 || t.out.OpenTools() > 0

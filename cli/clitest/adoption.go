@@ -201,7 +201,7 @@ func playAdoptTool(s *stage) {
 	over := again.end()
 	s.caughtUp(over)
 	started, ended := of[cli.ToolStarted](over.events), of[cli.ToolEnded](over.events)
-	if len(started) != 1 || len(ended) != 1 || !strings.Contains(ended[0].Output, "tool-output") || ended[0].Err != "" {
+	if len(started) != 1 || len(ended) != 1 || !strings.Contains(ended[0].Output, "tool-output") || ended[0].Failed() {
 		s.t.Fatalf("tools started as %+v, ended as %+v", started, ended)
 	}
 	if at := started[0].At; at.IsZero() || resumed.Sub(at) < pastTool/2 {
@@ -235,7 +235,7 @@ func playAdoptEnded(s *stage) {
 		s.t.Errorf("answered %s, %+v", shown(over.result.Text), over.result.Err)
 	}
 	s.caughtUp(over)
-	if ended := of[cli.ToolEnded](over.events); len(ended) != 1 || ended[0].Err != "" {
+	if ended := of[cli.ToolEnded](over.events); len(ended) != 1 || ended[0].Failed() {
 		s.t.Errorf("tools ended as %+v", ended)
 	}
 	g.ran(s, 1)

@@ -126,7 +126,7 @@ func playTool(s *stage) {
 	if started[0].Name == "" || !strings.Contains(started[0].Title, "echo tool-output") {
 		s.t.Errorf("the tool is called %q, titled %q", started[0].Name, started[0].Title)
 	}
-	if !strings.Contains(ended[0].Output, "tool-output") || ended[0].Err != "" || ended[0].Duration <= 0 {
+	if !strings.Contains(ended[0].Output, "tool-output") || ended[0].Failed() || ended[0].Duration <= 0 {
 		s.t.Errorf("the tool ended as %+v", ended[0])
 	}
 	if p.result.Err != nil || !strings.HasSuffix(p.result.Text, "Done.") {

@@ -92,6 +92,9 @@ func (p *parser) toolEnded(ev event) {
 	end := cli.ToolEnded{ID: id, Output: ev.Output}
 	if call.ToolName == shellTool && ev.Status == statusSuccess {
 		end.ExitCode, end.Err = shellFailure(ev.Output)
+		if end.ExitCode == nil && end.Err == "" && ev.Output != "" {
+			end.Err = cli.ToolUntold
+		}
 	}
 	if ev.Status != statusSuccess {
 		end.Err = "failed"

@@ -212,7 +212,7 @@ func ended(v telegram.View) (out []telegram.Message) {
 }
 
 func isFooter(line string) bool {
-	return strings.Contains(line, " · ") && (strings.HasSuffix(line, "s") || strings.Contains(line, "s · ")) && !strings.ContainsAny(line, "✓✗⏳")
+	return strings.Contains(line, " · ") && (strings.HasSuffix(line, "s") || strings.Contains(line, "s · ")) && !strings.ContainsAny(line, "✓✗⏳•🔐⛔")
 }
 
 // press presses a button of the newest message that has it.

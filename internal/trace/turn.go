@@ -105,7 +105,7 @@ func (r *recording) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
 	a.text("gen_ai.tool.call.id", string(began.ID))
 	a.number("ductor.tool.input.size", int64(len(began.Input)))
 	a.number("ductor.tool.result.size", int64(len(ended.Output)))
-	if ended.Err != "" {
+	if ended.Failed() {
 		a.text("error.type", "tool_error")
 		s.Status.Code = codeError
 	}

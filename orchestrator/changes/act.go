@@ -26,8 +26,8 @@ func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
 	}
 	c, err := s.Changes(ctx, by.Conversation, id)
-	if err == nil && s.busy(c) {
-		err = orchestrator.ErrTurnRuns
+	if err == nil {
+		err = s.busy(c)
 	}
 	return c, err
 }
@@ -73,6 +73,7 @@ func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.
 	if err := plan.carryOut(ctx); err != nil {
 		return c, err
 	}
+	s.lookAgain(context.WithoutCancel(ctx), c)
 	c.Undone = undone
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
@@ -162,7 +163,11 @@ func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, 
 	for _, p := range plan {
 		now.Files += len(p.changes)
 	}
-	return to, now, plan.carryOut(ctx)
+	err = plan.carryOut(ctx)
+	if err == nil {
+		s.lookAgain(context.WithoutCancel(ctx), to)
+	}
+	return to, now, err
 }
 
 func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ductor/cli"
@@ -44,6 +46,7 @@ type Service struct {
 	wg     sync.WaitGroup
 	work   sync.Mutex // one user's change of files at a time
 
+	order   atomic.Int64 // counts the beginnings and ends of turns
 	mu      sync.Mutex
 	watches map[cli.TurnID]*watch
 }
@@ -100,11 +103,12 @@ func (s *Service) look(ctx context.Context, at git.Place, tree func(context.Cont
 	for queue := []*git.Repo{first}; len(queue) > 0; {
 		r := queue[0]
 		queue = queue[1:]
+		repos = append(repos, r)
 		before, err := tree(ctx, r)
 		if err != nil {
 			return repos, trees, err
 		}
-		repos, trees = append(repos, r), append(trees, orchestrator.SnapshotTree{Dir: r.Top, Before: before})
+		trees = append(trees, orchestrator.SnapshotTree{Dir: r.Top, Before: before})
 		if before == "" {
 			continue
 		}
@@ -136,33 +140,51 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return r, nil
 }
 
-// join marks turns that work in one repository at the same time: what each of them changes is not to be told apart.
-func (s *Service) join(w *watch) {
+// mix marks a turn that another one wrote beside: what each of them changed is not to be told apart.
+func (s *Service) mix(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, other := range s.watches {
 		if other == w || !overlap(w, other) {
 			continue
 		}
-		for _, one := range []*watch{w, other} {
-			one.mu.Lock()
-			if one.why == "" {
-				one.why = orchestrator.NoUndoShared
-			}
-			one.mu.Unlock()
-		}
+		w.markBeside(other)
+		other.markBeside(w)
+	}
+}
+
+// markBeside marks w if the other turn may have written since w began.
+func (w *watch) markBeside(other *watch) {
+	other.mu.Lock()
+	wrote := other.begun() && (other.to == 0 || w.from < other.to)
+	other.mu.Unlock()
+	if wrote {
+		w.share(other.turn.Prompt.Conversation)
+	}
+}
+
+// share records that someone wrote beside the turn, in a conversation.
+func (w *watch) share(in orchestrator.ConversationID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.shared == nil {
+		w.shared = &in
 	}
 }
 
 func overlap(a, b *watch) bool {
-	for _, one := range a.tops() {
-		for _, two := range b.tops() {
-			if one == two && a.turn.Sandbox == b.turn.Sandbox {
-				return true
-			}
-		}
+	in := func(one, two *watch) bool {
+		return slices.ContainsFunc(one.tops(), func(top string) bool { return two.worksIn(top, one.at.In) })
 	}
-	return false
+	return in(a, b) || in(b, a)
+}
+
+// worksIn reports whether the turn works in a repository, or may do so, as long as its own are not known.
+func (w *watch) worksIn(top string, in cli.Sandbox) bool {
+	w.mu.Lock()
+	looked := w.looked
+	w.mu.Unlock()
+	return w.at.In == in && (slices.Contains(w.tops(), top) || !looked && cli.Lies(w.at.Dir, top))
 }
 
 func (w *watch) tops() (dirs []string) {
@@ -180,20 +202,56 @@ func (s *Service) forget(w *watch) {
 	delete(s.watches, w.turn.ID)
 }
 
-// busy says whether a turn works in one of the repositories of a snapshot.
-func (s *Service) busy(c orchestrator.TurnChanges) bool {
+// in lists the turns that work in one of the repositories of a snapshot.
+func (s *Service) in(c orchestrator.TurnChanges) (found []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.watches {
-		for _, top := range w.tops() {
-			for _, tree := range c.Trees {
-				if top == tree.Dir && w.turn.Sandbox == c.Sandbox {
-					return true
-				}
-			}
+		if slices.ContainsFunc(c.Trees, func(tree orchestrator.SnapshotTree) bool { return w.worksIn(tree.Dir, c.Sandbox) }) {
+			found = append(found, w)
 		}
 	}
-	return false
+	return found
+}
+
+// busy is an error if a turn that works in one of the repositories of a snapshot may have written something.
+func (s *Service) busy(c orchestrator.TurnChanges) error {
+	for _, w := range s.in(c) {
+		w.mu.Lock()
+		writes := w.begun()
+		w.mu.Unlock()
+		if writes {
+			return &orchestrator.TurnWrites{In: w.turn.Prompt.Conversation}
+		}
+	}
+	return nil
+}
+
+// lookAgain has the turns that run, and have written nothing, begin with the files as a user just made them.
+func (s *Service) lookAgain(ctx context.Context, c orchestrator.TurnChanges) {
+	for _, w := range s.in(c) {
+		w.mu.Lock()
+		repos, trees, err := w.repos, slices.Clone(w.trees), error(nil)
+		w.mu.Unlock()
+		for i, r := range repos[:len(trees)] {
+			if trees[i].Before, err = r.Snapshot(ctx, git.BeforeTurn); err == nil {
+				err = r.Keep(ctx, beforeRef(w.turn.ID), trees[i].Before)
+			}
+			if err != nil {
+				s.opts.Log.Warn("look again at the files before a turn", "turn", w.turn.ID, "err", err)
+				break
+			}
+		}
+		w.mu.Lock()
+		late := err != nil || !w.looked || w.begun()
+		if !late {
+			w.trees = trees
+		}
+		w.mu.Unlock()
+		if late {
+			w.share(c.Conversation)
+		}
+	}
 }
 
 // Prune forgets what is older than a moment, snapshots included.

@@ -139,10 +139,11 @@ type rig struct {
 }
 
 var (
-	chat  = orchestrator.ConversationID{Chat: 7}
-	by    = orchestrator.Press{Conversation: chat, Person: 1, Updates: []int64{1}, Role: orchestrator.RoleUser}
-	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	token = "a-very-secret-token"
+	chat      = orchestrator.ConversationID{Chat: 7}
+	otherChat = orchestrator.ConversationID{Chat: -8}
+	by        = orchestrator.Press{Conversation: chat, Person: 1, Updates: []int64{1}, Role: orchestrator.RoleUser}
+	noon      = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	token     = "a-very-secret-token"
 )
 
 func newRig(t *testing.T) *rig {
@@ -197,10 +198,23 @@ func (r *rig) watch(id string, goesOn bool) orchestrator.TurnWatch {
 func (r *rig) turn(id, script string) orchestrator.Changed {
 	r.t.Helper()
 	w := r.watch(id, false)
-	r.Hold(r.t.Context(), cli.TurnID(id))
+	r.Hold(r.t.Context(), cli.TurnID(id), "")
 	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
 	r.sh("app", script)
-	return w.End(r.t.Context())
+	return r.end(w)
+}
+
+// end says what a turn changed that has ended.
+func (r *rig) end(w orchestrator.TurnWatch) (c orchestrator.Changed) {
+	if changed := w.End(); changed != nil {
+		c = changed(r.t.Context())
+	}
+	return c
+}
+
+// beside watches a turn of another chat.
+func (r *rig) beside(id string) orchestrator.TurnWatch {
+	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s", Prompt: orchestrator.Prompt{Conversation: otherChat}}, r.engine.dir, false)
 }
 
 func (r *rig) expect(what string, err, want error) {
@@ -283,11 +297,11 @@ func TestALongTurnHasItsUndo(t *testing.T) {
 	for i := range 10 {
 		turn := fmt.Sprint("t", i)
 		w := r.watch(turn, false)
-		r.Hold(t.Context(), cli.TurnID(turn))
+		r.Hold(t.Context(), cli.TurnID(turn), "")
 		w.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
 		r.sh("app", fmt.Sprintf("echo %d > a.txt", i))
 		r.later += time.Hour
-		if got := w.End(t.Context()); got.Files != 1 || got.NoUndo != "" {
+		if got := r.end(w); got.Files != 1 || got.NoUndo != "" {
 			t.Fatalf("turn %d says %+v", i, got)
 		}
 	}
@@ -300,10 +314,10 @@ func TestAToolThatAsksHasItsUndo(t *testing.T) {
 	w := r.watch("t1", false)
 	w.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
 	open()
-	r.Hold(t.Context(), "t1")
 	w.Take(cli.ApprovalAsked{ID: "a", Started: "1"})
+	r.Hold(t.Context(), "t1", "a")
 	r.sh("app", "echo asked > a.txt")
-	if got := w.End(t.Context()); got.Files != 1 || got.NoUndo != "" {
+	if got := r.end(w); got.Files != 1 || got.NoUndo != "" {
 		t.Errorf("it says %+v", got)
 	}
 }
@@ -319,7 +333,7 @@ func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"})
 	r.sh("app", "echo early > a.txt")
 	open()
-	if got := w.End(t.Context()); got != (orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}) {
+	if got := r.end(w); got != (orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}) {
 		t.Errorf("it says %+v", got)
 	}
 	open = r.slow.shut()
@@ -328,9 +342,9 @@ func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 	w.Take(cli.ToolStarted{ID: "2", Name: "Edit"})
 	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"}) // it waits for the answer, which waits
 	open()
-	r.Hold(t.Context(), "t2")
+	r.Hold(t.Context(), "t2", "a")
 	r.sh("app", "echo held > a.txt")
-	if got := w.End(t.Context()); got.Files != 1 || got.NoUndo != "" {
+	if got := r.end(w); got.Files != 1 || got.NoUndo != "" {
 		t.Errorf("a write that was held: %+v", got)
 	}
 	if got := r.turn("t3", "true"); got != (orchestrator.Changed{}) {
@@ -352,15 +366,98 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 	r.turn("t0", "echo zero > a.txt")
 	one, two := r.watch("t1", false), r.watch("t2", false)
 	for id, w := range map[cli.TurnID]orchestrator.TurnWatch{"t1": one, "t2": two} {
-		r.Hold(t.Context(), id)
+		r.Hold(t.Context(), id, "")
 		w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
 	}
 	_, err := r.Undo(t.Context(), by, "t0")
 	r.expect("while turns run", err, orchestrator.ErrTurnRuns)
 	r.sh("app", "echo x > a.txt")
 	for _, w := range []orchestrator.TurnWatch{one, two} {
-		if got := w.End(t.Context()); got.NoUndo != orchestrator.NoUndoShared || got.Files != 1 {
+		if got := r.end(w); got.NoUndo != orchestrator.NoUndoShared || got.Files != 1 {
 			t.Errorf("it says %+v", got)
+		}
+	}
+}
+
+// A turn that waits for its user, or only reads, has written nothing: it takes the undo of no other. Once it writes, its chat is named.
+func TestATurnThatWritesNothingLeavesOthersTheirUndo(t *testing.T) {
+	r := newRig(t)
+	r.turn("t0", "echo zero > zero.txt")
+	other := r.beside("o")
+	r.Hold(t.Context(), "o", "")
+	other.Take(cli.ToolStarted{ID: "1", Name: "Read"})
+	other.Take(cli.ToolStarted{ID: "2", Name: "mcp__ductor__list_sessions"})
+	other.Take(cli.ToolStarted{ID: "3", Name: "Bash"})
+	other.Take(cli.ApprovalAsked{ID: "a", Started: "3", Tool: "Bash"})
+	if got := r.turn("t1", "echo one > one.txt"); got.Files != 1 || got.NoUndo != "" {
+		t.Errorf("while another turn waits for its user: %+v", got)
+	}
+	for _, turn := range []cli.TurnID{"t1", "t0"} {
+		_, err := r.Undo(t.Context(), by, turn)
+		r.must(err)
+	}
+	mine := r.watch("t2", false)
+	r.Hold(t.Context(), "t2", "")
+	mine.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
+	r.sh("app", "echo mine > mine.txt")
+	r.Hold(t.Context(), "o", "a") // it is allowed
+	_, err := r.Redo(t.Context(), by, "t0")
+	r.expect("while another turn writes", err, orchestrator.ErrTurnRuns)
+	if writes := (*orchestrator.TurnWrites)(nil); !errors.As(err, &writes) || writes.In != otherChat {
+		t.Errorf("it does not say which chat: %v", err)
+	}
+	r.sh("app", "echo other > other.txt")
+	if got := r.end(mine); got.NoUndo != orchestrator.NoUndoShared || got.With != otherChat {
+		t.Errorf("beside a turn that wrote: %+v", got)
+	}
+	if got := r.end(other); got.NoUndo != orchestrator.NoUndoShared || got.With != chat || got.Files != 2 {
+		t.Errorf("the other turn: %+v", got)
+	}
+}
+
+// What a user undoes while a turn waits is none of the changes of that turn.
+func TestAnUndoIsNoChangeOfATurnThatWaits(t *testing.T) {
+	r := newRig(t)
+	r.turn("t0", "echo zero > a.txt")
+	other := r.beside("o")
+	r.Hold(t.Context(), "o", "")
+	other.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
+	other.Take(cli.ApprovalAsked{ID: "a", Started: "1", Tool: "Bash"})
+	_, err := r.Undo(t.Context(), by, "t0")
+	r.must(err)
+	r.Hold(t.Context(), "o", "a")
+	r.sh("app", "echo other > other.txt")
+	if got := r.end(other); got.Files != 1 || got.NoUndo != "" {
+		t.Errorf("it says %+v", got)
+	}
+}
+
+// A turn whose tools only looked says nothing of an undo, however long the look took. One that wrote says it, also if it only deleted.
+func TestATurnThatChangedNothingSaysNothing(t *testing.T) {
+	r := newRig(t)
+	r.sh("app", "echo gone > gone.txt; git add .; git commit -qm two; find . -exec touch -h -d '1 hour ago' {} +")
+	for i, c := range []struct {
+		name, tool, script string
+		want               orchestrator.NoUndo
+	}{
+		{"a command that looks", "Bash", "git log; cat a.txt", ""},
+		{"a tool of ductor", "mcp_ductor_send_message", "true", ""},
+		{"a command that deletes", "Bash", "rm gone.txt", orchestrator.NoUndoLate},
+		{"a command that writes", "Bash", "find . -exec touch -h -d '1 hour ago' {} +; echo x > a.txt", orchestrator.NoUndoLate},
+	} {
+		r.later = time.Since(noon)
+		open := r.slow.shut()
+		w := r.watch(fmt.Sprint("t", i), false)
+		w.Take(cli.ToolStarted{ID: "1", Name: c.tool})
+		r.sh("app", c.script)
+		w.Take(cli.ToolEnded{ID: "1"})
+		changed := w.End()
+		open()
+		if changed == nil {
+			changed = func(context.Context) (c orchestrator.Changed) { return c }
+		}
+		if got := changed(t.Context()); got != (orchestrator.Changed{NoUndo: c.want}) {
+			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 }
@@ -369,7 +466,7 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 func TestATurnThatGoesOnAndWhatIsForgotten(t *testing.T) {
 	r := newRig(t)
 	w := r.watch("t1", false)
-	r.Hold(t.Context(), "t1")
+	r.Hold(t.Context(), "t1", "")
 	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
 	r.sh("app", "echo first > a.txt")
 	w.Leave()
@@ -377,8 +474,8 @@ func TestATurnThatGoesOnAndWhatIsForgotten(t *testing.T) {
 	w = r.watch("t1", true)
 	r.sh("app", "echo second > b.txt")
 	w.Take(cli.ToolStarted{ID: "1", Name: "Bash"})
-	r.Hold(t.Context(), "t1")
-	if got := w.End(t.Context()); got.Files != 2 {
+	r.Hold(t.Context(), "t1", "")
+	if got := r.end(w); got.Files != 2 {
 		t.Errorf("it changed %+v", got)
 	}
 	_, err := r.Undo(t.Context(), by, "t1")

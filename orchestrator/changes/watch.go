@@ -3,6 +3,9 @@ package changes
 import (
 	"context"
 	"errors"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,11 +30,29 @@ type watch struct {
 	end   context.CancelFunc
 	ready chan struct{} // closed once the files have been looked at, or could not be
 
+	at     git.Place // where it works
+	goesOn bool      // the previous process began it
+
 	mu     sync.Mutex
 	open   map[cli.ToolID]bool // tools that may write, began before that, and did not ask first
-	wrote  bool                // a tool that may write was used
 	looked bool
+	writing
 	seen
+}
+
+// writing is what a turn may have written so far.
+type writing struct {
+	wrote  bool
+	tools  map[cli.ToolID]bool          // that may write and have not ended; false for one that waits for an answer
+	asks   map[cli.ApprovalID]bool      // of tools; true for one that may write
+	from   int64                        // when the turn began, as Service.order counts
+	to     int64                        // when it ended; 0 while it runs
+	shared *orchestrator.ConversationID // whose turn wrote beside it; nil for none
+}
+
+// begun reports whether the turn may have written anything.
+func (w *writing) begun() bool {
+	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
 }
 
 // seen is what a watch knows of the files before the turn.
@@ -44,30 +65,32 @@ type seen struct {
 // none is the watch of a turn that works in no repository.
 type none struct{}
 
-func (none) Take(cli.Event)                               {}
-func (none) End(context.Context) (c orchestrator.Changed) { return c }
-func (none) Leave()                                       {}
+func (none) Take(cli.Event)                                  {}
+func (none) End() func(context.Context) orchestrator.Changed { return nil }
+func (none) Leave()                                          {}
 
 func (s *Service) Watch(t orchestrator.Turn, dir string, goesOn bool) orchestrator.TurnWatch {
 	if t.Sandbox == "" && !inRepository(dir) {
 		return none{}
 	}
 	ctx, cancel := context.WithTimeout(s.life, lookMost)
-	w := &watch{s: s, turn: t, began: s.opts.Now(), end: cancel, ready: make(chan struct{}), open: map[cli.ToolID]bool{}}
+	w := &watch{s: s, turn: t, began: s.opts.Now(), end: cancel, at: git.Place{In: t.Sandbox, Dir: dir}, goesOn: goesOn, ready: make(chan struct{}), open: map[cli.ToolID]bool{}}
+	w.tools, w.asks = map[cli.ToolID]bool{}, map[cli.ApprovalID]bool{}
+	w.from = s.order.Add(1)
 	s.mu.Lock()
 	s.watches[t.ID] = w
 	s.mu.Unlock()
 	s.wg.Go(func() {
 		defer close(w.ready)
-		w.begin(ctx, git.Place{In: t.Sandbox, Dir: dir}, goesOn)
+		w.begin(ctx)
 	})
 	return w
 }
 
 // begin looks at the files, or for what the previous process saw.
-func (w *watch) begin(ctx context.Context, at git.Place, goesOn bool) {
-	repos, trees, err := w.s.look(ctx, at, func(ctx context.Context, r *git.Repo) (string, error) {
-		if goesOn {
+func (w *watch) begin(ctx context.Context) {
+	repos, trees, err := w.s.look(ctx, w.at, func(ctx context.Context, r *git.Repo) (string, error) {
+		if w.goesOn {
 			return r.Kept(ctx, beforeRef(w.turn.ID))
 		}
 		return r.Snapshot(ctx, git.BeforeTurn)
@@ -82,16 +105,15 @@ func (w *watch) begin(ctx context.Context, at git.Place, goesOn bool) {
 	case err != nil:
 		w.s.opts.Log.Warn("look at the files before a turn", "turn", w.turn.ID, "err", err)
 		w.why = orchestrator.NoUndoFailed
-	case goesOn && trees[0].Before == "":
+	case w.goesOn && trees[0].Before == "":
 		w.why = orchestrator.NoUndoLate
 	}
-	if goesOn { // the previous process looked before them
+	if w.goesOn { // the previous process looked before them
 		clear(w.open)
 	}
 	w.repos, w.trees = repos, trees
-	keep := w.why == "" && !goesOn
+	keep := w.why == "" && !w.goesOn
 	w.mu.Unlock()
-	w.s.join(w)
 	for i, r := range repos {
 		if keep {
 			if err := r.Keep(ctx, beforeRef(w.turn.ID), trees[i].Before); err != nil {
@@ -112,37 +134,61 @@ func (w *watch) Take(ev cli.Event) {
 		if onlyReads(ev.Name) {
 			return
 		}
-		if w.wrote = true; !w.looked {
+		if w.tools[ev.ID] = true; !w.looked {
 			w.open[ev.ID] = true
+		}
+	case cli.ToolEnded:
+		runs, may := w.tools[ev.ID]
+		delete(w.tools, ev.ID)
+		switch {
+		case ev.Err == cli.ToolDenied:
+			delete(w.open, ev.ID)
+		case may && (runs || ev.Err != cli.ToolCutShort):
+			w.wrote = true
 		}
 	case cli.FileChanged:
 		if w.wrote = true; !w.looked {
 			w.open["\x00"] = true
 		}
 	case cli.ApprovalAsked: // the tool waits for the answer, and that for the look at the files
-		if delete(w.open, ev.Started); ev.Started == "" && len(w.open) == 1 && !w.looked {
-			clear(w.open)
+		w.asks[ev.ID] = !onlyReads(ev.Tool)
+		started := ev.Started
+		if started == "" && len(w.tools) == 1 {
+			for started = range w.tools {
+			}
 		}
+		if _, may := w.tools[started]; may {
+			w.tools[started] = false
+		}
+		delete(w.open, started)
 	}
 }
 
 // onlyReads says whether a tool is known to change no file.
 func onlyReads(tool string) bool {
+	if ownTool().MatchString(tool) {
+		return !strings.HasSuffix(tool, "work_with") // which has another agent write
+	}
 	switch strings.ToLower(tool) {
 	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file", "read_many_files", "list_directory",
-		"search_file_content", "google_web_search", "web_fetch", "web_search", "think", "report_intent":
+		"search_file_content", "google_web_search", "web_fetch", "web_search", "fetch", "think", "report_intent",
+		"askuserquestion", "ask_user", "exitplanmode", "exit_plan_mode":
 		return true
 	}
 	return false
 }
 
-func (s *Service) Hold(ctx context.Context, turn cli.TurnID) {
+// ownTool finds the names that agents give to the tools of ductor.
+var ownTool = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(mcp_{1,2})?ductor[^a-zA-Z]`) })
+
+func (s *Service) Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID) {
 	s.mu.Lock()
 	w := s.watches[turn]
 	s.mu.Unlock()
 	if w == nil {
 		return
 	}
+	defer w.answered(id)
 	late := time.NewTimer(max(s.opts.Hold-s.opts.Now().Sub(w.began), 0))
 	defer late.Stop()
 	select {
@@ -172,31 +218,48 @@ func (s *Service) Looked(turn cli.TurnID) bool {
 	}
 }
 
+// answered records that a tool may write from now on.
+func (w *watch) answered(id cli.ApprovalID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrote = w.wrote || w.asks[id]
+}
+
 func (w *watch) Leave() {
 	w.end()
 	<-w.ready
 	w.s.forget(w)
 }
 
-func (w *watch) End(ctx context.Context) orchestrator.Changed {
-	defer w.s.forget(w)
+func (w *watch) End() func(context.Context) orchestrator.Changed {
 	w.mu.Lock()
-	if w.wrote && !w.looked {
+	w.to = w.s.order.Add(1)
+	wrote := w.begun()
+	if wrote && !w.looked {
 		w.open["\x00"] = true
 	}
-	wrote := w.wrote
 	w.mu.Unlock()
 	if !wrote {
+		w.s.forget(w)
 		w.s.wg.Go(func() { <-w.ready; w.end(); w.drop() })
-		return orchestrator.Changed{}
+		return nil
 	}
-	if !w.awaitLook() { // it goes on, so that the next one is faster
+	w.s.mix(w)
+	return w.changed
+}
+
+// changed says what the turn changed, which has ended.
+func (w *watch) changed(ctx context.Context) orchestrator.Changed {
+	defer w.s.forget(w)
+	ctx, cancel := context.WithTimeout(ctx, afterMost)
+	defer cancel()
+	select {
+	case <-w.ready:
+	case <-ctx.Done(): // it goes on, so that the next one is faster
 		w.s.wg.Go(func() { <-w.ready; w.end(); w.drop() })
 		return orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}
 	}
 	w.end()
-	ctx, cancel := context.WithTimeout(ctx, afterMost)
-	defer cancel()
 	changed, err := w.compare(ctx)
 	if err != nil {
 		w.s.opts.Log.Warn("see what a turn changed", "turn", w.turn.ID, "err", err)
@@ -206,24 +269,6 @@ func (w *watch) End(ctx context.Context) orchestrator.Changed {
 		w.s.wg.Go(w.drop)
 	}
 	return changed
-}
-
-// awaitLook waits for the look at the files before the turn, for as long as a write may wait for it since the turn began. It says
-// whether that is over, also where the time had passed before: of a long turn it had.
-func (w *watch) awaitLook() bool {
-	late := time.NewTimer(max(w.s.opts.Hold-w.s.opts.Now().Sub(w.began), 0))
-	defer late.Stop()
-	select {
-	case <-w.ready:
-	case <-late.C:
-	}
-	w.mu.Lock()
-	looked := w.looked
-	w.mu.Unlock()
-	if looked { // it is over, and is being stored
-		<-w.ready
-	}
-	return looked
 }
 
 // drop forgets what was seen before the turn.
@@ -239,7 +284,10 @@ func (w *watch) drop() {
 
 // compare looks at the files after the turn, and stores what changed.
 func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error) {
-	if why := w.reason(); len(w.repos) == 0 || why != "" && why != orchestrator.NoUndoShared {
+	if why := w.reason(); len(w.repos) == 0 || why != "" {
+		if !w.touched(ctx) {
+			why = ""
+		}
 		return orchestrator.Changed{NoUndo: why}, nil
 	}
 	for i, r := range w.repos {
@@ -256,10 +304,13 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 			c.Added, c.Removed = c.Added+max(one.Added, 0), c.Removed+max(one.Removed, 0)
 		}
 	}
-	if c.Files == 0 {
-		return c, nil
+	w.s.mix(w)
+	w.mu.Lock()
+	if w.shared != nil && c.Files > 0 {
+		c.NoUndo, c.With = orchestrator.NoUndoShared, *w.shared
 	}
-	if c.NoUndo = w.reason(); c.NoUndo != "" {
+	w.mu.Unlock()
+	if c.Files == 0 || c.NoUndo != "" {
 		return c, nil
 	}
 	for i, r := range w.repos {
@@ -277,6 +328,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	})
 }
 
+// reason says why the files before the turn are not known.
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -284,6 +336,23 @@ func (w *watch) reason() orchestrator.NoUndo {
 		return orchestrator.NoUndoLate
 	}
 	return w.why
+}
+
+// clockSlack is more than the clock of a file system lags behind.
+const clockSlack = 50 * time.Millisecond
+
+// touched reports whether anything may have been written since the turn began.
+func (w *watch) touched(ctx context.Context) bool {
+	since := w.began
+	if w.goesOn {
+		since = w.turn.Started
+	}
+	for _, r := range w.repos {
+		if touched, err := r.Touched(ctx, since.Add(-clockSlack)); err != nil || touched {
+			return true
+		}
+	}
+	return len(w.repos) == 0
 }
 
 // restorable are the changes but those of repositories within, which have trees of their own.

@@ -69,6 +69,11 @@ func (h *heldCard) Finish(ctx context.Context, outcome orchestrator.Outcome) err
 	return h.release().Finish(ctx, outcome)
 }
 
+// Amend implements orchestrator.Card.
+func (h *heldCard) Amend(ctx context.Context, outcome orchestrator.Outcome) error {
+	return h.release().Amend(ctx, outcome)
+}
+
 func (h *heldCard) Leave(ctx context.Context) { h.release().Leave(ctx) }
 
 // quietChat is a Chat that hears of a turn with a silent word, or whose answer it may have already, once it ended with
@@ -123,6 +128,9 @@ type quietCard struct {
 
 func (quietCard) Show(cli.Event)        {}
 func (quietCard) Leave(context.Context) {}
+
+// Amend implements orchestrator.Card. Finish gets the whole outcome of such a turn.
+func (quietCard) Amend(context.Context, orchestrator.Outcome) error { return nil }
 
 func (c quietCard) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	c.turn.State, c.turn.Outcome = o.State, o

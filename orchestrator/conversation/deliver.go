@@ -14,9 +14,9 @@ import (
 
 // deliver waits until the chat shows the outcome, and what record gave for it says that it is kept, but not for ever: a
 // chat that cannot be reached must not keep its agent from working. The next turn then runs, and its card waits: see
-// heldCard. Outcomes of one conversation are shown one after another.
-func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored <-chan bool, show func(context.Context) error) {
-	done := make(chan struct{})
+// heldCard. Outcomes of one conversation are shown one after another. The channel has whether this one was shown.
+func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored <-chan bool, show func(context.Context) error) <-chan bool {
+	done, shown := make(chan struct{}), make(chan bool, 1)
 	e := c.e
 	ctx, giveUp := context.WithCancelCause(ctx)
 	before, tried := c.delivering(t, giveUp)
@@ -32,14 +32,16 @@ func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored 
 		case <-ctx.Done():
 		}
 		log := e.log.With("turn", t.ID)
+		wanted := true
 		delivered := e.insist(log, "outcome-not-delivered", func() error {
 			defer tried() // an outcome that fails to be shown must not hold up those after it for ever
 			err := show(ctx)
-			if context.Cause(ctx) == errNotWanted {
+			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil
 			}
 			return err
 		})
+		shown <- delivered && wanted
 		if !delivered || !<-stored {
 			return
 		}
@@ -50,7 +52,7 @@ func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored 
 		_, _ = e.opts.Store.Session(ctx, t.Session) // the next prompt finds it in memory
 	})
 	if t.Outcome.State == orchestrator.TurnAborted { // who stopped it wants what is next
-		return
+		return shown
 	}
 	wait := time.NewTimer(e.opts.DeliveryWait)
 	defer wait.Stop()
@@ -58,6 +60,7 @@ func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored 
 	case <-done:
 	case <-wait.C:
 	}
+	return shown
 }
 
 // delivering registers the delivery of an outcome as the last of its conversation. before is closed once the delivery

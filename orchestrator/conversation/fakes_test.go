@@ -386,6 +386,11 @@ func (c *card) Show(ev cli.Event) {
 	}
 }
 
+func (c *card) Amend(_ context.Context, o orchestrator.Outcome) error {
+	c.chat.say("%d files of %s", o.Changed.Files, c.turn.Prompt.Text)
+	return nil
+}
+
 func (c *card) Leave(context.Context) { c.chat.say("left %s", c.turn.Prompt.Text) }
 
 func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {

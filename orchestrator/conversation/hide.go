@@ -151,11 +151,13 @@ func (f *fileWatch) take(ev cli.Event) {
 	}
 }
 
-func (f *fileWatch) end(ctx context.Context) (c orchestrator.Changed) {
-	if w := f.now(); w != nil {
-		c = w.End(ctx)
+// end returns what says what the turn changed; nil if it changed nothing.
+func (f *fileWatch) end() func(context.Context) orchestrator.Changed {
+	w := f.now()
+	if w == nil {
+		return nil
 	}
-	return c
+	return w.End()
 }
 
 func (f *fileWatch) leave() {
@@ -181,14 +183,14 @@ type heldAgents struct {
 // ended before, has no use for it or asks again.
 func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	files := h.e.opts.Snapshots
-	if !d.Allow || files == nil || files.Looked(turn) {
+	if !d.Allow || files == nil {
 		return h.Gateway.Decide(ctx, turn, id, d)
 	}
 	hand := func(ctx context.Context) error {
-		files.Hold(ctx, turn)
+		files.Hold(ctx, turn, id)
 		return h.Gateway.Decide(ctx, turn, id, d)
 	}
-	if !h.e.open() {
+	if files.Looked(turn) || !h.e.open() {
 		return hand(ctx)
 	}
 	go func() {

@@ -59,8 +59,14 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 		e.warm(keep, t.Prompt.Conversation)
 	}
 	outcome.Steps = e.keepSteps(keep, t, asking.steps.Steps())
-	outcome.Changed = asking.files.end(keep)
-	e.conclude(keep, c, t, outcome, begun, card, log)
+	changed := asking.files.end()
+	if changed != nil && isQuiet(t) { // nobody waits for it
+		outcome.Changed, changed = changed(keep), nil
+	}
+	shown := e.conclude(keep, c, t, outcome, begun, card, log)
+	if changed != nil {
+		e.wg.Go(func() { e.amend(keep, t, outcome, changed(keep), card, shown) })
+	}
 	c.last = lastTurn{t.Session, asking.session.Messages + 1, t.ID}
 }
 
@@ -141,8 +147,19 @@ func (e *Engine) leave(ctx context.Context, card orchestrator.Card) {
 	card.Leave(ctx)
 }
 
-// conclude records an outcome and shows it.
-func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.Turn, outcome orchestrator.Outcome, begun bool, card orchestrator.Card, log *slog.Logger) {
+// amend adds to an outcome what the turn changed, once the chat shows the outcome.
+func (e *Engine) amend(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome, changed orchestrator.Changed, card orchestrator.Card, shown <-chan bool) {
+	if changed == (orchestrator.Changed{}) || !<-shown {
+		return
+	}
+	o.Changed = changed
+	ctx, stop := e.untilClosed(ctx)
+	defer stop()
+	e.insist(e.log.With("turn", t.ID), "changes-not-shown", func() error { return card.Amend(ctx, o) })
+}
+
+// conclude records an outcome and shows it. The channel has whether the chat shows it.
+func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.Turn, outcome orchestrator.Outcome, begun bool, card orchestrator.Card, log *slog.Logger) <-chan bool {
 	outcome.Announce = e.announcement(ctx, t, outcome)
 	t.Outcome = outcome
 	stored, err := e.record(ctx, log, e.ending(t, begun))
@@ -156,8 +173,9 @@ func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.T
 			log.Error("withdraw what the agent of an aborted turn said", "err", err)
 		}
 	}
-	c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
+	shown := c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
 	e.warnOfBudgets(ctx, t)
+	return shown
 }
 
 // askOnce asks the agent of a turn, and says whether the turn has begun.

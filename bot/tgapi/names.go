@@ -1,0 +1,46 @@
+package tgapi
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"ductor/bot/render"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// ChatNames has the names of groups, as their updates have them. The zero value knows none. Safe for concurrent use.
+type ChatNames struct{ titles sync.Map }
+
+// Learn takes the name of a chat from an update. That of a private chat is empty.
+func (n *ChatNames) Learn(chat int64, title string) {
+	if title != "" {
+		n.titles.Store(chat, title)
+	}
+}
+
+// Where says where a conversation is, for those who read another one.
+func (n *ChatNames) Where(p lang.Printer, reader, of orchestrator.ConversationID) string {
+	title, known := n.titles.Load(of.Chat)
+	switch {
+	case of == reader:
+		return p.Text("common.in-this-chat")
+	case of.Chat == reader.Chat:
+		return strings.TrimSpace(p.Text("common.in-another-topic") + " " + TopicLink(of))
+	case !of.Group():
+		return p.Text("common.in-private-chat")
+	case known:
+		return p.Text("common.in-group", render.ShortLine(title.(string), 60))
+	}
+	return p.Text("common.in-another-group")
+}
+
+// TopicLink leads to a topic of a supergroup; empty for a private chat, which has no links.
+func TopicLink(in orchestrator.ConversationID) string {
+	id, super := strings.CutPrefix(strconv.FormatInt(in.Chat, 10), "-100")
+	if !super {
+		return ""
+	}
+	return "https://t.me/c/" + id + "/" + strconv.Itoa(in.Topic)
+}
