@@ -20,7 +20,7 @@ type Weight string
 const (
 	PlainField Weight = ""      // the card shows it
 	WiderField Weight = "wider" // it asks for more than usual: another directory, rights, network; the card shows it first
-	LabelField Weight = "label" // it names the request, or has its usual value; only the full text shows it
+	LabelField Weight = "label" // it names the request, or has its usual value; users do not see it
 )
 
 // Field is a value of a request's input that title, detail and changes do not show.

@@ -2,6 +2,11 @@ package acp
 
 import (
 	"encoding/json"
+	"fmt"
+	udiff "github.com/aymanbagabas/go-udiff"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +36,65 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		}
 		if len(left) > 0 {
 			rt.Fatalf("%s does not tell %q: %+v", call, left, ev)
+		}
+		if hidden := clitest.Hidden("acp", ev, "/srv/proj"); len(hidden) > 0 {
+			rt.Fatalf("%s hides %q", call, hidden)
+		}
+	})
+}
+
+// What an edit repeats beside its change is shown by the change only if it says the same. Then the request is an edit and nothing else;
+// otherwise each value that differs is on the card.
+func TestLawAnEditTellsEveryFieldThatDiffers(t *testing.T) {
+	lines := rapid.SliceOfN(rapid.StringMatching(`[ab]{0,2}`), 0, 8)
+	text := func(rt *rapid.T, label string) string {
+		return strings.Join(lines.Draw(rt, label), "\n") + rapid.SampledFrom([]string{"", "\n"}).Draw(rt, label+" end")
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		const path = "/srv/proj/a.txt"
+		before, after := text(rt, "before"), text(rt, "after")
+		old := rapid.SampledFrom(append(strings.Split(before, "\n"), before)).Draw(rt, "old")
+		diff, err := udiff.ToUnified(path, path, before, udiff.Lines(before, after), 3)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		input := map[string]any{"file_path": path}
+		replaces := old != "" && strings.Count(before, old) == 1
+		switch rapid.SampledFrom([]string{"content", "diff", "strings"}).Draw(rt, "kind") {
+		case "content":
+			input["content"] = after
+		case "diff":
+			input["diff"] = diff
+		case "strings":
+			if !replaces {
+				rt.Skip()
+			}
+			input["old_string"], input["new_string"] = old, "new"
+			after = strings.Replace(before, old, "new", 1)
+		}
+		if before == after {
+			rt.Skip()
+		}
+		lie := rapid.SampledFrom(append(slices.Sorted(maps.Keys(input)), "", "", "mode")).Draw(rt, "lie")
+		if lie != "" {
+			input[lie] = fmt.Sprint(input[lie], "another")
+		}
+		params, err := json.Marshal(map[string]any{"sessionId": "s", "toolCall": map[string]any{"toolCallId": "c", "kind": "edit", "title": path,
+			"rawInput": input, "content": []any{map[string]any{"type": "diff", "path": path, "oldText": before, "newText": after}}}})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		a := &ask{id: json.RawMessage(`1`), raw: params}
+		if err := json.Unmarshal(params, &a.params); err != nil {
+			rt.Fatal(err)
+		}
+		a.tool = newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{}).call(a.params.ToolCall)
+		ev := a.event("/srv/proj", nil)
+		told := slices.ContainsFunc(ev.Fields, func(f cli.Field) bool {
+			return f.Weight == cli.PlainField && f.Name == lie && strings.HasSuffix(f.Value, "another")
+		})
+		if lie != "" && (!told || ev.OnlyEdits) || lie == "" && (!ev.OnlyEdits || ev.SaysMore()) {
+			rt.Fatalf("%q of %s is told: %v; it only edits: %v; %+v", lie, params, told, ev.OnlyEdits, ev)
 		}
 	})
 }

@@ -93,6 +93,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 		read.Wider = []string{"mode", "permission_mode"}
 	}
 	ev.Fields = read.Fields(input)
+	ev.OnlyEdits = len(ev.Changes) > 0 && ev.Reason == "" && !ev.SaysMore("replace_all", "edits.replace_all", "cell_id", "cell_type", "edit_mode")
 	return ev
 }
 

@@ -29,6 +29,7 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	if a.m.Method == askPermissions && !ev.Widens() {
 		ev.Missing = "the permissions"
 	}
+	ev.OnlyEdits = a.m.Method == askFiles && ev.Missing == "" && ev.Reason == "" && !ev.SaysMore()
 	return ev
 }
 

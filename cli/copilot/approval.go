@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -37,6 +38,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 		whole = strings.Join(asked.Paths, ", ")
 	}
 	ev.Fields = read.Fields(raw)
+	ev.OnlyEdits = asked.Kind == "write" && asked.Hook+asked.Warning == "" && !ev.SaysMore("resolvedPath")
 	ev.Title = cli.OneLine(strings.TrimSpace(whole+" "+string(asked.Args)+string(asked.ToolArgs)), maxTitle)
 	if ev.Title != whole {
 		ev.Detail = whole
@@ -76,10 +78,11 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 // changesOf is the change that a request would make. The full text has the diff as Copilot gives it.
 func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
-	if asked.NewFile != "" {
+	was := func(e permissionEdit) bool { return e.Before != nil }
+	if asked.NewFile != "" && !slices.ContainsFunc(asked.Edits, was) {
 		kind = cli.FileAdded
 	}
-	change := cli.FileChanged{Path: name, Kind: kind, Diff: hunks(asked.Diff)}
+	change := cli.FileChanged{Path: name, Kind: kind, Diff: cli.Hunks(asked.Diff)}
 	if change.Diff != "" {
 		read.Usual["diff"] = asked.Diff
 	}
@@ -105,39 +108,14 @@ func sayContents(asked permissionAsked, diff string, said map[string]string) {
 		}
 		at := fmt.Sprintf("fileEdits[%d].", i)
 		said[at+"before.path"], said[at+"after.path"] = asked.File, asked.File
-		if diffMakes(diff, old.Content, now.Content) {
+		if cli.DiffMakes(diff, old.Content, now.Content) {
 			before = old.Content
 			said[at+"before.content"], said[at+"after.content"] = old.Content, now.Content
 		}
 	}
-	if diffMakes(diff, before, asked.NewFile) {
+	if cli.DiffMakes(diff, before, asked.NewFile) {
 		said["newFileContents"] = asked.NewFile
 	}
-}
-
-// diffMakes says whether a diff takes out and puts in just the lines by which two texts differ, wherever they stand.
-func diffMakes(diff, before, after string) bool {
-	count := map[string]int{}
-	for line := range strings.Lines(before) {
-		count[strings.TrimSuffix(line, "\n")]++
-	}
-	for line := range strings.Lines(after) {
-		count[strings.TrimSuffix(line, "\n")]--
-	}
-	for line := range strings.Lines(diff) {
-		switch text := strings.TrimSuffix(line, "\n"); line[0] {
-		case '+':
-			count[text[1:]]++
-		case '-':
-			count[text[1:]]--
-		}
-	}
-	for _, n := range count {
-		if n != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // planApproval is a plan as users see it.
