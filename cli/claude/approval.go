@@ -79,7 +79,8 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	case len(ev.Changes) > 0:
 	case r.Tool == "Bash":
 		ev.Detail = fields["command"]
-		said["command"] = ev.Detail
+		said["command"], said["description"] = ev.Detail, fields["description"]
+		ev.Reason = strings.TrimSpace(cli.OwnWords(fields["description"]) + "\n" + ev.Reason)
 		ev.Missing = missing("the command", ev.Detail)
 	}
 	if ev.Detail == ev.Title {

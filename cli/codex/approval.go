@@ -26,6 +26,11 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 		askForServer(&ev, p, &read)
 	}
 	ev.Fields = append(ev.Fields, read.Fields(a.m.Params)...)
+	for i, f := range ev.Fields { // users know no protocol
+		if f.Weight != cli.LabelField {
+			ev.Fields[i].Name = strings.TrimPrefix(f.Name, "_meta.tool_params.")
+		}
+	}
 	if a.m.Method == askPermissions && !ev.Widens() {
 		ev.Missing = "the permissions"
 	}

@@ -12,7 +12,7 @@ import (
 
 // approval is a permission request as users see it.
 func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
-	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, asked.Intention)}
+	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, cli.OwnWords(asked.Intention))}
 	if t, ok := p.tools[asked.ToolCallID]; ok {
 		ev.Tool, ev.Started = t.Name, t.ID
 	}
@@ -25,6 +25,14 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 		},
 		Labels: []string{"toolCallId", "canOfferSessionApproval", "commands", "commandSegments", "assistedApproval"},
 		Wider:  []string{"requestSandboxBypass"},
+	}
+	if cli.OwnWords(asked.Intention) == "" || strings.TrimSpace(asked.Intention) == ev.Reason {
+		read.Said["intention"] = asked.Intention
+	}
+	for i, path := range asked.Possible {
+		if wordOf(asked.Command, path) {
+			read.Said[fmt.Sprintf("possiblePaths[%d]", i)] = path
+		}
 	}
 	whole := subject(asked, &read)
 	switch asked.Kind {
@@ -39,7 +47,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	ev.Fields = read.Fields(raw)
 	ev.OnlyEdits = asked.Kind == "write" && asked.Hook+asked.Warning == "" && !ev.SaysMore("resolvedPath")
-	ev.Title = cli.OneLine(strings.TrimSpace(whole+" "+string(asked.Args)+string(asked.ToolArgs)), maxTitle)
+	ev.Title = cli.OneLine(whole, maxTitle)
 	if ev.Title != whole {
 		ev.Detail = whole
 	}
@@ -51,6 +59,11 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	ev.Title = cmp.Or(ev.Title, asked.Kind)
 	return ev
+}
+
+// wordOf reports whether a plain word of a command, which the card shows, is this one.
+func wordOf(command, word string) bool {
+	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()`) == word })
 }
 
 // subject is what a request is about, whole: fields of it that depend on its kind. One of an unknown kind is about a tool.
@@ -121,12 +134,12 @@ func sayContents(asked permissionAsked, diff string, said map[string]string) {
 // planApproval is a plan as users see it.
 func planApproval(id cli.ApprovalID, summary, plan string, raw json.RawMessage) cli.ApprovalAsked {
 	read := cli.Reading{
-		Said:   map[string]string{"planContent": plan},
+		Said:   map[string]string{"planContent": plan, "summary": summary},
 		Labels: []string{"sessionId", "toolCallId", "requestId", "actions", "recommendedAction"},
 	}
 	ev := cli.ApprovalAsked{ID: id, Tool: cli.PlanTool, Title: cli.ShortLine(summary), Detail: plan, Input: raw}
-	if plan == "" && ev.Title == summary {
-		read.Said["summary"] = summary
+	if words := func(s string) string { return strings.Join(strings.Fields(s), " ") }; !strings.Contains(words(plan), words(summary)) {
+		ev.Detail = strings.TrimSpace(summary + "\n\n" + plan)
 	}
 	ev.Fields = read.Fields(raw)
 	return ev
