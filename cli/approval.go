@@ -120,6 +120,11 @@ func OwnWords(said string) string {
 	return strings.TrimSpace(said)
 }
 
+// HasWord reports whether a word of a command is this one, quoted or not.
+func HasWord(command, word string) bool {
+	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()<>`) == word })
+}
+
 // Allowable says whether the request says what it is about, so that a user can allow it.
 func (a ApprovalAsked) Allowable() bool {
 	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 || a.SaysMore()

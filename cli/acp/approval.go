@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,8 +72,8 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	switch whole := title == ev.Title; {
 	case t.ToolKind == kindSwitch:
 		ev.Tool = cli.PlanTool
-	case said["toolCall.title"] == t.Title && t.command() == "":
-		ev.Title = ""
+	case said["toolCall.title"] == t.Title && len(ev.Changes) > 0:
+		ev.Title = cli.OneLine(ev.Changes[0].Path, maxTitle)
 	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
 	}
@@ -105,8 +106,10 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 	switch {
 	case command != "" && title == command+" ("+ev.Reason+")":
 		said["toolCall.title"] = title
-	case command != "" && title != command && ev.Reason == "", len(ev.Changes) > 0 && cli.OwnWords(title) == "":
+	case command != "" && title != command && ev.Reason == "":
 		said["toolCall.title"], ev.Reason = title, title
+	case len(ev.Changes) == 1 && (cli.OwnWords(title) == "" || t.edits()[0].entitled(dir, title)):
+		said["toolCall.title"] = title
 	}
 	ev.Reason = cli.OwnWords(ev.Reason)
 	return said
@@ -116,7 +119,7 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
-		Dir: dir, Said: said, Usual: map[string]string{
+		Dir: dir, Said: map[string]string{}, Usual: map[string]string{
 			"toolCall.kind": knownKind(t.ToolKind), "toolCall.locations": "[]", "toolCall.content": "[]",
 			"toolCall.rawInput.is_background": "false", "rawInput.is_background": "false",
 		},
@@ -149,6 +152,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	for name, value := range t.shownInput(dir) {
 		read.Said["toolCall.rawInput."+name], read.Said["rawInput."+name] = value, value
 	}
+	maps.Copy(read.Said, said)
 	fields := read.Fields(a.raw)
 	if len(a.params.ToolCall.Input) == 0 && len(t.Input) > 0 {
 		if earlier, err := json.Marshal(map[string]json.RawMessage{"rawInput": t.Input}); err == nil {

@@ -144,3 +144,11 @@ func (g group) replaces(before, after string) bool {
 	}
 	return strings.Replace(before, old, g["newstring"], n) == after
 }
+
+// entitled reports whether a title says no more than the change: the file, and perhaps the beginnings of the old and the new text.
+func (c toolContent) entitled(dir, title string) bool {
+	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
+	before, after, arrow := strings.Cut(texts, " => ")
+	return cli.Absolute(dir, name) == cli.Absolute(dir, c.Path) && (!both || arrow &&
+		strings.Contains(c.before(), strings.TrimSuffix(before, "...")) && strings.Contains(c.NewText, strings.TrimSuffix(after, "...")))
+}

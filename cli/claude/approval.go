@@ -62,8 +62,8 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	ev := cli.ApprovalAsked{
 		ID: id, Tool: r.Tool, Title: toolTitle(r.Tool, input, t.dir), Input: input, Reason: r.Reason,
 	}
-	if r.Blocked != "" {
-		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + cli.Relative(t.dir, r.Blocked))
+	if path := cli.Relative(t.dir, r.Blocked); path != "" && !(r.Tool == "Bash" && cli.HasWord(cli.TextsOf(input)["command"], path)) {
+		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + path)
 	}
 	if call := cli.ToolID(r.ToolUseID); t.calls[call].name != "" {
 		ev.Started = call
@@ -89,7 +89,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	if ev.Detail == "" && len(ev.Changes) == 0 { // the card shows the title
 		sayTitle(said, r.Tool, fields, ev.Title)
 	}
-	read := cli.Reading{Dir: t.dir, Said: said}
+	read := cli.Reading{Dir: t.dir, Said: said, Usual: map[string]string{"replace_all": "false", "edits.replace_all": "false", "run_in_background": "false"}}
 	if r.Tool == "Task" || r.Tool == "Agent" {
 		read.Wider = []string{"mode", "permission_mode"}
 	}

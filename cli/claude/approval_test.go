@@ -39,6 +39,9 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
 			rt.Fatalf("%s %s does not tell %q: %+v", tool, input, left, ev)
 		}
+		if hidden := clitest.Hidden("claude", ev, "/srv/proj"); len(hidden) > 0 {
+			rt.Fatalf("%s %s hides %q", tool, input, hidden)
+		}
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 // approvalOf shows people what Codex waits for.
 func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	p := a.params
-	ev := cli.ApprovalAsked{ID: a.id, Reason: p.Reason, Input: a.m.Params, Started: t.parser.tool(p.Item)}
+	ev := cli.ApprovalAsked{ID: a.id, Reason: cli.OwnWords(p.Reason), Input: a.m.Params, Started: t.parser.tool(p.Item)}
 	read := readingOf(p, t.req.Dir)
 	switch a.m.Method {
 	case askCommand:
@@ -34,7 +34,7 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	if a.m.Method == askPermissions && !ev.Widens() {
 		ev.Missing = "the permissions"
 	}
-	ev.OnlyEdits = a.m.Method == askFiles && ev.Missing == "" && ev.Reason == "" && !ev.SaysMore()
+	ev.OnlyEdits = a.m.Method == askFiles && ev.Missing == "" && p.Reason == "" && !ev.SaysMore()
 	return ev
 }
 

@@ -30,7 +30,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 		read.Said["intention"] = asked.Intention
 	}
 	for i, path := range asked.Possible {
-		if wordOf(asked.Command, path) {
+		if cli.HasWord(asked.Command, path) {
 			read.Said[fmt.Sprintf("possiblePaths[%d]", i)] = path
 		}
 	}
@@ -59,11 +59,6 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	ev.Title = cmp.Or(ev.Title, asked.Kind)
 	return ev
-}
-
-// wordOf reports whether a plain word of a command, which the card shows, is this one.
-func wordOf(command, word string) bool {
-	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()`) == word })
 }
 
 // subject is what a request is about, whole: fields of it that depend on its kind. One of an unknown kind is about a tool.

@@ -90,3 +90,20 @@ func TestWhatIsAnEdit(t *testing.T) {
 		}
 	}
 }
+
+// A plan is shown once, as it was written, also if its summary is the plan on one line.
+func TestAPlanIsShownOnce(t *testing.T) {
+	for summary, want := range map[string]string{
+		"# Plan 1. Look 2. Do": "# Plan\n\n1. Look\n2. Do",
+		"Look first":           "Look first\n\n# Plan\n\n1. Look\n2. Do",
+		"":                     "# Plan\n\n1. Look\n2. Do",
+	} {
+		raw, err := json.Marshal(map[string]string{"summary": summary, "planContent": "# Plan\n\n1. Look\n2. Do"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev := planApproval("p", summary, "# Plan\n\n1. Look\n2. Do", raw); ev.Detail != want || ev.SaysMore() {
+			t.Errorf("%q: the plan is %q, with %+v", summary, ev.Detail, ev.Fields)
+		}
+	}
+}

@@ -134,3 +134,74 @@ func TestWritesOfACPAgentsGoThroughWhereEditsAreAccepted(t *testing.T) {
 		a.over("[denied]")
 	}
 }
+
+// agentTown is newTown with one agent, which asks. "gem" is Gemini configured as [agents.acp.gem].
+func agentTown(t *testing.T, agent string) *attack {
+	t.Helper()
+	if agent == "gem" {
+		return acpTown(t, "ask")
+	}
+	town := newTown(t, func(cfg *config.Config) {
+		cfg.Permissions.Mode, cfg.Agents.Default, cfg.Agents.Fallback = "ask", agent, nil
+	})
+	return &attack{ordeal: &ordeal{town: town}}
+}
+
+// The card of a command shows the command, what the agent says of it in its own words, and nothing of a protocol, with every agent.
+func TestTheCardOfACommandShowsTheCommand(t *testing.T) {
+	for agent, c := range map[string]struct{ tool, kind, params string }{
+		"claude":  {"Bash", "Bash", `{"command":"make x","description":"Build it","run_in_background":false}`},
+		"codex":   {"shell", "item/commandExecution/requestApproval", `{"kind":"command","environmentId":"local","reason":"Build it","command":"/bin/bash -lc 'make x'","commandActions":[{"type":"unknown","command":"make x"}],"availableDecisions":["accept","cancel"]}`},
+		"copilot": {"shell", "shell", `{"fullCommandText":"make x","shellType":"bash","intention":"Build it","commands":[{"identifier":"make x","readOnly":false}],"possiblePaths":["x"],"hasWriteFileRedirection":false}`},
+		"gemini":  {"execute", "execute", `{"title":"make x","content":[{"type":"content","content":{"type":"text","text":"[current working directory DIR] (Build it)"}}],"locations":[]}`},
+		"gem":     {"run_shell_command", "execute", `{"title":"make x (Build it)","content":[],"locations":[],"rawInput":{"command":"make x","description":"Build it","is_background":false},"_meta":{"toolName":"run_shell_command"}}`},
+	} {
+		t.Run(agent, func(t *testing.T) {
+			a := agentTown(t, agent)
+			c.params = strings.ReplaceAll(c.params, "DIR", a.cfg.Projects.DefaultDir)
+			want := "🔐 May " + strings.ToUpper(agent[:1]) + agent[1:] + " use " + c.tool + "?\nmake x\nIt says: Build it\nWithout a decision it is denied at "
+			card := a.request(c.kind, c.params)
+			if !strings.HasPrefix(card.Text, want) || strings.Count(card.Text, "\n") != 3 || card.HasButton("📄 Full text") {
+				t.Errorf("the card shows %q with %v, want %q", card.Text, card.Keyboard, want)
+			}
+			a.pressOn(card, "⛔ Deny")
+			a.over("[denied]")
+			if card = a.request(c.kind, strings.ReplaceAll(c.params, "Build it", "Run a command")); strings.Contains(strings.ToLower(card.Text), "run a command") {
+				t.Errorf("the card shows %q", card.Text)
+			}
+			a.pressOn(card, "⛔ Deny")
+			a.over("[denied]")
+		})
+	}
+}
+
+// A file that is there is changed, and another is new, also if the agent does not say which.
+func TestACardTellsANewFileFromAChangedOne(t *testing.T) {
+	write := func(path string) string { return `{"file_path":"` + path + `","content":"x\n"}` }
+	edit := func(path string) string {
+		return `{"fileName":"` + path + `","intention":"Edit file","diff":"@@ -1 +1 @@\n-y\n+x\n","newFileContents":"x\n","canOfferSessionApproval":true,` +
+			`"fileEdits":[{"before":{"path":"` + path + `","content":"y\n"},"after":{"path":"` + path + `","content":"x\n"}}]}`
+	}
+	for agent, c := range map[string]struct {
+		kind   string
+		params func(path string) string
+		files  map[string]string
+	}{
+		"claude":  {"Write", write, map[string]string{"new.txt": "➕ new.txt +1", "old.txt": "✎ old.txt +1", "empty.txt": "✎ empty.txt +1"}},
+		"copilot": {"write", edit, map[string]string{"old.txt": "✎ old.txt +1 −1"}},
+	} {
+		t.Run(agent, func(t *testing.T) {
+			a := agentTown(t, agent)
+			a.makeFile("old.txt", []byte("y\n"))
+			a.makeFile("empty.txt", nil)
+			for name, shows := range c.files {
+				card := a.request(c.kind, c.params(filepath.Join(a.cfg.Projects.DefaultDir, name)))
+				if want := "change this file?\n" + shows; !strings.Contains(card.Text, want) {
+					t.Errorf("%s: the card shows %q, want %q", name, card.Text, want)
+				}
+				a.pressOn(card, "⛔ Deny")
+				a.over("[denied]")
+			}
+		})
+	}
+}
