@@ -125,7 +125,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 		},
 		Labels: []string{
 			"sessionId", "options", "toolCall.toolCallId", "toolCall.status", "toolCall.content.type", "toolCall.content.content.type",
-			"toolCall.content._meta.kind",
+			"toolCall.content._meta.kind", "toolCall.rawInput.files.additions", "toolCall.rawInput.files.deletions",
 		},
 	}
 	read.Said["toolCall._meta.toolName"] = ev.Tool

@@ -92,7 +92,7 @@ func TestLawAnEditTellsEveryFieldThatDiffers(t *testing.T) {
 		ev := a.event("/srv/proj", nil)
 		told := slices.ContainsFunc(ev.Fields, func(f cli.Field) bool {
 			return f.Weight == cli.PlainField && f.Name == lie && strings.HasSuffix(f.Value, "another")
-		})
+		}) || slices.ContainsFunc(ev.Changes, func(c cli.FileChanged) bool { return strings.HasSuffix(c.Path, "another") })
 		if lie != "" && (!told || ev.OnlyEdits) || lie == "" && (!ev.OnlyEdits || ev.SaysMore()) {
 			rt.Fatalf("%q of %s is told: %v; it only edits: %v; %+v", lie, params, told, ev.OnlyEdits, ev)
 		}
@@ -110,6 +110,58 @@ func TestTheEndOfAPiece(t *testing.T) {
 	} {
 		if got := c.diff(); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A patch of OpenCode lists its files, and says all of them together besides: the whole is an edit if each file is.
+func TestAPatchOfSeveralFiles(t *testing.T) {
+	patch := func(path, hunk string) string {
+		return "Index: " + path + "\n=====\n--- " + path + "\n+++ " + path + "\n" + hunk
+	}
+	one, two := patch("/srv/proj/a.txt", "@@ -1,1 +1,1 @@\n-x\n+y\n"), patch("/srv/proj/sub/b.txt", "@@ -1,1 +0,0 @@\n-z\n")
+	file := func(name, kind, patch string) map[string]any {
+		return map[string]any{"filePath": "/srv/proj/" + name, "relativePath": name, "type": kind, "patch": patch, "additions": 1, "deletions": 1}
+	}
+	diff := func(name, before, after string) map[string]any {
+		return map[string]any{"type": "diff", "path": "/srv/proj/" + name, "oldText": before, "newText": after}
+	}
+	update, remove := file("a.txt", "update", one), file("sub/b.txt", "delete", two)
+	updated, removed := diff("a.txt", "x\n", "y\n"), diff("sub/b.txt", "z\n", "")
+	for name, c := range map[string]struct {
+		files, content []map[string]any
+		diff           string
+		kinds          []cli.ChangeKind
+		whole          bool
+	}{
+		"one":                 {[]map[string]any{update}, []map[string]any{updated}, one + "\n", []cli.ChangeKind{cli.FileUpdated}, true},
+		"one without texts":   {[]map[string]any{update}, nil, one + "\n", []cli.ChangeKind{cli.FileUpdated}, true},
+		"two":                 {[]map[string]any{update, remove}, []map[string]any{updated, removed}, one + "\n" + two + "\n", []cli.ChangeKind{cli.FileUpdated, cli.FileDeleted}, true},
+		"two, one with texts": {[]map[string]any{update, remove}, []map[string]any{updated}, one + "\n" + two + "\n", []cli.ChangeKind{cli.FileUpdated, cli.FileDeleted}, true},
+		"more in the diff":    {[]map[string]any{update}, []map[string]any{updated}, one + two, []cli.ChangeKind{cli.FileUpdated}, false},
+		"a move":              {[]map[string]any{file("a.txt", "move", one)}, []map[string]any{updated}, one + "\n", []cli.ChangeKind{cli.FileUpdated}, false},
+	} {
+		var names []string
+		for _, f := range c.files {
+			names = append(names, fmt.Sprint(f["relativePath"]))
+		}
+		params, err := json.Marshal(map[string]any{"sessionId": "s", "toolCall": map[string]any{"toolCallId": "c", "kind": "edit", "content": c.content,
+			"rawInput": map[string]any{"filepath": strings.Join(names, ", "), "diff": c.diff, "files": c.files}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &ask{id: json.RawMessage(`1`), raw: params}
+		if err := json.Unmarshal(params, &a.params); err != nil {
+			t.Fatal(err)
+		}
+		a.tool = newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{}).call(a.params.ToolCall)
+		ev := a.event("/srv/proj", nil)
+		var kinds []cli.ChangeKind
+		for _, ch := range ev.Changes {
+			kinds = append(kinds, ch.Kind)
+		}
+		if !slices.Equal(kinds, c.kinds) || ev.OnlyEdits != c.whole || ev.SaysMore() == c.whole {
+			t.Errorf("%s: %v, it only edits: %v, it says besides %+v", name, kinds, ev.OnlyEdits, ev.Fields)
 		}
 	}
 }

@@ -22,19 +22,43 @@ func bareKey(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name[strings.LastIndex(name, ".")+1:], "_", ""))
 }
 
-// editOf reads an edit whose input has a file and a diff instead of texts.
-func editOf(input json.RawMessage) toolContent {
-	c := toolContent{Type: "diff"}
+// group is an object of an input: its name, and its values by their bare names.
+type group struct {
+	name   string
+	values map[string]string
+}
+
+// groupsOf are the objects of an input in their order, the whole one first.
+func groupsOf(input json.RawMessage) []group {
+	all := []group{{values: map[string]string{}}}
 	for _, l := range cli.Leaves(input) {
-		switch key := bareKey(l.Name); {
-		case strings.Contains(l.Name, "."):
-		case slices.Contains(pathKeys(), key):
-			c.Path = cmp.Or(c.Path, l.Value)
-		case slices.Contains(diffKeys(), key):
-			c.hunks, c.Meta.Kind = cli.Hunks(l.Value), kindOfDiff(l.Value)
+		of := l.Name[:max(strings.LastIndex(l.Name, "."), 0)]
+		i := slices.IndexFunc(all, func(g group) bool { return g.name == of })
+		if i < 0 {
+			i, all = len(all), append(all, group{of, map[string]string{}})
+		}
+		all[i].values[bareKey(l.Name)] = l.Value
+	}
+	return all
+}
+
+// givenEdits are the edits of an input that has files and diffs instead of texts. One that lists files has all of them in one diff besides.
+func givenEdits(input json.RawMessage) (list []toolContent) {
+	for _, g := range groupsOf(input) {
+		c := toolContent{Type: "diff"}
+		for _, key := range pathKeys() {
+			c.Path = cmp.Or(c.Path, g.values[key])
+		}
+		diff := cmp.Or(g.values["diff"], g.values["patch"])
+		c.hunks, c.Meta.Kind = cli.Hunks(diff), kindOfDiff(diff)
+		if g.values["type"] == "delete" {
+			c.Meta.Kind = "delete"
+		}
+		if filepath.IsAbs(c.Path) && c.hunks != "" {
+			list = append(list, c)
 		}
 	}
-	return c
+	return list
 }
 
 // kindOfDiff is the kind of change that a diff is, as the protocol names it; empty for an update.
@@ -79,38 +103,44 @@ func headed(name, path string) bool {
 
 // shownInput returns the fields of the input, by their names, that the changes on the card show whole.
 func (t *tool) shownInput(dir string) map[string]string {
-	leaves, groups, shown := cli.Leaves(t.Input), map[string]group{}, map[string]string{}
-	of := func(name string) string { return name[:max(strings.LastIndex(name, "."), 0)] }
-	for _, l := range leaves {
-		if groups[of(l.Name)] == nil {
-			groups[of(l.Name)] = group{}
-		}
-		groups[of(l.Name)][bareKey(l.Name)] = l.Value
+	groups, edits, shown := groupsOf(t.Input), t.edits(), map[string]string{}
+	of := func(name string) group {
+		i := slices.IndexFunc(groups, func(g group) bool { return g.name == name[:max(strings.LastIndex(name, "."), 0)] })
+		return groups[i]
 	}
-	edits := t.edits()
-	for _, l := range leaves {
-		g := groups[of(l.Name)]
+	rest, files := groups[0].values["diff"], []string{}
+	for _, l := range cli.Leaves(t.Input) {
+		g, key := of(l.Name), bareKey(l.Name)
 		i := slices.IndexFunc(edits, func(c toolContent) bool { return g.about(dir, c.Path) })
-		if i >= 0 && g.shows(dir, edits[i], bareKey(l.Name), l.Value) {
-			shown[l.Name] = l.Value
+		if i < 0 || !g.shows(dir, edits[i], key, l.Value) {
+			continue
 		}
+		shown[l.Name] = l.Value
+		switch {
+		case key == "relativepath":
+			files = append(files, l.Value)
+		case key == "patch" && g.name != "":
+			rest = strings.Replace(rest, l.Value, "", 1)
+		}
+	}
+	if len(files) == len(edits) && strings.TrimSpace(rest) == "" { // what lists files says all of them together besides
+		shown["diff"], shown["filepath"] = groups[0].values["diff"], strings.Join(files, ", ")
 	}
 	return shown
 }
 
-// group is an object of an input: its values by their bare names.
-type group map[string]string
-
 // about reports whether the object names a file.
 func (g group) about(dir, path string) bool {
-	return slices.ContainsFunc(pathKeys(), func(key string) bool { return g[key] != "" && cli.Absolute(dir, g[key]) == cli.Absolute(dir, path) })
+	return slices.ContainsFunc(pathKeys(), func(key string) bool {
+		return g.values[key] != "" && cli.Absolute(dir, g.values[key]) == cli.Absolute(dir, path)
+	})
 }
 
 // shows reports whether an edit of the file shows a value of the object.
 func (g group) shows(dir string, c toolContent, key, value string) bool {
 	before, after := c.before(), c.NewText
 	switch {
-	case c.diff() == "" || g[key] != value: // there is another of the name
+	case c.diff() == "" || g.values[key] != value: // there is another of the name
 		return false
 	case slices.Contains(pathKeys(), key):
 		return cli.Absolute(dir, value) == cli.Absolute(dir, c.Path)
@@ -119,10 +149,10 @@ func (g group) shows(dir string, c toolContent, key, value string) bool {
 	case slices.Contains(diffKeys(), key):
 		hunks := cli.Hunks(value)
 		return plainHeading(value, cli.Absolute(dir, c.Path)) && (hunks == c.hunks || c.hunks == "" && hunks != "" && cli.DiffMakes(hunks, before, after))
-	case c.hunks != "" && !c.texts:
-		return false
 	case key == "type":
 		return value == string(c.change())
+	case c.hunks != "" && !c.texts:
+		return false
 	case key == "content":
 		return value == after
 	case slices.Contains([]string{"oldstring", "newstring", "replaceall"}, key):
@@ -133,16 +163,16 @@ func (g group) shows(dir string, c toolContent, key, value string) bool {
 
 // replaces reports whether the object's old text, replaced by its new one, makes after of before.
 func (g group) replaces(before, after string) bool {
-	old, n := g["oldstring"], 1
-	switch all := g["replaceall"]; {
+	old, n := g.values["oldstring"], 1
+	switch all := g.values["replaceall"]; {
 	case old == "":
-		return before == "" && after == g["newstring"]
+		return before == "" && after == g.values["newstring"]
 	case all == "true":
 		n = -1
 	case all != "" && all != "false" && all != "null", strings.Count(before, old) != 1:
 		return false
 	}
-	return strings.Replace(before, old, g["newstring"], n) == after
+	return strings.Replace(before, old, g.values["newstring"], n) == after
 }
 
 // entitled reports whether a title says no more than the change: the file, and perhaps the beginnings of the old and the new text.

@@ -134,15 +134,17 @@ func (t *tool) edits() []toolContent {
 			list = append(list, c)
 		}
 	}
-	given := editOf(t.Input)
-	switch {
-	case t.ToolKind != kindEdit || given.Path == "" || given.hunks == "":
-	case len(list) == 0:
-		given.OldText = new(string)
-		list = append(list, given)
-	case len(list) == 1 && list[0].Path == given.Path && cli.DiffMakes(given.hunks, list[0].before(), list[0].NewText):
-		list[0].hunks, list[0].texts = given.hunks, true
-		list[0].Meta.Kind = cmp.Or(list[0].Meta.Kind, given.Meta.Kind)
+	if t.ToolKind != kindEdit {
+		return list
+	}
+	for _, g := range givenEdits(t.Input) {
+		i := slices.IndexFunc(list, func(c toolContent) bool { return c.Path == g.Path })
+		switch {
+		case i < 0:
+			list = append(list, g)
+		case cli.DiffMakes(g.hunks, list[i].before(), list[i].NewText):
+			list[i].hunks, list[i].texts, list[i].Meta.Kind = g.hunks, true, cmp.Or(list[i].Meta.Kind, g.Meta.Kind)
+		}
 	}
 	return list
 }
