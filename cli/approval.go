@@ -15,11 +15,9 @@ type ApprovalAsked struct {
 	Tool  string     `json:"tool"`            // the agent's own name of it, such as "Bash"; PlanTool for a plan
 	Title string     `json:"title,omitempty"` // one line: the exact command, the path
 	// Detail is all there is to decide on, as text: the whole command, the plan. Empty where Title is that.
-	Detail  string        `json:"detail,omitempty"`
-	Changes []FileChanged `json:"changes,omitempty"` // what the tool would change, where the agent says
-	// OnlyEdits says that the request writes the files of Changes and does nothing else. Its dialect understands every field.
-	OnlyEdits bool            `json:"only_edits,omitempty"`
-	Input     json.RawMessage `json:"input,omitempty"` // whole, as the agent gave it; may be nil
+	Detail  string          `json:"detail,omitempty"`
+	Changes []FileChanged   `json:"changes,omitempty"` // what the tool would change, where the agent says
+	Input   json.RawMessage `json:"input,omitempty"`   // whole, as the agent gave it; may be nil
 	// Fields are what else the request holds, as Reading.Fields finds it.
 	Fields []Field `json:"fields"`
 	// Missing is what the agent left out, such as "the command": without it the request cannot be allowed. Empty where
@@ -104,11 +102,14 @@ func (a ApprovalAsked) Widens() bool {
 		slices.ContainsFunc(a.Links, func(l Link) bool { return l.Outside })
 }
 
-// SaysMore reports whether a field says more than title, detail and changes do: any but labels and plain ones of these names.
-func (a ApprovalAsked) SaysMore(names ...string) bool {
-	return slices.ContainsFunc(a.Fields, func(f Field) bool {
-		return f.Weight == WiderField || f.Weight == PlainField && !slices.Contains(names, indices().ReplaceAllString(f.Name, ""))
-	})
+// SaysMore reports whether a field says more than title, detail, changes and what belongs to an edit.
+func (a ApprovalAsked) SaysMore() bool {
+	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == PlainField || f.Weight == WiderField })
+}
+
+// OnlyEdits reports whether the request writes the files of Changes and does nothing else: it says nothing but that.
+func (a ApprovalAsked) OnlyEdits() bool {
+	return len(a.Changes) > 0 && a.Detail+a.Reason+a.Missing == "" && !a.SaysMore()
 }
 
 // OwnWords returns what an agent says of a request, or "" if that is no more than which kind of tool it uses.

@@ -48,7 +48,7 @@ func (a view) subject() *subject {
 	case cli.ProjectTool:
 		s.add(render.Plain(a.lang.Text("approval.use-project", agent)))
 	default:
-		if req.OnlyEdits {
+		if req.OnlyEdits() {
 			s.add(render.Plain(a.lang.Text("approval.change-files", len(req.Changes), agent)))
 			break
 		}
@@ -130,7 +130,7 @@ func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 	floor := s.room - min(most, s.room)
 	left := 0
 	for _, f := range req.Fields {
-		if f.Weight != weight {
+		if f.Weight == cli.LabelField || (f.Weight == cli.WiderField) != (weight == cli.WiderField) {
 			continue
 		}
 		line, whole := fieldLine(s.lang, f)

@@ -84,7 +84,6 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	if derived {
 		ev.Fields = append(ev.Fields, widerOf(ev.Input, dir)...)
 	}
-	ev.OnlyEdits = t.ToolKind == kindEdit && len(ev.Changes) > 0 && t.Content.text() == "" && !ev.SaysMore()
 	return ev
 }
 
@@ -120,7 +119,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	t := a.tool
 	read := cli.Reading{
 		Dir: dir, Said: map[string]string{}, Usual: map[string]string{
-			"toolCall.kind": knownKind(t.ToolKind), "toolCall.locations": "[]", "toolCall.content": "[]",
+			"toolCall.kind": knownKind(t.ToolKind, len(ev.Changes)), "toolCall.locations": "[]", "toolCall.content": "[]",
 			"toolCall.rawInput.is_background": "false", "rawInput.is_background": "false",
 		},
 		Labels: []string{
@@ -194,9 +193,13 @@ func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind is a kind that the protocol knows, which says nothing beside the tool's name.
-func knownKind(kind string) string {
-	if slices.Contains([]string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}, kind) {
+// knownKind is a kind that the protocol knows, which says nothing beside the tool's name; but a tool that changes files is one of edits.
+func knownKind(kind string, changes int) string {
+	known := []string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}
+	if changes > 0 {
+		known = []string{kindEdit}
+	}
+	if slices.Contains(known, kind) {
 		return kind
 	}
 	return ""

@@ -79,7 +79,7 @@ func TestLawAnEditTellsEveryFieldThatDiffers(t *testing.T) {
 		if lie != "" {
 			input[lie] = fmt.Sprint(input[lie], "another")
 		}
-		params, err := json.Marshal(map[string]any{"sessionId": "s", "toolCall": map[string]any{"toolCallId": "c", "kind": "edit", "title": path,
+		params, err := json.Marshal(map[string]any{"sessionId": "s", "options": []any{map[string]any{"optionId": "o", "kind": "allow_once"}}, "toolCall": map[string]any{"toolCallId": "c", "kind": "edit", "title": path,
 			"rawInput": input, "content": []any{map[string]any{"type": "diff", "path": path, "oldText": before, "newText": after}}}})
 		if err != nil {
 			rt.Fatal(err)
@@ -93,8 +93,8 @@ func TestLawAnEditTellsEveryFieldThatDiffers(t *testing.T) {
 		told := slices.ContainsFunc(ev.Fields, func(f cli.Field) bool {
 			return f.Weight == cli.PlainField && f.Name == lie && strings.HasSuffix(f.Value, "another")
 		}) || slices.ContainsFunc(ev.Changes, func(c cli.FileChanged) bool { return strings.HasSuffix(c.Path, "another") })
-		if lie != "" && (!told || ev.OnlyEdits) || lie == "" && (!ev.OnlyEdits || ev.SaysMore()) {
-			rt.Fatalf("%q of %s is told: %v; it only edits: %v; %+v", lie, params, told, ev.OnlyEdits, ev)
+		if lie != "" && (!told || ev.OnlyEdits()) || lie == "" && (!ev.OnlyEdits() || ev.SaysMore()) {
+			rt.Fatalf("%q of %s is told: %v; it only edits: %v; %+v", lie, params, told, ev.OnlyEdits(), ev)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestAPatchOfSeveralFiles(t *testing.T) {
 		for _, f := range c.files {
 			names = append(names, fmt.Sprint(f["relativePath"]))
 		}
-		params, err := json.Marshal(map[string]any{"sessionId": "s", "toolCall": map[string]any{"toolCallId": "c", "kind": "edit", "content": c.content,
+		params, err := json.Marshal(map[string]any{"sessionId": "s", "options": []any{map[string]any{"optionId": "o", "kind": "allow_once"}}, "toolCall": map[string]any{"toolCallId": "c", "kind": "edit", "content": c.content,
 			"rawInput": map[string]any{"filepath": strings.Join(names, ", "), "diff": c.diff, "files": c.files}}})
 		if err != nil {
 			t.Fatal(err)
@@ -160,8 +160,8 @@ func TestAPatchOfSeveralFiles(t *testing.T) {
 		for _, ch := range ev.Changes {
 			kinds = append(kinds, ch.Kind)
 		}
-		if !slices.Equal(kinds, c.kinds) || ev.OnlyEdits != c.whole || ev.SaysMore() == c.whole {
-			t.Errorf("%s: %v, it only edits: %v, it says besides %+v", name, kinds, ev.OnlyEdits, ev.Fields)
+		if !slices.Equal(kinds, c.kinds) || ev.OnlyEdits() != c.whole || ev.SaysMore() == c.whole {
+			t.Errorf("%s: %v, it only edits: %v, it says besides %+v", name, kinds, ev.OnlyEdits(), ev.Fields)
 		}
 	}
 }

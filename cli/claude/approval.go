@@ -90,11 +90,13 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 		sayTitle(said, r.Tool, fields, ev.Title)
 	}
 	read := cli.Reading{Dir: t.dir, Said: said, Usual: map[string]string{"replace_all": "false", "edits.replace_all": "false", "run_in_background": "false"}}
+	if len(ev.Changes) > 0 {
+		read.Edit = []string{"replace_all", "edits.replace_all", "cell_id", "cell_type", "edit_mode"}
+	}
 	if r.Tool == "Task" || r.Tool == "Agent" {
 		read.Wider = []string{"mode", "permission_mode"}
 	}
 	ev.Fields = read.Fields(input)
-	ev.OnlyEdits = len(ev.Changes) > 0 && ev.Reason == "" && !ev.SaysMore("replace_all", "edits.replace_all", "cell_id", "cell_type", "edit_mode")
 	return ev
 }
 

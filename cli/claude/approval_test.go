@@ -64,7 +64,7 @@ func TestWhatIsAnEdit(t *testing.T) {
 	} {
 		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
 		input := json.RawMessage(c.input)
-		if got := p.approval("a", &controlRequest{Tool: c.tool, Input: input, Reason: c.reason}, input).OnlyEdits; got != c.want {
+		if got := p.approval("a", &controlRequest{Tool: c.tool, Input: input, Reason: c.reason}, input).OnlyEdits(); got != c.want {
 			t.Errorf("%s %s is only an edit: %v", c.tool, c.input, got)
 		}
 	}

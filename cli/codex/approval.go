@@ -34,7 +34,6 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	if a.m.Method == askPermissions && !ev.Widens() {
 		ev.Missing = "the permissions"
 	}
-	ev.OnlyEdits = a.m.Method == askFiles && ev.Missing == "" && p.Reason == "" && !ev.SaysMore()
 	return ev
 }
 

@@ -139,11 +139,11 @@ func TestWhatIsAnEdit(t *testing.T) {
 		`{"itemId":"i1","then":"run it"}`:                                                            false,
 		`{"itemId":"i2"}`:                                                                            false, // nobody knows the patch
 	} {
-		if got := asked(askFiles, json.RawMessage(params), `[{"path":"a","kind":{"type":"update"},"diff":"@@ -1 +1 @@\n-a\n+b\n"}]`).OnlyEdits; got != want {
+		if got := asked(askFiles, json.RawMessage(params), `[{"path":"a","kind":{"type":"update"},"diff":"@@ -1 +1 @@\n-a\n+b\n"}]`).OnlyEdits(); got != want {
 			t.Errorf("%s is only an edit: %v", params, got)
 		}
 	}
-	if asked(askCommand, json.RawMessage(`{"itemId":"i1","command":"ls"}`), `[{"path":"a"}]`).OnlyEdits {
+	if asked(askCommand, json.RawMessage(`{"itemId":"i1","command":"ls"}`), `[{"path":"a"}]`).OnlyEdits() {
 		t.Error("a command is an edit")
 	}
 }

@@ -36,7 +36,11 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	whole := subject(asked, &read)
 	switch asked.Kind {
-	case "write":
+	case "write": // which is an edit whatever it intends
+		ev.Reason, read.Edit = cmp.Or(asked.Hook, asked.Warning), []string{"intention", "resolvedPath"}
+		if cli.OwnWords(asked.Intention) != "" {
+			read.Said["intention"] = ev.Reason
+		}
 		whole = cli.Relative(p.dir, asked.File)
 		ev.Changes = changesOf(asked, whole, &read)
 	case "read":
@@ -46,7 +50,6 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 		whole = strings.Join(asked.Paths, ", ")
 	}
 	ev.Fields = read.Fields(raw)
-	ev.OnlyEdits = asked.Kind == "write" && asked.Hook+asked.Warning == "" && !ev.SaysMore("resolvedPath")
 	ev.Title = cli.OneLine(whole, maxTitle)
 	if ev.Title != whole {
 		ev.Detail = whole

@@ -82,8 +82,8 @@ func TestWhatIsAnEdit(t *testing.T) {
 		_ = json.Unmarshal(raw, &asked) // as a parser does
 		p := newParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: dir})
 		ev := approval(p, "a", asked, raw)
-		if ev.OnlyEdits != want {
-			t.Errorf("%s is only an edit: %v, %+v", raw, ev.OnlyEdits, ev.Fields)
+		if ev.OnlyEdits() != want {
+			t.Errorf("%s is only an edit: %v, %+v", raw, ev.OnlyEdits(), ev.Fields)
 		}
 		if added := ev.Changes[0].Kind == cli.FileAdded; added == (len(asked.Edits) > 0 && asked.Edits[0].Before != nil) && asked.NewFile != "" {
 			t.Errorf("%s adds a file: %v", raw, added)

@@ -11,7 +11,7 @@ import (
 // permission mode go by it alike.
 func editsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	return p != nil && p.OnlyEdits && len(p.Changes) > 0 && !slices.ContainsFunc(p.Changes, func(c cli.FileChanged) bool {
+	return p != nil && p.OnlyEdits() && !slices.ContainsFunc(p.Changes, func(c cli.FileChanged) bool {
 		return c.Kind != cli.FileAdded && c.Kind != cli.FileUpdated || !cli.VisibleBelow(a.Dir, c.Path)
 	})
 }

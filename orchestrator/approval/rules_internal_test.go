@@ -163,7 +163,7 @@ func TestARuleForEdits(t *testing.T) {
 			t.Fatal(err)
 		}
 		return orchestrator.ApprovalRequest{Agent: "claude", Session: "s", Dir: dir, Request: &cli.ApprovalAsked{
-			Tool: "Edit", Input: input, Changes: []cli.FileChanged{{Path: path, Kind: cli.FileUpdated}}, OnlyEdits: true,
+			Tool: "Edit", Input: input, Changes: []cli.FileChanged{{Path: path, Kind: cli.FileUpdated}},
 		}}
 	}
 	rule, lasting := offer(edit(filepath.Join(dir, "main.go")))
@@ -194,7 +194,7 @@ func TestARuleForEdits(t *testing.T) {
 	if more = edit("main.go"); !covers(rule, more) {
 		t.Error("it does not cover an edit")
 	}
-	if more.Request.OnlyEdits = false; covers(rule, more) || editsBelow(orchestrator.ApprovalRequest{Dir: dir, Questions: []cli.Question{{Text: "?"}}}) {
+	if more.Request.Fields = []cli.Field{{Name: "mode", Value: "511"}}; covers(rule, more) || editsBelow(orchestrator.ApprovalRequest{Dir: dir, Questions: []cli.Question{{Text: "?"}}}) {
 		t.Error("it covers what does more than an edit")
 	}
 }

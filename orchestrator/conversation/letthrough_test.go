@@ -117,6 +117,6 @@ func TestTheModeFollowsAChoice(t *testing.T) {
 func writeTo(id cli.ApprovalID, title, path string) cli.ApprovalAsked {
 	return cli.ApprovalAsked{
 		ID: id, Tool: "Write", Title: title, Input: []byte(`{"file_path":"` + path + `","content":"x"}`),
-		Changes: []cli.FileChanged{{Path: path, Kind: cli.FileAdded, Diff: "@@ -0,0 +1 @@\n+x\n"}}, OnlyEdits: true,
+		Changes: []cli.FileChanged{{Path: path, Kind: cli.FileAdded, Diff: "@@ -0,0 +1 @@\n+x\n"}},
 	}
 }
