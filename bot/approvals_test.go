@@ -26,8 +26,8 @@ func TestApprovalsByButton(t *testing.T) {
 	}{
 		{"once", []string{"Allow once"}, "a true []", "✅ Allowed.", nil},
 		{"deny", []string{"Deny"}, "a false []", "⛔ Denied.", nil},
-		{"for the session", []string{"Allow this session…", "Allow all of that"}, "a true []", "✅ Allowed, and with it Bash(git status docs)", []string{"Bash(git status docs)"}},
-		{"a pattern", []string{"Allow pattern…", "Allow all of that"}, "a true []", "✅ Allowed, and with it Bash(git status *)", []string{"Bash(git status *)"}},
+		{"for the session", []string{"Allow this session…", "Allow with this rule"}, "a true []", "✅ Allowed, and with it Bash(git status docs)", []string{"Bash(git status docs)"}},
+		{"a pattern", []string{"Allow pattern…", "Allow with this rule"}, "a true []", "✅ Allowed, and with it Bash(git status *)", []string{"Bash(git status *)"}},
 		{"a rule was read and not made", []string{"Allow pattern…", "‹ Back", "Allow once"}, "a true []", "✅ Allowed.", nil},
 		{"deny with a reason", []string{"Deny with reason…", ">not today"}, "a false not today[]", "⛔ Denied: not today", nil},
 		{"as the next message", []string{"Deny with reason…", "<not today"}, "a false not today[]", "⛔ Denied: not today", nil},
@@ -116,7 +116,7 @@ func TestTheRuleIsShownBeforeItIsMade(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
 		m := s.card("May Claude")
-		if m.HasButton("Allow all of that") {
+		if m.HasButton("Allow with this rule") {
 			s.Error("a rule can be made unseen")
 		}
 		s.press(m, "Allow pattern…")

@@ -131,7 +131,7 @@ func TestRulesAreRevoked(t *testing.T) {
 	withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 		s.begin()
 		s.press(s.card("May Claude"), "Allow pattern…")
-		s.press(s.card("May Claude"), "Allow all of that")
+		s.press(s.card("May Claude"), "Allow with this rule")
 		s.say("/permissions")
 		m := s.card("1 rule also allows")
 		s.press(m, "Rules (1)")

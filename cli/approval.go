@@ -105,9 +105,32 @@ func (a ApprovalAsked) Widens() bool {
 		slices.ContainsFunc(a.Links, func(l Link) bool { return l.Outside })
 }
 
+// SaysMore reports whether a field says more than title, detail, changes and what belongs to an edit.
+func (a ApprovalAsked) SaysMore() bool {
+	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == PlainField || f.Weight == WiderField })
+}
+
+// OnlyEdits reports whether the request writes the files of Changes and does nothing else: it says nothing but that.
+func (a ApprovalAsked) OnlyEdits() bool {
+	return len(a.Changes) > 0 && a.Detail+a.Reason+a.Missing == "" && !a.SaysMore()
+}
+
+// OwnWords returns what an agent says of a request, or "" if that is no more than which kind of tool it uses.
+func OwnWords(said string) string {
+	switch strings.ToLower(strings.Trim(said, " .")) {
+	case "run a command", "run command", "create file", "edit file", "write file", "read file", "view file":
+		return ""
+	}
+	return strings.TrimSpace(said)
+}
+
+// HasWord reports whether a word of a command is this one, quoted or not.
+func HasWord(command, word string) bool {
+	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()<>`) == word })
+}
+
 // Allowable says whether the request says what it is about, so that a user can allow it.
 func (a ApprovalAsked) Allowable() bool {
-	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 ||
-		slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight != LabelField })
+	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 || a.SaysMore()
 	return said && a.Missing == ""
 }

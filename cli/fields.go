@@ -20,7 +20,8 @@ type Weight string
 const (
 	PlainField Weight = ""      // the card shows it
 	WiderField Weight = "wider" // it asks for more than usual: another directory, rights, network; the card shows it first
-	LabelField Weight = "label" // it names the request, or has its usual value; only the full text shows it
+	EditField  Weight = "edit"  // it says how a file is changed; the card shows it
+	LabelField Weight = "label" // it names the request, or has its usual value; users do not see it
 )
 
 // Field is a value of a request's input that title, detail and changes do not show.
@@ -38,6 +39,7 @@ type Reading struct {
 	Usual  map[string]string // values that say nothing, and null; a field with another value is shown
 	Labels []string          // names of fields that only name the request
 	Wider  []string          // names of fields that ask for more rights
+	Edit   []string          // names of fields that say how a file is changed
 }
 
 // Fields are the fields of an input that title, detail and changes do not show, in their order.
@@ -72,6 +74,8 @@ func (r Reading) weigh(l Leaf) Weight {
 		}
 	case is && (usual == l.Value || l.Value == "null"), below(name, r.Labels):
 		return LabelField
+	case slices.Contains(r.Edit, name):
+		return EditField
 	}
 	return PlainField
 }

@@ -39,12 +39,12 @@ func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, er
 	if err != nil {
 		return "", badJob(err)
 	}
-	asked := approval(c, "schedule", st.Job.When+": "+in.Prompt, struct {
-		When   string `json:"when"`
+	asked := approval(c, "schedule", st.Job.When, in.Prompt, struct {
+		When   string `json:"when"` // the schedule in words
 		Line   string `json:"schedule"`
 		Prompt string `json:"prompt"`
-		Name   string `json:"name"`
-	}{st.Job.When, st.Job.Schedule, in.Prompt, st.Job.Name})
+		Name   string `json:"name,omitempty"`
+	}{st.Job.When, st.Job.Schedule, in.Prompt, in.Name}, "schedule")
 	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, asked)
 	if err != nil {
 		return "", fmt.Errorf("ask the user: %w", err)
@@ -79,14 +79,21 @@ func badJob(err error) error {
 	return fmt.Errorf("schedule: %w", err)
 }
 
-// approval is what the user decides on, with every field of input.
-func approval(c call, tool, title string, input any) cli.ApprovalAsked {
-	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(title, titleBytes)}
+// approval is what the user decides on: the first line, the text below it, and each field of input that says more. Same are fields that
+// say the first line in another form.
+func approval(c call, tool, first, text string, input any, same ...string) cli.ApprovalAsked {
+	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(first+": "+text, titleBytes), Detail: first + "\n\n" + text}
 	raw, err := json.Marshal(input)
 	if err != nil { // texts can always be encoded
 		asked.Missing = "what it would do"
 	}
 	asked.Input = raw
-	asked.Fields = cli.Reading{Dir: c.Request.Dir}.Fields(raw)
+	read := cli.Reading{Dir: c.Request.Dir, Said: map[string]string{}, Labels: same}
+	for _, l := range cli.Leaves(raw) {
+		if l.Value == first || l.Value == text {
+			read.Said[l.Name] = l.Value
+		}
+	}
+	asked.Fields = read.Fields(raw)
 	return asked
 }

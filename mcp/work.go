@@ -47,7 +47,7 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 	if err := t.s.works(c); err != nil {
 		return "", err
 	}
-	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, approval(c, "work_with", w.Model.String()+": "+in.Task, struct {
+	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, approval(c, "work_with", w.Model.String(), in.Task, struct {
 		Agent   string `json:"agent"`
 		Task    string `json:"task"`
 		Role    string `json:"role,omitempty"`

@@ -1,8 +1,6 @@
 package approval
 
 import (
-	"slices"
-
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/lang"
@@ -51,8 +49,7 @@ func (a view) approvalButtons(s *subject) tgapi.Keyboard {
 		}
 	}
 	last := []button{{words.reason, opReason}}
-	label := func(f cli.Field) bool { return f.Weight == cli.LabelField }
-	if s.cut || a.unreadFor(orchestrator.AllowSession) || a.unreadFor(orchestrator.AllowPattern) || slices.ContainsFunc(a.Request.Fields, label) {
+	if s.cut || a.unreadFor(orchestrator.AllowSession) || a.unreadFor(orchestrator.AllowPattern) {
 		last = append(last, button{"common.full-text", opFullText})
 	}
 	return a.keyboard(first, edits, wider, last)

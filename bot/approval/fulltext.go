@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -39,37 +40,27 @@ func (a view) fullApproval() []render.Text {
 		line := linkLine(a.lang, l, render.OneLine(render.Revealed(l.Path)), render.OneLine(render.Revealed(l.Real)))
 		lines = append(lines, render.Styled(render.Bold, line))
 	}
-	labels, fields := partition(req.Fields)
 	block := func(language, text string) {
 		if shown, _ := folded(render.Revealed(strings.Trim(text, "\n"))); strings.TrimSpace(shown) != "" {
 			lines = append(lines, render.CodeBlock(language, shown))
 		}
 	}
-	block("", cmp.Or(req.Detail, req.Title))
+	block("", a.about())
 	for _, ch := range req.Changes {
 		path := cli.Relative(a.Dir, ch.Path)
 		lines = append(lines, render.Plain(render.ChangeSign(ch.Kind)+" "+render.OneLine(render.Revealed(path))))
 		block("diff", render.DiffText(a.lang, path, ch.Diff))
 	}
-	block("", fullFields(a.lang, fields))
+	block("", fullFields(a.lang, shownFields(req.Fields)))
 	if reason, _ := folded(render.Revealed(req.Reason)); strings.TrimSpace(reason) != "" {
 		lines = append(lines, render.Plain(a.lang.Text("approval.reason-follows")), render.CodeBlock("", reason))
 	}
-	lines = append(lines, a.fullRules()...)
-	block("", fullFields(a.lang, labels)) // last: if not all fits, it is these
-	return lines
+	return append(lines, a.fullRules()...)
 }
 
-// partition parts the fields that only name a request from the others.
-func partition(all []cli.Field) (labels, fields []cli.Field) {
-	for _, f := range all {
-		if f.Weight == cli.LabelField {
-			labels = append(labels, f)
-		} else {
-			fields = append(fields, f)
-		}
-	}
-	return labels, fields
+// shownFields are the fields that say something to a user. The others name the request for the agent.
+func shownFields(all []cli.Field) []cli.Field {
+	return slices.DeleteFunc(slices.Clone(all), func(f cli.Field) bool { return f.Weight == cli.LabelField })
 }
 
 // fullFields has a line for each field. Further lines of a value are indented, so that they are no fields.
@@ -101,17 +92,14 @@ func fullQuestion(q cli.Question) []render.Text {
 	return lines
 }
 
-// fullTextTooLong says whether fullText cuts anything but fields that only name the request.
+// fullTextTooLong says whether fullText cuts anything.
 func (a view) fullTextTooLong() bool {
-	short := *a.Request
-	_, short.Fields = partition(short.Fields)
-	a.Request = &short
 	req := a.Request
 	texts := []string{req.Detail, req.Title, req.Reason}
 	for _, ch := range req.Changes {
 		texts = append(texts, ch.Path, ch.Diff)
 	}
-	for _, f := range req.Fields {
+	for _, f := range shownFields(req.Fields) {
 		texts = append(texts, f.Name, f.Value)
 	}
 	for _, l := range req.Links {

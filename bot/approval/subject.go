@@ -48,6 +48,10 @@ func (a view) subject() *subject {
 	case cli.ProjectTool:
 		s.add(render.Plain(a.lang.Text("approval.use-project", agent)))
 	default:
+		if req.OnlyEdits() {
+			s.add(render.Plain(a.lang.Text("approval.change-files", len(req.Changes), agent)))
+			break
+		}
 		s.add(render.Filled(a.lang.Text("approval.use-tool", agent, render.Slot), render.Styled(render.Bold, tool)))
 	}
 	if a.OfTerminal() {
@@ -60,7 +64,7 @@ func (a view) subject() *subject {
 	}
 	s.links(req.Links)
 	s.fields(req, cli.WiderField)
-	s.block("", cmp.Or(req.Detail, req.Title), detailMax)
+	s.block("", a.about(), detailMax)
 	s.changes(req, a.Dir)
 	s.fields(req, cli.PlainField)
 	reason, whole := inLine(req.Reason, min(reasonMax, s.room))
@@ -69,6 +73,18 @@ func (a view) subject() *subject {
 		s.add(render.Styled(render.Italic, a.lang.Text("approval.reason", reason)))
 	}
 	return s
+}
+
+// about is what the request is about in words; empty if these are the files of its changes, which follow.
+func (a view) about() string {
+	var files []string
+	for _, ch := range a.Request.Changes {
+		files = append(files, cli.Relative(a.Dir, ch.Path))
+	}
+	if title := cli.Relative(a.Dir, a.Request.Title); a.Request.Detail == "" && title == strings.Join(files, ", ") {
+		return ""
+	}
+	return cmp.Or(a.Request.Detail, a.Request.Title)
 }
 
 func (s *subject) add(line render.Text) {
@@ -114,7 +130,7 @@ func (s *subject) fields(req *cli.ApprovalAsked, weight cli.Weight) {
 	floor := s.room - min(most, s.room)
 	left := 0
 	for _, f := range req.Fields {
-		if f.Weight != weight {
+		if f.Weight == cli.LabelField || (f.Weight == cli.WiderField) != (weight == cli.WiderField) {
 			continue
 		}
 		line, whole := fieldLine(s.lang, f)

@@ -57,11 +57,22 @@ func TestApproval(t *testing.T) {
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
 		{"a change", func(a *orchestrator.Approval) {
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
-		}, "🔐 May Claude use Edit?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nWithout a decision it is denied at 15:04." + openButtons},
+		}, "🔐 May Claude change this file?\n✎ /w/a.go +1 −1\n--- a\n+++ b\n-x\n+y\nWithout a decision it is denied at 15:04." + openButtons},
+		{"an edit", func(a *orchestrator.Approval) {
+			a.Dir = "/w"
+			a.Request = &cli.ApprovalAsked{Tool: "patch", Title: "a.go", Changes: []cli.FileChanged{{Path: "/w/a.go", Kind: cli.FileAdded, Diff: "@@ -0,0 +1 @@\n+y\n"}},
+				Fields: []cli.Field{{Name: "threadId", Value: "7", Weight: cli.LabelField}}}
+		}, "🔐 May Claude change this file?\n➕ a.go +1 −0\n+y\nWithout a decision it is denied at 15:04." + openButtons},
+		{"an edit of two files, in words of its own", func(a *orchestrator.Approval) {
+			a.Request = &cli.ApprovalAsked{Tool: "edit", Title: "two files", Changes: []cli.FileChanged{{Path: "a"}, {Path: "b"}}}
+		}, "🔐 May Claude change these 2 files?\ntwo files\n✎ a\n✎ b\nWithout a decision it is denied at 15:04." + openButtons},
+		{"a change by what does more", func(a *orchestrator.Approval) {
+			a.Request = &cli.ApprovalAsked{Tool: "Deploy", Changes: []cli.FileChanged{{Path: "a.go"}}, Fields: []cli.Field{{Name: "to", Value: "prod"}, {Name: "all", Value: "true", Weight: cli.EditField}}}
+		}, "🔐 May Claude use Deploy?\n✎ a.go\nto: prod\nall: true\nWithout a decision it is denied at 15:04." + openButtons},
 		{"a change in the project, in words", func(a *orchestrator.Approval) {
 			a.Dir = "/w"
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a/a.go\n+++ b/a.go\n@@ -10 +10 @@ f\n-x\n+y\n"}}}
-		}, "🔐 May Claude use Edit?\n✎ a.go +1 −1\n… line 10, f\n-x\n+y\nWithout a decision it is denied at 15:04." + openButtons},
+		}, "🔐 May Claude change this file?\n✎ a.go +1 −1\n… line 10, f\n-x\n+y\nWithout a decision it is denied at 15:04." + openButtons},
 		{"a plan", func(a *orchestrator.Approval) {
 			a.Request, a.SessionRule, a.Rule = &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}, "", ""
 		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\nWithout a decision it is denied at 15:04." +
@@ -124,7 +135,7 @@ func TestTheRuleIsShownBeforeTheChoice(t *testing.T) {
 	a := anApproval()
 	want := "🔐 May Claude use Bash?\ngit status --short\n" +
 		"This also allows the following without asking in this conversation, until it is revoked in /permissions:\n" +
-		"Bash(git status *)\n[✅ Allow all of that a:q1:n1:P]\n[‹ Back a:q1:n1:b]"
+		"Bash(git status *)\n[✅ Allow with this rule a:q1:n1:P]\n[‹ Back a:q1:n1:b]"
 	if got := drawn((view{Approval: a}).drawRule(opShowPattern)); got != want {
 		t.Errorf("the chat shows\n%s\nwant\n%s", got, want)
 	}
@@ -220,7 +231,7 @@ func TestLawNothingIsAllowedUnseen(t *testing.T) {
 			a.Request.Changes = append(a.Request.Changes, cli.FileChanged{Path: text("path"), Diff: text("diff")})
 		}
 		for range rapid.IntRange(0, 12).Draw(rt, "fields") {
-			weight := rapid.SampledFrom([]cli.Weight{cli.PlainField, cli.WiderField}).Draw(rt, "weight")
+			weight := rapid.SampledFrom([]cli.Weight{cli.PlainField, cli.WiderField, cli.EditField}).Draw(rt, "weight")
 			a.Request.Fields = append(a.Request.Fields, cli.Field{Name: text("name"), Value: text("value"), Weight: weight})
 		}
 		card, keys := (view{Approval: a}).drawApproval()

@@ -3,8 +3,11 @@ package acp
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"ductor/cli"
 	"ductor/cli/rpc"
@@ -64,35 +67,67 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	if derived {
 		ev.Input = inputOf(Wish{Tool: t.name, Kind: t.ToolKind, Title: t.Title, Text: ev.Detail, Changes: len(ev.Changes)})
 	}
+	said := a.words(&ev, dir)
 	title := strings.TrimSpace(t.Title)
 	switch whole := title == ev.Title; {
 	case t.ToolKind == kindSwitch:
 		ev.Tool = cli.PlanTool
+	case said["toolCall.title"] == t.Title && len(ev.Changes) > 0:
+		ev.Title = cli.OneLine(ev.Changes[0].Path, maxTitle)
 	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
 	}
 	if _, once := a.option(optionAllow); !once { // what the agent would remember for good is never picked
 		ev.Missing = "how to allow this once"
 	}
-	ev.Fields = a.fields(ev, dir)
+	ev.Fields = a.fields(ev, dir, said)
 	if derived {
 		ev.Fields = append(ev.Fields, widerOf(ev.Input, dir)...)
 	}
 	return ev
 }
 
-// fields are what the request holds, and the input where only an earlier update had it.
-func (a *ask) fields(ev cli.ApprovalAsked, dir string) []cli.Field {
+var placed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^\[current working directory ([^\]]*)\](?: \((.*)\))?$`)
+})
+
+// words moves what the agent says of a command or an edit in its own words into the reason, which every agent's card has in one place.
+// It returns the fields that hold them.
+func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
+	t, said := a.tool, map[string]string{}
+	title, command := a.params.ToolCall.Title, t.command()
+	if m := placed().FindStringSubmatch(ev.Detail); m != nil && m[1] == dir && t.ToolKind == kindRun && len(t.Content) == 1 { // as Gemini says it
+		said["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, "", m[2]
+	}
+	if text := cli.TextsOf(t.Input)["description"]; command != "" && text != "" {
+		said["toolCall.rawInput.description"], said["rawInput.description"], ev.Reason = text, text, text
+	}
+	switch {
+	case command != "" && title == command+" ("+ev.Reason+")":
+		said["toolCall.title"] = title
+	case command != "" && title != command && ev.Reason == "":
+		said["toolCall.title"], ev.Reason = title, title
+	case len(ev.Changes) == 1 && (cli.OwnWords(title) == "" || t.edits()[0].entitled(dir, title)):
+		said["toolCall.title"] = title
+	}
+	ev.Reason = cli.OwnWords(ev.Reason)
+	return said
+}
+
+// fields are what the request holds, and the input where only an earlier update had it. said is what the card says elsewhere.
+func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
 		Dir: dir, Said: map[string]string{}, Usual: map[string]string{
-			"toolCall.kind": knownKind(t.ToolKind), "toolCall.locations": "[]", "toolCall.content": "[]",
+			"toolCall.kind": knownKind(t.ToolKind, len(ev.Changes)), "toolCall.locations": "[]", "toolCall.content": "[]",
+			"toolCall.rawInput.is_background": "false", "rawInput.is_background": "false",
 		},
 		Labels: []string{
 			"sessionId", "options", "toolCall.toolCallId", "toolCall.status", "toolCall.content.type", "toolCall.content.content.type",
-			"toolCall.content._meta.kind",
+			"toolCall.content._meta.kind", "toolCall.rawInput.files.additions", "toolCall.rawInput.files.deletions",
 		},
 	}
+	read.Said["toolCall._meta.toolName"] = ev.Tool
 	say := func(name, value string) {
 		if shown := strings.TrimSpace(value); shown == ev.Title && ev.Detail == "" || hasLines(ev.Detail, shown) {
 			read.Said[name] = value
@@ -100,21 +135,32 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string) []cli.Field {
 	}
 	say("toolCall.title", t.Title)
 	if command := t.command(); command != "" {
-		say("toolCall.rawInput.command", command)
-		say("rawInput.command", command)
+		for _, name := range []string{"rawInput.command", "rawInput.commands[0]"} {
+			say("toolCall."+name, command)
+			say(name, command)
+		}
 	}
 	for i, c := range t.Content {
 		c.say(fmt.Sprintf("toolCall.content[%d].", i), read.Said)
 	}
 	for i, l := range t.Locations {
-		if slices.ContainsFunc(t.Content, func(c toolContent) bool { return c.Type == "diff" && c.Path == l.Path }) {
+		if slices.ContainsFunc(t.edits(), func(c toolContent) bool { return cli.Absolute(dir, c.Path) == cli.Absolute(dir, l.Path) }) {
 			read.Said[fmt.Sprintf("toolCall.locations[%d].path", i)] = l.Path
 		}
 	}
+	for name, value := range t.shownInput(dir) {
+		read.Said["toolCall.rawInput."+name], read.Said["rawInput."+name] = value, value
+	}
+	maps.Copy(read.Said, said)
 	fields := read.Fields(a.raw)
 	if len(a.params.ToolCall.Input) == 0 && len(t.Input) > 0 {
 		if earlier, err := json.Marshal(map[string]json.RawMessage{"rawInput": t.Input}); err == nil {
 			fields = append(fields, read.Fields(earlier)...)
+		}
+	}
+	for i, f := range fields { // users know no protocol; a label keeps its name, by which it is told from the tool's own fields
+		if name := strings.TrimPrefix(f.Name, "toolCall."); f.Weight != cli.LabelField || strings.HasPrefix(name, "rawInput.") {
+			fields[i].Name = strings.TrimPrefix(name, "rawInput.")
 		}
 	}
 	return fields
@@ -147,9 +193,13 @@ func widerOf(input json.RawMessage, dir string) []cli.Field {
 	return slices.DeleteFunc(cli.Reading{Dir: dir}.Fields(input), func(f cli.Field) bool { return f.Weight != cli.WiderField })
 }
 
-// knownKind is a kind that the protocol knows, which says nothing beside the tool's name.
-func knownKind(kind string) string {
-	if slices.Contains([]string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}, kind) {
+// knownKind is a kind that the protocol knows, which says nothing beside the tool's name; but a tool that changes files is one of edits.
+func knownKind(kind string, changes int) string {
+	known := []string{kindRead, kindSearch, kindThink, kindFetch, kindEdit, kindDelete, kindMove, kindRun, kindSwitch, "other"}
+	if changes > 0 {
+		known = []string{kindEdit}
+	}
+	if slices.Contains(known, kind) {
 		return kind
 	}
 	return ""

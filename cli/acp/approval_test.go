@@ -2,6 +2,11 @@ package acp
 
 import (
 	"encoding/json"
+	"fmt"
+	udiff "github.com/aymanbagabas/go-udiff"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,5 +37,131 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		if len(left) > 0 {
 			rt.Fatalf("%s does not tell %q: %+v", call, left, ev)
 		}
+		if hidden := clitest.Hidden("acp", ev, "/srv/proj"); len(hidden) > 0 {
+			rt.Fatalf("%s hides %q", call, hidden)
+		}
 	})
+}
+
+// What an edit repeats beside its change is shown by the change only if it says the same. Then the request is an edit and nothing else;
+// otherwise each value that differs is on the card.
+func TestLawAnEditTellsEveryFieldThatDiffers(t *testing.T) {
+	lines := rapid.SliceOfN(rapid.StringMatching(`[ab]{0,2}`), 0, 8)
+	text := func(rt *rapid.T, label string) string {
+		return strings.Join(lines.Draw(rt, label), "\n") + rapid.SampledFrom([]string{"", "\n"}).Draw(rt, label+" end")
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		const path = "/srv/proj/a.txt"
+		before, after := text(rt, "before"), text(rt, "after")
+		old := rapid.SampledFrom(append(strings.Split(before, "\n"), before)).Draw(rt, "old")
+		diff, err := udiff.ToUnified(path, path, before, udiff.Lines(before, after), 3)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		input := map[string]any{"file_path": path}
+		replaces := old != "" && strings.Count(before, old) == 1
+		switch rapid.SampledFrom([]string{"content", "diff", "strings"}).Draw(rt, "kind") {
+		case "content":
+			input["content"] = after
+		case "diff":
+			input["diff"] = diff
+		case "strings":
+			if !replaces {
+				rt.Skip()
+			}
+			input["old_string"], input["new_string"] = old, "new"
+			after = strings.Replace(before, old, "new", 1)
+		}
+		if before == after {
+			rt.Skip()
+		}
+		lie := rapid.SampledFrom(append(slices.Sorted(maps.Keys(input)), "", "", "mode")).Draw(rt, "lie")
+		if lie != "" {
+			input[lie] = fmt.Sprint(input[lie], "another")
+		}
+		params, err := json.Marshal(map[string]any{"sessionId": "s", "options": []any{map[string]any{"optionId": "o", "kind": "allow_once"}}, "toolCall": map[string]any{"toolCallId": "c", "kind": "edit", "title": path,
+			"rawInput": input, "content": []any{map[string]any{"type": "diff", "path": path, "oldText": before, "newText": after}}}})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		a := &ask{id: json.RawMessage(`1`), raw: params}
+		if err := json.Unmarshal(params, &a.params); err != nil {
+			rt.Fatal(err)
+		}
+		a.tool = newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{}).call(a.params.ToolCall)
+		ev := a.event("/srv/proj", nil)
+		told := slices.ContainsFunc(ev.Fields, func(f cli.Field) bool {
+			return f.Weight == cli.PlainField && f.Name == lie && strings.HasSuffix(f.Value, "another")
+		}) || slices.ContainsFunc(ev.Changes, func(c cli.FileChanged) bool { return strings.HasSuffix(c.Path, "another") })
+		if lie != "" && (!told || ev.OnlyEdits()) || lie == "" && (!ev.OnlyEdits() || ev.SaysMore()) {
+			rt.Fatalf("%q of %s is told: %v; it only edits: %v; %+v", lie, params, told, ev.OnlyEdits(), ev)
+		}
+	})
+}
+
+// A piece of a file, as Copilot gives it, does not end without a line break; a new file may.
+func TestTheEndOfAPiece(t *testing.T) {
+	two, empty := "two", ""
+	for want, c := range map[string]toolContent{
+		"@@ -1 +1 @@\n-two\n+2\n":                                 {OldText: &two, NewText: "2"},
+		"@@ -1 +0,0 @@\n-two\n":                                   {OldText: &two},
+		"@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n":       {OldText: &empty, NewText: "x"},
+		"@@ -1 +1 @@\n-two\n\\ No newline at end of file\n+two\n": {OldText: &two, NewText: "two\n"},
+	} {
+		if got := c.diff(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A patch of OpenCode lists its files, and says all of them together besides: the whole is an edit if each file is.
+func TestAPatchOfSeveralFiles(t *testing.T) {
+	patch := func(path, hunk string) string {
+		return "Index: " + path + "\n=====\n--- " + path + "\n+++ " + path + "\n" + hunk
+	}
+	one, two := patch("/srv/proj/a.txt", "@@ -1,1 +1,1 @@\n-x\n+y\n"), patch("/srv/proj/sub/b.txt", "@@ -1,1 +0,0 @@\n-z\n")
+	file := func(name, kind, patch string) map[string]any {
+		return map[string]any{"filePath": "/srv/proj/" + name, "relativePath": name, "type": kind, "patch": patch, "additions": 1, "deletions": 1}
+	}
+	diff := func(name, before, after string) map[string]any {
+		return map[string]any{"type": "diff", "path": "/srv/proj/" + name, "oldText": before, "newText": after}
+	}
+	update, remove := file("a.txt", "update", one), file("sub/b.txt", "delete", two)
+	updated, removed := diff("a.txt", "x\n", "y\n"), diff("sub/b.txt", "z\n", "")
+	for name, c := range map[string]struct {
+		files, content []map[string]any
+		diff           string
+		kinds          []cli.ChangeKind
+		whole          bool
+	}{
+		"one":                 {[]map[string]any{update}, []map[string]any{updated}, one + "\n", []cli.ChangeKind{cli.FileUpdated}, true},
+		"one without texts":   {[]map[string]any{update}, nil, one + "\n", []cli.ChangeKind{cli.FileUpdated}, true},
+		"two":                 {[]map[string]any{update, remove}, []map[string]any{updated, removed}, one + "\n" + two + "\n", []cli.ChangeKind{cli.FileUpdated, cli.FileDeleted}, true},
+		"two, one with texts": {[]map[string]any{update, remove}, []map[string]any{updated}, one + "\n" + two + "\n", []cli.ChangeKind{cli.FileUpdated, cli.FileDeleted}, true},
+		"more in the diff":    {[]map[string]any{update}, []map[string]any{updated}, one + two, []cli.ChangeKind{cli.FileUpdated}, false},
+		"a move":              {[]map[string]any{file("a.txt", "move", one)}, []map[string]any{updated}, one + "\n", []cli.ChangeKind{cli.FileUpdated}, false},
+	} {
+		var names []string
+		for _, f := range c.files {
+			names = append(names, fmt.Sprint(f["relativePath"]))
+		}
+		params, err := json.Marshal(map[string]any{"sessionId": "s", "options": []any{map[string]any{"optionId": "o", "kind": "allow_once"}}, "toolCall": map[string]any{"toolCallId": "c", "kind": "edit", "content": c.content,
+			"rawInput": map[string]any{"filepath": strings.Join(names, ", "), "diff": c.diff, "files": c.files}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &ask{id: json.RawMessage(`1`), raw: params}
+		if err := json.Unmarshal(params, &a.params); err != nil {
+			t.Fatal(err)
+		}
+		a.tool = newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/srv/proj", Quirks{}).call(a.params.ToolCall)
+		ev := a.event("/srv/proj", nil)
+		var kinds []cli.ChangeKind
+		for _, ch := range ev.Changes {
+			kinds = append(kinds, ch.Kind)
+		}
+		if !slices.Equal(kinds, c.kinds) || ev.OnlyEdits() != c.whole || ev.SaysMore() == c.whole {
+			t.Errorf("%s: %v, it only edits: %v, it says besides %+v", name, kinds, ev.OnlyEdits(), ev.Fields)
+		}
+	}
 }

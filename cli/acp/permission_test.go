@@ -44,12 +44,18 @@ func TestWhatIsAskedFor(t *testing.T) {
 		return tool{name: "write", toolCall: toolCall{ToolKind: kindEdit, Locations: []location{{path}}}}
 	}
 	run, read := tool{name: "shell", toolCall: toolCall{ToolKind: kindRun}}, tool{name: "cat", toolCall: toolCall{ToolKind: kindRead}}
+	var own, like tool
+	own.merge(toolCall{ToolKind: "other", Meta: []byte(`{"toolName":"mcp__ductor__send_message"}`)}, nil) // as Qwen Code names tools
+	like.merge(toolCall{ToolKind: "other", Title: "mcp__ductor__send_message", Meta: []byte(`{"toolName":"mcp__evil__mcp__ductor__x"}`)}, nil)
+	servers := []cli.ToolServer{{Name: "ductor", Trusted: true}, {Name: "evil"}}
 	for _, c := range []struct {
 		name string
 		req  cli.Request
 		tool tool
 		want verdict
 	}{
+		{"a tool of ductor's own", cli.Request{Permission: cli.Ask, Attended: true, Servers: servers}, own, verdictAllow},
+		{"another that looks so", cli.Request{Permission: cli.Ask, Attended: true, Servers: servers}, like, verdictAsk},
 		{"ask: a command", cli.Request{Permission: cli.Ask}, run, verdictAsk},
 		{"no mode: a command", cli.Request{}, run, verdictAsk},
 		{"bypass", cli.Request{Permission: cli.Bypass}, run, verdictAllow},

@@ -60,9 +60,12 @@ func (t *tool) merge(c toolCall, name func(id, kind, title string) string) {
 	if c.Content != nil {
 		t.Content = c.Content
 	}
+	if given(c.Meta) {
+		t.Meta = c.Meta
+	}
 	t.Title = cmp.Or(t.command(), t.Title)
-	own := ""
-	if name != nil {
+	own := t.toolName()
+	if own == "" && name != nil {
 		own = name(t.ID, t.ToolKind, t.Title)
 	}
 	t.name = cmp.Or(own, t.ToolKind, "tool")
@@ -142,9 +145,30 @@ func (t *tool) text() string {
 // changes are the files the tool changes, or would.
 func (t *tool) changes(dir string) []cli.FileChanged {
 	var list []cli.FileChanged
+	for _, c := range t.edits() {
+		list = append(list, cli.FileChanged{Path: cli.Relative(dir, c.Path), Kind: c.change(), Diff: c.diff()})
+	}
+	return list
+}
+
+// edits returns the diffs that the tool shows. An agent may give one in the input instead, or beside the piece of the file that it changes.
+func (t *tool) edits() []toolContent {
+	var list []toolContent
 	for _, c := range t.Content {
 		if c.Type == "diff" && c.Path != "" {
-			list = append(list, cli.FileChanged{Path: cli.Relative(dir, c.Path), Kind: c.change(), Diff: c.diff()})
+			list = append(list, c)
+		}
+	}
+	if t.ToolKind != kindEdit {
+		return list
+	}
+	for _, g := range givenEdits(t.Input) {
+		i := slices.IndexFunc(list, func(c toolContent) bool { return c.Path == g.Path })
+		switch {
+		case i < 0:
+			list = append(list, g)
+		case cli.DiffMakes(g.hunks, list[i].before(), list[i].NewText):
+			list[i].hunks, list[i].texts, list[i].Meta.Kind = g.hunks, true, cmp.Or(list[i].Meta.Kind, g.Meta.Kind)
 		}
 	}
 	return list
@@ -152,10 +176,10 @@ func (t *tool) changes(dir string) []cli.FileChanged {
 
 func (c toolContent) change() cli.ChangeKind {
 	switch {
-	case c.Meta.Kind == "add" || c.Meta.Kind == "" && c.OldText == nil:
-		return cli.FileAdded
 	case c.Meta.Kind == "delete":
 		return cli.FileDeleted
+	case c.Meta.Kind == "add" || c.Meta.Kind == "" && c.before() == "" && (c.hunks == "" || c.texts):
+		return cli.FileAdded
 	}
 	return cli.FileUpdated
 }
@@ -170,8 +194,17 @@ func (c toolContent) before() string {
 
 // diff is the change in unified form, without the file header; empty if the texts are the same.
 func (c toolContent) diff() string {
-	before := c.before()
-	diff, err := udiff.ToUnified("", "", before, udiff.Lines(before, c.NewText), udiff.DefaultContextLines)
+	if c.hunks != "" {
+		return c.hunks
+	}
+	before, after := c.before(), c.NewText
+	if before != "" && !strings.HasSuffix(before, "\n") && !strings.HasSuffix(after, "\n") { // perhaps a piece of a file
+		before += "\n"
+		if after != "" {
+			after += "\n"
+		}
+	}
+	diff, err := udiff.ToUnified("", "", before, udiff.Lines(before, after), udiff.DefaultContextLines)
 	if err != nil { // lines of a text always fit it
 		return ""
 	}

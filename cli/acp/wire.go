@@ -221,7 +221,11 @@ type toolCall struct {
 	Locations []location      `json:"locations"`
 	Input     json.RawMessage `json:"rawInput"`
 	Output    json.RawMessage `json:"rawOutput"`
+	Meta      json.RawMessage `json:"_meta"`
 }
+
+// toolName is the agent's own name of the tool, where it says.
+func (c *toolCall) toolName() string { return cli.TextsOf(c.Meta)["toolName"] }
 
 type location struct {
 	Path string `json:"path"`
@@ -243,6 +247,8 @@ type toolContent struct {
 	Meta    struct {
 		Kind string `json:"kind"`
 	} `json:"_meta"`
+	hunks string // the change, of an agent that gives it so
+	texts bool   // hunks make NewText of OldText
 }
 
 // contents is what a tool shows, or the one block of a chunk.

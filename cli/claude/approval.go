@@ -62,8 +62,8 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	ev := cli.ApprovalAsked{
 		ID: id, Tool: r.Tool, Title: toolTitle(r.Tool, input, t.dir), Input: input, Reason: r.Reason,
 	}
-	if r.Blocked != "" {
-		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + cli.Relative(t.dir, r.Blocked))
+	if path := cli.Relative(t.dir, r.Blocked); path != "" && !(r.Tool == "Bash" && cli.HasWord(cli.TextsOf(input)["command"], path)) {
+		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + path)
 	}
 	if call := cli.ToolID(r.ToolUseID); t.calls[call].name != "" {
 		ev.Started = call
@@ -79,7 +79,8 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	case len(ev.Changes) > 0:
 	case r.Tool == "Bash":
 		ev.Detail = fields["command"]
-		said["command"] = ev.Detail
+		said["command"], said["description"] = ev.Detail, fields["description"]
+		ev.Reason = strings.TrimSpace(cli.OwnWords(fields["description"]) + "\n" + ev.Reason)
 		ev.Missing = missing("the command", ev.Detail)
 	}
 	if ev.Detail == ev.Title {
@@ -88,7 +89,10 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	if ev.Detail == "" && len(ev.Changes) == 0 { // the card shows the title
 		sayTitle(said, r.Tool, fields, ev.Title)
 	}
-	read := cli.Reading{Dir: t.dir, Said: said}
+	read := cli.Reading{Dir: t.dir, Said: said, Usual: map[string]string{"replace_all": "false", "edits.replace_all": "false", "run_in_background": "false"}}
+	if len(ev.Changes) > 0 {
+		read.Edit = []string{"replace_all", "edits.replace_all", "cell_id", "cell_type", "edit_mode"}
+	}
 	if r.Tool == "Task" || r.Tool == "Agent" {
 		read.Wider = []string{"mode", "permission_mode"}
 	}

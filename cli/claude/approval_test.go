@@ -39,5 +39,33 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
 			rt.Fatalf("%s %s does not tell %q: %+v", tool, input, left, ev)
 		}
+		if hidden := clitest.Hidden("claude", ev, "/srv/proj"); len(hidden) > 0 {
+			rt.Fatalf("%s %s hides %q", tool, input, hidden)
+		}
 	})
+}
+
+// An edit is nothing else if neither a field nor the reason says more.
+func TestWhatIsAnEdit(t *testing.T) {
+	for _, c := range []struct {
+		tool, input, reason string
+		want                bool
+	}{
+		{"Write", `{"file_path":"a","content":"x"}`, "", true},
+		{"Write", `{"file_path":"a","content":"x"}`, "it is a sensitive file", false},
+		{"Write", `{"file_path":"a","content":"x","mode":511}`, "", false},
+		{"Write", `{"content":"x"}`, "", false},
+		{"Edit", `{"file_path":"a","old_string":"x","new_string":"y","replace_all":true}`, "", true},
+		{"Edit", `{"file_path":"/etc/passwd","FILE_PATH":"a","old_string":"x","new_string":"y"}`, "", false},
+		{"MultiEdit", `{"file_path":"a","edits":[{"old_string":"x","new_string":"y","replace_all":false}]}`, "", true},
+		{"NotebookEdit", `{"notebook_path":"a","new_source":"x","cell_id":"1","cell_type":"code","edit_mode":"replace"}`, "", true},
+		{"mcp__x__Write", `{"file_path":"a","content":"x"}`, "", false},
+		{"Bash", `{"command":"ls"}`, "", false},
+	} {
+		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
+		input := json.RawMessage(c.input)
+		if got := p.approval("a", &controlRequest{Tool: c.tool, Input: input, Reason: c.reason}, input).OnlyEdits(); got != c.want {
+			t.Errorf("%s %s is only an edit: %v", c.tool, c.input, got)
+		}
+	}
 }

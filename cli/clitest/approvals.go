@@ -3,6 +3,7 @@ package clitest
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -64,6 +65,35 @@ func jsonOf(s string) string {
 	}
 	return string(text)
 }
+
+// Protocol are the fields that no card shows whatever they hold: they name the request, or offer answers that ductor never gives. An
+// agent's fields begin with its name. This is the only list of them: a field that a dialect calls a label and that is not here is
+// missing on its cards.
+var Protocol = []string{
+	"acp sessionId", "acp options", "acp toolCall.toolCallId", "acp toolCall.status", "acp toolCall.kind", "acp toolCall.locations", "acp toolCall.content",
+	"acp toolCall.content.type", "acp toolCall.content.content.type", "acp toolCall.content._meta.kind",
+	"acp toolCall.rawInput.files.additions", "acp toolCall.rawInput.files.deletions", // of a diff that is shown
+	"codex threadId", "codex turnId", "codex itemId", "codex startedAtMs", "codex approvalId", "codex elicitationId", "codex availableDecisions",
+	"codex commandActions", "codex proposedExecpolicyAmendment", "codex proposedNetworkPolicyAmendments",
+	"codex _meta.persist", "codex _meta.tool_description",
+	"copilot toolCallId", "copilot canOfferSessionApproval", "copilot commands", "copilot commandSegments", "copilot assistedApproval",
+	"copilot sessionId", "copilot requestId", "copilot actions", "copilot recommendedAction",
+}
+
+// Hidden returns the labels of an approval, which no card shows, that say something and are not of Protocol. Dir is the working directory.
+func Hidden(agent string, a cli.ApprovalAsked, dir string) (hidden []string) {
+	for _, f := range a.Fields {
+		name := agent + " " + index.ReplaceAllString(f.Name, "")
+		of := func(p string) bool { return name == p || strings.HasPrefix(name, p+".") }
+		empty := slices.Contains([]string{"null", "", "{}", "[]", "false"}, f.Value)
+		if f.Weight == cli.LabelField && !empty && !slices.ContainsFunc(Protocol, of) && cli.Absolute(dir, f.Value) != dir {
+			hidden = append(hidden, f.Name+": "+f.Value)
+		}
+	}
+	return hidden
+}
+
+var index = regexp.MustCompile(`\[\d+\]`)
 
 // Shown is all that an approval tells of its request, as text.
 func Shown(a cli.ApprovalAsked) string {

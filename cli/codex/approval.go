@@ -13,7 +13,7 @@ import (
 // approvalOf shows people what Codex waits for.
 func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 	p := a.params
-	ev := cli.ApprovalAsked{ID: a.id, Reason: p.Reason, Input: a.m.Params, Started: t.parser.tool(p.Item)}
+	ev := cli.ApprovalAsked{ID: a.id, Reason: cli.OwnWords(p.Reason), Input: a.m.Params, Started: t.parser.tool(p.Item)}
 	read := readingOf(p, t.req.Dir)
 	switch a.m.Method {
 	case askCommand:
@@ -26,6 +26,11 @@ func (t *liveTurn) approvalOf(a *inquiry) cli.ApprovalAsked {
 		askForServer(&ev, p, &read)
 	}
 	ev.Fields = append(ev.Fields, read.Fields(a.m.Params)...)
+	for i, f := range ev.Fields { // users know no protocol
+		if f.Weight != cli.LabelField {
+			ev.Fields[i].Name = strings.TrimPrefix(f.Name, "_meta.tool_params.")
+		}
+	}
 	if a.m.Method == askPermissions && !ev.Widens() {
 		ev.Missing = "the permissions"
 	}

@@ -39,6 +39,9 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
 			rt.Fatalf("%s %s does not tell %q: %+v", method, input, left, ev)
 		}
+		if hidden := clitest.Hidden("codex", ev, "/srv/proj"); len(hidden) > 0 {
+			rt.Fatalf("%s %s hides %q", method, input, hidden)
+		}
 	})
 }
 
@@ -122,5 +125,25 @@ func TestACommandWithoutItsShell(t *testing.T) {
 		if shown := cmp.Or(ev.Detail, ev.Title); shown != want || !strings.Contains(clitest.Shown(ev), raw) {
 			t.Errorf("%s is shown as %s", raw, clitest.Shown(ev))
 		}
+	}
+}
+
+// A patch is an edit and nothing else if no field says more.
+func TestWhatIsAnEdit(t *testing.T) {
+	for params, want := range map[string]bool{
+		`{"itemId":"i1","threadId":"2","turnId":"3","startedAtMs":4,"reason":null,"grantRoot":null}`: true,
+		`{"itemId":"i1","reason":"it needs to write there"}`:                                         false,
+		`{"itemId":"i1","grantRoot":"/"}`:                                                            false,
+		`{"itemId":"i1","grantRoot":""}`:                                                             false,
+		`{"itemId":"i1","additionalPermissions":{"x":1}}`:                                            false,
+		`{"itemId":"i1","then":"run it"}`:                                                            false,
+		`{"itemId":"i2"}`:                                                                            false, // nobody knows the patch
+	} {
+		if got := asked(askFiles, json.RawMessage(params), `[{"path":"a","kind":{"type":"update"},"diff":"@@ -1 +1 @@\n-a\n+b\n"}]`).OnlyEdits(); got != want {
+			t.Errorf("%s is only an edit: %v", params, got)
+		}
+	}
+	if asked(askCommand, json.RawMessage(`{"itemId":"i1","command":"ls"}`), `[{"path":"a"}]`).OnlyEdits() {
+		t.Error("a command is an edit")
 	}
 }

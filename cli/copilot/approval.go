@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ductor/cli"
@@ -11,7 +12,7 @@ import (
 
 // approval is a permission request as users see it.
 func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawMessage) cli.ApprovalAsked {
-	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, asked.Intention)}
+	ev := cli.ApprovalAsked{ID: id, Tool: asked.Kind, Input: raw, Reason: cmp.Or(asked.Hook, asked.Warning, cli.OwnWords(asked.Intention))}
 	if t, ok := p.tools[asked.ToolCallID]; ok {
 		ev.Tool, ev.Started = t.Name, t.ID
 	}
@@ -25,9 +26,21 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 		Labels: []string{"toolCallId", "canOfferSessionApproval", "commands", "commandSegments", "assistedApproval"},
 		Wider:  []string{"requestSandboxBypass"},
 	}
+	if cli.OwnWords(asked.Intention) == "" || strings.TrimSpace(asked.Intention) == ev.Reason {
+		read.Said["intention"] = asked.Intention
+	}
+	for i, path := range asked.Possible {
+		if cli.HasWord(asked.Command, path) {
+			read.Said[fmt.Sprintf("possiblePaths[%d]", i)] = path
+		}
+	}
 	whole := subject(asked, &read)
 	switch asked.Kind {
-	case "write":
+	case "write": // which is an edit whatever it intends
+		ev.Reason, read.Edit = cmp.Or(asked.Hook, asked.Warning), []string{"intention", "resolvedPath"}
+		if cli.OwnWords(asked.Intention) != "" {
+			read.Said["intention"] = ev.Reason
+		}
 		whole = cli.Relative(p.dir, asked.File)
 		ev.Changes = changesOf(asked, whole, &read)
 	case "read":
@@ -37,7 +50,7 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 		whole = strings.Join(asked.Paths, ", ")
 	}
 	ev.Fields = read.Fields(raw)
-	ev.Title = cli.OneLine(strings.TrimSpace(whole+" "+string(asked.Args)+string(asked.ToolArgs)), maxTitle)
+	ev.Title = cli.OneLine(whole, maxTitle)
 	if ev.Title != whole {
 		ev.Detail = whole
 	}
@@ -76,10 +89,11 @@ func subject(asked permissionAsked, read *cli.Reading) string {
 // changesOf is the change that a request would make. The full text has the diff as Copilot gives it.
 func changesOf(asked permissionAsked, name string, read *cli.Reading) []cli.FileChanged {
 	kind := cli.FileUpdated
-	if asked.NewFile != "" {
+	was := func(e permissionEdit) bool { return e.Before != nil }
+	if asked.NewFile != "" && !slices.ContainsFunc(asked.Edits, was) {
 		kind = cli.FileAdded
 	}
-	change := cli.FileChanged{Path: name, Kind: kind, Diff: hunks(asked.Diff)}
+	change := cli.FileChanged{Path: name, Kind: kind, Diff: cli.Hunks(asked.Diff)}
 	if change.Diff != "" {
 		read.Usual["diff"] = asked.Diff
 	}
@@ -105,50 +119,25 @@ func sayContents(asked permissionAsked, diff string, said map[string]string) {
 		}
 		at := fmt.Sprintf("fileEdits[%d].", i)
 		said[at+"before.path"], said[at+"after.path"] = asked.File, asked.File
-		if diffMakes(diff, old.Content, now.Content) {
+		if cli.DiffMakes(diff, old.Content, now.Content) {
 			before = old.Content
 			said[at+"before.content"], said[at+"after.content"] = old.Content, now.Content
 		}
 	}
-	if diffMakes(diff, before, asked.NewFile) {
+	if cli.DiffMakes(diff, before, asked.NewFile) {
 		said["newFileContents"] = asked.NewFile
 	}
-}
-
-// diffMakes says whether a diff takes out and puts in just the lines by which two texts differ, wherever they stand.
-func diffMakes(diff, before, after string) bool {
-	count := map[string]int{}
-	for line := range strings.Lines(before) {
-		count[strings.TrimSuffix(line, "\n")]++
-	}
-	for line := range strings.Lines(after) {
-		count[strings.TrimSuffix(line, "\n")]--
-	}
-	for line := range strings.Lines(diff) {
-		switch text := strings.TrimSuffix(line, "\n"); line[0] {
-		case '+':
-			count[text[1:]]++
-		case '-':
-			count[text[1:]]--
-		}
-	}
-	for _, n := range count {
-		if n != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // planApproval is a plan as users see it.
 func planApproval(id cli.ApprovalID, summary, plan string, raw json.RawMessage) cli.ApprovalAsked {
 	read := cli.Reading{
-		Said:   map[string]string{"planContent": plan},
+		Said:   map[string]string{"planContent": plan, "summary": summary},
 		Labels: []string{"sessionId", "toolCallId", "requestId", "actions", "recommendedAction"},
 	}
 	ev := cli.ApprovalAsked{ID: id, Tool: cli.PlanTool, Title: cli.ShortLine(summary), Detail: plan, Input: raw}
-	if plan == "" && ev.Title == summary {
-		read.Said["summary"] = summary
+	if words := func(s string) string { return strings.Join(strings.Fields(s), " ") }; !strings.Contains(words(plan), words(summary)) {
+		ev.Detail = strings.TrimSpace(summary + "\n\n" + plan)
 	}
 	ev.Fields = read.Fields(raw)
 	return ev

@@ -44,9 +44,66 @@ func TestLawAnApprovalTellsEveryField(t *testing.T) {
 		if left := clitest.Unshown(input, clitest.Shown(ev), nil); len(left) > 0 {
 			rt.Fatalf("%s %s does not tell %q: %+v", asked.Kind, input, left, ev)
 		}
+		if hidden := clitest.Hidden("copilot", ev, "/srv/proj"); len(hidden) > 0 {
+			rt.Fatalf("%s %s hides %q", asked.Kind, input, hidden)
+		}
 		plan := planApproval("p", asked.Intention, asked.Diff, input)
 		if left := clitest.Unshown(input, clitest.Shown(plan), nil); len(left) > 0 {
 			rt.Fatalf("a plan %s does not tell %q: %+v", input, left, plan)
 		}
 	})
+}
+
+// A write is an edit and nothing else if no field says more than the diff. A file is new where no edit has it as it was.
+func TestWhatIsAnEdit(t *testing.T) {
+	dir := t.TempDir()
+	const diff = `"diff":"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+x\n","newFileContents":"x\n","canOfferSessionApproval":true`
+	const whole = `"fileEdits":[{"before":{"path":"a","content":"a\n"},"after":{"path":"a","content":"x\n"}}],` + diff
+	for fields, want := range map[string]bool{
+		`"fileName":"a",` + whole:                                                       true,
+		`"fileName":"a","resolvedPath":"a",` + whole:                                    true,
+		`"fileName":"a","resolvedPath":"sub/a",` + whole:                                true, // a link inside
+		`"fileName":"a","diff":"@@ -0,0 +1 @@\n+x\n","newFileContents":"x"`:             true,
+		`"fileName":"a","diff":"@@ -0,0 +1 @@\n+x\n","newFileContents":"y"`:             false,
+		`"fileName":"a","fileEdits":[{"before":{"path":"a"},"after":{"path":"b"}}]`:     false,
+		`"fileName":"a","fileEdits":[{"before":{"path":"a"},"after":{"path":"out/b"}}]`: false,
+		`"fileName":"a","fileEdits":[{"before":{"path":"a"}}]`:                          false,
+		`"fileName":"a","fileEdits":[{"after":{"path":"a"},"links":["/"]}]`:             false,
+		`"fileName":"a","fileEdits":[{"after":{"content":"x"}}]`:                        false,
+		`"fileName":"a","fileEdits":"a"`:                                                false,
+		`"fileName":"a","resolvedPath":"/etc/passwd",` + whole:                          false,
+		`"fileName":"a","warning":"it is a link",` + whole:                              false,
+		`"fileName":"a","hookMessage":"it is a link",` + whole:                          false,
+		`"fileName":"a","managedApprovalRequired":true,` + whole:                        false,
+		`"fileName":"a","requestSandboxBypass":true,` + whole:                           false,
+	} {
+		raw := json.RawMessage(`{"kind":"write","intention":"why",` + fields + `}`)
+		var asked permissionAsked
+		_ = json.Unmarshal(raw, &asked) // as a parser does
+		p := newParser(turn.NewEmitter(Agent, time.Now, func(cli.Event) {}), cli.Request{Dir: dir})
+		ev := approval(p, "a", asked, raw)
+		if ev.OnlyEdits() != want {
+			t.Errorf("%s is only an edit: %v, %+v", raw, ev.OnlyEdits(), ev.Fields)
+		}
+		if added := ev.Changes[0].Kind == cli.FileAdded; added == (len(asked.Edits) > 0 && asked.Edits[0].Before != nil) && asked.NewFile != "" {
+			t.Errorf("%s adds a file: %v", raw, added)
+		}
+	}
+}
+
+// A plan is shown once, as it was written, also if its summary is the plan on one line.
+func TestAPlanIsShownOnce(t *testing.T) {
+	for summary, want := range map[string]string{
+		"# Plan 1. Look 2. Do": "# Plan\n\n1. Look\n2. Do",
+		"Look first":           "Look first\n\n# Plan\n\n1. Look\n2. Do",
+		"":                     "# Plan\n\n1. Look\n2. Do",
+	} {
+		raw, err := json.Marshal(map[string]string{"summary": summary, "planContent": "# Plan\n\n1. Look\n2. Do"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev := planApproval("p", summary, "# Plan\n\n1. Look\n2. Do", raw); ev.Detail != want || ev.SaysMore() {
+			t.Errorf("%q: the plan is %q, with %+v", summary, ev.Detail, ev.Fields)
+		}
+	}
 }

@@ -95,20 +95,9 @@ func changes(f fields, dir string) []cli.FileChanged {
 			c.Kind = cli.FileDeleted
 		}
 		if len(f.Edits) == 1 {
-			c.Diff = hunks(result.Detailed)
+			c.Diff = cli.Hunks(result.Detailed)
 		}
 		all = append(all, c)
 	}
 	return all
-}
-
-// hunks is a diff without its file headers; empty if it is none.
-func hunks(diff string) string {
-	if strings.HasPrefix(diff, "@@") {
-		return diff
-	}
-	if _, rest, ok := strings.Cut(diff, "\n@@"); ok {
-		return "@@" + rest
-	}
-	return ""
 }

@@ -124,6 +124,7 @@ type permissionAsked struct {
 	NewFile    string           `json:"newFileContents"`
 	Path       string           `json:"path"`
 	Paths      []string         `json:"paths"`
+	Possible   []string         `json:"possiblePaths"`
 	Server     string           `json:"serverName"`
 	Tool       string           `json:"toolName"`
 	Args       json.RawMessage  `json:"args"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func hidings() map[string][]hiding {
 			{name: "an address", kind: "mcpServer/elicitation/request", params: `{"serverName":"demo","mode":"url","message":"` + strings.Repeat("Go there. ", 40) + `END","url":"https://evil.example/login","elicitationId":"e1"}`,
 				first: []string{"url: https://evil.example/login"}, shows: []string{"END"}},
 			{name: "a message and parameters", kind: "mcpServer/elicitation/request", params: `{"serverName":"demo","mode":"form","message":"Send all the money?","requestedSchema":{"type":"object","properties":{}},"_meta":{"tool_name":"pay","tool_params":{"to":"x"}}}`,
-				shows: []string{"Send all the money?", "_meta.tool_params.to: x", "_meta.tool_name: pay"}},
+				shows: []string{"Send all the money?", "\nto: x", "_meta.tool_name: pay"}},
 		},
 		"copilot": {
 			{name: "a link", kind: "write", params: `{"fileName":"a.txt","resolvedPath":"/etc/passwd","diff":"@@ -1 +1 @@\n+x","newFileContents":"something else"}`,
@@ -71,7 +72,7 @@ func hidings() map[string][]hiding {
 		},
 		"gemini": {
 			{name: "an input", kind: "execute", params: `{"title":"list files","rawInput":{"command":"ls","cwd":"/etc","env":{"LD_PRELOAD":"x.so"}}}`,
-				first: []string{"toolCall.rawInput.cwd: /etc"}, shows: []string{"toolCall.title: list files", "toolCall.rawInput.env.LD_PRELOAD: x.so"}},
+				first: []string{"cwd: /etc"}, shows: []string{"list files", "env.LD_PRELOAD: x.so"}},
 			{name: "a change that changes nothing", kind: "edit", params: `{"title":"edit","content":[{"type":"diff","path":"/x","oldText":"evil","newText":"evil"}]}`,
 				shows: []string{"⚠️ /x", "newText: evil"}},
 			{name: "a title within the words", kind: "execute", params: `{"title":"sh","content":[{"type":"content","content":{"type":"text","text":"show it"}}]}`, shows: []string{"sh\n\nshow it"}},
@@ -115,9 +116,13 @@ type attack struct {
 // request has the agent make a request, and gives its card.
 func (a *attack) request(kind, params string) telegram.Message {
 	a.t.Helper()
-	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\u202e", `\\u202e`, "\u200b", `\\u200b`).Replace(params) // Telegram drops some
-	said := a.say(`[[start]] [[request %s params="%s"]] [[text "end"]]`, kind, quoted)
+	said := a.say(`[[start]] [[request %s params="%s"]] [[text "end"]]`, kind, quotedParams(params))
 	return a.awaitMessage(func(m telegram.Message) bool { return m.ID > said.ID && m.HasButton(denial(m)) })
+}
+
+// quotedParams are the fields of a request as a directive has them. Telegram drops some characters.
+func quotedParams(params string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\u202e", `\\u202e`, "\u200b", `\\u200b`).Replace(params)
 }
 
 // over waits for the end of the turn.
@@ -202,7 +207,9 @@ func (a *attack) showsAll(card telegram.Message, kind, params string) {
 		return
 	}
 	shown := card.Text
-	left := func() []string { return clitest.Unshown([]byte(params), shown, writtenOut) }
+	left := func() []string {
+		return slices.DeleteFunc(clitest.Unshown([]byte(params), shown, writtenOut), saysNothing.MatchString)
+	}
 	if len(left()) == 0 {
 		return
 	}
@@ -224,6 +231,9 @@ func (a *attack) showsAll(card telegram.Message, kind, params string) {
 		a.t.Fatalf("%s %s: neither the card nor the full text show %q: %v", kind, params, left(), err)
 	}
 }
+
+// saysNothing matches fields that are not shown: another directory, wider rights or a reason that are null.
+var saysNothing = regexp.MustCompile(`^(.*\.)?(cwd|grantRoot|additionalPermissions|permissions|allowedPrompts|url|reason)\b.*:null$`)
 
 // writtenOut is what a card makes of the characters that nobody sees.
 func writtenOut(s string) string {

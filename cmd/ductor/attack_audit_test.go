@@ -34,7 +34,7 @@ func TestAttackWorkThatLeavesNoTrace(t *testing.T) {
 	o.await("It applies from the next turn.")
 	o.say(`[[start]] [[ask cmd="git status"]] [[text "asked once"]]`)
 	o.press("Allow pattern…")
-	o.press("✅ Allow all of that")
+	o.press("✅ Allow with this rule")
 	o.awaitDone(2)
 
 	code, stdout, stderr := runDuctor(t, "audit", "--json", "-c", o.config)

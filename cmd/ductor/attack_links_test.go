@@ -102,7 +102,7 @@ func TestAttackAPatternTakesNoSecretAndNoHost(t *testing.T) {
 	}
 	for _, first := range []string{"cat one.txt", "git fetch origin"} {
 		a.pressOn(a.request("Bash", `{"command":"`+first+`"}`), "Allow pattern…")
-		a.press("✅ Allow all of that")
+		a.press("✅ Allow with this rule")
 		a.over("end")
 	}
 	for _, asks := range []string{

@@ -116,7 +116,7 @@ func (town *town) aRuleStopsAtOwnFiles(own string) {
 		return m.HasButton("Allow this session…") && strings.Contains(m.Text, "first.txt")
 	})
 	town.pressOn(first, "Allow this session…")
-	town.press("✅ Allow all of that")
+	town.press("✅ Allow with this rule")
 	asked := town.awaitMessage(func(m telegram.Message) bool {
 		return m.HasButton("⛔ Deny") && strings.Contains(m.Text, "config.toml")
 	})

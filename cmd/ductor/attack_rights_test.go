@@ -95,7 +95,7 @@ func TestUnattendedRunsDoNotInheritRights(t *testing.T) {
 	w := startHooked(t, "claude", attacks())
 	w.say(`[[start]] [[ask cmd="touch mine"]] [[text "a rule is made"]]`)
 	w.press("Allow pattern…")
-	w.press("✅ Allow all of that")
+	w.press("✅ Allow with this rule")
 	w.await("a rule is made")
 	w.say("/permissions bypass")
 	w.press("Yes, bypass everything")

@@ -50,7 +50,7 @@ func TestTheRealAgentsAllowAPattern(t *testing.T) {
 			town.say(`[[start]] [[tool cmd="touch one"]] [[text "the first"]]`)
 			town.press("Allow pattern…")
 			town.await("(touch *)")
-			town.press("✅ Allow all of that")
+			town.press("✅ Allow with this rule")
 			town.await("the first")
 			town.say(`[[start]] [[tool cmd="touch two"]] [[text "the second"]]`)
 			town.await("the second")

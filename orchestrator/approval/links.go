@@ -3,7 +3,9 @@ package approval
 import (
 	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,17 +26,23 @@ type Files interface {
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
-// realPaths resolves links where the agent of the turn works.
-func (r *Requests) realPaths(ctx context.Context, paths []string) ([]string, error) {
-	in := r.turn.Turn.Sandbox
-	if in == "" {
-		return rooted.RealPaths(paths), nil
+// machine is Files of this machine.
+type machine struct{}
+
+func (machine) ReadFile(_ context.Context, dir, below string, most int64) ([]byte, error) {
+	return rooted.Read(dir, below, most)
+}
+
+func (machine) RealPaths(_ context.Context, paths []string) ([]string, error) {
+	return rooted.RealPaths(paths), nil
+}
+
+// files returns the files where the agent of the turn works.
+func (r *Requests) files() (Files, error) {
+	if in := r.turn.Turn.Sandbox; in != "" {
+		return r.s.opts.Files(in)
 	}
-	files, err := r.s.opts.Files(in)
-	if err != nil {
-		return nil, err
-	}
-	return files.RealPaths(ctx, paths)
+	return machine{}, nil
 }
 
 // look adds to a request what is to be seen of it in the environment of the turn: the files of a skill, and where its paths lead.
@@ -53,13 +61,53 @@ func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 	if len(named) == 0 || !filepath.IsAbs(r.turn.Dir) {
 		return
 	}
-	real, err := r.realPaths(ctx, append([]string{r.turn.Dir}, named...))
+	files, err := r.files()
+	var real []string
+	if err == nil {
+		real, err = files.RealPaths(ctx, append([]string{r.turn.Dir}, named...))
+	}
 	if err != nil {
 		r.log.Error("look where the paths of a request lead", "err", err)
 		p.Missing = cmp.Or(p.Missing, "where its paths lead")
 		return
 	}
 	p.Links = linksOf(r.turn.Dir, named, real[0], real[1:])
+	realOf := map[string]string{}
+	for i, path := range named {
+		realOf[path] = real[i+1]
+	}
+	p.Changes = slices.Clone(p.Changes)
+	for i, c := range p.Changes {
+		if path := realOf[cli.Absolute(r.turn.Dir, c.Path)]; path != "" && c.Kind != cli.FileDeleted && onlyAdds(c.Diff) {
+			p.Changes[i].Kind = kindOf(ctx, files, path, c.Kind)
+		}
+	}
+}
+
+// onlyAdds reports whether a diff could be of a file that is not there yet.
+func onlyAdds(diff string) bool {
+	for line := range strings.Lines(diff) {
+		if !strings.ContainsAny(line[:1], `@+\`) {
+			return false
+		}
+	}
+	return true
+}
+
+// kindOf tells a new file from one that is there: many agents do not say. If the file cannot be looked at, the agent's word counts.
+func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) cli.ChangeKind {
+	_, err := files.ReadFile(ctx, "/", strings.TrimPrefix(path, "/"), 0)
+	var refused *rooted.Error
+	if !errors.As(err, &refused) {
+		return said
+	}
+	switch refused.Refusal {
+	case rooted.NotThere:
+		return cli.FileAdded
+	case rooted.TooLarge, rooted.Empty:
+		return cli.FileUpdated
+	}
+	return said
 }
 
 // linksOf are those of paths that lead elsewhere. real are the paths with links resolved, and realDir is dir.

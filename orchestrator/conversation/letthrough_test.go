@@ -21,21 +21,18 @@ func TestAcceptedEdits(t *testing.T) {
 		own = filepath.Join(o.Dir, "config.toml")
 		o.Protected = []string{cli.RealPath(own)}
 	})
-	edit := func(id cli.ApprovalID, input string) cli.ApprovalAsked {
-		return cli.ApprovalAsked{ID: id, Tool: "Write", Title: string(id), Input: []byte(input)}
-	}
-	missing, wider := edit("missing", `{"file_path":"a.txt"}`), edit("wider", `{"file_path":"a.txt"}`)
+	edit := func(id cli.ApprovalID, path string) cli.ApprovalAsked { return writeTo(id, string(id), path) }
+	missing, wider := edit("missing", "a.txt"), edit("wider", "a.txt")
 	missing.Missing = "the changes"
 	wider.Fields = []cli.Field{{Name: "scope", Value: "all", Weight: cli.WiderField}}
-	fetched := edit("named", `{"url":"x","to":["`+own+`"]}`)
-	fetched.Tool = "mcp__files__fetch"
+	fetched := cli.ApprovalAsked{ID: "named", Tool: "mcp__files__fetch", Title: "named", Input: []byte(`{"url":"x","to":["` + own + `"]}`)}
 	for _, tc := range []struct {
 		ask     cli.ApprovalAsked
 		audited orchestrator.AuditKind
 	}{
-		{edit("inside", `{"file_path":"a.txt","content":"x"}`), orchestrator.AuditAccepted},
-		{edit("hidden", `{"file_path":".env","content":"x"}`), orchestrator.AuditAllowed},
-		{edit("own", `{"file_path":"config.toml","content":"x"}`), orchestrator.AuditAllowed},
+		{edit("inside", "a.txt"), orchestrator.AuditAccepted},
+		{edit("hidden", ".env"), orchestrator.AuditAllowed},
+		{edit("own", "config.toml"), orchestrator.AuditAllowed},
 		{fetched, orchestrator.AuditAllowed}, {missing, orchestrator.AuditDenied}, {wider, orchestrator.AuditAllowed},
 		{bash("command", "touch x"), orchestrator.AuditAllowed},
 	} {
@@ -68,8 +65,7 @@ func TestAcceptedEdits(t *testing.T) {
 
 // A choice about an edit or a plan has the mode of the conversation follow, where it asked or planned.
 func TestTheModeFollowsAChoice(t *testing.T) {
-	edit := cli.ApprovalAsked{Tool: "Write", Title: "an edit", Input: []byte(`{"file_path":"a.txt","content":"x"}`)}
-	hidden := cli.ApprovalAsked{Tool: "Write", Title: "a hidden file", Input: []byte(`{"file_path":".env","content":"x"}`)}
+	edit, hidden := writeTo("", "an edit", "a.txt"), writeTo("", "a hidden file", ".env")
 	plan := cli.ApprovalAsked{Tool: cli.PlanTool, Title: "a plan", Detail: "do it"}
 	for i, tc := range []struct {
 		before  cli.PermissionMode
@@ -111,9 +107,16 @@ func TestTheModeFollowsAChoice(t *testing.T) {
 		if err != nil || p.Mode != tc.after {
 			t.Errorf("%d: after %s in %s the mode is %s, %v", i, tc.choice, tc.before, p.Mode, err)
 		}
-		if tc.after == cli.AcceptEdits && h.turnWith(t, here, "second", cli.ApprovalAsked{ID: "2", Tool: "Write", Title: "another",
-			Input: []byte(`{"file_path":"b.txt","content":"x"}`)}, allow()) {
+		if tc.after == cli.AcceptEdits && h.turnWith(t, here, "second", writeTo("2", "another", "b.txt"), allow()) {
 			t.Errorf("%d: the next edit is asked", i)
 		}
+	}
+}
+
+// writeTo is a request to write a file.
+func writeTo(id cli.ApprovalID, title, path string) cli.ApprovalAsked {
+	return cli.ApprovalAsked{
+		ID: id, Tool: "Write", Title: title, Input: []byte(`{"file_path":"` + path + `","content":"x"}`),
+		Changes: []cli.FileChanged{{Path: path, Kind: cli.FileAdded, Diff: "@@ -0,0 +1 @@\n+x\n"}},
 	}
 }

@@ -148,7 +148,7 @@ func TestARuleIsMadeOnlyAsItWasShown(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h.asking(cli.ApprovalAsked{ID: "a", Tool: "Edit", Title: "sub/x", Input: []byte(`{"file_path":"sub/x"}`)})
+	h.asking(cli.ApprovalAsked{ID: "a", Tool: "Edit", Title: "sub/x", Changes: []cli.FileChanged{{Path: "sub/x", Kind: cli.FileUpdated}}})
 	h.submit(t, here, "go")
 	a := h.awaitApproval(t, "sub/x")
 	if a.SessionRule != "Edit(any file below "+dir+" that is not hidden)" {

@@ -1,0 +1,184 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+)
+
+// This file compares the input of an edit with the changes that the card shows. Agents repeat there what the changes say: the file, the
+// diff, the old and the new text.
+
+// The names of fields of an edit's input, as bareKey has them.
+func pathKeys() []string { return []string{"filepath", "filename", "path", "absolutepath", "movepath"} }
+func diffKeys() []string { return []string{"diff", "patch"} }
+
+// bareKey returns the last part of a leaf's name without case and underscores.
+func bareKey(name string) string {
+	return strings.ToLower(strings.ReplaceAll(name[strings.LastIndex(name, ".")+1:], "_", ""))
+}
+
+// group is an object of an input: its name, and its values by their bare names.
+type group struct {
+	name   string
+	values map[string]string
+}
+
+// groupsOf are the objects of an input in their order, the whole one first.
+func groupsOf(input json.RawMessage) []group {
+	all := []group{{values: map[string]string{}}}
+	for _, l := range cli.Leaves(input) {
+		of := l.Name[:max(strings.LastIndex(l.Name, "."), 0)]
+		i := slices.IndexFunc(all, func(g group) bool { return g.name == of })
+		if i < 0 {
+			i, all = len(all), append(all, group{of, map[string]string{}})
+		}
+		all[i].values[bareKey(l.Name)] = l.Value
+	}
+	return all
+}
+
+// givenEdits are the edits of an input that has files and diffs instead of texts. One that lists files has all of them in one diff besides.
+func givenEdits(input json.RawMessage) (list []toolContent) {
+	for _, g := range groupsOf(input) {
+		c := toolContent{Type: "diff"}
+		for _, key := range pathKeys() {
+			c.Path = cmp.Or(c.Path, g.values[key])
+		}
+		diff := cmp.Or(g.values["diff"], g.values["patch"])
+		c.hunks, c.Meta.Kind = cli.Hunks(diff), kindOfDiff(diff)
+		if g.values["type"] == "delete" {
+			c.Meta.Kind = "delete"
+		}
+		if filepath.IsAbs(c.Path) && c.hunks != "" {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// kindOfDiff is the kind of change that a diff is, as the protocol names it; empty for an update.
+func kindOfDiff(diff string) string {
+	heading := "\n" + strings.TrimSuffix(diff, cli.Hunks(diff))
+	switch {
+	case strings.Contains(heading, "\n+++ /dev/null"), strings.Contains(heading, "\n+++ b/dev/null"), strings.Contains(heading, "\ndeleted file"):
+		return "delete"
+	case strings.HasPrefix(cli.Hunks(diff), "@@ -0,0 "), strings.Contains(heading, "\ncreate file"), strings.Contains(heading, "\nnew file"):
+		return "add"
+	}
+	return ""
+}
+
+// plainHeading reports whether the lines before the hunks of a diff say nothing but that it is of an ordinary file at path.
+func plainHeading(diff, path string) bool {
+	for line := range strings.Lines(strings.TrimSuffix(diff, cli.Hunks(diff))) {
+		line = strings.TrimSpace(line)
+		mark, name, _ := strings.Cut(line, " ")
+		name, _, _ = strings.Cut(name, "\t")
+		both := strings.TrimPrefix(line, "diff --git ")
+		half := len(both) / 2
+		switch {
+		case line == "", strings.Trim(line, "=") == "", mark == "index":
+		case line == "create file mode 100644", line == "new file mode 100644":
+		case slices.Contains([]string{"Index:", "---", "+++"}, mark) && (headed(name, path) || strings.HasSuffix("/"+name, "/dev/null")):
+		case both != line && headed(both[:half], path) && headed(strings.TrimSpace(both[half:]), path):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// headed reports whether the heading of a diff names the file at an absolute path: by it, or by an end of it.
+func headed(name, path string) bool {
+	if name = strings.TrimPrefix(name, "/"); strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/") {
+		name = name[2:]
+	}
+	return name != "" && strings.HasSuffix(path, "/"+name)
+}
+
+// shownInput returns the fields of the input, by their names, that the changes on the card show whole.
+func (t *tool) shownInput(dir string) map[string]string {
+	groups, edits, shown := groupsOf(t.Input), t.edits(), map[string]string{}
+	of := func(name string) group {
+		i := slices.IndexFunc(groups, func(g group) bool { return g.name == name[:max(strings.LastIndex(name, "."), 0)] })
+		return groups[i]
+	}
+	rest, files := groups[0].values["diff"], []string{}
+	for _, l := range cli.Leaves(t.Input) {
+		g, key := of(l.Name), bareKey(l.Name)
+		i := slices.IndexFunc(edits, func(c toolContent) bool { return g.about(dir, c.Path) })
+		if i < 0 || !g.shows(dir, edits[i], key, l.Value) {
+			continue
+		}
+		shown[l.Name] = l.Value
+		switch {
+		case key == "relativepath":
+			files = append(files, l.Value)
+		case key == "patch" && g.name != "":
+			rest = strings.Replace(rest, l.Value, "", 1)
+		}
+	}
+	if len(files) == len(edits) && strings.TrimSpace(rest) == "" { // what lists files says all of them together besides
+		shown["diff"], shown["filepath"] = groups[0].values["diff"], strings.Join(files, ", ")
+	}
+	return shown
+}
+
+// about reports whether the object names a file.
+func (g group) about(dir, path string) bool {
+	return slices.ContainsFunc(pathKeys(), func(key string) bool {
+		return g.values[key] != "" && cli.Absolute(dir, g.values[key]) == cli.Absolute(dir, path)
+	})
+}
+
+// shows reports whether an edit of the file shows a value of the object.
+func (g group) shows(dir string, c toolContent, key, value string) bool {
+	before, after := c.before(), c.NewText
+	switch {
+	case c.diff() == "" || g.values[key] != value: // there is another of the name
+		return false
+	case slices.Contains(pathKeys(), key):
+		return cli.Absolute(dir, value) == cli.Absolute(dir, c.Path)
+	case key == "relativepath":
+		return filepath.IsLocal(value) && strings.HasSuffix(cli.Absolute(dir, c.Path), "/"+value)
+	case slices.Contains(diffKeys(), key):
+		hunks := cli.Hunks(value)
+		return plainHeading(value, cli.Absolute(dir, c.Path)) && (hunks == c.hunks || c.hunks == "" && hunks != "" && cli.DiffMakes(hunks, before, after))
+	case key == "type":
+		return value == string(c.change())
+	case c.hunks != "" && !c.texts:
+		return false
+	case key == "content":
+		return value == after
+	case slices.Contains([]string{"oldstring", "newstring", "replaceall"}, key):
+		return g.replaces(before, after)
+	}
+	return false
+}
+
+// replaces reports whether the object's old text, replaced by its new one, makes after of before.
+func (g group) replaces(before, after string) bool {
+	old, n := g.values["oldstring"], 1
+	switch all := g.values["replaceall"]; {
+	case old == "":
+		return before == "" && after == g.values["newstring"]
+	case all == "true":
+		n = -1
+	case all != "" && all != "false" && all != "null", strings.Count(before, old) != 1:
+		return false
+	}
+	return strings.Replace(before, old, g.values["newstring"], n) == after
+}
+
+// entitled reports whether a title says no more than the change: the file, and perhaps the beginnings of the old and the new text.
+func (c toolContent) entitled(dir, title string) bool {
+	name, texts, both := strings.Cut(strings.TrimPrefix(title, "Writing to "), ": ")
+	before, after, arrow := strings.Cut(texts, " => ")
+	return cli.Absolute(dir, name) == cli.Absolute(dir, c.Path) && (!both || arrow &&
+		strings.Contains(c.before(), strings.TrimSuffix(before, "...")) && strings.Contains(c.NewText, strings.TrimSuffix(after, "...")))
+}
