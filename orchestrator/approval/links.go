@@ -78,8 +78,7 @@ func linksOf(dir string, paths []string, realDir string, real []string) (links [
 	return links
 }
 
-// pathsOf are the texts of a request that can be paths, absolute: those of its changes, its title, its fields, and the words of
-// a plain command.
+// pathsOf are the texts of a request that can be paths, absolute: those of its changes, its title, its fields, and wordsOf.
 func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
 	seen := map[string]bool{}
 	add := func(text string) {
@@ -103,10 +102,17 @@ func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
 			add(f.Value)
 		}
 	}
-	if command, ok := commandOf(p, dir); ok && plainCommand(command) {
-		for word := range strings.SplitSeq(command, " ") {
-			add(word)
-		}
+	for _, word := range wordsOf(p, dir) {
+		add(word)
 	}
 	return paths
+}
+
+// wordsOf are the words of a plain command, its name included, and the files that a tool would read.
+func wordsOf(p cli.ApprovalAsked, dir string) []string {
+	words := p.Reads
+	if command, ok := commandOf(p, dir); ok && plainCommand(command) {
+		words = append(strings.Split(command, " "), words...)
+	}
+	return words
 }
