@@ -21,6 +21,8 @@ type ApprovalAsked struct {
 	Input   json.RawMessage `json:"input,omitempty"`   // whole, as the agent gave it; may be nil
 	// Fields are what else the request holds, as Reading.Fields finds it.
 	Fields []Field `json:"fields"`
+	// PlanFile holds the plan where the agent does not say it. Whoever asks a user reads it.
+	PlanFile string `json:"plan_file,omitempty"`
 	// Missing is what the agent left out, such as "the command": without it the request cannot be allowed. Empty where
 	// the request says all.
 	Missing string `json:"missing,omitempty"`

@@ -67,7 +67,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	title := strings.TrimSpace(t.Title)
 	switch whole := title == ev.Title; {
 	case t.ToolKind == kindSwitch:
-		ev.Tool = cli.PlanTool
+		ev.Tool, ev.PlanFile = cli.PlanTool, t.planFile
 	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
 	}
@@ -86,7 +86,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string) []cli.Field {
 	t := a.tool
 	read := cli.Reading{
 		Dir: dir, Said: map[string]string{}, Usual: map[string]string{
-			"toolCall.kind": knownKind(t.ToolKind), "toolCall.locations": "[]", "toolCall.content": "[]",
+			"toolCall.kind": knownKind(a.params.ToolCall.ToolKind), "toolCall.locations": "[]", "toolCall.content": "[]",
 		},
 		Labels: []string{
 			"sessionId", "options", "toolCall.toolCallId", "toolCall.status", "toolCall.content.type", "toolCall.content.content.type",

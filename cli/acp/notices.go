@@ -17,8 +17,26 @@ func (q Quirks) of(name string) Quirks {
 		q.TotalUsage, q.Notices, q.Failure = true, true, shellExit
 	case "gemini-cli": // version 0.61
 		q.MissingIsEmpty, q.HidesTrouble = true, true
+		q.ModeNotice, q.PlanFile = "[MODE_UPDATE] ", geminiPlan
 	}
 	return q
+}
+
+var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Requesting plan approval for: (/.+\.md)$`) })
+
+// geminiPlan finds the file of a plan in what Gemini says of its tool exit_plan_mode.
+func geminiPlan(id, title string) string {
+	plan := geminiPlanLine().FindStringSubmatch(title)
+	if plan == nil || !strings.HasPrefix(id, "exit_plan_mode") {
+		return ""
+	}
+	return plan[1]
+}
+
+// changesMode reports whether an update is a chunk that only says that the agent changed its mode.
+func (q Quirks) changesMode(u *update) bool {
+	mode, notice := strings.CutPrefix(u.Content.text(), q.ModeNotice)
+	return q.ModeNotice != "" && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
 }
 
 var shellExitLine = sync.OnceValue(func() *regexp.Regexp {

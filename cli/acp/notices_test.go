@@ -98,3 +98,35 @@ func TestExitCodeOfAShell(t *testing.T) {
 		t.Errorf("got %d", *code)
 	}
 }
+
+// What Gemini says of its modes is no text, and names a plan by its file. A model that says the like is not believed.
+func TestWhatGeminiSaysOfModes(t *testing.T) {
+	q := Quirks{}.of("gemini-cli")
+	for text, want := range map[string]bool{
+		"[MODE_UPDATE] default": true, "[MODE_UPDATE] autoEdit": true,
+		"[MODE_UPDATE] is what it says": false, "It says [MODE_UPDATE] default": false, "[MODE_UPDATE] a\nb": false, "": false,
+	} {
+		u := &update{Kind: updateMessage, toolCall: toolCall{Content: contents{{Type: "content", Content: block{Type: "text", Text: text}}}}}
+		if got := q.changesMode(u); got != want {
+			t.Errorf("%q changes the mode: %v", text, got)
+		}
+		if (Quirks{}).changesMode(u) {
+			t.Errorf("%q changes the mode of another agent", text)
+		}
+	}
+	for _, tc := range []struct{ id, title, want string }{
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/plans/a b.md", "/h/.gemini/tmp/x/plans/a b.md"},
+		{"exit_plan_mode-1", "Requesting plan approval for: plan.md", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/plan.md; id", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/x\n/plan.md", ""},
+		{"run_shell_command__1", "Requesting plan approval for: /h/plan.md", ""},
+	} {
+		if got := geminiPlan(tc.id, tc.title); got != tc.want {
+			t.Errorf("%s %q names %q", tc.id, tc.title, got)
+		}
+		r := newReporter(nil, "/dir", q)
+		if asks := r.call(toolCall{ID: tc.id, Title: tc.title, ToolKind: "other"}).ToolKind == kindSwitch; asks != (tc.want != "") {
+			t.Errorf("%s %q asks to begin a plan: %v", tc.id, tc.title, asks)
+		}
+	}
+}

@@ -17,32 +17,69 @@ const lookWait = 20 * time.Second
 // pathBytes is how long a text may be that could be a path.
 const pathBytes = 4096
 
-// Files looks at the files of a sandbox.
+// Files looks at the files of the place where an agent works.
 type Files interface {
 	// ReadFile and RealPaths are those of package rooted.
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
+// host is the Files of this machine.
+type host struct{}
+
+func (host) ReadFile(_ context.Context, dir, below string, most int64) ([]byte, error) {
+	return rooted.Read(dir, below, most)
+}
+
+func (host) RealPaths(_ context.Context, paths []string) ([]string, error) {
+	return rooted.RealPaths(paths), nil
+}
+
+// files are those of the place where the agent of the turn works.
+func (r *Requests) files() (Files, error) {
+	if in := r.turn.Turn.Sandbox; in != "" {
+		return r.s.opts.Files(in)
+	}
+	return host{}, nil
+}
+
 // realPaths resolves links where the agent of the turn works.
 func (r *Requests) realPaths(ctx context.Context, paths []string) ([]string, error) {
-	in := r.turn.Turn.Sandbox
-	if in == "" {
-		return rooted.RealPaths(paths), nil
-	}
-	files, err := r.s.opts.Files(in)
+	files, err := r.files()
 	if err != nil {
 		return nil, err
 	}
 	return files.RealPaths(ctx, paths)
 }
 
-// look adds to a request what is to be seen of it in the environment of the turn: the files of a skill, and where its paths lead.
+// planBytes is how long a plan may be: a chat shows no longer one.
+const planBytes = 64 << 10
+
+// readPlan adds to a request the plan in the file that it names. A request whose plan cannot be read is not complete.
+func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
+	if p.Tool != cli.PlanTool || p.PlanFile == "" {
+		return
+	}
+	var plan []byte
+	files, err := r.files()
+	if err == nil {
+		plan, err = files.ReadFile(ctx, filepath.Dir(p.PlanFile), filepath.Base(p.PlanFile), planBytes)
+	}
+	if err != nil {
+		r.log.Error("read the plan of a request", "err", err)
+		p.Missing = cmp.Or(p.Missing, "the plan")
+		return
+	}
+	p.Detail = strings.TrimSpace(p.Detail + "\n\n" + string(plan))
+}
+
+// look adds to a request what is to be seen of it in the environment of the turn: the files of a skill, a plan, and where its paths lead.
 func (r *Requests) look(agent cli.Agent, p cli.ApprovalAsked) cli.ApprovalAsked {
 	ctx, cancel := context.WithTimeout(r.life, lookWait)
 	defer cancel()
 	t := r.turn.Turn
 	p = r.s.opts.Agents.ShowSkill(ctx, agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session), Dir: r.turn.Dir}, p)
+	r.readPlan(ctx, &p)
 	r.findLinks(ctx, &p)
 	return p
 }

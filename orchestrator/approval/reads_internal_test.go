@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,14 +81,14 @@ func TestWhatIsMoreThanReading(t *testing.T) {
 	dir := readsDir(t)
 	for input, want := range map[string]bool{
 		`{"command":"cat a.txt"}`: true, `{"command":"cat a.txt","cwd":"` + dir + `","kind":"command","environmentId":"local"}`: true,
-		`{"command":"cat a.txt","commands":["cat a.txt"]}`:               true,
-		`{"kind":"shell","fullCommandText":"cat a.txt","intention":"x"}`: true,
-		`{"command":"cat a.txt","commands":["cat a.txt","id"]}`:          false,
-		`{"command":"cat a.txt","cwd":"/etc"}`:                           false,
-		`{"command":"rm -rf x","command":"cat a.txt"}`:                   false,
-		`{"command":"cat a.txt","run_in_background":true}`:               false,
-		`{"command":"cat a.txt","env":{"PATH":"x"}}`:                     false,
-		`{"command":["cat","a.txt"]}`:                                    false,
+		`{"command":"cat a.txt","commands":["cat a.txt"]}`:                              true,
+		`{"kind":"shell","fullCommandText":"cat a.txt","intention":"x"}`:                true,
+		`{"command":"cat a.txt","commands":["cat a.txt","id"]}`:                         false,
+		`{"command":"cat a.txt","cwd":"/etc"}`:                                          false,
+		`{"command":"rm -rf x","command":"cat a.txt"}`:                                  false,
+		`{"command":"cat a.txt","run_in_background":true}`:                              false,
+		`{"command":"cat a.txt","env":{"PATH":"x"}}`:                                    false,
+		`{"command":["cat","a.txt"]}`:                                                   false,
 		`{"kind":"shell","fullCommandText":"cat a.txt","hasWriteFileRedirection":true}`: false,
 		`{"kind":"shell","fullCommandText":"cat a.txt","warning":"x"}`:                  false,
 	} {
@@ -141,5 +142,30 @@ func TestACommandNamesOurFiles(t *testing.T) {
 		if got := s.touchesOwn(a); got != want {
 			t.Errorf("%q touches them: %v", command, got)
 		}
+	}
+}
+
+// A plan that an agent names by its file is read out of it. One that cannot be read, or is too long, cannot be allowed.
+func TestThePlanOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"plan.md": "1. do it\n", "long.md": strings.Repeat("x", planBytes+1)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("plan.md", filepath.Join(dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	r := &Requests{s: New(Options{}), log: slog.New(slog.DiscardHandler)}
+	for name, want := range map[string]string{"plan.md": "1. do it", "long.md": "", "link.md": "", "none.md": ""} {
+		p := cli.ApprovalAsked{Tool: cli.PlanTool, Title: "a plan", PlanFile: filepath.Join(dir, name)}
+		r.readPlan(t.Context(), &p)
+		if p.Detail != want || p.Allowable() != (want != "") {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	other := cli.ApprovalAsked{Tool: "Bash", PlanFile: filepath.Join(dir, "plan.md")}
+	if r.readPlan(t.Context(), &other); other.Detail != "" {
+		t.Error("a file is read for what is no plan")
 	}
 }
