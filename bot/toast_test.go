@@ -22,16 +22,19 @@ func (s *slowLook) Watch(orchestrator.Turn, string, bool) orchestrator.TurnWatch
 	return s
 }
 
-func (s *slowLook) Hold(ctx context.Context, _ cli.TurnID) {
+func (s *slowLook) Hold(ctx context.Context, _ cli.TurnID, _ cli.ApprovalID) {
 	for !s.looked.Load() && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-func (s *slowLook) Looked(cli.TurnID) bool                   { return s.looked.Load() }
-func (s *slowLook) Take(cli.Event)                           {}
-func (s *slowLook) End(context.Context) orchestrator.Changed { return orchestrator.Changed{} }
-func (s *slowLook) Leave()                                   {}
+func (s *slowLook) Looked(cli.TurnID) bool { return s.looked.Load() }
+func (s *slowLook) Take(cli.Event)         {}
+func (s *slowLook) Leave()                 {}
+
+func (s *slowLook) End() func(context.Context) orchestrator.Changed {
+	return func(context.Context) orchestrator.Changed { return orchestrator.Changed{} }
+}
 
 // A press is answered, and its message settled, before ductor has looked at the files. The agent that may write now waits for that; one
 // that is denied does not.

@@ -71,7 +71,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	title := strings.TrimSpace(t.Title)
 	switch whole := title == ev.Title; {
 	case t.ToolKind == kindSwitch:
-		ev.Tool = cli.PlanTool
+		ev.Tool, ev.PlanFile = cli.PlanTool, t.planFile
 	case said["toolCall.title"] == t.Title && len(ev.Changes) > 0:
 		ev.Title = cli.OneLine(ev.Changes[0].Path, maxTitle)
 	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
@@ -119,7 +119,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	t := a.tool
 	read := cli.Reading{
 		Dir: dir, Said: map[string]string{}, Usual: map[string]string{
-			"toolCall.kind": knownKind(t.ToolKind, len(ev.Changes)), "toolCall.locations": "[]", "toolCall.content": "[]",
+			"toolCall.kind": knownKind(a.params.ToolCall.ToolKind, len(ev.Changes)), "toolCall.locations": "[]", "toolCall.content": "[]",
 			"toolCall.rawInput.is_background": "false", "rawInput.is_background": "false",
 		},
 		Labels: []string{

@@ -111,7 +111,7 @@ func TestWritingFiles(t *testing.T) {
 	if left, err := os.ReadDir(outside); err != nil || len(left) != 1 {
 		t.Errorf("outside there is %v", left)
 	}
-	s.workspace.allow(cli.Request{Permission: cli.Plan})
+	s.workspace.allow(cli.Plan)
 	for _, method := range []string{`fs/write_text_file","params":{"content":"x","path":"` + req.Dir + `/plan"`, `terminal/create","params":{"command":"true"`} {
 		p.say(`{"id":1,"method":"%s,"sessionId":"s1"}}`, method)
 		if answer := p.hear(""); answer.Error == nil {

@@ -20,6 +20,12 @@ func (o *Options) quirksOf(program string) Quirks {
 	return Quirks{}
 }
 
+// changesMode reports whether an update is a chunk that only says that the agent changed its mode.
+func (q Quirks) changesMode(u *update) bool {
+	mode, notice := strings.CutPrefix(u.Content.text(), q.ModeNotice)
+	return q.ModeNotice != "" && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
+}
+
 var shellExitLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<shellId: \S+ completed with exit code (-?\d{1,9})>\s*$`)
 })

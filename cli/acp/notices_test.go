@@ -98,3 +98,30 @@ func TestExitCodeOfAShell(t *testing.T) {
 		t.Errorf("got %d", *code)
 	}
 }
+
+// What an agent says of its modes is no text. A model that says the like is not believed.
+func TestNoticesOfModes(t *testing.T) {
+	q := Quirks{ModeNotice: "[MODE_UPDATE] "}
+	for text, want := range map[string]bool{
+		"[MODE_UPDATE] default": true, "[MODE_UPDATE] autoEdit": true,
+		"[MODE_UPDATE] is what it says": false, "It says [MODE_UPDATE] default": false, "[MODE_UPDATE] a\nb": false, "": false,
+	} {
+		u := &update{Kind: updateMessage, toolCall: toolCall{Content: contents{{Type: "content", Content: block{Type: "text", Text: text}}}}}
+		if got := q.changesMode(u); got != want {
+			t.Errorf("%q changes the mode: %v", text, got)
+		}
+		if (Quirks{}).changesMode(u) {
+			t.Errorf("%q changes the mode of another agent", text)
+		}
+	}
+}
+
+// A tool whose plan lies in a file asks to begin it.
+func TestAPlanInAFile(t *testing.T) {
+	r := newReporter(nil, "/dir", Quirks{PlanFile: func(id, _ string) string { return map[string]string{"plan": "/h/plan.md"}[id] }})
+	for id, want := range map[string]bool{"plan": true, "other": false} {
+		if asks := r.call(toolCall{ID: id, Title: "a title", ToolKind: "other"}).ToolKind == kindSwitch; asks != want {
+			t.Errorf("%s asks to begin a plan: %v", id, asks)
+		}
+	}
+}

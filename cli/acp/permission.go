@@ -101,8 +101,14 @@ func (s *session) SetPermission(ctx context.Context, mode cli.PermissionMode) er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turn.permission = mode
+	s.permit(mode)
 	return nil
+}
+
+// permit sets the permission mode of the rest of the turn. mu is held.
+func (s *session) permit(mode cli.PermissionMode) {
+	s.turn.permission = mode
+	s.workspace.allow(mode)
 }
 
 // verdict is what becomes of a request for permission.
@@ -119,7 +125,7 @@ const (
 func verdictOn(req cli.Request, t tool, protected []string) (v verdict, why string) {
 	named := func(list []string) bool { return slices.Contains(list, t.name) || slices.Contains(list, t.ToolKind) }
 	switch {
-	case !req.Tools.Permits(t.name):
+	case t.ToolKind != kindSwitch && !req.Tools.Permits(t.name): // a plan is no tool
 		return verdictDeny, "this tool is not among those that may be used here"
 	case req.Permission == cli.Bypass:
 		return verdictAllow, ""
@@ -157,7 +163,8 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	}
 	if d.Allow && a.plans {
 		s.mu.Lock()
-		s.turn.permission, s.offers.mode = cli.Ask, "" // the agent leaves the mode itself, for one of its own
+		s.permit(cli.Ask)
+		s.offers.mode = "" // the agent leaves the mode itself, for one of its own
 		s.mu.Unlock()
 	}
 	written := make(chan error, 1)

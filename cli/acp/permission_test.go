@@ -66,6 +66,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 		{"plan: an edit", cli.Request{Permission: cli.Plan}, edit(dir + "/a"), verdictDeny},
 		{"plan: reading", cli.Request{Permission: cli.Plan}, read, verdictAsk},
 		{"plan: the plan itself", cli.Request{Permission: cli.Plan}, tool{toolCall: toolCall{ToolKind: kindSwitch}}, verdictAsk},
+		{"plan: the plan itself, not among the tools", cli.Request{Permission: cli.Plan, Tools: cli.ToolList{Only: []string{"cat"}}}, tool{toolCall: toolCall{ToolKind: kindSwitch}}, verdictAsk},
 		{"accept-edits: inside, which is accepted above", cli.Request{Permission: cli.AcceptEdits}, edit(dir + "/new/a"), verdictAsk},
 		{"an edit, allowed by name", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/new/a"), verdictAllow},
 		{"an edit of ductor's own, though allowed", cli.Request{AllowedTools: []string{kindEdit}}, edit(dir + "/own/config.toml"), verdictAsk},

@@ -235,6 +235,10 @@ func (s *session) deliver(i item) bool {
 	if i.update != nil && i.update.Kind == updateMode {
 		s.offers.mode = i.update.ModeID
 	}
+	if i.update != nil && s.process.opts.quirks.changesMode(i.update) {
+		s.offers.mode = "" // a model can write such a chunk, so it is not believed which
+		return true
+	}
 	if i.update != nil && i.update.Kind == updateOffers {
 		s.offers.commands = i.update.commands()
 	}

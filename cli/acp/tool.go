@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+	"path"
 	"slices"
 	"strings"
 
@@ -41,8 +42,9 @@ const (
 // tool is what is known of a tool call.
 type tool struct {
 	toolCall
-	name  string
-	phase toolPhase
+	name     string
+	phase    toolPhase
+	planFile string // of the plan that it asks to carry out, where the agent does not say the plan
 }
 
 // merge adds what an agent says of the call.
@@ -87,7 +89,11 @@ func (t *tool) command() string {
 
 // began is the tool's ToolStarted.
 func (t *tool) began() cli.ToolStarted {
-	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(t.Title, maxTitle), Input: t.Input}
+	title := t.Title
+	if t.planFile != "" {
+		title = path.Base(t.planFile)
+	}
+	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: t.Input}
 }
 
 // over is its ToolEnded. Of a command that is completed, agents often do not say how it ended.

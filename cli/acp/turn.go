@@ -79,7 +79,7 @@ func (s *session) name(out *turn.Emitter) {
 
 // newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
 func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, begin func()) *liveTurn {
-	s.workspace.allow(req)
+	s.workspace.allow(req.Permission)
 	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.opts.quirks), resumed: resumed}
 	t.approvals = turn.NewApprovals[*ask](out, nil)
 	s.mu.Lock()

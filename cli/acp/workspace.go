@@ -36,11 +36,11 @@ func newWorkspace(proc *agentProcess, req cli.Request) *workspace {
 	}
 }
 
-// allow sets what the turn that begins allows.
-func (w *workspace) allow(req cli.Request) {
+// allow sets the permission mode that counts from now on.
+func (w *workspace) allow(mode cli.PermissionMode) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.readOnly = req.Permission == cli.Plan
+	w.readOnly = mode == cli.Plan
 }
 
 func (w *workspace) mayChange() error {

@@ -28,7 +28,7 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 		case questions != nil && (d.Allow || len(d.Answers) > 0):
 			return allowLine(id, withAnswers(input, questions, d.Answers))
 		case d.Allow:
-			return allowLine(id, input)
+			return allowLine(id, unedited(r.Tool, input))
 		case d.Reason == "":
 			return denyLine(id, unexplained)
 		}
@@ -38,6 +38,17 @@ func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 		ID: cli.ApprovalID(id), About: asked{id: id, call: cli.ToolID(r.ToolUseID), answer: answer},
 		Ask: func() cli.Event { return event },
 	}
+}
+
+// unedited is the input of a tool that is allowed. Claude adds the plan out of the plan's file to the input that it asks about, and takes
+// a plan that comes back for one that the user edited. The file's path stays: version 2.1.197 takes an empty input for none.
+func unedited(tool string, input json.RawMessage) json.RawMessage {
+	var all map[string]json.RawMessage
+	if tool != toolExitPlan || json.Unmarshal(input, &all) != nil || all["planFilePath"] == nil {
+		return input
+	}
+	delete(all, "plan")
+	return jsonLine(all)
 }
 
 // withAnswers is a question's input as AskUserQuestion returns it: with the answers by the question's text,
@@ -168,7 +179,7 @@ func (p Permission) Answer(d cli.Decision) json.RawMessage {
 	case len(questions) > 0 && (d.Allow || len(d.Answers) > 0):
 		decision = map[string]any{"behavior": "allow", "updatedInput": withAnswers(p.Input, questions, d.Answers)}
 	case d.Allow:
-		decision = map[string]any{"behavior": "allow", "updatedInput": p.Input}
+		decision = map[string]any{"behavior": "allow", "updatedInput": unedited(p.Tool, p.Input)}
 	case d.Reason == "":
 		decision["message"] = unexplained
 	}

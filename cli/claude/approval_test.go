@@ -2,6 +2,7 @@ package claude
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +67,20 @@ func TestWhatIsAnEdit(t *testing.T) {
 		input := json.RawMessage(c.input)
 		if got := p.approval("a", &controlRequest{Tool: c.tool, Input: input, Reason: c.reason}, input).OnlyEdits(); got != c.want {
 			t.Errorf("%s %s is only an edit: %v", c.tool, c.input, got)
+		}
+	}
+}
+
+// Claude adds the plan to the input that it asks about, and takes one that comes back for an edit of the user.
+func TestAnAllowedPlanIsNotSentBack(t *testing.T) {
+	for _, tc := range []struct{ tool, input, want string }{
+		{toolExitPlan, `{"allowedPrompts":[],"plan":"do it","planFilePath":"/h/.claude/plans/a.md"}`, `{"allowedPrompts":[],"planFilePath":"/h/.claude/plans/a.md"}`},
+		{toolExitPlan, `{"plan":"do it"}`, `{"plan":"do it"}`}, // of a session without a file, which needs it
+		{"Write", `{"plan":"x","planFilePath":"y"}`, `{"plan":"x","planFilePath":"y"}`},
+		{toolExitPlan, `[]`, `[]`},
+	} {
+		if got := strings.TrimSpace(string(unedited(tc.tool, json.RawMessage(tc.input)))); got != tc.want {
+			t.Errorf("%s %s is allowed with %s", tc.tool, tc.input, got)
 		}
 	}
 }

@@ -100,21 +100,21 @@ func TestAttackAPatternTakesNoSecretAndNoHost(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	for _, first := range []string{"cat one.txt", "git fetch origin"} {
+	for _, first := range []string{"rg text one.txt", "git fetch origin"} {
 		a.pressOn(a.request("Bash", `{"command":"`+first+`"}`), "Allow pattern…")
 		a.press("✅ Allow with this rule")
 		a.over("end")
 	}
 	for _, asks := range []string{
-		"cat .env", "cat plain.txt", "cat notes.txt", "cat docs/id_rsa", "cat id_rsa", "git fetch evil:path", "git fetch origin main:main",
+		"rg text .env", "rg text plain.txt", "rg text notes.txt", "rg text docs/id_rsa", "rg text id_rsa", "git fetch evil:path", "git fetch origin main:main",
 	} {
 		card := a.request("Bash", `{"command":"`+asks+`"}`)
-		if strings.HasPrefix(asks, "cat docs") && !strings.Contains(card.Text, "⚠️ docs/id_rsa leads to "+outside+"/id_rsa") {
+		if strings.HasPrefix(asks, "rg text docs") && !strings.Contains(card.Text, "⚠️ docs/id_rsa leads to "+outside+"/id_rsa") {
 			t.Errorf("the card does not show where %s leads: %q", asks, card.Text)
 		}
 		a.pressOn(card, denial(card))
 		a.over("[denied]")
 	}
-	a.say(`[[start]] [[request Bash params="{\"command\":\"cat sub/two.txt\"}"]] [[text "the pattern let it through"]]`)
+	a.say(`[[start]] [[request Bash params="{\"command\":\"rg text sub/two.txt\"}"]] [[text "the pattern let it through"]]`)
 	a.await("the pattern let it through")
 }

@@ -65,7 +65,7 @@ func acpWrites(t *testing.T, dir string) map[string]write {
 }
 
 // acpTown is a town whose agent is configured as [agents.acp.gem], in a permission mode. Its project holds old.txt.
-func acpTown(t *testing.T, mode string) *attack {
+func acpAttack(t *testing.T, mode string) *attack {
 	t.Helper()
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Permissions.Mode = mode
@@ -80,7 +80,7 @@ func acpTown(t *testing.T, mode string) *attack {
 
 // A card that shows the whole change of a file can be allowed at once, whatever the agent repeats beside it, and offers to accept edits.
 func TestAWriteThatTheCardShowsIsAllowedAtOnce(t *testing.T) {
-	a := acpTown(t, "ask")
+	a := acpAttack(t, "ask")
 	writes := acpWrites(t, a.cfg.Projects.DefaultDir)
 	for _, name := range slices.Sorted(maps.Keys(writes)) {
 		w := writes[name]
@@ -107,7 +107,7 @@ func TestAWriteThatTheCardShowsIsAllowedAtOnce(t *testing.T) {
 
 // Where edits are accepted, the write of any ACP agent goes through, unless it says more than the change.
 func TestWritesOfACPAgentsGoThroughWhereEditsAreAccepted(t *testing.T) {
-	a := acpTown(t, "accept-edits")
+	a := acpAttack(t, "accept-edits")
 	dir := a.cfg.Projects.DefaultDir
 	writes := acpWrites(t, dir)
 	for _, name := range slices.Sorted(maps.Keys(writes)) {
@@ -139,7 +139,7 @@ func TestWritesOfACPAgentsGoThroughWhereEditsAreAccepted(t *testing.T) {
 func agentTown(t *testing.T, agent string) *attack {
 	t.Helper()
 	if agent == "gem" {
-		return acpTown(t, "ask")
+		return acpAttack(t, "ask")
 	}
 	town := newTown(t, func(cfg *config.Config) {
 		cfg.Permissions.Mode, cfg.Agents.Default, cfg.Agents.Fallback = "ask", agent, nil

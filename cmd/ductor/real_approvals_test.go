@@ -66,23 +66,28 @@ func TestTheRealAgentsAllowAPattern(t *testing.T) {
 	}
 }
 
-// A press on a plan's card has the agent begin, and its edits go through from then on, in this turn and in the next one.
+// A press on a plan's card has the agent begin, and its edits go through from then on, in this turn and in the next one. Its model reads
+// that the plan is approved as it is.
 func TestTheRealAgentsBeginAPlan(t *testing.T) {
-	for agent, call := range map[string]string{
-		"claude": `[[call ExitPlanMode args="{}"]]`,
-	} {
+	for agent, call := range realagent.SomeOf(map[string]string{
+		"claude": `[[call ExitPlanMode args="{}"]]`, "gemini": geminiPlans,
+	}) {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "plan" })
 			town.say(`[[start]] [[text "before the plan"]]`)
 			town.await("before the plan")
-			realagent.WritePlan(t, api, "the whole plan")
+			if agent == "claude" {
+				realagent.WritePlan(t, api, "the whole plan")
+			}
 			town.say(`[[start]] %s [[write path=one.txt text=x]] [[write path=two.txt text=x]] [[text "the first"]]`, call)
 			card := town.awaitButton("▶️ Begin and accept edits")
 			if !card.HasButton("▶️ Begin") || !card.HasButton("📝 Keep planning") || !strings.Contains(card.Text, "the whole plan") {
 				t.Errorf("the card is %q with %v", card.Text, card.Keyboard)
 			}
 			town.pressOn(card, "▶️ Begin and accept edits")
-			town.await("the first")
+			if m := town.await("the first"); strings.Contains(m.Text, "MODE_UPDATE") {
+				t.Errorf("the answer is %q", m.Text)
+			}
 			town.say(`[[start]] [[write path=three.txt text=x]] [[text "the second"]]`)
 			town.await("the second")
 			for _, name := range []string{"one.txt", "two.txt", "three.txt"} {
@@ -90,6 +95,37 @@ func TestTheRealAgentsBeginAPlan(t *testing.T) {
 			}
 			town.say("/permissions")
 			town.await("Now: accept-edits")
+			for _, asked := range api.Prompts() {
+				if strings.Contains(string(asked.Body), "edited by user") {
+					t.Errorf("the model reads that the user edited the plan")
+				}
+			}
+		})
+	}
+}
+
+// geminiPlans has Gemini write its plan and ask to begin.
+const geminiPlans = `[[write path=plan.md text="the whole plan"]] [[call exit_plan_mode args="{\"plan_filename\":\"plan.md\"}"]]`
+
+// After a plan began, the real Gemini asks for what it writes, also as any ACP agent.
+func TestTheRealGeminiAsksAfterAPlan(t *testing.T) {
+	realagent.LongOnly(t)
+	for _, agent := range []string{"gemini", "gem"} {
+		t.Run(agent, func(t *testing.T) {
+			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "plan" })
+			town.say(`[[start]] %s [[write path=one.txt text=x]] [[text "the first"]]`, geminiPlans)
+			card := town.awaitButton("▶️ Begin")
+			if !strings.Contains(card.Text, "the whole plan") || card.HasButton("✅ Allow once") {
+				t.Errorf("the card is %q with %v", card.Text, card.Keyboard)
+			}
+			town.pressOn(card, "▶️ Begin")
+			town.press("✅ Allow once")
+			if m := town.await("the first"); strings.Contains(m.Text, "MODE_UPDATE") || strings.Contains(m.Text, "Requesting plan") {
+				t.Errorf("the answer is %q", m.Text)
+			}
+			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "one.txt"))
+			town.say("/permissions")
+			town.await("Now: ask")
 		})
 	}
 }

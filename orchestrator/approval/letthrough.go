@@ -17,13 +17,22 @@ func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, e
 		return "", nil
 	}
 	rule, err := r.ruleFor(approval)
-	if err == nil && rule == "" && r.turn.Mode == cli.AcceptEdits && editsBelow(approval) {
+	if err == nil && rule == "" && r.modeCovers(approval) {
 		rule = orchestrator.RuledByMode
 	}
 	if err == nil && rule == "" && r.turn.Mode != cli.Plan {
 		rule = r.allowedTool(approval)
 	}
 	return rule, err
+}
+
+// modeCovers reports whether the permission mode of the turn lets an approval through: every mode lets agents read. What a terminal
+// asks, its own agent's mode has decided on.
+func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
+	if r.turn.Turn.Prompt.Rights.Of == orchestrator.RightsOfTerminal {
+		return false
+	}
+	return readsBelow(a) || r.turn.Mode == cli.AcceptEdits && editsBelow(a)
 }
 
 // allowedTool returns the allowed tool of the configuration that an approval is of, empty for none. One in parentheses allows what a pattern
@@ -57,7 +66,8 @@ func mayPass(a orchestrator.ApprovalRequest) bool {
 	return p != nil && !p.Widens() && p.Missing == ""
 }
 
-// touchesOwn says whether a request names one of ductor's own files: as a file that it changes, or as a text of its input.
+// touchesOwn says whether a request names one of ductor's own files: as a file that it changes, as a text of its input, or as a word of
+// its command.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil {
@@ -65,7 +75,8 @@ func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	}
 	changes := func(c cli.FileChanged) bool { return cli.Touches(s.opts.Protected, a.Dir, c.Path) }
 	fields := func(f cli.Field) bool { return cli.NamesOne(s.opts.Protected, a.Dir, f.Value) }
-	return slices.ContainsFunc(p.Changes, changes) || slices.ContainsFunc(p.Fields, fields) ||
+	words := func(word string) bool { return cli.NamesOne(s.opts.Protected, a.Dir, word) }
+	return slices.ContainsFunc(p.Changes, changes) || slices.ContainsFunc(p.Fields, fields) || slices.ContainsFunc(wordsOf(*p, a.Dir), words) ||
 		cli.Names(s.opts.Protected, a.Dir, p.Input)
 }
 

@@ -19,7 +19,7 @@ const lookWait = 20 * time.Second
 // pathBytes is how long a text may be that could be a path.
 const pathBytes = 4096
 
-// Files looks at the files of a sandbox.
+// Files looks at the files of the place where an agent works.
 type Files interface {
 	// ReadFile and RealPaths are those of package rooted.
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
@@ -45,12 +45,43 @@ func (r *Requests) files() (Files, error) {
 	return machine{}, nil
 }
 
-// look adds to a request what is to be seen of it in the environment of the turn: the files of a skill, and where its paths lead.
+// realPaths resolves links where the agent of the turn works.
+func (r *Requests) realPaths(ctx context.Context, paths []string) ([]string, error) {
+	files, err := r.files()
+	if err != nil {
+		return nil, err
+	}
+	return files.RealPaths(ctx, paths)
+}
+
+// planBytes is how long a plan may be: a chat shows no longer one.
+const planBytes = 64 << 10
+
+// readPlan adds to a request the plan in the file that it names. A request whose plan cannot be read is not complete.
+func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
+	if p.Tool != cli.PlanTool || p.PlanFile == "" {
+		return
+	}
+	var plan []byte
+	files, err := r.files()
+	if err == nil {
+		plan, err = files.ReadFile(ctx, filepath.Dir(p.PlanFile), filepath.Base(p.PlanFile), planBytes)
+	}
+	if err != nil {
+		r.log.Error("read the plan of a request", "err", err)
+		p.Missing = cmp.Or(p.Missing, "the plan")
+		return
+	}
+	p.Detail = strings.TrimSpace(p.Detail + "\n\n" + string(plan))
+}
+
+// look adds to a request what is to be seen of it in the environment of the turn: the files of a skill, a plan, and where its paths lead.
 func (r *Requests) look(agent cli.Agent, p cli.ApprovalAsked) cli.ApprovalAsked {
 	ctx, cancel := context.WithTimeout(r.life, lookWait)
 	defer cancel()
 	t := r.turn.Turn
 	p = r.s.opts.Agents.ShowSkill(ctx, agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session), Dir: r.turn.Dir}, p)
+	r.readPlan(ctx, &p)
 	r.findLinks(ctx, &p)
 	return p
 }
@@ -126,8 +157,7 @@ func linksOf(dir string, paths []string, realDir string, real []string) (links [
 	return links
 }
 
-// pathsOf are the texts of a request that can be paths, absolute: those of its changes, its title, its fields, and the words of
-// a plain command.
+// pathsOf are the texts of a request that can be paths, absolute: those of its changes, its title, its fields, and wordsOf.
 func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
 	seen := map[string]bool{}
 	add := func(text string) {
@@ -151,10 +181,17 @@ func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
 			add(f.Value)
 		}
 	}
-	if command, ok := commandOf(p, dir); ok && plainCommand(command) {
-		for word := range strings.SplitSeq(command, " ") {
-			add(word)
-		}
+	for _, word := range wordsOf(p, dir) {
+		add(word)
 	}
 	return paths
+}
+
+// wordsOf are the words of a plain command, its name included, and the files that a tool would read.
+func wordsOf(p cli.ApprovalAsked, dir string) []string {
+	words := p.Reads
+	if command, ok := commandOf(p, dir); ok && plainCommand(command) {
+		words = append(strings.Split(command, " "), words...)
+	}
+	return words
 }

@@ -38,12 +38,17 @@ func plainRune(r rune) bool {
 // path that leads out of the working directory, a hidden file or one of secrets, by its name or by a link, and none names a host.
 func plainWords(head, rest string, links []cli.Link) bool {
 	scripts := strings.HasSuffix(head, " run") // of a project, such as "test:unit"; elsewhere host:path, or one branch onto another
-	plain := func(word string) bool {
-		return word != "" && !strings.ContainsAny(word[:1], "-/:@+") && !strings.Contains(word, "=") && !strings.Contains(word, ":/") &&
-			(scripts || !strings.Contains(word, ":")) && !private(word)
-	}
-	return !slices.ContainsFunc(strings.Split(rest, " "), func(word string) bool { return !plain(word) }) &&
-		!slices.ContainsFunc(links, func(l cli.Link) bool { return l.Outside || private(l.Real) })
+	return !slices.ContainsFunc(strings.Split(rest, " "), func(word string) bool { return !plainWord(word, scripts) }) && staysInside(links)
+}
+
+func plainWord(word string, script bool) bool {
+	return word != "" && !strings.ContainsAny(word[:1], "-/:@+") && !strings.Contains(word, "=") && !strings.Contains(word, ":/") &&
+		(script || !strings.Contains(word, ":")) && !private(word)
+}
+
+// staysInside reports whether no link leads out of the working directory, to a hidden file or to one of secrets.
+func staysInside(links []cli.Link) bool {
+	return !slices.ContainsFunc(links, func(l cli.Link) bool { return l.Outside || private(l.Real) })
 }
 
 // private reports whether a path leads up, is hidden or below what is, or has the name of a file of secrets.
@@ -74,8 +79,15 @@ func volatile() []string {
 	}
 }
 
-// fieldsOf are the fields of an input that say what it does; false if it is no object.
+// fieldsOf are the fields of an input that say what it does; false if it is no object, or says a field twice.
 func fieldsOf(input json.RawMessage) (map[string]any, bool) {
+	said := map[string]bool{}
+	for _, l := range cli.Leaves(input) {
+		if said[l.Name] {
+			return nil, false
+		}
+		said[l.Name] = true
+	}
 	var fields map[string]any
 	dec := json.NewDecoder(bytes.NewReader(input))
 	dec.UseNumber()
@@ -116,6 +128,9 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 	}
 	if fields["environmentId"] == "local" { // where Codex runs everything
 		delete(fields, "environmentId")
+	}
+	if list, ok := fields["commands"].([]any); ok && len(list) == 1 && list[0] == fields["command"] { // as Copilot repeats it by ACP
+		delete(fields, "commands")
 	}
 	if !onlyFields(fields, "command", "description", "timeout", "reason", "kind", "cwd", "workdir") {
 		return "", false

@@ -1,0 +1,171 @@
+package approval
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ductor/cli"
+	"ductor/internal/rooted"
+	"ductor/orchestrator"
+)
+
+// readsDir is a directory with files and links, of which some lead to what is not read unseen.
+func readsDir(t *testing.T) string {
+	root := t.TempDir()
+	dir := filepath.Join(root, "src")
+	for _, made := range []string{"src/sub", "src/.git", "outside"} {
+		if err := os.MkdirAll(filepath.Join(root, made), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{
+		"out": filepath.Join(root, "outside"), "alias": "sub/a.txt", "plain": ".env", "git": ".git", "key": "sub/id_rsa", "loop": "loop",
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// seen is an approval as the service completes it.
+func seen(a orchestrator.ApprovalRequest) orchestrator.ApprovalRequest {
+	named := pathsOf(*a.Request, a.Dir)
+	a.Request.Links = linksOf(a.Dir, named, rooted.RealPaths([]string{a.Dir})[0], rooted.RealPaths(named))
+	return a
+}
+
+// Every mode lets commands through that only read. What leads to a hidden file, to one of secrets or out of the directory, by its name or
+// by a link, is more, and so is a command that does more than print what it names.
+func TestWhatReads(t *testing.T) {
+	dir := readsDir(t)
+	reads := func(command string) bool {
+		a := commandApproval(command)
+		a.Dir = dir
+		a = seen(a)
+		return mayPass(a) && readsBelow(a)
+	}
+	for _, command := range []string{
+		"cat a.txt", "cat ./a.txt sub/b.txt", "cat -n alias", "cat " + dir + "/sub/b.txt", "head -n 20 a.txt", "head -20 a.txt", "tail -c 9 a.txt", "wc -l a.txt",
+		"ls", "ls -la sub", "ls .", "pwd", "stat a.txt", "file a.txt", "du -sh sub", "tree sub", "nl -ba a.txt", "grep -n foo a.txt", "sed -n 1,200p a.txt",
+		"bash -lc 'cat a.txt'",
+	} {
+		if !reads(command) {
+			t.Errorf("%q is asked for", command)
+		}
+	}
+	for _, command := range []string{
+		"cat .env", "cat ./.env", "cat sub/../.env", "cat plain", "cat git/config", "ls .git", "cat id_rsa", "cat sub/credentials.json", "cat key", "cat out/x",
+		"cat ../x", "cat /etc/passwd", "cat " + dir + "/../x", "cat " + dir + "/.env", "cat ~/x", "cat host:x", "cat a.txt@host:x", "cat http://x", "cat a=b",
+		"cat a.txt > b", "cat < a.txt", "cat a.txt; id", "cat a.txt && id", "cat a.txt | sh", "cat a.txt &", "cat $(id)", "cat `id`", "cat $HOME", "cat a*", "cat a?", "cat {a,b}",
+		"cat 'a.txt'", `cat "a.txt"`, `cat a\ b`, "cat a.txt\nid", "cat a.txt\x00", "cat  a.txt", " cat a.txt", "cat a.txt #", "cat !!",
+		"tail -f a.txt", "tail -F a.txt", "grep -r foo .", "grep -R foo sub", "grep -f .env a.txt", "grep -fid_rsa a.txt", "grep --include=x a", "grep -drecurse a .",
+		"sed -i 1p a.txt", "sed -n w a.txt", "sed -n 1,2p", "sed 1p a.txt", "sed -n 1e a.txt", "sed -n -i 1p", "file -C a.txt", "file -m x a.txt", "tree -o x", "du -X a.txt",
+		"rg foo", "find . -delete", "git status", "git diff", "less a.txt", "./cat a.txt", "/tmp/cat a.txt", "sudo cat a.txt", "env cat a.txt", "A=b cat a.txt", "cat - a.txt", "cat -- a.txt",
+		"touch a.txt", "rm a.txt", "tee a.txt", "", "bash -lc 'cat .env'", "bash -lc 'cat a.txt' x",
+	} {
+		if reads(command) {
+			t.Errorf("%q is let through", command)
+		}
+	}
+	if os.Remove(filepath.Join(dir, "alias")); !reads("cat alias") {
+		t.Error("a file that is not there is asked for")
+	}
+}
+
+// What an agent says besides the command, or of a tool that reads, can make it more than reading.
+func TestWhatIsMoreThanReading(t *testing.T) {
+	dir := readsDir(t)
+	for input, want := range map[string]bool{
+		`{"command":"cat a.txt"}`: true, `{"command":"cat a.txt","cwd":"` + dir + `","kind":"command","environmentId":"local"}`: true,
+		`{"command":"cat a.txt","commands":["cat a.txt"]}`:                              true,
+		`{"kind":"shell","fullCommandText":"cat a.txt","intention":"x"}`:                true,
+		`{"command":"cat a.txt","commands":["cat a.txt","id"]}`:                         false,
+		`{"command":"cat a.txt","cwd":"/etc"}`:                                          false,
+		`{"command":"rm -rf x","command":"cat a.txt"}`:                                  false,
+		`{"command":"cat a.txt","run_in_background":true}`:                              false,
+		`{"command":"cat a.txt","env":{"PATH":"x"}}`:                                    false,
+		`{"command":["cat","a.txt"]}`:                                                   false,
+		`{"kind":"shell","fullCommandText":"cat a.txt","hasWriteFileRedirection":true}`: false,
+		`{"kind":"shell","fullCommandText":"cat a.txt","warning":"x"}`:                  false,
+	} {
+		a := commandApproval("")
+		a.Dir, a.Request.Input, a.Request.Title = dir, []byte(input), ""
+		if strings.Contains(input, "intention") {
+			a.Request.Reason = "x"
+		}
+		if got := readsBelow(seen(a)); got != want {
+			t.Errorf("%s reads: %v", input, got)
+		}
+	}
+	tool := func(change func(*cli.ApprovalAsked), paths ...string) bool {
+		p := cli.ApprovalAsked{Tool: "view", Reads: paths, Input: []byte(`{"path":"x"}`), Fields: []cli.Field{{Name: "id", Value: "1", Weight: cli.LabelField}}}
+		change(&p)
+		a := seen(orchestrator.ApprovalRequest{Dir: dir, Request: &p})
+		return mayPass(a) && readsBelow(a)
+	}
+	same := func(*cli.ApprovalAsked) {}
+	for path, want := range map[string]bool{
+		"a.txt": true, dir + "/sub/b b.txt": true, dir: true, "alias": true,
+		".env": false, dir + "/.env": false, "plain": false, "out/x": false, "/etc/passwd": false, "../x": false, "key": false, "": false, dir + "2/x": false,
+		"a\nb": false, strings.Repeat("a/", pathBytes): false,
+	} {
+		if got := tool(same, path); got != want {
+			t.Errorf("a tool reads %q: %v", path, got)
+		}
+	}
+	if tool(same, "a.txt", ".env") {
+		t.Error("one of two files counts for both")
+	}
+	for name, change := range map[string]func(*cli.ApprovalAsked){
+		"a change":        func(p *cli.ApprovalAsked) { p.Changes = []cli.FileChanged{{Path: "a.txt"}} },
+		"a further field": func(p *cli.ApprovalAsked) { p.Fields = append(p.Fields, cli.Field{Name: "to", Value: "b"}) },
+		"a plan":          func(p *cli.ApprovalAsked) { p.Tool = cli.PlanTool },
+		"what is missing": func(p *cli.ApprovalAsked) { p.Missing = "where its paths lead" },
+	} {
+		if tool(change, "a.txt") {
+			t.Errorf("%s is let through", name)
+		}
+	}
+}
+
+// No rule and no mode lets a command through that names one of ductor's own files.
+func TestACommandNamesOurFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := New(Options{Protected: []string{filepath.Join(dir, "state")}})
+	for command, want := range map[string]bool{"cat state/token": true, "cat " + dir + "/state/token": true, "cat other": false, "make state": true} {
+		a := commandApproval(command)
+		a.Dir = dir
+		if got := s.touchesOwn(a); got != want {
+			t.Errorf("%q touches them: %v", command, got)
+		}
+	}
+}
+
+// A plan that an agent names by its file is read out of it. One that cannot be read, or is too long, cannot be allowed.
+func TestThePlanOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"plan.md": "1. do it\n", "long.md": strings.Repeat("x", planBytes+1)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("plan.md", filepath.Join(dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	r := &Requests{s: New(Options{}), log: slog.New(slog.DiscardHandler)}
+	for name, want := range map[string]string{"plan.md": "1. do it", "long.md": "", "link.md": "", "none.md": ""} {
+		p := cli.ApprovalAsked{Tool: cli.PlanTool, Title: "a plan", PlanFile: filepath.Join(dir, name)}
+		r.readPlan(t.Context(), &p)
+		if p.Detail != want || p.Allowable() != (want != "") {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	other := cli.ApprovalAsked{Tool: "Bash", PlanFile: filepath.Join(dir, "plan.md")}
+	if r.readPlan(t.Context(), &other); other.Detail != "" {
+		t.Error("a file is read for what is no plan")
+	}
+}
