@@ -485,7 +485,7 @@ func (s *scene) plans() {
 		realagent.WritePlan(s.t, s.api, "the whole plan")
 		begin = `[[call ExitPlanMode args="{}"]]`
 	case "gemini":
-		begin = `[[call exit_plan_mode args="{\"plan_filename\":\"plan.md\"}"]]`
+		begin = geminiPlans
 	case "copilot":
 		begin = `[[call exit_plan_mode args="{\"summary\":\"the whole plan\",\"actions\":[\"interactive\",\"exit_only\"],\"recommendedAction\":\"interactive\"}"]]`
 	case "qwen":
@@ -493,9 +493,6 @@ func (s *scene) plans() {
 	default:
 		s.lacks = true
 		return
-	}
-	if s.agent == "gemini" {
-		s.writeGeminiPlan("the whole plan")
 	}
 	s.prompt(`[[start]] %s [[text "It begins."]]`, begin)
 	m, ok := s.sees("plan to begin", func(m telegram.Message) bool { return m.HasButton("▶️ Begin") })
@@ -515,24 +512,6 @@ func (s *scene) plans() {
 		s.exists("planned.txt", true)
 	}
 }
-
-// writeGeminiPlan writes a plan where the model was told to put it.
-func (s *scene) writeGeminiPlan(plan string) {
-	for _, r := range slices.Backward(s.api.Prompts()) {
-		if dir := geminiPlans.FindString(string(r.Body)); dir != "" {
-			if err := os.MkdirAll(dir, 0o700); err != nil {
-				s.t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "plan.md"), []byte(plan), 0o600); err != nil {
-				s.t.Fatal(err)
-			}
-			return
-		}
-	}
-	s.wrong("the agent names no place for a plan")
-}
-
-var geminiPlans = regexp.MustCompile(`/[\w./-]*/\.gemini/tmp/[\w./-]*plans`)
 
 func (s *scene) seesAPicture() {
 	s.mark = s.chat.Person().SendPhoto(s.chat, testPNG(s.t), telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
