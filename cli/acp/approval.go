@@ -143,8 +143,9 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	for i, c := range t.Content {
 		c.say(fmt.Sprintf("toolCall.content[%d].", i), read.Said)
 	}
+	edits := t.edits()
 	for i, l := range t.Locations {
-		if slices.ContainsFunc(t.edits(), func(c toolContent) bool { return cli.Absolute(dir, c.Path) == cli.Absolute(dir, l.Path) }) {
+		if slices.ContainsFunc(edits, func(c toolContent) bool { return cli.Absolute(dir, c.Path) == cli.Absolute(dir, l.Path) }) {
 			read.Said[fmt.Sprintf("toolCall.locations[%d].path", i)] = l.Path
 		}
 	}

@@ -28,23 +28,26 @@ type group struct {
 	values map[string]string
 }
 
-// groupsOf are the objects of an input in their order, the whole one first.
-func groupsOf(input json.RawMessage) []group {
-	all := []group{{values: map[string]string{}}}
-	for _, l := range cli.Leaves(input) {
-		of := l.Name[:max(strings.LastIndex(l.Name, "."), 0)]
-		i := slices.IndexFunc(all, func(g group) bool { return g.name == of })
-		if i < 0 {
-			i, all = len(all), append(all, group{of, map[string]string{}})
+// parentOf is the name of the object that a leaf stands in.
+func parentOf(leaf string) string { return leaf[:max(strings.LastIndex(leaf, "."), 0)] }
+
+// groupsOf are the objects of an input in their order, and where each is by its name.
+func groupsOf(leaves []cli.Leaf) (all []group, at map[string]int) {
+	at = map[string]int{}
+	for _, l := range leaves {
+		name := parentOf(l.Name)
+		if _, known := at[name]; !known {
+			at[name], all = len(all), append(all, group{name, map[string]string{}})
 		}
-		all[i].values[bareKey(l.Name)] = l.Value
+		all[at[name]].values[bareKey(l.Name)] = l.Value
 	}
-	return all
+	return all, at
 }
 
 // givenEdits are the edits of an input that has files and diffs instead of texts. One that lists files has all of them in one diff besides.
 func givenEdits(input json.RawMessage) (list []toolContent) {
-	for _, g := range groupsOf(input) {
+	groups, _ := groupsOf(cli.Leaves(input))
+	for _, g := range groups {
 		c := toolContent{Type: "diff"}
 		for _, key := range pathKeys() {
 			c.Path = cmp.Or(c.Path, g.values[key])
@@ -103,14 +106,16 @@ func headed(name, path string) bool {
 
 // shownInput returns the fields of the input, by their names, that the changes on the card show whole.
 func (t *tool) shownInput(dir string) map[string]string {
-	groups, edits, shown := groupsOf(t.Input), t.edits(), map[string]string{}
-	of := func(name string) group {
-		i := slices.IndexFunc(groups, func(g group) bool { return g.name == name[:max(strings.LastIndex(name, "."), 0)] })
-		return groups[i]
+	leaves, shown := cli.Leaves(t.Input), map[string]string{}
+	groups, at := groupsOf(leaves)
+	edits := slices.DeleteFunc(t.edits(), func(c toolContent) bool { return c.diff() == "" })
+	whole := group{}
+	if i, has := at[""]; has {
+		whole = groups[i]
 	}
-	rest, files := groups[0].values["diff"], []string{}
-	for _, l := range cli.Leaves(t.Input) {
-		g, key := of(l.Name), bareKey(l.Name)
+	rest, files := whole.values["diff"], []string{}
+	for _, l := range leaves {
+		g, key := groups[at[parentOf(l.Name)]], bareKey(l.Name)
 		i := slices.IndexFunc(edits, func(c toolContent) bool { return g.about(dir, c.Path) })
 		if i < 0 || !g.shows(dir, edits[i], key, l.Value) {
 			continue
@@ -123,8 +128,8 @@ func (t *tool) shownInput(dir string) map[string]string {
 			rest = strings.Replace(rest, l.Value, "", 1)
 		}
 	}
-	if len(files) == len(edits) && strings.TrimSpace(rest) == "" { // what lists files says all of them together besides
-		shown["diff"], shown["filepath"] = groups[0].values["diff"], strings.Join(files, ", ")
+	if len(files) > 0 && len(files) == len(edits) && strings.TrimSpace(rest) == "" { // what lists files says all of them together besides
+		shown["diff"], shown["filepath"] = whole.values["diff"], strings.Join(files, ", ")
 	}
 	return shown
 }
@@ -140,7 +145,7 @@ func (g group) about(dir, path string) bool {
 func (g group) shows(dir string, c toolContent, key, value string) bool {
 	before, after := c.before(), c.NewText
 	switch {
-	case c.diff() == "" || g.values[key] != value: // there is another of the name
+	case g.values[key] != value: // there is another of the name
 		return false
 	case slices.Contains(pathKeys(), key):
 		return cli.Absolute(dir, value) == cli.Absolute(dir, c.Path)
