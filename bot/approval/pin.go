@@ -34,10 +34,14 @@ func (s *Screen) pin(e *entry) {
 	}
 }
 
-// postPin has the outbox pin a message of an approval, or unpin it.
+// postPin has the outbox pin a message of an approval, or unpin it: what is pinned asks for a press.
 func (s *Screen) postPin(e *entry, id int, pin bool) {
+	priority := outbox.Housekeeping
+	if !pin {
+		priority = outbox.Awaited
+	}
 	s.o.Outbox.Go(context.Background(), outbox.Call{
-		Chat: outbox.ChatOf(e.conv.Chat), Priority: outbox.Housekeeping, Key: fmt.Sprint(keyPrefix, e.id, "/pin/", pin), Idempotent: true,
+		Chat: outbox.ChatOf(e.conv.Chat), Priority: priority, Key: fmt.Sprint(keyPrefix, e.id, "/pin/", pin), Idempotent: true,
 		Run: func(ctx context.Context) error { return s.makePin(ctx, e, id, pin) },
 	}, func(err error) {
 		if err != nil {

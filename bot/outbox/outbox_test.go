@@ -375,6 +375,24 @@ func TestOutboxDrainDeliversWhatMust(t *testing.T) {
 	})
 }
 
+// The end waits for no delay, neither of a call that waits nor of one that comes; what is optional is dropped.
+func TestOutboxDrainEndsDelays(t *testing.T) {
+	outboxTest(t, func(t *testing.T, o *Outbox, r *record) {
+		o.Go(t.Context(), Call{Chat: anna, Delay: 10 * time.Second, Run: r.run("waits")}, nil)
+		o.Go(t.Context(), Call{Chat: ben, Delay: 10 * time.Second, Delivery: Optional, Run: r.run("optional")}, nil)
+		o.Go(t.Context(), Call{Chat: anna, Key: "flies", Run: func(context.Context) error {
+			time.Sleep(time.Second)
+			o.Go(t.Context(), Call{Chat: anna, Delay: 10 * time.Second, Run: r.run("comes")}, nil)
+			return nil
+		}}, nil)
+		synctest.Wait() // the last one is in flight
+		if err := o.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.want(t, "1s waits", "1s comes")
+	})
+}
+
 func TestOutboxDrainHasADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := exact()
