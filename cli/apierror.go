@@ -30,7 +30,7 @@ func (e APIError) Kind() FailureKind {
 	case Refused, Forbidden: // some APIs answer so if a limit is reached or a log-in has expired
 		return cmp.Or(sharpKind(e.Text), kind)
 	case "":
-		if kind = KindOfWords(strings.ToLower(e.Text), looseWords()); kind == UnknownFailure {
+		if kind = KindOfWords(": "+strings.ToLower(e.Text), looseWords()); kind == UnknownFailure {
 			kind = cmp.Or(named, kind)
 		}
 	}
@@ -51,11 +51,11 @@ func kindOfStatus(status int) FailureKind {
 	case http.StatusServiceUnavailable, 529:
 		return Overloaded
 	}
-	switch status / 100 {
-	case 4:
-		return Refused
-	case 5:
+	switch {
+	case status == http.StatusRequestTimeout, status/100 == 5:
 		return APIFailed
+	case status/100 == 4:
+		return Refused
 	}
 	return ""
 }
@@ -90,7 +90,7 @@ var (
 		return regexp.MustCompile(`"(?:type|code|status|errorName)"\s*:\s*"([A-Za-z_]+)"`)
 	})
 	statusInText = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(?:^|\(|\b(?:repeated|http|error:?) |\bstatus(?:[ _]?code)?(?: of|"\s*:|[:=])? ?|"code"\s*:\s*)"?([45]\d\d)\b`)
+		return regexp.MustCompile(`(?i)(?:^|\b(?:repeated|http|error:?) |\bstatus(?:[ _]?code)?(?: of|"\s*:|[:=])? ?|"code"\s*:\s*)"?([45]\d\d)\b|\(([45]\d\d)\)`)
 	})
 	notLetters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z]`) })
 )
@@ -116,11 +116,12 @@ func kindOfNames(e APIError) FailureKind {
 }
 
 func statusIn(text string) int {
-	if m := statusInText().FindStringSubmatch(text); m != nil {
-		status, _ := strconv.Atoi(m[1]) // three digits
-		return status
+	m := statusInText().FindStringSubmatch(text)
+	if m == nil {
+		return 0
 	}
-	return 0
+	status, _ := strconv.Atoi(m[1] + m[2]) // three digits
+	return status
 }
 
 // looseWords are those of errors that come with neither a status nor a name, in small letters.
@@ -131,7 +132,7 @@ func looseWords() []Words {
 		{LimitReached, []string{"rate limit", "quota", "too many requests", "usage limit"}},
 		{APIFailed, []string{"internal server error", "server had an error", "experiencing high demand", "bad gateway", "server_error"}},
 		{Overloaded, []string{"overloaded", "at capacity", "unavailable"}},
-		{NetworkDown, []string{"fetch failed", "econnrefused", "enotfound", "econnreset", "etimedout", "network error", "waiting for network", "terminated", "socket hang up",
+		{NetworkDown, []string{"fetch failed", "econnrefused", "enotfound", "econnreset", "etimedout", "network error", "waiting for network", ": terminated", "socket hang up",
 			"connection error", "connection failed", "unable to connect", "error sending request", "stream disconnected", "http request"}},
 		{UnknownModel, []string{"model not found", "unknown model", "not-a-model", "model_not_found", "is not found for api version",
 			"does not exist or you do not have access", "not found on provider"}},

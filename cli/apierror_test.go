@@ -13,6 +13,7 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Status: 402}, LimitReached},
 		{APIError{Status: 403}, Forbidden},
 		{APIError{Status: 404}, UnknownModel},
+		{APIError{Status: 408}, APIFailed},
 		{APIError{Status: 413}, Refused},
 		{APIError{Status: 429}, LimitReached},
 		{APIError{Status: 500}, APIFailed},
@@ -53,6 +54,7 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Text: "Authentication failed with provider at http://127.0.0.1/v1 (HTTP 401)."}, NotLoggedIn},
 		{APIError{Text: "401 status code (no body)"}, NotLoggedIn},
 		{APIError{Text: "4000 things"}, UnknownFailure},
+		{APIError{Text: "it waited (500 ms)"}, UnknownFailure},
 		{APIError{Text: "line 404 is too long"}, UnknownFailure},
 
 		// Words alone. OpenCode calls every error of an API so.
@@ -64,6 +66,8 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Text: "Selected model is at capacity."}, Overloaded},
 		{APIError{Text: "We’re currently experiencing high demand, which may cause temporary errors."}, APIFailed},
 		{APIError{Text: "fetch failed"}, NetworkDown},
+		{APIError{Text: "terminated"}, NetworkDown},
+		{APIError{Text: "a tool was terminated"}, UnknownFailure},
 		{APIError{Text: "Reconnecting... waiting for network"}, NetworkDown},
 		{APIError{Text: "model not found: x"}, UnknownModel},
 		{APIError{}, UnknownFailure},

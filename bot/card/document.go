@@ -129,9 +129,7 @@ func (d *document) add(ev cli.Event) change {
 		return change{urgent: true}
 	case cli.Substituted:
 		d.turn.agent = ev.By
-		d.push(&segment{
-			kind: noteSegment, note: substitutedLine(d.lang, "card.substituted", ev), vain: substitutedLine(d.lang, "card.substituted-in-vain", ev),
-		})
+		d.push(substitutedLine(d.lang, ev))
 		return change{urgent: true}
 	case cli.RateLimited:
 		if d.limited {

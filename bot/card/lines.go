@@ -45,9 +45,12 @@ func handedOverLine(p lang.Printer, ev cli.HandedOver) render.Text {
 	return render.Styled(render.Italic, line)
 }
 
-func substitutedLine(p lang.Printer, key lang.Key, ev cli.Substituted) render.Text {
-	why := render.ShortLine(ev.Why.Sentence(p), 300)
-	return render.Styled(render.Italic, p.Text(key, render.AgentName(p, ev.By), why))
+func substitutedLine(p lang.Printer, ev cli.Substituted) *segment {
+	by, why := render.AgentName(p, ev.By), render.ShortLine(ev.Why.Sentence(p), 300)
+	return &segment{
+		kind: noteSegment, note: render.Styled(render.Italic, p.Text("card.substituted", by, why)),
+		vain: render.Styled(render.Italic, p.Text("card.substituted-in-vain", by, why)),
+	}
 }
 
 func limitLine(p lang.Printer, ev cli.RateLimited) render.Text {

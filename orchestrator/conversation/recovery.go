@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -241,13 +240,15 @@ const pauseStep = 5 * time.Second
 // or a user wants no more retries.
 func (e *Engine) pause(ctx context.Context, c *conversation, t orchestrator.Turn, result *cli.Result, card *witness, retry int) bool {
 	p := e.opts.Lang.Of(c.id.Chat)
-	wanted, why := c.running.Load().retries, lang.Key("turn.retry-in")
-	if result.Err.Kind == cli.APIFailed {
-		why = "turn.retry-failed"
-	}
+	wanted := c.running.Load().retries
 	end := e.now().Add(e.turns().RetryAfter << (retry - 1))
 	for left := end.Sub(e.now()); left > 0; left = end.Sub(e.now()) {
-		card.Show(cli.Status{Kind: cli.StatusPaused, Detail: p.Text(why, p.Span(left.Round(time.Second)), retry, e.turns().Retries)})
+		span := p.Span(left.Round(time.Second))
+		why := p.Text("turn.retry-in", span, retry, e.turns().Retries)
+		if result.Err.Kind == cli.APIFailed {
+			why = p.Text("turn.retry-failed", span, retry, e.turns().Retries)
+		}
+		card.Show(cli.Status{Kind: cli.StatusPaused, Detail: why})
 		step := time.NewTimer(min(left, pauseStep))
 		select {
 		case <-step.C:
