@@ -44,6 +44,8 @@ type contents struct {
 	rich    richContent
 	whole   string // the whole answer where rich leaves out a part of it; else empty
 	gains   bool   // see there
+
+	life message.Life // of its messages; zero for Returns
 }
 
 // on is the content as the chat takes it: one rich message, or texts.
@@ -71,7 +73,7 @@ func (s contents) wants() []message.Content {
 	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
 	for i, t := range s.texts {
-		out[s.first+i].Text = t
+		out[s.first+i].Text, out[s.first+i].Life = t, s.life
 		if t.Text != "" {
 			last = s.first + i
 		}
@@ -157,6 +159,23 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	}
 	c.lose(ctx, s, true)
 	c.ask(ctx, s, content)
+	return nil
+}
+
+// amend has the chat show another final content. A chat that took nothing gets it with ShowAgain.
+func (c *Cards) amend(ctx context.Context, s *messages, content contents) error {
+	s.mu.Lock()
+	gone := s.lost == chatGone
+	s.mu.Unlock()
+	if gone {
+		return s.store(ctx, content)
+	}
+	if err := c.conclude(ctx, s, content); err != nil {
+		return err
+	}
+	if err := c.sendEnd(ctx, s, content, orchestrator.Sent); err != nil {
+		return fmt.Errorf("change what announces the end of a turn: %w", err)
+	}
 	return nil
 }
 

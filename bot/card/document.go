@@ -40,6 +40,8 @@ type turnFacts struct {
 	then   string    // follows a failure
 	bypass time.Time // the end of the bypass that the turn runs in; zero for none
 	place  string    // where the turn runs; empty where that is the only place that there is
+
+	footer, noAnswer *segment // once the turn has ended: below the answer, and in its place; nil for none
 }
 
 type segmentKind int

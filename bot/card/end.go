@@ -41,8 +41,13 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 
 // announce sends the message that announces the end, once.
 func (c *Cards) announce(ctx context.Context, s *messages, content contents) error {
+	return c.sendEnd(ctx, s, content, orchestrator.Pending)
+}
+
+// sendEnd brings the message that announces the end up to date, if its state is the given one.
+func (c *Cards) sendEnd(ctx context.Context, s *messages, content contents, state orchestrator.SendState) error {
 	s.mu.Lock()
-	wanted := content.end != nil && s.lost != chatGone && s.end.State() == orchestrator.Pending
+	wanted := content.end != nil && s.lost != chatGone && s.end.State() == state
 	n := message.Content{Keyboard: content.buttons, ReplyTo: s.prompt}
 	if n.ReplyTo == 0 && len(s.parts) > 0 { // no user wrote the prompt
 		n.ReplyTo = s.parts[0].ID()
