@@ -91,6 +91,9 @@ func (c *Chat) ShowAgain(ctx context.Context, t orchestrator.Turn) error {
 	return c.files.Deliver(ctx, t, t.Outcome)
 }
 
+// Extend implements orchestrator.Chat.
+func (c *Chat) Extend(ctx context.Context, t orchestrator.Turn) error { return c.cards.Extend(ctx, t) }
+
 // Remark puts a line below the outcome of a turn that was delivered, without a notification; see Cards.Remark.
 func (c *Chat) Remark(ctx context.Context, t orchestrator.Turn, line string) error {
 	return c.cards.Remark(ctx, t, line)

@@ -32,6 +32,8 @@ type Told struct {
 type BackgroundResult struct {
 	Result
 	Task string // in the background, whose end the agent tells in that turn, in one line; may be empty
+	// Of is set where there was no such turn: the text is the rest of the answer of this one, which came after its Result.
+	Of TurnID
 }
 
 // Usage counts tokens.

@@ -16,6 +16,7 @@ var (
 	ErrRepeated          = errors.New("this turn was already run again")
 	ErrElsewhere         = errors.New("that belongs to another conversation")
 	ErrStillOpen         = errors.New("that turn has not ended yet")
+	ErrCannotAmend       = errors.New("the card of that turn takes no more text")
 	ErrOutsideRoot       = errors.New("that directory is outside the configured roots")
 	ErrNotADir           = errors.New("there is no such directory")
 	ErrNoPermissionMode  = errors.New("no such permission mode")

@@ -61,6 +61,8 @@ type Store interface {
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled Handled) error
 	// CancelTurn moves a queued turn to cancelled, or one that was steered and is not delivered; false if it is neither.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
+	// ExtendAnswer adds a text to the end of the answer of a turn that has ended, and returns the turn.
+	ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (Turn, error)
 	// MarkDelivered records that the chat shows the outcome.
 	MarkDelivered(ctx context.Context, id cli.TurnID) error
 	// Turn returns ErrNoTurn for an id that is not there.
@@ -146,6 +148,9 @@ type Chat interface {
 	Redeliver(ctx context.Context, t Turn) error
 	// ShowAgain sends the outcome of an ended turn as new messages: a person asked for it.
 	ShowAgain(ctx context.Context, t Turn) error
+	// Extend has the card of a turn that ended a moment ago show an answer that became longer, by one edit. It returns ErrCannotAmend if
+	// the card has no room for it, is gone, or ended too long ago.
+	Extend(ctx context.Context, t Turn) error
 	// Withdraw has what the agent of a turn said through tools not be sent any more, as far as it has not left.
 	Withdraw(ctx context.Context, t Turn) error
 	// Notice says one thing in a conversation outside any turn. It is queued durably and delivered later.

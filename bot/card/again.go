@@ -136,6 +136,31 @@ func (c *Cards) Remark(ctx context.Context, t orchestrator.Turn, line string) er
 	})
 }
 
+// lateWait is how long after its outcome was shown a card takes more of the answer.
+const lateWait = 10 * time.Second
+
+func (c *Cards) remember(k *card) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.finished[k.turn.ID] = k
+	time.AfterFunc(lateWait, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.finished, k.turn.ID)
+	})
+}
+
+// Extend adds what the answer of a turn has at its end to the card, by an edit; see orchestrator.Chat.
+func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
+	c.mu.Lock()
+	k := c.finished[t.ID]
+	c.mu.Unlock()
+	if k == nil {
+		return orchestrator.ErrCannotAmend
+	}
+	return k.Amend(ctx, t.Outcome)
+}
+
 // trust takes all but the last of a card's messages for what they are to be: they are not touched.
 func (s *messages) trust(content contents) {
 	s.mu.Lock()

@@ -74,6 +74,7 @@ type Cards struct {
 
 	mu       sync.Mutex
 	again    map[cli.TurnID]activity // of cards whose turns have ended
+	finished map[cli.TurnID]*card    // a moment ago: more of an answer may come
 	noDrafts map[int64]bool          // chats in which Telegram refused one
 }
 
@@ -85,7 +86,7 @@ func New(o Options) *Cards {
 	if o.Names == nil {
 		o.Names = &tgapi.ChatNames{}
 	}
-	return &Cards{opts: o, again: make(map[cli.TurnID]activity), noDrafts: make(map[int64]bool)}
+	return &Cards{opts: o, again: make(map[cli.TurnID]activity), finished: make(map[cli.TurnID]*card), noDrafts: make(map[int64]bool)}
 }
 
 // MaxMessages is how many messages show an answer now; 0 is no limit.
@@ -247,24 +248,57 @@ func (c *card) Finish(ctx context.Context, o orchestrator.Outcome) error {
 	}
 	content := c.outcome(o)
 	c.cards.opts.Outbox.Retract(outbox.ChatOf(c.turn.Prompt.Conversation.Chat), cardKey(c.turn.ID))
-	return c.cards.conclude(ctx, c.messages, content)
+	if err := c.cards.conclude(ctx, c.messages, content); err != nil {
+		return err
+	}
+	c.cards.remember(c)
+	return nil
 }
 
-// Amend implements orchestrator.Card.
+// Amend has the chat show an outcome that differs from the one of Finish in what the turn changed, or in text at the end of its answer.
 func (c *card) Amend(ctx context.Context, o orchestrator.Outcome) error {
 	if c.cards.claim(c.turn.ID, remarking) != idle {
 		return ErrNotYet
 	}
 	defer c.cards.release(c.turn.ID)
+	content, ok := c.amended(o)
+	if !ok {
+		return orchestrator.ErrCannotAmend
+	}
+	if err := c.cards.amend(ctx, c.messages, content); err != nil {
+		return err
+	}
+	if content.life == message.OnlyEdits && c.messages.gone() {
+		return orchestrator.ErrCannotAmend
+	}
+	return nil
+}
+
+// amended is what the card is to show instead of what Finish showed; false if it has no room for more text.
+func (c *card) amended(o orchestrator.Outcome) (contents, bool) {
 	c.mu.Lock()
-	c.doc.amend(o, c.cards.look().Footer)
+	defer c.mu.Unlock()
+	if o.Changed == (orchestrator.Changed{}) {
+		o.Changed = c.turn.Outcome.Changed
+	}
+	footer := c.cards.look().Footer
+	more := c.doc.amend(o, footer)
 	ending := c.contentLocked(o)
 	if c.ending.end != nil {
 		ending.end = c.cards.endOf(c.messages, o)
 	}
+	if more > 0 {
+		if on := ending.on(c.messages); on.file != "" || len(on.wants()) > c.messages.opened() {
+			o.Text = o.Text[:len(o.Text)-more]
+			c.doc.withdraw(more)
+			c.doc.amend(o, footer)
+			c.turn.Outcome = o
+			return contents{}, false
+		}
+		ending.life = message.OnlyEdits
+	}
 	c.ending = &ending
-	c.mu.Unlock()
-	return c.cards.amend(ctx, c.messages, ending)
+	return ending, true
 }
 
 // outcome is what the card is to show in the end. It is made once, however often Finish is called.

@@ -44,6 +44,8 @@ type contents struct {
 	rich    richContent
 	whole   string // the whole answer where rich leaves out a part of it; else empty
 	gains   bool   // see there
+
+	life message.Life // of its messages; zero for Returns
 }
 
 // on is the content as the chat takes it: one rich message, or texts.
@@ -71,7 +73,7 @@ func (s contents) wants() []message.Content {
 	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
 	for i, t := range s.texts {
-		out[s.first+i].Text = t
+		out[s.first+i].Text, out[s.first+i].Life = t, s.life
 		if t.Text != "" {
 			last = s.first + i
 		}

@@ -41,8 +41,9 @@ type turnFacts struct {
 	then   string    // follows a failure
 	bypass time.Time // the end of the bypass that the turn runs in; zero for none
 	place  string    // where the turn runs; empty where that is the only place that there is
-	footer *segment  // below the answer, once the turn has ended; nil for none
 	where  func(orchestrator.ConversationID) string
+
+	footer, noAnswer *segment // once the turn has ended: below the answer, and in its place; nil for none
 }
 
 type segmentKind int

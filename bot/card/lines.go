@@ -97,16 +97,37 @@ func (d *document) finish(o orchestrator.Outcome, footer []FooterField) {
 		d.addNote(render.Plain(d.lang.Text("card.interrupted")))
 	case render.IsBlank(o.Text):
 		d.addNote(render.Styled(render.Italic, d.lang.Text("card.no-answer")))
+		d.turn.noAnswer = d.last()
 	}
 	d.addFooter(o, footer)
 }
 
-// amend replaces the footer.
-func (d *document) amend(o orchestrator.Outcome, fields []FooterField) {
-	if last := len(d.segments) - 1; d.turn.footer != nil && d.segments[last] == d.turn.footer {
-		d.segments = d.segments[:last]
+// amend replaces the footer, adds what the outcome has at the end of the answer, and returns how many bytes that is.
+func (d *document) amend(o orchestrator.Outcome, fields []FooterField) (more int) {
+	d.drop(d.turn.footer)
+	if text, longer := strings.CutPrefix(o.Shown(), d.text()); longer && text != "" {
+		d.drop(d.turn.noAnswer)
+		d.appendText(text)
+		more = len(text)
 	}
 	d.addFooter(o, fields)
+	return more
+}
+
+// withdraw takes bytes off the end of the answer, and the footer below them.
+func (d *document) withdraw(bytes int) {
+	d.drop(d.turn.footer)
+	d.retract(bytes)
+	if d.turn.noAnswer != nil && d.answer == 0 {
+		d.push(d.turn.noAnswer)
+	}
+}
+
+// drop takes a segment off the end of the document, if it is there.
+func (d *document) drop(s *segment) {
+	if s != nil && d.last() == s {
+		d.segments = d.segments[:len(d.segments)-1]
+	}
 }
 
 func (d *document) addFooter(o orchestrator.Outcome, fields []FooterField) {

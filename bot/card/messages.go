@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +135,7 @@ func (s *messages) actionFor(i int, wants []message.Content, final bool) action 
 	a := action{part: i, want: message.Content{Life: message.Goes}}
 	if i < len(wants) && wants[i].Text.Text != "" {
 		a.want = wants[i]
-		a.want.Life, a.want.Silent = message.Returns, i > 0 // one message, one sound
+		a.want.Life, a.want.Silent = cmp.Or(wants[i].Life, message.Returns), i > 0 // one message, one sound
 		if i == 0 {
 			a.want.ReplyTo = s.replyTo
 		}
@@ -199,6 +200,13 @@ func (s *messages) continued() (reach position, ok bool) {
 	p := s.parts[len(s.parts)-1]
 	reach = unpack(p.Mark())
 	return reach, p.State() == orchestrator.Unknown && reach != position{}
+}
+
+// gone reports whether the newest message is no longer in the chat.
+func (s *messages) gone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
 // flying says that a message is on its way right now. The next call of the chat is made after that one.

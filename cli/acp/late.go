@@ -17,7 +17,8 @@ const (
 // late is text that follows the reply that ended a turn. Its session's mutex guards it.
 type late struct {
 	conversation cli.Conversation
-	expected     bool // the last turn ended by itself, so text belongs to its answer
+	turn         cli.TurnID // that began last
+	expected     bool       // it ended by itself, so text belongs to its answer
 	text         []byte
 	last         time.Time // when the turn ended, or text came
 	timer        *time.Timer
@@ -41,10 +42,10 @@ func (s *session) takeLate(u *update) {
 	s.past.late.timer = time.AfterFunc(lateQuiet, s.showLate)
 }
 
-// showLate shows what takeLate took.
+// showLate passes on what takeLate took.
 func (s *session) showLate() {
 	s.mu.Lock()
-	text, of := string(s.past.late.text), s.past.late.conversation
+	text, in, of := string(s.past.late.text), s.past.late.conversation, s.past.late.turn
 	s.past.late.text = nil
 	if s.past.late.timer != nil {
 		s.past.late.timer.Stop()
@@ -52,7 +53,7 @@ func (s *session) showLate() {
 	}
 	s.mu.Unlock()
 	if text != "" && s.process.opts.Background != nil {
-		s.process.opts.Background(of, cli.BackgroundResult{Result: cli.Result{Text: text}})
+		s.process.opts.Background(in, cli.BackgroundResult{Result: cli.Result{Text: text}, Of: of})
 	}
 }
 

@@ -333,7 +333,7 @@ func TestAnAgentWithoutModelsCanBeChosen(t *testing.T) {
 func TestTextAfterTheEndOfATurn(t *testing.T) {
 	late := make(chan string, 2)
 	provider, p := play(t, func(o *Options) {
-		o.Background = func(_ cli.Conversation, r cli.BackgroundResult) { late <- r.Text }
+		o.Background = func(_ cli.Conversation, r cli.BackgroundResult) { late <- string(r.Of) + ": " + r.Text }
 	})
 	req := wish(t, "hi")
 	s := open(t, provider, req)
@@ -343,7 +343,7 @@ func TestTextAfterTheEndOfATurn(t *testing.T) {
 		if i == 2 {
 			select {
 			case text := <-late:
-				if text != "behind second" {
+				if text != "Tfirst: behind second" {
 					t.Errorf("late text is %q", text)
 				}
 			default:
@@ -357,7 +357,7 @@ func TestTextAfterTheEndOfATurn(t *testing.T) {
 		}
 		p.text("s1", "behind "+answer)
 		if i == 0 {
-			if text := <-late; text != "behind first" {
+			if text := <-late; text != t.Name()+": behind first" {
 				t.Errorf("late text is %q", text)
 			}
 		}

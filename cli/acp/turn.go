@@ -67,14 +67,11 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.process.opts.quirks.Forgets {
-		out.Forgets()
-	}
 	model := cli.ModelID(s.offers.model)
 	if strings.HasPrefix(s.offers.model, "auto") { // the agent chooses one for each prompt, and names it at the end
 		model = ""
 	}
-	out.Session(s.id, model)
+	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: model, Forgets: s.process.opts.quirks.Forgets})
 }
 
 // newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
@@ -83,7 +80,7 @@ func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, 
 	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.opts.quirks), resumed: resumed}
 	t.approvals = turn.NewApprovals[*ask](out, nil)
 	s.mu.Lock()
-	s.turn.approvals, s.past.late.conversation = t.approvals, req.Conversation
+	s.turn.approvals, s.past.late.conversation, s.past.late.turn = t.approvals, req.Conversation, req.Turn
 	s.mu.Unlock()
 	loop := turn.Loop[item]{
 		Source: turn.Source[item]{

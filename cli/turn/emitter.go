@@ -17,7 +17,6 @@ type Emitter struct {
 	emit    func(cli.Event)
 	started time.Time
 
-	forgets bool
 	session *cli.SessionStarted // nil until it is named
 	taken   bool                // the prompt was accepted
 	blocks  []textBlock
@@ -60,12 +59,13 @@ func (e *Emitter) replay(said func() time.Time) {
 // Now is the time at which what is handled was said.
 func (e *Emitter) Now() time.Time { return e.now() }
 
-// Forgets sets SessionStarted.Forgets. Call it before Session.
-func (e *Emitter) Forgets() { e.forgets = true }
-
 // Session names the agent's session and model. Only the first call, and one that changes either, is passed on.
 func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
-	next := cli.SessionStarted{AgentSessionID: id, Model: model, Forgets: e.forgets}
+	e.Started(cli.SessionStarted{AgentSessionID: id, Model: model})
+}
+
+// Started is Session for an agent of which there is more to tell.
+func (e *Emitter) Started(next cli.SessionStarted) {
 	if e.done || e.session != nil && *e.session == next {
 		return
 	}

@@ -94,3 +94,38 @@ func TestWhatGeminiSaysTwice(t *testing.T) {
 		t.Errorf("it shows %q with %v", m.Text, m.Keyboard)
 	}
 }
+
+// Text that an agent says behind the reply that ends its turn goes into the card of that turn by one edit, and into the stored answer, so that
+// another agent is told it. Only if the card is gone or full, the text is a message of its own.
+func TestTextBehindTheEndOfATurnGoesIntoItsCard(t *testing.T) {
+	town := acpTown(t, "another agent")
+	for i, behind := range []string{`[[text "The answer is "]][[late "FORTY-TWO."]]`, `[[late "The answer is FORTY-TWO."]]`} {
+		said := town.say("[[start]]%s", behind)
+		town.awaitAfter(said, "The answer is FORTY-TWO.")
+		m := town.awaitDone(i + 1)
+		if !strings.HasPrefix(m.Text, "The answer is FORTY-TWO.\n\n") || strings.Contains(m.Text, "no answer") {
+			t.Errorf("the card shows %q", m.Text)
+		}
+		if last := m.Versions[len(m.Versions)-2].Text; strings.Contains(last, "FORTY-TWO") {
+			t.Errorf("more than one edit adds it: %q", last)
+		}
+	}
+	town.awaitAfter(town.say(`@claude [[start]]what was it [[text "told"]]`), "told")
+	if told := toldOf(t, "claude", "what was it"); strings.Count(told, "Assistant (gem): The answer is FORTY-TWO.") != 2 {
+		t.Errorf("the other agent is told %q", told)
+	}
+
+	said := town.say(`[[start]][[text "It goes away."]][[late "It is late." after=1s]]`)
+	town.awaitAfter(said, "It goes away.")
+	card := town.awaitDone(4)
+	town.chat.Person().Delete(card)
+	town.awaitAfter(said, "It is late.")
+	if n := town.shown("It goes away."); n != 0 {
+		t.Errorf("what was deleted is there %d times", n)
+	}
+	said = town.say(`[[start]][[text n=400 size=10]][[late "It does not fit. " after=300ms]][[late "%s" after=1ms]]`, strings.Repeat("x", 200))
+	town.awaitAfter(said, "It does not fit.")
+	if m := town.awaitDone(4); strings.Contains(m.Text, "It does not fit.") {
+		t.Errorf("the card shows %q", m.Text)
+	}
+}

@@ -188,6 +188,21 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 	}))
 }
 
+// ExtendAnswer adds a text to the answer of a turn that has ended; see orchestrator.Store.
+func (db *DB) ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (orchestrator.Turn, error) {
+	err := db.write(ctx, func(t tx) error {
+		n, err := t.Exec(`UPDATE turns SET answer = answer || ? WHERE id = ? AND state NOT IN ('queued', 'running')`, text, string(id))
+		if err == nil && n == 0 {
+			err = t.whyNot(id, "ended")
+		}
+		return err
+	})
+	if err != nil {
+		return orchestrator.Turn{}, wrap(fmt.Sprintf("add to the answer of turn %s", id), err)
+	}
+	return db.Turn(ctx, id)
+}
+
 // MarkDelivered records that the chat shows the outcome. ErrNoTurn for an id that is not there; an error for
 // a turn that has not ended. It shares a transaction: to show an outcome once more changes nothing in the chat.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {

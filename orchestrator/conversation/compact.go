@@ -54,7 +54,7 @@ func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 		return fmt.Errorf("load the turn before: %w", err)
 	}
 	if before.State != orchestrator.TurnDone {
-		return cli.Failf(cli.ContextFull, before.Agent, "its context was not shortened, so the prompt was not sent")
+		return &cli.Failure{Kind: cli.ContextFull, Agent: before.Agent, Reason: e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shortened")}
 	}
 	return nil
 }

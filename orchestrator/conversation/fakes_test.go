@@ -364,6 +364,7 @@ func (c *chat) ShowAgain(_ context.Context, t orchestrator.Turn) error {
 	return nil
 }
 func (*chat) Withdraw(context.Context, orchestrator.Turn) error { return nil }
+func (*chat) Extend(context.Context, orchestrator.Turn) error   { return orchestrator.ErrCannotAmend }
 
 func (c *chat) Notice(_ context.Context, _ orchestrator.ConversationID, text string) error {
 	c.say("notice %s", text)

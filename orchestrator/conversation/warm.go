@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -65,10 +66,41 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	}
 	go func() {
 		defer e.wg.Done()
-		if err := e.opts.Chat.Notice(e.life, id, e.withoutSecrets(id, text)); err != nil {
+		text := e.withoutSecrets(id, text)
+		if r.Of != "" && e.extend(id, r.Of, text) {
+			return
+		}
+		if err := e.opts.Chat.Notice(e.life, id, text); err != nil {
 			e.log.Error("show what the agent said in the background", "chat", id.Chat, "err", err)
 		}
 	}()
+}
+
+// lateWait is how long what the chat shows of a turn is waited for, to add more of its answer.
+const lateWait = 10 * time.Second
+
+// extend adds a text to the answer of a turn that has ended, and to its card. It returns false if the card cannot show it.
+func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text string) bool {
+	ctx, cancel := context.WithTimeout(e.life, lateWait)
+	defer cancel()
+	c, err := e.conversation(in)
+	if err != nil {
+		return false
+	}
+	if r := c.running.Load(); r.is(turn) {
+		select {
+		case <-r.over:
+		case <-ctx.Done():
+		}
+	}
+	t, err := e.opts.Store.ExtendAnswer(ctx, turn, text)
+	if err == nil && t.Outcome.Short == "" {
+		err = e.opts.Chat.Extend(ctx, t)
+	}
+	if err != nil && !errors.Is(err, orchestrator.ErrCannotAmend) {
+		e.log.Error("add to the answer of a turn", "turn", turn, "err", err)
+	}
+	return err == nil && t.Outcome.Short == ""
 }
 
 // withoutSecrets takes the secrets of the project that a conversation works in out of a text.

@@ -56,6 +56,12 @@ func (s *acpServer) inDir(dir string) *process {
 func (s *acpServer) play(in acpLine, t *geminiTurn, model, prompt string, done chan struct{}) {
 	defer close(done)
 	err := t.run(prompt)
+	defer func() {
+		for _, late := range t.late {
+			_ = sleep(context.Background(), late.After)
+			t.sink.text(late.Text)
+		}
+	}()
 	var exit exitError
 	var failure geminiFailure
 	u := t.counted()

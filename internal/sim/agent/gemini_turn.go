@@ -48,7 +48,8 @@ type geminiTurn struct {
 	calls      int64
 	usage      *script.Usage
 	said       []string // chunks of text
-	spareTools bool     // a command that runs is left alone when the turn is cancelled
+	late       []script.Late
+	spareTools bool // a command that runs is left alone when the turn is cancelled
 }
 
 // geminiFailure ends a turn with what the model's API said.
@@ -134,6 +135,9 @@ func (t *geminiTurn) step(st script.Step, rest []script.Step) error {
 		return t.say(t.sink.text, st.Chunks, 0)
 	case script.End:
 		return t.unsaid(st)
+	case script.Late:
+		t.late = append(t.late, st)
+		return nil
 	case script.Tool:
 		return t.command(st)
 	case script.Request:

@@ -87,6 +87,8 @@ func brokenKindOf(name string) (kind, bool) {
 		return kind{"", func(*directive) Step { return EndlessLine{} }}, true
 	case "ignore-term":
 		return kind{"", func(*directive) Step { return IgnoreTerm{} }}, true
+	case "late":
+		return kind{"text", func(d *directive) Step { return Late{d.must("text"), d.duration("after", 100*time.Millisecond)} }}, true
 	case "hold-pipe":
 		return kind{"for", func(d *directive) Step { return HoldPipe{d.duration("for", time.Minute)} }}, true
 	case "compact":

@@ -22,6 +22,7 @@
 //	[[garbage bytes=64]] [[longline bytes=300000]] [[endlessline]]   what an agent prints when it is broken
 //	[[ignore-term]] [[hold-pipe for=60s]]          ignore SIGTERM; leave a process holding standard output
 //	[[compact]] [[retry-text "half"]] [[history]]  compaction; text given up by a retry; earlier prompts
+//	[[late "text" after=100ms]]  text behind the reply that ends the turn, of an agent of the Agent Client Protocol
 //	[[usage in=10 out=5 cached=3 cost=0.01]]       what the turn counts
 //	[[sleep 1s]]                                   a pause
 //	[[start]]                                      forget every directive before this one

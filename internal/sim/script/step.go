@@ -108,6 +108,12 @@ type IgnoreTerm struct{}
 // HoldPipe starts a process that keeps standard output open For that long.
 type HoldPipe struct{ For time.Duration }
 
+// Late says Text so long after the reply that ends the turn.
+type Late struct {
+	Text  string
+	After time.Duration
+}
+
 // Compact shortens the agent's context.
 type Compact struct{}
 
@@ -146,6 +152,7 @@ func (LongLine) step()    {}
 func (EndlessLine) step() {}
 func (IgnoreTerm) step()  {}
 func (HoldPipe) step()    {}
+func (Late) step()        {}
 func (Compact) step()     {}
 func (RetryText) step()   {}
 func (History) step()     {}
