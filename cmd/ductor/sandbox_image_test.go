@@ -10,6 +10,7 @@ import (
 	"ductor/docker/dockertest"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
@@ -130,4 +131,32 @@ func TestAContainerRemovedByHandLeavesNoFiles(t *testing.T) {
 	town.stop()
 	town.start()
 	eventually(t, "the volumes are gone", func() bool { return left() == "" })
+}
+
+// A tool that an agent in a sandbox calls while ductor is away waits for it, as on this machine.
+func TestAToolOfASandboxWaitsForDuctor(t *testing.T) {
+	realagent.LongOnly(t)
+	const model = "127.0.0.1:8099"
+	host := engineHost(t)
+	real := realagent.Codex(t, "http://"+model)
+	town := newTown(t, func(c *config.Config) {
+		boxes(t, host, c)
+		c.Agents.Claude.Enabled, c.Agents.Gemini.Enabled, c.Agents.Copilot.Enabled = false, false, false
+		c.Agents.Default, c.Agents.Codex.Path = "codex", real.Path
+		c.Projects.DefaultDir, c.Projects.Roots = real.Work, []string{real.Work}
+		c.Sandbox.Mounts = []string{filepath.Dir(real.Path) + ":/opt/codex"}
+		real.Setenv(t)
+	})
+	c := town.cell(host)
+	town.say("/model codex") // which makes the container
+	town.await("Codex")
+	c.engine("exec", "--detach", c.container(), "/usr/local/bin/model", model) // it outlives ductor
+	town.say(`[[tool cmd="touch ready; until [ -e go ]; do sleep 0.05; done; touch gone"]] [[call send_message args="{\"text\":\"It waited.\"}"]] [[text "The end."]]`)
+	awaitFile(t, filepath.Join(c.dir, "ready"))
+	town.leave()
+	c.put("go")
+	awaitFile(t, filepath.Join(c.dir, "gone"))
+	town.start()
+	town.await("It waited.")
+	town.awaitAnswer("The end.")
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Programs in another environment talk to tools of the client by relays: their lines pass the runner's connection to the client.
@@ -86,19 +87,23 @@ func (s *server) endRelays(c *conn) {
 	}
 }
 
-// DialTools connects a program to the tools of the client of the runner of a directory. What is written and read are lines.
+// DialTools connects a program to the tools of the client of the runner of a directory. What is written and read are lines. While
+// no client serves tools, as during a restart of ductor, it returns an error: what is written then would be lost.
 func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 	conn, err := dialSocket(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the runner: %w", err)
 	}
-	ours, theirs := net.Pipe()
 	f := &frames{conn: conn}
+	if err := f.findTools(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	ours, theirs := net.Pipe()
 	go func() { // it ends with either connection
 		defer conn.Close()
 		lines := bufio.NewScanner(ours)
 		lines.Buffer(nil, mostLine)
-		for seq := uint64(1); lines.Scan() && f.send(request{Seq: seq, Op: opRelay}, lines.Bytes()) == nil; seq++ {
+		for seq := uint64(2); lines.Scan() && f.send(request{Seq: seq, Op: opRelay}, lines.Bytes()) == nil; seq++ {
 		}
 	}()
 	go func() { // so does this
@@ -118,6 +123,20 @@ func DialTools(ctx context.Context, dir string) (net.Conn, error) {
 		}
 	}()
 	return theirs, nil
+}
+
+// findTools asks the runner by a relay's first line, an empty one, whether a client serves tools.
+func (f *frames) findTools(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = f.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err := f.send(request{Seq: 1, Op: opRelay}, nil)
+	for err == nil {
+		var r reply
+		if _, err = f.receive(&r); err == nil && r.Seq == 1 { // else it tells of the end of a run
+			return r.err()
+		}
+	}
+	return err
 }
 
 // toolRelays are the relays that end at a client.

@@ -215,6 +215,18 @@ func TestToolsForProgramsElsewhere(t *testing.T) {
 	}
 }
 
+// While no client serves tools, a program is not connected: it tries again, where its first words would be lost.
+func TestAProgramElsewhereWaitsForTools(t *testing.T) {
+	c, e := openElsewhere(t)
+	r := start(t, c, sh("sleep 60"))
+	if conn, err := DialTools(t.Context(), e.dir); err == nil || conn != nil || err.Error() != errNoTools.Error() {
+		t.Errorf("it is connected to nobody: %v", err)
+	}
+	if err := r.Stop(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatCannotBeStartedElsewhere(t *testing.T) {
 	c, _ := openElsewhere(t)
 	if _, err := c.Start(t.Context(), Spec{Path: "no-such-program-anywhere"}); !errors.Is(err, fs.ErrNotExist) {
