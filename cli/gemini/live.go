@@ -89,23 +89,18 @@ func toolName(id, _, _ string) string {
 }
 
 // inputOf is what Gemini asks to do, from what it shows: it gives no input. Of a command it shows the whole, and in
-// brackets where it runs, then what the model says of it, and at the end whether it goes on behind; of an edit, the change.
+// brackets where it runs, then what the model says of it, and at the end whether it goes on behind.
 // That it runs where the session does is so unless another directory is named. Nil for any other tool.
 func inputOf(w acp.Wish) json.RawMessage {
-	input := map[string]any{}
-	switch {
-	case w.Tool == shellTool && w.Kind == "execute" && w.Changes == 0:
-		input["command"] = w.Title
-		if !strings.HasPrefix(w.Text, "[current working directory ") {
-			input["dir_path"] = w.Text
-		}
-		if strings.HasSuffix(w.Text, " [background]") {
-			input["is_background"] = true
-		}
-	case (w.Tool == "write_file" || w.Tool == "replace") && w.Kind == "edit" && w.Changes == 1:
-		input["kind"] = w.Kind
-	default:
+	if w.Tool != shellTool || w.Kind != "execute" || w.Changes != 0 {
 		return nil
+	}
+	input := map[string]any{"command": w.Title}
+	if !strings.HasPrefix(w.Text, "[current working directory ") {
+		input["dir_path"] = w.Text
+	}
+	if strings.HasSuffix(w.Text, " [background]") {
+		input["is_background"] = true
 	}
 	raw, err := json.Marshal(input)
 	if err != nil { // of text and truth that cannot be

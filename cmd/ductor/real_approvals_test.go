@@ -133,7 +133,7 @@ func TestTheRealGeminiAsksAfterAPlan(t *testing.T) {
 // A press on an edit's card lets it through and all that follow.
 func TestTheRealAgentsEditsAreAcceptedFromNowOn(t *testing.T) {
 	realagent.LongOnly(t)
-	for _, agent := range []string{"claude", "codex", "copilot", "gemini"} {
+	for _, agent := range []string{"claude", "codex", "copilot", "gemini", "opencode", "qwen", "gem", "cop"} {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			work := town.cfg.Projects.DefaultDir
