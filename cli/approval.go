@@ -47,6 +47,7 @@ const PlanTool = "plan"
 // QuestionAsked says that the agent waits for a user's choice.
 type QuestionAsked struct {
 	ID        ApprovalID
+	Tool      string `json:",omitempty"` // of ductor's own, that asks; empty where the agent does
 	Questions []Question
 }
 

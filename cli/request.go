@@ -221,6 +221,5 @@ func ofServer(name, tool string) bool {
 	if !ok || server == "" {
 		return false
 	}
-	return tool == server || slices.ContainsFunc([]string{"mcp__" + server + "__", "mcp_" + server + "_", server + ".", server + "-", server + "__"},
-		func(prefix string) bool { return strings.HasPrefix(tool, prefix) })
+	return tool == server || slices.ContainsFunc(serverPrefixes(server), func(prefix string) bool { return strings.HasPrefix(tool, prefix) })
 }

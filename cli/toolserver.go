@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +21,31 @@ type ToolServer struct {
 	// Trusted has its tools go through without asking: they ask the user themselves where that is needed.
 	Trusted bool
 	Timeout time.Duration // a call may take so long, where the agent can be told
+}
+
+// OwnServer is the name of the server of ductor's own tools.
+const OwnServer = "ductor"
+
+// OwnTool returns the name of one of ductor's own tools, which agents call mcp__ductor__send_file and the like; empty for any other tool.
+func OwnTool(name string) string {
+	for _, prefix := range append(serverPrefixes(OwnServer), OwnServer+"_") {
+		if tool, own := strings.CutPrefix(name, prefix); own {
+			return tool
+		}
+	}
+	return ""
+}
+
+// OwnTitle says in one line what a call of one of ductor's own tools is about: the first words of its text, the path, the question.
+func OwnTitle(input json.RawMessage) string {
+	in := TextsOf(input)
+	title := cmp.Or(in["text"], in["path"], in["question"], in["task"], in["prompt"], in["words"])
+	return OneLine(strings.NewReplacer("**", "", "`", "").Replace(title), 200)
+}
+
+// serverPrefixes begin the names that agents give to the tools of a server.
+func serverPrefixes(server string) []string {
+	return []string{"mcp__" + server + "__", "mcp_" + server + "_", server + ".", server + "-", server + "__"}
 }
 
 // ToolVars begins the names of the variables by which an agent reaches the tools of ductor.

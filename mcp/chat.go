@@ -110,7 +110,7 @@ func (t *toolset) askUser(ctx context.Context, c call, in askUser) (string, erro
 		}
 		q.Options = append(q.Options, cli.Option{Label: o})
 	}
-	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, cli.QuestionAsked{Questions: []cli.Question{q}})
+	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, cli.QuestionAsked{Tool: Name + ".ask_user", Questions: []cli.Question{q}})
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("ask the user: %w", err)

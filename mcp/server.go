@@ -21,7 +21,7 @@ import (
 )
 
 // Name is the server's name among the tool servers of an agent.
-const Name = "ductor"
+const Name = cli.OwnServer
 
 // Options configure a Server. All are required but Jobs and Consults.
 type Options struct {

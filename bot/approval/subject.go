@@ -40,7 +40,7 @@ type subject struct {
 func (a view) subject() *subject {
 	req := a.Request
 	s := &subject{lang: a.lang, room: subjectMax}
-	tool, whole := inLine(req.Tool, render.NameLimit)
+	tool, whole := inLine(render.ToolName(a.lang, req.Tool), render.NameLimit)
 	s.cut = !whole
 	switch agent := render.AgentName(a.lang, a.Agent); req.Tool {
 	case cli.PlanTool:

@@ -38,9 +38,10 @@ type shows struct {
 // turnFacts is what a card says about its turn besides the events.
 type turnFacts struct {
 	agent  cli.Agent
-	then   string    // follows a failure
-	bypass time.Time // the end of the bypass that the turn runs in; zero for none
-	place  string    // where the turn runs; empty where that is the only place that there is
+	then   string     // follows a failure
+	bypass time.Time  // the end of the bypass that the turn runs in; zero for none
+	place  string     // where the turn runs; empty where that is the only place that there is
+	early  []earlyAsk // whose lines have not come
 	where  func(orchestrator.ConversationID) string
 
 	footer, noAnswer *segment // once the turn has ended: below the answer, and in its place; nil for none
@@ -109,10 +110,11 @@ func (d *document) add(ev cli.Event) change {
 	case cli.ToolEnded:
 		return change{urgent: d.endTool(ev)}
 	case cli.ApprovalAsked:
-		waits := d.hold(ev)
+		waits := d.hold(ev.ID, ev.Started, ev.Tool)
 		return change{urgent: d.setWait(waitAsked, "") || waits}
 	case cli.QuestionAsked:
-		return change{urgent: d.setWait(waitAsked, "")}
+		waits := d.hold(ev.ID, "", ev.Tool)
+		return change{urgent: d.setWait(waitAsked, "") || waits}
 	case cli.ApprovalWithdrawn:
 		return change{urgent: d.release(ev.ID)}
 	case cli.FileChanged:

@@ -100,3 +100,35 @@ func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
 		})
 	}
 }
+
+// A tool of ductor's own has one name for all agents. It waits with what it asks, which names no call and may come before the line.
+func TestCardSaysThatOurToolWaits(t *testing.T) {
+	for _, agents := range []string{"mcp__ductor__", "mcp_ductor_", "ductor.", "ductor-", "ductor_"} {
+		for _, early := range []bool{false, true} {
+			inTheatre(t, telegram.Limits{}, func(s *theatre) {
+				chat := s.chat(7)
+				c := s.open(chat, 0)
+				shows := func(want string) {
+					t.Helper()
+					time.Sleep(10 * time.Minute)
+					synctest.Wait()
+					if last, _ := chat.View().Last(); last.Text != want {
+						t.Errorf("%s, early %v: the chat shows %q, want %q", agents, early, last.Text, want)
+					}
+				}
+				events := []cli.Event{cli.ToolStarted{ID: "1", Name: agents + "schedule", Title: "look"}, cli.ApprovalAsked{ID: "a", Tool: "ductor.schedule"}}
+				if early {
+					events = []cli.Event{cli.QuestionAsked{ID: "a", Tool: "ductor.schedule"}, events[0]}
+				}
+				for _, ev := range events {
+					c.Show(ev)
+				}
+				shows("🔐 ⏰ schedule look")
+				c.Show(cli.ApprovalWithdrawn{ID: "a"})
+				shows("⏳ ⏰ schedule look · 8 min 0 s")
+				c.Show(cli.ToolEnded{ID: "1", Duration: time.Second})
+				s.finish(c, "Done.")
+			})
+		}
+	}
+}

@@ -156,7 +156,7 @@ func (d *document) addDenials(denials []cli.Denial) {
 		case !marked:
 			lines = append(lines, denialLine(d.lang, denial))
 		case !told: // the line has no room for the reason
-			lines = append(lines, render.Plain("⛔ "+render.ShortLine(denial.Tool, render.NameLimit)+": "+render.ShortLine(denial.Reason, 120)))
+			lines = append(lines, render.Plain("⛔ "+toolName(d.lang, denial.Tool)+": "+render.ShortLine(denial.Reason, 120)))
 		}
 	}
 	rest := len(lines) - maxDenials
@@ -172,7 +172,7 @@ func (d *document) addDenials(denials []cli.Denial) {
 // line must not grow, since the message that it is in may be full; told is false when that leaves no room for
 // the reason.
 func (d *document) markDenied(denial cli.Denial) (found, told bool) {
-	name, title := render.ShortLine(denial.Tool, render.NameLimit), render.ShortLine(denial.Title, titleMax)
+	name, title := toolName(d.lang, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	reason := render.OneLine(denial.Reason)
 	told = true
 	for _, s := range d.segments {
@@ -193,7 +193,7 @@ func (d *document) markDenied(denial cli.Denial) (found, told bool) {
 }
 
 func denialLine(p lang.Printer, denial cli.Denial) render.Text {
-	tool, title := render.ShortLine(denial.Tool, render.NameLimit), render.ShortLine(denial.Title, titleMax)
+	tool, title := toolName(p, denial.Tool), render.ShortLine(denial.Title, titleMax)
 	line := p.Text("card.was-denied", tool)
 	if title != "" {
 		line = p.Text("card.title-was-denied", tool, render.Slot)

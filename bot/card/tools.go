@@ -73,11 +73,15 @@ func (d *document) startTool(ev cli.ToolStarted) {
 		d.tools[ev.ID] = toolRef{parent.line, true}
 		return
 	}
-	t := &toolLine{lang: d.lang, name: render.ShortLine(ev.Name, render.NameLimit), title: render.ShortLine(ev.Title, titleMax), began: d.now}
+	t := &toolLine{lang: d.lang, name: toolName(d.lang, ev.Name), title: render.ShortLine(ev.Title, titleMax), began: d.now}
 	if !ev.At.IsZero() {
 		t.began = ev.At
 	}
 	d.tools[ev.ID] = toolRef{line: t}
+	if i := slices.IndexFunc(d.turn.early, func(a earlyAsk) bool { return a.name == t.name }); i >= 0 {
+		t.held = d.turn.early[i].id
+		d.turn.early = slices.Delete(d.turn.early, i, i+1)
+	}
 	d.running++
 	d.push(&segment{kind: toolSegment, tool: t})
 }
@@ -108,20 +112,48 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	return true
 }
 
-// hold shows that a tool waits for a user.
-func (d *document) hold(ev cli.ApprovalAsked) bool {
-	ref, ok := d.tools[ev.Started]
-	if !ok || ref.child || ref.line.ended() {
+// toolName is the name of a tool as a line has it.
+func toolName(p lang.Printer, name string) string {
+	return render.ShortLine(render.ToolName(p, name), render.NameLimit)
+}
+
+// hold shows that a tool waits for a user. What ductor's own tools ask names the tool, and may come before the agent shows the call.
+func (d *document) hold(id cli.ApprovalID, call cli.ToolID, tool string) bool {
+	ref := d.tools[call]
+	if cli.OwnTool(tool) != "" && ref.line == nil {
+		name := toolName(d.lang, tool)
+		if ref.line = d.runningTool(name); ref.line == nil {
+			d.turn.early = append(d.turn.early, earlyAsk{id, name})
+		}
+	}
+	if ref.line == nil || ref.child || ref.line.ended() {
 		return false
 	}
-	ref.line.held, ref.line.elapsed = ev.ID, 0
+	ref.line.held, ref.line.elapsed = id, 0
 	return true
+}
+
+// earlyAsk is what a tool of this name asks whose call is not shown yet.
+type earlyAsk struct {
+	id   cli.ApprovalID
+	name string
+}
+
+// runningTool finds the last tool of a name that runs and waits for no user; nil if there is none.
+func (d *document) runningTool(name string) *toolLine {
+	for _, s := range slices.Backward(d.segments) {
+		if t := s.tool; t != nil && t.name == name && !t.ended() && t.held == "" {
+			return t
+		}
+	}
+	return nil
 }
 
 // release shows that what an agent asked is answered, or no longer asked: a tool that waited for it runs, from now
 // on, or is about to end.
 func (d *document) release(id cli.ApprovalID) (seen bool) {
-	others := false
+	d.turn.early = slices.DeleteFunc(d.turn.early, func(a earlyAsk) bool { return a.id == id })
+	others := len(d.turn.early) > 0
 	for _, ref := range d.tools {
 		switch t := ref.line; {
 		case ref.child || t.held == "":

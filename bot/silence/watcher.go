@@ -137,7 +137,8 @@ func (k *watched) noteLocked(ev cli.Event) {
 	case cli.Status:
 		k.paused = ev.Kind == cli.StatusPaused || ev.Kind == cli.StatusWaiting && ev.Detail != ""
 	case cli.ToolStarted:
-		k.tools[ev.ID] = strings.TrimSpace(ev.Name + " " + ev.Title)
+		name := render.ToolName(k.watcher.opts.Lang.Of(k.turn.Prompt.Conversation.Chat), ev.Name)
+		k.tools[ev.ID] = strings.TrimSpace(name + " " + ev.Title)
 	case cli.ToolEnded:
 		delete(k.tools, ev.ID)
 	}

@@ -137,7 +137,7 @@ func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.T
 	case step.Err == cli.ToolUntold:
 		sign = "• "
 	}
-	name := render.Plain(sign + render.ShortLine(step.Tool, render.NameLimit))
+	name := render.Plain(sign + render.ShortLine(render.ToolName(p, step.Tool), render.NameLimit))
 	if title.Text != "" {
 		name = render.Concat(name, render.Plain(" "), title)
 	}

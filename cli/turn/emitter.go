@@ -164,6 +164,9 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	if e.past {
 		t.At = now
 	}
+	if cli.OwnTool(t.Name) != "" {
+		t.Title = cli.OwnTitle(t.Input)
+	}
 	e.tools = append(e.tools, openTool{t.ID, now})
 	e.emit(t)
 }

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"ductor/bot/render"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/lang"
 )
 
 // foreign is a client of the protocol that knows nothing of ductor.
@@ -69,7 +71,7 @@ func TestTheInspectorCallsEveryTool(t *testing.T) {
 	}
 }
 
-// listsAndCalls calls every tool that is listed, with -short two of them.
+// listsAndCalls calls every tool that is listed, with -short two of them. Each has a name for users.
 func (f foreign) listsAndCalls(token string) {
 	f.t.Helper()
 	out, err := f.run(token, "--method", "tools/list")
@@ -99,6 +101,9 @@ func (f foreign) listsAndCalls(token string) {
 			continue
 		}
 		delete(calls, tool.Name)
+		if name := render.ToolName(lang.Printer{}, "mcp__ductor__"+tool.Name); strings.Contains(name, tool.Name) {
+			f.t.Errorf("users read %q", name)
+		}
 		if testing.Short() && tool.Name != "send_file" && tool.Name != "ask_user" {
 			continue // each call starts the client anew, which takes seconds of a processor
 		}
