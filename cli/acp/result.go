@@ -40,7 +40,7 @@ func (t *liveTurn) replied() cli.Result {
 	case "end_turn":
 		if text, ok := t.reporter.failed(r.Usage); ok {
 			r.Err = o.meaning(errorCode(text), text)
-		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && t.out.Answer() == "" {
+		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && len(t.reporter.denials) == 0 && t.out.Answer() == "" {
 			r.Err = cli.Failf(cli.UnknownFailure, o.Agent, "its model gave no answer, and it does not say whether a limit or a filter stopped it")
 		}
 	case "cancelled":
