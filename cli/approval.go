@@ -67,10 +67,11 @@ type Option struct {
 	Description string `json:"description,omitempty"`
 }
 
-// ApprovalWithdrawn says that the agent no longer waits for a decision or an answer: it gave up, or got it elsewhere.
+// ApprovalWithdrawn says that the agent no longer waits for a decision or an answer: it gave up, or got it.
 type ApprovalWithdrawn struct {
 	ID      ApprovalID
 	Allowed bool // the agent got leave: what it asked for runs
+	Pressed bool `json:",omitzero"` // a user decided it just now
 }
 
 // Asks are the requests of a turn that users are to answer. Make one with make.

@@ -77,11 +77,12 @@ const (
 	ToolCutShort = "the turn ended before the tool did" // it had not ended when its turn did
 	ToolDenied   = "it was not allowed"
 	ToolUntold   = "the agent does not say how it ended" // it may have gone well
+	ToolGoesOn   = "it goes on in the background"
 )
 
 // Failed reports whether the tool is known to have failed.
 func (t ToolEnded) Failed() bool {
-	return t.Err != "" && t.Err != ToolUntold || t.ExitCode != nil && *t.ExitCode != 0
+	return t.Err != "" && t.Err != ToolUntold && t.Err != ToolGoesOn || t.ExitCode != nil && *t.ExitCode != 0
 }
 
 // ChangeKind says what happened to a file.

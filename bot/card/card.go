@@ -221,6 +221,9 @@ func (c *card) Show(ev cli.Event) {
 		return
 	}
 	c.hearLocked(ev, now)
+	if w, ok := ev.(cli.ApprovalWithdrawn); ok && w.Pressed {
+		c.pace.seen = now
+	}
 	c.doc.now = now
 	what := c.doc.add(ev)
 	if what.text != "" && !c.past.replaying {
@@ -308,7 +311,7 @@ func (c *card) outcome(o orchestrator.Outcome) contents {
 	if c.ending == nil {
 		c.doc.finish(o, c.cards.look().Footer)
 		ending := c.contentLocked(o)
-		if !c.pace.rang(time.Now()) {
+		if !c.pace.looks(time.Now()) {
 			ending.end = c.cards.endOf(c.messages, o)
 		}
 		c.ending = &ending

@@ -235,7 +235,7 @@ func (s *segment) rendered() render.Text {
 }
 
 func (s *segment) reasoning() render.Text {
-	return render.Plain(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), "")))
+	return render.Markdown(strings.TrimSpace(strings.ToValidUTF8(string(s.raw), "")))
 }
 
 // show renders a segment anew, without secrets.

@@ -240,7 +240,7 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField, wh
 	}
 	switch why, ok := noUndo(o.Changed.NoUndo); {
 	case o.Changed.NoUndo == orchestrator.NoUndoShared:
-		add(p.Text(why, where(o.Changed.With)), true)
+		add(p.Text("changes.no-undo-shared", where(o.Changed.With)), true)
 	case ok:
 		add(p.Text(why), true)
 	}
@@ -264,7 +264,7 @@ func withReceipt(fields []FooterField) []FooterField {
 // noUndo is the text that says why changed files cannot be restored.
 func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	key, ok = map[orchestrator.NoUndo]lang.Key{
-		orchestrator.NoUndoLate: "changes.no-undo-late", orchestrator.NoUndoShared: "changes.no-undo-shared",
+		orchestrator.NoUndoLate: "changes.no-undo-late",
 		orchestrator.NoUndoLarge: "changes.no-undo-large", orchestrator.NoUndoFailed: "changes.no-undo-failed",
 	}[why]
 	return key, ok

@@ -34,7 +34,7 @@ type pace struct {
 	news   news
 	queued bool      // a call waits in the outbox or is being made
 	calls  int       // made so far
-	first  time.Time // when the first of them was
+	seen   time.Time // when the user last looked here for sure: the first message came, or the user decided something
 	fails  int       // since the last call that succeeded
 	last   time.Time
 	moved  time.Time // the last event that users can see
@@ -81,7 +81,7 @@ func (p *pace) add(n news, now time.Time) { p.news, p.moved = max(p.news, n), no
 // called records that a call is made.
 func (p *pace) called(now time.Time) {
 	if p.calls == 0 {
-		p.first = now
+		p.seen = now
 	}
 	p.last = now
 	p.calls++
@@ -106,8 +106,8 @@ func (p *pace) showTyping(now time.Time) bool {
 	return now.Sub(p.last) >= typingQuiet
 }
 
-// rang says that the first message came a moment ago: it made the sound.
-func (p *pace) rang(now time.Time) bool { return p.calls > 0 && now.Sub(p.first) < ringLasts }
+// looks reports whether the user is looking at the chat: a moment ago the first message came with a sound, or the user decided something.
+func (p *pace) looks(now time.Time) bool { return p.calls > 0 && now.Sub(p.seen) < ringLasts }
 
 // snapshot says whether to store what a message shows, so that after a crash it can be marked as interrupted without
 // losing its text. The last snapshot may miss what changed in the last seconds.

@@ -42,7 +42,7 @@ const (
 	toolSucceeded
 	toolFailed
 	toolDenied // failed, since it was not allowed to run
-	toolUntold // the agent does not say how it ended
+	toolUntold // it goes on, or the agent does not say how it ended
 )
 
 func (t *toolLine) ended() bool  { return t.state != toolRunning }
@@ -58,6 +58,8 @@ type toolRef struct {
 const (
 	titleMax = 60
 	toolMax  = 140
+
+	reasonMax = 90 // why a tool failed, as far as the line has room
 )
 
 // Many tools in a row stay compact: when more than foldAbove lines follow each other, the oldest that went
@@ -102,7 +104,7 @@ func (d *document) endTool(ev cli.ToolEnded) bool {
 	switch {
 	case ev.Failed():
 		t.state = toolFailed
-	case ev.Err == cli.ToolUntold:
+	case ev.Err != "":
 		t.state = toolUntold
 	default:
 		t.state = toolSucceeded
@@ -307,7 +309,7 @@ func toolResult(p lang.Printer, ev cli.ToolEnded) string {
 	var parts []string
 	if ev.ExitCode != nil && *ev.ExitCode != 0 {
 		parts = append(parts, p.Text("card.tool-exit", *ev.ExitCode))
-	} else if ev.Failed() {
+	} else if ev.Err != "" && ev.Err != cli.ToolUntold {
 		parts = append(parts, toolError(p, ev.Err))
 	}
 	if ev.Duration >= 100*time.Millisecond {
@@ -322,8 +324,10 @@ func toolError(p lang.Printer, err string) string {
 		return p.Text("card.tool-did-not-end")
 	case cli.ToolDenied:
 		return p.Text("card.tool-denied")
+	case cli.ToolGoesOn:
+		return p.Text("card.tool-goes-on")
 	}
-	return render.ShortLine(err, 30)
+	return render.ShortLine(err, reasonMax)
 }
 
 func suffix(s string) string {

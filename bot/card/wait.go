@@ -144,7 +144,7 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	default:
 		return render.Text{}
 	}
-	if w.clock > 0 {
+	if w.clock > 0 && w.retry.In == 0 { // beside another time it says nothing
 		line += " " + p.Elapsed(w.clock)
 	}
 	return render.Styled(render.Italic, line)

@@ -134,7 +134,7 @@ func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.T
 	switch ended := (cli.ToolEnded{Err: step.Err, ExitCode: step.ExitCode}); {
 	case ended.Failed():
 		sign = "✗ "
-	case step.Err == cli.ToolUntold:
+	case step.Err != "":
 		sign = "• "
 	}
 	name := render.Plain(sign + render.ShortLine(render.ToolName(p, step.Tool), render.NameLimit))
@@ -150,8 +150,10 @@ func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	switch {
 	case step.ExitCode != nil:
 		line = " · " + p.Text("card.tool-exit", *step.ExitCode)
+	case step.Err == cli.ToolGoesOn:
+		line = " · " + p.Text("card.tool-goes-on")
 	case step.Err != "" && step.Err != cli.ToolUntold:
-		line = " · " + render.ShortLine(step.Err, 60)
+		line = " · " + render.ShortLine(step.Err, 120)
 	}
 	if step.Duration > 0 {
 		line += " · " + p.Elapsed(step.Duration)

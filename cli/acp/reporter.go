@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -52,13 +51,13 @@ func (r *reporter) update(u *update) {
 	}
 }
 
-// say tells a piece of the message called id; an agent that names none begins another after each tool.
+// say tells a piece of the message called id. What follows a tool is a paragraph of its own, also in the same message.
 func (r *reporter) say(id, text string) {
 	if r.parted {
 		r.parted, r.repeats = false, repeats{}
 		r.block++
 	}
-	r.key = cmp.Or(id, fmt.Sprint("message ", r.block))
+	r.key = fmt.Sprint("message ", id, " ", r.block)
 	if r.quirks.HidesTrouble {
 		text = r.fresh(text, r.out.Now())
 	}

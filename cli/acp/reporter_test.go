@@ -88,3 +88,38 @@ func TestDiff(t *testing.T) {
 		}
 	}
 }
+
+// What an agent says after a call is a paragraph of its own, also in the same message.
+func TestACallPartsParagraphs(t *testing.T) {
+	for _, id := range []string{"", "message-1"} {
+		out := turn.NewEmitter(testAgent, time.Now, func(cli.Event) {})
+		r := newReporter(out, "/d", Quirks{})
+		r.say(id, "Calling ")
+		r.say(id, "a tool.")
+		r.tool(toolCall{ID: "1", ToolKind: kindRun, Status: statusDone})
+		r.say(id, "Tool call finished.")
+		if got := out.Answer(); got != "Calling a tool.\n\nTool call finished." {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// A command has the exit code that its agent gives, wherever that puts it; one that has none may have failed.
+func TestHowACommandEnded(t *testing.T) {
+	three := 3
+	for _, c := range []struct {
+		output string
+		want   cli.ToolEnded
+	}{
+		{`{"output":"out","metadata":{"exit":3}}`, cli.ToolEnded{Output: "out", ExitCode: &three}},
+		{`{"stdout":"out","exit_code":3}`, cli.ToolEnded{Output: "out", ExitCode: &three}},
+		{`{"output":"out"}`, cli.ToolEnded{Output: "out", Err: cli.ToolUntold}},
+		{`"out"`, cli.ToolEnded{Output: "out", Err: cli.ToolUntold}},
+	} {
+		tool := tool{toolCall: toolCall{ToolKind: kindRun, Output: json.RawMessage(c.output)}}
+		got := tool.over(statusDone, nil)
+		if got.Output != c.want.Output || got.Err != c.want.Err || (got.ExitCode == nil) != (c.want.ExitCode == nil) || got.Failed() != (c.want.ExitCode != nil) {
+			t.Errorf("%s: %+v", c.output, got)
+		}
+	}
+}

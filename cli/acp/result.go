@@ -42,7 +42,7 @@ func (t *liveTurn) replied() cli.Result {
 			r.Err = o.meaning(0, text, "")
 		} else if t.req.Task == cli.TaskCompact {
 			t.out.Pass(cli.CompactBoundary{})
-		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && t.req.Task == cli.TaskPrompt {
+		} else if t.reporter.quirks.HidesTrouble && !t.reporter.ran && len(t.reporter.denials) == 0 && t.req.Task == cli.TaskPrompt {
 			r.Err = hiddenTrouble(o.Agent, t.out.Answer(), r)
 		}
 	case "cancelled":

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"ductor/cli"
@@ -67,11 +66,7 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	model := cli.ModelID(s.offers.model)
-	if strings.HasPrefix(s.offers.model, "auto") { // the agent chooses one for each prompt, and names it at the end
-		model = ""
-	}
-	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: model, Forgets: s.process.opts.quirks.Forgets})
+	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: s.process.opts.quirks.Forgets})
 }
 
 // newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.

@@ -80,6 +80,9 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	if call.name == "Bash" {
 		end.ExitCode = exitCode(b.IsError, end.Output, structured)
 	}
+	if !b.IsError && inBackground(structured) {
+		end.Err = cli.ToolGoesOn
+	}
 	t.em.ToolEnd(end)
 }
 
@@ -122,13 +125,20 @@ func exitCode(failed bool, output string, structured json.RawMessage) *int {
 		return cli.NumberIn(exitLine(), output)
 	}
 	var bash struct {
-		Interrupted bool   `json:"interrupted"`
-		Background  string `json:"backgroundTaskId"`
+		Interrupted bool `json:"interrupted"`
 	}
-	if json.Unmarshal(structured, &bash) != nil || bash.Interrupted || bash.Background != "" {
+	if json.Unmarshal(structured, &bash) != nil || bash.Interrupted || inBackground(structured) {
 		return nil
 	}
 	return new(int)
+}
+
+// inBackground reports whether a command was sent to the background.
+func inBackground(structured json.RawMessage) bool {
+	var bash struct {
+		Background string `json:"backgroundTaskId"`
+	}
+	return json.Unmarshal(structured, &bash) == nil && bash.Background != ""
 }
 
 const maxTitle = 200

@@ -278,6 +278,9 @@ func (p *parser) toolEnd(f fields) {
 	for _, c := range changes(f, p.dir) {
 		p.out.Pass(c)
 	}
+	if e.Err == "" && e.ExitCode == nil && isShell(p.tools[f.ToolCallID].Name) && goesOn().MatchString(e.Output) {
+		e.Err = cli.ToolGoesOn
+	}
 	p.out.ToolEnd(e)
 }
 

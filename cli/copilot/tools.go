@@ -76,6 +76,14 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 	return e, failed
 }
 
+// isShell says whether a tool runs commands.
+func isShell(tool string) bool { return tool == "bash" || tool == "powershell" }
+
+// goesOn finds what Copilot says of a command that has not ended: it gave it so long and no longer, or started it in the background.
+var goesOn = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`<command [^<>]*(?: is still running|started in [^<>]*background)[^<>]*>\s*$`)
+})
+
 // shellTail is what Copilot tells the model, and not people, at the end of a command's output.
 var shellTail = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\n?<shellId: [^<>]* completed with exit code -?\d+>\s*$`)

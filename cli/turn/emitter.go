@@ -66,11 +66,35 @@ func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 
 // Started is Session for an agent of which there is more to tell.
 func (e *Emitter) Started(next cli.SessionStarted) {
+	next.Model = named(next.Model)
 	if e.done || e.session != nil && *e.session == next {
 		return
 	}
 	e.session = &next
 	e.emit(next)
+}
+
+// named is a model by its name alone: empty if the agent chooses one itself, and without the way that leads to it, which Qwen Code
+// writes as $runtime|openai|NAME(openai).
+func named(model cli.ModelID) cli.ModelID {
+	id := string(model)
+	if i := strings.LastIndexByte(id, '|'); i >= 0 {
+		id, _, _ = strings.Cut(id[i+1:], "(")
+	}
+	if id == "auto" || strings.HasPrefix(id, "auto-") {
+		return ""
+	}
+	return cli.ModelID(id)
+}
+
+// busiest is the model that wrote most; empty for none.
+func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
+	for id, u := range all {
+		if most == "" || cmp.Or(cmp.Compare(u.Output, all[most].Output), cmp.Compare(most, id)) > 0 {
+			most = id
+		}
+	}
+	return most
 }
 
 // Named says whether the agent's session was named.
@@ -234,7 +258,10 @@ func (e *Emitter) Finish(r cli.Result) {
 	r.Text = e.text.String()
 	if e.session != nil {
 		r.AgentSessionID = cmp.Or(r.AgentSessionID, e.session.AgentSessionID)
-		r.Model = cmp.Or(r.Model, e.session.Model)
+		r.Model = cmp.Or(named(r.Model), e.session.Model)
+	}
+	if r.Model == "" { // the agent chose one itself
+		r.Model = busiest(r.ByModel)
 	}
 	if r.Duration == 0 {
 		r.Duration = e.now().Sub(e.started)

@@ -197,3 +197,29 @@ func BenchmarkEmitter(b *testing.B) {
 		e.Finish(cli.Result{})
 	}
 }
+
+// A model has its own name in a chat; where the agent chose one, that is the one which wrote most.
+func TestModelsHaveTheirNames(t *testing.T) {
+	for _, c := range []struct {
+		said cli.ModelID
+		used map[cli.ModelID]cli.Usage
+		want cli.ModelID
+	}{
+		{"opus", nil, "opus"},
+		{"$runtime|openai|gpt-5.2(openai)", nil, "gpt-5.2"},
+		{"auto", nil, ""},
+		{"auto-gemini-3", map[cli.ModelID]cli.Usage{"small": {Output: 2}, "large": {Output: 9}}, "large"},
+	} {
+		var result cli.Result
+		e := NewEmitter("x", time.Now, func(ev cli.Event) {
+			if r, ok := ev.(cli.Result); ok {
+				result = r
+			}
+		})
+		e.Session("s", c.said)
+		e.Finish(cli.Result{ByModel: c.used})
+		if result.Model != c.want {
+			t.Errorf("%s is %q", c.said, result.Model)
+		}
+	}
+}

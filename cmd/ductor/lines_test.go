@@ -5,8 +5,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
@@ -172,5 +174,34 @@ func TestTheLinesOfAnAgentThatSaysLittle(t *testing.T) {
 	m := line(said, "• ", "touch runs")
 	if m = town.await("the second end"); strings.Contains(m.Text, "✓") || !strings.Contains(strings.Split(m.Text, "\n")[0], " s") {
 		t.Errorf("how a command ended is not known, and how long it took is: %q", m.Text)
+	}
+}
+
+// What an answer and its steps say once the turn is over: no bypass, and of a command how long it ran, without the wait for its
+// user.
+func TestWhatAnAnswerSaysOfItsTools(t *testing.T) {
+	town := newTown(t, func(cfg *config.Config) { cfg.Permissions.Mode = "ask" })
+	town.say(`[[start]] [[ask cmd="true"]] [[text "the answer"]]`)
+	asked := town.awaitButton("✅ Allow once")
+	for began := time.Now(); time.Since(began) < 4*time.Second; { // the user thinks
+		time.Sleep(50 * time.Millisecond)
+	}
+	town.pressOn(asked, "✅ Allow once")
+	answer := town.awaitMessage(func(m telegram.Message) bool {
+		return strings.Contains(m.Text, "the answer") && m.HasButton("🪜 Steps")
+	})
+	town.pressOn(answer, "🪜 Steps")
+	steps := town.await("1 step")
+	for line := range strings.Lines(steps.Text) {
+		if strings.Contains(line, "true") && regexp.MustCompile(`· ([4-9]|\d\d)\S* s`).MatchString(line) {
+			t.Errorf("the step counts the wait for its user: %q", line)
+		}
+	}
+	town.say("/permissions bypass")
+	town.press("Yes, bypass everything")
+	town.await("everything goes through")
+	town.say(`[[start]] [[text "the end in bypass"]]`)
+	if m := town.awaitDone(2); strings.Contains(m.Text, "left") {
+		t.Errorf("what has ended is in bypass no more: %q", m.Text)
 	}
 }

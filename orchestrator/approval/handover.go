@@ -36,7 +36,7 @@ func (r *Requests) tell(approval orchestrator.Approval) (gone bool, err error) {
 			r.told[request] = true
 		}
 		if r.told[request] {
-			r.turn.Show(cli.ApprovalWithdrawn{ID: request, Allowed: d.Allow && err == nil})
+			r.turn.Show(cli.ApprovalWithdrawn{ID: request, Allowed: d.Allow && err == nil, Pressed: approval.By != 0})
 		}
 	}
 	return tried > 0 && missed == tried, errors.Join(errs...)

@@ -398,15 +398,14 @@ func TestATurnThatWritesNothingLeavesOthersTheirUndo(t *testing.T) {
 	}
 	mine := r.watch("t2", false)
 	r.Hold(t.Context(), "t2", "")
-	mine.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
-	r.sh("app", "echo mine > mine.txt")
 	r.Hold(t.Context(), "o", "a") // it is allowed
 	_, err := r.Redo(t.Context(), by, "t0")
 	r.expect("while another turn writes", err, orchestrator.ErrTurnRuns)
 	if writes := (*orchestrator.TurnWrites)(nil); !errors.As(err, &writes) || writes.In != otherChat {
 		t.Errorf("it does not say which chat: %v", err)
 	}
-	r.sh("app", "echo other > other.txt")
+	mine.Take(cli.ToolStarted{ID: "1", Name: "Edit"})
+	r.sh("app", "echo mine > mine.txt; echo other > other.txt")
 	if got := r.end(mine); got.NoUndo != orchestrator.NoUndoShared || got.With != otherChat {
 		t.Errorf("beside a turn that wrote: %+v", got)
 	}

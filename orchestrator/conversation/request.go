@@ -77,7 +77,7 @@ func (e *Engine) attemptOf(ctx context.Context, conv orchestrator.Conversation, 
 	if !t.Bypass.IsZero() { // until it is told otherwise
 		req.Permission = cli.Bypass
 	}
-	return asking{req: req, session: s, steps: &steps.Recorder{}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead}, err
+	return asking{req: req, session: s, steps: &steps.Recorder{Now: e.now}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead}, err
 }
 
 // prepareLeft is prepare for a turn that the previous process was running: it goes on where it is.

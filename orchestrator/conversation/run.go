@@ -206,7 +206,11 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	hide := e.newHider(req)
 	requests := e.approvals.Open(ctx, approval.Running{
 		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Allowed: tools.Own(t.Agent, req.AllowedTools),
-		Resumed: left == cli.RemainsRun, Secrets: hide, Show: card.Show,
+		Resumed: left == cli.RemainsRun, Secrets: hide,
+		Show: func(ev cli.Event) {
+			a.steps.Take(ev)
+			card.Show(ev)
+		},
 	})
 	show := func(ev cli.Event) {
 		known.learn(keep, ev)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf8"
 
 	"ductor/cli"
@@ -20,8 +22,13 @@ const (
 	mostTitle  = 16 << 10
 )
 
-// Recorder collects the steps of one turn, in memory. One goroutine uses it at a time.
+// Recorder collects the steps of one turn, in memory. Safe for concurrent use.
 type Recorder struct {
+	Now func() time.Time
+
+	mu    sync.Mutex
+	asks  map[cli.ApprovalID]cli.ToolID // that tools wait for
+	since map[cli.ToolID]time.Time      // when tools that waited began to run; zero while they wait
 	steps []orchestrator.Step
 	open  map[cli.ToolID]int // places of tools in steps
 	size  int
@@ -30,7 +37,21 @@ type Recorder struct {
 
 // Take records an event, out of which secrets were taken.
 func (r *Recorder) Take(ev cli.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch ev := ev.(type) {
+	case cli.ApprovalAsked:
+		if r.asks == nil {
+			r.asks, r.since = make(map[cli.ApprovalID]cli.ToolID), make(map[cli.ToolID]time.Time)
+		}
+		if ev.Started != "" {
+			r.asks[ev.ID], r.since[ev.Started] = ev.Started, time.Time{}
+		}
+	case cli.ApprovalWithdrawn:
+		if tool, asked := r.asks[ev.ID]; asked {
+			delete(r.asks, ev.ID)
+			r.since[tool] = r.Now()
+		}
 	case cli.ToolStarted:
 		if i := r.add(orchestrator.Step{Tool: ev.Name, Title: whole(ev)}); i >= 0 {
 			if r.open == nil {
@@ -45,6 +66,11 @@ func (r *Recorder) Take(ev cli.Event) {
 		}
 		delete(r.open, ev.ID)
 		s := &r.steps[i]
+		if since, waited := r.since[ev.ID]; waited && since.IsZero() {
+			ev.Duration = 0
+		} else if waited { // the wait for a user is no time that it took
+			ev.Duration = min(ev.Duration, max(r.Now().Sub(since), 0))
+		}
 		s.Duration, s.ExitCode, s.Err = ev.Duration, ev.ExitCode, ev.Err
 		r.keep(s, ev.Output)
 	case cli.FileChanged:
@@ -81,7 +107,11 @@ func (r *Recorder) keep(s *orchestrator.Step, output string) {
 }
 
 // Steps are the steps so far.
-func (r *Recorder) Steps() []orchestrator.Step { return r.steps }
+func (r *Recorder) Steps() []orchestrator.Step {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.steps
+}
 
 // whole is the whole command of a tool, or its path.
 func whole(ev cli.ToolStarted) string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"ductor/cli"
@@ -40,5 +41,25 @@ func TestARecorderKeepsWhatThereIsRoomFor(t *testing.T) {
 	}
 	if last := r.Steps()[mostSteps-1]; len(r.Steps()) != mostSteps || sum > mostOfTurn || last.Size == 0 || r.Steps()[0].Size != 0 {
 		t.Errorf("%d steps with %d bytes; the last has %d", len(r.Steps()), sum, last.Size)
+	}
+}
+
+// The wait for a user is no time that a step took; one that was denied took none.
+func TestAStepDoesNotCountTheWaitForItsUser(t *testing.T) {
+	now := time.Unix(0, 0)
+	r := &Recorder{Now: func() time.Time { return now }}
+	for i, decided := range []bool{true, false} {
+		id := cli.ToolID(fmt.Sprint(i))
+		r.Take(cli.ToolStarted{ID: id, Name: "Bash"})
+		r.Take(cli.ApprovalAsked{ID: cli.ApprovalID(id), Started: id})
+		now = now.Add(time.Hour)
+		if decided {
+			r.Take(cli.ApprovalWithdrawn{ID: cli.ApprovalID(id)})
+		}
+		now = now.Add(2 * time.Second)
+		r.Take(cli.ToolEnded{ID: id, Duration: time.Hour + 2*time.Second})
+	}
+	if s := r.Steps(); s[0].Duration != 2*time.Second || s[1].Duration != 0 {
+		t.Errorf("the steps took %v and %v", s[0].Duration, s[1].Duration)
 	}
 }
