@@ -93,7 +93,9 @@ type scene struct {
 
 func newScene(t *testing.T, agent string) *scene {
 	t.Helper()
-	town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
+	town, api := realTown(t, agent, func(c *config.Config) {
+		c.Permissions.Mode, c.Recovery.Retries, c.Recovery.RetryAfter = "ask", 1, time.Second // a failing API is asked again, at length
+	})
 	town.agent = agent
 	return &scene{town: town, api: api, agent: agent}
 }
