@@ -139,16 +139,16 @@ func TestAnAgentThatTakesNoPictures(t *testing.T) {
 
 // ductor enables a feature of Codex that is under development, and no answer begins with Codex's warning about it.
 func TestCodexDoesNotWarnOfWhatDuctorEnables(t *testing.T) {
-	for name, town := range map[string]func() *town{
-		"scripted": func() *town { return newTown(t, func(c *config.Config) { c.Agents.Default = "codex" }) },
-		"real": func() *town {
+	for name, open := range map[string]func(*testing.T) *town{
+		"scripted": func(t *testing.T) *town { return newTown(t, func(c *config.Config) { c.Agents.Default = "codex" }) },
+		"real": func(t *testing.T) *town {
 			realagent.LongOnly(t)
 			town, _ := realTown(t, "codex", nil)
 			return town
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			town := town()
+			town := open(t)
 			for i := range 4 {
 				town.say(`[[text "Answer %d."]]`, i)
 				if m := town.awaitAnswer(fmt.Sprintf("Answer %d.", i)); strings.Contains(m.Text, "⚠️") {
