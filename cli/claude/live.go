@@ -12,6 +12,8 @@ import (
 
 const (
 	interruptID = "interrupt"
+	// startWait is how long a process may say nothing at all. It tells of its first prompt before it asks the model.
+	startWait = 2 * time.Minute
 	// leaveWait is how long a process that is closed may take to end at the end of its input before ductor stops it.
 	leaveWait = 300 * time.Millisecond
 	markWait  = time.Second
@@ -96,6 +98,9 @@ func (s *live) listen(proc *process, mem *memory, dir string, o turn.StreamOptio
 	defer run.idle.mu.Unlock()
 	o.Agent, o.Idle = agent, run.idle.line
 	o.Limits = turn.LimitsOf(s.provider.opts.ProviderOptions)
+	if o.Limits.Stall > startWait {
+		o.Limits.First = startWait
+	}
 	run.stream = turn.NewStream(proc, o)
 	return run
 }

@@ -58,6 +58,9 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider) (a authAnswer) {
 	if err := guard(agent, func() error { a.auth = p.Auth(ctx); return nil }); err != nil {
 		a.auth = cli.Auth{State: cli.NotFound, Fix: err.Error()}
 	}
+	if at.sandbox != "" && a.auth.State == cli.NotFound { // its image has to have it: what helps on this machine does not there
+		a.auth.Fix = ""
+	}
 	return a
 }
 

@@ -14,7 +14,13 @@ import (
 )
 
 // Outcome is the Result of the last turn, which ended as end without a Result of the agent's own.
-func (s *Stream) Outcome(end End) cli.Result { return s.last.Outcome(end, s.opts.Agent, s.Failure) }
+func (s *Stream) Outcome(end End) cli.Result {
+	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && !s.spoke() {
+		why := cmp.Or(lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail()))), "it said nothing of why")
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, s.opts.Agent, "it did not start within %s: %s", limit, why)}
+	}
+	return s.last.Outcome(end, s.opts.Agent, s.Failure)
+}
 
 // Failure says what an exit without the end of a turn means. Use it after Turn returned EndExit.
 func (s *Stream) Failure() *cli.Failure {

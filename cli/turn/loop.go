@@ -15,6 +15,7 @@ const DefaultInterruptWait = 30 * time.Millisecond
 // Limits say how long a turn waits for its agent. Zero values take the defaults.
 type Limits struct {
 	Start     time.Duration // silence before Turn.Accepted that ends the turn; zero for an agent that does not accept turns
+	First     time.Duration // the same of a program of a Stream that has not said a word yet; zero takes Stall
 	Stall     time.Duration // silence that ends it
 	ToolStall time.Duration // the same while a tool is open
 	Interrupt time.Duration // how soon an interrupt must show any reaction
@@ -120,6 +121,7 @@ type Turn[T any] struct {
 	past bool  // what is handled was said before ductor listened
 	at   int64 // the offset after the item that is handled, in the past
 
+	spoke   bool // something was handled
 	over    bool // Handle said so
 	rest    []T  // what came after that
 	stopped chan struct{}
@@ -253,7 +255,7 @@ func (t *Turn[T]) handle(item T) {
 			t.at = end
 		}
 	}
-	t.heard = time.Now()
+	t.heard, t.spoke = time.Now(), true
 	if t.phase == Interrupting && !t.cut.deferred { // it reacts
 		t.cut.due = t.cut.at.Add(CutWait(t.ctx, t.loop.Source.Limits.Grace))
 	}
@@ -277,6 +279,8 @@ func (t *Turn[T]) limit() time.Duration {
 	switch {
 	case t.phase == Starting && !t.past && l.Start > 0:
 		return l.Start
+	case !t.spoke && !t.past && l.First > 0:
+		return l.First
 	case t.loop.Busy != nil && t.loop.Busy(), t.loop.Busy == nil && t.loop.Out != nil && t.loop.Out.OpenTools() > 0:
 		return l.ToolStall
 	}

@@ -19,12 +19,8 @@ func places() []string {
 	}
 }
 
-// Missing returns what helps if the program of an agent is not found: where it is instead, or how to install it. It returns ""
-// in a container, whose image has to have it.
+// Missing returns what helps if the program of an agent is not found: where it is instead, or how to install it.
 func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
-	if o.OwnerHome == "" {
-		return ""
-	}
 	key := "agents." + string(agent) + ".path"
 	if strings.ContainsRune(o.Path, filepath.Separator) {
 		return fmt.Sprintf("Correct %s: %s is no program. Without that key PATH is searched", key, o.Path)

@@ -26,8 +26,8 @@ func TestAProgramThatIsNotInPathIsNamed(t *testing.T) {
 		if got := Missing(o, "claude", "install it"); !strings.Contains(got, "to "+path+", where it is") || !strings.Contains(got, "agents.claude.path") || !strings.Contains(got, "PATH") {
 			t.Errorf("in %s: %q", place, got)
 		}
-		if o.OwnerHome = ""; Missing(o, "claude", "install it") != "" {
-			t.Error("a sandbox is told of what helps on this machine")
+		if o.OwnerHome = ""; Missing(o, "claude", "install it") != "install it" {
+			t.Error("a sandbox is told of programs of this machine")
 		}
 	}
 	if got := Missing(cli.ProviderOptions{Path: "/nowhere/claude", OwnerHome: t.TempDir()}, "claude", "install it"); !strings.Contains(got, "Correct agents.claude.path: /nowhere/claude is no program") {

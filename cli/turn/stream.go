@@ -255,7 +255,11 @@ func (s *Stream) note(q queued) {
 func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	s.awaitPast(ctx, loop.Mark)
 	source := Source[queued]{In: s.out, Gone: s.gone, Stop: s.stop, Limits: s.opts.Limits}
-	if s.begin() {
+	past := s.begin()
+	if s.spoke() {
+		source.Limits.First = 0
+	}
+	if past {
 		from, when := s.opts.Past.From, s.process.When
 		source.Resumed, source.End = &Resumed{From: from, Began: cmp.Or(when(from), time.Now()), When: when}, func(q queued) int64 { return q.end }
 	}
@@ -309,6 +313,13 @@ func (s *Stream) begin() (past bool) {
 	defer s.mu.Unlock()
 	s.to, s.garbage, s.markErr = runningTurn, Garbage{}, nil
 	return s.past
+}
+
+// spoke reports whether a word of the program was dealt with.
+func (s *Stream) spoke() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.handled > 0
 }
 
 // finish gives what the turn left to Idle, and every later line.

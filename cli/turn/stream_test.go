@@ -285,6 +285,35 @@ func TestStreamStallWithATool(t *testing.T) {
 	})
 }
 
+// A program that never says a word is ended sooner than one that falls silent, with its last words of complaint.
+func TestStreamThatNeverSpeaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for spoke, want := range map[bool]time.Duration{false: time.Minute, true: 5 * time.Minute} {
+			p := newFakeProcess()
+			p.stderr = "no space left on device"
+			sc := newScript(t, p, StreamOptions{Limits: Limits{First: time.Minute, Stall: 5 * time.Minute}})
+			began := time.Now()
+			end := sc.s.Turn(t.Context(), Loop[[]byte]{
+				Begin: func() {
+					if spoke {
+						p.print("hello")
+					}
+				},
+				Handle: func([]byte) bool { return false },
+			})
+			if took := time.Since(began); end != EndStalled || took != want {
+				t.Errorf("ended as %q after %s, want %s", end, took, want)
+			}
+			r := sc.s.Outcome(end)
+			told := r.Err != nil && r.Err.Kind == cli.UnknownFailure && strings.Contains(r.Err.Reason, "did not start within 1m0s: no space left on device")
+			if told == spoke {
+				t.Errorf("outcome %+v", r.Err)
+			}
+			sc.close()
+		}
+	})
+}
+
 // A program that closes its output and lives on holds nobody up.
 func TestStreamOutputClosedButAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

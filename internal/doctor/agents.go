@@ -86,6 +86,9 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 	}
 	for i, p := range providers {
 		state, what := states[i], where+agent.of(string(p.Agent()))
+		if where != "" && state.Auth.State == cli.NotFound { // what helps on this machine does not there
+			state.Auth.Fix = ""
+		}
 		if state.Auth.Broken != "" {
 			d.warn(what, state.String(), "install what it needs to run, such as node")
 			continue
