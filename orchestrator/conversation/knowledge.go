@@ -15,7 +15,7 @@ type knowledge struct {
 	store  orchestrator.Store
 	turn   orchestrator.Turn
 	own    cli.AgentSessionID
-	handed cli.HandedOver // is shown once it is true
+	handed *cli.HandedOver // is shown once the agent works; of all attempts of the turn
 	show   func(cli.Event)
 
 	accepted bool
@@ -33,14 +33,38 @@ func (k *knowledge) learn(ctx context.Context, ev cli.Event) {
 			return k.store.SetAgentSession(ctx, k.turn.Session, k.turn.AgentEnv(), started.AgentSessionID)
 		})
 	}
-	if k.accepted || k.turn.Wants.Task != cli.TaskPrompt || !cli.ShowsAcceptance(ev) {
+	if k.turn.Wants.Task != cli.TaskPrompt || !cli.ShowsAcceptance(ev) {
 		return
 	}
-	k.accepted = true
-	k.keep(func() error { return k.store.SetTold(ctx, k.turn.Session, k.turn.AgentEnv(), k.turn.ID) })
-	if k.handed.Turns+k.handed.LeftOut > 0 {
-		k.show(k.handed)
+	if !k.accepted {
+		k.accepted = true
+		k.keep(func() error { return k.store.SetTold(ctx, k.turn.Session, k.turn.AgentEnv(), k.turn.ID) })
 	}
+	if _, all := ev.(cli.PromptAccepted); !all {
+		k.showHanded()
+	}
+}
+
+// hands takes what is handed over. An attempt to which nothing is handed over leaves it at what the one before was told.
+func (k *knowledge) hands(over cli.HandedOver) {
+	if over.Turns+over.LeftOut > 0 {
+		*k.handed = over
+	}
+}
+
+// ended says what was left out for an agent that accepted the prompt, also if it did nothing with it.
+func (k *knowledge) ended() {
+	if k.accepted && (k.handed.LeftOut > 0 || k.handed.Shortened) {
+		k.showHanded()
+	}
+}
+
+// showHanded shows once what was handed over.
+func (k *knowledge) showHanded() {
+	if k.handed.Turns+k.handed.LeftOut > 0 && k.handed.To == k.turn.Agent {
+		k.show(*k.handed)
+	}
+	*k.handed = cli.HandedOver{}
 }
 
 // keep stores something after what it was called for before.

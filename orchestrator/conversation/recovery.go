@@ -14,10 +14,9 @@ import (
 type witness struct {
 	orchestrator.Card
 
-	mu     sync.Mutex
-	ran    bool // text, a tool or a request was shown
-	tools  int  // that began
-	handed cli.HandedOver
+	mu    sync.Mutex
+	ran   bool // text, a tool or a request was shown
+	tools int  // that began
 }
 
 // Show implements orchestrator.Card.
@@ -30,12 +29,6 @@ func (w *witness) Show(ev cli.Event) {
 		w.ran, w.tools = true, w.tools+1
 	case cli.FileChanged, cli.ApprovalAsked, cli.QuestionAsked:
 		w.ran = true
-	case cli.HandedOver:
-		if ev == w.handed { // the turn runs once more
-			w.mu.Unlock()
-			return
-		}
-		w.handed = ev
 	}
 	w.mu.Unlock()
 	w.Card.Show(ev)
@@ -71,7 +64,7 @@ func (e *Engine) attempt(ctx, keep context.Context, c *conversation, t *orchestr
 			e.log.Error("run a turn once more", "turn", t.ID, "err", err)
 			break
 		}
-		next.steps, next.files = a.steps, a.files
+		next.steps, next.files, next.handed = a.steps, a.files, a.handed
 		a, left = next, ""
 	}
 	result.Fallback = result.Fallback || so.repeated
