@@ -58,7 +58,11 @@ func statusText(p lang.Printer, st orchestrator.Status, now time.Time) string {
 		lines = append(lines, p.Text("status.waiting", st.Queue))
 	}
 	if s := st.Session; s.ID != "" {
-		lines = append(lines, p.Text("status.session", sessions.Title(p, s.Title), sessions.Counts(p, s)))
+		line := p.Text("status.session-first", sessions.Title(p, s.Title))
+		if counts := sessions.Counts(p, s); counts != "" {
+			line = p.Text("status.session", sessions.Title(p, s.Title), counts)
+		}
+		lines = append(lines, line)
 	} else {
 		lines = append(lines, p.Text("status.session-begins"))
 	}

@@ -36,7 +36,7 @@ func (s *Screen) stored(ctx context.Context, in orchestrator.ConversationID, sho
 		}
 		keyboard = append(keyboard, []tgapi.Button{b})
 		text[0] = p.Text("sessions.terminal-list", f.Dir)
-		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), render.AgentName(p, f.Agent), p.Rounded(s.o.Now().Sub(f.Used))), "    “"+render.Cut(f.First, excerptShown)+"”")
+		text = append(text, "", p.Text("sessions.terminal-entry", len(keyboard), render.AgentName(p, f.Agent), s.ago(p, f.Used)), "    “"+render.Cut(f.First, excerptShown)+"”")
 		if f.Last != f.First {
 			text = append(text, "    … “"+render.Cut(f.Last, excerptShown)+"”")
 		}

@@ -41,7 +41,10 @@ func TestFromTheTerminalAndBack(t *testing.T) {
 	codex := r.data("Codex")
 	r.press("Codex")
 	r.said("Your next message continues: fix the lexer")
-	r.shows("fix the lexer", "Codex continues it with your next message")
+	r.shows("fix the lexer", "2 h 0 min ago, /src", "Codex continues it with your next message")
+	if strings.Contains(r.page.Text, "0 messages") {
+		t.Errorf("what is not there is counted: %s", r.page.Text)
+	}
 	conv, err := r.db.Conversation(t.Context(), here)
 	r.must(err)
 	s, err := r.db.Session(t.Context(), conv.Session)

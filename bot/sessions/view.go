@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
@@ -195,12 +196,28 @@ func (s *Screen) about(p lang.Printer, of orchestrator.Session) string {
 	if used.IsZero() {
 		used = of.Created
 	}
-	return p.Text("sessions.used", p.Rounded(s.o.Now().Sub(used)), Counts(p, of), of.Dir)
+	parts := []string{s.ago(p, used)}
+	if counts := Counts(p, of); counts != "" {
+		parts = append(parts, counts)
+	}
+	return p.List(append(parts, of.Dir)...)
 }
 
-// Counts says how many messages a session has, and what they cost as far as that is known.
+// ago says how long ago something was.
+func (s *Screen) ago(p lang.Printer, at time.Time) string {
+	ago := s.o.Now().Sub(at)
+	if ago < time.Minute {
+		return p.Text("sessions.just-now")
+	}
+	return p.Text("sessions.ago", p.Rounded(ago))
+}
+
+// Counts says how many messages a session has, and what they cost as far as that is known; empty for one that has none yet.
 func Counts(p lang.Printer, of orchestrator.Session) string {
-	counts := []string{p.Text("sessions.messages", of.Messages)}
+	var counts []string
+	if of.Messages > 0 {
+		counts = append(counts, p.Text("sessions.messages", of.Messages))
+	}
 	if of.CostUSD > 0 {
 		counts = append(counts, p.Cost(of.CostUSD))
 	}

@@ -228,6 +228,9 @@ func isSpoken(parts []*Message) bool {
 func (r *receiver) submit(ctx context.Context, t *task, parts []*Message, files []orchestrator.Attachment) {
 	p := r.lang.Of(t.conv.Chat)
 	first := parts[0]
+	if _, _, begins := cutName(first.Text); begins { // the name may be of an agent that is slow to list its models
+		r.acknowledge(first)
+	}
 	wants, named := r.takeName(ctx, first)
 	if named && !first.Role.May(orchestrator.ChangeSettings) {
 		r.finisher.answerMerged(ctx, first, t.updates, p.Text("common.not-for-members"), nil)

@@ -90,12 +90,13 @@ func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 			if s.Dir == "" {
 				s.Dir = l.Dir
 			}
-			if l.Prompt == "" {
+			prompt := cli.OneLine(l.Prompt, promptBytes)
+			if prompt == "" { // or a picture alone
 				continue
 			}
-			s.Last = cli.OneLine(l.Prompt, promptBytes)
+			s.Last = prompt
 			if s.First == "" {
-				s.First = s.Last
+				s.First = prompt
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,6 +126,18 @@ func TestStoredSessions(t *testing.T) {
 				t.Errorf("it is resumed by %q", words)
 			}
 		})
+	}
+}
+
+// A prompt that is a picture alone is no last words.
+func TestAPictureAloneIsNoPrompt(t *testing.T) {
+	home := t.TempDir()
+	k := keepers()["claude"]
+	p := k.make(cli.ProviderOptions{Env: func() []string { return []string{"HOME=" + home} }})
+	line := fmt.Sprintf(`{"type":"user","sessionId":%q,"cwd":%q,"message":{"content":[{"type":"image"},{"type":"text","text":"\n"}]}}`+"\n", k.id, dir)
+	put(t, filepath.Join(home, k.file), append(k.kept(t, "claude", dir), line...))
+	if got, err := p.StoredSessions(t.Context(), dir); err != nil || len(got) != 1 || got[0].Last != k.last {
+		t.Errorf("it keeps %+v, %v", got, err)
 	}
 }
 

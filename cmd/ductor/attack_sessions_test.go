@@ -68,7 +68,7 @@ func TestAttackFromTheTerminalIntoOtherChats(t *testing.T) {
 	town.say("/sessions")
 	town.await("There are no sessions here yet")
 	town.press("💻 From the terminal")
-	if list := town.await("Sessions of the terminal"); strings.Contains(list.Text, "in another chat") || strings.Contains(list.Text, "\n2. ") || !strings.Contains(list.Text, "begun in a terminal") {
+	if list := town.await("Sessions of the terminal"); strings.Contains(list.Text, "in another chat") || strings.Contains(list.Text, "\n2. ") || !strings.Contains(list.Text, "1. Claude, just now\n    “begun in a terminal”") {
 		t.Errorf("the list is %q", list.Text)
 	}
 }

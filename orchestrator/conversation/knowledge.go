@@ -20,7 +20,7 @@ type knowledge struct {
 	store  orchestrator.Store
 	turn   orchestrator.Turn
 	own    cli.AgentSessionID
-	handed cli.HandedOver // is shown once it is true
+	handed *cli.HandedOver // is shown once the agent works; of all attempts of the turn
 	show   func(cli.Event)
 
 	forgets  bool // see cli.SessionStarted
@@ -32,8 +32,10 @@ type knowledge struct {
 	err      error
 }
 
-func newKnowledge(store orchestrator.Store, turn orchestrator.Turn, own cli.AgentSessionID, show func(cli.Event)) *knowledge {
-	return &knowledge{store: store, turn: turn, own: own, show: show, over: make(chan struct{})}
+func newKnowledge(
+	store orchestrator.Store, turn orchestrator.Turn, own cli.AgentSessionID, handed *cli.HandedOver, show func(cli.Event),
+) *knowledge {
+	return &knowledge{store: store, turn: turn, own: own, handed: handed, show: show, over: make(chan struct{})}
 }
 
 // learn takes an event of the turn.
@@ -46,24 +48,45 @@ func (k *knowledge) learn(ctx context.Context, ev cli.Event) {
 			return k.store.SetAgentSession(ctx, k.turn.Session, k.turn.AgentEnv(), started.AgentSessionID)
 		})
 	}
-	if k.accepted || k.turn.Wants.Task != cli.TaskPrompt || !cli.ShowsAcceptance(ev) {
+	if k.turn.Wants.Task != cli.TaskPrompt || !cli.ShowsAcceptance(ev) {
 		return
 	}
-	if k.handed.Turns+k.handed.LeftOut > 0 {
-		k.show(k.handed)
-		k.handed = cli.HandedOver{}
+	_, all := ev.(cli.PromptAccepted)
+	if !k.accepted && (all || !k.forgets) {
+		k.accepted = true
+		k.keep(func() error {
+			select {
+			case <-time.After(firstWords):
+			case <-k.over:
+			}
+			return k.store.SetTold(ctx, k.turn.Session, k.turn.AgentEnv(), k.turn.ID)
+		})
 	}
-	if _, said := ev.(cli.PromptAccepted); k.forgets && !said {
-		return
+	if !all {
+		k.showHanded()
 	}
-	k.accepted = true
-	k.keep(func() error {
-		select {
-		case <-time.After(firstWords):
-		case <-k.over:
-		}
-		return k.store.SetTold(ctx, k.turn.Session, k.turn.AgentEnv(), k.turn.ID)
-	})
+}
+
+// hands takes what is handed over. An attempt to which nothing is handed over leaves it at what the one before was told.
+func (k *knowledge) hands(over cli.HandedOver) {
+	if over.Turns+over.LeftOut > 0 {
+		*k.handed = over
+	}
+}
+
+// ended says what was left out for an agent that accepted the prompt, also if it did nothing with it.
+func (k *knowledge) ended() {
+	if k.accepted && (k.handed.LeftOut > 0 || k.handed.Shortened) {
+		k.showHanded()
+	}
+}
+
+// showHanded shows once what was handed over.
+func (k *knowledge) showHanded() {
+	if k.handed.Turns+k.handed.LeftOut > 0 && k.handed.To == k.turn.Agent {
+		k.show(*k.handed)
+	}
+	*k.handed = cli.HandedOver{}
 }
 
 // keep stores something after what it was called for before.

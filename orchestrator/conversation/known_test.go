@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -29,22 +30,28 @@ const (
 	stoppedLate fate = "the user stops it after that"
 	restarted   fate = "ductor ends before the agent accepted it"
 	forgotten   fate = "the agent lost its session, and answers in another"
+	begunAnew   fate = "the agent lost its session, and answers in another of the same id"
+	repeated    fate = "the agent accepts it, is overloaded, and is asked once more"
 )
 
 // readers are three agents that remember all they read, and a user who compares that with the session.
 type readers struct {
 	*house
-	t       testing.TB
-	path    string
-	budget  int
-	fate    fate
-	asked   chan struct{} // an agent has a prompt, and waits
-	known   map[cli.AgentSessionID]string
-	leftOut map[cli.AgentSessionID]int // as the chat says
-	n       int                        // sessions of agents, prompts and answers
-	last    cli.TurnID
-	shown   handed
-	faults  []string
+	t        testing.TB
+	path     string
+	budget   int
+	fate     fate
+	asked    chan struct{} // an agent has a prompt, and waits
+	known    map[cli.AgentSessionID]string
+	leftOut  map[cli.AgentSessionID]int // as the chat says
+	n        int                        // sessions of agents, prompts and answers
+	last     cli.TurnID
+	shown    handed
+	accepted func()             // compares what the agent knows that accepted the last prompt
+	read     string             // by the agents of the last turn
+	lost     cli.AgentSessionID // that the next session gets
+	before   cli.TurnID         // the last turn whose agent was overloaded
+	faults   []string
 }
 
 // handed is a chat that knows what it was said to have handed over last.
@@ -83,7 +90,7 @@ func (h *handed) take() cli.HandedOver {
 func (r *readers) start() {
 	r.house = openAt(r.t, r.path, func(o *conversation.Options) {
 		r.shown.chat = o.Chat.(*chat)
-		o.Chat, o.HandoffTokens = &r.shown, r.budget
+		o.Chat, o.HandoffTokens, o.Now, o.Retries, o.RetryAfter = &r.shown, r.budget, time.Now, 1, time.Millisecond
 	})
 	r.agent.reply, r.agent.substitute = r.reply, "gemini"
 	if err := r.Recover(context.Background()); err != nil {
@@ -106,7 +113,12 @@ func (r *readers) reply(ctx context.Context, who cli.Agent, req cli.Request, emi
 	if r.fate == forgotten && req.Resume != "" {
 		return cli.Result{Err: cli.Failf(cli.ResumeFailed, who, "")}
 	}
-	id := req.Resume
+	if r.fate == begunAnew && req.Resume != "" {
+		r.lost, r.known[req.Resume], r.leftOut[req.Resume] = req.Resume, "", 0
+		return cli.Result{Err: cli.Failf(cli.ResumeFailed, who, "")}
+	}
+	id := cmp.Or(req.Resume, r.lost)
+	r.lost = ""
 	if id == "" {
 		id = cli.AgentSessionID(r.name(string(who)))
 	}
@@ -120,11 +132,15 @@ func (r *readers) reply(ctx context.Context, who cli.Agent, req cli.Request, emi
 	r.shown.take()
 	emit(cli.PromptAccepted{})
 	r.known[id] += req.Prompt
-	r.compare(id, req)
-	switch r.fate {
-	case limited:
+	r.read += req.Prompt
+	r.accepted = func() { r.compare(id, req) }
+	switch {
+	case r.fate == repeated && r.before != req.Turn:
+		r.before = req.Turn
+		return cli.Result{Err: cli.Failf(cli.Overloaded, who, "")}
+	case r.fate == limited:
 		return cli.Result{Err: cli.Failf(cli.LimitReached, who, "")}
-	case stoppedLate:
+	case r.fate == stoppedLate:
 		return r.wait(ctx, who)
 	}
 	result := cli.Result{Text: r.name("answer"), AgentSessionID: id}
@@ -171,8 +187,12 @@ func (r *readers) compare(id cli.AgentSessionID, req cli.Request) {
 	if n := strings.Count(req.Prompt, prompt); n != 1 {
 		fault("%s is in a prompt %d times: %s", prompt, n, req.Prompt)
 	}
-	if told.Turns == 0 && strings.Contains(req.Prompt, "User: ") {
-		fault("the chat does not say that turns were handed over: %s", req.Prompt)
+	works := r.fate != limited && r.fate != stoppedLate
+	if !works && told.Turns > 0 && told.LeftOut == 0 && !told.Shortened {
+		fault("the chat says that %d turns were handed over to an agent that did nothing", told.Turns)
+	}
+	if works && told.Turns == 0 && strings.Contains(r.read, "User: ") {
+		fault("the chat does not say that turns were handed over: %s", r.read)
 	}
 }
 
@@ -206,6 +226,14 @@ func (r *readers) turn(t *rapid.T, again bool, who cli.Agent) {
 		r.stop()
 		r.start()
 	}
+	r.awaitDelivered(t)
+	if r.accepted != nil {
+		r.accepted()
+		r.accepted, r.read = nil, ""
+	}
+}
+
+func (r *readers) awaitDelivered(t *rapid.T) {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Microsecond) {
 		if now, err := r.db.Turn(context.Background(), r.last); err == nil && now.Delivered {
 			return
@@ -233,11 +261,49 @@ func TestEveryAgentIsToldEverythingOnce(t *testing.T) {
 		r.start()
 		defer func() { r.stop() }()
 		for range rapid.IntRange(2, 10).Draw(rt, "turns") {
-			r.fate = rapid.SampledFrom([]fate{answered, answered, answered, notStarted, limited, halfway, stopped, stoppedLate, restarted, forgotten}).Draw(rt, "fate")
+			r.fate = rapid.SampledFrom([]fate{answered, answered, answered, notStarted, limited, halfway, stopped, stoppedLate, restarted, forgotten, begunAnew, repeated}).Draw(rt, "fate")
 			r.turn(rt, rapid.Bool().Draw(rt, "again"), rapid.SampledFrom([]cli.Agent{"claude", "codex", "gemini"}).Draw(rt, "agent"))
 			if len(r.faults) > 0 {
 				rt.Fatal(strings.Join(r.faults, "\n"))
 			}
 		}
 	})
+}
+
+// A session that an agent lost and began anew under the same id is continued: its agent does not hear everything once more. That it lost
+// one is said only if it had answered there.
+func TestASessionBegunAnewUnderItsIDIsContinued(t *testing.T) {
+	h := openAt(t, filepath.Join(t.TempDir(), "db"), nil)
+	var asked []cli.Request
+	lost := true
+	h.agent.reply = func(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+		if lost && req.Resume != "" {
+			lost = false
+			return cli.Result{Err: cli.Failf(cli.ResumeFailed, who, "")}
+		}
+		asked = append(asked, req)
+		emit(cli.SessionStarted{AgentSessionID: "x"})
+		if len(asked) == 1 {
+			return cli.Result{Err: cli.Failf(cli.NetworkDown, who, "")}
+		}
+		emit(cli.PromptAccepted{})
+		return cli.Result{Text: "it is so"}
+	}
+	for i, prompt := range []string{"one", "two", "three", "four"} {
+		lost = lost || i == 3
+		h.submit(t, here, prompt)
+		h.await(t, map[bool]string{true: "failed ", false: "done "}[i == 0]+prompt)
+	}
+	said := strings.Join(h.chat.log(), "\n")
+	if n := strings.Count(said, "lost this session"); n != 1 {
+		t.Errorf("the chat says %d times that a session is lost: %s", n, said)
+	}
+	for i, want := range []struct {
+		resume cli.AgentSessionID
+		told   int
+	}{{"", 0}, {"", 1}, {"x", 0}, {"", 3}} {
+		if got := asked[i]; got.Resume != want.resume || strings.Count(got.Prompt, "User: ") != want.told {
+			t.Errorf("prompt %d resumes %q and says %q", i+1, got.Resume, got.Prompt)
+		}
+	}
 }

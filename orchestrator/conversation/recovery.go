@@ -20,8 +20,7 @@ type witness struct {
 	ran    bool                          // text, a tool or a request was shown
 	tools  map[cli.ToolID]bool           // that began: whether they ran, which one that waits for its user does not
 	asks   map[cli.ApprovalID]cli.ToolID // that no user has allowed
-	handed cli.HandedOver
-	failed []cli.Agent // in whose place another runs the turn
+	failed []cli.Agent                   // in whose place another runs the turn
 }
 
 func newWitness(card orchestrator.Card) *witness {
@@ -52,12 +51,6 @@ func (w *witness) Show(ev cli.Event) {
 		}
 	case cli.FileChanged, cli.QuestionAsked:
 		w.ran = true
-	case cli.HandedOver:
-		if ev == w.handed { // the turn runs once more
-			w.mu.Unlock()
-			return
-		}
-		w.handed = ev
 	case cli.Substituted:
 		w.failed = append(w.failed, ev.Why.Agent)
 	}
@@ -108,7 +101,7 @@ func (e *Engine) attempt(ctx, keep context.Context, c *conversation, t *orchestr
 			e.log.Error("run a turn once more", "turn", t.ID, "err", err)
 			break
 		}
-		next.steps, next.files = a.steps, a.files
+		next.steps, next.files, next.handed = a.steps, a.files, a.handed
 		a, left = next, ""
 	}
 	result.Fallback = result.Fallback || so.repeated

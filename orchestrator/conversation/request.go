@@ -21,6 +21,7 @@ type asking struct {
 	ended   cli.PermissionMode // was chosen for another environment, and ended with this turn; empty for none
 	steps   *steps.Recorder
 	files   *fileWatch
+	handed  *cli.HandedOver // that the chat does not show yet
 }
 
 // prepare settles session, agent and model of t and makes the request. A turn that was running keeps what it
@@ -77,7 +78,7 @@ func (e *Engine) attemptOf(ctx context.Context, conv orchestrator.Conversation, 
 	if !t.Bypass.IsZero() { // until it is told otherwise
 		req.Permission = cli.Bypass
 	}
-	return asking{req: req, session: s, steps: &steps.Recorder{Now: e.now}, files: &fileWatch{snapshots: e.opts.Snapshots}, instead: who.instead}, err
+	return asking{req: req, session: s, steps: &steps.Recorder{Now: e.now}, files: &fileWatch{snapshots: e.opts.Snapshots}, handed: &cli.HandedOver{}, instead: who.instead}, err
 }
 
 // prepareLeft is prepare for a turn that the previous process was running: it goes on where it is.
@@ -200,7 +201,10 @@ const mostMissed = 1000
 func (e *Engine) missed(ctx context.Context, last lastTurn, s orchestrator.Session, t orchestrator.Turn) ([]orchestrator.Turn, error) {
 	who := t.AgentEnv()
 	told := s.AgentSessions[who].Told
-	if s.Messages == 0 || told != "" && last == (lastTurn{s.ID, s.Messages, told}) {
+	if s.Messages == 0 || told == t.ID { // which an attempt before was told
+		return nil, nil
+	}
+	if told != "" && last == (lastTurn{s.ID, s.Messages, told}) {
 		return nil, nil
 	}
 	if told != "" {
@@ -221,6 +225,18 @@ func (e *Engine) missed(ctx context.Context, last lastTurn, s orchestrator.Sessi
 		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool { return h.AgentEnv() == who && asked(h) })
 	}
 	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), t.Again), nil
+}
+
+// hasAnswered reports whether the agent of a turn has said anything in a session, or knows it from a terminal: what it does not know any
+// more is lost then.
+func (e *Engine) hasAnswered(ctx context.Context, s orchestrator.Session, t orchestrator.Turn) bool {
+	turns, err := e.opts.Store.History(ctx, s.ID, mostMissed)
+	if err != nil {
+		e.log.Warn("look up whether an agent has answered", "session", s.ID, "err", err)
+	}
+	return s.AgentSessions[t.AgentEnv()].Terminal || slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
+		return h.AgentEnv() == t.AgentEnv() && h.Outcome.Text != ""
+	})
 }
 
 // asked reports whether the agent of a turn that ended knows it, although no prompt with its history was accepted: a command of its own,

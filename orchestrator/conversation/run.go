@@ -202,7 +202,7 @@ func (e *Engine) askOnce(ctx, keep context.Context, c *conversation, t orchestra
 // ask runs or resumes the turn, and returns its result.
 func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.Turn, a asking, card orchestrator.Card, left cli.Remains) cli.Result {
 	req := a.req
-	known := newKnowledge(e.opts.Store, t, req.Resume, card.Show)
+	known := newKnowledge(e.opts.Store, t, req.Resume, a.handed, card.Show)
 	hide := e.newHider(req)
 	requests := e.approvals.Open(ctx, approval.Running{
 		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Allowed: tools.Own(t.Agent, req.AllowedTools),
@@ -246,9 +246,12 @@ func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.
 	}
 	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && req.Task == cli.TaskPrompt && ctx.Err() == nil {
 		// The agent refused before it read the prompt, so asking again asks once.
-		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Of(c.id.Chat).Text("turn.session-lost")})
+		if e.hasAnswered(keep, a.session, t) {
+			card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Of(c.id.Chat).Text("turn.session-lost")})
+		}
 		result = e.askFresh(ctx, keep, c, t, req, known, show)
 	}
+	known.ended()
 	requests.Drain()
 	if !result.Detached {
 		e.approvals.WithdrawTurn(keep, t.ID)
@@ -271,7 +274,7 @@ func (e *Engine) before(ctx, keep context.Context, c *conversation, a asking, t 
 		}
 	default:
 		handed, err := e.handOff(ctx, keep, c, a.session, t, req, show)
-		known.handed = handed
+		known.hands(handed)
 		r.Err = cli.AsFailure(t.Agent, err)
 	}
 	return r
@@ -285,9 +288,11 @@ func (e *Engine) askFresh(ctx, keep context.Context, c *conversation, t orchestr
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
-	req.Resume = ""
+	req.Resume, known.own = "", "" // the new session may have the same id
 	req.Prompt, _ = wording(t.Prompt)
-	if known.handed, err = e.handOff(ctx, keep, c, session, t, &req, show); err != nil {
+	handed, err := e.handOff(ctx, keep, c, session, t, &req, show)
+	known.hands(handed)
+	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
 	return e.opts.Gateway.Run(ctx, t.Agent, req, show)

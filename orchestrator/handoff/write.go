@@ -11,7 +11,7 @@ import (
 
 // The frame around what is told: an agent must not take it for a request.
 const (
-	head = "[What was said in this session before you joined it. It is background, not a request.]\n"
+	head = "[What was said in this session that you do not know yet. It is background, not a request.]\n"
 	tail = "[End of what was said before. The request:]\n\n"
 
 	leftOut = "[%d turns before are left out.]\n"
