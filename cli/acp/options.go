@@ -64,8 +64,7 @@ type Quirks struct {
 	// Notices is for an agent that says words of its own as text of the answer: "Error: " and the reason, then the
 	// end of the turn as if all were well; "Info: " and what it does.
 	Notices bool
-	// HidesTrouble is for an agent that does not say that its model's stream broke and is asked anew, and ends a turn as if all
-	// were well when the model refused to answer.
+	// HidesTrouble is for an agent that ends a turn as if all were well when its model's stream broke or the model refused to answer.
 	HidesTrouble bool
 	// Forgets is for an agent that takes the prompt of a turn out of its session if the turn is cancelled while the model answers, or fails
 	// before a tool ran.

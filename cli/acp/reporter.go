@@ -58,10 +58,7 @@ func (r *reporter) say(id, text string) {
 		r.block++
 	}
 	r.key = fmt.Sprint("message ", id, " ", r.block)
-	if r.quirks.HidesTrouble {
-		text = r.fresh(text, r.out.Now())
-	}
-	r.out.Text(r.key, text)
+	r.out.Text(r.key, r.fresh(text, r.out.Now()))
 }
 
 // message is the one at hand.
@@ -81,8 +78,8 @@ type repeats struct {
 	again string    // what came since then, if said begins with it
 }
 
-// repeatPause is a pause after which a message may begin anew. Gemini waits for a second before it asks its model again; some of that
-// may pass unseen.
+// repeatPause is a pause after which a message may begin anew. Gemini and Qwen Code wait for a second before they ask their model again;
+// some of that may pass unseen.
 const repeatPause = 700 * time.Millisecond
 
 // fresh is what a piece adds to the message. One that may begin it anew is held back until that is known.
