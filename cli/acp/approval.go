@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -67,7 +68,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	title := strings.TrimSpace(t.Title)
 	switch whole := title == ev.Title; {
 	case t.ToolKind == kindSwitch:
-		ev.Tool, ev.PlanFile = cli.PlanTool, t.planFile
+		ev.Tool, ev.Title = cli.PlanTool, cmp.Or(t.planFile, ev.Title)
 	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
 		ev.Detail = strings.TrimSpace(title + "\n\n" + ev.Detail)
 	}
@@ -98,7 +99,9 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string) []cli.Field {
 			read.Said[name] = value
 		}
 	}
-	say("toolCall.title", t.Title)
+	if say("toolCall.title", t.Title); t.planFile != "" {
+		read.Said["toolCall.title"] = t.Title
+	}
 	if command := t.command(); command != "" {
 		say("toolCall.rawInput.command", command)
 		say("rawInput.command", command)

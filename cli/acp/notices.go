@@ -16,18 +16,17 @@ func (q Quirks) of(name string) Quirks {
 	case "Copilot": // version 1.0.102 of GitHub's CLI
 		q.TotalUsage, q.Notices, q.Failure = true, true, shellExit
 	case "gemini-cli": // version 0.61
-		q.MissingIsEmpty, q.HidesTrouble = true, true
-		q.ModeNotice, q.PlanFile = "[MODE_UPDATE] ", geminiPlan
+		q.MissingIsEmpty, q.HidesTrouble, q.PlanFiles = true, true, true
 	}
 	return q
 }
 
 var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Requesting plan approval for: (/.+\.md)$`) })
 
-// geminiPlan finds the file of a plan in what Gemini says of its tool exit_plan_mode.
-func geminiPlan(id, title string) string {
+// planFile finds the file of a plan in what Gemini says of its tool exit_plan_mode; empty for any other tool.
+func (q Quirks) planFile(id, title string) string {
 	plan := geminiPlanLine().FindStringSubmatch(title)
-	if plan == nil || !strings.HasPrefix(id, "exit_plan_mode") {
+	if !q.PlanFiles || plan == nil || !strings.HasPrefix(id, "exit_plan_mode") {
 		return ""
 	}
 	return plan[1]
@@ -35,8 +34,8 @@ func geminiPlan(id, title string) string {
 
 // changesMode reports whether an update is a chunk that only says that the agent changed its mode.
 func (q Quirks) changesMode(u *update) bool {
-	mode, notice := strings.CutPrefix(u.Content.text(), q.ModeNotice)
-	return q.ModeNotice != "" && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
+	mode, notice := strings.CutPrefix(u.Content.text(), "[MODE_UPDATE] ")
+	return q.PlanFiles && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
 }
 
 var shellExitLine = sync.OnceValue(func() *regexp.Regexp {

@@ -121,7 +121,7 @@ func TestWhatGeminiSaysOfModes(t *testing.T) {
 		{"exit_plan_mode__1", "Requesting plan approval for: /h/x\n/plan.md", ""},
 		{"run_shell_command__1", "Requesting plan approval for: /h/plan.md", ""},
 	} {
-		if got := geminiPlan(tc.id, tc.title); got != tc.want {
+		if got := q.planFile(tc.id, tc.title); got != tc.want {
 			t.Errorf("%s %q names %q", tc.id, tc.title, got)
 		}
 		r := newReporter(nil, "/dir", q)
