@@ -17,12 +17,9 @@ type ApprovalAsked struct {
 	// Detail is all there is to decide on, as text: the whole command, the plan. Empty where Title is that.
 	Detail  string          `json:"detail,omitempty"`
 	Changes []FileChanged   `json:"changes,omitempty"` // what the tool would change, where the agent says
-	Reads   []string        `json:"reads,omitempty"`   // the files that it would read or list, if it does nothing else
 	Input   json.RawMessage `json:"input,omitempty"`   // whole, as the agent gave it; may be nil
 	// Fields are what else the request holds, as Reading.Fields finds it.
 	Fields []Field `json:"fields"`
-	// PlanFile holds the plan where the agent does not say it. Whoever asks a user reads it.
-	PlanFile string `json:"plan_file,omitempty"`
 	// Missing is what the agent left out, such as "the command": without it the request cannot be allowed. Empty where
 	// the request says all.
 	Missing string `json:"missing,omitempty"`
@@ -41,7 +38,8 @@ type Link struct {
 	Outside bool   `json:"outside,omitempty"` // of the working directory
 }
 
-// PlanTool is the Tool of an ApprovalAsked that is about a plan: allowing it lets the agent begin.
+// PlanTool is the Tool of an ApprovalAsked that is about a plan: allowing it lets the agent begin. Where the agent keeps the plan in a file,
+// Title is the file's path, Detail and Input are empty, and whoever asks a user reads the file.
 const PlanTool = "plan"
 
 // QuestionAsked says that the agent waits for a user's choice.

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -71,7 +72,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 	title := strings.TrimSpace(t.Title)
 	switch whole := title == ev.Title; {
 	case t.ToolKind == kindSwitch:
-		ev.Tool, ev.PlanFile = cli.PlanTool, t.planFile
+		ev.Tool, ev.Title = cli.PlanTool, cmp.Or(t.planFile, ev.Title)
 	case said["toolCall.title"] == t.Title && len(ev.Changes) > 0:
 		ev.Title = cli.OneLine(ev.Changes[0].Path, maxTitle)
 	case !whole, ev.Detail != "" && !hasLines(ev.Detail, title): // what is done comes before what is said of it
@@ -133,7 +134,9 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 			read.Said[name] = value
 		}
 	}
-	say("toolCall.title", t.Title)
+	if say("toolCall.title", t.Title); t.planFile != "" {
+		read.Said["toolCall.title"] = t.Title
+	}
 	if command := t.command(); command != "" {
 		for _, name := range []string{"rawInput.command", "rawInput.commands[0]"} {
 			say("toolCall."+name, command)

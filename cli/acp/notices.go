@@ -20,10 +20,21 @@ func (o *Options) quirksOf(program string) Quirks {
 	return Quirks{}
 }
 
+var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Requesting plan approval for: (/.+\.md)$`) })
+
+// planFile finds the file of a plan in what Gemini says of its tool exit_plan_mode; empty for any other tool.
+func (q Quirks) planFile(id, title string) string {
+	plan := geminiPlanLine().FindStringSubmatch(title)
+	if !q.PlanFiles || plan == nil || !strings.HasPrefix(id, "exit_plan_mode") {
+		return ""
+	}
+	return plan[1]
+}
+
 // changesMode reports whether an update is a chunk that only says that the agent changed its mode.
 func (q Quirks) changesMode(u *update) bool {
-	mode, notice := strings.CutPrefix(u.Content.text(), q.ModeNotice)
-	return q.ModeNotice != "" && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
+	mode, notice := strings.CutPrefix(u.Content.text(), "[MODE_UPDATE] ")
+	return q.PlanFiles && u.Kind == updateMessage && notice && !strings.ContainsAny(mode, " \n")
 }
 
 var shellExitLine = sync.OnceValue(func() *regexp.Regexp {

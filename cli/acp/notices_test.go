@@ -99,9 +99,9 @@ func TestExitCodeOfAShell(t *testing.T) {
 	}
 }
 
-// What an agent says of its modes is no text. A model that says the like is not believed.
-func TestNoticesOfModes(t *testing.T) {
-	q := Quirks{ModeNotice: "[MODE_UPDATE] "}
+// What Gemini says of its modes is no text, and it names a plan by its file. A model that says the like is not believed.
+func TestWhatGeminiSaysOfModes(t *testing.T) {
+	q := Quirks{PlanFiles: true}
 	for text, want := range map[string]bool{
 		"[MODE_UPDATE] default": true, "[MODE_UPDATE] autoEdit": true,
 		"[MODE_UPDATE] is what it says": false, "It says [MODE_UPDATE] default": false, "[MODE_UPDATE] a\nb": false, "": false,
@@ -114,14 +114,19 @@ func TestNoticesOfModes(t *testing.T) {
 			t.Errorf("%q changes the mode of another agent", text)
 		}
 	}
-}
-
-// A tool whose plan lies in a file asks to begin it.
-func TestAPlanInAFile(t *testing.T) {
-	r := newReporter(nil, "/dir", Quirks{PlanFile: func(id, _ string) string { return map[string]string{"plan": "/h/plan.md"}[id] }})
-	for id, want := range map[string]bool{"plan": true, "other": false} {
-		if asks := r.call(toolCall{ID: id, Title: "a title", ToolKind: "other"}).ToolKind == kindSwitch; asks != want {
-			t.Errorf("%s asks to begin a plan: %v", id, asks)
+	for _, tc := range []struct{ id, title, want string }{
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/plans/a b.md", "/h/.gemini/tmp/x/plans/a b.md"},
+		{"exit_plan_mode-1", "Requesting plan approval for: plan.md", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/plan.md; id", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/x\n/plan.md", ""},
+		{"run_shell_command__1", "Requesting plan approval for: /h/plan.md", ""},
+	} {
+		if got := q.planFile(tc.id, tc.title); got != tc.want {
+			t.Errorf("%s %q names %q", tc.id, tc.title, got)
+		}
+		r := newReporter(nil, "/dir", q)
+		if asks := r.call(toolCall{ID: tc.id, Title: tc.title, ToolKind: "other"}).ToolKind == kindSwitch; asks != (tc.want != "") {
+			t.Errorf("%s %q asks to begin a plan: %v", tc.id, tc.title, asks)
 		}
 	}
 }

@@ -69,10 +69,8 @@ type Quirks struct {
 	// Forgets is for an agent that takes the prompt of a turn out of its session if the turn is cancelled while the model answers, or fails
 	// before a tool ran.
 	Forgets bool
-	// ModeNotice begins a chunk by which the agent says that it changed its mode; empty for an agent that says it by an update.
-	ModeNotice string
-	// PlanFile finds the file of the plan that a tool asks to carry out; empty for any other tool. Nil is none.
-	PlanFile func(id, title string) string
+	// PlanFiles is for an agent that names the file of a plan that it asks to carry out, and says as text that its mode changed.
+	PlanFiles bool
 	// MissingIsEmpty is for an agent that looks for a file before it creates it, and takes each error for the end of that.
 	MissingIsEmpty bool
 	// CommandMarks are characters a prompt must not begin with to reach the model as it is.

@@ -136,10 +136,8 @@ func (r *reporter) call(c toolCall) *tool {
 		r.tools[c.ID] = t
 	}
 	t.merge(c, r.quirks.ToolName)
-	if r.quirks.PlanFile != nil {
-		if t.planFile = r.quirks.PlanFile(t.ID, t.Title); t.planFile != "" {
-			t.ToolKind = kindSwitch
-		}
+	if t.planFile = r.quirks.planFile(t.ID, t.Title); t.planFile != "" {
+		t.ToolKind = kindSwitch
 	}
 	return t
 }

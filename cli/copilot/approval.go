@@ -45,7 +45,6 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 		ev.Changes = changesOf(asked, whole, &read)
 	case "read":
 		whole = cli.Relative(p.dir, asked.Path)
-		ev.Reads = readsOf(ev.Tool, asked)
 	}
 	if whole == "" {
 		whole = strings.Join(asked.Paths, ", ")
@@ -63,16 +62,6 @@ func approval(p *parser, id cli.ApprovalID, asked permissionAsked, raw json.RawM
 	}
 	ev.Title = cmp.Or(ev.Title, asked.Kind)
 	return ev
-}
-
-// readsOf is the file or directory that a request to read is about. A search in a directory reads hidden files too, and a request with a
-// warning is not only to read.
-func readsOf(tool string, asked permissionAsked) []string {
-	only := tool == "view" || tool == "glob" || tool == "grep" && strings.HasPrefix(asked.Intention, "Search in file: ")
-	if !only || asked.Path == "" || asked.Hook != "" || asked.Warning != "" || asked.Managed {
-		return nil
-	}
-	return []string{asked.Path}
 }
 
 // subject is what a request is about, whole: fields of it that depend on its kind. One of an unknown kind is about a tool.

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"ductor/cli"
 	"ductor/cli/acp"
@@ -16,19 +15,8 @@ import (
 func Programs() map[string]acp.Quirks {
 	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
 		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true, AuthMethod: authMethod, CommandMarks: commandMarks,
-		ToolName: toolName, InputOf: inputOf, KindOf: kindOf, Failure: shellFailure, ModeNotice: "[MODE_UPDATE] ", PlanFile: planFile,
+		ToolName: toolName, InputOf: inputOf, KindOf: kindOf, Failure: shellFailure, PlanFiles: true,
 	}}
-}
-
-var planLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Requesting plan approval for: (/.+\.md)$`) })
-
-// planFile finds the file of a plan in what Gemini says of its tool exit_plan_mode.
-func planFile(id, title string) string {
-	plan := planLine().FindStringSubmatch(title)
-	if plan == nil || !strings.HasPrefix(id, "exit_plan_mode") {
-		return ""
-	}
-	return plan[1]
 }
 
 // acp is Gemini as an agent of the Agent Client Protocol.

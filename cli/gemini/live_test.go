@@ -46,18 +46,3 @@ func TestWhyAShellCommandFailed(t *testing.T) {
 		}
 	}
 }
-
-// Gemini names a plan by its file, in the title of one tool. A model that says the like is not believed.
-func TestPlanFile(t *testing.T) {
-	for _, tc := range []struct{ id, title, want string }{
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/plans/a b.md", "/h/.gemini/tmp/x/plans/a b.md"},
-		{"exit_plan_mode-1", "Requesting plan approval for: plan.md", ""},
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/plan.md; id", ""},
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/x\n/plan.md", ""},
-		{"run_shell_command__1", "Requesting plan approval for: /h/plan.md", ""},
-	} {
-		if got := planFile(tc.id, tc.title); got != tc.want {
-			t.Errorf("%s %q names %q", tc.id, tc.title, got)
-		}
-	}
-}

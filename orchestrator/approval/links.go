@@ -59,20 +59,20 @@ const planBytes = 64 << 10
 
 // readPlan adds to a request the plan in the file that it names. A request whose plan cannot be read is not complete.
 func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
-	if p.Tool != cli.PlanTool || p.PlanFile == "" {
+	if p.Tool != cli.PlanTool || p.Detail != "" || len(p.Input) > 0 || !filepath.IsAbs(p.Title) || filepath.Ext(p.Title) != ".md" {
 		return
 	}
 	var plan []byte
 	files, err := r.files()
 	if err == nil {
-		plan, err = files.ReadFile(ctx, filepath.Dir(p.PlanFile), filepath.Base(p.PlanFile), planBytes)
+		plan, err = files.ReadFile(ctx, filepath.Dir(p.Title), filepath.Base(p.Title), planBytes)
 	}
 	if err != nil {
 		r.log.Error("read the plan of a request", "err", err)
-		p.Missing = cmp.Or(p.Missing, "the plan")
-		return
 	}
-	p.Detail = strings.TrimSpace(p.Detail + "\n\n" + string(plan))
+	if p.Detail = strings.TrimSpace(string(plan)); p.Detail == "" {
+		p.Missing = cmp.Or(p.Missing, "the plan")
+	}
 }
 
 // look adds to a request what is to be seen of it in the environment of the turn: the files of a skill, a plan, and where its paths lead.
@@ -187,11 +187,13 @@ func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
 	return paths
 }
 
-// wordsOf are the words of a plain command, its name included, and the files that a tool would read.
+// wordsOf are the words of a plain command, its name included, or the file that a tool would read.
 func wordsOf(p cli.ApprovalAsked, dir string) []string {
-	words := p.Reads
 	if command, ok := commandOf(p, dir); ok && plainCommand(command) {
-		words = append(strings.Split(command, " "), words...)
+		return strings.Split(command, " ")
 	}
-	return words
+	if path, ok := copilotRead(p); ok {
+		return []string{path}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -101,34 +102,35 @@ func TestWhatIsMoreThanReading(t *testing.T) {
 			t.Errorf("%s reads: %v", input, got)
 		}
 	}
-	tool := func(change func(*cli.ApprovalAsked), paths ...string) bool {
-		p := cli.ApprovalAsked{Tool: "view", Reads: paths, Input: []byte(`{"path":"x"}`), Fields: []cli.Field{{Name: "id", Value: "1", Weight: cli.LabelField}}}
-		change(&p)
+	tool := func(name, path, more string) bool {
+		input, err := json.Marshal(map[string]string{"kind": "read", "path": path, "intention": "Search in file: x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := cli.ApprovalAsked{Tool: name, Reason: "Search in file: x", Input: []byte(strings.Replace(string(input), "{", "{"+more, 1))}
 		a := seen(orchestrator.ApprovalRequest{Dir: dir, Request: &p})
 		return mayPass(a) && readsBelow(a)
 	}
-	same := func(*cli.ApprovalAsked) {}
 	for path, want := range map[string]bool{
 		"a.txt": true, dir + "/sub/b b.txt": true, dir: true, "alias": true,
 		".env": false, dir + "/.env": false, "plain": false, "out/x": false, "/etc/passwd": false, "../x": false, "key": false, "": false, dir + "2/x": false,
 		"a\nb": false, strings.Repeat("a/", pathBytes): false,
 	} {
-		if got := tool(same, path); got != want {
+		if got := tool("view", path, ""); got != want {
 			t.Errorf("a tool reads %q: %v", path, got)
 		}
 	}
-	if tool(same, "a.txt", ".env") {
-		t.Error("one of two files counts for both")
+	if !tool("glob", "sub", "") || !tool("grep", "a.txt", "") || tool("edit", "a.txt", "") {
+		t.Error("another tool reads")
 	}
-	for name, change := range map[string]func(*cli.ApprovalAsked){
-		"a change":        func(p *cli.ApprovalAsked) { p.Changes = []cli.FileChanged{{Path: "a.txt"}} },
-		"a further field": func(p *cli.ApprovalAsked) { p.Fields = append(p.Fields, cli.Field{Name: "to", Value: "b"}) },
-		"a plan":          func(p *cli.ApprovalAsked) { p.Tool = cli.PlanTool },
-		"what is missing": func(p *cli.ApprovalAsked) { p.Missing = "where its paths lead" },
-	} {
-		if tool(change, "a.txt") {
-			t.Errorf("%s is let through", name)
+	for _, more := range []string{`"warning":"x",`, `"to":"b",`, `"path":"b",`, `"kind":"write",`, `"managedApprovalRequired":true,`} {
+		if tool("view", "a.txt", more) {
+			t.Errorf("%s is let through", more)
 		}
+	}
+	p := cli.ApprovalAsked{Tool: "grep", Reason: "Search in directory: x", Input: []byte(`{"kind":"read","path":"sub","intention":"Search in directory: x"}`)}
+	if readsBelow(seen(orchestrator.ApprovalRequest{Dir: dir, Request: &p})) {
+		t.Error("a search in a directory is let through")
 	}
 }
 
@@ -148,7 +150,7 @@ func TestACommandNamesOurFiles(t *testing.T) {
 // A plan that an agent names by its file is read out of it. One that cannot be read, or is too long, cannot be allowed.
 func TestThePlanOfAFile(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"plan.md": "1. do it\n", "long.md": strings.Repeat("x", planBytes+1)} {
+	for name, text := range map[string]string{"plan.md": "1. do it\n", "long.md": strings.Repeat("x", planBytes+1), "blank.md": " \n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -157,14 +159,14 @@ func TestThePlanOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Requests{s: New(Options{}), log: slog.New(slog.DiscardHandler)}
-	for name, want := range map[string]string{"plan.md": "1. do it", "long.md": "", "link.md": "", "none.md": ""} {
-		p := cli.ApprovalAsked{Tool: cli.PlanTool, Title: "a plan", PlanFile: filepath.Join(dir, name)}
+	for name, want := range map[string]string{"plan.md": "1. do it", "long.md": "", "blank.md": "", "link.md": "", "none.md": ""} {
+		p := cli.ApprovalAsked{Tool: cli.PlanTool, Title: filepath.Join(dir, name)}
 		r.readPlan(t.Context(), &p)
 		if p.Detail != want || p.Allowable() != (want != "") {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	other := cli.ApprovalAsked{Tool: "Bash", PlanFile: filepath.Join(dir, "plan.md")}
+	other := cli.ApprovalAsked{Tool: "Bash", Title: filepath.Join(dir, "plan.md")}
 	if r.readPlan(t.Context(), &other); other.Detail != "" {
 		t.Error("a file is read for what is no plan")
 	}

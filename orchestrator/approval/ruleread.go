@@ -18,9 +18,8 @@ func readsBelow(a orchestrator.ApprovalRequest) bool {
 	if p == nil || p.Tool == cli.PlanTool || len(p.Changes) > 0 || !filepath.IsAbs(a.Dir) {
 		return false
 	}
-	if len(p.Reads) > 0 {
-		more := slices.ContainsFunc(p.Fields, func(f cli.Field) bool { return f.Weight != cli.LabelField })
-		return !more && readable(p.Reads, a.Dir, p.Links)
+	if path, ok := copilotRead(*p); ok {
+		return readable([]string{path}, a.Dir, p.Links)
 	}
 	fields, _ := fieldsOf(p.Input)
 	command, ok := commandOf(*p, a.Dir)
@@ -36,6 +35,18 @@ func readsBelow(a orchestrator.ApprovalRequest) bool {
 func needsMore(p cli.ApprovalAsked, fields map[string]any) bool {
 	intention, _ := fields["intention"].(string)
 	return p.Reason != "" && strings.Join(strings.Fields(p.Reason), " ") != strings.Join(strings.Fields(intention), " ")
+}
+
+// copilotRead is the file or directory that one of Copilot's tools would read or list, if it does nothing else. A search in a directory
+// reads hidden files too.
+func copilotRead(p cli.ApprovalAsked) (path string, ok bool) {
+	fields, ok := fieldsOf(p.Input)
+	if !ok || fields["kind"] != "read" || !onlyFields(fields, "kind", "path", "intention", "canOfferSessionApproval") || needsMore(p, fields) {
+		return "", false
+	}
+	path, _ = fields["path"].(string)
+	inFile := p.Tool == "grep" && strings.HasPrefix(p.Reason, "Search in file: ")
+	return path, path != "" && (p.Tool == "view" || p.Tool == "glob" || inFile)
 }
 
 // readable reports whether paths, which may be relative to dir, can be read unseen; see plainWords.
