@@ -65,6 +65,7 @@ type messages struct {
 	torn      string          // one whose connection broke; what is tried again begins anew
 	thought   map[string]bool // reasoning that was streamed
 	comments  map[string]bool // that are no part of the answer
+	helper    cli.ToolID      // started a sub-agent last
 }
 
 func newLiveParser(out *turn.Emitter, req cli.Request) *liveParser {
@@ -159,10 +160,27 @@ func (p *liveParser) itemStarted(it *liveItem) {
 		return
 	case itemFiles:
 		p.changes[it.ID] = it.Changes
+	case itemCollab:
+		p.helper = cli.ToolID(it.ID)
 	}
 	if t, ok := started(it, p.dir); ok && !p.tools[it.ID] {
 		p.tools[it.ID] = true
 		p.out.ToolStart(t)
+	}
+}
+
+// helped takes an item of a sub-agent: its tools are those of the tool that started it last. What it says is no part of the answer.
+func (p *liveParser) helped(method string, it *liveItem) {
+	t, ok := started(it, p.dir)
+	if !ok || it.Type == itemCollab {
+		return
+	}
+	if !p.tools[it.ID] {
+		p.tools[it.ID], t.Parent = true, p.helper
+		p.out.ToolStart(t)
+	}
+	if method == "item/completed" {
+		p.endTool(it)
 	}
 }
 
@@ -199,6 +217,10 @@ func (p *liveParser) itemCompleted(it *liveItem) {
 		return
 	}
 	p.itemStarted(it) // one that was never announced is started here
+	p.endTool(it)
+}
+
+func (p *liveParser) endTool(it *liveItem) {
 	p.out.ToolEnd(ended(it))
 	if it.Type == itemFiles && it.Status == turnCompleted {
 		for _, c := range changesOf(it.Changes.files) {

@@ -167,3 +167,24 @@ func FuzzLiveParser(f *testing.F) {
 		clitest.Keeps(t, events)
 	})
 }
+
+// The tools of a sub-agent are those of the tool that started it. What it says is no part of the answer.
+func TestToolsOfASubAgent(t *testing.T) {
+	var events []cli.Event
+	out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
+	p := newLiveParser(out, cli.Request{})
+	p.itemNotice("item/started", &notice{Item: &liveItem{ID: "spawn", Type: itemCollab, Tool: "spawnAgent"}})
+	p.helped("item/completed", &liveItem{ID: "said", Type: itemMessage, Text: "words of its own"})
+	p.helped("item/started", &liveItem{ID: "run", Type: itemCommand, Command: "echo sub"})
+	p.helped("item/completed", &liveItem{ID: "run", Type: itemCommand, Command: "echo sub", Output: "sub"})
+	out.Finish(cli.Result{})
+	var begun []cli.ToolStarted
+	for _, ev := range events {
+		if started, ok := ev.(cli.ToolStarted); ok {
+			begun = append(begun, started)
+		}
+	}
+	if len(begun) != 2 || begun[1].Parent != "spawn" || begun[1].Title != "echo sub" || out.Answer() != "" {
+		t.Errorf("tools %+v, answer %q", begun, out.Answer())
+	}
+}

@@ -181,6 +181,9 @@ func (t *liveTurn) take(n news) (over bool) {
 	case n.method == "serverRequest/resolved":
 		t.resolved(n.notice)
 		return false
+	case n.notice.helper:
+		t.parser.helped(n.method, n.notice.Item)
+		return false
 	}
 	if it := n.notice.Item; it != nil && it.Type == "userMessage" {
 		t.added.Taken(it.ClientID)

@@ -125,6 +125,11 @@ func (h *server) Notified(m rpc.Message) {
 	if json.Unmarshal(m.Params, &n) != nil {
 		return
 	}
+	if n.Item != nil {
+		for _, helper := range n.Item.Receivers {
+			h.born(threadInfo{ID: helper, Parent: n.ThreadID})
+		}
+	}
 	to := h.turns.All() // what names no thread concerns every turn, or none
 	switch {
 	case m.Method == "thread/started":
@@ -135,7 +140,10 @@ func (h *server) Notified(m rpc.Message) {
 		return
 	case m.Method != "account/rateLimits/updated":
 		b, ok := h.turns.Of(n.ThreadID)
-		if !ok {
+		if n.helper = !ok && n.Item != nil; n.helper {
+			b = h.asking(n.ThreadID)
+		}
+		if b == nil {
 			return
 		}
 		to = []*inbox{b}

@@ -74,6 +74,8 @@ type notice struct {
 		Secondary *rateWindow `json:"secondary"`
 	} `json:"rateLimits"`
 
+	helper bool // it is of a thread that the one of the turn started
+
 	ToModel string `json:"toModel"` // model/rerouted
 	Changes patch  `json:"changes"` // item/fileChange/patchUpdated
 }
@@ -163,9 +165,10 @@ type liveItem struct {
 	ContentItems json.RawMessage `json:"contentItems"`
 	Error        *apiError       `json:"error"`
 
-	Prompt string `json:"prompt"` // collabAgentToolCall
-	Query  string `json:"query"`  // webSearch
-	Path   string `json:"path"`   // imageView
+	Prompt    string               `json:"prompt"`            // collabAgentToolCall
+	Receivers []cli.AgentSessionID `json:"receiverThreadIds"` // likewise: the threads of sub-agents
+	Query     string               `json:"query"`             // webSearch
+	Path      string               `json:"path"`              // imageView
 }
 
 // UnmarshalJSON also reads an item as exec writes it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ductor/internal/config"
+	"ductor/internal/realagent"
 	"ductor/internal/sim/telegram"
 )
 
@@ -204,4 +205,12 @@ func TestWhatAnAnswerSaysOfItsTools(t *testing.T) {
 	if m := town.awaitDone(2); strings.Contains(m.Text, "left") {
 		t.Errorf("what has ended is in bypass no more: %q", m.Text)
 	}
+}
+
+// What a sub-agent of the real Codex runs is counted in the line of the tool that started it.
+func TestASubAgentOfCodexLeavesATrace(t *testing.T) {
+	realagent.LongOnly(t)
+	town, _ := realTown(t, "codex", nil)
+	town.say(`[[start]] [[call spawn_agent args="{\"message\":\"hi sub [[tool cmd=\\\"echo sub\\\"]]\"}"]] [[tool cmd="sleep 2"]] [[text "that was all"]]`)
+	town.await("hi sub [[tool cmd=\"echo sub\"]] · 1 tool")
 }
