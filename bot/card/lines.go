@@ -264,7 +264,7 @@ func withReceipt(fields []FooterField) []FooterField {
 // noUndo is the text that says why changed files cannot be restored.
 func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	key, ok = map[orchestrator.NoUndo]lang.Key{
-		orchestrator.NoUndoLate: "changes.no-undo-late",
+		orchestrator.NoUndoLate:  "changes.no-undo-late",
 		orchestrator.NoUndoLarge: "changes.no-undo-large", orchestrator.NoUndoFailed: "changes.no-undo-failed",
 	}[why]
 	return key, ok

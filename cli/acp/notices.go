@@ -15,7 +15,7 @@ func (o *Options) quirksOf(program string) Quirks {
 		return q
 	}
 	if program == "Copilot" { // version 1.0.102 of GitHub's CLI
-		return Quirks{TotalUsage: true, Notices: true, Failure: shellExit}
+		return Quirks{TotalUsage: true, Notices: true, Tools: ToolQuirks{Failure: shellExit}}
 	}
 	return Quirks{}
 }

@@ -78,13 +78,18 @@ type Quirks struct {
 	// AuthMethod is the method to log in by, without a user, when an agent with this environment refuses a session for want of a
 	// log-in; empty for none. Nil is none.
 	AuthMethod func(env []string) string
-	// ToolName finds the agent's own name of a tool; nil takes the kind.
-	ToolName func(id, kind, title string) string
+	Tools      ToolQuirks
+	// KindOf sorts an error of the agent. If it is nil, the function KindOf does.
+	KindOf func(code int, text string) cli.FailureKind
+}
+
+// ToolQuirks are ways in which an agent tells of its tools.
+type ToolQuirks struct {
+	// Name finds the agent's own name of a tool; nil takes the kind.
+	Name func(id, kind, title string) string
 	// InputOf makes the input of a tool that is asked for, for an agent that gives none, of what it says of the tool.
 	// Nil where that does not say all the tool would do; a nil function never does.
 	InputOf func(Wish) json.RawMessage
-	// KindOf sorts an error of the agent. If it is nil, the function KindOf does.
-	KindOf func(code int, text string) cli.FailureKind
 	// Failure finds in a command's output its exit code, or why it failed; nil finds none.
 	Failure func(output string) (code *int, why string)
 }

@@ -135,7 +135,7 @@ func (r *reporter) call(c toolCall) *tool {
 		t = &tool{toolCall: toolCall{ID: c.ID}}
 		r.tools[c.ID] = t
 	}
-	t.merge(c, r.quirks.ToolName)
+	t.merge(c, r.quirks.Tools.Name)
 	if t.planFile = r.quirks.planFile(t.ID, t.Title); t.planFile != "" {
 		t.ToolKind = kindSwitch
 	}
@@ -167,7 +167,7 @@ func (r *reporter) endTool(t *tool, status string) {
 			r.out.Pass(change)
 		}
 	}
-	end := t.over(status, r.quirks.Failure)
+	end := t.over(status, r.quirks.Tools.Failure)
 	if r.cut && end.Err == cli.ToolUntold {
 		end.Err = cli.ToolCutShort
 	}

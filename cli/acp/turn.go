@@ -171,7 +171,7 @@ func (t *liveTurn) asked(a *ask) {
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
 			a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
-			return a.event(t.req.Dir, t.s.process.opts.quirks.InputOf)
+			return a.event(t.req.Dir, t.s.process.opts.quirks.Tools.InputOf)
 		}})
 	}
 }

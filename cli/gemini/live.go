@@ -15,7 +15,8 @@ import (
 func Programs() map[string]acp.Quirks {
 	return map[string]acp.Quirks{"gemini-cli": { // version 0.61
 		LateHistory: true, MissingIsEmpty: true, HidesTrouble: true, Forgets: true, AuthMethod: authMethod, CommandMarks: commandMarks,
-		ToolName: toolName, InputOf: inputOf, KindOf: kindOf, Failure: shellFailure, PlanFiles: true,
+		PlanFiles: true,
+		KindOf:    kindOf, Tools: acp.ToolQuirks{Name: toolName, InputOf: inputOf, Failure: shellFailure},
 	}}
 }
 
