@@ -45,15 +45,6 @@ func (r *Requests) files() (Files, error) {
 	return machine{}, nil
 }
 
-// realPaths resolves links where the agent of the turn works.
-func (r *Requests) realPaths(ctx context.Context, paths []string) ([]string, error) {
-	files, err := r.files()
-	if err != nil {
-		return nil, err
-	}
-	return files.RealPaths(ctx, paths)
-}
-
 // planBytes is how long a plan may be: a chat shows no longer one.
 const planBytes = 64 << 10
 
