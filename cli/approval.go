@@ -68,7 +68,7 @@ type Option struct {
 // ApprovalWithdrawn says that the agent no longer waits for a decision or an answer: it gave up, or got it.
 type ApprovalWithdrawn struct {
 	ID      ApprovalID
-	Allowed bool // the agent got leave: what it asked for runs
+	Allowed bool `json:",omitzero"` // the agent got leave: what it asked for runs
 	Pressed bool `json:",omitzero"` // a user decided it just now
 }
 

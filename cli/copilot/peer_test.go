@@ -449,7 +449,7 @@ func askedIn(t *testing.T, turn *playing, method string) cli.ApprovalID {
 	t.Helper()
 	if method == methodPlan {
 		plan := await[cli.ApprovalAsked](t, turn)
-		if plan.Tool != cli.PlanTool || plan.Detail != "1. a\n2. b" || plan.Title != "Two steps" {
+		if plan.Tool != cli.PlanTool || plan.Detail != "Two steps\n\n1. a\n2. b" || plan.Title != "Two steps" {
 			t.Errorf("asked %+v", plan)
 		}
 		return plan.ID
