@@ -79,15 +79,12 @@ func (e *Engine) shorten(ctx context.Context, at cli.Request, text string) strin
 	return short
 }
 
-// keepSteps stores the steps of a turn, beside the commit that records its outcome, and says how many there are.
+// keepSteps stores the steps of a turn before the chat offers them, and returns how many there are.
 func (e *Engine) keepSteps(ctx context.Context, t orchestrator.Turn, steps []orchestrator.Step) int {
 	if len(steps) > 0 {
-		at := e.now()
-		e.wg.Go(func() {
-			if err := e.opts.Store.SaveSteps(ctx, t.ID, at, steps); err != nil {
-				e.log.Warn("keep the steps of a turn", "turn", t.ID, "err", err)
-			}
-		})
+		if err := e.opts.Store.SaveSteps(ctx, t.ID, e.now(), steps); err != nil {
+			e.log.Warn("keep the steps of a turn", "turn", t.ID, "err", err)
+		}
 	}
 	return len(steps)
 }
