@@ -269,7 +269,7 @@ func (e *Engine) pull(ctx context.Context, name string) error {
 	return e.unsupplied("fetch the image "+name, err)
 }
 
-// registry finds where an engine wanted to have an image from in what it says of that.
+// registry matches, in an error of an engine, the host that the engine wanted to fetch an image from.
 var registry = regexp.MustCompile(`https?://([^/"\s]+)[^:]*: .*dial `)
 
 // unsupplied puts into words, and with what helps, why an image could not be made or fetched.

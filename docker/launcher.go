@@ -147,8 +147,8 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 	return l.runs.Prepare(ctx)
 }
 
-// renew makes the container that is wanted now. If the engine cannot be asked, who speaks to the container says whether it
-// is still there.
+// renew makes the container that is wanted now. An engine that cannot be reached is no error here: the connection to the container
+// shows whether it still runs.
 func (l *Launcher) renew(ctx context.Context) error {
 	if err := l.place.make(ctx); err != nil && !isAway(err) {
 		return err

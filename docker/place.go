@@ -28,7 +28,7 @@ type place struct {
 	log    *slog.Logger
 	notes  *notebook
 	idle   func(ctx context.Context) bool // no run is alive in it
-	rests  func(ctx context.Context) bool // nor one that is in the middle of something
+	rests  func(ctx context.Context) bool // all runs that are alive in it wait for their next turn
 	watch  *watch
 
 	sources sources
@@ -211,8 +211,8 @@ func (p *place) fit(ctx context.Context) (fitted, error) {
 	return f, err
 }
 
-// outdated says whether a container must make way for another: it was made under other settings, or it can, for its image
-// or what ductor adds to that is an old one, and nothing is lost by it.
+// outdated reports whether a container is to be replaced: it was made under other settings, or its image or what ductor adds to that is an
+// old one and nothing is lost by it.
 func (p *place) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
 	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {

@@ -48,7 +48,7 @@ func (a view) shortSubject() render.Text {
 	if req.Tool == cli.ProjectTool {
 		return render.Filled(a.lang.Text("approval.settings-of", render.Slot), about)
 	}
-	return render.Concat(render.Styled(render.Bold, short(req.Tool, render.NameLimit)), render.Plain(" "), about)
+	return render.Concat(render.Styled(render.Bold, short(render.ToolName(a.lang, req.Tool), render.NameLimit)), render.Plain(" "), about)
 }
 
 // shortFields are the fields of a request that has nothing else to decide on.

@@ -35,7 +35,7 @@ func (a view) fullText() []render.Text {
 
 func (a view) fullApproval() []render.Text {
 	req := a.Request
-	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(req.Tool)))}
+	lines := []render.Text{render.Styled(render.Bold, render.OneLine(render.Revealed(render.ToolName(a.lang, req.Tool))))}
 	for _, l := range req.Links {
 		line := linkLine(a.lang, l, render.OneLine(render.Revealed(l.Path)), render.OneLine(render.Revealed(l.Real)))
 		lines = append(lines, render.Styled(render.Bold, line))
@@ -92,7 +92,7 @@ func fullQuestion(q cli.Question) []render.Text {
 	return lines
 }
 
-// fullTextTooLong says whether fullText cuts anything.
+// fullTextTooLong reports whether fullText cuts anything.
 func (a view) fullTextTooLong() bool {
 	req := a.Request
 	texts := []string{req.Detail, req.Title, req.Reason}

@@ -108,6 +108,9 @@ func TestApproval(t *testing.T) {
 			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: "mcp__x__y",
 				Fields: []cli.Field{{Name: "about", Value: "z", Weight: cli.LabelField}, {Name: "host", Value: "prod"}, {Name: "n", Value: "1"}}}
 		}, "✅ Allowed. mcp__x__y host: prod, n: 1"},
+		{"an allowed call of ductor's own tool", func(a *orchestrator.Approval) {
+			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: "ductor.schedule", Title: "daily: greet"}
+		}, "✅ Allowed. ⏰ schedule daily: greet"},
 		{"allowed settings of a project", func(a *orchestrator.Approval) {
 			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: cli.ProjectTool, Title: "/w"}
 		}, "✅ Allowed. Settings of /w"},

@@ -12,39 +12,35 @@ import (
 // Find finds the model that a name means for a conversation; the problem says why it is none. It waits for agents to list their models
 // only where those that have do not settle it.
 func (k *Menus) Find(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, *naming.Problem, error) {
-	c, problem, err := k.findNow(ctx, in, name, "")
-	if err == nil && isUnsettled(problem) {
-		return k.findAfter(ctx, in, name, "", problem)
+	c, problem, err := k.find(ctx, in, name, "", nil)
+	if isUnsettled(problem) {
+		return k.find(ctx, in, name, "", problem)
 	}
 	return c, problem, err
 }
 
-// findNow finds a model by what is known of the agents; isUnsettled of the problem means that it takes one that is being asked.
-func (k *Menus) findNow(ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent) (naming.Choice, *naming.Problem, error) {
-	entries, err := k.service.MenuNow(ctx, in)
-	if err != nil {
-		return naming.Choice{}, nil, err
+// find finds a model by what is known of the agents. If that leaves a problem unsettled, find with it waits for the agents that are still
+// being asked.
+func (k *Menus) find(
+	ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent, unsettled *naming.Problem,
+) (c naming.Choice, problem *naming.Problem, err error) {
+	var entries []cli.MenuEntry
+	switch {
+	case unsettled == nil:
+		entries, err = k.service.MenuNow(ctx, in)
+	case unsettled.Agent == "":
+		entries, err = k.service.Menu(ctx, in)
+	default:
+		entries, err = k.service.Menu(ctx, in, unsettled.Agent)
 	}
-	c, problem := naming.Names{Entries: entries, Aliases: k.aliases(), Current: current}.Find(name)
-	return c, problem, nil
+	if err == nil {
+		c, problem = naming.Names{Entries: entries, Aliases: k.aliases(), Current: current}.Find(name)
+	}
+	return c, problem, err
 }
 
 func isUnsettled(problem *naming.Problem) bool {
 	return problem != nil && problem.Kind == naming.Loading
-}
-
-// findAfter finds a model once the agents have answered that it takes.
-func (k *Menus) findAfter(ctx context.Context, in orchestrator.ConversationID, name string, current cli.Agent, takes *naming.Problem) (naming.Choice, *naming.Problem, error) {
-	var only []cli.Agent
-	if takes.Agent != "" {
-		only = append(only, takes.Agent)
-	}
-	entries, err := k.service.Menu(ctx, in, only...)
-	if err != nil {
-		return naming.Choice{}, nil, err
-	}
-	c, problem := naming.Names{Entries: entries, Aliases: k.aliases(), Current: current}.Find(name)
-	return c, problem, nil
 }
 
 // WhyNot says in the chat why a name is no choice.

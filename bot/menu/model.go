@@ -87,7 +87,7 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press, name str
 	if err != nil {
 		return tgapi.Page{}, nil, err
 	}
-	c, problem, err := k.findNow(ctx, in, name, st.Agent)
+	c, problem, err := k.find(ctx, in, name, st.Agent, nil)
 	switch {
 	case err != nil:
 		return tgapi.Page{}, nil, err
@@ -96,7 +96,7 @@ func (k *Menus) ModelByName(ctx context.Context, by orchestrator.Press, name str
 		return page, nil, err
 	}
 	return tgapi.Page{Text: whyNot(k.lang.Of(in.Chat), problem)}, func(ctx context.Context) (tgapi.Page, error) {
-		c, problem, err := k.findAfter(ctx, in, name, st.Agent, problem)
+		c, problem, err := k.find(ctx, in, name, st.Agent, problem)
 		if err != nil {
 			return tgapi.Page{}, err
 		}
@@ -188,10 +188,7 @@ func (m *modelMenu) enterCurrent() efforts {
 // Named is what a name before a prompt means, such as the "fast" of "@fast explain this"; false if that is text. It waits for
 // agents to list their models only for a name that is neither an alias nor an agent.
 func (k *Menus) Named(ctx context.Context, in orchestrator.ConversationID, name string) (naming.Choice, bool) {
-	wait := func(ctx context.Context, in orchestrator.ConversationID) ([]cli.MenuEntry, error) {
-		return k.service.Menu(ctx, in)
-	}
-	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){k.service.MenuNow, wait} {
+	for _, list := range []func(context.Context, orchestrator.ConversationID) ([]cli.MenuEntry, error){k.service.MenuNow, k.Entries} {
 		entries, err := list(ctx, in)
 		if err != nil {
 			return naming.Choice{}, false

@@ -101,7 +101,7 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 		said["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, "", m[2]
 	}
 	if text := cli.TextsOf(t.Input)["description"]; command != "" && text != "" {
-		said["toolCall.rawInput.description"], said["rawInput.description"], ev.Reason = text, text, text
+		said["toolCall.rawInput.description"], ev.Reason = text, text
 	}
 	switch {
 	case command != "" && title == command+" ("+ev.Reason+")":
@@ -121,7 +121,7 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 	read := cli.Reading{
 		Dir: dir, Said: map[string]string{}, Usual: map[string]string{
 			"toolCall.kind": knownKind(a.params.ToolCall.ToolKind, len(ev.Changes)), "toolCall.locations": "[]", "toolCall.content": "[]",
-			"toolCall.rawInput.is_background": "false", "rawInput.is_background": "false",
+			"toolCall.rawInput.is_background": "false",
 		},
 		Labels: []string{
 			"sessionId", "options", "toolCall.toolCallId", "toolCall.status", "toolCall.content.type", "toolCall.content.content.type",
@@ -138,10 +138,8 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 		read.Said["toolCall.title"] = t.Title
 	}
 	if command := t.command(); command != "" {
-		for _, name := range []string{"rawInput.command", "rawInput.commands[0]"} {
-			say("toolCall."+name, command)
-			say(name, command)
-		}
+		say("toolCall.rawInput.command", command)
+		say("toolCall.rawInput.commands[0]", command)
 	}
 	for i, c := range t.Content {
 		c.say(fmt.Sprintf("toolCall.content[%d].", i), read.Said)
@@ -153,12 +151,12 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 		}
 	}
 	for name, value := range t.shownInput(dir) {
-		read.Said["toolCall.rawInput."+name], read.Said["rawInput."+name] = value, value
+		read.Said["toolCall.rawInput."+name] = value
 	}
 	maps.Copy(read.Said, said)
 	fields := read.Fields(a.raw)
 	if len(a.params.ToolCall.Input) == 0 && len(t.Input) > 0 {
-		if earlier, err := json.Marshal(map[string]json.RawMessage{"rawInput": t.Input}); err == nil {
+		if earlier, err := json.Marshal(map[string]any{"toolCall": map[string]any{"rawInput": t.Input}}); err == nil {
 			fields = append(fields, read.Fields(earlier)...)
 		}
 	}

@@ -77,7 +77,7 @@ type readResult struct {
 func (w *workspace) readFile(_ context.Context, p readParams) (any, error) {
 	f, err := w.file(p.Path, os.O_RDONLY)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && w.quirks.MissingIsEmpty:
+	case errors.Is(err, fs.ErrNotExist) && w.opts.quirks.MissingIsEmpty:
 		return readResult{}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &rpc.Error{Code: codeNoFile, Message: "Resource not found: there is no such file"}

@@ -51,7 +51,7 @@ func (r *reporter) update(u *update) {
 	}
 }
 
-// say tells a piece of the message called id. What follows a tool is a paragraph of its own, also in the same message.
+// say adds a piece to the message called id. What follows a tool is a paragraph of its own, also in the same message.
 func (r *reporter) say(id, text string) {
 	if r.parted {
 		r.parted, r.repeats = false, repeats{}

@@ -242,8 +242,8 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 	s.process.TurnEnded(ctx, leaves)
 }
 
-// remember tells whether an agent that forgets turns knows this one. It does if it did not answer the prompt, if it was stopped in a tool, and
-// if it failed after one.
+// remember emits PromptAccepted for an agent that forgets turns, if it took the prompt and keeps it. It forgets a turn that was stopped
+// outside of a tool, or that failed before one ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
 	case !t.s.process.opts.quirks.Forgets:

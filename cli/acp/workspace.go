@@ -18,10 +18,9 @@ const maxTerminals = 32
 // workspace is what the agent of a session may use through us: files in its directories, and commands run there. Safe
 // for concurrent use.
 type workspace struct {
-	opts   *Options
-	quirks Quirks
-	env    []string
-	dirs   []string // the first is the working directory
+	opts *Options
+	env  []string
+	dirs []string // the first is the working directory
 
 	mu        sync.Mutex
 	readOnly  bool // plan mode
@@ -31,7 +30,7 @@ type workspace struct {
 
 func newWorkspace(proc *agentProcess, req cli.Request) *workspace {
 	return &workspace{
-		opts: proc.opts, quirks: proc.opts.quirks, env: proc.opts.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
+		opts: proc.opts, env: proc.opts.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
 		readOnly: req.Permission == cli.Plan, terminals: map[string]*terminal{},
 	}
 }

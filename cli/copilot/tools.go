@@ -76,7 +76,7 @@ func toolEnded(f fields) (cli.ToolEnded, toolError) {
 	return e, failed
 }
 
-// isShell says whether a tool runs commands.
+// isShell reports whether a tool runs commands.
 func isShell(tool string) bool { return tool == "bash" || tool == "powershell" }
 
 // goesOn finds what Copilot says of a command that has not ended: it gave it so long and no longer, or started it in the background.

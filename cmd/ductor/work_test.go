@@ -37,7 +37,7 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 			said <- out
 		}()
 		card := town.awaitMessage(func(m telegram.Message) bool {
-			return m.HasButton("✅ Allow once") && strings.Contains(m.Text, "ductor.work_with") && strings.Contains(m.Text, command)
+			return m.HasButton("✅ Allow once") && strings.Contains(m.Text, "another agent's work") && strings.Contains(m.Text, command)
 		})
 		town.pressOn(card, "✅ Allow once")
 		return said
@@ -46,7 +46,7 @@ func TestAnAgentHasAnotherOneWork(t *testing.T) {
 		file := filepath.Join(work, fmt.Sprintf("made-%v", done))
 		said := begin("touch "+file, fmt.Sprintf(`[[start]] [[ask cmd="touch %s"]] [[text "the report"]]`, file))
 		card := town.awaitMessage(func(m telegram.Message) bool { // the card of the task shows the command too
-			return m.HasButton(button) && strings.Contains(m.Text, "touch "+file) && !strings.Contains(m.Text, "ductor.work_with")
+			return m.HasButton(button) && strings.Contains(m.Text, "touch "+file) && !strings.Contains(m.Text, "another agent's work")
 		})
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 			t.Error("it is done before it is allowed")
@@ -86,10 +86,10 @@ func TestRealAgentsHaveAnotherOneWork(t *testing.T) {
 				name = "work_with"
 			}
 			town.say(`[[start]] [[call %s args=%q]] [[text "that was all"]]`, name, string(args))
-			town.await("ductor.work_with")
+			town.await("another agent's work")
 			town.press("✅ Allow once")
 			asked := town.awaitMessage(func(m telegram.Message) bool { // the card of the task names the command, too
-				return strings.Contains(m.Text, "touch made") && !strings.Contains(m.Text, "work_with") && len(m.Keyboard) > 0
+				return strings.Contains(m.Text, "touch made") && !strings.Contains(m.Text, "another agent's work") && len(m.Keyboard) > 0
 			})
 			town.pressOn(asked, "✅ Allow once")
 			if m := town.awaitDone(1); !strings.Contains(m.Text, "that was all") {

@@ -128,8 +128,8 @@ func (s *server) prepare(now time.Duration) (again time.Duration) {
 // to connect.
 const desertedIdle = time.Second
 
-// mayLeave says whether nothing has run for long, and lets nothing start then. Else it says when to ask again. A runner that
-// no client uses, and of whose agents nothing is left, does not stay.
+// mayLeave reports whether the runner may end: nothing has run for long, or no client uses it and nothing is left of its agents. Nothing
+// starts then. Otherwise it returns when to ask again.
 func (s *server) mayLeave(now time.Duration) (leave bool, at time.Duration) {
 	busy, left := false, false
 	for _, a := range s.all() {

@@ -66,7 +66,7 @@ func mayPass(a orchestrator.ApprovalRequest) bool {
 	return p != nil && !p.Widens() && p.Missing == ""
 }
 
-// touchesOwn says whether a request names one of ductor's own files: as a file that it changes, as a text of its input, or as a word of
+// touchesOwn reports whether a request names one of ductor's own files: as a file that it changes, as a text of its input, or as a word of
 // its command.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request

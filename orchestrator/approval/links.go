@@ -116,7 +116,8 @@ func onlyAdds(diff string) bool {
 	return true
 }
 
-// kindOf tells a new file from one that is there: many agents do not say. If the file cannot be looked at, the agent's word counts.
+// kindOf returns FileAdded if no file is there and FileUpdated if one is, since many agents do not say which. If the file cannot be looked
+// at, it returns what the agent said.
 func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) cli.ChangeKind {
 	_, err := files.ReadFile(ctx, "/", strings.TrimPrefix(path, "/"), 0)
 	var refused *rooted.Error

@@ -71,7 +71,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	return cli.Decision{}, context.Cause(ctx)
 }
 
-// expect gives where the decision comes about something that ductor asks in the agent's place. The caller gives it up.
+// expect returns the channel for the decision about something that ductor asks in the agent's place. The caller calls giveUp.
 func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, error) {
 	decided := make(chan cli.Decision, 1)
 	r.mu.Lock()

@@ -101,6 +101,9 @@ func TestWhatIsMoreThanReading(t *testing.T) {
 		if got := readsBelow(seen(a)); got != want {
 			t.Errorf("%s reads: %v", input, got)
 		}
+		if a.Request.Tool = "mcp__server__run"; readsBelow(seen(a)) {
+			t.Errorf("%s of a tool that is no shell is let through", input)
+		}
 	}
 	tool := func(name, path, more string) bool {
 		input, err := json.Marshal(map[string]string{"kind": "read", "path": path, "intention": "Search in file: x"})
@@ -113,7 +116,7 @@ func TestWhatIsMoreThanReading(t *testing.T) {
 	}
 	for path, want := range map[string]bool{
 		"a.txt": true, dir + "/sub/b b.txt": true, dir: true, "alias": true,
-		".env": false, dir + "/.env": false, "plain": false, "out/x": false, "/etc/passwd": false, "../x": false, "key": false, "": false, dir + "2/x": false,
+		".env": false, dir + "/.env": false, "plain": false, "out/x": false, "/etc/passwd": false, "../x": false, "~/x": false, "key": false, "": false, dir + "2/x": false,
 		"a\nb": false, strings.Repeat("a/", pathBytes): false,
 	} {
 		if got := tool("view", path, ""); got != want {

@@ -23,12 +23,15 @@ func readsBelow(a orchestrator.ApprovalRequest) bool {
 	}
 	fields, _ := fieldsOf(p.Input)
 	command, ok := commandOf(*p, a.Dir)
-	if !ok || !plainCommand(command) || needsMore(*p, fields) {
+	if !ok || !slices.Contains(shells(), p.Tool) || !plainCommand(command) || needsMore(*p, fields) {
 		return false
 	}
 	words, ok := readWords(command)
 	return ok && readable(words, a.Dir, p.Links)
 }
+
+// shells are the names of the agents' own tools that run commands. To the tool of another server, a command may mean anything.
+func shells() []string { return []string{"Bash", "bash", "shell", "run_shell_command", "execute"} }
 
 // needsMore reports whether the agent gives a reason to ask: it needs more rights, or takes a file for a sensitive one. What Copilot
 // intends with each tool is no such reason.

@@ -42,7 +42,7 @@ func plainWords(head, rest string, links []cli.Link) bool {
 }
 
 func plainWord(word string, script bool) bool {
-	return word != "" && !strings.ContainsAny(word[:1], "-/:@+") && !strings.Contains(word, "=") && !strings.Contains(word, ":/") &&
+	return word != "" && !strings.ContainsAny(word[:1], "-/:@+~") && !strings.Contains(word, "=") && !strings.Contains(word, ":/") &&
 		(script || !strings.Contains(word, ":")) && !private(word)
 }
 

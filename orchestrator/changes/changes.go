@@ -214,7 +214,7 @@ func (s *Service) in(c orchestrator.TurnChanges) (found []*watch) {
 	return found
 }
 
-// busy is an error if a turn that works in one of the repositories of a snapshot may have written something.
+// busy returns a TurnWrites if a turn that works in one of the repositories of a snapshot may have written something.
 func (s *Service) busy(c orchestrator.TurnChanges) error {
 	for _, w := range s.in(c) {
 		w.mu.Lock()

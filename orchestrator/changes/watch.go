@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -164,10 +163,10 @@ func (w *watch) Take(ev cli.Event) {
 	}
 }
 
-// onlyReads says whether a tool is known to change no file.
+// onlyReads reports whether a tool is known to change no file.
 func onlyReads(tool string) bool {
-	if ownTool().MatchString(tool) {
-		return !strings.HasSuffix(tool, "work_with") // which has another agent write
+	if own := cli.OwnTool(tool); own != "" {
+		return own != "work_with" // which has another agent write
 	}
 	switch strings.ToLower(tool) {
 	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file", "read_many_files", "list_directory",
@@ -177,9 +176,6 @@ func onlyReads(tool string) bool {
 	}
 	return false
 }
-
-// ownTool finds the names that agents give to the tools of ductor.
-var ownTool = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(mcp_{1,2})?ductor[^a-zA-Z]`) })
 
 func (s *Service) Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID) {
 	s.mu.Lock()
@@ -248,7 +244,7 @@ func (w *watch) End() func(context.Context) orchestrator.Changed {
 	return w.changed
 }
 
-// changed says what the turn changed, which has ended.
+// changed returns what the turn changed. The turn has ended.
 func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	defer w.s.forget(w)
 	ctx, cancel := context.WithTimeout(ctx, afterMost)
@@ -328,7 +324,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	})
 }
 
-// reason says why the files before the turn are not known.
+// reason returns why the files before the turn are not known; "" if they are.
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -104,14 +104,16 @@ func shorter(p lang.Printer, before, after cli.Fill) string {
 	return p.Text("turn.compacted", p.Tokens(before.Used), now)
 }
 
-// summarizer summarizes what an agent is told of a session: by the configured model, or else by the agent of t itself. Nil if there is none.
+// summarizer returns a Summarizer of its own for the turn: by the configured model, or else by the agent of the turn. It is nil if none is
+// configured.
 func (e *Engine) summarizer(t orchestrator.Turn) *handoff.Summarizer {
-	s := e.opts.Summarizer
-	if s == nil || s.Model.Agent != "" {
-		return s
+	if e.opts.Summarizer == nil {
+		return nil
 	}
-	own := *s
-	own.Model = orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model}
+	own := *e.opts.Summarizer
+	if own.Model.Agent == "" {
+		own.Model = orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model}
+	}
 	return &own
 }
 
@@ -125,10 +127,9 @@ func (e *Engine) compactAfresh(ctx, keep context.Context, a asking, t orchestrat
 	turns = slices.DeleteFunc(turns, isCompaction)
 	told := handoff.Write(turns, "", e.turns().HandoffTokens)
 	if s := e.summarizer(t); told.LeftOut > 0 && s != nil {
-		keeping := *s
-		keeping.Keep = t.Prompt.Text
+		s.Keep = t.Prompt.Text
 		show(cli.Status{Kind: cli.StatusCompacting})
-		summarized, err := keeping.Write(ctx, req, a.session.ID, turns, e.turns().HandoffTokens)
+		summarized, err := s.Write(ctx, req, a.session.ID, turns, e.turns().HandoffTokens)
 		show(cli.Status{Kind: cli.StatusIdle})
 		if err != nil {
 			e.log.Warn("history is shortened instead of summarized", "session", a.session.ID, "turn", t.ID, "err", err)

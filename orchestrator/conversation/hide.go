@@ -151,7 +151,7 @@ func (f *fileWatch) take(ev cli.Event) {
 	}
 }
 
-// end returns what says what the turn changed; nil if it changed nothing.
+// end ends the watch. It returns a function that returns what the turn changed, or nil if the turn changed nothing.
 func (f *fileWatch) end() func(context.Context) orchestrator.Changed {
 	w := f.now()
 	if w == nil {

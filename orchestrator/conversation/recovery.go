@@ -18,7 +18,7 @@ type witness struct {
 
 	mu     sync.Mutex
 	ran    bool                          // text, a tool or a request was shown
-	tools  map[cli.ToolID]bool           // that began: whether they ran, which one that waits for its user does not
+	tools  map[cli.ToolID]bool           // that began; false for one that has not run, such as one that waits for its user
 	asks   map[cli.ApprovalID]cli.ToolID // that no user has allowed
 	failed []cli.Agent                   // in whose place another runs the turn
 }

@@ -77,8 +77,8 @@ func runFormer(words []string, payload string) {
 // askAgain is how often a hook looks whether ductor is back.
 const askAgain = 200 * time.Millisecond
 
-// ask tells ductor, and gives its answer to the CLI; nothing where none answers. A ductor that is gone before its answer may be back
-// soon: it is told again.
+// ask sends a message to ductor and returns its answer for the CLI, or nil if there is none. If ductor ends before it answers, ask sends the
+// message to the next one.
 func (p Process) ask(state string, m Message) json.RawMessage {
 	m.Event = bytes.TrimSpace(m.Event)
 	m.Dir, _ = os.Getwd()
