@@ -63,6 +63,8 @@ type Store interface {
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
 	// ExtendAnswer adds a text to the end of the answer of a turn that has ended, and returns the turn.
 	ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (Turn, error)
+	// AmendOutcome stores an outcome that differs in what the turn changed from that of FinishTurn.
+	AmendOutcome(ctx context.Context, id cli.TurnID, o Outcome) error
 	// MarkDelivered records that the chat shows the outcome.
 	MarkDelivered(ctx context.Context, id cli.TurnID) error
 	// Turn returns ErrNoTurn for an id that is not there.

@@ -56,7 +56,7 @@ func (proc *agentProcess) Await(m cli.Mark, left cli.LeftRun) (kept any, drop fu
 	proc.become(n.Name)
 	s := &session{
 		process: proc, id: cli.AgentSessionID(n.Session), inbox: turn.NewQueue[item](0), phase: phaseRunning,
-		offers: offers{model: n.Model}, past: past{totals: n.Totals}, adopted: adoption(left, m, n, proc.opts.Agent),
+		offers: offers{model: n.Model}, past: past{totals: n.Totals}, adopted: adoption(left, m, n, proc.options().Agent),
 	}
 	proc.sessions.Set(s.id, s)
 	_ = proc.Peer().Expect(s.promptID(m.Turn), s.replied) // fails only of too many turns
@@ -155,7 +155,7 @@ func (s *session) noteAnswered(a *ask, allow bool) {
 	ctx, cancel := context.WithTimeout(s.process.Life(), markWait)
 	defer cancel()
 	if err := s.process.Program().Begin(ctx, m); err != nil {
-		s.process.opts.Logger.Warn("record that a question was answered", "agent", string(s.process.opts.Agent),
+		s.process.options().Logger.Warn("record that a question was answered", "agent", string(s.process.options().Agent),
 			"turn", string(m.Turn), "err", err)
 	}
 }

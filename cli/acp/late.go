@@ -25,7 +25,9 @@ type late struct {
 }
 
 // expectLate begins to take text that follows the end of a turn. s.mu is held.
-func (s *session) expectLate() { s.past.late.expected, s.past.late.last = true, s.process.opts.Now() }
+func (s *session) expectLate() {
+	s.past.late.expected, s.past.late.last = true, s.process.options().Now()
+}
 
 // takeLate takes text that came between two turns. It is shown once the agent has been quiet. s.mu is held.
 func (s *session) takeLate(u *update) {
@@ -35,7 +37,7 @@ func (s *session) takeLate(u *update) {
 	}
 	s.process.late.Store(true)
 	s.past.late.text = append(s.past.late.text, text...)
-	s.past.late.last = s.process.opts.Now()
+	s.past.late.last = s.process.options().Now()
 	if s.past.late.timer != nil {
 		s.past.late.timer.Stop()
 	}
@@ -52,8 +54,8 @@ func (s *session) showLate() {
 		s.past.late.timer = nil
 	}
 	s.mu.Unlock()
-	if text != "" && s.process.opts.Background != nil {
-		s.process.opts.Background(in, cli.BackgroundResult{Result: cli.Result{Text: text}, Of: of})
+	if text != "" && s.process.options().Background != nil {
+		s.process.options().Background(in, cli.BackgroundResult{Result: cli.Result{Text: text}, Of: of})
 	}
 }
 
@@ -62,7 +64,7 @@ func (s *session) awaitLate(ctx context.Context) {
 	defer s.showLate()
 	for range lateWaits {
 		s.mu.Lock()
-		left := lateQuiet - s.process.opts.Now().Sub(s.past.late.last)
+		left := lateQuiet - s.process.options().Now().Sub(s.past.late.last)
 		expected := s.past.late.expected
 		s.mu.Unlock()
 		if !expected || left <= 0 || !s.process.late.Load() {

@@ -20,12 +20,15 @@ func (o *Options) quirksOf(program string) Quirks {
 	return Quirks{}
 }
 
-var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^Requesting plan approval for: (/.+\.md)$`) })
+var geminiPlanLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^Requesting plan approval for: (/.+/\.gemini/tmp/.+\.md)$`)
+})
 
-// planFile finds the file of a plan in what Gemini says of its tool exit_plan_mode; empty for any other tool.
+// planFile finds the file of a plan, among those that Gemini keeps for itself, in what it says of its tool exit_plan_mode; empty for
+// any other tool.
 func (q Quirks) planFile(id, title string) string {
 	plan := geminiPlanLine().FindStringSubmatch(title)
-	if !q.PlanFiles || plan == nil || !strings.HasPrefix(id, "exit_plan_mode") {
+	if !q.PlanFiles || plan == nil || filepath.Clean(plan[1]) != plan[1] || !strings.HasPrefix(id, "exit_plan_mode") {
 		return ""
 	}
 	return plan[1]

@@ -117,9 +117,11 @@ func TestWhatGeminiSaysOfModes(t *testing.T) {
 	for _, tc := range []struct{ id, title, want string }{
 		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/plans/a b.md", "/h/.gemini/tmp/x/plans/a b.md"},
 		{"exit_plan_mode-1", "Requesting plan approval for: plan.md", ""},
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/plan.md; id", ""},
-		{"exit_plan_mode__1", "Requesting plan approval for: /h/x\n/plan.md", ""},
-		{"run_shell_command__1", "Requesting plan approval for: /h/plan.md", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/plan.md; id", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x\n/plan.md", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/.gemini/tmp/x/../../../notes.md", ""},
+		{"exit_plan_mode__1", "Requesting plan approval for: /h/notes.md", ""},
+		{"run_shell_command__1", "Requesting plan approval for: /h/.gemini/tmp/plan.md", ""},
 	} {
 		if got := q.planFile(tc.id, tc.title); got != tc.want {
 			t.Errorf("%s %q names %q", tc.id, tc.title, got)

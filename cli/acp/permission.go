@@ -72,7 +72,7 @@ func (s *session) setMode(ctx context.Context, mode cli.PermissionMode) error {
 		return nil
 	}
 	if err := s.process.call(ctx, methodSetMode, sessionParams{SessionID: string(s.id), ModeID: want}, nil); err != nil {
-		f := s.process.opts.failure(err)
+		f := s.process.options().failure(err)
 		f.Reason = fmt.Sprintf("its permission mode cannot be set to %s: %s", want, f.Reason)
 		return f
 	}
@@ -154,7 +154,7 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	var result askResult
 	a, err := approvals.TakeIf(id, func(a *ask) (err error) {
 		if result, err = a.choose(d.Allow); err != nil {
-			return cli.Failf(cli.Refused, s.process.opts.Agent, "%v", err)
+			return cli.Failf(cli.Refused, s.process.options().Agent, "%v", err)
 		}
 		return nil
 	})
@@ -176,12 +176,12 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 		written <- err
 	})
 	if err != nil {
-		return fmt.Errorf("answer %s: %w", s.process.opts.Agent, err)
+		return fmt.Errorf("answer %s: %w", s.process.options().Agent, err)
 	}
 	select {
 	case err := <-written:
 		if err != nil {
-			return fmt.Errorf("answer %s: %w", s.process.opts.Agent, err)
+			return fmt.Errorf("answer %s: %w", s.process.options().Agent, err)
 		}
 		return nil
 	case <-ctx.Done():

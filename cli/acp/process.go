@@ -22,7 +22,7 @@ const (
 // agentProcess is one process of the agent and the sessions in it. Safe for concurrent use.
 type agentProcess struct {
 	*shared.Process
-	opts     *Options                  // with the quirks of the program, once it has answered
+	opts     atomic.Pointer[Options]   // with the quirks of the program, once it has answered
 	offered  *atomic.Pointer[[]string] // see Provider
 	late     *atomic.Bool              // see Provider
 	sessions shared.Members[*session]
@@ -36,7 +36,7 @@ type agentProcess struct {
 
 // Greet shakes hands with a process that was started; see shared.Server.
 func (proc *agentProcess) Greet(ctx context.Context) error {
-	o := proc.opts
+	o := proc.options()
 	hello := map[string]any{
 		"protocolVersion": protocolVersion, "clientInfo": map[string]string{"name": "ductor", "title": "ductor", "version": "1"},
 		"clientCapabilities": map[string]any{
@@ -60,15 +60,17 @@ func (proc *agentProcess) Greet(ctx context.Context) error {
 
 // become takes the quirks of a program.
 func (proc *agentProcess) become(program string) {
-	o := *proc.opts
+	o := *proc.options()
 	o.quirks = o.quirksOf(program)
-	proc.opts = &o
+	proc.opts.Store(&o)
 }
+
+func (proc *agentProcess) options() *Options { return proc.opts.Load() }
 
 // call sends a request and waits for its answer, at most as long as Options say. Errors have an *rpc.Error in their
 // chain where the agent gave one.
 func (proc *agentProcess) call(ctx context.Context, method string, params, result any) error {
-	return proc.callFor(ctx, proc.opts.CallLimit, method, params, result)
+	return proc.callFor(ctx, proc.options().CallLimit, method, params, result)
 }
 
 func (proc *agentProcess) callFor(ctx context.Context, limit time.Duration, method string, params, result any) error {
@@ -152,7 +154,7 @@ func (proc *agentProcess) Requested(m rpc.Message) bool {
 		proc.asked(m)
 		return true
 	}
-	serve := proc.opts.service(m.Method)
+	serve := proc.options().service(m.Method)
 	if serve != nil {
 		proc.serveRequest(m, serve)
 	}

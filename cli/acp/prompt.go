@@ -34,7 +34,7 @@ func (s *session) prepare(ctx context.Context, req cli.Request) ([]block, note, 
 		s.past.instructed = req.Instructions()
 	}
 	n := note{Session: string(s.id), Model: s.offers.model, Name: s.process.hello.AgentInfo.Name}
-	if s.process.opts.quirks.TotalUsage {
+	if s.process.options().quirks.TotalUsage {
 		n.Totals = s.past.totals
 	}
 	return blocks, n, nil
@@ -49,7 +49,7 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 		return nil
 	}
 	if err := s.process.call(ctx, methodSetModel, sessionParams{SessionID: string(s.id), ModelID: want}, nil); err != nil {
-		f := s.process.opts.failure(err)
+		f := s.process.options().failure(err)
 		if f.Kind == cli.UnknownFailure || f.Kind == cli.Refused {
 			f.Kind = cli.UnknownModel
 		}
@@ -64,7 +64,7 @@ func (s *session) setModel(ctx context.Context, model cli.ModelID) error {
 // blocks is the prompt as the protocol has it. The protocol has no place for system prompts: they are a part of the
 // conversation, once.
 func (s *session) blocks(req cli.Request) ([]block, error) {
-	agent := s.process.opts.Agent
+	agent := s.process.options().Agent
 	text := req.Prompt
 	if req.Task != cli.TaskPrompt {
 		return s.command(req)
@@ -80,7 +80,7 @@ func (s *session) blocks(req cli.Request) ([]block, error) {
 	}
 	blocks := []block{}
 	if text != "" {
-		blocks = append(blocks, block{Type: "text", Text: AsText(text, s.process.opts.quirks.CommandMarks)})
+		blocks = append(blocks, block{Type: "text", Text: AsText(text, s.process.options().quirks.CommandMarks)})
 	}
 	for _, image := range req.Images {
 		b, err := imageBlock(image)
@@ -98,7 +98,7 @@ func (s *session) command(req cli.Request) ([]block, error) {
 	if req.Task == cli.TaskCompact {
 		name := s.compaction()
 		if name == "" {
-			return nil, cli.CannotCompact(s.process.opts.Agent)
+			return nil, cli.CannotCompact(s.process.options().Agent)
 		}
 		text = strings.TrimSpace(name + " " + text)
 	}

@@ -35,7 +35,9 @@ func New(o Options) *Provider {
 	p.pool = shared.NewPool(shared.Options{
 		ProviderOptions: o.ProviderOptions, Agent: o.Agent, Version: "2.0", StartLimit: o.StartLimit, Goodbye: leaveWait,
 	}, func(process *shared.Process) *agentProcess {
-		return &agentProcess{Process: process, opts: &p.opts, offered: &p.offered, late: &p.late}
+		proc := &agentProcess{Process: process, offered: &p.offered, late: &p.late}
+		proc.opts.Store(&p.opts)
+		return proc
 	})
 	return p
 }

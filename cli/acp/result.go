@@ -9,7 +9,7 @@ import (
 
 // outcome is how the turn ended: by the agent's own word, unless we cut it short.
 func (t *liveTurn) outcome(end turn.End) cli.Result {
-	agent, r := t.s.process.opts.Agent, cli.Result{}
+	agent, r := t.s.process.options().Agent, cli.Result{}
 	switch {
 	case t.reply != nil:
 		if r = t.replied(); r.Err == nil || !t.loop.Cut() {
@@ -25,7 +25,7 @@ func (t *liveTurn) outcome(end turn.End) cli.Result {
 
 // replied is the result that the agent's answer to the prompt says.
 func (t *liveTurn) replied() cli.Result {
-	o := t.s.process.opts
+	o := t.s.process.options()
 	if t.reply.Error != nil {
 		return cli.Result{Err: o.refusal(t.reply.Error)}
 	}
@@ -77,7 +77,7 @@ func (s *session) counted(p prompted) cli.Result {
 	switch u, q := p.Usage, p.Meta.Quota; {
 	case u != nil:
 		r.Usage = cli.Usage{Input: max(u.Input-u.CacheRead, 0), Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Thought}
-		if s.process.opts.quirks.TotalUsage {
+		if s.process.options().quirks.TotalUsage {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			r.Usage, s.past.totals = r.Usage.Sub(s.past.totals), r.Usage

@@ -84,7 +84,7 @@ var (
 
 func newSession(proc *agentProcess, req cli.Request) *session {
 	return &session{
-		process: proc, settings: proc.opts.settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
+		process: proc, settings: proc.options().settings(req), workspace: newWorkspace(proc, req), phase: phaseOpening,
 		inbox: turn.NewQueue[item](0),
 	}
 }
@@ -111,10 +111,10 @@ func openSession(ctx context.Context, proc *agentProcess, req cli.Request) (*ses
 func (s *session) make(ctx context.Context, params sessionParams, req cli.Request) error {
 	made, err := s.request(ctx, methodNew, params, req)
 	if err != nil {
-		return s.process.opts.failure(err)
+		return s.process.options().failure(err)
 	}
 	if made.SessionID == "" {
-		return cli.Failf(cli.BadOutput, s.process.opts.Agent, "it gave a session without an id")
+		return cli.Failf(cli.BadOutput, s.process.options().Agent, "it gave a session without an id")
 	}
 	s.opened(made, phaseNew)
 	s.process.offered.Store(&s.offers.modes)
@@ -131,10 +131,10 @@ func (s *session) make(ctx context.Context, params sessionParams, req cli.Reques
 func (s *session) request(ctx context.Context, method string, params sessionParams, req cli.Request) (got gotSession, err error) {
 	err = s.process.call(ctx, method, params, &got)
 	var refused *rpc.Error
-	if !errors.As(err, &refused) || refused.Code != codeNoAuth || s.process.opts.quirks.AuthMethod == nil {
+	if !errors.As(err, &refused) || refused.Code != codeNoAuth || s.process.options().quirks.AuthMethod == nil {
 		return got, err
 	}
-	login := s.process.opts.quirks.AuthMethod(s.process.opts.env(req))
+	login := s.process.options().quirks.AuthMethod(s.process.options().env(req))
 	if login == "" || s.process.call(ctx, methodLogin, sessionParams{MethodID: login}, nil) != nil {
 		return got, err
 	}
@@ -143,7 +143,7 @@ func (s *session) request(ctx context.Context, method string, params sessionPara
 
 // load resumes a session of a process that ended. It reports nothing of what the agent replays.
 func (s *session) load(ctx context.Context, params sessionParams, req cli.Request) error {
-	o, caps := s.process.opts, s.process.hello.Capabilities
+	o, caps := s.process.options(), s.process.hello.Capabilities
 	method := methodLoad
 	switch {
 	case caps.Session.Resume != nil:
@@ -186,7 +186,7 @@ func (s *session) passHistory(ctx context.Context) {
 			quiet.Reset(historyQuiet)
 			items, _ := s.inbox.Take()
 			ends := func(i item) bool { return i.update != nil && i.update.Kind == updateOffers }
-			if s.process.opts.quirks.LateHistory && slices.ContainsFunc(items, ends) {
+			if s.process.options().quirks.LateHistory && slices.ContainsFunc(items, ends) {
 				return
 			}
 		case <-quiet.C:
@@ -220,7 +220,7 @@ func (s *session) opened(got gotSession, to phase) {
 func (s *session) register(id cli.AgentSessionID) error {
 	s.id = id
 	if !s.process.sessions.Add(id, s) {
-		return cli.Failf(cli.Refused, s.process.opts.Agent, "another conversation uses this session")
+		return cli.Failf(cli.Refused, s.process.options().Agent, "another conversation uses this session")
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func (s *session) deliver(i item) bool {
 	if i.update != nil && i.update.Kind == updateMode {
 		s.offers.mode = i.update.ModeID
 	}
-	if i.update != nil && s.process.opts.quirks.changesMode(i.update) {
+	if i.update != nil && s.process.options().quirks.changesMode(i.update) {
 		s.offers.mode = "" // a model can write such a chunk, so it is not believed which
 		return true
 	}
@@ -253,7 +253,7 @@ func (s *session) deliver(i item) bool {
 
 // Fits says whether the session can take req as it is.
 func (s *session) Fits(req cli.Request) bool {
-	want := s.process.opts.settings(req)
+	want := s.process.options().settings(req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch s.phase {
@@ -269,7 +269,7 @@ func (s *session) Fits(req cli.Request) bool {
 func (s *session) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := cli.SessionInfo{Agent: s.process.opts.Agent, Mode: cli.Live, AgentSessionID: s.id}
+	info := cli.SessionInfo{Agent: s.process.options().Agent, Mode: cli.Live, AgentSessionID: s.id}
 	switch s.phase {
 	case phaseNew, phaseIdle:
 		info.Alive = s.process.Alive()
@@ -311,7 +311,7 @@ func (s *session) sayGoodbye(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, byeWait)
 	defer cancel()
 	if err := s.process.call(ctx, methodClose, sessionParams{SessionID: string(s.id)}, nil); err != nil {
-		o := s.process.opts
+		o := s.process.options()
 		o.Logger.Debug("a session was not closed by its agent", "agent", string(o.Agent), "err", err)
 	}
 }

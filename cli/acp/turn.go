@@ -32,7 +32,7 @@ type liveTurn struct {
 
 // Turn runs one prompt; see cli.Session.
 func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
-	o := s.process.opts
+	o := s.process.options()
 	out := turn.NewEmitter(o.Agent, o.Now, emit)
 	if s.adopted != nil {
 		s.resume(ctx, req, out)
@@ -66,20 +66,20 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: s.process.opts.quirks.Forgets})
+	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: s.process.options().quirks.Forgets})
 }
 
 // newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
 func (s *session) newTurn(req cli.Request, out *turn.Emitter, resumed *adopted, begin func()) *liveTurn {
 	s.workspace.allow(req.Permission)
-	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.opts.quirks), resumed: resumed}
+	t := &liveTurn{s: s, req: req, out: out, reporter: newReporter(out, req.Dir, s.process.options().quirks), resumed: resumed}
 	t.approvals = turn.NewApprovals[*ask](out, nil)
 	s.mu.Lock()
 	s.turn.approvals, s.past.late.conversation, s.past.late.turn = t.approvals, req.Conversation, req.Turn
 	s.mu.Unlock()
 	loop := turn.Loop[item]{
 		Source: turn.Source[item]{
-			In: s.inbox, Gone: s.process.Gone(), Stop: s.process.StopAlone, Limits: turn.LimitsOf(s.process.opts.ProviderOptions),
+			In: s.inbox, Gone: s.process.Gone(), Stop: s.process.StopAlone, Limits: turn.LimitsOf(s.process.options().ProviderOptions),
 			End: func(i item) int64 { return i.at },
 		},
 		Begin: begin, Handle: t.handle, Interrupt: t.cancel, Waiting: t.approvals.Waiting, Out: out,
@@ -141,7 +141,7 @@ func (t *liveTurn) handle(i item) (end bool) {
 			t.goLive()
 		}
 	}
-	if i.reply != nil && i.reply.Error == nil && !t.s.process.opts.quirks.Forgets {
+	if i.reply != nil && i.reply.Error == nil && !t.s.process.options().quirks.Forgets {
 		t.out.Accepted()
 	}
 	t.reply, t.unsent = cmp.Or(i.reply, t.reply), cmp.Or(i.unsent, t.unsent)
@@ -156,7 +156,7 @@ func (t *liveTurn) asked(a *ask) {
 		t.decided(&decided{ask: a, allow: !slices.Contains(t.resumed.note.Denied, rpc.Text(a.id))})
 		return
 	}
-	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.opts.Protected)
+	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.options().Protected)
 	result, err := a.choose(v == verdictAllow)
 	switch {
 	case t.loop.Cut():
@@ -171,7 +171,7 @@ func (t *liveTurn) asked(a *ask) {
 		t.reporter.showTool(a.tool)
 		t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event {
 			a.plans = a.tool.ToolKind == kindSwitch && t.s.permitted(t.req).Permission == cli.Plan
-			return a.event(t.req.Dir, t.s.process.opts.quirks.Tools.InputOf)
+			return a.event(t.req.Dir, t.s.process.options().quirks.Tools.InputOf)
 		}})
 	}
 }
@@ -228,7 +228,7 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 		}
 	}
 	if err := t.loop.StopErr(); err != nil {
-		s.process.opts.Logger.Error("an agent did not end", "agent", string(s.process.opts.Agent), "err", err)
+		s.process.options().Logger.Error("an agent did not end", "agent", string(s.process.options().Agent), "err", err)
 	}
 	t.approvals.Close(end == turn.EndDetached)
 	r := t.outcome(end)
@@ -246,7 +246,7 @@ func (t *liveTurn) finish(ctx context.Context, end turn.End) {
 // outside of a tool, or that failed before one ran.
 func (t *liveTurn) remember(r cli.Result) {
 	switch {
-	case !t.s.process.opts.quirks.Forgets:
+	case !t.s.process.options().quirks.Forgets:
 	case t.reply != nil && (t.loop.Cut() && !t.inTool || !t.loop.Cut() && r.Err != nil && !t.reporter.ran):
 		t.s.mu.Lock()
 		t.s.past.instructed = "" // with the prompt

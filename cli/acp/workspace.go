@@ -30,7 +30,7 @@ type workspace struct {
 
 func newWorkspace(proc *agentProcess, req cli.Request) *workspace {
 	return &workspace{
-		opts: proc.opts, env: proc.opts.env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
+		opts: proc.options(), env: proc.options().env(req), dirs: append([]string{req.Dir}, req.AddDirs...),
 		readOnly: req.Permission == cli.Plan, terminals: map[string]*terminal{},
 	}
 }

@@ -203,6 +203,22 @@ func (db *DB) ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (orc
 	return db.Turn(ctx, id)
 }
 
+// AmendOutcome implements orchestrator.Store. It need not outlive a power failure: without it the chat offers no Undo.
+func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Outcome) error {
+	op := fmt.Sprintf("amend the outcome of turn %s", id)
+	outcome, err := encodeOutcome(o)
+	if err != nil {
+		return wrap(op, err)
+	}
+	return wrap(op, db.share(ctx, func(t tx) error {
+		n, err := t.Exec(`UPDATE turns SET outcome = ? WHERE id = ? AND state NOT IN ('queued', 'running')`, outcome, string(id))
+		if err == nil && n == 0 {
+			err = t.whyNot(id, "ended")
+		}
+		return err
+	}))
+}
+
 // MarkDelivered records that the chat shows the outcome. ErrNoTurn for an id that is not there; an error for
 // a turn that has not ended. It shares a transaction: to show an outcome once more changes nothing in the chat.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {

@@ -146,10 +146,16 @@ func (e *Engine) leave(ctx context.Context, card orchestrator.Card) {
 
 // amend adds to an outcome what the turn changed, once the chat shows the outcome.
 func (e *Engine) amend(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome, changed orchestrator.Changed, card orchestrator.Card, shown <-chan bool) {
-	if changed == (orchestrator.Changed{}) || !<-shown {
+	if changed == (orchestrator.Changed{}) {
 		return
 	}
 	o.Changed = changed
+	if err := e.opts.Store.AmendOutcome(ctx, t.ID, o); err != nil {
+		e.log.Error("store what a turn changed", "turn", t.ID, "err", err)
+	}
+	if !<-shown {
+		return
+	}
 	ctx, stop := e.untilClosed(ctx)
 	defer stop()
 	e.insist(e.log.With("turn", t.ID), "changes-not-shown", func() error { return card.Amend(ctx, o) })
