@@ -220,3 +220,20 @@ func TestWordsBeforeDuctorKnowsItsOwnMessage(t *testing.T) {
 		}
 	})
 }
+
+// So does a user who replies to such a message at once, without a button.
+func TestAReplyBeforeDuctorKnowsItsOwnMessage(t *testing.T) {
+	asked := cli.QuestionAsked{ID: "q", Questions: []cli.Question{{Text: "Which colour?", Free: true, Options: []cli.Option{{Label: "Red"}}}}}
+	withApprovals(t, agentAsking(asked), func(s *approvalRig) {
+		late := s.srv.Inject(telegram.Fault{
+			Method: "sendMessage", Late: 11 * time.Second,
+			When: func(c telegram.Call) bool { return strings.Contains(c.Params["text"], "Which colour?") },
+		})
+		s.begin()
+		s.step(s.card("Which colour?"), ">a shade of green")
+		s.wantTold("q true [[a shade of green]]")
+		if got := s.agent.prompts(); late.Hits() != 1 || !slices.Equal(got, []string{"go"}) {
+			s.Errorf("%d answers were late, and the agent was asked %q", late.Hits(), got)
+		}
+	})
+}

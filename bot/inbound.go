@@ -175,13 +175,15 @@ func (h *handlers) Press(ctx context.Context, p updates.Press) { h.callbacks.han
 
 // Reply passes a message to the approval, the question or the job that it is for; false if it is a prompt.
 func (h *handlers) Reply(ctx context.Context, in *updates.Message) bool {
+	if in.ReplyTo != 0 {
+		h.awaitSent(ctx, in)
+	}
 	if h.decided(ctx, in) {
 		return true
 	}
 	if in.ReplyTo == 0 || len(in.Files) > 0 {
 		return false
 	}
-	h.awaitSent(ctx, in)
 	return h.corrects(ctx, in) || h.changesJob(ctx, in) || h.commits(ctx, in) || h.asksOn(ctx, in)
 }
 

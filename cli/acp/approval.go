@@ -89,7 +89,7 @@ func (a *ask) event(dir string, inputOf func(Wish) json.RawMessage) cli.Approval
 }
 
 var placed = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)^\[current working directory ([^\]]*)\](?: \((.*)\))?$`)
+	return regexp.MustCompile(`(?s)^\[current working directory ([^\]]*)\](?: \((.*)\))?(?: (\[background\]))?$`)
 })
 
 // words moves what the agent says of a command or an edit in its own words into the reason, which every agent's card has in one place.
@@ -98,7 +98,7 @@ func (a *ask) words(ev *cli.ApprovalAsked, dir string) map[string]string {
 	t, said := a.tool, map[string]string{}
 	title, command := a.params.ToolCall.Title, t.command()
 	if m := placed().FindStringSubmatch(ev.Detail); m != nil && m[1] == dir && t.ToolKind == kindRun && len(t.Content) == 1 { // as Gemini says it
-		said["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, "", m[2]
+		said["toolCall.content[0].content.text"], ev.Detail, ev.Reason = ev.Detail, m[3], m[2]
 	}
 	if text := cli.TextsOf(t.Input)["description"]; command != "" && text != "" {
 		said["toolCall.rawInput.description"], ev.Reason = text, text

@@ -165,3 +165,17 @@ func TestAPatchOfSeveralFiles(t *testing.T) {
 		}
 	}
 }
+
+// What Gemini says of a command is its reason, and that it goes on in the background stays beside the command.
+func TestACommandInTheBackground(t *testing.T) {
+	raw := json.RawMessage(`{"sessionId":"s","toolCall":{"toolCallId":"run_shell_command-1","kind":"execute","title":"make","content":[` +
+		`{"type":"content","content":{"type":"text","text":"[current working directory /w] (Build it) [background]"}}]}}`)
+	a := &ask{id: json.RawMessage(`1`), raw: raw}
+	if err := json.Unmarshal(raw, &a.params); err != nil {
+		t.Fatal(err)
+	}
+	a.tool = newReporter(turn.NewEmitter("gemini", time.Now, func(cli.Event) {}), "/w", Quirks{}).call(a.params.ToolCall)
+	if ev := a.event("/w", nil); ev.Detail != "make\n\n[background]" || ev.Reason != "Build it" {
+		t.Errorf("the card says %q, because %q", ev.Detail, ev.Reason)
+	}
+}

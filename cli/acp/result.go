@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"strings"
 
 	"ductor/cli"
 	"ductor/cli/turn"
@@ -86,10 +87,21 @@ func (s *session) counted(p prompted) cli.Result {
 		r.Usage, r.ByModel = q.usage(), map[cli.ModelID]cli.Usage{}
 		for _, m := range q.Models {
 			id := cli.ModelID(m.Model)
-			if r.ByModel[id] = m.usage(); r.Model == "" || m.usage().Output > r.ByModel[r.Model].Output {
-				r.Model = id // the session's own may be "auto"
+			r.ByModel[id] = m.usage()
+			if r.Model == "" || picksModel(r.Model) || !picksModel(id) && m.usage().Output > r.ByModel[r.Model].Output {
+				r.Model = id
+			}
+		}
+		for id, used := range r.ByModel {
+			if id != r.Model && picksModel(id) {
+				r.ByModel[r.Model] = r.ByModel[r.Model].Add(used)
+				delete(r.ByModel, id)
 			}
 		}
 	}
 	return r
 }
+
+// picksModel reports whether an id is Gemini's choice of a model, such as "auto". Gemini names the picked model for the first call of a
+// turn, and counts the calls after it on the choice.
+func picksModel(id cli.ModelID) bool { return strings.HasPrefix(string(id), "auto") }

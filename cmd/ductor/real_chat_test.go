@@ -396,8 +396,17 @@ func (s *scene) aborted(prompt string) {
 			return
 		}
 	}
-	s.prompt("what was said? [[start]] [[history]]")
-	s.done(prompt)
+	s.knows(prompt)
+}
+
+// knows checks that the agent's model reads what was said: as the session's own words, or as what ductor hands over.
+func (s *scene) knows(said string) {
+	asked := len(s.api.Prompts())
+	s.prompt(`what was said? [[start]] [[text "That was said."]]`)
+	s.done("That was said.")
+	if !slices.ContainsFunc(s.api.Prompts()[asked:], func(r modelapi.Request) bool { return strings.Contains(string(r.Body), said) }) {
+		s.wrong("the agent does not know what was said")
+	}
 }
 
 func (s *scene) abortsText() {
@@ -452,7 +461,6 @@ func (s *scene) runsInTheBackground() {
 func (s *scene) asksInWords() {
 	call := map[string]string{
 		"claude":  `AskUserQuestion args="{\"questions\":[{\"question\":\"Which colour?\",\"header\":\"Colour\",\"multiSelect\":false,\"options\":[{\"label\":\"Red\",\"description\":\"r\"},{\"label\":\"Blue\",\"description\":\"b\"}]}]}"`,
-		"gemini":  `ask_user args="{\"questions\":[{\"question\":\"Which colour?\",\"header\":\"Colour\",\"type\":\"choice\",\"options\":[{\"label\":\"Red\",\"description\":\"r\"},{\"label\":\"Blue\",\"description\":\"b\"}]}]}"`,
 		"copilot": `ask_user args="{\"question\":\"Which colour?\",\"choices\":[\"Red\",\"Blue\"]}"`,
 		"codex":   `request_user_input args="{\"questions\":[{\"id\":\"colour\",\"question\":\"Which colour?\",\"header\":\"Colour\",\"options\":[{\"label\":\"Red\",\"description\":\"r\"},{\"label\":\"Blue\",\"description\":\"b\"}]}]}"`,
 		"qwen":    `ask_user_question args="{\"questions\":[{\"question\":\"Which colour?\",\"header\":\"Colour\",\"multiSelect\":false,\"options\":[{\"label\":\"Red\",\"description\":\"r\"},{\"label\":\"Blue\",\"description\":\"b\"}]}]}"`,

@@ -21,7 +21,7 @@ import (
 func troubles() []situation {
 	return []situation{
 		{"401", func(s *scene) { s.fails(http.StatusUnauthorized, "not logged in") }},
-		{"403", func(s *scene) { s.fails(http.StatusForbidden, "not allowed") }},
+		{"403", func(s *scene) { s.fails(http.StatusForbidden, "refused the account") }},
 		{"429", func(s *scene) { s.fails(http.StatusTooManyRequests, "limit") }},
 		{"500", func(s *scene) { s.fails(http.StatusInternalServerError, "the model's API") }},
 		{"529", func(s *scene) { s.fails(529, "overloaded") }},
@@ -43,7 +43,7 @@ func (s *scene) fails(status int, said string) {
 	s.api.Fail(status, "")
 	defer s.api.Recover()
 	s.prompt(`the prompt that fails [[start]] [[text "It works again."]]`)
-	m, ok := s.sees("word of the failure", func(m telegram.Message) bool {
+	m, ok := s.sees("word of the failure within a minute", func(m telegram.Message) bool {
 		return strings.Contains(m.Text, said) || hasFooter(m) && strings.Contains(m.Text, "⚠️")
 	})
 	if !ok {
@@ -74,7 +74,12 @@ func failureIn(text string) string {
 
 func (s *scene) streamBreaks() {
 	s.prompt(`[[start]] [[text "This is the first half of an answer. " chunk=6 delay=10ms]] [[drop times=1]] [[text "This is the rest."]]`)
-	s.done("This is the first half of an answer. ", "This is the rest.")
+	m := s.done("This is the first half of an answer.")
+	if strings.Contains(m.Text, "⚠️") {
+		s.wrong("the agent does not ask again: “%s”", failureIn(m.Text))
+	} else if strings.Count(m.Text, "This is the rest.") != 1 {
+		s.wrong("the rest is not there once")
+	}
 }
 
 // tooLong is how each vendor refuses a prompt that is longer than its model reads.
@@ -202,8 +207,7 @@ func (s *scene) isKilled() {
 	if m := s.done("It begins."); !strings.Contains(m.Text, "signal 9") {
 		s.wrong("it says “%s”", failureIn(m.Text))
 	}
-	s.prompt("what was said? [[start]] [[history]]")
-	s.done("the prompt before it died")
+	s.knows("the prompt before it died")
 }
 
 func (s *scene) resumes() {
@@ -211,8 +215,7 @@ func (s *scene) resumes() {
 	s.done("Good night.")
 	s.stop()
 	s.start()
-	s.prompt("what was said? [[start]] [[history]]")
-	s.done("the prompt before the night")
+	s.knows("the prompt before the night")
 }
 
 // testPNG is a small picture.
