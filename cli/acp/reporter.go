@@ -119,7 +119,7 @@ func (r *reporter) tool(c toolCall) {
 	}
 	r.sayHeld()
 	t := r.call(c)
-	if t.phase == toolRefused || t.phase == toolEnded {
+	if t.phase == toolRefused || t.phase == toolEnded || c.Status == statusPending && string(c.Input) == "{}" { // or its input is yet to come
 		return
 	}
 	r.startTool(t)
