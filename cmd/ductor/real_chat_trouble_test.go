@@ -21,7 +21,7 @@ import (
 func troubles() []situation {
 	return []situation{
 		{"401", func(s *scene) { s.fails(http.StatusUnauthorized, "not logged in") }},
-		{"403", func(s *scene) { s.fails(http.StatusForbidden, "not allowed") }},
+		{"403", func(s *scene) { s.fails(http.StatusForbidden, "refused the account") }},
 		{"429", func(s *scene) { s.fails(http.StatusTooManyRequests, "limit") }},
 		{"500", func(s *scene) { s.fails(http.StatusInternalServerError, "the model's API") }},
 		{"529", func(s *scene) { s.fails(529, "overloaded") }},
