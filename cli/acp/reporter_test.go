@@ -114,11 +114,13 @@ func TestAToolIsShownWithItsInput(t *testing.T) {
 		}
 	})
 	r := newReporter(out, "/d", Quirks{})
-	r.tool(toolCall{ID: "1", ToolKind: kindRun, Title: "bash", Status: statusPending, Input: json.RawMessage(`{}`)})
+	r.tool(toolCall{ID: "1", ToolKind: kindRun, Title: "bash", Status: statusPending, Input: json.RawMessage(`{"cwd":"/d"}`)})
 	r.tool(toolCall{ID: "1", Status: "in_progress", Input: json.RawMessage(`{"command":"mkdir one"}`)})
 	r.tool(toolCall{ID: "2", ToolKind: kindThink, Title: "think", Status: statusPending, Input: json.RawMessage(`{}`)})
 	r.tool(toolCall{ID: "2", Status: statusDone})
-	if !slices.Equal(began, []string{"mkdir one", "think"}) {
+	r.tool(toolCall{ID: "3", ToolKind: kindEdit, Title: "write", Status: statusPending, Input: json.RawMessage(`{}`)})
+	r.tool(toolCall{ID: "3", ToolKind: kindEdit, Title: "write", Status: "in_progress", Input: json.RawMessage(`{"filePath":"/d/a.txt"}`), Locations: []location{{"/d/a.txt"}}})
+	if !slices.Equal(began, []string{"mkdir one", "think", "a.txt"}) {
 		t.Errorf("the lines say %q", began)
 	}
 }
