@@ -119,7 +119,7 @@ func (r *reporter) tool(c toolCall) {
 	}
 	r.sayHeld()
 	t := r.call(c)
-	if t.phase == toolRefused || t.phase == toolEnded {
+	if t.phase == toolRefused || t.phase == toolEnded || t.lacksInput(c) {
 		return
 	}
 	r.startTool(t)
@@ -157,7 +157,7 @@ func (r *reporter) showTool(t *tool) {
 	}
 	r.sayAgain()
 	r.parted, t.phase = true, toolWaits
-	r.out.ToolStart(t.began())
+	r.out.ToolStart(t.began(r.dir))
 }
 
 func (r *reporter) endTool(t *tool, status string) {
@@ -177,7 +177,7 @@ func (r *reporter) endTool(t *tool, status string) {
 // deny shows that a tool was not allowed.
 func (r *reporter) deny(t *tool, why string) {
 	r.showTool(t)
-	began := t.began()
+	began := t.began(r.dir)
 	r.denials = append(r.denials, cli.Denial{Tool: began.Name, Title: began.Title, Reason: why})
 	r.out.ToolEnd(cli.ToolEnded{ID: began.ID, Err: cli.ToolDenied})
 	t.phase = toolRefused

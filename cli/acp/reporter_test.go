@@ -3,6 +3,7 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,26 @@ func TestACallPartsParagraphs(t *testing.T) {
 		if got := out.Answer(); got != "Calling a tool.\n\nTool call finished." {
 			t.Errorf("%q", got)
 		}
+	}
+}
+
+// OpenCode and Qwen Code name a tool before its input is there. Its line waits for the input, so that it says the command.
+func TestAToolIsShownWithItsInput(t *testing.T) {
+	var began []string
+	out := turn.NewEmitter(testAgent, func() time.Time { return time.Unix(1, 0) }, func(ev cli.Event) {
+		if started, ok := ev.(cli.ToolStarted); ok {
+			began = append(began, started.Title)
+		}
+	})
+	r := newReporter(out, "/d", Quirks{})
+	r.tool(toolCall{ID: "1", ToolKind: kindRun, Title: "bash", Status: statusPending, Input: json.RawMessage(`{"cwd":"/d"}`)})
+	r.tool(toolCall{ID: "1", Status: "in_progress", Input: json.RawMessage(`{"command":"mkdir one"}`)})
+	r.tool(toolCall{ID: "2", ToolKind: kindThink, Title: "think", Status: statusPending, Input: json.RawMessage(`{}`)})
+	r.tool(toolCall{ID: "2", Status: statusDone})
+	r.tool(toolCall{ID: "3", ToolKind: kindEdit, Title: "write", Status: statusPending, Input: json.RawMessage(`{}`)})
+	r.tool(toolCall{ID: "3", ToolKind: kindEdit, Title: "write", Status: "in_progress", Input: json.RawMessage(`{"filePath":"/d/a.txt"}`), Locations: []location{{"/d/a.txt"}}})
+	if !slices.Equal(began, []string{"mkdir one", "think", "a.txt"}) {
+		t.Errorf("the lines say %q", began)
 	}
 }
 

@@ -87,11 +87,21 @@ func (t *tool) command() string {
 	return in.Command
 }
 
-// began is the tool's ToolStarted.
-func (t *tool) began() cli.ToolStarted {
+// lacksInput reports whether c names a tool whose input is still generated. Of a command OpenCode says the directory before that.
+func (t *tool) lacksInput(c toolCall) bool {
+	return c.Status == statusPending && (string(c.Input) == "{}" || t.ToolKind == kindRun && given(c.Input) && t.command() == "")
+}
+
+// began is the tool's ToolStarted. If the title is no more than the tool's name, the file that it is about says more.
+func (t *tool) began(dir string) cli.ToolStarted {
 	title := t.Title
-	if t.planFile != "" {
+	switch {
+	case t.planFile != "":
 		title = path.Base(t.planFile)
+	case strings.EqualFold(title, t.name) || t.ToolKind == kindEdit && !strings.ContainsAny(title, "./ "):
+		if len(t.Locations) == 1 && t.ToolKind != kindRun {
+			title = cli.Relative(dir, t.Locations[0].Path)
+		}
 	}
 	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: t.Input}
 }

@@ -233,8 +233,9 @@ type location struct {
 
 // The states of a tool.
 const (
-	statusDone   = "completed"
-	statusFailed = "failed"
+	statusPending = "pending" // its input is generated, or it waits to be allowed
+	statusDone    = "completed"
+	statusFailed  = "failed"
 )
 
 // toolContent is a piece of what a tool shows.

@@ -132,7 +132,8 @@ const (
 // the first fallback that can, and instead is the *Failure of the configured one. If none can, that is the error: an agent that is no
 // fallback answers only where a user chose it. In a sandbox that
 // does not say so soon, or cannot be had, it is the configured one: its turn waits for the place, and says what is
-// wrong with it. Where ctx is AtOnce an agent of which nothing is known yet counts as one that can be used.
+// wrong with it. So it is with one that took too long to say whether it can be used, if no fallback can: a turn waits longer. Where ctx
+// is AtOnce an agent of which nothing is known yet counts as one that can be used.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error) {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -164,6 +165,9 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 	}
 	if first == nil { // none of them is in this place: the turn says so
 		return s.opts.Default, nil, nil
+	}
+	if first.Kind == cli.TimedOut {
+		return first.Agent, nil, nil
 	}
 	return "", nil, first
 }

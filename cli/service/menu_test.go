@@ -115,21 +115,27 @@ func TestAnOldListIsSaidAtOnce(t *testing.T) {
 	})
 }
 
-// An agent that did not say whether it is logged in is not told to be logged out.
+// An agent that did not say whether it is logged in is not told to be logged out, and gets the prompt unless a fallback can answer.
 func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
 	p := inState("fake", cli.Installed)
 	p.auth = func(context.Context) cli.Auth {
 		return cli.Auth{State: cli.Installed, Problem: cli.Failf(cli.TimedOut, "fake", "so slow")}
 	}
 	s := newTestService(t, Options{}, p)
-	_, _, err := s.Default(t.Context(), "")
-	for _, got := range []error{err, s.Menu(t.Context(), "")[0].Err} {
-		if f := cli.AsFailure("", got); f.Kind != cli.TimedOut || f.Error() != "Fake took too long and was stopped: so slow." {
-			t.Errorf("it is told as %v", got)
-		}
+	if agent, instead, err := s.Default(t.Context(), ""); agent != "fake" || instead != nil || err != nil {
+		t.Errorf("if no other can answer, the prompt goes to %q instead of %v, %v", agent, instead, err)
+	}
+	err := s.Menu(t.Context(), "")[0].Err
+	if f := cli.AsFailure("", err); f.Kind != cli.TimedOut || f.Error() != "Fake took too long and was stopped: so slow." {
+		t.Errorf("it is told as %v", err)
 	}
 	if said := s.Agents(t.Context(), "")[0].String(); !strings.Contains(said, "does not say whether it is logged in") {
 		t.Errorf("the log says %q", said)
+	}
+	closeService(t, s)
+	s = newTestService(t, Options{Fallbacks: []cli.Agent{"other"}}, p, inState("other", cli.Authenticated))
+	if agent, instead, err := s.Default(t.Context(), ""); agent != "other" || instead == nil || instead.Kind != cli.TimedOut || err != nil {
+		t.Errorf("if a fallback can answer, the prompt goes to %q instead of %v, %v", agent, instead, err)
 	}
 	closeService(t, s)
 }

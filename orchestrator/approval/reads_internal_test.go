@@ -88,6 +88,8 @@ func TestWhatIsMoreThanReading(t *testing.T) {
 		`{"command":"cat a.txt","cwd":"/etc"}`:                                          false,
 		`{"command":"rm -rf x","command":"cat a.txt"}`:                                  false,
 		`{"command":"cat a.txt","run_in_background":true}`:                              false,
+		`{"command":"cat a.txt","is_background":false}`:                                 true,
+		`{"command":"cat a.txt","is_background":true}`:                                  false,
 		`{"command":"cat a.txt","env":{"PATH":"x"}}`:                                    false,
 		`{"command":["cat","a.txt"]}`:                                                   false,
 		`{"kind":"shell","fullCommandText":"cat a.txt","hasWriteFileRedirection":true}`: false,

@@ -129,6 +129,9 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 	if fields["environmentId"] == "local" { // where Codex runs everything
 		delete(fields, "environmentId")
 	}
+	if fields["is_background"] == false { // as Qwen Code says of each command
+		delete(fields, "is_background")
+	}
 	if list, ok := fields["commands"].([]any); ok && len(list) == 1 && list[0] == fields["command"] { // as Copilot repeats it by ACP
 		delete(fields, "commands")
 	}
