@@ -198,9 +198,9 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 		page.Keys(kb.Enter)
 		switch n {
 		case 2:
-			press(page, key("May Claude use", "Allow once"))
+			press(page, key("May Claude", "Allow once"))
 		case 3:
-			press(page, key("May Claude use Write", "Allow once"))
+			press(page, key("May Claude change this file", "Allow once"))
 			press(page, key("now takes 10", "Diff"))
 			page.Await(`document.querySelector(".photo img")?.naturalWidth > 0`)
 			press(page, key("now takes 10", "Undo"))
