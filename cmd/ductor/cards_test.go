@@ -200,7 +200,11 @@ func TestACardTellsANewFileFromAChangedOne(t *testing.T) {
 			a.makeFile("empty.txt", nil)
 			for name, shows := range c.files {
 				card := a.request(c.kind, c.params(filepath.Join(a.cfg.Projects.DefaultDir, name)))
-				if want := "change this file?\n" + shows; !strings.Contains(card.Text, want) {
+				verb := "change"
+				if strings.HasPrefix(shows, "➕") {
+					verb = "create"
+				}
+				if want := verb + " this file?\n" + shows; !strings.Contains(card.Text, want) {
 					t.Errorf("%s: the card shows %q, want %q", name, card.Text, want)
 				}
 				a.pressOn(card, "⛔ Deny")
