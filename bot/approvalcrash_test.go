@@ -124,7 +124,7 @@ func (h *house) denyWithReason(reason string) {
 func (h *house) checkApproval(t *testing.T, agent *askingAgent) {
 	t.Helper()
 	shown := h.chat.Transcript()
-	if n := strings.Count(shown, "May Claude") + strings.Count(shown, "Bash make"); n > 1 || n == 0 && !strings.Contains(shown, "Interrupted") {
+	if n := strings.Count(shown, "May Claude") + strings.Count(shown, " make"); n > 1 || n == 0 && !strings.Contains(shown, "Interrupted") {
 		t.Errorf("the approval is shown %d times", n)
 	}
 	if told := agent.toldAll(); len(told) > 1 || len(told) == 1 && !slices.Equal(told, []string{"a false no[]"}) {

@@ -37,7 +37,7 @@ func TestApprovalsByButton(t *testing.T) {
 			withApprovals(t, agentAsking(bash("a", gitStatus)), func(s *approvalRig) {
 				s.begin()
 				for _, button := range tc.press {
-					s.step(s.card("May Claude use Bash?"), button)
+					s.step(s.card("May Claude run this command?"), button)
 				}
 				s.wantTold(tc.told)
 				s.wantShown(tc.shown, "The work is done.")

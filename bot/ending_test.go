@@ -26,10 +26,10 @@ func TestTheEndWaitsForNothingThatIsDueLater(t *testing.T) {
 			s.card("Queued, next in line.")
 		}
 		time.Sleep(10 * time.Second)
-		if m := s.card("May Claude use Bash?"); !m.Pinned {
+		if m := s.card("May Claude run this command?"); !m.Pinned {
 			s.Error("the approval is not pinned after all")
 		}
-		s.press(s.card("May Claude use Bash?"), "Allow once")
+		s.press(s.card("May Claude run this command?"), "Allow once")
 		pins := 0
 		for _, c := range s.srv.Calls(telegram.Methods("pinChatMessage")) {
 			if c.OK {

@@ -85,11 +85,11 @@ func TestWhatIsSettledLosesItsButtonsWhileAnAnswerGrows(t *testing.T) {
 		time.Sleep(time.Minute) // the burst is spent
 		queued, _ := s.in.View().Find("Queued, next in line.")
 		for _, c := range []struct{ part, button, shown string }{
-			{"make a", "Allow once", "✅ Allowed. Bash make a"},
-			{"make b", "Deny", "⛔ Denied. Bash make b"},
-			{"make c", "Allow once", "✅ Allowed. Bash make c"},
+			{"make a", "Allow once", "✅ Allowed. make a"},
+			{"make b", "Deny", "⛔ Denied. make b"},
+			{"make c", "Allow once", "✅ Allowed. make c"},
 			{"Which color?", "Blue", "✅ Answered. Which color? → Blue"},
-			{"make d", "Deny", "⛔ Denied. Bash make d"},
+			{"make d", "Deny", "⛔ Denied. make d"},
 		} {
 			m, _ := s.in.View().Find(c.part)
 			s.who.TapData(m, s.data(m, c.button))
@@ -159,10 +159,10 @@ func TestARestartEditsNoApprovalThatDidNotChange(t *testing.T) {
 			}
 		}
 		s.press(first, "Allow once")
-		s.wantShown("✅ Allowed. Bash make a")
+		s.wantShown("✅ Allowed. make a")
 		second, _ = s.message(second.ID)
 		s.press(second, "Deny without a reason")
-		s.wantShown("⛔ Denied. Bash make b")
+		s.wantShown("⛔ Denied. make b")
 	})
 }
 

@@ -43,8 +43,8 @@ func TestAPressDoesNotWaitForTheLookAtTheFiles(t *testing.T) {
 		button, toast, shown, told string
 		waits                      time.Duration
 	}{
-		{"Allow once", "Allowed.", "✅ Allowed. Bash make", "a true []", 3 * time.Second},
-		{"Deny", "Denied.", "⛔ Denied. Bash make", "a false []", 0},
+		{"Allow once", "Allowed.", "✅ Allowed. make", "a true []", 3 * time.Second},
+		{"Deny", "Denied.", "⛔ Denied. make", "a false []", 0},
 	} {
 		t.Run(c.button, func(t *testing.T) {
 			withApprovals(t, agentAsking(bash("a", "make")), func(s *approvalRig) {
@@ -53,7 +53,7 @@ func TestAPressDoesNotWaitForTheLookAtTheFiles(t *testing.T) {
 				synctest.Wait()
 				time.Sleep(time.Second)
 				synctest.Wait()
-				m, _ := s.in.View().Find("May Claude use Bash?")
+				m, _ := s.in.View().Find("May Claude run this command?")
 				pressed := time.Now()
 				answer, err := s.who.Press(s.Context(), m, s.data(m, c.button))
 				if took := time.Since(pressed); err != nil || answer.Text != c.toast || took > 100*time.Millisecond {

@@ -118,6 +118,15 @@ func (a ApprovalAsked) OnlyEdits() bool {
 	return len(a.Changes) > 0 && a.Detail+a.Reason+a.Missing == "" && !a.SaysMore()
 }
 
+// RunsCommand reports whether the request is one to run a command. Each agent has its own name for the tool.
+func (a ApprovalAsked) RunsCommand() bool {
+	switch a.Tool {
+	case "Bash", "PowerShell", "bash", "powershell", "shell", "exec_command", "shell_command", "local_shell", "run_shell_command", "execute":
+		return a.Title+a.Detail != "" && len(a.Changes) == 0
+	}
+	return false
+}
+
 // OwnWords returns what an agent says of a request, or "" if that is no more than which kind of tool it uses.
 func OwnWords(said string) string {
 	switch strings.ToLower(strings.Trim(said, " .")) {

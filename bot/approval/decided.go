@@ -34,7 +34,7 @@ func inOneLine(decision, about render.Text) render.Text {
 	return render.Concat(decision, render.Plain(between), about)
 }
 
-// shortSubject is the tool and what it was to do.
+// shortSubject is what the tool was to do, and its name unless the tool runs commands or changes files.
 func (a view) shortSubject() render.Text {
 	req := a.Request
 	what := cmp.Or(req.Detail, req.Title, a.shortFields())
@@ -45,8 +45,13 @@ func (a view) shortSubject() render.Text {
 	if n := len(req.Changes); n > 1 {
 		about = render.Concat(about, render.Plain(" "+a.lang.Text("approval.more-files", n-1)))
 	}
-	if req.Tool == cli.ProjectTool {
+	switch {
+	case req.Tool == cli.ProjectTool:
 		return render.Filled(a.lang.Text("approval.settings-of", render.Slot), about)
+	case req.OnlyEdits():
+		return render.Concat(render.Plain(render.ChangeSign(req.Changes[0].Kind)+" "), about)
+	case req.RunsCommand():
+		return about
 	}
 	return render.Concat(render.Styled(render.Bold, short(render.ToolName(a.lang, req.Tool), render.NameLimit)), render.Plain(" "), about)
 }

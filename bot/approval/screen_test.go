@@ -69,7 +69,7 @@ func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
 		full.Store(false)
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if n := chat.Count("send"); n != 1 || !strings.Contains(chat.Text(), "May Claude use Bash?") {
+		if n := chat.Count("send"); n != 1 || !strings.Contains(chat.Text(), "May Claude run this command?") {
 			t.Errorf("%d sends, the chat shows\n%s", n, chat.Text())
 		}
 	})

@@ -42,16 +42,18 @@ func (a view) subject() *subject {
 	s := &subject{lang: a.lang, room: subjectMax}
 	tool, whole := inLine(render.ToolName(a.lang, req.Tool), render.NameLimit)
 	s.cut = !whole
-	switch agent := render.AgentName(a.lang, a.Agent); req.Tool {
-	case cli.PlanTool:
+	switch agent := render.AgentName(a.lang, a.Agent); {
+	case req.Tool == cli.PlanTool:
 		s.add(render.Plain(a.lang.Text("approval.begin-plan", agent)))
-	case cli.ProjectTool:
+	case req.Tool == cli.ProjectTool:
 		s.add(render.Plain(a.lang.Text("approval.use-project", agent)))
+	case req.OnlyEdits() && !slices.ContainsFunc(req.Changes, func(ch cli.FileChanged) bool { return ch.Kind != cli.FileAdded }):
+		s.add(render.Plain(a.lang.Text("approval.create-files", len(req.Changes), agent)))
+	case req.OnlyEdits():
+		s.add(render.Plain(a.lang.Text("approval.change-files", len(req.Changes), agent)))
+	case req.RunsCommand():
+		s.add(render.Plain(a.lang.Text("approval.run-command", agent)))
 	default:
-		if req.OnlyEdits() {
-			s.add(render.Plain(a.lang.Text("approval.change-files", len(req.Changes), agent)))
-			break
-		}
 		s.add(render.Filled(a.lang.Text("approval.use-tool", agent, render.Slot), render.Styled(render.Bold, tool)))
 	}
 	if a.OfTerminal() {

@@ -48,12 +48,12 @@ func TestApproval(t *testing.T) {
 		want   string
 	}{
 		{"open", func(*orchestrator.Approval) {},
-			"🔐 May Claude use Bash?\ngit status --short\nWithout a decision it is denied at 15:04." + openButtons},
+			"🔐 May Claude run this command?\ngit status --short\nWithout a decision it is denied at 15:04." + openButtons},
 		{"several at once", func(a *orchestrator.Approval) { a.AgentIDs = []cli.ApprovalID{"x", "y", "z"} },
-			"🔐 May Claude use Bash?\ngit status --short\nYour answer counts for 3 identical requests.\nWithout a decision it is denied at 15:04." + openButtons},
+			"🔐 May Claude run this command?\ngit status --short\nYour answer counts for 3 identical requests.\nWithout a decision it is denied at 15:04." + openButtons},
 		{"no rule to offer, a reason", func(a *orchestrator.Approval) {
 			a.SessionRule, a.Rule, a.Request.Reason = "", "", "to see\nwhat changed"
-		}, "🔐 May Claude use Bash?\ngit status --short\nIt says: to see⏎what changed\nWithout a decision it is denied at 15:04." +
+		}, "🔐 May Claude run this command?\ngit status --short\nIt says: to see⏎what changed\nWithout a decision it is denied at 15:04." +
 			"\n[✅ Allow once a:q1:n1:1][⛔ Deny a:q1:n1:d]\n[Deny with reason… a:q1:n1:r]"},
 		{"a change", func(a *orchestrator.Approval) {
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "--- a\n+++ b\n-x\n+y\n"}}}
@@ -62,7 +62,7 @@ func TestApproval(t *testing.T) {
 			a.Dir = "/w"
 			a.Request = &cli.ApprovalAsked{Tool: "patch", Title: "a.go", Changes: []cli.FileChanged{{Path: "/w/a.go", Kind: cli.FileAdded, Diff: "@@ -0,0 +1 @@\n+y\n"}},
 				Fields: []cli.Field{{Name: "threadId", Value: "7", Weight: cli.LabelField}}}
-		}, "🔐 May Claude change this file?\n➕ a.go +1 −0\n+y\nWithout a decision it is denied at 15:04." + openButtons},
+		}, "🔐 May Claude create this file?\n➕ a.go +1 −0\n+y\nWithout a decision it is denied at 15:04." + openButtons},
 		{"an edit of two files, in words of its own", func(a *orchestrator.Approval) {
 			a.Request = &cli.ApprovalAsked{Tool: "edit", Title: "two files", Changes: []cli.FileChanged{{Path: "a"}, {Path: "b"}}}
 		}, "🔐 May Claude change these 2 files?\ntwo files\n✎ a\n✎ b\nWithout a decision it is denied at 15:04." + openButtons},
@@ -83,27 +83,27 @@ func TestApproval(t *testing.T) {
 			"\n[▶️ Begin a:q1:n1:1][📝 Keep planning a:q1:n1:d]\n[▶️ Begin and accept edits a:q1:n1:e]\n[Keep planning, with a reason… a:q1:n1:r]"},
 		{"accepted edits", func(a *orchestrator.Approval) {
 			a.State, a.By, a.Ruled = orchestrator.ApprovalAllowed, 7, orchestrator.RuledByMode
-		}, "✅ Allowed. Edits in the working directory go through from now on; /permissions ends that. Bash git status --short"},
+		}, "✅ Allowed. Edits in the working directory go through from now on; /permissions ends that. git status --short"},
 		{"the end of a long command is shown", func(a *orchestrator.Approval) { a.Request.Detail = long + "; rm -rf ~" },
-			"🔐 May Claude use Bash?\n" + strings.Repeat("x", 766) + "\n… 1,861 characters are not shown here …\n" +
+			"🔐 May Claude run this command?\n" + strings.Repeat("x", 766) + "\n… 1,861 characters are not shown here …\n" +
 				strings.Repeat("x", 373) + "; rm -rf ~\nWithout a decision it is denied at 15:04." +
 				"\nNot all of it is shown here: open 📄 Full text before you allow it." + openButtons + "[📄 Full text a:q1:n1:f]"},
 		{"what is not seen is written out", func(a *orchestrator.Approval) { a.Request.Title = "ls \u202e\u200bfr- mr" },
-			"🔐 May Claude use Bash?\nls \\u202e\\u200bfr- mr\nWithout a decision it is denied at 15:04." + openButtons},
+			"🔐 May Claude run this command?\nls \\u202e\\u200bfr- mr\nWithout a decision it is denied at 15:04." + openButtons},
 		{"allowed", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalAllowed },
-			"✅ Allowed. Bash git status --short"},
+			"✅ Allowed. git status --short"},
 		{"allowed by a rule", func(a *orchestrator.Approval) { a.State, a.Ruled = orchestrator.ApprovalAllowed, a.Rule },
-			"✅ Allowed by the rule Bash(git status *) · Bash git status --short"},
+			"✅ Allowed by the rule Bash(git status *) · git status --short"},
 		{"allowed with a rule", func(a *orchestrator.Approval) { a.State, a.Ruled, a.By = orchestrator.ApprovalAllowed, a.Rule, 7 },
-			"✅ Allowed, and with it Bash(git status *) · Bash git status --short"},
+			"✅ Allowed, and with it Bash(git status *) · git status --short"},
 		{"denied", func(a *orchestrator.Approval) { a.State, a.Reason = orchestrator.ApprovalDenied, "not now" },
-			"⛔ Denied: not now · Bash git status --short"},
+			"⛔ Denied: not now · git status --short"},
 		{"withdrawn", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalWithdrawn },
-			"↩ No longer needed. Bash git status --short"},
+			"↩ No longer needed. git status --short"},
 		{"an allowed change of several files", func(a *orchestrator.Approval) {
 			a.State, a.Dir = orchestrator.ApprovalAllowed, "/w"
 			a.Request = &cli.ApprovalAsked{Tool: "Edit", Changes: []cli.FileChanged{{Path: "/w/a.go", Diff: "-x\n+y\n"}, {Path: "/w/b.go"}, {Path: "/w/c.go"}}}
-		}, "✅ Allowed. Edit a.go … and 2 more files"},
+		}, "✅ Allowed. ✎ a.go … and 2 more files"},
 		{"an allowed call with nothing but fields", func(a *orchestrator.Approval) {
 			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: "mcp__x__y",
 				Fields: []cli.Field{{Name: "about", Value: "z", Weight: cli.LabelField}, {Name: "host", Value: "prod"}, {Name: "n", Value: "1"}}}
@@ -116,12 +116,12 @@ func TestApproval(t *testing.T) {
 		}, "✅ Allowed. Settings of /w"},
 		{"a denied command of many lines", func(a *orchestrator.Approval) {
 			a.State, a.Request.Detail = orchestrator.ApprovalDenied, "cat <<E\n"+long+"\nE"
-		}, "⛔ Denied. Bash cat <<E " + strings.Repeat("x", 71) + "…"},
+		}, "⛔ Denied. cat <<E " + strings.Repeat("x", 71) + "…"},
 		{"a plan that began", func(a *orchestrator.Approval) {
 			a.State, a.Request = orchestrator.ApprovalAllowed, &cli.ApprovalAsked{Tool: cli.PlanTool, Detail: "1. **Look**\n2. Do"}
 		}, "🗺 May Claude begin with this plan?\n1. **Look**\n2. Do\n✅ Allowed."},
 		{"expired", func(a *orchestrator.Approval) { a.State = orchestrator.ApprovalExpired },
-			"⌛ Timed out at 15:04: denied. Bash git status --short"},
+			"⌛ Timed out at 15:04: denied. git status --short"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := anApproval()
@@ -136,7 +136,7 @@ func TestApproval(t *testing.T) {
 // Every user sees a rule before making it: the button of the choice is below the rule and nowhere else.
 func TestTheRuleIsShownBeforeTheChoice(t *testing.T) {
 	a := anApproval()
-	want := "🔐 May Claude use Bash?\ngit status --short\n" +
+	want := "🔐 May Claude run this command?\ngit status --short\n" +
 		"This also allows the following without asking in this conversation, until it is revoked in /permissions:\n" +
 		"Bash(git status *)\n[✅ Allow with this rule a:q1:n1:P]\n[‹ Back a:q1:n1:b]"
 	if got := drawn((view{Approval: a}).drawRule(opShowPattern)); got != want {

@@ -66,7 +66,7 @@ func TestAnApprovalThatWaitsIsPinnedAndRemindsOnce(t *testing.T) {
 				t.Errorf("pinned at once: %q", got)
 			}
 			after(10 * time.Second)
-			if got := pinnedPosts(r.chat); len(got) != 1 || !strings.Contains(got[0], "May Claude use Bash?") {
+			if got := pinnedPosts(r.chat); len(got) != 1 || !strings.Contains(got[0], "May Claude run this command?") {
 				t.Errorf("pinned: %q", got)
 			}
 			after(29 * time.Minute)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/lang"
 	"ductor/orchestrator"
 )
 
@@ -101,4 +102,17 @@ func TestWhatATurnChangedIsAddedToItsEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Lines are counted only where there are some.
+func TestAnEmptyFileHasNoLines(t *testing.T) {
+	for changed, want := range map[orchestrator.Changed]string{
+		{Files: 1}: "1 file", {Files: 2}: "2 files", {Files: 1, Removed: 3}: "1 file +0 -3",
+	} {
+		var o orchestrator.Outcome
+		o.Changed = changed
+		if got := footerLine(lang.Printer{}, o, nil, nil); got != want {
+			t.Errorf("the footer is %q, want %q", got, want)
+		}
+	}
 }

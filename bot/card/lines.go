@@ -216,7 +216,11 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField, wh
 		add(p.Text("card.second-attempt"), o.Fallback)
 	}
 	if c := o.Changed; c.Files > 0 {
-		add(p.Text("changes.files", c.Files, c.Added, c.Removed), true)
+		files := p.Text("changes.files", c.Files, c.Added, c.Removed)
+		if c.Added+c.Removed == 0 { // empty or binary files
+			files = p.Text("changes.only-files", c.Files)
+		}
+		add(files, true)
 		fields = withReceipt(fields)
 	}
 	for _, f := range slices.Compact(slices.Clone(fields)) {

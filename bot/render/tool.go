@@ -16,10 +16,17 @@ func ownTools() map[string]lang.Key {
 	}
 }
 
-// ToolName is the name of a tool as users read it: its agent's name of it, or one for all agents if the tool is ductor's own.
+// ToolName is the name of a tool as users read it: its agent's name of it, or one for all agents if the tool is
+// ductor's own or asks the user.
 func ToolName(p lang.Printer, name string) string {
 	if key, own := ownTools()[cli.OwnTool(name)]; own {
 		return p.Text(key)
+	}
+	switch name { // by which agents ask their user
+	case "AskUserQuestion", "ask_user_question", "ask_user", "request_user_input":
+		return p.Text("tool.ask-user")
+	case "ExitPlanMode", "exit_plan_mode":
+		return p.Text("tool.plan")
 	}
 	return name
 }

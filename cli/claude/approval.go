@@ -86,6 +86,9 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	case r.Tool == toolExitPlan:
 		ev.Tool, ev.Detail = cli.PlanTool, fields["plan"]
 		said["plan"] = ev.Detail
+		if path := fields["planFilePath"]; strings.Contains(path, "/.claude/plans/") { // where Claude keeps each plan
+			said["planFilePath"] = path
+		}
 		ev.Missing = missing("the plan", ev.Detail)
 	case len(ev.Changes) > 0:
 	case r.Tool == "Bash":

@@ -84,3 +84,35 @@ func TestAnAllowedPlanIsNotSentBack(t *testing.T) {
 		}
 	}
 }
+
+// The file in which Claude keeps a plan is nothing to decide on, unless it is elsewhere.
+func TestTheFileOfAPlanIsNotShown(t *testing.T) {
+	for path, fields := range map[string]int{"/h/.claude/plans/a.md": 0, "/etc/passwd": 1} {
+		p := newParser(turn.NewEmitter(agent, time.Now, func(cli.Event) {}), newMemory(), "/srv/proj")
+		input := json.RawMessage(`{"plan":"do it","planFilePath":"` + path + `"}`)
+		shown := 0
+		for _, f := range p.approval("a", &controlRequest{Tool: toolExitPlan, Input: input}, input).Fields {
+			if f.Weight != cli.LabelField {
+				shown++
+			}
+		}
+		if shown != fields {
+			t.Errorf("with %s, %d fields are shown", path, shown)
+		}
+	}
+}
+
+// Claude's words for the model about an output without text are no output.
+func TestACommandThatPrintedNothingHasNoOutput(t *testing.T) {
+	var end cli.ToolEnded
+	p := newParser(turn.NewEmitter(agent, time.Now, func(ev cli.Event) {
+		if e, ok := ev.(cli.ToolEnded); ok {
+			end = e
+		}
+	}), newMemory(), "/srv/proj")
+	p.flow.tools.start(block{ID: "1", Name: "Bash", Input: json.RawMessage(`{"command":"true"}`)}, "")
+	p.flow.tools.end(block{ToolUseID: "1", Content: json.RawMessage(`[{"type":"text","text":"(Bash completed with no output)"}]`)}, json.RawMessage(`{"interrupted":false}`))
+	if end.ID == "" || end.Output != "" || end.ExitCode == nil {
+		t.Errorf("it ended with %+v", end)
+	}
+}

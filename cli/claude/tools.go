@@ -79,6 +79,9 @@ func (t *tools) end(b block, structured json.RawMessage) {
 	}
 	if call.name == "Bash" {
 		end.ExitCode = exitCode(b.IsError, end.Output, structured)
+		if !b.IsError && end.Output == "(Bash completed with no output)" { // which Claude tells the model
+			end.Output = ""
+		}
 	}
 	if !b.IsError && inBackground(structured) {
 		end.Err = cli.ToolGoesOn

@@ -87,9 +87,12 @@ func named(model cli.ModelID) cli.ModelID {
 	return cli.ModelID(id)
 }
 
-// busiest is the model that wrote most; empty for none.
+// busiest is the model that wrote most; empty for none. Gemini counts what it does not tell the model of as "auto".
 func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 	for id, u := range all {
+		if named(id) == "" {
+			continue
+		}
 		if most == "" || cmp.Or(cmp.Compare(u.Output, all[most].Output), cmp.Compare(most, id)) > 0 {
 			most = id
 		}

@@ -209,6 +209,8 @@ func TestModelsHaveTheirNames(t *testing.T) {
 		{"$runtime|openai|gpt-5.2(openai)", nil, "gpt-5.2"},
 		{"auto", nil, ""},
 		{"auto-gemini-3", map[cli.ModelID]cli.Usage{"small": {Output: 2}, "large": {Output: 9}}, "large"},
+		{"auto", map[cli.ModelID]cli.Usage{"small": {Output: 2}, "auto": {Output: 9}}, "small"},
+		{"auto", map[cli.ModelID]cli.Usage{"auto": {Output: 9}}, ""},
 	} {
 		var result cli.Result
 		e := NewEmitter("x", time.Now, func(ev cli.Event) {

@@ -85,7 +85,11 @@ func TestAWriteThatTheCardShowsIsAllowedAtOnce(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(writes)) {
 		w := writes[name]
 		card := a.request("edit", w.params)
-		for _, part := range append(w.shows, "🔐 May Gem change this file?") {
+		title := "🔐 May Gem change this file?"
+		if strings.HasPrefix(w.shows[0], "➕") {
+			title = "🔐 May Gem create this file?"
+		}
+		for _, part := range append(w.shows, title) {
 			if !strings.Contains(card.Text, part) {
 				t.Errorf("%s: the card does not show %q: %q", name, part, card.Text)
 			}
@@ -149,17 +153,17 @@ func agentTown(t *testing.T, agent string) *attack {
 
 // The card of a command shows the command, what the agent says of it in its own words, and nothing of a protocol, with every agent.
 func TestTheCardOfACommandShowsTheCommand(t *testing.T) {
-	for agent, c := range map[string]struct{ tool, kind, params string }{
-		"claude":  {"Bash", "Bash", `{"command":"make x","description":"Build it","run_in_background":false}`},
-		"codex":   {"shell", "item/commandExecution/requestApproval", `{"kind":"command","environmentId":"local","reason":"Build it","command":"/bin/bash -lc 'make x'","commandActions":[{"type":"unknown","command":"make x"}],"availableDecisions":["accept","cancel"]}`},
-		"copilot": {"shell", "shell", `{"fullCommandText":"make x","shellType":"bash","intention":"Build it","commands":[{"identifier":"make x","readOnly":false}],"possiblePaths":["x"],"hasWriteFileRedirection":false}`},
-		"gemini":  {"execute", "execute", `{"title":"make x","content":[{"type":"content","content":{"type":"text","text":"[current working directory DIR] (Build it)"}}],"locations":[]}`},
-		"gem":     {"run_shell_command", "execute", `{"title":"make x (Build it)","content":[],"locations":[],"rawInput":{"command":"make x","description":"Build it","is_background":false},"_meta":{"toolName":"run_shell_command"}}`},
+	for agent, c := range map[string]struct{ kind, params string }{
+		"claude":  {"Bash", `{"command":"make x","description":"Build it","run_in_background":false}`},
+		"codex":   {"item/commandExecution/requestApproval", `{"kind":"command","environmentId":"local","reason":"Build it","command":"/bin/bash -lc 'make x'","commandActions":[{"type":"unknown","command":"make x"}],"availableDecisions":["accept","cancel"]}`},
+		"copilot": {"shell", `{"fullCommandText":"make x","shellType":"bash","intention":"Build it","commands":[{"identifier":"make x","readOnly":false}],"possiblePaths":["x"],"hasWriteFileRedirection":false}`},
+		"gemini":  {"execute", `{"title":"make x","content":[{"type":"content","content":{"type":"text","text":"[current working directory DIR] (Build it)"}}],"locations":[]}`},
+		"gem":     {"execute", `{"title":"make x (Build it)","content":[],"locations":[],"rawInput":{"command":"make x","description":"Build it","is_background":false},"_meta":{"toolName":"run_shell_command"}}`},
 	} {
 		t.Run(agent, func(t *testing.T) {
 			a := agentTown(t, agent)
 			c.params = strings.ReplaceAll(c.params, "DIR", a.cfg.Projects.DefaultDir)
-			want := "🔐 May " + strings.ToUpper(agent[:1]) + agent[1:] + " use " + c.tool + "?\nmake x\nIt says: Build it\nWithout a decision it is denied at "
+			want := "🔐 May " + strings.ToUpper(agent[:1]) + agent[1:] + " run this command?\nmake x\nIt says: Build it\nWithout a decision it is denied at "
 			card := a.request(c.kind, c.params)
 			if !strings.HasPrefix(card.Text, want) || strings.Count(card.Text, "\n") != 3 || card.HasButton("📄 Full text") {
 				t.Errorf("the card shows %q with %v, want %q", card.Text, card.Keyboard, want)
@@ -196,7 +200,11 @@ func TestACardTellsANewFileFromAChangedOne(t *testing.T) {
 			a.makeFile("empty.txt", nil)
 			for name, shows := range c.files {
 				card := a.request(c.kind, c.params(filepath.Join(a.cfg.Projects.DefaultDir, name)))
-				if want := "change this file?\n" + shows; !strings.Contains(card.Text, want) {
+				verb := "change"
+				if strings.HasPrefix(shows, "➕") {
+					verb = "create"
+				}
+				if want := verb + " this file?\n" + shows; !strings.Contains(card.Text, want) {
 					t.Errorf("%s: the card shows %q, want %q", name, card.Text, want)
 				}
 				a.pressOn(card, "⛔ Deny")

@@ -198,7 +198,7 @@ func TestTheTourOfTheDemoIsFinishedByKeyboard(t *testing.T) {
 		page.Keys(kb.Enter)
 		switch n {
 		case 2:
-			press(page, key("May Claude use", "Allow once"))
+			press(page, key("May Claude", "Allow once"))
 		case 3:
 			press(page, key("May Claude change this file", "Allow once"))
 			press(page, key("now takes 10", "Diff"))

@@ -141,7 +141,7 @@ func (s *scene) screen(after telegram.MessageID) string {
 // neverShown are words of protocols, and marks of what was not understood.
 var neverShown = []string{
 	"threadId", "availableDecisions", "rawInput", "_meta", "toolCall.", "$runtime", "[MODE_UPDATE]", "ductor MCP Server", "mcp__ductor",
-	"mcp_ductor", "It says: run a command", "[current working directory", "doesn't want to", "Internal error", "auto ·",
+	"mcp_ductor", "planFilePath", "completed with no output", "+0 -0", "It says: run a command", "[current working directory", "doesn't want to", "Internal error", "auto ·",
 }
 
 // speaksPlainly looks for words that tell a user nothing, in all that was shown below a message.

@@ -100,7 +100,7 @@ func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
 
 	a.prompts(`[[tool cmd="touch allowed.txt"]] [[text "It is allowed."]]`, "prompt-one")
 	card := town.await("touch allowed.txt")
-	if !strings.Contains(card.Text, "May Claude use Bash?") || !strings.Contains(card.Text, "In your terminal, in "+work) {
+	if !strings.Contains(card.Text, "May Claude run this command?") || !strings.Contains(card.Text, "In your terminal, in "+work) {
 		t.Errorf("the card says %q", card.Text)
 	}
 	town.pressOn(card, "✅ Allow once")
