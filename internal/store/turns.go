@@ -191,11 +191,7 @@ func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o 
 // ExtendAnswer adds a text to the answer of a turn that has ended; see orchestrator.Store.
 func (db *DB) ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (orchestrator.Turn, error) {
 	err := db.write(ctx, func(t tx) error {
-		n, err := t.Exec(`UPDATE turns SET answer = answer || ? WHERE id = ? AND state NOT IN ('queued', 'running')`, text, string(id))
-		if err == nil && n == 0 {
-			err = t.whyNot(id, "ended")
-		}
-		return err
+		return t.changeEnded(id, `answer = answer || ?`, text)
 	})
 	if err != nil {
 		return orchestrator.Turn{}, wrap(fmt.Sprintf("add to the answer of turn %s", id), err)
@@ -211,11 +207,7 @@ func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Ou
 		return wrap(op, err)
 	}
 	return wrap(op, db.share(ctx, func(t tx) error {
-		n, err := t.Exec(`UPDATE turns SET outcome = ? WHERE id = ? AND state NOT IN ('queued', 'running')`, outcome, string(id))
-		if err == nil && n == 0 {
-			err = t.whyNot(id, "ended")
-		}
-		return err
+		return t.changeEnded(id, `outcome = ?`, outcome)
 	}))
 }
 
@@ -223,12 +215,17 @@ func (db *DB) AmendOutcome(ctx context.Context, id cli.TurnID, o orchestrator.Ou
 // a turn that has not ended. It shares a transaction: to show an outcome once more changes nothing in the chat.
 func (db *DB) MarkDelivered(ctx context.Context, id cli.TurnID) error {
 	return wrap(fmt.Sprintf("mark turn %s delivered", id), db.share(ctx, func(t tx) error {
-		n, err := t.Exec(`UPDATE turns SET delivered = 1 WHERE id = ? AND state NOT IN ('queued', 'running')`, string(id))
-		if err == nil && n == 0 {
-			err = t.whyNot(id, "ended")
-		}
-		return err
+		return t.changeEnded(id, `delivered = 1`)
 	}))
+}
+
+// changeEnded changes a turn that has ended.
+func (t tx) changeEnded(id cli.TurnID, set string, args ...any) error {
+	n, err := t.Exec(`UPDATE turns SET `+set+` WHERE id = ? AND state NOT IN ('queued', 'running')`, append(args, string(id))...)
+	if err == nil && n == 0 {
+		err = t.whyNot(id, "ended")
+	}
+	return err
 }
 
 // whyNot says why a turn that should be in a state was not found in it.
