@@ -17,7 +17,7 @@ import (
 )
 
 // An abort is answered before anything else. The answer says "Stopping…" while something of the turn lives and
-// "Stopped." when nothing does, and from then on the card of the turn does not change.
+// "Stopped." when nothing does, and from then on the card of the turn does not change, except for a line about its files.
 func TestAnAbortSaysWhenAllIsDead(t *testing.T) {
 	for name, prompt := range map[string]string{
 		"an agent and a tool deaf to SIGTERM": `[[start]] [[text "working"]] [[ignore-term]] [[tool cmd="trap '' TERM; touch started; sleep 600; sleep 600"]]`,
@@ -100,6 +100,7 @@ func (town *town) answersFirst(before, reply, card telegram.Message) {
 	var order []string
 	for _, c := range town.srv.Calls(telegram.Writes, telegram.Succeeded) {
 		switch text := c.Params["text"]; {
+		case strings.Contains(text, "no undo"): // what is known of the files comes later
 		case c.Message == card.ID && (len(order) > 0 || strings.Contains(text, "Aborted")):
 			order = append(order, "card")
 		case c.Message == reply.ID:
