@@ -129,6 +129,10 @@ func (a *ask) fields(ev cli.ApprovalAsked, dir string, said map[string]string) [
 		},
 	}
 	read.Said["toolCall._meta.toolName"] = ev.Tool
+	if plan := cli.TextsOf(t.Input)["plan"]; ev.Tool == cli.PlanTool && t.name == "exit_plan_mode" && plan != "" && strings.Contains(ev.Detail, plan) {
+		// Qwen Code names its tool and says the plan twice.
+		read.Said["toolCall._meta.toolName"], read.Said["toolCall.title"], read.Said["toolCall.rawInput.plan"] = t.name, "Plan:", plan
+	}
 	say := func(name, value string) {
 		if shown := strings.TrimSpace(value); shown == ev.Title && ev.Detail == "" || hasLines(ev.Detail, shown) {
 			read.Said[name] = value

@@ -166,6 +166,25 @@ func TestAPatchOfSeveralFiles(t *testing.T) {
 	}
 }
 
+// The card of Qwen's plan has the plan once and no name of a tool. A plan that differs is shown besides, and so is another tool.
+func TestThePlanOfQwenCode(t *testing.T) {
+	for _, c := range []struct {
+		name, plan string
+		more       bool
+	}{{"exit_plan_mode", "the whole plan", false}, {"exit_plan_mode", "another plan", true}, {"rm", "the whole plan", true}} {
+		raw := json.RawMessage(fmt.Sprintf(`{"sessionId":"s","toolCall":{"toolCallId":"1","kind":"switch_mode","title":"Plan:","_meta":{"toolName":%q},`+
+			`"rawInput":{"plan":%q},"content":[{"type":"content","content":{"type":"text","text":"the whole plan"}}]}}`, c.name, c.plan))
+		a := &ask{id: json.RawMessage(`1`), raw: raw}
+		if err := json.Unmarshal(raw, &a.params); err != nil {
+			t.Fatal(err)
+		}
+		a.tool = newReporter(turn.NewEmitter("qwen", time.Now, func(cli.Event) {}), "/w", Quirks{}).call(a.params.ToolCall)
+		if ev := a.event("/w", nil); ev.Tool != cli.PlanTool || !strings.Contains(ev.Detail, "the whole plan") || ev.SaysMore() != c.more {
+			t.Errorf("%s %q: the card of %s says %q, and besides %+v", c.name, c.plan, ev.Tool, ev.Detail, ev.Fields)
+		}
+	}
+}
+
 // What Gemini says of a command is its reason, and that it goes on in the background stays beside the command.
 func TestACommandInTheBackground(t *testing.T) {
 	raw := json.RawMessage(`{"sessionId":"s","toolCall":{"toolCallId":"run_shell_command-1","kind":"execute","title":"make","content":[` +
