@@ -74,7 +74,7 @@ func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conve
 	case len(in.Messages) == 0:
 		return conversation{}, bad("Missing required parameter: 'messages'.")
 	}
-	c := conversation{session: "chat", stream: in.Stream, items: len(in.Messages)}
+	c := conversation{session: "chat", stream: in.Stream}
 	for i, t := range in.Tools {
 		if t.Type != "function" || t.Function.Name == "" {
 			return conversation{}, bad("Missing required parameter: 'tools[%d].function.name'.", i)
@@ -107,7 +107,7 @@ func walkChat(messages []chatMessage, c *conversation) (images []Image, system s
 			rules = append(rules, texts...)
 		case "user":
 			if addTexts(c, texts) {
-				images = pictures
+				images, c.items = pictures, i+1 // what a CLI adds to go on with an answer is no other prompt
 			}
 		case "assistant":
 			for _, call := range m.ToolCalls {
