@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ductor/internal/sim/script"
@@ -21,15 +22,21 @@ type conversation struct {
 	free     []string          // of OpenAI's tools: those that take a text, not an object
 	searched []string          // for tools that the CLI holds back: the arguments of the searches
 	stream   bool
+	resumes  bool // the CLI asks to go on with an answer whose stream broke
 }
 
 // steps is the part of the script that this request asks for.
 func (c conversation) steps() []script.Step {
 	responses := script.Parse(c.prompt).Responses()
-	if c.position < len(responses) {
-		return responses[c.position]
+	if c.position >= len(responses) {
+		return []script.Step{script.Done()}
 	}
-	return []script.Step{script.Done()}
+	steps := responses[c.position]
+	broke := slices.IndexFunc(steps, func(st script.Step) bool { _, drops := st.(script.Drop); return drops })
+	if c.resumes && broke >= 0 {
+		return steps[broke+1:]
+	}
+	return steps
 }
 
 // key names step i of this request among all there are.
@@ -62,6 +69,9 @@ func (c *conversation) add(text string) {
 	if wrapped(text) {
 		return
 	}
+	if c.resumes = strings.HasPrefix(text, "The connection dropped mid-response"); c.resumes {
+		return
+	}
 	if c.prompt != "" {
 		c.earlier = append(c.earlier, c.prompt)
 	}
@@ -73,7 +83,7 @@ func wrapped(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, tag := range [...]string{"<system-reminder>", "<environment_context>", "<user_instructions>",
 		"<permissions instructions>", "<skills_instructions>", "<turn_aborted>", "<local-command-stdout>",
-		"<command-name>", "<mode_changed_notice>", "# AGENTS.md instructions", "[Request interrupted by user", "The connection dropped mid-response", "Please continue from where you left off"} {
+		"<command-name>", "<mode_changed_notice>", "# AGENTS.md instructions", "[Request interrupted by user", "Please continue from where you left off"} {
 		if strings.HasPrefix(text, tag) {
 			return true
 		}
