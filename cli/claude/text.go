@@ -18,7 +18,7 @@ type flow struct {
 	tools
 	status
 	id     string
-	open   bool // no message_stop yet
+	open   bool // no message_stop yet, or one that abandons the message
 	blocks []*flowBlock
 	whole  map[string]int // per message: whole blocks that came without being streamed
 }
@@ -52,7 +52,7 @@ func (f *flow) stream(l *line) {
 	case "content_block_stop":
 		f.blockStop(ev)
 	case "message_stop":
-		f.open = false
+		f.open = l.Abandoned != nil
 	}
 }
 

@@ -25,7 +25,8 @@ type line struct {
 	// Parent is set for events of a sub-agent: the tool call that started it.
 	Parent string `json:"parent_tool_use_id"`
 
-	Event *streamEvent `json:"event"` // stream_event
+	Event     *streamEvent `json:"event"`            // stream_event
+	Abandoned *struct{}    `json:"abandoned_blocks"` // stream_event/message_stop: another message says this one again
 
 	Message    *message        `json:"message"` // assistant, user
 	ToolResult json.RawMessage `json:"tool_use_result"`
