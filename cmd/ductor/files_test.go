@@ -16,11 +16,11 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// picture is a small PNG file.
+// picture is a small PNG file, larger than the thumbnail that the simulated Telegram makes of it.
 func picture(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 30))); err != nil {
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 200, 150))); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

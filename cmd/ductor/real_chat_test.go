@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -52,7 +51,7 @@ func TestTheChatShowsWhatRealAgentsDo(t *testing.T) {
 		})
 	}
 	if *someCells == "" && !t.Failed() {
-		checkChatTable(t, agents, table)
+		chatTable().check(t, agents, table)
 	}
 }
 
@@ -522,7 +521,7 @@ func (s *scene) plans() {
 }
 
 func (s *scene) seesAPicture() {
-	s.mark = s.chat.Person().SendPhoto(s.chat, testPNG(s.t), telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
+	s.mark = s.chat.Person().SendPhoto(s.chat, picture(s.t), telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
 	s.done("It is seen.")
 	for _, r := range slices.Backward(s.api.Prompts()) {
 		if strings.Contains(r.Prompt, "It is seen.") {
@@ -535,31 +534,16 @@ func (s *scene) seesAPicture() {
 	s.wrong("the words do not reach the model")
 }
 
-const (
-	chatTableBegin = "<!-- what the chat shows: written by cmd/ductor TestTheChatShowsWhatRealAgentsDo -update-chat -->\n"
-	chatTableEnd   = "<!-- end of what the chat shows -->"
-)
-
-// checkChatTable compares what was seen with docs/agents.md.
-func checkChatTable(t testing.TB, agents []string, seen map[string]map[string]string) {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString(chatTableBegin + "| the chat shows it | " + strings.Join(agents, " | ") + " |\n|---|" + strings.Repeat("---|", len(agents)) + "\n")
+// chatTable is the table of what the chat shows of each agent.
+func chatTable() agentTable {
+	table := agentTable{
+		begin:  "<!-- what the chat shows: written by cmd/ductor TestTheChatShowsWhatRealAgentsDo -update-chat -->\n",
+		end:    "<!-- end of what the chat shows -->",
+		corner: "the chat shows it",
+		write:  *updateChat,
+	}
 	for _, c := range situations() {
-		b.WriteString("| " + c.name)
-		for _, agent := range agents {
-			b.WriteString(" | " + strings.ReplaceAll(seen[agent][c.name], "|", "\\|"))
-		}
-		b.WriteString(" |\n")
+		table.rows = append(table.rows, c.name)
 	}
-	replaceTable(t, chatTableBegin, chatTableEnd, b.String(), *updateChat)
-}
-
-// killed ends the agent's processes as the machine does that has no memory left.
-func (s *scene) killed() {
-	for _, run := range s.runs() {
-		if run.Alive {
-			_ = syscall.Kill(run.PID, syscall.SIGKILL)
-		}
-	}
+	return table
 }

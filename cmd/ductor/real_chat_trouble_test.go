@@ -1,17 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"image"
-	"image/png"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 
 	"ductor/internal/sim/modelapi"
 	"ductor/internal/sim/telegram"
@@ -203,7 +197,7 @@ func (s *scene) isKilled() {
 	if _, ok := s.text("It begins."); !ok {
 		return
 	}
-	s.killed()
+	s.killAgents()
 	if m := s.done("It begins."); !strings.Contains(m.Text, "signal 9") {
 		s.wrong("it says “%s”", failureIn(m.Text))
 	}
@@ -216,35 +210,4 @@ func (s *scene) resumes() {
 	s.stop()
 	s.start()
 	s.knows("the prompt before the night")
-}
-
-// testPNG is a small picture.
-func testPNG(t testing.TB) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewRGBA(image.Rect(0, 0, 200, 200))); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-// replaceTable compares a table of docs/agents.md, which stands between two marks, with what was seen, or writes it.
-func replaceTable(t testing.TB, begin, end, want string, write bool) {
-	t.Helper()
-	path := filepath.Join("..", "..", "docs", "agents.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(begin) + `.*?` + regexp.QuoteMeta(end)).FindString(string(page))
-	if want += end; have == want {
-		return
-	}
-	if !write {
-		t.Errorf("docs/agents.md says\n%s\nbut seen was\n%s", have, want)
-		return
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(page), have, want, 1)), 0o644); err != nil {
-		t.Fatal(fmt.Errorf("write the table: %w", err))
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -175,11 +174,7 @@ func codexInTrouble(in *troubled) {
 	in.ends(`[[text "An answer that is refused."]][[end refusal]]`, "An answer that is refused.", "The model refused: a content filter stopped the answer")
 	in.say(`[[start]][[text "It begins."]][[hang]]`)
 	in.await("It begins.")
-	for _, run := range in.runs() {
-		if run.Alive {
-			_ = syscall.Kill(run.PID, syscall.SIGKILL)
-		}
-	}
+	in.killAgents()
 	in.next("signal 9)")
 }
 

@@ -71,7 +71,7 @@ func TestEveryRealAgentLive(t *testing.T) {
 		})
 	}
 	if !t.Failed() && !testing.Short() {
-		checkTable(t, agents, table)
+		liveTable().check(t, agents, table)
 	}
 }
 
@@ -218,22 +218,16 @@ func (l *liveTown) resumesAfterEviction() string {
 	return ""
 }
 
-const (
-	tableBegin = "<!-- what each agent does: written by cmd/ductor TestEveryRealAgentLive -update-agents -->\n"
-	tableEnd   = "<!-- end -->"
-)
-
-// checkTable compares what was seen with docs/agents.md.
-func checkTable(t testing.TB, agents []string, seen map[string]map[string]string) {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString(tableBegin + "| the real agent, live | " + strings.Join(agents, " | ") + " |\n|---|" + strings.Repeat("---|", len(agents)) + "\n")
-	for _, f := range feats() {
-		b.WriteString("| " + f.name)
-		for _, agent := range agents {
-			b.WriteString(" | " + seen[agent][f.name])
-		}
-		b.WriteString(" |\n")
+// liveTable is the table of what each agent does.
+func liveTable() agentTable {
+	table := agentTable{
+		begin:  "<!-- what each agent does: written by cmd/ductor TestEveryRealAgentLive -update-agents -->\n",
+		end:    "<!-- end -->",
+		corner: "the real agent, live",
+		write:  *updateTable,
 	}
-	replaceTable(t, tableBegin, tableEnd, b.String(), *updateTable)
+	for _, f := range feats() {
+		table.rows = append(table.rows, f.name)
+	}
+	return table
 }

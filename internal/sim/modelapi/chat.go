@@ -63,16 +63,11 @@ func isTitleRequest(system string) bool { return strings.Contains(system, "title
 func (s *Server) readChat(r *http.Request, in *chatRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
+	if err == nil {
+		err = s.admit(r, in.Model, "messages", len(in.Messages) > 0)
+	}
 	if err != nil {
 		return conversation{}, err
-	}
-	switch {
-	case !s.letIn(r):
-		return conversation{}, refusal{http.StatusUnauthorized, "invalid_request_error", "Incorrect API key provided."}
-	case in.Model == "":
-		return conversation{}, bad("Missing required parameter: 'model'.")
-	case len(in.Messages) == 0:
-		return conversation{}, bad("Missing required parameter: 'messages'.")
 	}
 	c := conversation{session: "chat", stream: in.Stream}
 	for i, t := range in.Tools {

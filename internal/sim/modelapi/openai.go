@@ -79,16 +79,11 @@ func openAIError(kind, code, message string) map[string]any {
 func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Request) (conversation, error) {
 	body, err := readBody(r, in)
 	rec.Body = body
+	if err == nil {
+		err = s.admit(r, in.Model, "input", len(in.Input) > 0)
+	}
 	if err != nil {
 		return conversation{}, err
-	}
-	switch {
-	case !s.letIn(r):
-		return conversation{}, refusal{http.StatusUnauthorized, "invalid_request_error", "Incorrect API key provided."}
-	case in.Model == "":
-		return conversation{}, bad("Missing required parameter: 'model'.")
-	case len(in.Input) == 0:
-		return conversation{}, bad("Missing required parameter: 'input'.")
 	}
 	c := conversation{session: in.CacheKey, stream: in.Stream}
 	if err := c.offer(in.Tools); err != nil {
@@ -102,6 +97,19 @@ func (s *Server) readResponses(r *http.Request, in *responsesRequest, rec *Reque
 	rec.System = strings.TrimSpace(in.Instructions + "\n" + system)
 	rec.Effort, rec.Tools, rec.Images, rec.Stream = in.Reasoning.Effort, c.tools, images, in.Stream
 	return c, nil
+}
+
+// admit checks what every request to OpenAI's APIs must have: the key, a model, and content in a field of this name.
+func (s *Server) admit(r *http.Request, model, field string, has bool) error {
+	switch {
+	case !s.letIn(r):
+		return refusal{http.StatusUnauthorized, "invalid_request_error", "Incorrect API key provided."}
+	case model == "":
+		return bad("Missing required parameter: 'model'.")
+	case !has:
+		return bad("Missing required parameter: '%s'.", field)
+	}
+	return nil
 }
 
 // offer notes the names of tools.

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// agentTable is a table of docs/agents.md that a test writes: a column for each agent. It stands between two marks.
+type agentTable struct {
+	begin, end, corner string
+	rows               []string
+	write              bool // instead of comparing it
+}
+
+// check compares what was seen, by agent and row, with the page.
+func (a agentTable) check(t testing.TB, agents []string, seen map[string]map[string]string) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(a.begin + "| " + a.corner + " | " + strings.Join(agents, " | ") + " |\n|---|" + strings.Repeat("---|", len(agents)) + "\n")
+	for _, row := range a.rows {
+		b.WriteString("| " + row)
+		for _, agent := range agents {
+			b.WriteString(" | " + strings.ReplaceAll(seen[agent][row], "|", "\\|"))
+		}
+		b.WriteString(" |\n")
+	}
+	path := filepath.Join("..", "..", "docs", "agents.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := regexp.MustCompile(`(?s)` + regexp.QuoteMeta(a.begin) + `.*?` + regexp.QuoteMeta(a.end)).FindString(string(page))
+	want := b.String() + a.end
+	switch {
+	case have == want:
+	case !a.write:
+		t.Errorf("docs/agents.md says\n%s\nbut seen was\n%s", have, want)
+	default:
+		if err := os.WriteFile(path, []byte(strings.Replace(string(page), have, want, 1)), 0o644); err != nil {
+			t.Fatalf("write the table: %v", err)
+		}
+	}
+}
+
+// killAgents ends the agents' processes as a machine does that has no memory left.
+func (town *town) killAgents() {
+	town.t.Helper()
+	for _, run := range town.runs() {
+		if run.Alive {
+			_ = syscall.Kill(run.PID, syscall.SIGKILL)
+		}
+	}
+}
