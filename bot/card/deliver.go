@@ -127,7 +127,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 		}
 	}
 	for call := 1 << 30; ; call++ { // later than any call before
-		if act, _ := s.next(content.first, content.on(s).wants(), true); act.step == message.None && !s.flying() {
+		if s.shows(content.first, content.on(s).wants()) {
 			break
 		}
 		priority := outbox.Awaited

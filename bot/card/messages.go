@@ -216,6 +216,14 @@ func (s *messages) flying() bool {
 	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
 }
 
+// shows reports whether the chat shows the final content from part first on. A message that is on its way has no next call, so whether
+// there is one is looked at first: it may arrive in between.
+func (s *messages) shows(first int, wants []message.Content) bool {
+	flying := s.flying()
+	act, _ := s.next(first, wants, true)
+	return !flying && act.step == message.None
+}
+
 // showDraft shows a part as a draft, unless the chat shows that already. The fault is why it cannot be one.
 func (s *messages) showDraft(ctx context.Context, show Draft, part int, t render.Text) (refused tgapi.FaultKind, err error) {
 	now := time.Now()
