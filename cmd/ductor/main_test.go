@@ -178,6 +178,23 @@ func (town *town) await(part string) telegram.Message {
 	return m
 }
 
+// awaitIdle asks for the status until nothing runs, and returns it: a turn ends after its answer, once its files are compared.
+func (town *town) awaitIdle() telegram.Message {
+	town.t.Helper()
+	for {
+		before := len(town.chat.View().FromBot())
+		town.say("/status")
+		v, err := town.chat.Await(town.soon(), func(v telegram.View) bool { return len(v.FromBot()) > before })
+		if err != nil {
+			town.fatal(err)
+		}
+		all := v.FromBot()
+		if m := all[len(all)-1]; strings.Contains(m.Text, "Nothing is running") {
+			return m
+		}
+	}
+}
+
 // fatal ends a test that waited in vain, and says what everybody was doing meanwhile. What the chat shows comes last: of a long
 // output, people are often shown the end.
 func (town *town) fatal(err error) {

@@ -204,6 +204,7 @@ func TestALatePartOfAPromptThatWaits(t *testing.T) {
 	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "bypass" })
 	town.say(`[[start]] [[tool cmd="touch begun; until [ -e go ]; do sleep 0.05; done"]]`)
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "begun"))
+	town.await("touch begun") // no message of the bot comes between those of the user
 	release := town.srv.Hold()
 	town.say(`Sum this up [[text "summed up"]]`)
 	town.chat.Person().SendDocument(town.chat, csvFile("late.csv"), telegram.InOneGo())

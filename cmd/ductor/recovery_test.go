@@ -126,8 +126,7 @@ func TestACrashAfterALimitRedirectsNoChat(t *testing.T) {
 	if m := town.awaitAnswer("who answers"); strings.Contains(m.Text, "Codex") {
 		t.Errorf("the card says %q", m.Text)
 	}
-	town.say("/status")
-	if m := town.await("Nothing is running"); strings.Contains(m.Text, "in a row") {
+	if m := town.awaitIdle(); strings.Contains(m.Text, "in a row") {
 		t.Errorf("the status says %q", m.Text)
 	}
 }

@@ -140,8 +140,7 @@ func TestAnOldServerIsNotAskedAboutTables(t *testing.T) {
 		return slices.ContainsFunc(srv.Calls(telegram.Writes), func(c telegram.Call) bool { return c.Method == "sendRichMessage" })
 	}
 	eventually(t, "the question to be tried", asked)
-	town.say("/status")
-	town.await("Nothing is running")
+	town.awaitIdle()
 	for _, m := range town.chat.View().FromBot() {
 		if m.HasButton("I see a table") {
 			t.Errorf("the chat is asked %q", m.Text)
