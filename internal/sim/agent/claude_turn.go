@@ -60,7 +60,7 @@ func (c *claude) startTurn(messages []userMessage) *runningTurn {
 
 // begin has a turn of its own do something.
 func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(c.life)
 	done := make(chan turnEnd, 1)
 	t := &claudeTurn{claude: c, ctx: ctx, start: time.Now()}
 	t.stream = claudeStream{c: c}

@@ -31,6 +31,9 @@ func (p *process) runTool(ctx context.Context, command string, kill func(cause e
 
 // runToolOrSpare is runTool that hands on how to kill a command that runs on.
 func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool, spared func(kill func())) (toolRun, error) {
+	if p.program.Shell != nil {
+		return p.runShell(ctx, command, kill, spared)
+	}
 	var out bytes.Buffer
 	cmd := exec.Command(shell(), "-c", command)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = p.dir, p.environ, &out, &out
@@ -64,6 +67,30 @@ func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(
 			spared(end)
 		}
 		return toolRun{}, cause
+	}
+}
+
+// runShell is runToolOrSpare with the shell of the program.
+func (p *process) runShell(ctx context.Context, command string, kill func(cause error) bool, spared func(kill func())) (toolRun, error) {
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan toolRun, 1)
+	go func() {
+		defer end()
+		output, code := p.program.Shell(running, p.dir, command)
+		done <- toolRun{output, code}
+	}()
+	select {
+	case run := <-done:
+		return run, nil
+	case <-ctx.Done():
+		switch cause := context.Cause(ctx); {
+		case kill(cause):
+			end()
+			<-done
+		case spared != nil:
+			spared(end)
+		}
+		return toolRun{}, context.Cause(ctx)
 	}
 }
 
