@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"slices"
 	"strings"
+	"sync"
 
 	"ductor/lang"
 )
@@ -35,13 +37,26 @@ func (Button) values() []string {
 	}
 }
 
+// labels are the labels of buttons in all languages, up to their first place. They are found once.
+var labels sync.Map // of Button: []label
+
+type label struct {
+	text   string
+	prefix bool
+}
+
 // Is reports whether a label of a keyboard is the button, in any language.
-func (b Button) Is(label string) bool {
-	for _, l := range lang.Languages() {
-		text := l.Printer().Text(lang.Key(b))
-		if label == text || strings.Contains(text, "%") && strings.HasPrefix(label, text[:strings.Index(text, "%")]) {
-			return true
+func (b Button) Is(text string) bool {
+	found, known := labels.Load(b)
+	if !known {
+		var all []label
+		for _, l := range lang.Languages() {
+			before, _, places := strings.Cut(l.Printer().Text(lang.Key(b)), "%")
+			all = append(all, label{before, places})
 		}
+		found, _ = labels.LoadOrStore(b, all)
 	}
-	return false
+	return slices.ContainsFunc(found.([]label), func(l label) bool {
+		return text == l.text || l.prefix && strings.HasPrefix(text, l.text)
+	})
 }
