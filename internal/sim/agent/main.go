@@ -38,6 +38,9 @@ type Program struct {
 	IgnoreTerm func()
 	// Shell runs a command of a tool until ctx ends; nil: a shell of this machine does.
 	Shell func(ctx context.Context, dir, command string) (output string, code int)
+	// Heard is called with each prompt that the agent begins to work on, and Wrote for each file that it wrote; nil for nothing.
+	Heard func(prompt string)
+	Wrote func(path, text string)
 }
 
 // Run runs the program to its end, and returns its exit code. What it started ends with ctx, which its caller ends after that,

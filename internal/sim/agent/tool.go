@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -117,6 +118,20 @@ func shell() string {
 		return path
 	}
 	return "/bin/sh"
+}
+
+// writeFile writes a file, and the folders in which it is.
+func (p *process) writeFile(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if p.program.Wrote != nil {
+		p.program.Wrote(path, text)
+	}
+	return nil
 }
 
 // abs is path as seen from the working directory.

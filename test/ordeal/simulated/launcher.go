@@ -61,7 +61,7 @@ func (l *launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := l.life.step("start"); err != nil {
+	if err := l.life.effect("start"); err != nil {
 		return nil, err
 	}
 	r, err := l.machine.start(cli.RunID(rand.Text()), cmd)
@@ -70,7 +70,7 @@ func (l *launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	}
 	p := l.hold(r, 0)
 	r.limit()
-	if err := l.life.step("started"); err != nil {
+	if err := l.life.effect("started"); err != nil {
 		return nil, err
 	}
 	if cmd.Turn != "" {
@@ -99,7 +99,7 @@ func (l *launcher) hold(r *run, offset int64) *process {
 
 // Left lists the runs of earlier lives. Their probes are ended.
 func (l *launcher) Left(context.Context) (all []cli.LeftRun, err error) {
-	if err := l.life.step("left"); err != nil {
+	if err := l.life.effect("left"); err != nil {
 		return nil, err
 	}
 	for _, r := range l.machine.list() {
@@ -119,7 +119,7 @@ func (l *launcher) Left(context.Context) (all []cli.LeftRun, err error) {
 }
 
 func (l *launcher) Attach(_ context.Context, left cli.LeftRun, offset int64) (cli.Process, error) {
-	if err := l.life.step("attach"); err != nil {
+	if err := l.life.effect("attach"); err != nil {
 		return nil, err
 	}
 	r := l.machine.find(left.Run)
@@ -132,7 +132,7 @@ func (l *launcher) Attach(_ context.Context, left cli.LeftRun, offset int64) (cl
 }
 
 func (l *launcher) Discard(ctx context.Context, id cli.RunID) error {
-	if err := l.life.step("discard"); err != nil {
+	if err := l.life.effect("discard"); err != nil {
 		return err
 	}
 	if r := l.machine.find(id); r != nil {
@@ -154,7 +154,7 @@ func (l *launcher) Find(agent cli.Agent, pid int) cli.Process {
 }
 
 func (l *launcher) Settled(turn cli.TurnID) {
-	if l.life.step("settled") != nil {
+	if l.life.effect("settled") != nil {
 		return
 	}
 	l.mu.Lock()
@@ -240,19 +240,19 @@ func (p *process) Read(b []byte) (int, error) {
 type stdin struct{ *process }
 
 func (s stdin) Write(b []byte) (int, error) {
-	if err := s.launcher.life.step("write"); err != nil {
+	if err := s.launcher.life.effect("write"); err != nil {
 		return 0, err
 	}
-	s.launcher.machine.log.note("input", "%s: %s", s.run, b)
+	s.run.note("input", "%s", b)
 	n, err := s.run.in.write(b)
 	if err == nil {
-		err = s.launcher.life.step("written")
+		err = s.launcher.life.effect("written")
 	}
 	return n, err
 }
 
 func (s stdin) Close() error {
-	if err := s.launcher.life.step("close"); err != nil {
+	if err := s.launcher.life.effect("close"); err != nil {
 		return err
 	}
 	s.run.in.close()
@@ -260,7 +260,7 @@ func (s stdin) Close() error {
 }
 
 func (p *process) Begin(ctx context.Context, m cli.Mark) error {
-	if err := p.launcher.life.step("begin"); err != nil {
+	if err := p.launcher.life.effect("begin"); err != nil {
 		return err
 	}
 	p.recording.Lock()
@@ -269,7 +269,7 @@ func (p *process) Begin(ctx context.Context, m cli.Mark) error {
 	if err := p.launcher.store(ctx, p.run.id, m); err != nil {
 		return err
 	}
-	if err := p.launcher.life.step("begun"); err != nil {
+	if err := p.launcher.life.effect("begun"); err != nil {
 		return err
 	}
 	p.run.limit()
@@ -308,7 +308,7 @@ func (p *process) neededFrom() int64 {
 }
 
 func (p *process) Stop(ctx context.Context, grace time.Duration) error {
-	if err := p.launcher.life.step("stop"); err != nil {
+	if err := p.launcher.life.effect("stop"); err != nil {
 		return err
 	}
 	p.run.stop(ctx, grace, cli.EndedByStop)
@@ -335,7 +335,7 @@ func (p *process) Detach() {
 }
 
 func (p *process) Interrupt() error {
-	if err := p.launcher.life.step("interrupt"); err != nil {
+	if err := p.launcher.life.effect("interrupt"); err != nil {
 		return err
 	}
 	p.run.signal(interrupt)

@@ -4,81 +4,123 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
 
-	"ductor/bot/tgapi"
 	"ductor/internal/app"
+	"ductor/test/ordeal/scenario"
 )
 
 // errDead is what a ductor gets for everything that it tries after its death.
 var errDead = errors.New("ductor is dead")
 
+// atStep is any step that has an effect outside of ductor.
+const atStep scenario.Point = "step"
+
 // life is one ductor, from its start to its end or death. Each step that has an effect outside is counted, so that ductor can
-// die at any of them. From its death on nothing that it does has an effect.
+// end at any of them. From its death on nothing that it does has an effect.
 type life struct {
 	world    *World
 	number   int
 	launcher *launcher
 	alive    context.Context // done at the death
 	end      context.CancelFunc
+	stopping chan struct{} // closed when it is to end, or died
 
 	app    *app.App
 	cancel context.CancelFunc
 	ran    chan struct{} // closed when Run has returned
 	err    error         // of Run
 
-	mu      sync.Mutex
-	steps   int
-	dieAt   int // the step at which ductor dies; 0 for none
-	wasDead bool
+	mu     sync.Mutex
+	phase  phase
+	counts map[scenario.Point]int
+	plan   scenario.Stop // how it is to end, at the N-th moment of its kind
 }
 
-// step counts one more step; it is an error if ductor is dead.
-func (l *life) step(what string) error {
+// phase is how far the end of a life has come.
+type phase int
+
+const (
+	living phase = iota
+	asked        // to end in order
+	dead
+)
+
+// step counts a moment; it is an error if ductor is dead.
+func (l *life) step(at scenario.Point, what string) error {
+	if l == nil {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.wasDead {
+	if l.phase == dead {
 		return errDead
 	}
-	l.steps++
-	if l.steps == l.dieAt {
-		l.die(fmt.Sprintf("at step %d: %s", l.steps, what))
-		return errDead
+	l.counts[at]++
+	if l.plan.Point == at && l.plan.N == l.counts[at] && l.phase == living {
+		l.stop(fmt.Sprintf("at %s %d: %s", at, l.plan.N, what))
+		if l.phase == dead {
+			return errDead
+		}
 	}
 	return nil
 }
 
+// effect is step for what has an effect outside.
+func (l *life) effect(what string) error { return l.step(atStep, what) }
+
 func (l *life) dead() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.wasDead
+	return l.phase == dead
 }
 
-// kill has ductor die now.
-func (l *life) kill() {
+func (l *life) ending() scenario.Stop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.wasDead {
-		l.die("now")
+	return l.plan
+}
+
+// End ends ductor as s says: now, or at a moment to come. It does nothing while none runs.
+func (w *World) End(s scenario.Stop) {
+	l := w.current()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase != living {
+		return
+	}
+	if s.Point == scenario.AtWrite || s.Point == scenario.AtFlush { // there is no simulated disk
+		s.Point = atStep
+	}
+	s.N += l.counts[s.Point]
+	l.plan = s
+	if s.Point == "" {
+		l.stop("now")
 	}
 }
 
-// die is called with mu held.
-func (l *life) die(how string) {
-	l.wasDead = true
-	l.world.log.note("crash", "life %d, %s", l.number, how)
+// stop ends the life as planned. It is called with mu held.
+func (l *life) stop(when string) {
+	l.world.log.note("stop", "life %d: %s %s", l.number, l.plan.How, when)
+	close(l.stopping)
+	if l.plan.How != scenario.Crash && l.plan.How != scenario.Power {
+		l.phase = asked
+		return
+	}
+	l.phase = dead
 	l.world.disk.freeze()
 	l.end()
 	l.launcher.abandonAll()
 }
 
-// Open builds and runs a ductor.
+// open builds and runs a ductor.
 func (w *World) open() (*life, error) {
 	w.lives++
-	l := &life{world: w, number: w.lives, ran: make(chan struct{})}
+	l := &life{
+		world: w, number: w.lives, ran: make(chan struct{}), stopping: make(chan struct{}), counts: map[scenario.Point]int{},
+	}
 	l.alive, l.end = context.WithCancel(context.Background())
 	l.launcher = newLauncher(l)
 	w.log.note("begin", "life %d", l.number)
@@ -86,8 +128,8 @@ func (w *World) open() (*life, error) {
 	ctx, l.cancel = context.WithCancel(context.Background())
 	var err error
 	l.app, err = app.Build(ctx, w.cfg, app.Options{
-		Log: w.logger(l), Scrub: tgapi.NewScrubber(w.Telegram.Token()), Launcher: l.launcher,
-		Transport: l, Started: func() error { return nil },
+		Log:   slog.New(slog.NewTextHandler(ductorLog{l}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})),
+		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Transport: l, Started: func() error { return nil },
 	})
 	if err != nil {
 		l.cancel()
@@ -110,6 +152,12 @@ func (l *life) leave() {
 
 // bury waits until nothing of a dead ductor runs, and takes back what it wrote after its death.
 func (l *life) bury() error {
+	if l.err != nil && !l.dead() {
+		return fmt.Errorf("life %d failed: %w", l.number, l.err)
+	}
+	if !l.dead() {
+		return nil
+	}
 	l.cancel()
 	<-l.ran
 	l.app.Leave()
@@ -118,7 +166,7 @@ func (l *life) bury() error {
 
 // RoundTrip makes a call to Telegram, unless ductor is dead.
 func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := l.step("call " + r.URL.Path); err != nil {
+	if err := l.effect("call " + r.URL.Path); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -128,24 +176,13 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.step("answer " + r.URL.Path); err != nil {
+	if err := l.step(scenario.AtCall, "answer "+r.URL.Path); err != nil {
 		return nil, err
 	}
 	return answer, nil
 }
 
-// logger writes ductor's log into the world's.
-func (w *World) logger(l *life) *slog.Logger {
-	return slog.New(slog.NewTextHandler(ductorLog{l}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
-}
-
-func withoutTime(_ []string, a slog.Attr) slog.Attr {
-	if a.Key == slog.TimeKey {
-		return slog.Attr{}
-	}
-	return a
-}
-
+// ductorLog writes ductor's log into the world's.
 type ductorLog struct{ *life }
 
 func (d ductorLog) Write(p []byte) (int, error) {
@@ -155,4 +192,9 @@ func (d ductorLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var _ io.Writer = ductorLog{}
+func withoutTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}

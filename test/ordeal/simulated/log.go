@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -11,33 +12,40 @@ import (
 // log is what happened, in order: calls to Telegram, what agents got and did, and the lives of ductor.
 type log struct {
 	began time.Time
+	dir   string // is left out of lines
 
 	mu    sync.Mutex
 	lines []string
-	last  time.Time // of the last line that is no poll
+	last  time.Time // something happened, or is going to
 }
 
-func newLog() *log { return &log{began: time.Now(), last: time.Now()} }
+func newLog(dir string) *log { return &log{began: time.Now(), dir: dir, last: time.Now()} }
 
-// note appends a line.
+// note appends a line about something that happened.
 func (l *log) note(kind, format string, args ...any) {
-	now := time.Now()
-	line := fmt.Sprintf("%12.6f %-8s %s", now.Sub(l.began).Seconds(), kind, fmt.Sprintf(format, args...))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, line)
-	l.last = now
+	l.said(kind, format, args...)
+	l.awaits(time.Now())
 }
 
-// said appends a line that does not count as something that happened.
+// said appends a line about something that also happens when all is at rest.
 func (l *log) said(kind, format string, args ...any) {
-	line := fmt.Sprintf("%12.6f %-8s %s", time.Since(l.began).Seconds(), kind, fmt.Sprintf(format, args...))
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), l.dir, "")
+	line := fmt.Sprintf("%12.6f %-8s %s", time.Since(l.began).Seconds(), kind, text)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines = append(l.lines, line)
 }
 
-// quietFor is how long nothing was noted.
+// awaits notes that something may happen at a moment, which may be to come.
+func (l *log) awaits(moment time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if moment.After(l.last) {
+		l.last = moment
+	}
+}
+
+// quietFor is how long nothing happened; negative while something is awaited.
 func (l *log) quietFor() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,31 +13,34 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/sim/agent"
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
 )
 
 // machine has the agents, and what a runner keeps of them: they outlive ductor.
 type machine struct {
-	log    *log
-	home   string // of scripted agents
-	orphan time.Duration
-	age    time.Duration
+	log       *log
+	home      string // of scripted agents
+	orphan    time.Duration
+	age       time.Duration
+	installed []string
+	printed   func() // an agent printed something
 
 	mu     sync.Mutex
 	pid    int
 	runs   map[cli.RunID]*run
 	closed bool
+	events []judge.AgentEvent
 	all    sync.WaitGroup
 }
 
 // binDir is where the machine has its programs.
 const binDir = "/simulated/bin"
 
-func programs() []string { return []string{agent.Claude, agent.Codex, agent.Gemini, agent.Copilot} }
-
 // lookPath finds a program by name or path.
 func (m *machine) lookPath(name string) (string, error) {
 	base := filepath.Base(name)
-	if !slices.Contains(programs(), base) || name != base && name != filepath.Join(binDir, base) {
+	if !slices.Contains(m.installed, base) || name != base && name != filepath.Join(binDir, base) {
 		return "", fmt.Errorf("find %s: %w", name, fs.ErrNotExist)
 	}
 	return filepath.Join(binDir, base), nil
@@ -64,10 +67,11 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 	}
 	r.life, r.kill = context.WithCancel(context.Background())
 	m.runs[id] = r
-	m.log.note("start", "%s %q in %s", r, cmd.Args, cmd.Dir)
+	r.note("start", "%q in %s", cmd.Args, cmd.Dir)
 	program := agent.Program{
-		Args: append([]string{r.name}, cmd.Args...), Env: append(slices.Clone(cmd.Env), "DUCTOR_SIM_HOME="+m.home), Dir: cmp.Or(cmd.Dir, "/"),
+		Args: append([]string{r.name}, cmd.Args...), Env: append(slices.Clone(cmd.Env), "DUCTOR_SIM_HOME="+m.home, scenario.SecretVariable+"="+secret), Dir: cmp.Or(cmd.Dir, "/"),
 		Stdin: &r.in, Stdout: outputOf{r}, Stderr: &r.stderr, Signals: r.signals, IgnoreTerm: r.ignoreTerm,
+		Heard: r.heard, Wrote: r.wrote,
 		Shell: func(ctx context.Context, dir, command string) (string, int) { return m.shell(ctx, r, dir, command) },
 	}
 	m.all.Go(func() {
@@ -110,4 +114,21 @@ func (m *machine) close() {
 		r.killBy(cli.EndedByTerminated)
 	}
 	m.all.Wait()
+}
+
+// event notes what an agent did.
+func (m *machine) event(r *run, token scenario.Token, what judge.What, name string) {
+	r.note("agent", "%s %s %s", token, what, name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events = append(m.events, judge.AgentEvent{
+		At: time.Now(), Agent: r.name, Run: string(r.id), Token: token, What: what, Name: name,
+	})
+}
+
+// did lists what agents did.
+func (m *machine) did() []judge.AgentEvent {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.events)
 }

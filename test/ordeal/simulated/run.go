@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"ductor/cli"
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
 )
 
 // run is a program from its start to its end, and what it printed.
@@ -36,7 +40,8 @@ type run struct {
 	freed   int64
 	printed []stamp
 	changed signal
-	owner   *process // of a living ductor; nil for none
+	prompt  scenario.Token // what it began to work on last
+	owner   *process       // of a living ductor; nil for none
 	orphan  *time.Timer
 	age     *time.Timer
 }
@@ -53,16 +58,64 @@ func (r *run) String() string { return fmt.Sprintf("%s %d", r.name, r.pid) }
 type outputOf struct{ *run }
 
 func (o outputOf) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ended {
+	if !o.append(p) {
 		return 0, os.ErrClosed
 	}
-	o.printed = append(o.printed, stamp{o.freed + int64(len(o.out)), time.Now()})
-	o.out = append(o.out, p...)
-	o.changed.broadcast()
+	if o.purpose.Mode != "" {
+		o.machine.printed()
+	}
 	return len(p), nil
 }
+
+// append adds to the output; false if the program has ended.
+func (r *run) append(p []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return false
+	}
+	r.printed = append(r.printed, stamp{r.freed + int64(len(r.out)), time.Now()})
+	r.out = append(r.out, p...)
+	r.changed.broadcast()
+	return true
+}
+
+// note writes a line of the log. What probes do also happens when all is at rest.
+func (r *run) note(kind, format string, args ...any) {
+	note := r.machine.log.note
+	if r.purpose.Mode == "" {
+		note = r.machine.log.said
+	}
+	note(kind, "%s: %s", r, fmt.Sprintf(format, args...))
+}
+
+// heard notes the prompt that the agent begins to work on. Its token comes first.
+func (r *run) heard(prompt string) {
+	i := strings.LastIndex(prompt, scriptStart)
+	if i < 0 {
+		return
+	}
+	word, _, _ := strings.Cut(strings.TrimSpace(prompt[i+len(scriptStart):]), " ")
+	token := scenario.Token(word)
+	r.mu.Lock()
+	r.prompt = token
+	r.mu.Unlock()
+	r.machine.event(r, token, judge.Got, "")
+}
+
+// wrote notes the effect that a file names.
+func (r *run) wrote(_, text string) { r.effect(text) }
+
+func (r *run) effect(name string) {
+	name = strings.TrimSpace(name)
+	if token, _, ok := strings.Cut(name, "."); ok && tokenPattern.MatchString(token) {
+		r.machine.event(r, scenario.Token(token), judge.Effect, name)
+	}
+}
+
+const scriptStart = "[[start]]"
+
+var tokenPattern = regexp.MustCompile(`^p\d+$`)
 
 // end notes how the program ended, and ends what is left of it.
 func (r *run) end(how cli.ExitStatus) {
@@ -73,7 +126,7 @@ func (r *run) end(how cli.ExitStatus) {
 		if r.exit.By == "" {
 			r.exit.By = r.by
 		}
-		r.machine.log.note("end", "%s: %+v", r, r.exit)
+		r.note("end", "%+v", r.exit)
 		close(r.done)
 		r.changed.broadcast()
 		r.stopTimers()

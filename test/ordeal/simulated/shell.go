@@ -15,9 +15,9 @@ var interrupt os.Signal = syscall.SIGINT
 // shell runs the part of a shell's language that scenarios use, so that the same commands run in a real one: echo with
 // > or >>, sleep, cat, true, false and exit, joined by ; or &&.
 func (m *machine) shell(ctx context.Context, r *run, dir, command string) (output string, code int) {
-	m.log.note("command", "%s: %s", r, command)
+	r.note("command", "%s", command)
 	for _, part := range strings.Split(strings.ReplaceAll(command, "&&", ";"), ";") {
-		said, result, last := m.command(ctx, dir, strings.Fields(part))
+		said, result, last := m.command(ctx, r, dir, strings.Fields(part))
 		output += said
 		if code = result; code != 0 || last {
 			break
@@ -26,7 +26,7 @@ func (m *machine) shell(ctx context.Context, r *run, dir, command string) (outpu
 	return output, code
 }
 
-func (m *machine) command(ctx context.Context, dir string, words []string) (output string, code int, exits bool) {
+func (m *machine) command(ctx context.Context, r *run, dir string, words []string) (output string, code int, exits bool) {
 	if len(words) == 0 {
 		return "", 0, false
 	}
@@ -48,7 +48,7 @@ func (m *machine) command(ctx context.Context, dir string, words []string) (outp
 		}
 		return string(text), 0, false
 	case "echo":
-		return echo(dir, words[1:])
+		return echo(r, dir, words[1:])
 	default:
 		return words[0] + ": command not found\n", 127, false
 	}
@@ -70,7 +70,7 @@ func (m *machine) sleep(ctx context.Context, words []string) (output string, cod
 	}
 }
 
-func echo(dir string, words []string) (output string, code int, exits bool) {
+func echo(r *run, dir string, words []string) (output string, code int, exits bool) {
 	for i, w := range words {
 		if w != ">" && w != ">>" || i+1 >= len(words) {
 			continue
@@ -87,6 +87,7 @@ func echo(dir string, words []string) (output string, code int, exits bool) {
 		if err != nil {
 			return err.Error() + "\n", 1, false
 		}
+		r.effect(strings.Join(words[:i], " "))
 		return "", 0, false
 	}
 	return strings.Join(words, " ") + "\n", 0, false

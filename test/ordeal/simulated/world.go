@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,19 +13,13 @@ import (
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
-)
-
-// The users of a world.
-const (
-	OwnerID telegram.UserID = 1001
-	AnnID   telegram.UserID = 1002
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
 )
 
 // World is everything around ductor, and ductor itself. It lives in a bubble of synctest.
 type World struct {
 	Telegram *telegram.Server
-	Owner    *telegram.Chat // private
-	Ann      *telegram.Chat // private, of a second user
 
 	t       testing.TB
 	dir     string
@@ -33,36 +28,53 @@ type World struct {
 	disk    *disk
 	wire    http.RoundTripper
 	log     *log
-	lives   int
+	town    town
 
-	mu      sync.Mutex
-	life    *life
-	failure error // of a start
+	lives   int
+	stops   []judge.Stop // of the goroutine that starts lives, until it has ended
+	failure error        // of a start; likewise
 	ended   chan struct{}
 	living  sync.WaitGroup
+
+	mu   sync.Mutex
+	life *life
 }
 
+// secret is in the environment of ductor and of agents, and must be nowhere else.
+const secret = "sk-ordeal-4f1c9b7e5d2a8c6037e1"
+
 // New makes a world below an empty directory. ductor is not started.
-func New(t testing.TB, dir string) *World {
+func New(t testing.TB, dir string, o scenario.Options) *World {
 	t.Helper()
-	w := &World{t: t, dir: dir, log: newLog(), ended: make(chan struct{})}
+	w := &World{t: t, dir: dir, log: newLog(dir), ended: make(chan struct{})}
 	w.Telegram = telegram.New(telegram.Options{})
 	w.wire = w.Telegram.Client().Transport
-	w.Telegram.OnCall(func(c telegram.Call) {
-		if c.Method == "getUpdates" {
-			w.log.said("poll", "offset %s: %d", c.Params["offset"], c.Code)
-			return
-		}
-		w.log.note("call", "%s %v %v: %v %d %s", c.Method, c.Params, c.Fault, c.OK, c.Message, c.Description)
-	})
-	w.Owner = w.Telegram.Private(OwnerID, "Owner")
-	w.Ann = w.Telegram.Private(AnnID, "Ann")
+	w.Telegram.OnCall(w.called)
+	w.town = newTown(w.Telegram, o)
 	w.makeDirs()
-	w.configure()
+	w.configure(o)
 	a := w.cfg.Agents
-	w.machine = &machine{log: w.log, home: w.path("agents"), orphan: a.OrphanAfter, age: a.StaleAfter, runs: map[cli.RunID]*run{}}
+	w.machine = &machine{log: w.log, home: w.path("agents"), orphan: a.OrphanAfter, age: a.StaleAfter, runs: map[cli.RunID]*run{}, installed: agentsOf(o)}
+	w.machine.printed = func() { _ = w.current().step(scenario.AtOutput, "output") }
 	w.disk = &disk{dir: w.path("state"), copy: w.path("frozen")}
 	return w
+}
+
+// called notes a call to Telegram. Typing and polling go on while nothing happens.
+func (w *World) called(c telegram.Call) {
+	if c.RetryAfter > 0 {
+		w.log.awaits(c.At.Add(time.Duration(c.RetryAfter) * time.Second))
+	}
+	switch c.Method {
+	case "getUpdates":
+		if c.Params["offset"] != "0" {
+			w.log.said("poll", "offset %s: %d", c.Params["offset"], c.Code)
+		}
+	case "sendChatAction":
+		w.log.said("typing", "in %v", c.Chat)
+	default:
+		w.log.note("call", "%s %v %v: %v %d %s", c.Method, c.Params, c.Fault, c.OK, c.Message, c.Description)
+	}
 }
 
 func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
@@ -84,23 +96,48 @@ func (w *World) makeDirs() {
 	}
 	for name, value := range map[string]string{
 		"HOME": w.path("home"), "TMPDIR": w.path("tmp"), "ANTHROPIC_API_KEY": "dummy", "OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy",
-		"COPILOT_GITHUB_TOKEN": "dummy", "IS_SANDBOX": "1",
+		"COPILOT_GITHUB_TOKEN": "dummy", "IS_SANDBOX": "1", scenario.SecretVariable: secret,
 	} {
 		w.t.Setenv(name, value)
 	}
 }
 
-func (w *World) configure() {
-	cfg := config.Default()
-	cfg.Telegram.Token = config.Secret(w.Telegram.Token())
-	cfg.Telegram.APIBase = "http://telegram.invalid"
-	cfg.Telegram.AllowedUsers = []int64{int64(OwnerID), int64(AnnID)}
-	cfg.Storage.Dir = w.path("state")
-	cfg.Projects.DefaultDir, cfg.Projects.Roots = w.path("project"), []string{w.path("project")}
+func agentsOf(o scenario.Options) []string {
+	if len(o.Agents) == 0 {
+		return []string{"claude"}
+	}
+	return o.Agents
+}
+
+// configure writes and reads the configuration.
+func (w *World) configure(o scenario.Options) {
+	var b strings.Builder
+	set := func(key, value string) { fmt.Fprintf(&b, "%s = %s\n", key, value) }
+	set("telegram.token", fmt.Sprintf("%q", w.Telegram.Token()))
+	set("telegram.api_base", `"http://telegram.invalid"`)
+	set("telegram.allowed_users", fmt.Sprintf("[%d, %d, %d]", idOf(scenario.Owner), idOf(scenario.Ann), idOf(scenario.Bob)))
+	set(fmt.Sprintf("users.%d.role", idOf(scenario.Bob)), `"viewer"`)
+	set("telegram.allowed_groups", w.town.groups())
+	set("telegram.group_trigger", `"all"`)
+	set("storage.dir", fmt.Sprintf("%q", w.path("state")))
+	set("projects.default_dir", fmt.Sprintf("%q", w.path("project")))
+	set("projects.roots", fmt.Sprintf("[%q]", w.path("project")))
+	set("agents.default", fmt.Sprintf("%q", agentsOf(o)[0]))
+	for _, s := range o.Settings {
+		set(s.Key, string(s.Value))
+	}
+	file := w.path("config.toml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	cfg, err := config.Load(file)
+	if err != nil {
+		w.t.Fatalf("%v\n%s", err, b.String())
+	}
 	w.cfg = cfg
 }
 
-// Start starts ductor, and starts it again whenever it died, until Stop.
+// Start starts ductor, and starts it again whenever it ended, until Stop.
 func (w *World) Start() error {
 	l, err := w.open()
 	if err != nil {
@@ -123,54 +160,49 @@ func (w *World) current() *life {
 	return w.life
 }
 
-// downtime is how long ductor stays away after its death.
-const downtime = 5 * time.Second
-
-// revive buries a dead ductor, and starts the next.
+// revive ends a life as it is asked to, buries a dead one, and starts the next.
 func (w *World) revive() {
 	for {
 		l := w.current()
 		select {
 		case <-w.ended:
 			return
-		case <-l.alive.Done():
+		case <-l.stopping:
 		}
-		if err := l.bury(); err != nil {
-			w.fail(err)
+		if err := w.replace(l); err != nil {
+			w.log.note("failure", "%v", err)
+			w.failure = err
 			return
 		}
-		time.Sleep(downtime)
-		next, err := w.open()
-		if err != nil {
-			w.fail(err)
-			return
-		}
-		w.setLife(next)
 	}
 }
 
-func (w *World) fail(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.failure = err
-	w.log.note("failure", "%v", err)
-}
-
-// Crash has ductor die after so many more steps; 0 is now.
-func (w *World) Crash(steps int) {
-	l := w.current()
-	if steps == 0 {
-		l.kill()
-		return
+func (w *World) replace(l *life) error {
+	end := l.ending()
+	if !l.dead() {
+		l.leave()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.dieAt = l.steps + steps
+	stop := judge.Stop{How: end.How, At: time.Now()}
+	if err := l.bury(); err != nil {
+		return err
+	}
+	time.Sleep(end.Down)
+	next, err := w.open()
+	if err != nil {
+		return err
+	}
+	stop.Up = time.Now()
+	w.stops = append(w.stops, stop)
+	w.setLife(next)
+	return nil
 }
 
-// Settle waits until nothing happened for as long as quiet, and at most for most.
-func (w *World) Settle(quiet, most time.Duration) error {
-	for began := time.Now(); w.log.quietFor() < quiet || w.Telegram.PendingUpdates() > 0; time.Sleep(time.Second) {
+// quiet is how long nothing must have happened for the world to be at rest.
+const quiet = 90 * time.Second
+
+// Settle waits until nothing happens any more: at most for most.
+func (w *World) Settle(most time.Duration) error {
+	for began := time.Now(); w.log.quietFor() < quiet || w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
 		if time.Since(began) > most {
 			return fmt.Errorf("after %s things still happen", most)
 		}
@@ -182,15 +214,12 @@ func (w *World) Settle(quiet, most time.Duration) error {
 func (w *World) Stop() error {
 	close(w.ended)
 	w.living.Wait()
-	w.mu.Lock()
-	l, err := w.life, w.failure
-	w.mu.Unlock()
-	if err == nil {
-		if l.dead() {
-			err = l.bury()
-		} else {
+	err := w.failure
+	if l := w.current(); err == nil {
+		if !l.dead() {
 			l.leave()
 		}
+		err = l.bury()
 	}
 	w.machine.close()
 	if closed := w.Telegram.Close(); err == nil {
