@@ -54,6 +54,9 @@ func ownHome(program string) string {
 // prompts of other turns, with their directives.
 func (p *process) responses(prompt string) [][]script.Step {
 	said := newestText(prompt)
+	if p.program.Heard != nil {
+		p.program.Heard(said)
+	}
 	answers := p.answers()
 	if answer, ok := answers[said]; ok {
 		return script.Parse(answer).Responses()

@@ -1,0 +1,69 @@
+package simulated
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// log is what happened, in order: calls to Telegram, what agents got and did, and the lives of ductor.
+type log struct {
+	began time.Time
+	dir   string // is left out of lines
+
+	mu    sync.Mutex
+	lines []string
+	last  time.Time // something happened, or is going to
+}
+
+func newLog(dir string) *log { return &log{began: time.Now(), dir: dir, last: time.Now()} }
+
+// note appends a line about something that happened.
+func (l *log) note(kind, format string, args ...any) {
+	l.said(kind, format, args...)
+	l.awaits(time.Now())
+}
+
+// said appends a line about something that also happens when all is at rest.
+func (l *log) said(kind, format string, args ...any) {
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), l.dir, "")
+	line := fmt.Sprintf("%12.6f %-8s %s", time.Since(l.began).Seconds(), kind, text)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+}
+
+// awaits notes that something may happen at a moment, which may be to come.
+func (l *log) awaits(moment time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if moment.After(l.last) {
+		l.last = moment
+	}
+}
+
+// quietFor is how long nothing happened; negative while something is awaited.
+func (l *log) quietFor() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.last)
+}
+
+// all copies the lines.
+func (l *log) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.lines...)
+}
+
+// hash is the same for two runs in which the same things happened at the same times.
+func (l *log) hash() string {
+	sum := sha256.New()
+	for _, line := range l.all() {
+		sum.Write([]byte(line + "\n"))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
