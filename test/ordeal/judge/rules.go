@@ -70,7 +70,7 @@ func ran(f *facts) (all []Violation) {
 			continue
 		}
 		c, _ := f.chat(s.In)
-		if len(f.replies(s)) > 0 || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) }) {
+		if f.waits(c)[s.In] || len(f.replies(s)) > 0 || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) }) {
 			continue
 		}
 		all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
@@ -321,10 +321,7 @@ func costOf(p scenario.Prompt) (cents int) {
 // rest finds messages that say that something still runs or waits, where no question keeps it waiting.
 func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
-		waits := map[scenario.Place]bool{}
-		for _, m := range c.said() {
-			waits[c.place(m)] = waits[c.place(m)] || f.open(m)
-		}
+		waits := f.waits(c)
 		for _, m := range c.said() {
 			if has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] && !f.hurt(c.place(m)) {
 				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID, c.place(m), start(m.Text))})
@@ -334,9 +331,15 @@ func rest(f *facts) (all []Violation) {
 	return all
 }
 
-// open reports whether a message asks its user for a decision.
-func (f *facts) open(m telegram.Message) bool {
-	return has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule")
+// waits lists the conversations of a chat in which something waits for the decision of a user.
+func (f *facts) waits(c Chat) map[scenario.Place]bool {
+	all := map[scenario.Place]bool{}
+	for _, m := range c.said() {
+		if has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule", "approval.show") {
+			all[c.place(m)] = true
+		}
+	}
+	return all
 }
 
 func acknowledged(f *facts) []Violation {
