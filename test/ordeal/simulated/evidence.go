@@ -60,6 +60,9 @@ func (p *player) lookBehind() {
 		e.Database = append(e.Database, err.Error())
 	}
 	for name := range p.files("tmp") {
+		if strings.HasPrefix(name, "claude-tasks/") { // of the scripted agent
+			continue
+		}
 		e.Left = append(e.Left, "a temporary file: "+name)
 	}
 }

@@ -17,6 +17,7 @@ type log struct {
 	mu    sync.Mutex
 	lines []string
 	last  time.Time // something happened, or is going to
+	typed time.Time // ductor said that an agent works
 }
 
 func newLog(dir string) *log { return &log{began: time.Now(), dir: dir, last: time.Now()} }
@@ -45,10 +46,21 @@ func (l *log) awaits(moment time.Time) {
 	}
 }
 
-// quietFor is how long nothing happened; negative while something is awaited.
-func (l *log) quietFor() time.Duration {
+// works notes that ductor said that an agent works.
+func (l *log) works() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.typed = time.Now()
+}
+
+// quietFor is how long nothing happened; negative while something is awaited. An agent that works and waits for an answer to what
+// it asks counts if waiting does.
+func (l *log) quietFor(waiting bool) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if waiting && l.typed.After(l.last) {
+		return time.Since(l.typed)
+	}
 	return time.Since(l.last)
 }
 

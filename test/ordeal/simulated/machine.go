@@ -34,13 +34,15 @@ type machine struct {
 	all    sync.WaitGroup
 }
 
+const shellName = "sh"
+
 // binDir is where the machine has its programs.
 const binDir = "/simulated/bin"
 
 // lookPath finds a program by name or path.
 func (m *machine) lookPath(name string) (string, error) {
 	base := filepath.Base(name)
-	if !slices.Contains(m.installed, base) || name != base && name != filepath.Join(binDir, base) {
+	if base != shellName && !slices.Contains(m.installed, base) || name != base && name != filepath.Join(binDir, base) {
 		return "", fmt.Errorf("find %s: %w", name, fs.ErrNotExist)
 	}
 	return filepath.Join(binDir, base), nil
@@ -75,6 +77,10 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 		Shell: func(ctx context.Context, dir, command string) (string, int) { return m.shell(ctx, r, dir, command) },
 	}
 	m.all.Go(func() {
+		if r.name == shellName { // ductor uses it to end what an agent left, of which a bubble has nothing
+			r.end(cli.ExitStatus{})
+			return
+		}
 		code := program.Run(r.life)
 		r.end(cli.ExitStatus{Code: code})
 	})

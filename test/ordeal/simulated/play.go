@@ -46,7 +46,7 @@ func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []stri
 		p.perform(step)
 	}
 	p.heal()
-	p.trouble("rest", w.Settle(mostRest))
+	p.trouble("rest", w.Settle(mostRest, true))
 	p.look()
 	p.trouble("stop", w.Stop())
 	p.presses.Wait()
@@ -93,7 +93,7 @@ func (p *player) perform(step scenario.Step) {
 	case scenario.Wait:
 		time.Sleep(step.For)
 	case scenario.Settle:
-		p.trouble("settle", p.Settle(mostRest))
+		p.trouble("settle", p.Settle(mostRest, false))
 	case scenario.Heal:
 		p.heal()
 	case scenario.Stop:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/sim/script"
 	"ductor/test/ordeal/judge"
 	"ductor/test/ordeal/scenario"
 )
@@ -89,18 +90,16 @@ func (r *run) note(kind, format string, args ...any) {
 	note(kind, "%s: %s", r, fmt.Sprintf(format, args...))
 }
 
-// heard notes the prompt that the agent begins to work on. Its token comes first.
+// heard notes the prompts that the agent begins to work on: each begins with its token. ductor joins some that came at once.
 func (r *run) heard(prompt string) {
-	i := strings.LastIndex(prompt, scriptStart)
-	if i < 0 {
-		return
+	for _, word := range strings.Fields(script.Parse(prompt).Plain) {
+		if token := scenario.Token(word); tokenPattern.MatchString(word) {
+			r.mu.Lock()
+			r.prompt = token
+			r.mu.Unlock()
+			r.machine.event(r, token, judge.Got, "")
+		}
 	}
-	word, _, _ := strings.Cut(strings.TrimSpace(prompt[i+len(scriptStart):]), " ")
-	token := scenario.Token(word)
-	r.mu.Lock()
-	r.prompt = token
-	r.mu.Unlock()
-	r.machine.event(r, token, judge.Got, "")
 }
 
 // wrote notes the effect that a file names.
@@ -112,8 +111,6 @@ func (r *run) effect(name string) {
 		r.machine.event(r, scenario.Token(token), judge.Effect, name)
 	}
 }
-
-const scriptStart = "[[start]]"
 
 var tokenPattern = regexp.MustCompile(`^p\d+$`)
 

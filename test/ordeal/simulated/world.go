@@ -72,6 +72,7 @@ func (w *World) called(c telegram.Call) {
 		}
 	case "sendChatAction":
 		w.log.said("typing", "in %v", c.Chat)
+		w.log.works()
 	default:
 		w.log.note("call", "%s %v %v: %v %d %s", c.Method, c.Params, c.Fault, c.OK, c.Message, c.Description)
 	}
@@ -109,6 +110,16 @@ func agentsOf(o scenario.Options) []string {
 	return o.Agents
 }
 
+// askTimeout is how long users may take to answer what an agent asks: a shorter time than by default, for what is cheaper.
+func askTimeout(o scenario.Options) string {
+	for _, s := range o.Settings {
+		if s.Key == "permissions.ask_timeout" {
+			return string(s.Value)
+		}
+	}
+	return `"5m"`
+}
+
 // configure writes and reads the configuration.
 func (w *World) configure(o scenario.Options) {
 	var b strings.Builder
@@ -123,7 +134,11 @@ func (w *World) configure(o scenario.Options) {
 	set("projects.default_dir", fmt.Sprintf("%q", w.path("project")))
 	set("projects.roots", fmt.Sprintf("[%q]", w.path("project")))
 	set("agents.default", fmt.Sprintf("%q", agentsOf(o)[0]))
+	set("permissions.ask_timeout", askTimeout(o))
 	for _, s := range o.Settings {
+		if s.Key == "permissions.ask_timeout" {
+			continue
+		}
 		set(s.Key, string(s.Value))
 	}
 	file := w.path("config.toml")
@@ -200,9 +215,9 @@ func (w *World) replace(l *life) error {
 // quiet is how long nothing must have happened for the world to be at rest.
 const quiet = 90 * time.Second
 
-// Settle waits until nothing happens any more: at most for most.
-func (w *World) Settle(most time.Duration) error {
-	for began := time.Now(); w.log.quietFor() < quiet || w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
+// Settle waits until nothing happens any more: at most for most. With waiting it also waits for answers to what agents ask.
+func (w *World) Settle(most time.Duration, waiting bool) error {
+	for began := time.Now(); w.log.quietFor(waiting) < quiet || w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
 		if time.Since(began) > most {
 			return fmt.Errorf("after %s things still happen", most)
 		}
