@@ -150,7 +150,7 @@ func TestProfiles(t *testing.T) {
 func TestScriptOfAPrompt(t *testing.T) {
 	p := Prompt{"p7", []Act{Text{Words: 2}, Run{For: time.Second}, Ask{}, Write{"a.txt"}, Text{Words: 1, Every: time.Millisecond}, Leak{},
 		Cost{3}, Fail{429, 2}, Break{Hangs}, Background{time.Second}, Question{"So?"}, Compact{}, Think{3}, Sleep{time.Second}}}
-	read := script.Parse("left over [[hang]] " + p.Script(func(name string) string { return "echo " + name }))
+	read := script.Parse(p.Script(func(name string) string { return "echo " + name }))
 	want := map[int]script.Step{
 		0:  script.Text{Chunks: []string{"p7w0 p7w", "1 "}},
 		1:  script.Tool{Command: "echo p7.1; sleep 1"},
