@@ -88,7 +88,7 @@ func TestOrdeal(t *testing.T) {
 					continue
 				}
 				mu.Lock()
-				for name, n := range report.Faults {
+				for name, n := range report.Steps {
 					faults[name] += n
 				}
 				prompts += report.Prompts
@@ -122,21 +122,21 @@ func runSeed(t *testing.T, seed uint64, made []string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	job := Job{Seed: seed, Dir: dir, Builds: made, Disk: []diskKind{diskOfMachine, diskOfMachine, diskTmpfs, diskExt4}[seed%4]}
+	job := Job{Seed: seed, Dir: dir, Builds: made, Conditions: conditionsOf(seed)}
 	if *onDisk != "" {
-		job.Disk = diskKind(*onDisk)
+		job.Conditions.Disk = diskKind(*onDisk)
 	}
 	if *script != "" {
 		raw, err := os.ReadFile(*script)
 		if err != nil {
 			return Report{}, err
 		}
-		job.Script = strings.Split(strings.TrimSpace(string(raw)), "\n")
+		job.Script = string(raw)
 	}
 	report, err := Execute(job)
 	t.Logf("seed %d: %s, %d violations", seed, report.Took.Round(time.Second), len(report.Violations))
 	if len(report.Violations) > 0 {
-		err = fmt.Errorf("%s\nthe script was\n%s", strings.Join(report.Violations, "\n"), strings.Join(report.Script, "\n"))
+		err = fmt.Errorf("%s\n%+v, and the script was\n%s", strings.Join(report.Violations, "\n"), report.Conditions, report.Script)
 	}
 	if err != nil && *keep != "" {
 		_ = os.Rename(dir, filepath.Join(*keep, filepath.Base(dir)))

@@ -10,68 +10,76 @@ import (
 	_ "github.com/mattn/go-sqlite3" // to look into ductor's database from outside
 
 	"ductor/internal/sim/telegram"
+	"ductor/test/ordeal/scenario"
 )
 
-// settle ends every fault and waits until ductor has nothing left to do. Users answer what agents ask, and ask once for
-// each answer that may not have arrived.
-func (o *ordeal) settle() error {
-	o.line.set(fair)
-	if err := errors.Join(o.disk.thaw(), o.disk.clear()); err != nil {
-		return err
+// settle waits until ductor has nothing left to do. To the end users answer what agents ask, and ask once for each answer that may
+// not have arrived.
+func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
+	if toTheEnd {
+		if err := o.awaitPoll(); err != nil {
+			return err
+		}
 	}
-	o.unload()
-	o.unload = func() {}
-	if err := o.awaitPoll(); err != nil {
-		return err
-	}
-	var owed string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if o.answerAll() {
+	var owed, before string
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if toTheEnd && o.answerAll() {
 			continue
 		}
-		if owed = o.owed(); owed == "" {
+		if owed = o.owed(toTheEnd); owed == "" {
 			return nil
 		}
-		if !o.up() { // it ended by itself, as over a failed disk
+		if owed != before {
+			o.note("owed: %s", owed)
+			before = owed
+		}
+		if toTheEnd && !o.up() { // it ended by itself, as over a disk that failed
 			if err := o.awaitPoll(); err != nil {
 				return err
 			}
 		}
 	}
-	return fmt.Errorf("still owed: %s; goroutines are in the log%s", owed, o.dump())
+	if toTheEnd {
+		o.dump()
+		return fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed)
+	}
+	return fmt.Errorf("not at rest: %s", owed)
 }
 
 // answerAll has users press what waits for them. It reports whether there was anything.
 func (o *ordeal) answerAll() (pressed bool) {
-	for _, chat := range o.srv.Chats() {
+	for name, chat := range o.places.chats {
+		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, who asked decides
+		if chat.Person() != nil {
+			users = []scenario.Person{scenario.Person(name)}
+		}
 		for _, m := range chat.View().FromBot() {
-			switch {
-			case m.HasButton("✅ Allow once"):
-				pressed = o.press(chat, m, "✅ Allow once") || pressed
-			case m.HasButton(showAgain) && !o.again[m.ID]:
-				if o.press(chat, m, showAgain) {
-					o.again[m.ID], pressed = true, true
+			for _, button := range []scenario.Button{scenario.AllowOnce, "approval.deny", "approval.no-answer-button", scenario.ShowAgain} {
+				label := labelOf(m, button, false)
+				if label == "" || o.again[m.ID] {
+					continue
+				}
+				o.again[m.ID], pressed = true, true
+				for _, by := range users {
+					o.note("%s presses %q of %d", by, label, m.ID)
+					o.press(by, m, label, true)
 				}
 			}
 		}
 	}
+	o.pressing.Wait()
 	return pressed
 }
-
-const (
-	showAgain = "👁 Show again"
-	runAgain  = "🔁 Run again"
-)
 
 // quiet is how long Telegram must have heard nothing but polls. It is longer than any pause between two edits.
 const quiet = 1500 * time.Millisecond
 
 // owed says what ductor still has to do; empty for nothing.
-func (o *ordeal) owed() string {
+func (o *ordeal) owed(toTheEnd bool) string {
 	if n := o.srv.PendingUpdates(); n > 0 {
 		return fmt.Sprintf("%d updates are not acknowledged", n)
 	}
-	if what, err := o.unfinished(); what != "" || err != nil {
+	if what, err := o.unfinished(toTheEnd); what != "" || err != nil {
 		return fmt.Sprintf("%s %v", what, err)
 	}
 	last := o.srv.Calls(func(c telegram.Call) bool { return c.Method != "getUpdates" })
@@ -81,26 +89,27 @@ func (o *ordeal) owed() string {
 	return ""
 }
 
-// unfinished reads from the database what is not finished there.
-func (o *ordeal) unfinished() (what string, err error) {
+// unfinished reads from the database what is not finished there. Turns that wait for a decision count to the end alone.
+func (o *ordeal) unfinished(toTheEnd bool) (what string, err error) {
 	db, err := sql.Open("sqlite3", "file:"+o.database()+"?mode=ro")
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	open := ` AND NOT EXISTS (SELECT 1 FROM asks WHERE state = 'open')`
+	if toTheEnd {
+		open = ""
+	}
 	var left []string
-	for name, query := range map[string]string{
-		"updates":  `SELECT count(*) FROM inbox WHERE handled = 0`,
-		"turns":    `SELECT count(*) FROM turns WHERE delivered = 0`,
-		"messages": `SELECT count(*) FROM messages WHERE content IS NOT NULL`,
-		"asks":     `SELECT count(*) FROM asks WHERE state = 'open'`,
+	for _, query := range []string{
+		`inbox WHERE handled = 0`, `messages WHERE content IS NOT NULL`, `turns WHERE delivered = 0` + open, `asks WHERE state = 'open'` + open,
 	} {
 		var n int
-		if err := db.QueryRow(query).Scan(&n); err != nil {
+		if err := db.QueryRow(`SELECT count(*) FROM ` + query).Scan(&n); err != nil {
 			return "", err
 		}
 		if n > 0 {
-			left = append(left, fmt.Sprintf("%d %s", n, name))
+			left = append(left, fmt.Sprintf("%d of %s", n, query))
 		}
 	}
 	return strings.Join(left, ", "), nil

@@ -5,23 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
-)
-
-// The users and chats of every world.
-const (
-	ownerID = 100
-	annID   = 101
-	groupID = -1001000
+	"ductor/test/ordeal/scenario"
 )
 
 // patience is how long anything may take before it counts as never. The machine may be busy with twenty other things.
@@ -32,24 +28,26 @@ var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copi
 
 const acpAgent = "gem"
 
+// secretOfAgents is the key that agents print when a scenario has them leak.
+const secretOfAgents = "ANTHROPIC_API_KEY"
+
 // world is everything around one ductor, and that ductor.
 type world struct {
-	dir      string
-	srv      *telegram.Server
-	line     *line
-	disk     *disk
-	daemon   *daemon
-	builds   []string // directories with a ductor and a ductor-runner each
-	build    int      // the one that is installed
-	secrets  map[string]string
-	random   *rand.Rand
-	unload   func() // ends what loads the machine
-	expected map[int]bool
+	dir     string
+	srv     *telegram.Server
+	line    *line
+	disk    *disk
+	daemon  *daemon
+	builds  []string // directories with a ductor and a ductor-runner each
+	build   int      // the one that is installed
+	secrets map[string]string
+	random  *rand.Rand
+	unload  func() // ends what loads the machine
 }
 
 // newWorld makes the files, the Telegram and the way to it. Nothing of ductor runs yet.
 func newWorld(job Job) (*world, error) {
-	w := &world{dir: filepath.Join(job.Dir, "w"), builds: job.Builds, random: rand.New(rand.NewPCG(1, job.Seed)), secrets: map[string]string{}, unload: func() {}, expected: map[int]bool{}}
+	w := &world{dir: filepath.Join(job.Dir, "w"), builds: job.Builds, random: rand.New(rand.NewPCG(1, job.Seed)), secrets: map[string]string{}, unload: func() {}}
 	for _, dir := range []string{"", "home", "tmp", "opt", "bin"} {
 		if err := os.Mkdir(w.path(dir), 0o700); err != nil {
 			return nil, err
@@ -59,7 +57,7 @@ func newWorld(job Job) (*world, error) {
 		return nil, err
 	}
 	var err error
-	if w.disk, err = newDisk(job.Disk, w.state(), w.path("image")); err != nil {
+	if w.disk, err = newDisk(job.Conditions.Disk, w.state(), w.path("image")); err != nil {
 		return nil, err
 	}
 	if err := w.install(0); err != nil {
@@ -76,10 +74,7 @@ func newWorld(job Job) (*world, error) {
 	if w.line, err = newLine(w.srv.URL(), job.Seed); err != nil {
 		return nil, err
 	}
-	w.srv.Private(ownerID, "Owner")
-	w.srv.Private(annID, "Ann")
-	w.srv.Forum(groupID, "Team")
-	return w, os.WriteFile(w.config(), []byte(w.configuration()), 0o600)
+	return w, nil
 }
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
@@ -91,11 +86,44 @@ func (w *world) database() string        { return filepath.Join(w.state(), "duct
 func (w *world) project() string         { return filepath.Join(w.home(), "ductor") }
 func (w *world) effects() string         { return filepath.Join(w.home(), "effects") }
 
-// configuration has what ductor cannot do without. All else is ductor's default.
-func (w *world) configuration() string {
-	return fmt.Sprintf("[telegram]\ntoken = %q\napi_base = %q\nallowed_users = [%d, %d]\nallowed_groups = [%d]\n"+
-		"[agents.acp.gem]\npath = %q\nargs = [\"--acp\"]\nenv = [\"GEMINI_API_KEY\", \"SIM_ACP_NAME\"]\n[log]\nlevel = \"debug\"\n",
-		w.srv.Token(), w.line.url(), ownerID, annID, groupID, acpAgent)
+// configure writes the configuration: what ductor cannot do without, and what the scenario sets. All else is ductor's default.
+func (w *world) configure(options scenario.Options, groups string) error {
+	tables := map[string][]string{}
+	add := func(table, format string, args ...any) {
+		tables[table] = append(tables[table], fmt.Sprintf(format, args...))
+	}
+	add("telegram", "token = %q", w.srv.Token())
+	add("telegram", "api_base = %q", w.line.url())
+	add("telegram", "allowed_users = [%d, %d, %d]", ownerID, annID, bobID)
+	add("telegram", "allowed_groups = [%s]", groups)
+	add(fmt.Sprintf("users.%d", bobID), "role = %q", "viewer")
+	add("log", "level = %q", "debug")
+	for _, name := range agentNames[:] {
+		table := "agents." + name
+		if name == acpAgent {
+			table = "agents.acp." + name
+			add(table, "path = %q", name)
+			add(table, "args = [\"--acp\"]")
+			add(table, "env = [%q, %q, %q]", scenario.SecretVariable, "GEMINI_API_KEY", "SIM_ACP_NAME")
+			continue
+		}
+		add(table, "env = [%q]", scenario.SecretVariable)
+	}
+	if len(options.Agents) > 0 {
+		add("agents", "default = %q", options.Agents[0])
+	}
+	for _, o := range options.Settings {
+		if o.Key == "agents."+acpAgent+".mode" { // agents of [agents.acp] have none
+			continue
+		}
+		at := strings.LastIndex(o.Key, ".")
+		add(o.Key[:at], "%s = %s", o.Key[at+1:], o.Value)
+	}
+	var text strings.Builder
+	for _, table := range slices.Sorted(maps.Keys(tables)) {
+		fmt.Fprintf(&text, "[%s]\n%s\n\n", table, strings.Join(tables[table], "\n"))
+	}
+	return os.WriteFile(w.config(), []byte(text.String()), 0o600)
 }
 
 // plantSecrets makes keys that must appear in no chat, file or command line.
@@ -105,7 +133,7 @@ func (w *world) plantSecrets() {
 	}
 	w.secrets = map[string]string{
 		"DUCTOR_TELEGRAM_TOKEN": key("424242:AA"),
-		"ANTHROPIC_API_KEY":     key("sk-ant-api03-"),
+		secretOfAgents:          key("sk-ant-api03-"),
 		"OPENAI_API_KEY":        key("sk-proj-"),
 		"GEMINI_API_KEY":        key("AIzaSy"),
 		"COPILOT_GITHUB_TOKEN":  key("github_pat_11"),
@@ -141,6 +169,7 @@ func (w *world) installAgents() error {
 
 func (w *world) environment() []string {
 	env := []string{"HOME=" + w.home(), "TMPDIR=" + w.path("tmp"), "PATH=" + w.path("bin") + ":/usr/bin:/bin", "LANG=C.UTF-8", "TZ=UTC", "SIM_ACP_NAME=gem"}
+	env = append(env, scenario.SecretVariable+"="+w.secrets[secretOfAgents])
 	for name, value := range w.secrets {
 		if name != "DUCTOR_TELEGRAM_TOKEN" {
 			env = append(env, name+"="+value)
@@ -193,6 +222,9 @@ func (w *world) awaitPoll() error {
 		cancel()
 		if err == nil && w.up() {
 			return nil
+		}
+		if tail := w.logTail(); strings.Contains(tail, "ductor: "+w.config()) {
+			return fmt.Errorf("the configuration is wrong: %s", tail)
 		}
 	}
 	return fmt.Errorf("ductor does not poll; its log ends with\n%s", w.logTail())
