@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -241,11 +239,7 @@ func (t *copilotTurn) write(st script.Write) error {
 		"diff", diff, "newFileContents", st.Body, "canOfferSessionApproval", true)); !ok {
 		return t.denied(call, why)
 	}
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		err = os.WriteFile(path, []byte(st.Body), 0o644)
-	}
-	if err != nil {
+	if err := t.writeFile(path, st.Body); err != nil {
 		t.emit("tool.execution_complete", obj("toolCallId", call, "success", false,
 			"error", obj("message", err.Error(), "code", "failure")), false)
 		return nil

@@ -232,9 +232,7 @@ func (t *geminiTurn) write(st script.Write) error {
 		return err
 	}
 	t.sink.toolStarted(c)
-	if err := os.MkdirAll(filepath.Dir(c.path), 0o755); err != nil {
-		c.failed = err.Error()
-	} else if err := os.WriteFile(c.path, []byte(c.body), 0o644); err != nil {
+	if err := t.writeFile(c.path, c.body); err != nil {
 		c.failed = err.Error()
 	}
 	t.sink.toolEnded(c)

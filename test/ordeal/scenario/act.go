@@ -118,7 +118,7 @@ func (p Prompt) Effects() []string {
 // Script returns the prompt in the directives of package internal/sim/script. effect is the shell command that causes an
 // effect, such as "echo p17.3 >> /tmp/effects".
 func (p Prompt) Script(effect func(name string) string) string {
-	b := fmt.Sprintf("[[start]] %s", p.Token)
+	b := string(p.Token)
 	word := 0
 	for i, act := range p.Acts {
 		name := p.Token.Effect(i)

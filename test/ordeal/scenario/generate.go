@@ -84,7 +84,7 @@ func (g *generator) options() {
 	set(10, "queue.max", "3")
 	set(10, "budget.day", "0.05")
 	set(10, "agents.grace", `"500ms"`)
-	set(10, "permissions.approval_timeout", `"1m"`)
+	set(10, "permissions.ask_timeout", `"1m"`)
 	set(10, "agents."+o.Agents[0]+".mode", `"one-shot"`)
 }
 

@@ -1,0 +1,64 @@
+package simulated
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+var (
+	from  = flag.Uint64("from", 1, "the first seed")
+	seeds = flag.Uint64("seeds", 3, "how many seeds to play")
+	steps = flag.Int("steps", 20, "the most steps of a scenario")
+	calm  = flag.Bool("calm", false, "play without faults")
+	only  = flag.String("agents", "claude,codex,gemini,copilot", "the agents of the worlds")
+)
+
+func profile() scenario.Profile {
+	return scenario.Profile{Steps: *steps, Agents: strings.Split(*only, ","), Without: Without(), Calm: *calm}
+}
+
+// play plays a scenario in an empty directory, and judges it.
+func play(t *testing.T, s scenario.Scenario) (found []judge.Violation, log []string, hash string) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("ordeal-%010d", s.Seed))
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		dir = filepath.Join("/dev/shm", filepath.Base(dir))
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	synctest.Test(t, func(t *testing.T) {
+		var e judge.Evidence
+		e, log, hash = Play(t, dir, s)
+		found = judge.Judge(e)
+	})
+	return found, log, hash
+}
+
+// TestSeeds plays a scenario for each of some seeds.
+func TestSeeds(t *testing.T) {
+	for seed := *from; seed < *from+*seeds; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := scenario.Generate(seed, profile())
+			began := time.Now()
+			fmt.Fprintf(os.Stderr, "seed %d\n", seed)
+			found, log, hash := play(t, s)
+			fmt.Fprintf(os.Stderr, "seed %d took %s, %d lines, %s\n", seed, time.Since(began), len(log), hash)
+			for _, v := range found {
+				t.Error(v)
+			}
+			if t.Failed() || testing.Verbose() && *seeds == 1 {
+				t.Logf("%s\n%s", s, strings.Join(log, "\n"))
+			}
+		})
+	}
+}
