@@ -158,9 +158,12 @@ func (t *liveTurn) asked(a *ask) {
 	}
 	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.options().Protected)
 	result, err := a.choose(v == verdictAllow)
+	questions := a.questions()
 	switch {
 	case t.loop.Cut():
 		t.s.process.respond(a.id, cancelled())
+	case questions != nil && t.req.Tools.Permits(a.tool.name):
+		t.inquire(a, questions)
 	case v == verdictDeny:
 		t.s.process.respond(a.id, result)
 		t.reporter.deny(a.tool, why)
