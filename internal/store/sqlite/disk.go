@@ -17,14 +17,16 @@ import (
 
 // disk is the state of the disk under the database, as the results of writes show it.
 type disk struct {
+	sync func(*os.File) error // brings a file to it
+
 	mu     sync.Mutex
 	state  orchestrator.DiskState
 	epoch  context.Context // done when the state changes
 	change context.CancelFunc
 }
 
-func newDisk() *disk {
-	d := &disk{state: orchestrator.DiskWorks}
+func newDisk(sync func(*os.File) error) *disk {
+	d := &disk{sync: sync, state: orchestrator.DiskWorks}
 	d.epoch, d.change = context.WithCancel(context.Background())
 	return d
 }
@@ -98,7 +100,7 @@ func (db *DB) RetryDisk(ctx context.Context) error {
 }
 
 func (w *writer) retryDisk(ctx context.Context, dir string) error {
-	if err := w.disk.record(probe(dir)); err != nil {
+	if err := w.disk.record(w.disk.probe(dir)); err != nil {
 		return err
 	}
 	if w.log != nil {
@@ -151,18 +153,19 @@ func (w *writer) foldLog(ctx context.Context) (err error) {
 // DiskTrouble says what keeps a file in a directory from coming to the disk, nil for nothing, also where the directory
 // is not there yet.
 func DiskTrouble(dir string) error {
-	err := probe(dir)
+	d := newDisk(fdatasync)
+	err := d.probe(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return newDisk().record(err)
+	return d.record(err)
 }
 
 // probeSize is what has to fit on a disk that is not full: more than most transactions take.
 const probeSize = 1 << 20
 
 // probe writes a file in a directory, brings it to the disk and removes it.
-func probe(dir string) (err error) {
+func (d *disk) probe(dir string) (err error) {
 	path := filepath.Join(dir, "disk.probe")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
 	if err != nil {
@@ -172,7 +175,7 @@ func probe(dir string) (err error) {
 	if _, err := f.Write(make([]byte, probeSize)); err != nil {
 		return fmt.Errorf("probe the disk: %w", err)
 	}
-	if err := fdatasync(f); err != nil {
+	if err := d.sync(f); err != nil {
 		return fmt.Errorf("probe the disk: %w", err)
 	}
 	return nil

@@ -99,6 +99,7 @@ func TestALogThatTheDiskLost(t *testing.T) {
 	must(t, err)
 	_, err = wal.WriteAt(make([]byte, 512), info.Size()-8192)
 	must(t, err)
+	disk.work()
 	if err := db.RetryDisk(ctx); !errors.Is(err, errLogLost) {
 		t.Errorf("RetryDisk says %v", err)
 	}

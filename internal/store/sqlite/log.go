@@ -14,7 +14,6 @@ import (
 type walLog struct {
 	committed atomic.Int64 // transactions in the log
 	path      string
-	sync      func(*os.File) error
 	disk      *disk // what a failed flush was to bring there may be lost, and no later flush brings it back
 
 	mu      sync.Mutex
@@ -23,8 +22,8 @@ type walLog struct {
 }
 
 // newWALLog makes the log of the database at path. Close it.
-func newWALLog(path string, d *disk, sync func(*os.File) error) *walLog {
-	return &walLog{path: path + "-wal", sync: sync, disk: d}
+func newWALLog(path string, d *disk) *walLog {
+	return &walLog{path: path + "-wal", disk: d}
 }
 
 // flush returns when the first n transactions are on the disk.
@@ -67,7 +66,7 @@ func (l *walLog) syncFile() error {
 		}
 		l.file = f
 	}
-	return l.sync(l.file)
+	return l.disk.sync(l.file)
 }
 
 func fdatasync(f *os.File) error {

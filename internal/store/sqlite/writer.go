@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"sync"
 )
 
@@ -36,11 +35,11 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 	if err != nil {
 		return nil, errors.Join(damaged(err), pool.Close())
 	}
-	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]prepared), kept: newKept(), disk: newDisk()}
+	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]prepared), kept: newKept(), disk: newDisk(opts.Sync)}
 	if err := w.prepare(ctx, schema); err != nil {
 		return nil, errors.Join(err, conn.Close(), pool.Close())
 	}
-	if err := w.openLog(ctx, opts.Sync); err != nil {
+	if err := w.openLog(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close(), pool.Close())
 	}
 	w.token <- struct{}{}
@@ -78,13 +77,13 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 }
 
 // openLog prepares the log. On a file system that cannot have one, SQLite flushes every commit, which is slow.
-func (w *writer) openLog(ctx context.Context, sync func(*os.File) error) error {
+func (w *writer) openLog(ctx context.Context) error {
 	var mode string
 	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
 		return err
 	}
 	if mode == "wal" {
-		w.log = newWALLog(w.path, w.disk, sync)
+		w.log = newWALLog(w.path, w.disk)
 		// What the previous process left in the log may be in the kernel's memory only, and may be secret.
 		_, err := w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		if err := w.disk.record(err); err != nil && causeOf(err) != ErrDiskFull {
