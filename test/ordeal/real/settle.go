@@ -46,6 +46,11 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 	return fmt.Errorf("not at rest: %s", owed)
 }
 
+type messageKey struct {
+	chat telegram.ChatID
+	id   telegram.MessageID
+}
+
 // answerAll has users press what waits for them. It reports whether there was anything.
 func (o *ordeal) answerAll() (pressed bool) {
 	for name, chat := range o.places.chats {
@@ -56,10 +61,11 @@ func (o *ordeal) answerAll() (pressed bool) {
 		for _, m := range chat.View().FromBot() {
 			for _, button := range []scenario.Button{scenario.AllowOnce, "approval.deny", "approval.no-answer-button", scenario.ShowAgain} {
 				label := labelOf(m, button, false)
-				if label == "" || o.again[m.ID] {
+				key := messageKey{m.Chat, m.ID}
+				if label == "" || o.again[key] {
 					continue
 				}
-				o.again[m.ID], pressed = true, true
+				o.again[key], pressed = true, true
 				for _, by := range users {
 					o.note("%s presses %q of %d", by, label, m.ID)
 					o.press(by, m, label, true)
