@@ -241,26 +241,37 @@ func (f *facts) runs(token scenario.Token) int {
 }
 
 // powerWindow is how long before a power failure a turn may have begun that then runs again: docs/invariants.md allows it for a
-// turn that began in the last moment.
-const powerWindow = 30 * time.Second
+// turn that began in the last moment. A disk in trouble makes the moment longer.
+func (f *facts) powerWindow() time.Duration {
+	if slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool { _, disk := s.(scenario.Disk); return disk }) {
+		return 2 * time.Minute
+	}
+	return 5 * time.Second
+}
 
+// beganJustBefore reports whether the first that is known of a prompt lies in the last moment before a power failure.
 func (f *facts) beganJustBefore(token scenario.Token, at time.Time) bool {
 	for _, e := range f.events[token] {
-		if began := at.Sub(e.At); began >= 0 && began < powerWindow {
-			return true
+		if !e.At.After(at) {
+			return at.Sub(e.At) < f.powerWindow()
 		}
 	}
 	return false
 }
 
-// pressesOf counts the presses of buttons, by users who may, on messages about a prompt.
-func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) (n int) {
+// pressesOf counts the buttons that users who may pressed on messages about a prompt. However often one is pressed, it counts once.
+func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int {
+	type pressed struct {
+		message messageKey
+		data    string
+	}
+	seen := map[pressed]bool{}
 	for _, p := range f.Presses {
 		if listed(p.By) && isOne(p.Label, buttons...) && f.pressed(p, token) {
-			n++
+			seen[pressed{messageKey{p.Chat, p.Message}, p.Data}] = true
 		}
 	}
-	return n
+	return len(seen)
 }
 
 // pressed reports whether a press was on a message about a prompt. A message that names no prompt counts for all of its chat.

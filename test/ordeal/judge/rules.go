@@ -19,6 +19,7 @@ func Rules() []Rule {
 		{"once", "Nothing runs twice without being asked for", once},
 		{"ran", "Every accepted message runs, or the chat says that it did not", ran},
 		{"order", "A conversation's messages run in the order in which they came", inOrder},
+		{"edited", "A message that is edited while it waits runs as it is then, and not as it was", edited},
 		{"shown", "Every answer is shown completely, once and in order, or is marked as unknown with Show again", shown},
 		{"here", "No other chat is shown an answer", here},
 		{"approved", "What needs an approval happens only after a user who may allowed what was shown, and never after a denial", approved},
@@ -69,7 +70,7 @@ func ran(f *facts) (all []Violation) {
 			continue
 		}
 		c, _ := f.chat(s.In)
-		if len(f.replies(s)) > 0 || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) }) {
+		if f.waits(c)[s.In] || len(f.replies(s)) > 0 || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) }) {
 			continue
 		}
 		all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
@@ -134,23 +135,53 @@ func (f *facts) plain(token scenario.Token) bool {
 	return true
 }
 
-// here finds words of answers in other chats than that of their prompt.
+// here finds words of answers in other conversations than that of their prompt.
 func here(f *facts) (all []Violation) {
-	for _, token := range f.tokens {
-		s := f.sent[token]
-		for _, c := range f.Chats {
-			if s.ID == 0 || c.ID == s.Chat || f.hurt(s.In) {
+	for _, c := range f.Chats {
+		for _, m := range c.said() {
+			if !m.From.Bot || len(f.wordsOf(m)) == 0 {
 				continue
 			}
-			for _, m := range c.History {
-				if m.From.Bot && f.shows(m, token) {
-					all = append(all, Violation{Token: token, Detail: fmt.Sprintf("chat %s shows it: %s", c.Name, start(m.Text))})
-					break
+			for _, token := range slices.Sorted(maps.Keys(f.wordsOf(m))) {
+				s := f.sent[token]
+				if s.ID != 0 && c.place(m) != s.In && !f.hurt(s.In) {
+					all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s shows it: %s", c.place(m), start(m.Text))})
 				}
 			}
 		}
 	}
 	return all
+}
+
+// edited looks at messages that were edited once, while they waited: what they were does not run, and what they are does.
+func edited(f *facts) (all []Violation) {
+	for _, s := range f.Sent {
+		if s.Old == "" || !f.tookEdit(s) {
+			continue
+		}
+		if len(f.events[s.Old]) > 0 {
+			all = append(all, Violation{Token: s.Old, Detail: "ran, although it was changed while it waited"})
+		}
+		if len(f.events[s.Token]) == 0 && !f.stopped(s.Token) && !f.hurt(s.In) && len(f.prompts[s.Token].Effects()) > 0 && len(f.replies(s)) == 0 {
+			all = append(all, Violation{Token: s.Token, Detail: "did not run, although the message was changed to it"})
+		}
+	}
+	return all
+}
+
+// tookEdit reports whether the bot marked a message as changed that was changed once.
+func (f *facts) tookEdit(s Sent) bool {
+	if slices.ContainsFunc(f.Sent, func(o Sent) bool { return o != s && o.Old != "" && o.Chat == s.Chat && o.ID == s.ID }) {
+		return false
+	}
+	for _, c := range f.Chats {
+		for _, m := range c.History {
+			if c.ID == s.Chat && m.ID == s.ID {
+				return slices.ContainsFunc(m.Reactions, func(r telegram.Reaction) bool { return strings.HasPrefix(r.Emoji, "✍") })
+			}
+		}
+	}
+	return false
 }
 
 // strangers finds messages for strangers, and what they and viewers caused.
@@ -290,10 +321,7 @@ func costOf(p scenario.Prompt) (cents int) {
 // rest finds messages that say that something still runs or waits, where no question keeps it waiting.
 func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
-		waits := map[scenario.Place]bool{}
-		for _, m := range c.said() {
-			waits[c.place(m)] = waits[c.place(m)] || f.open(m)
-		}
+		waits := f.waits(c)
 		for _, m := range c.said() {
 			if has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] && !f.hurt(c.place(m)) {
 				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID, c.place(m), start(m.Text))})
@@ -303,9 +331,15 @@ func rest(f *facts) (all []Violation) {
 	return all
 }
 
-// open reports whether a message asks its user for a decision.
-func (f *facts) open(m telegram.Message) bool {
-	return has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule")
+// waits lists the conversations of a chat in which something waits for the decision of a user.
+func (f *facts) waits(c Chat) map[scenario.Place]bool {
+	all := map[scenario.Place]bool{}
+	for _, m := range c.said() {
+		if has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule", "approval.show") {
+			all[c.place(m)] = true
+		}
+	}
+	return all
 }
 
 func acknowledged(f *facts) []Violation {

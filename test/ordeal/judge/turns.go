@@ -126,7 +126,7 @@ func (f *facts) unknown(c Chat, token scenario.Token) bool {
 // lostToPower reports whether the power failed while a prompt ran, or so soon after that nothing of it was flushed.
 func (f *facts) lostToPower(token scenario.Token) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
-		return s.How == scenario.Power && s.At.After(f.sent[token].At) && !f.doneBefore(token, s.At.Add(-powerWindow))
+		return s.How == scenario.Power && s.At.After(f.sent[token].At) && !f.doneBefore(token, s.At.Add(-f.powerWindow()))
 	})
 }
 
@@ -235,8 +235,12 @@ func (f *facts) edited(token scenario.Token) bool {
 	return f.sent[token].Old != "" || slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.Old == token })
 }
 
-// saidStopped is when the chat first said that an abort was done.
+// abortWithin is how long all that a turn started may live on once the chat says that it is being stopped.
+const abortWithin = 15 * time.Second
+
+// saidStopped is when an abort must be done: when the chat says that it is, or some time after it says that it stops everything.
 func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
+	var stopping time.Time
 	for _, m := range c.History {
 		if !m.From.Bot || m.ReplyTo != stop.ID && (m.ID < stop.ID || c.place(m) != stop.In) {
 			continue
@@ -245,7 +249,10 @@ func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 			if slices.ContainsFunc([]lang.Key{"bot.stopped", "bot.nothing-runs", "bot.nothing-ran"}, func(k lang.Key) bool { return says(v.Text, k) }) {
 				return v.At, true
 			}
+			if says(v.Text, "bot.stopping") {
+				stopping = v.At.Add(abortWithin)
+			}
 		}
 	}
-	return time.Time{}, false
+	return stopping, !stopping.IsZero()
 }

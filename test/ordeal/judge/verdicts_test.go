@@ -82,6 +82,37 @@ func verdictsOfTurns() []verdict {
 	}
 }
 
+func verdictsOfEdits() []verdict {
+	text := "owner says p1: run\nowner edits p1 into p2: run\n"
+	edit := func(s *stage) {
+		id := s.says("owner", ownerChat, "p1")
+		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
+		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
+	}
+	return []verdict{
+		{"an edit in time", text, "", func(s *stage) {
+			edit(s)
+			s.agent(Effect, "p2", "p2.0")
+		}},
+		{"an edit that came too late", text, "", func(s *stage) {
+			edit(s)
+			s.chat(ownerChat).History[0].Reactions = nil
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"an edit that is lost", text, "edited edited", func(s *stage) {
+			edit(s)
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"Run again pressed twice", plainPrompt, "once", func(s *stage) {
+			s.whole()
+			for range 2 {
+				s.presses("owner", ownerChat, s.next, "🔁 Run again")
+				s.agent(Effect, "p1", "p1.1")
+			}
+		}},
+	}
+}
+
 func verdictsOfAnswers() []verdict {
 	begin := func(s *stage) telegram.MessageID {
 		id := s.says("owner", ownerChat, "p1")
@@ -214,6 +245,12 @@ func verdictsOfAborts() []verdict {
 		{"an abort after which what waited begins", both, "aborted", func(s *stage) {
 			abort(s)
 			s.agent(Got, "p2", "")
+		}},
+		{"an abort that never ends", both, "aborted", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.shows(ownerChat, s.says("owner", ownerChat, "/abort"), "Stopping…")
+			s.now = s.now.Add(time.Minute)
+			s.agent(Effect, "p1", "p1.1")
 		}},
 		{"an abort before which the turn ended", both, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")

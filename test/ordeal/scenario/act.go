@@ -124,12 +124,8 @@ func (p Prompt) Script(effect func(name string) string) string {
 		name := p.Token.Effect(i)
 		switch act := act.(type) {
 		case Text:
-			var words strings.Builder
-			for range act.Words {
-				words.WriteString(p.Token.Word(word) + " ")
-				word++
-			}
-			b += directive("text", words.String(), "chunk", max(8, len(words.String())/50))
+			b += fmt.Sprintf(" [[words %s n=%d from=%d chunk=%d]]", p.Token, act.Words, word, max(8, act.Words*len(p.Token.Word(word+act.Words))/50))
+			word += act.Words
 			if act.Every > 0 {
 				b = strings.TrimSuffix(b, "]]") + " delay=" + short(act.Every) + "]]"
 			}

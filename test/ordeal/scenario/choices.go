@@ -85,7 +85,7 @@ func (g *generator) command() {
 
 func (g *generator) reply() {
 	if p, ok := g.recent(); ok {
-		g.add(Reply{By: p.by, To: p.Token, Text: Quoted(pick(g, "because it is wrong", "the first one", "stop", "12"))})
+		g.add(Reply{By: p.by, To: p.Token, Text: Quoted(pick(g, "because it is wrong", "the first one", "12"))})
 	}
 }
 

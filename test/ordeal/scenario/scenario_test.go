@@ -150,11 +150,13 @@ func TestProfiles(t *testing.T) {
 func TestScriptOfAPrompt(t *testing.T) {
 	p := Prompt{"p7", []Act{Text{Words: 2}, Run{For: time.Second}, Ask{}, Write{"a.txt"}, Text{Words: 1, Every: time.Millisecond}, Leak{},
 		Cost{3}, Fail{429, 2}, Break{Hangs}, Background{time.Second}, Question{"So?"}, Compact{}, Think{3}, Sleep{time.Second}}}
-	read := script.Parse("left over [[hang]] " + p.Script(func(name string) string { return "echo " + name }))
+	read := script.Parse(p.Script(func(name string) string { return "echo " + name }))
 	want := map[int]script.Step{
+		0:  script.Text{Chunks: []string{"p7w0 p7w", "1 "}},
 		1:  script.Tool{Command: "echo p7.1; sleep 1"},
 		2:  script.Tool{Command: "echo p7.2", Ask: true},
 		3:  script.Write{Path: "a.txt", Body: "p7.3\n"},
+		4:  script.Text{Chunks: []string{"p7w2 "}, Delay: time.Millisecond},
 		6:  script.Usage{Cost: 0.03, Input: 10, Output: 5},
 		8:  script.Hang{},
 		13: script.Sleep{For: time.Second},
