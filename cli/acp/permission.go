@@ -171,7 +171,7 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	put(s.inbox, item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it
 	err = s.process.Peer().Reply(a.id, result, func(err error) {
 		if err == nil {
-			s.noteAnswered(a, d.Allow)
+			s.noteAnswered(a, d)
 		}
 		written <- err
 	})

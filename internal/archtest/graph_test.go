@@ -116,6 +116,7 @@ var imports = map[string][]string{
 	"internal/sim/script":            {},
 	"internal/sim/agent":             {"internal/sim/script"},
 	"internal/sim/modelapi":          {"internal/sim/script"},
+	"internal/sim/disk":              {"internal/store/sqlite/compiler"},
 	"internal/sim/telegram":          {},
 	"internal/proctree":              {},
 	"internal/roles":                 {"cli", "cli/tools", "orchestrator"},
@@ -146,7 +147,7 @@ var imports = map[string][]string{
 // modules says which packages may import an outside module, tests excepted. "" allows every package.
 var modules = map[string][]string{
 	"github.com/go-telegram/bot":             {"bot/tgapi"},
-	"github.com/mattn/go-sqlite3":            {"internal/store/sqlite", "cmd/ductor-bench"},
+	"github.com/mattn/go-sqlite3":            {"internal/store/sqlite", "internal/sim/disk", "cmd/ductor-bench"},
 	"github.com/pelletier/go-toml":           {"internal/config", "internal/terminal", "cli/codex", "lang"},
 	"github.com/yuin/goldmark":               {"bot/render"},
 	"github.com/robfig/cron":                 {"heartbeat/schedule"},
@@ -157,7 +158,7 @@ var modules = map[string][]string{
 	"golang.org/x/text":                      {"lang"},
 	"golang.org/x/time":                      {"bot/outbox", "heartbeat/webhook"},
 	"golang.org/x/term":                      {"cmd/ductor", "cmd/ductor/sub"},
-	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "scripts/loopback", "cmd/ductor-bench"},
+	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "internal/sim/disk", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp", "internal/setup", "internal/terminal"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client

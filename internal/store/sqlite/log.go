@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 type walLog struct {
 	committed atomic.Int64 // transactions in the log
 	path      string
-	sync      func(*os.File) error
 	disk      *disk // what a failed flush was to bring there may be lost, and no later flush brings it back
 
 	mu      sync.Mutex
@@ -23,8 +21,8 @@ type walLog struct {
 }
 
 // newWALLog makes the log of the database at path. Close it.
-func newWALLog(path string, d *disk, sync func(*os.File) error) *walLog {
-	return &walLog{path: path + "-wal", sync: sync, disk: d}
+func newWALLog(path string, d *disk) *walLog {
+	return &walLog{path: path + "-wal", disk: d}
 }
 
 // flush returns when the first n transactions are on the disk.
@@ -67,7 +65,7 @@ func (l *walLog) syncFile() error {
 		}
 		l.file = f
 	}
-	return l.sync(l.file)
+	return l.disk.sync(l.file)
 }
 
 func fdatasync(f *os.File) error {
@@ -78,18 +76,14 @@ func fdatasync(f *os.File) error {
 	}
 }
 
-// close flushes what is left. Later flushes do nothing.
+// close closes the file. Later flushes do nothing.
 func (l *walLog) close() error {
-	err := l.flush(l.committed.Load())
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // no log was ever begun
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
-		return err
+		return nil
 	}
-	err = errors.Join(err, l.file.Close())
+	err := l.file.Close()
 	l.file = nil
 	return err
 }

@@ -29,7 +29,7 @@ func (d *disk) thaw() error {
 	return nil
 }
 
-// copyDir copies files and directories. The shared memory of the database is not copied: it is nothing without a process.
+// copyDir copies files and directories.
 func copyDir(from, to string) error {
 	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -39,7 +39,7 @@ func copyDir(from, to string) error {
 		switch {
 		case e.IsDir():
 			return os.MkdirAll(target, 0o700)
-		case strings.HasSuffix(path, "-shm") || !e.Type().IsRegular():
+		case !e.Type().IsRegular():
 			return nil
 		}
 		text, err := os.ReadFile(path)

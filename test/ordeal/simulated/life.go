@@ -152,7 +152,7 @@ func (l *life) leave() {
 
 // bury waits until nothing of a dead ductor runs, and takes back what it wrote after its death.
 func (l *life) bury() error {
-	if l.err != nil && !l.dead() {
+	if l.err != nil && !l.dead() && !errors.Is(l.err, context.Canceled) { // it was stopped while it started
 		return fmt.Errorf("life %d failed: %w", l.number, l.err)
 	}
 	if !l.dead() {

@@ -36,6 +36,7 @@ func play(t *testing.T, s scenario.Scenario) (found []judge.Violation, log []str
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
+	SetChance(t, s.Seed)
 	synctest.Test(t, func(t *testing.T) {
 		var e judge.Evidence
 		e, log, hash = Play(t, dir, s)
@@ -61,4 +62,29 @@ func TestSeeds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReplay plays each seed twice, and compares.
+func TestReplay(t *testing.T) {
+	same := uint64(0)
+	for seed := *from; seed < *from+*seeds; seed++ {
+		s := scenario.Generate(seed, profile())
+		var logs [2][]string
+		for i := range logs {
+			t.Run(fmt.Sprintf("%d/%d", seed, i), func(t *testing.T) { _, logs[i], _ = play(t, s) })
+		}
+		at := 0
+		for at < len(logs[0]) && at < len(logs[1]) && logs[0][at] == logs[1][at] {
+			at++
+		}
+		if at == len(logs[0]) && at == len(logs[1]) {
+			same++
+			continue
+		}
+		t.Logf("seed %d differs at line %d of %d and %d:", seed, at, len(logs[0]), len(logs[1]))
+		for i := range logs {
+			t.Logf("%.300q", logs[i][at:min(at+3, len(logs[i]))])
+		}
+	}
+	t.Logf("%d of %d seeds replayed", same, *seeds)
 }
