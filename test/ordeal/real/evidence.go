@@ -23,6 +23,11 @@ func (o *ordeal) gather() {
 	e := &o.evidence
 	e.Ended = time.Now()
 	e.Calls = o.srv.Calls()
+	for i, c := range e.Calls {
+		if c.OK && c.Fault == telegram.NoFault && o.line.mayHaveLost(c.Done) {
+			e.Calls[i].Fault = telegram.DropAfter
+		}
+	}
 	e.Pending = o.srv.PendingUpdates()
 	e.Agents = o.did()
 	e.Documents = map[string]string{}
