@@ -24,7 +24,7 @@ func (o *ordeal) gather() {
 	e.Ended = time.Now()
 	e.Calls = o.srv.Calls()
 	for i, c := range e.Calls {
-		if c.OK && c.Fault == telegram.NoFault && o.line.mayHaveLost(c.Done) {
+		if c.Fault == telegram.NoFault && o.line.mayHaveLost(c.Done) {
 			e.Calls[i].Fault = telegram.DropAfter
 		}
 	}

@@ -1,9 +1,11 @@
 package real
 
 import (
+	"bufio"
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -88,11 +90,31 @@ func (o *ordeal) owed(toTheEnd bool) string {
 	if what, err := o.unfinished(toTheEnd); what != "" || err != nil {
 		return fmt.Sprintf("%s %v", what, err)
 	}
+	if n, err := outboxWaiting(); n > 0 || err != nil {
+		return fmt.Sprintf("%d calls wait in the outbox %v", n, err)
+	}
 	last := o.srv.Calls(func(c telegram.Call) bool { return c.Method != "getUpdates" })
 	if n := len(last); n > 0 && time.Since(last[n-1].Done) < quiet {
 		return "Telegram heard of it a moment ago"
 	}
 	return ""
+}
+
+// outboxWaiting asks ductor how many calls to Telegram wait for their turn.
+func outboxWaiting() (n int, err error) {
+	client := http.Client{Timeout: 2 * time.Second}
+	answer, err := client.Get("http://" + monitor + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if _, err := fmt.Sscanf(lines.Text(), "ductor_outbox_waiting %d", &n); err == nil {
+			return n, nil
+		}
+	}
+	return 0, errors.Join(errors.New("no count of the outbox"), lines.Err())
 }
 
 // unfinished reads from the database what is not finished there. Turns that wait for a decision count to the end alone.

@@ -23,6 +23,9 @@ import (
 // patience is how long anything may take before it counts as never. The machine may be busy with twenty other things.
 const patience = 3 * time.Minute
 
+// monitor is where ductor tells how it is. Each box has a loopback of its own.
+const monitor = "127.0.0.1:8788"
+
 // secretOfAgents is the key that agents print when a scenario has them leak.
 const secretOfAgents = "ANTHROPIC_API_KEY"
 
@@ -93,6 +96,7 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	add("telegram", "allowed_groups = [%s]", groups)
 	add(fmt.Sprintf("users.%d", bobID), "role = %q", "viewer")
 	add("log", "level = %q", "debug")
+	add("health", "listen = %q", monitor)
 	for _, name := range agentNames[:] {
 		table := "agents." + name
 		if name == acpAgent {
