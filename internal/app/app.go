@@ -116,6 +116,8 @@ type Options struct {
 	// Load reads the configuration again; nil: it stays as it is.
 	Load  func() (config.Config, error)
 	Level *slog.LevelVar // of the log; nil: it stays as it is
+	// Store tunes the database.
+	Store store.Options
 	// Started is called when the work of the start is over; nil: it gives memory back that only the start used.
 	Started func() error
 }
@@ -206,7 +208,7 @@ func (a *App) openHost(ctx context.Context) (err error) {
 
 // openStore opens the database and the folder of roles, and reads users and the languages of chats.
 func (a *App) openStore(ctx context.Context) (err error) {
-	if a.db, err = store.Open(ctx, filepath.Join(a.cfg.Storage.Dir, DatabaseFile), store.Options{}); err != nil {
+	if a.db, err = store.Open(ctx, filepath.Join(a.cfg.Storage.Dir, DatabaseFile), a.Options.Store); err != nil {
 		return err
 	}
 	if err = a.tryDisk(ctx); err != nil {

@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"ductor/internal/app"
+	"ductor/internal/sim/disk"
+	"ductor/orchestrator"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -36,7 +39,7 @@ type life struct {
 	mu     sync.Mutex
 	phase  phase
 	counts map[scenario.Point]int
-	plan   scenario.Stop // how it is to end, at the N-th moment of its kind
+	plan   plan // how it is to end, at the N-th moment of its kind
 }
 
 // phase is how far the end of a life has come.
@@ -44,7 +47,7 @@ type phase int
 
 const (
 	living phase = iota
-	asked        // to end in order
+	asked        // to end
 	dead
 )
 
@@ -80,7 +83,7 @@ func (l *life) dead() bool {
 func (l *life) ending() scenario.Stop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.plan
+	return l.plan.Stop
 }
 
 // End ends ductor as s says: now, or at a moment to come. It does nothing while none runs.
@@ -91,11 +94,8 @@ func (w *World) End(s scenario.Stop) {
 	if l.phase != living {
 		return
 	}
-	if s.Point == scenario.AtWrite || s.Point == scenario.AtFlush { // there is no simulated disk
-		s.Point = atStep
-	}
 	s.N += l.counts[s.Point]
-	l.plan = s
+	l.plan = plan{s}
 	if s.Point == "" {
 		l.stop("now")
 	}
@@ -104,19 +104,81 @@ func (w *World) End(s scenario.Stop) {
 // stop ends the life as planned. It is called with mu held.
 func (l *life) stop(when string) {
 	l.world.log.note("stop", "life %d: %s %s", l.number, l.plan.How, when)
-	close(l.stopping)
-	if l.plan.How != scenario.Crash && l.plan.How != scenario.Power {
-		l.phase = asked
+	l.phase = asked
+	if how := l.plan.crash(); how != disk.NoCrash {
+		l.mu.Unlock()
+		l.world.disk.medium.Crash(how) // calls die
+		l.mu.Lock()
 		return
 	}
+	close(l.stopping)
+}
+
+// die ends the life in the middle of whatever it does. The disk is dead already.
+func (l *life) die() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.phase = dead
 	l.world.disk.freeze()
 	l.end()
+	if l.plan.How == scenario.Power {
+		l.world.machine.powerOff()
+	}
 	l.launcher.abandonAll()
+	close(l.stopping)
 }
 
-// open builds and runs a ductor.
-func (w *World) open() (*life, error) {
+// diskStep counts a call to the disk, and returns how ductor dies in it.
+func (l *life) diskStep(op disk.Op) disk.Crash {
+	at := map[disk.Op]scenario.Point{disk.Write: scenario.AtWrite, disk.Sync: scenario.AtFlush}[op]
+	if l == nil || at == "" {
+		return disk.NoCrash
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counts[at]++; l.phase != living || l.plan.Point != at || l.plan.N != l.counts[at] {
+		return disk.NoCrash
+	}
+	l.phase = asked
+	l.world.log.note("stop", "life %d: %s at %s %d", l.number, l.plan.How, at, l.plan.N)
+	how := l.plan.crash()
+	if how == disk.NoCrash {
+		close(l.stopping)
+	}
+	return how
+}
+
+// plan is how a life is to end.
+type plan struct{ scenario.Stop }
+
+// crash is what a planned end does to the disk.
+func (p plan) crash() disk.Crash {
+	switch p.How {
+	case scenario.Crash:
+		return disk.Kill
+	case scenario.Power:
+		return disk.Power
+	}
+	return disk.NoCrash
+}
+
+// failed ends a life that ended by itself. systemd starts another one.
+func (l *life) failed(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase != living {
+		return
+	}
+	l.world.log.note("failed", "life %d: %v", l.number, err)
+	l.phase, l.plan = asked, plan{scenario.Stop{How: scenario.Restart, Down: restartPause}}
+	close(l.stopping)
+}
+
+// restartPause is how long systemd waits before it starts a ductor that failed.
+const restartPause = 5 * time.Second
+
+// open builds and runs a ductor, which is the current life from its beginning.
+func (w *World) open() error {
 	w.lives++
 	l := &life{
 		world: w, number: w.lives, ran: make(chan struct{}), stopping: make(chan struct{}), counts: map[scenario.Point]int{},
@@ -124,22 +186,25 @@ func (w *World) open() (*life, error) {
 	l.alive, l.end = context.WithCancel(context.Background())
 	l.launcher = newLauncher(l)
 	w.log.note("begin", "life %d", l.number)
+	w.setLife(l)
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(context.Background())
 	var err error
 	l.app, err = app.Build(ctx, w.cfg, app.Options{
 		Log:   slog.New(slog.NewTextHandler(ductorLog{l}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})),
-		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Transport: l, Started: func() error { return nil },
+		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Transport: l, Store: w.disk.options(), Started: func() error { return nil },
 	})
 	if err != nil {
 		l.cancel()
-		return nil, fmt.Errorf("build life %d: %w", l.number, err)
+		return fmt.Errorf("build life %d: %w", l.number, err)
 	}
 	go func() {
 		defer close(l.ran)
-		l.err = l.app.Run(ctx)
+		if l.err = l.app.Run(ctx); l.err != nil && ctx.Err() == nil {
+			l.failed(l.err)
+		}
 	}()
-	return l, nil
+	return nil
 }
 
 // leave ends ductor in order, and agents go on.
@@ -152,10 +217,11 @@ func (l *life) leave() {
 
 // bury waits until nothing of a dead ductor runs, and takes back what it wrote after its death.
 func (l *life) bury() error {
-	if l.err != nil && !l.dead() && !errors.Is(l.err, context.Canceled) { // it was stopped while it started
-		return fmt.Errorf("life %d failed: %w", l.number, l.err)
-	}
 	if !l.dead() {
+		l.world.disk.release()
+		if l.err != nil && !errors.Is(l.err, context.Canceled) && !errors.Is(l.err, orchestrator.ErrDiskFailed) {
+			return fmt.Errorf("life %d failed: %w", l.number, l.err)
+		}
 		return nil
 	}
 	l.cancel()

@@ -24,7 +24,8 @@ type machine struct {
 	orphan    time.Duration
 	age       time.Duration
 	installed []string
-	printed   func() // an agent printed something
+	forgets   func() bool // the disk lost a run with the power
+	printed   func()      // an agent printed something
 
 	mu     sync.Mutex
 	pid    int
@@ -137,4 +138,14 @@ func (m *machine) did() []judge.AgentEvent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.events)
+}
+
+// powerOff ends all agents at once. What is left of them is what the disk has, which may be nothing.
+func (m *machine) powerOff() {
+	for _, r := range m.list() {
+		r.end(cli.ExitStatus{Code: cli.CodeUnknown, By: cli.EndedUnseen})
+		if m.forgets() {
+			m.forget(r.id)
+		}
+	}
 }

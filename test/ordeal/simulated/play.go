@@ -19,7 +19,7 @@ import (
 // Without lists the kinds of steps that this world cannot perform.
 func Without() []string {
 	return []string{
-		"power", "disk full", "disk eio", "disk fsync", "disk slow", // there is no simulated disk yet
+		"disk slow", // ductor holds a lock while it flushes, for which no clock of a bubble waits
 		"clock", "suspend", // the clock of a bubble runs on
 		"deliver", "redeliver", "terminal", // a bubble has no sockets
 		"kill runner",
@@ -31,11 +31,12 @@ const mostRest = 12 * time.Hour
 
 // Play plays a scenario in a world below an empty directory, and returns the evidence and what happened. It runs in a bubble.
 func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []string, string) {
-	w := New(t, dir, s.Options)
+	w := New(t, dir, s)
 	p := &player{World: w, evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: secret}, sent: map[scenario.Token]telegram.Message{}}
 	if err := w.Start(); err != nil {
 		p.trouble("start", err)
 		w.machine.close()
+		w.disk.medium.Close()
 		p.trouble("close Telegram", w.Telegram.Close())
 		return p.evidence, w.Log(), w.log.hash()
 	}
@@ -103,6 +104,8 @@ func (p *player) perform(step scenario.Step) {
 		p.spoil(step)
 	case scenario.Updates:
 		p.spoilUpdates(step)
+	case scenario.Disk:
+		p.disk.inject(step)
 	case scenario.Happen:
 		p.happen(step)
 	case scenario.Kill:

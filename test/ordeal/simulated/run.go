@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/internal/sim/script"
+	directives "ductor/internal/sim/script"
 	"ductor/test/ordeal/judge"
 	"ductor/test/ordeal/scenario"
 )
@@ -92,7 +92,7 @@ func (r *run) note(kind, format string, args ...any) {
 
 // heard notes the prompts that the agent begins to work on: each begins with its token. ductor joins some that came at once.
 func (r *run) heard(prompt string) {
-	for _, word := range strings.Fields(script.Parse(prompt).Plain) {
+	for _, word := range strings.Fields(directives.Parse(prompt).Plain) {
 		if token := scenario.Token(word); tokenPattern.MatchString(word) {
 			r.mu.Lock()
 			r.prompt = token

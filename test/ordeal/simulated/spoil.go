@@ -48,6 +48,7 @@ func (p *player) heal() {
 		f.Remove()
 	}
 	p.faults = nil
+	p.disk.heal()
 	p.Telegram.SetLimits(telegram.Limits{})
 	p.Telegram.Repeat(-1)
 	p.Telegram.Reverse(-1)

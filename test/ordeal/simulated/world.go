@@ -1,7 +1,9 @@
 package simulated
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/config"
 	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
 	"ductor/test/ordeal/judge"
 	"ductor/test/ordeal/scenario"
 )
@@ -25,7 +28,7 @@ type World struct {
 	dir     string
 	cfg     config.Config
 	machine *machine
-	disk    *disk
+	disk    *storage
 	wire    http.RoundTripper
 	log     *log
 	town    town
@@ -44,8 +47,9 @@ type World struct {
 const secret = "sk-ordeal-4f1c9b7e5d2a8c6037e1"
 
 // New makes a world below an empty directory. ductor is not started.
-func New(t testing.TB, dir string, o scenario.Options) *World {
+func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	t.Helper()
+	o := s.Options
 	w := &World{t: t, dir: dir, log: newLog(dir), ended: make(chan struct{})}
 	w.Telegram = telegram.New(telegram.Options{})
 	w.wire = w.Telegram.Client().Transport
@@ -55,8 +59,10 @@ func New(t testing.TB, dir string, o scenario.Options) *World {
 	w.configure(o)
 	a := w.cfg.Agents
 	w.machine = &machine{log: w.log, home: w.path("agents"), orphan: a.OrphanAfter, age: a.StaleAfter, runs: map[cli.RunID]*run{}, installed: agentsOf(o)}
+	chance := rand.New(rand.NewPCG(s.Seed, 1))
+	w.machine.forgets = func() bool { return chance.IntN(2) == 0 }
 	w.machine.printed = func() { _ = w.current().step(scenario.AtOutput, "output") }
-	w.disk = &disk{dir: w.path("state"), copy: w.path("frozen")}
+	w.disk = newStorage(w, s.Seed)
 	return w
 }
 
@@ -154,13 +160,11 @@ func (w *World) configure(o scenario.Options) {
 
 // Start starts ductor, and starts it again whenever it ended, until Stop.
 func (w *World) Start() error {
-	l, err := w.open()
-	if err != nil {
-		return err
+	err := w.open()
+	if err == nil {
+		w.living.Go(w.revive)
 	}
-	w.setLife(l)
-	w.living.Go(w.revive)
-	return nil
+	return err
 }
 
 func (w *World) setLife(l *life) {
@@ -202,15 +206,39 @@ func (w *World) replace(l *life) error {
 		return err
 	}
 	time.Sleep(end.Down)
-	next, err := w.open()
-	if err != nil {
+	if err := w.openAgain(); err != nil {
 		return err
 	}
 	stop.Up = time.Now()
 	w.stops = append(w.stops, stop)
-	w.setLife(next)
 	return nil
 }
+
+// openAgain opens the next life. systemd tries again if ductor dies at the start, or its disk fails.
+func (w *World) openAgain() (err error) {
+	for range mostStarts {
+		if err = w.open(); err == nil {
+			return nil
+		}
+		l := w.current()
+		w.log.note("failed", "start of life %d: %v", l.number, err)
+		switch {
+		case l.dead():
+			if err := w.disk.thaw(); err != nil {
+				return err
+			}
+		case errors.Is(err, orchestrator.ErrDiskFailed):
+			w.disk.release()
+		default:
+			return err
+		}
+		time.Sleep(restartPause)
+	}
+	return err
+}
+
+// mostStarts is how often a start may fail.
+const mostStarts = 1000
 
 // quiet is how long nothing must have happened for the world to be at rest.
 const quiet = 90 * time.Second
@@ -237,6 +265,7 @@ func (w *World) Stop() error {
 		err = l.bury()
 	}
 	w.machine.close()
+	w.disk.medium.Close()
 	if closed := w.Telegram.Close(); err == nil {
 		err = closed
 	}
