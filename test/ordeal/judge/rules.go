@@ -323,12 +323,35 @@ func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		waits := f.waits(c)
 		for _, m := range c.said() {
-			if has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] && !f.hurt(c.place(m)) {
+			if has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] && !f.hurt(c.place(m)) && !f.unheardOf(m) {
 				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID, c.place(m), start(m.Text))})
 			}
 		}
 	}
 	return all
+}
+
+// unheardOf reports whether ductor cannot know of a message: its call ended without a good answer, or ductor died with it. No bot can
+// edit a message whose number it does not have.
+func (f *facts) unheardOf(m telegram.Message) bool {
+	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
+		if c.Chat != m.Chat || c.Message != m.ID || !strings.HasPrefix(strings.ToLower(c.Method), "send") {
+			return false
+		}
+		switch c.Fault {
+		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
+			return true
+		}
+		return f.diedBetween(c.At, c.Done.Add(time.Second)) || f.slow()
+	})
+}
+
+// slow reports whether answers came so late that ductor may not have waited for them.
+func (f *facts) slow() bool {
+	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
+		t, ok := s.(scenario.Telegram)
+		return ok && t.Fault == scenario.Late && t.For >= 10*time.Second
+	})
 }
 
 // waits lists the conversations of a chat in which something waits for the decision of a user.

@@ -59,8 +59,17 @@ func shown(f *facts) (all []Violation) {
 func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
 	for _, m := range c.said() {
 		if m.Media == nil {
-			numbers = append(numbers, f.wordsOf(m)[token]...)
+			numbers = append(numbers, whole(f.wordsOf(m)[token])...)
 		}
+	}
+	return numbers
+}
+
+// whole leaves out the last word if it is the beginning of the one that would follow: its agent died within it.
+func whole(numbers []int) []int {
+	last := len(numbers) - 1
+	if last > 0 && numbers[last] <= numbers[last-1] && strings.HasPrefix(strconv.Itoa(numbers[last-1]+1), strconv.Itoa(numbers[last])) {
+		return numbers[:last]
 	}
 	return numbers
 }

@@ -56,7 +56,7 @@ func (o *ordeal) scriptOf(p scenario.Prompt) string { return p.Script(o.effect) 
 // effect is a shell command that logs an effect. Some of them leave a process behind in a session of its own, which ignores
 // all signals that can be ignored.
 func (o *ordeal) effect(name string) string {
-	command := fmt.Sprintf("echo %s $(date +%%s%%N) $PPID >> %s", name, o.effects())
+	command := logCommand(o.agentLog(), name)
 	h := fnv.New32()
 	_, _ = h.Write([]byte(name))
 	if o.job.Conditions.Deaf && h.Sum32()%3 == 0 {

@@ -29,9 +29,10 @@ const (
 // ErrNoBox is returned where the kernel gives this user no namespaces.
 var ErrNoBox = errors.New("no namespaces can be made here")
 
-// RunIfChild turns this process into a part of a box if it was started as one, and does not return then. Call it first in
+// RunIfChild turns this process into a part of a box, or a scripted agent, if it was started as one, and does not return then. Call it first in
 // TestMain.
 func RunIfChild() {
+	beAgent()
 	var err error
 	switch os.Getenv(roleVar) {
 	case roleInit:

@@ -48,6 +48,9 @@ func drive() error {
 			return err
 		}
 	}
+	if job.Soak > 0 {
+		s = scenario.Scenario{Seed: job.Seed, Options: soakOptions()}
+	}
 	w, err := newWorld(job)
 	if err != nil {
 		return err

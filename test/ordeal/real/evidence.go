@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -24,8 +23,13 @@ func (o *ordeal) gather() {
 	e := &o.evidence
 	e.Ended = time.Now()
 	e.Calls = o.srv.Calls()
+	for i, c := range e.Calls {
+		if c.Fault == telegram.NoFault && o.line.mayHaveLost(c.Done) {
+			e.Calls[i].Fault = telegram.DropAfter
+		}
+	}
 	e.Pending = o.srv.PendingUpdates()
-	e.Agents = o.effectEvents()
+	e.Agents = o.did()
 	e.Documents = map[string]string{}
 	for _, name := range o.places.order {
 		chat := o.places.chats[name]
@@ -54,21 +58,6 @@ func (o *ordeal) gather() {
 		e.Files[below] = string(raw)
 		return err
 	}))
-}
-
-// effectEvents reads the effects that agents caused: the name, the time in nanoseconds and the agent's process, a line each.
-func (o *ordeal) effectEvents() (all []judge.AgentEvent) {
-	raw, _ := os.ReadFile(o.effects())
-	for line := range strings.Lines(string(raw)) {
-		fields := strings.Fields(line)
-		if len(fields) != 3 {
-			continue
-		}
-		ns, _ := strconv.ParseInt(fields[1], 10, 64)
-		token, _, _ := strings.Cut(fields[0], ".")
-		all = append(all, judge.AgentEvent{At: time.Unix(0, ns), Run: fields[2], Token: scenario.Token(token), What: judge.Effect, Name: fields[0]})
-	}
-	return all
 }
 
 // gatherLeftovers looks for whatever ductor left behind after its end.

@@ -39,8 +39,15 @@ func (o *ordeal) fault(step scenario.Step) error {
 	case scenario.Kill:
 		o.killSome(step)
 	case scenario.Updates:
-		release := o.srv.Hold()
-		o.waiting.Go(func() { o.sleep(mostWait); release(0) })
+		switch step.How {
+		case scenario.Duplicate:
+			o.srv.Repeat(step.N)
+		case scenario.Reorder:
+			o.srv.Reverse(step.N)
+		case scenario.Lag:
+			release := o.srv.Hold()
+			o.waiting.Go(func() { o.sleep(mostWait); release(0) })
+		}
 	}
 	return nil
 }
@@ -142,35 +149,38 @@ func (o *ordeal) journals() (sum int64) {
 
 // telegram has calls go wrong.
 func (o *ordeal) telegram(step scenario.Telegram) {
-	seconds := max(1, int(step.For.Seconds()))
-	f := telegram.Fault{Method: step.Method, Skip: step.Skip, Times: step.Times}
+	f := telegram.Fault{Method: step.Method, Skip: step.Skip, Times: step.Times, RetryAfter: max(1, int(step.For.Seconds()))}
 	kinds := map[scenario.TelegramFault]telegram.FaultKind{
 		scenario.TooMany: telegram.TooMany, scenario.ServerError: telegram.ServerError, scenario.BadGateway: telegram.BadGateway,
 		scenario.GatewayAfter: telegram.BadGatewayAfter, scenario.DropBefore: telegram.DropBefore, scenario.DropAfter: telegram.DropAfter,
 		scenario.Half: telegram.BadJSON, scenario.Hang: telegram.Hang,
 	}
+	until := time.Now().Add(step.For)
 	switch step.Fault {
 	case scenario.LimitsStrict:
 		o.srv.SetLimits(telegram.StrictLimits())
+		return
 	case scenario.LimitsReal:
 		o.srv.SetLimits(telegram.RealLimits())
+		return
 	case scenario.Away:
 		o.waiting.Go(func() { o.line.set(refuse); o.sleep(step.For); o.line.set(o.job.Conditions.Line) })
-	case scenario.Ban:
-		until := time.Now().Add(step.For)
-		f.Kind, f.RetryAfter, f.Times = telegram.TooMany, seconds, telegram.Always
-		f.When = func(c telegram.Call) bool { return c.Method != "getUpdates" && time.Now().Before(until) }
+		return
+	case scenario.TooManyUnseen:
+		f.Kind = telegram.DropBefore
 		o.inject(f)
+		f = telegram.Fault{Method: step.Method, When: noPoll, Kind: telegram.TooMany, Until: until}
+	case scenario.Ban:
+		f = telegram.Fault{When: noPoll, Kind: telegram.TooMany, Until: until}
 	case scenario.Late:
 		f.Late = step.For
-		o.inject(f)
 	default:
-		f.Kind, f.RetryAfter = kinds[step.Fault], seconds
-		if f.Kind != telegram.NoFault {
-			o.inject(f)
-		}
+		f.Kind = kinds[step.Fault]
 	}
+	o.inject(f)
 }
+
+func noPoll(c telegram.Call) bool { return c.Method != "getUpdates" }
 
 func (o *ordeal) inject(f telegram.Fault) {
 	o.mu.Lock()
@@ -210,7 +220,7 @@ func (o *ordeal) killSome(step scenario.Kill) {
 
 // agentOf picks the agent that caused the last effect of a prompt, or any.
 func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
-	for _, e := range o.effectEvents() {
+	for _, e := range o.did() {
 		for _, p := range agents {
 			if e.Token == token && e.Run == fmt.Sprint(p.pid) {
 				return []process{p}
@@ -235,6 +245,8 @@ func (o *ordeal) heal() {
 	o.waiting.Wait()
 	o.line.set(fair)
 	o.srv.SetLimits(telegram.Limits{})
+	o.srv.Repeat(-1)
+	o.srv.Reverse(-1)
 	o.trouble(errors.Join(o.disk.thaw(), o.disk.clear()))
 	o.healed = make(chan struct{})
 }

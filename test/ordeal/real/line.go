@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ type line struct {
 	changed chan struct{} // closed when the weather changes
 	open    map[net.Conn]bool
 	random  *rand.Rand
+	cuts    []time.Time // when connections ended before their time
 }
 
 func newLine(to string, seed uint64) (*line, error) {
@@ -73,6 +75,7 @@ func (l *line) now() (weather, <-chan struct{}) {
 func (l *line) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.cuts = append(l.cuts, time.Now())
 	for c := range l.open {
 		reset(c)
 	}
@@ -177,8 +180,21 @@ func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
 	}
 }
 
+// chance reports whether a connection is to end before its time.
 func (l *line) chance(one int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.random.IntN(one) == 0
+	if l.random.IntN(one) > 0 {
+		return false
+	}
+	l.cuts = append(l.cuts, time.Now())
+	return true
+}
+
+// mayHaveLost reports whether the answer to a call may not have arrived: a connection ended soon after it was given.
+func (l *line) mayHaveLost(answered time.Time) bool {
+	const transit = time.Second
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.cuts, func(at time.Time) bool { return !at.Before(answered) && at.Sub(answered) < transit })
 }

@@ -28,12 +28,12 @@ type ordeal struct {
 	injected []*telegram.Injected
 	evidence judge.Evidence
 	step     int
-	again    map[telegram.MessageID]bool
+	again    map[messageKey]bool // messages on which a user pressed a button at the end
 }
 
 func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
 	return &ordeal{
-		world: w, job: job, places: newPlaces(w.srv, s.Options), healed: make(chan struct{}), again: map[telegram.MessageID]bool{},
+		world: w, job: job, places: newPlaces(w.srv, s.Options), healed: make(chan struct{}), again: map[messageKey]bool{},
 		evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: w.secrets[secretOfAgents]},
 		report:   Report{Script: s.String(), Steps: map[string]int{}, Conditions: job.Conditions},
 	}

@@ -13,21 +13,18 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"ductor/internal/sim/agent"
 )
 
 var (
 	seeds    = flag.Int("seeds", 2, "how many seeds to run")
 	from     = flag.Uint64("from", 1, "the first seed")
 	parallel = flag.Int("boxes", 2, "how many seeds run at the same time")
-	script   = flag.String("script", "", "a file with the steps to run instead of those of the seeds")
+	scenes   = flag.String("script", "", "a file with the steps to run instead of those of the seeds")
 	keep     = flag.String("keep", "", "a directory for the files of seeds with violations")
 	onDisk   = flag.String("disk", "", "the disk of all seeds: machine, tmpfs or ext4; empty for what each seed says")
 )
 
 func TestMain(m *testing.M) {
-	agent.RunIfChild()
 	RunIfChild()
 	os.Exit(m.Run())
 }
@@ -126,8 +123,8 @@ func runSeed(t *testing.T, seed uint64, made []string) (Report, error) {
 	if *onDisk != "" {
 		job.Conditions.Disk = diskKind(*onDisk)
 	}
-	if *script != "" {
-		raw, err := os.ReadFile(*script)
+	if *scenes != "" {
+		raw, err := os.ReadFile(*scenes)
 		if err != nil {
 			return Report{}, err
 		}

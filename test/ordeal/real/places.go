@@ -115,12 +115,14 @@ func (p *places) happen(h scenario.Happen) bool {
 		chat.SetBot(telegram.Administrator, owner)
 	case h.What == scenario.Closes && topic != 0:
 		chat.CloseTopic(topic)
+	case h.What == scenario.Reopens && topic != 0:
+		chat.ReopenTopic(topic)
 	case h.What == scenario.Deletes && topic != 0:
 		chat.DeleteTopic(topic)
 	default:
 		return false
 	}
 	whole, _, _ := strings.Cut(string(in), "/")
-	p.hurt[scenario.Place(whole)] = h.What != scenario.Unblocks && h.What != scenario.Readmits
+	p.hurt[scenario.Place(whole)] = h.What != scenario.Unblocks && h.What != scenario.Readmits && h.What != scenario.Reopens
 	return true
 }

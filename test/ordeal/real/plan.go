@@ -45,8 +45,7 @@ func conditionsOf(seed uint64) conditions {
 // plan makes the scenario of a seed. It has what processes, networks and disks of this machine can do, in times that can be waited for.
 func plan(seed uint64, c conditions) scenario.Scenario {
 	without := []string{
-		"clock", "schedule", "deliver", "redeliver", "terminal", "updates duplicate", "updates reorder", "disk eio", "disk fsync",
-		"chat reopens", "telegram 429-unseen",
+		"clock", "schedule", "deliver", "redeliver", "terminal", "disk eio", "disk fsync",
 	}
 	if c.Disk == diskOfMachine {
 		without = append(without, "disk full")

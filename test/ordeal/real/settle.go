@@ -1,9 +1,11 @@
 package real
 
 import (
+	"bufio"
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -46,6 +48,11 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 	return fmt.Errorf("not at rest: %s", owed)
 }
 
+type messageKey struct {
+	chat telegram.ChatID
+	id   telegram.MessageID
+}
+
 // answerAll has users press what waits for them. It reports whether there was anything.
 func (o *ordeal) answerAll() (pressed bool) {
 	for name, chat := range o.places.chats {
@@ -56,10 +63,11 @@ func (o *ordeal) answerAll() (pressed bool) {
 		for _, m := range chat.View().FromBot() {
 			for _, button := range []scenario.Button{scenario.AllowOnce, "approval.deny", "approval.no-answer-button", scenario.ShowAgain} {
 				label := labelOf(m, button, false)
-				if label == "" || o.again[m.ID] {
+				key := messageKey{m.Chat, m.ID}
+				if label == "" || o.again[key] {
 					continue
 				}
-				o.again[m.ID], pressed = true, true
+				o.again[key], pressed = true, true
 				for _, by := range users {
 					o.note("%s presses %q of %d", by, label, m.ID)
 					o.press(by, m, label, true)
@@ -82,11 +90,31 @@ func (o *ordeal) owed(toTheEnd bool) string {
 	if what, err := o.unfinished(toTheEnd); what != "" || err != nil {
 		return fmt.Sprintf("%s %v", what, err)
 	}
+	if n, err := outboxWaiting(); n > 0 || err != nil {
+		return fmt.Sprintf("%d calls wait in the outbox %v", n, err)
+	}
 	last := o.srv.Calls(func(c telegram.Call) bool { return c.Method != "getUpdates" })
 	if n := len(last); n > 0 && time.Since(last[n-1].Done) < quiet {
 		return "Telegram heard of it a moment ago"
 	}
 	return ""
+}
+
+// outboxWaiting asks ductor how many calls to Telegram wait for their turn.
+func outboxWaiting() (n int, err error) {
+	client := http.Client{Timeout: 2 * time.Second}
+	answer, err := client.Get("http://" + monitor + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if _, err := fmt.Sscanf(lines.Text(), "ductor_outbox_waiting %d", &n); err == nil {
+			return n, nil
+		}
+	}
+	return 0, errors.Join(errors.New("no count of the outbox"), lines.Err())
 }
 
 // unfinished reads from the database what is not finished there. Turns that wait for a decision count to the end alone.

@@ -23,10 +23,8 @@ import (
 // patience is how long anything may take before it counts as never. The machine may be busy with twenty other things.
 const patience = 3 * time.Minute
 
-// agentNames are the programs that scripted agents run as. The last is of [agents.acp].
-var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copilot, acpAgent}
-
-const acpAgent = "gem"
+// monitor is where ductor tells how it is. Each box has a loopback of its own.
+const monitor = "127.0.0.1:8788"
 
 // secretOfAgents is the key that agents print when a scenario has them leak.
 const secretOfAgents = "ANTHROPIC_API_KEY"
@@ -84,7 +82,7 @@ func (w *world) log() string             { return w.path("ductor.log") }
 func (w *world) state() string           { return filepath.Join(w.home(), ".local", "state", "ductor") }
 func (w *world) database() string        { return filepath.Join(w.state(), "ductor.db") }
 func (w *world) project() string         { return filepath.Join(w.home(), "ductor") }
-func (w *world) effects() string         { return filepath.Join(w.home(), "effects") }
+func (w *world) agentLog() string        { return filepath.Join(w.home(), agentLog) }
 
 // configure writes the configuration: what ductor cannot do without, and what the scenario sets. All else is ductor's default.
 func (w *world) configure(options scenario.Options, groups string) error {
@@ -98,6 +96,7 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	add("telegram", "allowed_groups = [%s]", groups)
 	add(fmt.Sprintf("users.%d", bobID), "role = %q", "viewer")
 	add("log", "level = %q", "debug")
+	add("health", "listen = %q", monitor)
 	for _, name := range agentNames[:] {
 		table := "agents." + name
 		if name == acpAgent {
@@ -112,7 +111,13 @@ func (w *world) configure(options scenario.Options, groups string) error {
 	if len(options.Agents) > 0 {
 		add("agents", "default = %q", options.Agents[0])
 	}
+	if !slices.ContainsFunc(options.Settings, func(o scenario.Setting) bool { return o.Key == "permissions.ask_timeout" }) {
+		add("permissions", "ask_timeout = %q", "20s") // a chat that is closed or blocked shows no button to press
+	}
 	for _, o := range options.Settings {
+		if o.Key == "permissions.ask_timeout" {
+			o.Value = `"20s"`
+		}
 		if o.Key == "agents."+acpAgent+".mode" { // agents of [agents.acp] have none
 			continue
 		}
@@ -156,15 +161,18 @@ func (w *world) install(build int) error {
 	return nil
 }
 
-// installAgents links the scripted agents. They are of the first build, whichever is installed.
+// installAgents links the scripted agents, which are this program.
 func (w *world) installAgents() error {
-	program := filepath.Join(w.builds[0], "ductor")
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	if _, err := agent.InstallFrom(program, w.path("bin")); err != nil {
 		return err
 	}
 	// An agent of [agents.acp] is the scripted Gemini under a name of its own.
-	script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", w.path("bin/"+agent.Gemini))
-	return os.WriteFile(w.path("bin/"+acpAgent), []byte(script), 0o700)
+	text := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", w.path("bin/"+agent.Gemini))
+	return os.WriteFile(w.path("bin/"+acpAgent), []byte(text), 0o700)
 }
 
 func (w *world) environment() []string {
@@ -255,6 +263,7 @@ func (w *world) stop() error {
 	if !w.up() {
 		return nil
 	}
+	began := time.Now()
 	_ = w.daemon.cmd.Process.Signal(syscall.SIGCONT)
 	if err := w.daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -264,6 +273,7 @@ func (w *world) stop() error {
 	case <-time.After(patience):
 		return errors.New("ductor does not end after SIGTERM; its goroutines are in the log" + w.dump())
 	}
+	w.note("ductor ended %s after SIGTERM", time.Since(began).Round(time.Millisecond))
 	if code := w.daemon.cmd.ProcessState.ExitCode(); code != 0 {
 		return fmt.Errorf("ductor ends with code %d after SIGTERM; its log ends with\n%s", code, w.logTail())
 	}

@@ -13,17 +13,17 @@ import (
 
 var (
 	shrink = flag.Uint64("shrink", 0, "the seed whose scenario is made as short as it can be while it violates the same rule")
-	script = flag.String("script", "", "a file with a scenario to play, or to shrink with -shrink 1")
+	file   = flag.String("script", "", "a file with a scenario to play, or to shrink with -shrink 1")
 )
 
 // TestScript plays one scenario: that of a file, or that of a seed made short.
 func TestScript(t *testing.T) {
-	if *shrink == 0 && *script == "" {
+	if *shrink == 0 && *file == "" {
 		t.Skip("no -shrink and no -script")
 	}
 	s := scenario.Generate(*shrink, profile())
-	if *script != "" {
-		text, err := os.ReadFile(*script)
+	if *file != "" {
+		text, err := os.ReadFile(*file)
 		if err != nil {
 			t.Fatal(err)
 		}
