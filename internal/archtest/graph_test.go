@@ -75,7 +75,7 @@ var imports = map[string][]string{
 	"bot/checks":        {"orchestrator", "bot/message", "bot/outbox", "bot/render", "lang"},
 	"bot/steps":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/tables":        {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/render":        {"cli", "lang"},
+	"bot/render":        {"cli", "cli/tools", "lang"},
 	"lang":              {},
 	"orchestrator":      {"cli", "lang"},
 	"cli":               {"internal/rooted", "lang"},
@@ -158,7 +158,7 @@ var modules = map[string][]string{
 	"golang.org/x/text":                      {"lang"},
 	"golang.org/x/time":                      {"bot/outbox", "heartbeat/webhook"},
 	"golang.org/x/term":                      {"cmd/ductor", "cmd/ductor/sub"},
-	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "scripts/loopback", "cmd/ductor-bench"},
+	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "internal/sim/disk", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp", "internal/setup", "internal/terminal"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -77,18 +76,14 @@ func fdatasync(f *os.File) error {
 	}
 }
 
-// close flushes what is left. Later flushes do nothing.
+// close closes the file. Later flushes do nothing.
 func (l *walLog) close() error {
-	err := l.flush(l.committed.Load())
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // no log was ever begun
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
-		return err
+		return nil
 	}
-	err = errors.Join(err, l.file.Close())
+	err := l.file.Close()
 	l.file = nil
 	return err
 }

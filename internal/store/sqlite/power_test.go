@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,9 +32,27 @@ const (
 
 // life is what a program does until a crash at a call of the disk, or after all it does.
 type life struct {
-	Acts  []act
-	Crash simdisk.Crash
+	Acts   []act
+	Crash  simdisk.Crash
+	At     int
+	Faults []fault
+}
+
+// fault is a call that fails.
+type fault struct {
 	At    int
+	Read  bool // of those that read; of those that change something otherwise
+	Err   syscall.Errno
+	Evict bool
+}
+
+func drawFault(t *rapid.T) fault {
+	return fault{
+		At:    rapid.IntRange(1, 100).Draw(t, "at"),
+		Read:  rapid.IntRange(0, 5).Draw(t, "read") == 5,
+		Err:   rapid.SampledFrom([]syscall.Errno{syscall.EIO, syscall.ENOSPC}).Draw(t, "err"),
+		Evict: rapid.Bool().Draw(t, "evict"),
+	}
 }
 
 func drawLife(t *rapid.T) life {
@@ -42,8 +61,14 @@ func drawLife(t *rapid.T) life {
 	return life{
 		Acts:  rapid.SliceOfN(rapid.SampledFrom(acts), 1, 20).Draw(t, "acts"),
 		Crash: rapid.SampledFrom([]simdisk.Crash{simdisk.Kill, simdisk.Power}).Draw(t, "crash"),
-		At:    rapid.IntRange(1, 60).Draw(t, "at"),
+		At:    rapid.IntRange(1, 100).Draw(t, "at"),
 	}
+}
+
+func drawFaultyLife(t *rapid.T) life {
+	l := drawLife(t)
+	l.Faults = rapid.SliceOfN(rapid.Custom(drawFault), 1, 3).Draw(t, "faults")
+	return l
 }
 
 // history is what was written in all lives: items 0 to n-1, one after the other.
@@ -59,6 +84,17 @@ func TestNothingAcknowledgedIsLostByACrash(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		lives := rapid.SliceOfN(rapid.Custom(drawLife), 1, 4).Draw(rt, "lives")
+		if err := liveAll(t, seed, lives, (*simdisk.Disk).Sync); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// TestNothingAcknowledgedIsLostByADiskThatFails is the same with calls that fail: for lack of room, or for good.
+func TestNothingAcknowledgedIsLostByADiskThatFails(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		lives := rapid.SliceOfN(rapid.Custom(drawFaultyLife), 1, 3).Draw(rt, "lives")
 		if err := liveAll(t, seed, lives, (*simdisk.Disk).Sync); err != nil {
 			rt.Fatal(err)
 		}
@@ -106,47 +142,58 @@ func liveIn(dir string, seed uint64, lives []life, flush func(*simdisk.Disk, *os
 
 // run lives one life, which begins with a check of what the last one left.
 func (l life) run(d *simdisk.Disk, path string, sync func(*os.File) error, h *history) error {
-	began, dead := d.Calls(), false
-	d.OnCrash(func(simdisk.Crash) { dead = true })
+	began, reads := d.Calls(), d.Count(simdisk.Read)
+	var died *history // what was known then; all that fails later fails because of that
+	d.OnCrash(func(simdisk.Crash) { known := *h; died = &known })
 	d.SetFaults(func(c simdisk.Call) simdisk.Fault {
-		if l.At > 0 && c.Number == began+l.At {
+		if c.Op == simdisk.Read {
+			reads++
+		} else if l.At > 0 && c.Number == began+l.At {
 			return simdisk.Fault{Crash: l.Crash}
+		}
+		for _, f := range l.Faults {
+			if f.Read && c.Op == simdisk.Read && f.At == reads || !f.Read && c.Op != simdisk.Read && c.Number == began+f.At {
+				return simdisk.Fault{Err: f.Err, Evict: f.Evict}
+			}
 		}
 		return simdisk.Fault{}
 	})
-	err := l.work(path, sync, h)
+	var left []func() error
+	err := l.work(path, Options{Readers: 1, Sync: sync, Left: func(release func() error) { left = append(left, release) }}, h)
 	d.SetFaults(nil)
-	if err != nil && !dead {
+	// A start, or a read, may fail with the disk. What must not fail is the start after that.
+	if failed := errors.Is(err, ErrDisk) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrReadOnly); err != nil && died == nil && (!failed || len(l.Faults) == 0) {
 		return err
 	}
+	if died != nil {
+		*h = *died
+	}
 	d.Crash(l.Crash)
+	for _, release := range left {
+		_ = release() // the process is gone
+	}
 	if l.Crash == simdisk.Power {
 		h.alive = h.durable
 	}
 	return nil
 }
 
-func (l life) work(path string, sync func(*os.File) error, h *history) (err error) {
+func (l life) work(path string, opts Options, h *history) (err error) {
 	ctx := context.Background()
-	release := func() error { return nil }
-	open := func() (*DB, error) {
-		return Open(ctx, path, items, Options{Readers: 1, Sync: sync, Left: func(f func() error) { release = f }})
-	}
-	db, err := open()
+	db, err := Open(ctx, path, items, opts)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close(), release()) }()
+	defer func() { err = errors.Join(err, h.close(db)) }()
 	if err := h.check(db); err != nil {
 		return err
 	}
 	for _, a := range l.Acts {
 		if a == reopens {
-			if err := db.Close(); err != nil {
+			if err := h.close(db); err != nil {
 				return err
 			}
-			h.durable, h.alive = h.tried, h.tried
-			next, err := open()
+			next, err := Open(ctx, path, items, opts)
 			if err != nil {
 				return err
 			}
@@ -160,35 +207,32 @@ func (l life) work(path string, sync func(*os.File) error, h *history) (err erro
 	return nil
 }
 
-func (h *history) do(ctx context.Context, db *DB, a act) error {
-	add := func(write func(context.Context, func(*Tx) error) error) error {
-		n := h.tried
-		h.tried++
-		return write(ctx, func(tx *Tx) error {
-			_, err := tx.Exec(insert, n, make([]byte, 100*(n%7)*(n%7)))
-			return err
-		})
+// close closes the database. Everything is on the disk if that works.
+func (h *history) close(db *DB) error {
+	err := db.Close()
+	if err == nil {
+		h.durable, h.alive = h.tried, h.tried
+	} else {
+		h.alive = h.durable // the kernel may have forgotten the rest
 	}
+	return err
+}
+
+func (h *history) do(ctx context.Context, db *DB, a act) error {
 	var err error
 	switch a {
 	case writes:
-		if err = add(db.Write); err == nil {
-			h.durable, h.alive = h.tried, h.tried
-		}
+		err = h.add(ctx, db.Write)
 	case writesSecret:
-		if err = add(db.WriteSecret); err == nil {
-			h.durable, h.alive = h.tried, h.tried
-		}
+		err = h.add(ctx, db.WriteSecret)
 	case writesLazily:
-		if err = add(db.WriteLazily); err == nil {
+		if err = h.add(ctx, db.WriteLazily); err == nil {
 			h.alive = h.tried
 		}
 	case writesSoon:
-		err = add(db.WriteSoon)
+		err = h.add(ctx, db.WriteSoon)
 	case flushes:
-		if err = db.Flush(); err == nil {
-			h.durable, h.alive = h.tried, h.tried
-		}
+		err = db.Flush()
 	case waits:
 		time.Sleep(2 * shareTime)
 		if err = db.writer.disk.refusal(); err == nil {
@@ -197,14 +241,45 @@ func (h *history) do(ctx context.Context, db *DB, a act) error {
 	case reads:
 		err = h.count(db, h.tried)
 	}
+	if err == nil && (a == writes || a == writesSecret) {
+		h.alive = h.tried
+	}
+	if err == nil && (a == writes || a == writesSecret || a == flushes) && db.writer.disk.refusal() == nil {
+		h.durable = h.tried
+	}
+	for try := 0; errors.Is(errors.Join(err, db.writer.disk.refusal()), ErrDiskFull) && try < 3; try++ {
+		if err = db.RetryDisk(ctx); err == nil {
+			h.durable = h.alive
+		}
+	}
+	if errors.Is(err, ErrDisk) {
+		h.alive = h.durable // the kernel may have forgotten the rest
+	}
+	return err
+}
+
+// add writes the next item. It is not there if the disk was full, and nobody knows if it failed.
+func (h *history) add(ctx context.Context, write func(context.Context, func(*Tx) error) error) error {
+	n := h.tried
+	h.tried++
+	err := write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(insert, n, make([]byte, 100*(n%7)*(n%7)))
+		return err
+	})
+	if errors.Is(err, ErrDiskFull) {
+		h.tried = n
+	}
 	return err
 }
 
 // check looks at what a crash left, and goes on from there.
 func (h *history) check(db *DB) error {
 	word, err := One(context.Background(), db, Value[string], "PRAGMA integrity_check")
-	if err != nil || word != "ok" {
-		return fmt.Errorf("damaged: %s, %w", word, err)
+	if err != nil {
+		return err
+	}
+	if word != "ok" {
+		return badPages(word)
 	}
 	n, err := One(context.Background(), db, Value[int], "SELECT count(*) FROM items")
 	if err != nil {

@@ -88,7 +88,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	}
 	r, err := openReader(path, opts, readWrite)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.close()))
+		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.finish(), w.close()))
 	}
 	return &DB{dir: filepath.Dir(path), left: opts.Left, writer: w, reader: r}, nil
 }
@@ -129,19 +129,19 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 // not be on the disk, and SQLite would copy it without a look. The next Open reads the log and checks it.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
-		if db.writer != nil {
-			if db.closeErr = db.writer.disk.refusal(); db.closeErr != nil {
-				db.left(db.release)
-				return
-			}
+		err := db.writer.finish()
+		if db.writer != nil && db.writer.disk.refusal() != nil {
+			db.left(db.release)
+		} else {
+			err = errors.Join(err, db.release())
 		}
-		db.closeErr = db.release()
+		db.closeErr = explain(err)
 	})
 	return db.closeErr
 }
 
 // release closes the connections, the readers first: the last one to close folds the log.
-func (db *DB) release() error { return explain(errors.Join(db.reader.close(), db.writer.close())) }
+func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.close()) }
 
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {
 	settings.Set("_busy_timeout", strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10))

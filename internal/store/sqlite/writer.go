@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"sync"
 )
@@ -36,11 +37,17 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 		return nil, errors.Join(damaged(err), pool.Close())
 	}
 	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]prepared), kept: newKept(), disk: newDisk(opts.Sync)}
-	if err := w.prepare(ctx, schema); err != nil {
-		return nil, errors.Join(err, conn.Close(), pool.Close())
+	err = w.prepare(ctx, schema)
+	if err == nil {
+		err = w.openLog(ctx)
 	}
-	if err := w.openLog(ctx); err != nil {
-		return nil, errors.Join(err, conn.Close(), pool.Close())
+	if err = w.disk.record(err); err != nil {
+		closeAll := func() error { return errors.Join(conn.Close(), pool.Close()) }
+		if w.disk.refusal() == nil {
+			return nil, errors.Join(err, closeAll())
+		}
+		opts.Left(closeAll) // see DB.Close
+		return nil, err
 	}
 	w.token <- struct{}{}
 	return w, nil
@@ -86,7 +93,11 @@ func (w *writer) openLog(ctx context.Context) error {
 		w.log = newWALLog(w.path, w.disk)
 		// What the previous process left in the log may be in the kernel's memory only, and may be secret.
 		_, err := w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-		if err := w.disk.record(err); err != nil && causeOf(err) != ErrDiskFull {
+		if err == nil {
+			return nil
+		}
+		w.log.committed.Add(1) // what the log holds may not be on the disk
+		if err := w.disk.record(err); !errors.Is(err, ErrDiskFull) {
 			return err
 		}
 		return nil
@@ -199,21 +210,36 @@ func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err er
 	return n, err
 }
 
-// close waits for the transaction under way. Call it once.
-func (w *writer) close() error {
+// finish waits for the transaction under way, and brings everything to the disk if that works. Call it once.
+func (w *writer) finish() error {
 	if w == nil {
 		return nil
 	}
 	<-w.token
-	var errs []error
-	if len(w.shared.writes) > 0 {
-		errs = append(errs, w.end(&Tx{ctx: context.Background(), w: w}, nil))
+	err := w.disk.refusal()
+	if err == nil && len(w.shared.writes) > 0 {
+		err = w.disk.record(w.end(&Tx{ctx: context.Background(), w: w}, nil))
 	}
 	if w.shared.timer != nil {
 		w.shared.timer.Stop()
 	}
 	close(w.token)
 	w.flushing.Wait()
+	if w.log != nil && err == nil {
+		err = w.log.flush(w.log.committed.Load())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // no log was ever begun
+	}
+	return err
+}
+
+// close closes the connection. Call it after finish.
+func (w *writer) close() error {
+	if w == nil {
+		return nil
+	}
+	var errs []error
 	if w.log != nil {
 		errs = append(errs, w.log.close())
 	}

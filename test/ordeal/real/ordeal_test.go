@@ -1,0 +1,142 @@
+package real
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	seeds    = flag.Int("seeds", 2, "how many seeds to run")
+	from     = flag.Uint64("from", 1, "the first seed")
+	parallel = flag.Int("boxes", 2, "how many seeds run at the same time")
+	scenes   = flag.String("script", "", "a file with the steps to run instead of those of the seeds")
+	keep     = flag.String("keep", "", "a directory for the files of seeds with violations")
+	onDisk   = flag.String("disk", "", "the disk of all seeds: machine, tmpfs or ext4; empty for what each seed says")
+)
+
+func TestMain(m *testing.M) {
+	RunIfChild()
+	os.Exit(m.Run())
+}
+
+// builds are two directories with a ductor and its runner. The second differs from the first by a byte behind its end, as
+// another build does for whoever compares them.
+func builds(t *testing.T) []string {
+	t.Helper()
+	made := t.TempDir()
+	if program := os.Getenv("DUCTOR_TEST_PROGRAM"); program != "" {
+		made = filepath.Dir(program)
+	} else if out, err := exec.Command("go", "build", "-o", made+"/", "ductor/cmd/ductor", "ductor/cmd/ductor-runner").CombinedOutput(); err != nil {
+		t.Fatalf("build ductor: %v: %s", err, out)
+	}
+	var dirs []string
+	for build := range 2 {
+		dir := t.TempDir()
+		for _, name := range []string{"ductor", "ductor-runner"} {
+			if err := copyProgram(filepath.Join(made, name), filepath.Join(dir, name), build); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+func copyProgram(from, to string, extra int) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		_, err = out.Write(make([]byte, extra))
+	}
+	return errors.Join(err, out.Close())
+}
+
+// Real processes are killed, suspended, upgraded and cut off at random moments; afterwards every promise holds.
+func TestOrdeal(t *testing.T) {
+	made := builds(t)
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	faults, prompts, took := map[string]int{}, 0, time.Duration(0)
+	next := make(chan uint64)
+	for range *parallel {
+		wait.Go(func() {
+			for seed := range next {
+				report, err := runSeed(t, seed, made)
+				if errors.Is(err, ErrNoBox) {
+					t.Log(err)
+					continue
+				}
+				mu.Lock()
+				for name, n := range report.Steps {
+					faults[name] += n
+				}
+				prompts += report.Prompts
+				took += report.Took
+				mu.Unlock()
+				if err != nil {
+					t.Errorf("seed %d: %v", seed, err)
+				}
+			}
+		})
+	}
+	for i := range *seeds {
+		next <- *from + uint64(i)
+	}
+	close(next)
+	wait.Wait()
+	t.Logf("%d seeds, %d prompts, %s each; faults:%s", *seeds, prompts, took/time.Duration(*seeds), table(faults))
+}
+
+func table(faults map[string]int) string {
+	var lines []string
+	for name, n := range faults {
+		lines = append(lines, fmt.Sprintf("\n%6d %s", n, name))
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "")
+}
+
+func runSeed(t *testing.T, seed uint64, made []string) (Report, error) {
+	dir, err := os.MkdirTemp("", fmt.Sprintf("ordeal-%d-", seed))
+	if err != nil {
+		return Report{}, err
+	}
+	job := Job{Seed: seed, Dir: dir, Builds: made, Conditions: conditionsOf(seed)}
+	if *onDisk != "" {
+		job.Conditions.Disk = diskKind(*onDisk)
+	}
+	if *scenes != "" {
+		raw, err := os.ReadFile(*scenes)
+		if err != nil {
+			return Report{}, err
+		}
+		job.Script = string(raw)
+	}
+	report, err := Execute(job)
+	t.Logf("seed %d: %s, %d violations", seed, report.Took.Round(time.Second), len(report.Violations))
+	if len(report.Violations) > 0 {
+		err = fmt.Errorf("%s\n%+v, and the script was\n%s", strings.Join(report.Violations, "\n"), report.Conditions, report.Script)
+	}
+	if err != nil && *keep != "" {
+		_ = os.Rename(dir, filepath.Join(*keep, filepath.Base(dir)))
+	}
+	return report, errors.Join(err, os.RemoveAll(dir))
+}
