@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ductor/test/ordeal/judge"
 	"ductor/test/ordeal/report"
 )
 
@@ -30,7 +32,7 @@ const (
 
 var (
 	seeds   = flag.Int("seeds", 500, "how many seeds to play for each defect")
-	results = flag.String("results", "test/ordeal/results/defects/table.json", "where the results are kept")
+	results = flag.String("results", "test/ordeal/results/defects.json", "where the results are kept")
 	scratch = flag.String("scratch", "", "where programs are built; a temporary directory if empty")
 	replay  = flag.String("replay", "", "an overlay that makes runs exact, of go run ./test/ordeal/replay")
 )
@@ -44,7 +46,7 @@ func main() {
 }
 
 func run(names []string) error {
-	h := hunt{dir: *scratch}
+	h := &hunt{dir: *scratch}
 	if h.dir == "" {
 		dir, err := os.MkdirTemp("", "defects")
 		if err != nil {
@@ -56,6 +58,11 @@ func run(names []string) error {
 	if err := h.build("", "sound"); err != nil {
 		return err
 	}
+	var err error
+	if h.sound, err = h.play("sound", 1, *seeds, false); err != nil {
+		return err
+	}
+	fmt.Printf("%-24s %5d  %v\n", "without a defect", *seeds, h.sound)
 	all, err := filepath.Glob(filepath.Join(patches, "*.patch"))
 	if err != nil {
 		return err
@@ -92,9 +99,12 @@ func run(names []string) error {
 }
 
 // hunt builds and runs the simulated world.
-type hunt struct{ dir string }
+type hunt struct {
+	dir   string
+	sound found // what seeds violate without a defect
+}
 
-func (h hunt) program(name string) string {
+func (h *hunt) program(name string) string {
 	path, err := filepath.Abs(filepath.Join(h.dir, name+".test"))
 	if err != nil {
 		panic(err) // there is no working directory
@@ -103,7 +113,7 @@ func (h hunt) program(name string) string {
 }
 
 // find plays seeds until the judge finds a defect that it does not find without it.
-func (h hunt) find(name, path string) (report.Defect, error) {
+func (h *hunt) find(name, path string) (report.Defect, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return report.Defect{}, err
@@ -114,23 +124,20 @@ func (h hunt) find(name, path string) (report.Defect, error) {
 		return d, err
 	}
 	defer os.Remove(h.program(name))
-	for from := 1; from <= *seeds; {
-		found, err := h.play(name, from, *seeds-from+1)
-		if err != nil || found.seed == 0 {
-			d.Seeds = *seeds
-			return d, err
-		}
-		sound, err := h.play("sound", found.seed, 1)
-		if err != nil {
-			return d, err
-		}
-		if rules := without(found.rules, sound.rules); len(rules) > 0 {
-			d.Found, d.Seeds, d.Seed, d.Rule = true, found.seed, uint64(found.seed), strings.Join(rules, ", ")
-			return d, nil
-		}
-		from = found.seed + 1
-	}
 	d.Seeds = *seeds
+	for from := 1; from <= *seeds; {
+		found, err := h.play(name, from, *seeds-from+1, true)
+		if err != nil || len(found) == 0 {
+			return d, err
+		}
+		for _, seed := range slices.Sorted(maps.Keys(found)) {
+			if rules := without(found[seed], h.sound[seed]); len(rules) > 0 {
+				d.Found, d.Seeds, d.Seed, d.Rule = true, seed, uint64(seed), strings.Join(rules, ", ")
+				return d, nil
+			}
+			from = seed + 1
+		}
+	}
 	return d, nil
 }
 
@@ -139,7 +146,7 @@ func without(rules, others []string) []string {
 }
 
 // build compiles the tests of the simulated world with a patch.
-func (h hunt) build(patch, name string) error {
+func (h *hunt) build(patch, name string) error {
 	replace := map[string]string{}
 	if *replay != "" {
 		var o struct{ Replace map[string]string }
@@ -175,7 +182,7 @@ func (h hunt) build(patch, name string) error {
 var patched = regexp.MustCompile(`(?m)^\+\+\+ b/(.*)$`)
 
 // apply makes patched copies of the files of a patch.
-func (h hunt) apply(patch, name string, replace map[string]string) error {
+func (h *hunt) apply(patch, name string, replace map[string]string) error {
 	text, err := os.ReadFile(patch)
 	if err != nil {
 		return err
@@ -211,50 +218,42 @@ func (h hunt) apply(patch, name string, replace map[string]string) error {
 	return nil
 }
 
-// outcome is the first seed that violated something, and the rules; seed is 0 if none did.
-type outcome struct {
-	seed  int
-	rules []string
-}
+// found are the rules that seeds violated.
+type found map[int][]string
 
 var (
-	playing   = regexp.MustCompile(`(?m)^seed (\d+)$`)
-	violation = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: ([a-z]+)(?: \(p\d+\))?: `)
+	seedLine      = regexp.MustCompile(`_test\.go:\d+: seed (\d+):$`)
+	violationLine = regexp.MustCompile(`^ +([a-z]+)(?: \(p\d+\))?: `)
 )
 
-// play runs a program over seeds until one fails.
-func (h hunt) play(name string, from, n int) (outcome, error) {
-	cmd := exec.Command(h.program(name), "-test.run", "TestSeeds", "-test.failfast", "-test.timeout", "10m",
-		"-from", strconv.Itoa(from), "-seeds", strconv.Itoa(n))
+// play runs a program over seeds: all of them, or until one violates a rule.
+func (h *hunt) play(name string, from, n int, until bool) (found, error) {
+	cmd := exec.Command(h.program(name), "-test.run", "^TestSeeds$", "-test.timeout", "0", "-jobs", "1", "-from", strconv.Itoa(from),
+		"-seeds", strconv.Itoa(n), fmt.Sprintf("-until-found=%t", until))
 	cmd.Dir = world
-	if *replay != "" {
-		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	out, failed := cmd.CombinedOutput()
+	all := parse(string(out))
+	if failed != nil && len(all) == 0 {
+		return nil, fmt.Errorf("play: %w\n%s", failed, out)
 	}
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		return outcome{}, nil
-	}
-	last := playing.FindAllStringSubmatch(string(out), -1)
-	if len(last) == 0 {
-		return outcome{}, fmt.Errorf("play: %w\n%s", err, out)
-	}
-	o := outcome{}
-	if o.seed, err = strconv.Atoi(last[len(last)-1][1]); err != nil {
-		return o, err
-	}
-	for _, m := range violation.FindAllStringSubmatch(string(out), -1) {
-		if !slices.Contains(o.rules, m[1]) {
-			o.rules = append(o.rules, m[1])
+	return all, nil
+}
+
+func parse(out string) found {
+	all, seed := found{}, 0
+	for line := range strings.Lines(out) {
+		if m := seedLine.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+			seed, _ = strconv.Atoi(m[1]) // it is a number of digits
+			continue
+		}
+		m := violationLine.FindStringSubmatch(line)
+		if m != nil && isRule(m[1]) && !slices.Contains(all[seed], m[1]) {
+			all[seed] = append(all[seed], m[1])
 		}
 	}
-	switch text := string(out); {
-	case strings.Contains(text, "blocked goroutines remain"):
-		o.rules = append(o.rules, "left")
-	case strings.Contains(text, "panic:"):
-		o.rules = append(o.rules, "alive")
-	}
-	if len(o.rules) == 0 {
-		return o, fmt.Errorf("seed %d failed for no reason that is known:\n%s", o.seed, out)
-	}
-	return o, nil
+	return all
+}
+
+func isRule(name string) bool {
+	return slices.ContainsFunc(judge.Rules(), func(r judge.Rule) bool { return r.Name == name })
 }
