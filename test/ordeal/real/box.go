@@ -41,8 +41,6 @@ func RunIfChild() {
 		err = drive()
 	case roleLoad:
 		burn()
-	case roleHog:
-		err = hog()
 	default:
 		return
 	}

@@ -1,41 +1,20 @@
 package real
 
 import (
-	"fmt"
-	"os"
 	"os/exec"
-	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
 	roleLoad    = "load"
-	roleHog     = "hog"
-	hogVar      = "ORDEAL_HOG" // megabytes
-	harnessName = "ordeal-"    // begins the command lines of the harness
+	harnessName = "ordeal-" // begins the command lines of the harness
 )
 
 // burn keeps a processor busy until it is killed.
 func burn() {
 	for n := 0; ; n++ {
 		_ = n
-	}
-}
-
-// hog holds memory until it is killed, and touches it, so that the kernel has to find room for others.
-func hog() error {
-	mb, err := strconv.Atoi(os.Getenv(hogVar))
-	if err != nil {
-		return fmt.Errorf("read %s: %w", hogVar, err)
-	}
-	held := make([]byte, mb<<20)
-	for {
-		for i := 0; i < len(held); i += os.Getpagesize() {
-			held[i]++
-		}
-		time.Sleep(time.Second)
 	}
 }
 

@@ -27,6 +27,7 @@ type ordeal struct {
 	healed   chan struct{} // closed when all faults are to end
 	injected []*telegram.Injected
 	evidence judge.Evidence
+	prompts  int // that users sent
 	step     int
 	again    map[messageKey]bool // messages on which a user pressed a button at the end
 }
@@ -35,7 +36,7 @@ func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
 	return &ordeal{
 		world: w, job: job, places: newPlaces(w.srv, s.Options), healed: make(chan struct{}), again: map[messageKey]bool{},
 		evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: w.secrets[secretOfAgents]},
-		report:   Report{Script: s.String(), Steps: map[string]int{}, Conditions: job.Conditions},
+		report:   Report{Script: s.String(), Conditions: job.Conditions},
 	}
 }
 
@@ -63,7 +64,6 @@ func (o *ordeal) run() {
 		o.mu.Lock()
 		o.step = i
 		o.mu.Unlock()
-		o.report.Steps[scenario.Kind(step)]++
 		o.note("step %d: %s", i, lineOf(step))
 		o.perform(step)
 	}
@@ -75,11 +75,20 @@ func (o *ordeal) run() {
 	o.gather()
 	o.trouble(o.stop())
 	o.gatherLeftovers()
-	for _, v := range judge.Judge(o.evidence) {
-		o.note("violation: %v", v)
-		o.report.Violations = append(o.report.Violations, v.String())
+	o.judge()
+}
+
+// judge judges the evidence and reports it.
+func (o *ordeal) judge() {
+	found := judge.Judge(o.evidence)
+	o.report.Run.Add(o.evidence, found)
+	for _, name := range o.job.Conditions.names() {
+		o.report.Run.Faults[name]++
 	}
-	if len(o.report.Violations) > 0 {
+	for _, v := range found {
+		o.note("violation: %v", v)
+	}
+	if len(found) > 0 {
 		o.writeChats()
 	}
 }

@@ -1,6 +1,7 @@
 package real
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -10,12 +11,27 @@ import (
 
 // conditions are how the machine of a seed is, beside its scenario.
 type conditions struct {
-	Disk   diskKind
-	Line   weather
-	Load   int // busy loops beside everything
-	Hog    int // megabytes that the box may use beside; 0 for no limit
-	Deaf   bool
-	Agents []string
+	Disk diskKind
+	Line weather
+	Load int  // busy loops beside everything
+	Deaf bool // tools leave processes that ignore signals
+}
+
+// names are those of what is not plain.
+func (c conditions) names() (all []string) {
+	if c.Disk != diskOfMachine {
+		all = append(all, "machine: small "+string(c.Disk))
+	}
+	if c.Line != fair {
+		all = append(all, "machine: network "+string(c.Line))
+	}
+	if c.Load > 0 {
+		all = append(all, fmt.Sprintf("machine: load %d", c.Load))
+	}
+	if c.Deaf {
+		all = append(all, "machine: tools leave processes that ignore signals")
+	}
+	return all
 }
 
 // conditionsOf are those of a seed: mostly a plain machine.

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"ductor/test/ordeal/judge"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -59,12 +58,7 @@ func (o *ordeal) soak(length time.Duration) {
 	o.trouble(o.awaitPoll())
 	o.trouble(o.stop())
 	o.gatherLeftovers()
-	for _, v := range judge.Judge(o.evidence) {
-		o.report.Violations = append(o.report.Violations, v.String())
-	}
-	if len(o.report.Violations) > 0 {
-		o.writeChats()
-	}
+	o.judge()
 }
 
 // goroutinesOfAgent is how many goroutines ductor has for an agent that waits for its next turn, at most.
@@ -120,7 +114,7 @@ func workOf(random *rand.Rand) (acts []scenario.Act) {
 
 func (o *ordeal) sampleNow(at time.Duration) sample {
 	all := processes()
-	s := sample{At: at, Turns: o.report.Prompts, Ductor: measure(o.daemon.cmd.Process.Pid), Processes: len(of(all, roleOfAgent)) + len(of(all, roleOfTool))}
+	s := sample{At: at, Turns: o.prompts, Ductor: measure(o.daemon.cmd.Process.Pid), Processes: len(of(all, roleOfAgent)) + len(of(all, roleOfTool))}
 	for _, p := range of(all, roleOfRunner) {
 		s.Runner = measure(p.pid)
 	}
