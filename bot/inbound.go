@@ -75,7 +75,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	all := pages{
 		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.Reload, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		users: &users.Screen{Directory: p.Users, Bot: o.Me.Username, Lang: o.Lang},
-		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Lang: o.Lang},
+		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
 		sessions: sessions.New(sessions.Options{
 			Sessions: p.Sessions, Away: p.Away, Now: o.Now, Lang: o.Lang, Files: sessionFiles(p.Changes),
 			Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {

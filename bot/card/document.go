@@ -113,7 +113,7 @@ func (d *document) add(ev cli.Event) change {
 		waits := d.hold(ev.ID, ev.Started, ev.Tool)
 		return change{urgent: d.setWait(waitAsked, "") || waits}
 	case cli.QuestionAsked:
-		waits := d.hold(ev.ID, "", ev.Tool)
+		waits := d.hold(ev.ID, ev.Started, ev.Tool)
 		return change{urgent: d.setWait(waitAsked, "") || waits}
 	case cli.ApprovalWithdrawn:
 		return change{urgent: d.release(ev.ID)}

@@ -95,7 +95,9 @@ func (t *tool) lacksInput(c toolCall) bool {
 // began is the tool's ToolStarted. If the title is no more than the tool's name, the file that it is about says more.
 func (t *tool) began(dir string) cli.ToolStarted {
 	title := t.Title
-	switch {
+	switch questions := t.questions(); {
+	case len(questions) > 0:
+		title = questions[0].Text
 	case t.planFile != "":
 		title = path.Base(t.planFile)
 	case strings.EqualFold(title, t.name) || t.ToolKind == kindEdit && !strings.ContainsAny(title, "./ "):

@@ -21,11 +21,8 @@ const (
 
 	noUserAllows = "No user can allow this now: the permission mode of this conversation does not let it through. " +
 		"Do what you can without it, and say what you could not do."
-	noUserAnswers = "No user can answer this dialog here. Put the question, with its options, into your answer as plain " +
-		"text and end your turn; the user will reply with the next message."
 	noUserApproves = "No user can approve the plan in this dialog. Put the whole plan into your answer as plain text and end " +
 		"your turn; the user will say with the next message whether to go on."
-	declined = "The user does not want to answer."
 	// notAllowed is the reason where a user gave none: without one Copilot ends the whole turn.
 	notAllowed = "The user did not allow this. Go on without it, or ask what to do instead."
 )
@@ -125,7 +122,7 @@ func (a *asks) request(r *rpc.Message) {
 	o.input = a.inputs[params.Question]
 	delete(a.inputs, params.Question)
 	if !a.policy.attended {
-		o.auto = map[string]any{"answer": noUserAnswers, "wasFreeform": true}
+		o.auto = map[string]any{"answer": cli.NoUserAnswers, "wasFreeform": true}
 	}
 	q := cli.Question{Text: params.Question, Free: params.Free == nil || *params.Free}
 	for _, c := range params.Choices {
@@ -176,7 +173,7 @@ func (a *asks) decision(o *ask, d cli.Decision) any {
 		}
 		return reply
 	case o.method == methodInput:
-		answer := cmp.Or(d.Reason, declined)
+		answer := cmp.Or(d.Reason, cli.NoAnswer)
 		if d.Allow && len(d.Answers) > 0 {
 			answer = strings.Join(d.Answers[0], ", ")
 		}

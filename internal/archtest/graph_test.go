@@ -75,7 +75,7 @@ var imports = map[string][]string{
 	"bot/checks":        {"orchestrator", "bot/message", "bot/outbox", "bot/render", "lang"},
 	"bot/steps":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/tables":        {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/render":        {"cli", "lang"},
+	"bot/render":        {"cli", "cli/tools", "lang"},
 	"lang":              {},
 	"orchestrator":      {"cli", "lang"},
 	"cli":               {"internal/rooted", "lang"},

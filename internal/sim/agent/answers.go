@@ -55,7 +55,7 @@ func ownHome(program string) string {
 // prompts of other turns, with their directives.
 func (p *process) responses(prompt string) [][]script.Step {
 	said := newestText(prompt)
-	if p.program.Heard != nil {
+	if p.program.Heard != nil && p.life.Err() == nil {
 		p.program.Heard(said)
 	}
 	answers := p.answers()

@@ -122,6 +122,9 @@ func shell() string {
 
 // writeFile writes a file, and the folders in which it is.
 func (p *process) writeFile(path, text string) error {
+	if err := p.life.Err(); err != nil { // a process that is dead writes nothing
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,9 @@ var (
 	steps = flag.Int("steps", 20, "the most steps of a scenario")
 	calm  = flag.Bool("calm", false, "play without faults")
 	only  = flag.String("agents", "claude,codex,gemini,copilot", "the agents of the worlds")
+	jobs  = flag.Int("jobs", 0, "how many processes play seeds at once; 0: this one does")
+	until = flag.Bool("until-found", false, "end at the first seed that violates a rule")
+	long  = flag.Duration("for", 0, "play seeds for so long, however many these are")
 )
 
 func profile() scenario.Profile {
@@ -28,15 +32,14 @@ func profile() scenario.Profile {
 
 // play plays a scenario in an empty directory, and judges it.
 func play(t *testing.T, s scenario.Scenario) (found []judge.Violation, log []string, hash string) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("ordeal-%010d", s.Seed))
+	base := os.TempDir()
 	if _, err := os.Stat("/dev/shm"); err == nil {
-		dir = filepath.Join("/dev/shm", filepath.Base(dir))
+		base = "/dev/shm" // a memory is the faster disk
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join(base, fmt.Sprintf("ordeal-%06d-%010d", os.Getpid()%1e6, s.Seed))
 	defer os.RemoveAll(dir)
 	SetChance(t, s.Seed)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collecting wakes goroutines in an order of its own
 	synctest.Test(t, func(t *testing.T) {
 		var e judge.Evidence
 		e, log, hash = Play(t, dir, s)
@@ -47,18 +50,22 @@ func play(t *testing.T, s scenario.Scenario) (found []judge.Violation, log []str
 
 // TestSeeds plays a scenario for each of some seeds.
 func TestSeeds(t *testing.T) {
-	for seed := *from; seed < *from+*seeds; seed++ {
+	if *jobs > 0 {
+		playTogether(t)
+		return
+	}
+	for seed := *from; seed < *from+*seeds && !(*until && t.Failed()); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := scenario.Generate(seed, profile())
 			began := time.Now()
-			fmt.Fprintf(os.Stderr, "seed %d\n", seed)
+			report(line{Seed: seed})
 			found, log, hash := play(t, s)
-			fmt.Fprintf(os.Stderr, "seed %d took %s, %d lines, %s\n", seed, time.Since(began), len(log), hash)
+			report(line{Seed: seed, Played: true, Took: time.Since(began), Lines: len(log), Hash: hash, Found: found})
 			for _, v := range found {
 				t.Error(v)
 			}
 			if t.Failed() || testing.Verbose() && *seeds == 1 {
-				t.Logf("%s\n%s", s, strings.Join(log, "\n"))
+				t.Logf("%s\n%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d", s, strings.Join(log, "\n"), seed, *steps)
 			}
 		})
 	}

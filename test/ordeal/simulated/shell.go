@@ -15,6 +15,9 @@ var interrupt os.Signal = syscall.SIGINT
 // shell runs the part of a shell's language that scenarios use, so that the same commands run in a real one: echo with
 // > or >>, sleep, cat, true, false and exit, joined by ; or &&.
 func (m *machine) shell(ctx context.Context, r *run, dir, command string) (output string, code int) {
+	if r.life.Err() != nil { // a program that has ended starts nothing
+		return "", 128 + int(syscall.SIGKILL)
+	}
 	r.note("command", "%s", command)
 	for _, part := range strings.Split(strings.ReplaceAll(command, "&&", ";"), ";") {
 		said, result, last := m.command(ctx, r, dir, strings.Fields(part))
