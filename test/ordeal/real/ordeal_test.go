@@ -112,6 +112,37 @@ func TestOrdeal(t *testing.T) {
 	t.Logf("%d seeds, %d prompts, %s; steps:%s\nfaults:%s", total.Seeds, total.Messages, total.Took.Round(time.Second), table(total.Steps), table(total.Faults))
 }
 
+// What was found once stays found: each script failed before its defect was mended.
+func TestCases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each takes some seconds")
+	}
+	names, err := filepath.Glob("testdata/cases/*.txt")
+	if err != nil || len(names) == 0 {
+		t.Fatal("there are no cases", err)
+	}
+	made := builds(t)
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			raw, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one, err := Execute(Job{Dir: t.TempDir(), Builds: made, Script: string(raw), Conditions: conditions{Disk: diskOfMachine, Line: fair}})
+			if errors.Is(err, ErrNoBox) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range one.Run.Violations {
+				t.Error(v.Detail)
+			}
+		})
+	}
+}
+
 // commit is the version of this checkout, if Git knows it.
 func commit() string {
 	out, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
