@@ -300,3 +300,39 @@ func (h *history) count(db *DB, n int) error {
 	}
 	return err
 }
+
+// TestASlowDiskKeepsOnlyThoseWaitingWhoWantIt: while a flush takes an hour, others are read and written, and who wants the disk waits.
+func TestASlowDiskKeepsOnlyThoseWaitingWhoWantIt(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	synctest.Test(t, func(t *testing.T) {
+		d, err := simdisk.New(dir, 1)
+		must(t, err)
+		defer d.Close()
+		db, err := Open(ctx, filepath.Join(dir, "items.db"), items, Options{Sync: d.Sync})
+		must(t, err)
+		defer func() { must(t, db.Close()) }()
+		must(t, put(ctx, db, "first", nil))
+		d.SetFaults(func(c simdisk.Call) simdisk.Fault {
+			if c.Op == simdisk.Sync {
+				return simdisk.Fault{Delay: time.Hour}
+			}
+			return simdisk.Fault{}
+		})
+		began := time.Now()
+		done := make(chan error)
+		for _, name := range []string{"slow", "slower"} {
+			go func() { done <- put(ctx, db, name, nil) }()
+		}
+		time.Sleep(time.Minute)
+		must(t, db.WriteLazily(ctx, item("lazy")))
+		same(t, "items", names(t, db), []string{"first", "lazy", "slow", "slower"})
+		if took := time.Since(began); took > 2*time.Minute {
+			t.Errorf("a lazy write and a read took %v", took)
+		}
+		must(t, errors.Join(<-done, <-done))
+		if took := time.Since(began); took < time.Hour {
+			t.Errorf("what must be on the disk took %v", took)
+		}
+		d.SetFaults(nil)
+	})
+}

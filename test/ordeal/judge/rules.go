@@ -70,12 +70,19 @@ func ran(f *facts) (all []Violation) {
 			continue
 		}
 		c, _ := f.chat(s.In)
-		if f.waits(c)[s.In] || len(f.replies(s)) > 0 || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) }) {
+		if f.waits(c)[s.In] || len(f.replies(s)) > 0 || refused(c, s) || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) }) {
 			continue
 		}
 		all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
 	}
 	return all
+}
+
+// refused reports whether the chat says of some message, at that time or later, that it was not taken.
+func refused(c Chat, s Sent) bool {
+	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
+		return !m.Date.Before(s.At) && says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up")
+	})
 }
 
 // shows reports whether a message has words of an answer. Titles and quotes of a prompt are none.

@@ -127,6 +127,7 @@ type choice struct {
 func choices() []choice {
 	return []choice{
 		{26, (*generator).say},
+		{7, (*generator).queue},
 		{3, (*generator).send},
 		{4, (*generator).edit},
 		{18, (*generator).press},
@@ -191,7 +192,10 @@ func (g *generator) prompt(by Person, in Place) Prompt {
 }
 
 func (g *generator) acts() (all []Act) {
-	for n := 1 + g.IntN(4); len(all) < n; {
+	if g.chance(60) { // what it has done is seen soon
+		all = append(all, Run{})
+	}
+	for n := len(all) + 1 + g.IntN(4); len(all) < n; {
 		all = append(all, g.act())
 	}
 	if g.chance(70) {

@@ -19,7 +19,6 @@ import (
 // Without lists the kinds of steps that this world cannot perform.
 func Without() []string {
 	return []string{
-		"disk slow", // ductor holds a lock while it flushes, for which no clock of a bubble waits
 		"clock", "suspend", // the clock of a bubble runs on
 		"deliver", "redeliver", "terminal", // a bubble has no sockets
 		"kill runner",

@@ -16,22 +16,36 @@ import (
 )
 
 var (
-	from  = flag.Uint64("from", 1, "the first seed")
-	seeds = flag.Uint64("seeds", 3, "how many seeds to play")
-	steps = flag.Int("steps", 20, "the most steps of a scenario")
-	calm  = flag.Bool("calm", false, "play without faults")
-	only  = flag.String("agents", "claude,codex,gemini,copilot", "the agents of the worlds")
-	jobs  = flag.Int("jobs", 0, "how many processes play seeds at once; 0: this one does")
-	until = flag.Bool("until-found", false, "end at the first seed that violates a rule")
-	long  = flag.Duration("for", 0, "play seeds for so long, however many these are")
+	from   = flag.Uint64("from", 1, "the first seed")
+	seeds  = flag.Uint64("seeds", 3, "how many seeds to play")
+	steps  = flag.Int("steps", 20, "the most steps of a scenario")
+	calm   = flag.Bool("calm", false, "play without faults")
+	only   = flag.String("agents", "claude,codex,gemini,copilot", "the agents of the worlds")
+	jobs   = flag.Int("jobs", 0, "how many processes play seeds at once; 0: this one does")
+	until  = flag.Bool("until-found", false, "end at the first seed that violates a rule")
+	result = flag.String("result", "", "a file for what was tried and found, with -jobs")
+	long   = flag.Duration("for", 0, "play seeds for so long, however many these are")
 )
 
 func profile() scenario.Profile {
 	return scenario.Profile{Steps: *steps, Agents: strings.Split(*only, ","), Without: Without(), Calm: *calm}
 }
 
+// outcome is what came of a scenario.
+type outcome struct {
+	evidence judge.Evidence
+	found    []judge.Violation
+	log      []string
+	hash     string
+}
+
 // play plays a scenario in an empty directory, and judges it.
 func play(t *testing.T, s scenario.Scenario) (found []judge.Violation, log []string, hash string) {
+	o := playWhole(t, s)
+	return o.found, o.log, o.hash
+}
+
+func playWhole(t *testing.T, s scenario.Scenario) (o outcome) {
 	base := os.TempDir()
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		base = "/dev/shm" // a memory is the faster disk
@@ -41,11 +55,10 @@ func play(t *testing.T, s scenario.Scenario) (found []judge.Violation, log []str
 	SetChance(t, s.Seed)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collecting wakes goroutines in an order of its own
 	synctest.Test(t, func(t *testing.T) {
-		var e judge.Evidence
-		e, log, hash = Play(t, dir, s)
-		found = judge.Judge(e)
+		o.evidence, o.log, o.hash = Play(t, dir, s)
+		o.found = judge.Judge(o.evidence)
 	})
-	return found, log, hash
+	return o
 }
 
 // TestSeeds plays a scenario for each of some seeds.
@@ -58,14 +71,16 @@ func TestSeeds(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := scenario.Generate(seed, profile())
 			began := time.Now()
-			report(line{Seed: seed})
-			found, log, hash := play(t, s)
-			report(line{Seed: seed, Played: true, Took: time.Since(began), Lines: len(log), Hash: hash, Found: found})
-			for _, v := range found {
+			say(line{Seed: seed})
+			o := playWhole(t, s)
+			l := line{Seed: seed, Played: true, Took: time.Since(began), Hash: o.hash, Found: o.found}
+			l.Run.Add(o.evidence, o.found)
+			say(l)
+			for _, v := range o.found {
 				t.Error(v)
 			}
 			if t.Failed() || testing.Verbose() && *seeds == 1 {
-				t.Logf("%s\n%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d", s, strings.Join(log, "\n"), seed, *steps)
+				t.Logf("%s\n%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d", s, strings.Join(o.log, "\n"), seed, *steps)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/report"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -23,7 +24,7 @@ type line struct {
 	Seed   uint64
 	Played bool
 	Took   time.Duration
-	Lines  int
+	Run    report.Run
 	Hash   string
 	Found  []judge.Violation
 }
@@ -31,8 +32,8 @@ type line struct {
 // linesTo names the file, by its descriptor, to which a process that plays seeds for another writes lines.
 const linesTo = "ORDEAL_LINES"
 
-// report writes a line to the process that asked for seeds, if one did.
-func report(l line) {
+// say writes a line to the process that asked for seeds, if one did.
+func say(l line) {
 	fd, err := strconv.Atoi(os.Getenv(linesTo))
 	if err != nil {
 		return
@@ -58,15 +59,13 @@ type together struct {
 
 	mu    sync.Mutex
 	next  uint64
-	done  uint64
-	lines uint64
+	tried report.Run
 	bad   []line
-	steps map[string]int
 }
 
 // playTogether plays seeds in several processes: a seed that ends its process, or never ends, is found like any other.
 func playTogether(t *testing.T) {
-	all := &together{t: t, next: *from, steps: map[string]int{}}
+	all := &together{t: t, next: *from, tried: report.Run{World: "simulated", Commit: commit(), Date: time.Now().UTC(), First: *from}}
 	began := time.Now()
 	if *long > 0 {
 		all.ends = began.Add(*long)
@@ -78,12 +77,27 @@ func playTogether(t *testing.T) {
 	}
 	running.Wait()
 	took := time.Since(began)
-	t.Logf("%d seeds in %s, %s each; %d violate a rule; steps: %v", all.done, took.Round(time.Second),
-		(took * time.Duration(*jobs) / time.Duration(max(1, all.done))).Round(time.Millisecond), len(all.bad), all.steps)
+	all.tried.Took = took
+	t.Logf("%d seeds in %s, %s each; %d violate a rule; steps: %v", all.tried.Seeds, took.Round(time.Second),
+		(took * time.Duration(*jobs) / time.Duration(max(1, all.tried.Seeds))).Round(time.Millisecond), len(all.bad), all.tried.Steps)
+	if *result != "" {
+		if err := all.tried.Save(*result); err != nil {
+			t.Error(err)
+		}
+	}
 	slices.SortFunc(all.bad, func(a, b line) int { return int(a.Seed) - int(b.Seed) })
 	for _, l := range all.bad {
 		t.Errorf("seed %d:\n%s", l.Seed, violationsOf(l))
 	}
+}
+
+// commit is the commit that is checked out; empty if git does not know.
+func commit() string {
+	out, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }
 
 func violationsOf(l line) string {
@@ -134,7 +148,9 @@ func (w *together) run(first, last uint64) uint64 {
 	}
 	watch := time.AfterFunc(mostSeed, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
 	at, playing := first, false
-	for scan := bufio.NewScanner(r); scan.Scan(); watch.Reset(mostSeed) {
+	scan := bufio.NewScanner(r)
+	scan.Buffer(nil, 1<<24)
+	for ; scan.Scan(); watch.Reset(mostSeed) {
 		var l line
 		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
 			continue
@@ -148,7 +164,9 @@ func (w *together) run(first, last uint64) uint64 {
 	watch.Stop()
 	if _ = cmd.Wait(); playing { // the exit code only says that a seed failed
 		text := said.String()
-		w.played(line{Seed: at, Found: []judge.Violation{{Rule: "alive", Detail: "the process ended: " + text[:min(len(text), 4000)]}}})
+		l := line{Seed: at, Found: []judge.Violation{{Rule: "alive", Detail: "the process ended: " + text[:min(len(text), 4000)]}}}
+		l.Run.Add(judge.Evidence{Scenario: scenario.Generate(at, profile())}, l.Found)
+		w.played(l)
 		at++
 	}
 	return at
@@ -159,10 +177,7 @@ func (w *together) played(l line) {
 	s := scenario.Generate(l.Seed, profile())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.done++
-	for _, step := range s.Steps {
-		w.steps[scenario.Kind(step)]++
-	}
+	w.tried.Merge(l.Run)
 	if len(l.Found) > 0 {
 		w.bad = append(w.bad, l)
 		w.t.Logf("seed %d:\n%s%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d", l.Seed, violationsOf(l), s, l.Seed, *steps)

@@ -265,6 +265,7 @@ func (w *World) Stop() error {
 		err = l.bury()
 	}
 	w.machine.close()
+	w.disk.release()
 	w.disk.medium.Close()
 	if closed := w.Telegram.Close(); err == nil {
 		err = closed
