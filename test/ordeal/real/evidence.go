@@ -111,6 +111,7 @@ func (o *ordeal) leftFiles() (left []string) {
 			known := dir == o.state() && slices.ContainsFunc(stays, func(pattern string) bool { ok, _ := filepath.Match(pattern, below); return ok })
 			switch {
 			case entry.IsDir() && strings.HasPrefix(below, "uploads"):
+			case strings.HasPrefix(below, "claude-tasks"): // of an agent that was killed, and its own
 			case !known:
 				left = append(left, "the file "+path[len(o.dir):])
 			case strings.HasSuffix(path, "lock") && held(path):
