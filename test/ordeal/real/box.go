@@ -24,6 +24,8 @@ const (
 
 	roleInit   = "init"
 	roleDriver = "driver"
+
+	exitNoBox = 77
 )
 
 // ErrNoBox is returned where the kernel gives this user no namespaces.
@@ -44,7 +46,11 @@ func RunIfChild() {
 	default:
 		return
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoBox):
+		fmt.Fprintln(os.Stderr, "ordeal:", err)
+		os.Exit(exitNoBox)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "ordeal:", err)
 		os.Exit(1)
 	}
@@ -77,7 +83,10 @@ func Execute(job Job) (Report, error) {
 	if err := cmd.Start(); err != nil {
 		return Report{}, fmt.Errorf("%w: %w", ErrNoBox, err)
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() == exitNoBox {
+		text, _ := os.ReadFile(log.Name())
+		return Report{}, fmt.Errorf("%w: %s", ErrNoBox, text)
+	} else if err != nil {
 		text, _ := os.ReadFile(log.Name())
 		return Report{}, fmt.Errorf("the box of seed %d: %w: %s", job.Seed, err, text)
 	}
@@ -93,13 +102,13 @@ func Execute(job Job) (Report, error) {
 // serveInit is the first process of a box.
 func serveInit() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("keep mounts in the box: %w", err)
+		return fmt.Errorf("%w: keep mounts in the box: %w", ErrNoBox, err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
-		return fmt.Errorf("mount /proc of the box: %w", err)
+		return fmt.Errorf("%w: mount /proc: %w", ErrNoBox, err)
 	}
 	if err := loopbackUp(); err != nil {
-		return fmt.Errorf("bring loopback up: %w", err)
+		return fmt.Errorf("%w: bring loopback up: %w", ErrNoBox, err)
 	}
 	if err := os.Setenv(roleVar, roleDriver); err != nil {
 		return err

@@ -20,7 +20,8 @@ import (
 
 var (
 	seeds    = flag.Int("seeds", 2, "how many seeds to run")
-	from     = flag.Uint64("from", 1, "the first seed")
+	from     = flag.Uint64("from", 5, "the first seed")
+	lasting  = flag.Duration("for", 0, "how long to begin further seeds, however many")
 	parallel = flag.Int("boxes", 2, "how many seeds run at the same time")
 	scenes   = flag.String("script", "", "a file with the steps to run instead of those of the seeds")
 	keep     = flag.String("keep", "", "a directory for the files of seeds with violations")
@@ -98,7 +99,7 @@ func TestOrdeal(t *testing.T) {
 			}
 		})
 	}
-	for i := range *seeds {
+	for i := 0; i < *seeds || time.Since(began) < *lasting; i++ {
 		next <- *from + uint64(i)
 	}
 	close(next)
