@@ -77,6 +77,7 @@ func Execute(job Job) (Report, error) {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
+	defer removeMemoryGroup(filepath.Base(job.Dir))
 	began := time.Now()
 	runtime.LockOSThread() // the box dies with the thread that started it
 	defer runtime.UnlockOSThread()

@@ -71,6 +71,12 @@ func (o *ordeal) gatherLeftovers() {
 	e.Database = o.checkDatabase()
 	e.Left = append(e.Left, o.leftFiles()...)
 	e.Texts = o.texts()
+	log, _ := os.ReadFile(o.log())
+	for line := range strings.Lines(string(log)) {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "WARNING: DATA RACE") {
+			e.Troubles = append(e.Troubles, "ductor: "+strings.TrimSpace(line))
+		}
+	}
 	if err := o.disk.check(); err != nil {
 		e.Left = append(e.Left, err.Error())
 	}

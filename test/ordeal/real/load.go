@@ -1,10 +1,6 @@
 package real
 
-import (
-	"os/exec"
-
-	"golang.org/x/sys/unix"
-)
+import "os/exec"
 
 const (
 	roleLoad    = "load"
@@ -19,21 +15,18 @@ func burn() {
 }
 
 // helper starts a helper of the harness and returns its end.
-func helper(role string, nice int, env ...string) (end func(), err error) {
+func helper(role string, env ...string) (end func(), err error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{harnessName + role}
 	cmd.Env = append([]string{roleVar + "=" + role}, env...)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	if err := unix.Setpriority(unix.PRIO_PROCESS, cmd.Process.Pid, nice); err != nil {
-		return nil, err
-	}
 	return func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }, nil
 }
 
-// busy loads the machine with loops until end is called.
-func busy(loops, nice int) (end func(), err error) {
+// busy loads the machine with loops, which are as nice as this process, until end is called.
+func busy(loops int) (end func(), err error) {
 	var ends []func()
 	end = func() {
 		for _, one := range ends {
@@ -41,7 +34,7 @@ func busy(loops, nice int) (end func(), err error) {
 		}
 	}
 	for range loops {
-		one, err := helper(roleLoad, nice)
+		one, err := helper(roleLoad)
 		if err != nil {
 			end()
 			return nil, err

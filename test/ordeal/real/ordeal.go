@@ -33,11 +33,18 @@ type ordeal struct {
 }
 
 func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
-	return &ordeal{
+	o := &ordeal{
 		world: w, job: job, places: newPlaces(w.srv, s.Options), healed: make(chan struct{}), again: map[messageKey]bool{},
 		evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: w.secrets[secretOfAgents]},
 		report:   Report{Script: s.String(), Conditions: job.Conditions},
 	}
+	w.died = func(at time.Time) {
+		o.note("ductor ended by itself: %v", w.daemon.cmd.ProcessState)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.evidence.Stops = append(o.evidence.Stops, judge.Stop{How: scenario.Crash, At: at, Up: at})
+	}
+	return o
 }
 
 // trouble notes an error as what went wrong otherwise.
@@ -55,7 +62,7 @@ func (o *ordeal) trouble(err error) {
 func (o *ordeal) run() {
 	o.line.set(o.job.Conditions.Line)
 	if n := o.job.Conditions.Load; n > 0 {
-		end, err := busy(n, 0)
+		end, err := busy(n)
 		o.trouble(err)
 		o.unload = end
 	}

@@ -11,10 +11,11 @@ import (
 
 // conditions are how the machine of a seed is, beside its scenario.
 type conditions struct {
-	Disk diskKind
-	Line weather
-	Load int  // busy loops beside everything
-	Deaf bool // tools leave processes that ignore signals
+	Disk   diskKind
+	Line   weather
+	Load   int  // busy loops beside everything
+	Memory int  // megabytes for ductor, its runner and agents; 0 for no limit
+	Deaf   bool // tools leave processes that ignore signals
 }
 
 // names are those of what is not plain.
@@ -27,6 +28,9 @@ func (c conditions) names() (all []string) {
 	}
 	if c.Load > 0 {
 		all = append(all, fmt.Sprintf("machine: load %d", c.Load))
+	}
+	if c.Memory > 0 {
+		all = append(all, fmt.Sprintf("machine: %d MB of memory", c.Memory))
 	}
 	if c.Deaf {
 		all = append(all, "machine: tools leave processes that ignore signals")
@@ -54,6 +58,9 @@ func conditionsOf(seed uint64) conditions {
 	}
 	if random.IntN(8) == 0 {
 		c.Load = 20
+	}
+	if random.IntN(10) == 0 {
+		c.Memory = 96
 	}
 	return c
 }
