@@ -24,7 +24,7 @@ func (o *ordeal) gather() {
 	e.Ended = time.Now()
 	e.Calls = o.srv.Calls()
 	for i, c := range e.Calls {
-		if c.Fault == telegram.NoFault && o.line.mayHaveLost(c.Done) {
+		if c.Fault == telegram.NoFault && (o.line.mayHaveLost(c.Done) || o.diedAfter(c.Done)) {
 			e.Calls[i].Fault = telegram.DropAfter
 		}
 	}
@@ -58,6 +58,12 @@ func (o *ordeal) gather() {
 		e.Files[below] = string(raw)
 		return err
 	}))
+}
+
+// diedAfter reports whether ductor died so soon after an answer that it may not have read it. On a busy machine that may take a while.
+func (o *ordeal) diedAfter(answered time.Time) bool {
+	const reading = 3 * time.Second
+	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool { return !s.At.Before(answered) && s.At.Sub(answered) < reading })
 }
 
 // gatherLeftovers looks for whatever ductor left behind after its end.
