@@ -44,7 +44,8 @@ type tool struct {
 	toolCall
 	name     string
 	phase    toolPhase
-	planFile string // of the plan that it asks to carry out, where the agent does not say the plan
+	shown    cli.ToolStarted // its line
+	planFile string          // of the plan that it asks to carry out, where the agent does not say the plan
 }
 
 // merge adds what an agent says of the call.
