@@ -146,8 +146,25 @@ func (w *writer) end(t *Tx, f func(*Tx) error) error {
 	n := w.log.committed.Add(1)
 	if flush {
 		w.flushing.Go(func() { _ = w.log.flush(n) }) // the disk remembers what it failed at
+	} else if w.late == nil {
+		w.late = time.AfterFunc(lateTime, w.flushLate)
 	}
 	return nil
+}
+
+// lateTime is how long a transaction that no write brings to the disk waits at most: a power failure takes no more than that.
+const lateTime = time.Second
+
+// flushLate brings what is committed to the disk, beside the transactions.
+func (w *writer) flushLate() {
+	release, err := w.take(context.Background())
+	if err != nil {
+		return // it is closed, and all is flushed
+	}
+	defer release()
+	w.late = nil
+	n := w.log.committed.Load()
+	w.flushing.Go(func() { _ = w.log.flush(n) })
 }
 
 // await waits until what is shared now was committed, which its timer sees to.

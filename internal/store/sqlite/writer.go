@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"sync"
+	"time"
 )
 
 // writer is the one connection that writes. The goroutine that holds the token owns it. A nil writer is that of a
@@ -23,6 +24,7 @@ type writer struct {
 	disk     *disk
 	shared   shared
 	flushing sync.WaitGroup // beside the transactions; entered with the token
+	late     *time.Timer    // flushes what was committed without a flush; nil if all is to be flushed sooner
 	// secretInLog says that the log holds a deleted secret: the next transaction that can truncates the log.
 	secretInLog bool
 }
@@ -222,6 +224,9 @@ func (w *writer) finish() error {
 	}
 	if w.shared.timer != nil {
 		w.shared.timer.Stop()
+	}
+	if w.late != nil {
+		w.late.Stop()
 	}
 	close(w.token)
 	w.flushing.Wait()

@@ -349,8 +349,12 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
 			return true
 		}
-		return f.diedBetween(c.At, c.Done.Add(time.Second)) || f.slow()
+		return f.diedBetween(c.At, c.Done.Add(time.Second)) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) || f.slow()
 	})
+}
+
+func (f *facts) powerFailedBetween(from, to time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return s.How == scenario.Power && !s.At.Before(from) && !s.At.After(to) })
 }
 
 // slow reports whether answers came so late that ductor may not have waited for them.
