@@ -192,6 +192,9 @@ func (t *geminiTurn) allowed(c *geminiCall, edit bool) error {
 	}
 	c.asked = true
 	ok, err := t.sink.permit(t.ctx, *c)
+	if err == nil {
+		t.asked(c.command+c.body, ok)
+	}
 	if err == nil && !ok {
 		err = errDenied
 	}

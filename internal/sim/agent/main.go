@@ -41,6 +41,8 @@ type Program struct {
 	// Heard is called with each prompt that the agent begins to work on, and Wrote for each file that it wrote; nil for nothing.
 	Heard func(prompt string)
 	Wrote func(path, text string)
+	// Asked is called with each answer to a question whether the agent may run a command or write a text; nil for nothing.
+	Asked func(what string, allowed bool)
 }
 
 // Run runs the program to its end, and returns its exit code. What it started ends with ctx, which its caller ends after that,
@@ -94,6 +96,13 @@ func newProcess(life context.Context, o Program) *process {
 		stdin: o.Stdin, stdout: o.Stdout, out: &lines{w: o.Stdout}, stderr: o.Stderr,
 		env: vars, environ: o.Env, dir: o.Dir, store: store{root: home},
 		signals: o.Signals, life: life, program: o,
+	}
+}
+
+// asked hands on an answer.
+func (p *process) asked(what string, allowed bool) {
+	if p.program.Asked != nil && p.life.Err() == nil {
+		p.program.Asked(what, allowed)
 	}
 }
 

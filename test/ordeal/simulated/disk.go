@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -39,13 +40,55 @@ type diskFault struct {
 
 func newStorage(w *World, seed uint64) *storage {
 	d := &storage{dir: w.path("state"), copy: w.path("frozen"), world: w}
-	var err error
+	err := prepare(filepath.Join(d.dir, app.DatabaseFile), seed)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	if d.medium, err = disk.New(d.dir, seed); err != nil {
 		w.t.Fatal(err)
 	}
 	d.medium.SetFaults(d.fault)
 	d.medium.OnCrash(func(disk.Crash) { w.current().die() })
 	return d
+}
+
+// freshEvery is of how many worlds one begins without a database. The others have an empty one, which spares them the making.
+const freshEvery = 10
+
+// empty is the file of an empty database.
+var empty = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "ordeal-empty-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, app.DatabaseFile)
+	db, err := store.Open(context.Background(), path, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// Prepare does once what all worlds need. Call it outside of a bubble.
+func Prepare() error {
+	_, err := empty()
+	return err
+}
+
+// prepare makes the database of a world.
+func prepare(path string, seed uint64) error {
+	if seed%freshEvery == 0 {
+		return nil
+	}
+	text, err := empty()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
 }
 
 // options are those of the database.

@@ -105,6 +105,20 @@ func (r *run) heard(prompt string) {
 // wrote notes the effect that a file names.
 func (r *run) wrote(_, text string) { r.effect(text) }
 
+// asked notes the answer to a question whether something may happen.
+func (r *run) asked(about string, allowed bool) {
+	what := judge.Denied
+	if allowed {
+		what = judge.Allowed
+	}
+	if name := effectPattern.FindString(about); name != "" {
+		token, _, _ := strings.Cut(name, ".")
+		r.machine.event(r, scenario.Token(token), what, name)
+	}
+}
+
+var effectPattern = regexp.MustCompile(`\bp\d+\.\d+\b`)
+
 func (r *run) effect(name string) {
 	name = strings.TrimSpace(name)
 	if token, _, ok := strings.Cut(name, "."); ok && tokenPattern.MatchString(token) {

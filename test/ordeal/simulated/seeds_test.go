@@ -52,6 +52,9 @@ func playWhole(t *testing.T, s scenario.Scenario) (o outcome) {
 	}
 	dir := filepath.Join(base, fmt.Sprintf("ordeal-%06d-%010d", os.Getpid()%1e6, s.Seed))
 	defer os.RemoveAll(dir)
+	if err := Prepare(); err != nil {
+		t.Fatal(err)
+	}
 	SetChance(t, s.Seed)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collecting wakes goroutines in an order of its own
 	synctest.Test(t, func(t *testing.T) {

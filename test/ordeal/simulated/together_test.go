@@ -180,6 +180,6 @@ func (w *together) played(l line) {
 	w.tried.Merge(l.Run)
 	if len(l.Found) > 0 {
 		w.bad = append(w.bad, l)
-		w.t.Logf("seed %d:\n%s%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d", l.Seed, violationsOf(l), s, l.Seed, *steps)
+		fmt.Fprintf(os.Stderr, "seed %d:\n%s%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d\n\n", l.Seed, violationsOf(l), s, l.Seed, *steps)
 	}
 }
