@@ -10,6 +10,9 @@ import (
 // shareTime is how long a shared transaction stays open, unless a write ends it before.
 const shareTime = 10 * time.Millisecond
 
+// lazyTime is how long what was committed may wait for a flush: a power failure loses no more than that.
+const lazyTime = time.Second
+
 // shareAgain is between two tries to commit what is shared.
 const shareAgain = time.Second
 
@@ -146,23 +149,20 @@ func (w *writer) end(t *Tx, f func(*Tx) error) error {
 	n := w.log.committed.Add(1)
 	if flush {
 		w.flushing.Go(func() { _ = w.log.flush(n) }) // the disk remembers what it failed at
-	} else if w.late == nil {
-		w.late = time.AfterFunc(lateTime, w.flushLate)
+	} else if w.log.later == nil {
+		w.log.later = time.AfterFunc(lazyTime, w.flushLazy)
 	}
 	return nil
 }
 
-// lateTime is how long a transaction that no write brings to the disk waits at most: a power failure takes no more than that.
-const lateTime = time.Second
-
-// flushLate brings what is committed to the disk, beside the transactions.
-func (w *writer) flushLate() {
+// flushLazy brings to the disk what nothing brought there since it was committed.
+func (w *writer) flushLazy() {
 	release, err := w.take(context.Background())
 	if err != nil {
-		return // it is closed, and all is flushed
+		return
 	}
 	defer release()
-	w.late = nil
+	w.log.later = nil
 	n := w.log.committed.Load()
 	w.flushing.Go(func() { _ = w.log.flush(n) })
 }

@@ -82,12 +82,12 @@ func TestALazyWriteIsOnTheDiskASecondLater(t *testing.T) {
 		for i := range 3 {
 			must(t, db.WriteLazily(context.Background(), item(strings.Repeat("x", i+1))))
 			n := db.writer.log.committed.Load()
-			time.Sleep(lateTime / 2)
+			time.Sleep(lazyTime / 2)
 			synctest.Wait()
 			if db.writer.log.isFlushed(n) {
 				t.Error("it was flushed at once")
 			}
-			time.Sleep(lateTime)
+			time.Sleep(lazyTime)
 			synctest.Wait()
 			if !db.writer.log.isFlushed(n) {
 				t.Error("it is not on the disk after a second")

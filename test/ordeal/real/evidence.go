@@ -24,8 +24,9 @@ func (o *ordeal) gather() {
 	e.Ended = time.Now()
 	e.Calls = o.srv.Calls()
 	for i, c := range e.Calls {
-		if c.Fault == telegram.NoFault && (o.line.mayHaveLost(c.Done) || o.diedAfter(c.Done)) {
-			e.Calls[i].Fault = telegram.DropAfter
+		answered := c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
+		if !answered && c.RetryAfter > 0 || answered && (o.line.mayHaveLost(c.Done) || o.diedAfter(c.Done)) {
+			e.Calls[i].Fault = telegram.DropAfter // ductor cannot know of it
 		}
 	}
 	e.Pending = o.srv.PendingUpdates()
