@@ -169,10 +169,11 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 		s.mu.Unlock()
 	}
 	written := make(chan error, 1)
-	put(s.inbox, item{decided: &decided{ask: a, allow: runs}}) // before what the agent makes of it
+	said := decided{ask: a, allow: runs}
+	put(s.inbox, item{decided: &said}) // before what the agent makes of it
 	err = s.process.Peer().Reply(a.id, result, func(err error) {
 		if err == nil {
-			s.noteAnswered(a, runs)
+			s.noteAnswered(said)
 		}
 		written <- err
 	})

@@ -18,12 +18,14 @@ import (
 	"ductor/internal/keys"
 	agentsim "ductor/internal/sim/agent"
 	telegramsim "ductor/internal/sim/telegram"
+	"ductor/internal/testprogram"
 )
 
 // The test binary is also the scripted agents and their runner.
 func TestMain(m *testing.M) {
 	clitest.RunIfAsked()
 	agentsim.RunIfChild()
+	testprogram.Guard()
 	code := m.Run()
 	dockertest.Clean()
 	os.Exit(code)
