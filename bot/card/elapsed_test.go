@@ -132,3 +132,31 @@ func TestCardSaysThatOurToolWaits(t *testing.T) {
 		}
 	}
 }
+
+// An agent that does not say when its model is asked again is not called thinking for long. One that says so is.
+func TestCardOfAnAgentThatDoesNotSayItAsksAgain(t *testing.T) {
+	for mute, want := range map[bool]string{
+		true: "💭 no word from the agent: it thinks, or its model failed and is asked again… 30 s", false: "💭 thinking… 30 s",
+	} {
+		inTheatre(t, telegram.Limits{}, func(s *theatre) {
+			chat := s.chat(7)
+			c := s.open(chat, 0)
+			c.Show(cli.SessionStarted{AgentSessionID: "s", Mute: mute})
+			shows := func(want string) {
+				t.Helper()
+				synctest.Wait()
+				if last, _ := chat.View().Last(); last.Text != want {
+					t.Errorf("mute %v: the chat shows %q, want %q", mute, last.Text, want)
+				}
+			}
+			time.Sleep(25 * time.Second)
+			shows("💭 thinking… 20 s")
+			time.Sleep(10 * time.Second)
+			shows(want)
+			c.Show(cli.TextDelta{Text: "Here."})
+			time.Sleep(time.Second)
+			shows("Here.")
+			s.finish(c, "Here.")
+		})
+	}
+}

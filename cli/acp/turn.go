@@ -63,7 +63,8 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: s.process.options().quirks.Forgets})
+	quirks := s.process.options().quirks
+	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: quirks.Forgets, Mute: !quirks.Notices})
 }
 
 // newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
@@ -160,7 +161,7 @@ func (t *liveTurn) asked(a *ask) {
 	case t.loop.Cut():
 		t.s.process.respond(a.id, cancelled())
 	case questions != nil && t.req.Tools.Permits(a.tool.name):
-		t.inquire(a, questions)
+		t.askQuestions(a, questions)
 	case v == verdictDeny:
 		t.s.process.respond(a.id, result)
 		t.reporter.deny(a.tool, why)

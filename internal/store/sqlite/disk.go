@@ -112,8 +112,7 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 	return w.owned(ctx, w.commitShared) // its timer found the disk full
 }
 
-// repeatFlush brings the log to the disk if a flush of it failed. Another flush alone would not: the kernel forgets what it
-// could not write. So the log is written again, if it still holds what was written to it.
+// repeatFlush brings the log to the disk if a flush of it failed, and if it still holds what was written to it.
 func (w *writer) repeatFlush(ctx context.Context) error {
 	release, err := w.take(ctx)
 	if err != nil {
@@ -124,7 +123,9 @@ func (w *writer) repeatFlush(ctx context.Context) error {
 	if w.log.isFlushed(committed) {
 		return nil
 	}
-	err = rewriteLog(w.path, w.disk.sync)
+	if err = checkLog(w.path); err == nil {
+		err = rewriteLog(w.path, w.disk.sync)
+	}
 	if errors.Is(err, errLogLost) {
 		w.disk.become(orchestrator.DiskFailed)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // walLog brings the write-ahead log to the disk. SQLite appends to it at every commit and leaves the rest
@@ -17,6 +18,8 @@ type walLog struct {
 	token   chan struct{} // of who flushes; no mutex, so that a test's clock goes on while others wait for a slow disk
 	flushed int64         // of those in the log, how many are on the disk
 	file    *os.File
+
+	later *time.Timer // flushes what nothing else flushed; of who has the token of the writer
 }
 
 // newWALLog makes the log of the database at path. Close it.

@@ -25,12 +25,9 @@ const (
 // errLogLost is a log that does not hold any more what was committed to it.
 var errLogLost = errors.New("the log of the database does not hold what was written to it")
 
-// rewriteLog writes the log of the database at path again as it is, and brings it to the disk. The caller holds the writer's
-// token.
+// rewriteLog writes the log of the database at path again as it is, and brings it to the disk: a sync alone does not bring there
+// what another sync failed to. Nobody may write to the log meanwhile.
 func rewriteLog(path string, sync func(*os.File) error) error {
-	if err := checkLog(path); err != nil {
-		return err
-	}
 	f, err := os.OpenFile(path+"-wal", os.O_RDWR, 0)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ const (
 	flushes      act = "flush"
 	writesSecret act = "write a secret"
 	waits        act = "wait"
+	rests        act = "rest"
 	reads        act = "read"
 	reopens      act = "close and open"
 )
@@ -57,7 +58,7 @@ func drawFault(t *rapid.T) fault {
 
 func drawLife(t *rapid.T) life {
 	// Transactions are small, and all that can be kept waiting is.
-	acts := []act{writes, writesLazily, writesLazily, writesSoon, writesSoon, flushes, writesSecret, waits, reads, reopens}
+	acts := []act{writes, writesLazily, writesLazily, writesSoon, writesSoon, flushes, writesSecret, waits, rests, reads, reopens}
 	return life{
 		Acts:  rapid.SliceOfN(rapid.SampledFrom(acts), 1, 20).Draw(t, "acts"),
 		Crash: rapid.SampledFrom([]simdisk.Crash{simdisk.Kill, simdisk.Power}).Draw(t, "crash"),
@@ -184,10 +185,10 @@ func (l life) work(path string, opts Options, h *history) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.close(db)) }()
-	if err := h.check(db); err != nil {
-		return err
+	if err := h.check(db); err != nil { // nobody knows what is there, if the disk does not read it
+		return errors.Join(err, db.Close())
 	}
+	defer func() { err = errors.Join(err, h.close(db)) }()
 	for _, a := range l.Acts {
 		if a == reopens {
 			if err := h.close(db); err != nil {
@@ -237,6 +238,11 @@ func (h *history) do(ctx context.Context, db *DB, a act) error {
 		time.Sleep(2 * shareTime)
 		if err = db.writer.disk.refusal(); err == nil {
 			h.alive = h.tried
+		}
+	case rests:
+		time.Sleep(2 * lazyTime)
+		if err = db.writer.disk.refusal(); err == nil {
+			h.durable, h.alive = h.tried, h.tried
 		}
 	case reads:
 		err = h.count(db, h.tried)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"sync"
 )
 
@@ -61,6 +62,9 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	if err := checkPages(ctx, w.conn); err != nil {
 		return err
 	}
+	if err := w.disk.record(w.rewriteLeft(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
+		return fmt.Errorf("bring the log to the disk: %w", err)
+	}
 	steps, err := schema.steps()
 	if err != nil {
 		return err
@@ -83,6 +87,20 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	return err
 }
 
+// rewriteLeft brings to the disk what the last process left in the log, perhaps after a flush that failed: from here on SQLite may
+// copy it into the database.
+func (w *writer) rewriteLeft(ctx context.Context) error {
+	if info, err := os.Stat(w.path + "-wal"); err != nil || info.Size() == 0 {
+		return nil // there is none
+	}
+	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil { // another process may write
+		return err
+	}
+	err := rewriteLog(w.path, w.disk.sync)
+	_, ended := w.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	return errors.Join(err, ended)
+}
+
 // openLog prepares the log. On a file system that cannot have one, SQLite flushes every commit, which is slow.
 func (w *writer) openLog(ctx context.Context) error {
 	var mode string
@@ -91,8 +109,11 @@ func (w *writer) openLog(ctx context.Context) error {
 	}
 	if mode == "wal" {
 		w.log = newWALLog(w.path, w.disk)
-		// What the previous process left in the log may be in the kernel's memory only, and may be secret.
-		_, err := w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		// What the previous process left in the log may be secret.
+		err := w.disk.refusal()
+		if err == nil {
+			_, err = w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		}
 		if err == nil {
 			return nil
 		}
@@ -222,6 +243,9 @@ func (w *writer) finish() error {
 	}
 	if w.shared.timer != nil {
 		w.shared.timer.Stop()
+	}
+	if w.log != nil && w.log.later != nil {
+		w.log.later.Stop()
 	}
 	close(w.token)
 	w.flushing.Wait()

@@ -4,7 +4,8 @@
 //
 //	go run ./test/ordeal/defects [-seeds 500] [name…]
 //
-// The patches are compiled by the overlay of the go command, so that no file of the working tree changes.
+// The patches apply in the order of their numbers, to copies that the overlay of the go command puts in the place of the files: the
+// working tree does not change. Each asks package planted whether its defect is the one of this process, so one program has all.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ductor/test/ordeal/judge"
 	"ductor/test/ordeal/report"
 )
 
@@ -30,8 +33,9 @@ const (
 
 var (
 	seeds   = flag.Int("seeds", 500, "how many seeds to play for each defect")
-	results = flag.String("results", "test/ordeal/results/defects/table.json", "where the results are kept")
+	results = flag.String("results", "test/ordeal/results/defects.json", "where the results are kept")
 	scratch = flag.String("scratch", "", "where programs are built; a temporary directory if empty")
+	jobs    = flag.Int("jobs", 1, "how many processes play seeds at once")
 	replay  = flag.String("replay", "", "an overlay that makes runs exact, of go run ./test/ordeal/replay")
 )
 
@@ -44,7 +48,7 @@ func main() {
 }
 
 func run(names []string) error {
-	h := hunt{dir: *scratch}
+	h := &hunt{dir: *scratch, sound: found{}}
 	if h.dir == "" {
 		dir, err := os.MkdirTemp("", "defects")
 		if err != nil {
@@ -53,10 +57,7 @@ func run(names []string) error {
 		defer os.RemoveAll(dir)
 		h.dir = dir
 	}
-	if err := h.build("", "sound"); err != nil {
-		return err
-	}
-	all, err := filepath.Glob(filepath.Join(patches, "*.patch"))
+	planted, err := h.build()
 	if err != nil {
 		return err
 	}
@@ -65,21 +66,18 @@ func run(names []string) error {
 		return err
 	}
 	missed := 0
-	for _, path := range all {
-		name := strings.TrimSuffix(filepath.Base(path), ".patch")
-		if len(names) > 0 && !slices.Contains(names, name) {
+	for _, d := range planted {
+		if len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
 		}
-		d, err := h.find(name, path)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if err := h.find(&d); err != nil {
+			return fmt.Errorf("%s: %w", d.Name, err)
 		}
 		fmt.Printf("%-24s %5d  %s\n", d.Name, d.Seeds, d.Rule)
 		if !d.Found {
 			missed++
 		}
-		table = slices.DeleteFunc(table, func(o report.Defect) bool { return o.Name == name })
-		table = append(table, d)
+		table = append(slices.DeleteFunc(table, func(o report.Defect) bool { return o.Name == d.Name }), d)
 		slices.SortFunc(table, func(a, b report.Defect) int { return strings.Compare(a.Name, b.Name) })
 		if err := report.SaveDefects(*results, table); err != nil {
 			return err
@@ -92,102 +90,118 @@ func run(names []string) error {
 }
 
 // hunt builds and runs the simulated world.
-type hunt struct{ dir string }
+type hunt struct {
+	dir   string
+	sound found // what seeds violate without a defect, of those that were played so
+}
 
-func (h hunt) program(name string) string {
-	path, err := filepath.Abs(filepath.Join(h.dir, name+".test"))
+func (h *hunt) path(name string) string {
+	path, err := filepath.Abs(filepath.Join(h.dir, name))
 	if err != nil {
 		panic(err) // there is no working directory
 	}
 	return path
 }
 
-// find plays seeds until the judge finds a defect that it does not find without it.
-func (h hunt) find(name, path string) (report.Defect, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return report.Defect{}, err
-	}
-	title, _, _ := strings.Cut(string(text), "\n")
-	d := report.Defect{Name: name, Title: strings.TrimSuffix(title, ".")}
-	if err := h.build(path, name); err != nil {
-		return d, err
-	}
-	defer os.Remove(h.program(name))
-	for from := 1; from <= *seeds; {
-		found, err := h.play(name, from, *seeds-from+1)
-		if err != nil || found.seed == 0 {
-			d.Seeds = *seeds
-			return d, err
-		}
-		sound, err := h.play("sound", found.seed, 1)
-		if err != nil {
-			return d, err
-		}
-		if rules := without(found.rules, sound.rules); len(rules) > 0 {
-			d.Found, d.Seeds, d.Seed, d.Rule = true, found.seed, uint64(found.seed), strings.Join(rules, ", ")
-			return d, nil
-		}
-		from = found.seed + 1
-	}
+// find plays seeds until the judge finds a defect by a rule that the same seed does not violate without it.
+func (h *hunt) find(d *report.Defect) error {
 	d.Seeds = *seeds
-	return d, nil
+	for from := 1; from <= *seeds; {
+		found, err := h.play(d.Name, from, *seeds-from+1, true)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		for _, seed := range slices.Sorted(maps.Keys(found)) {
+			sound, err := h.soundly(seed)
+			if err != nil {
+				return err
+			}
+			if rules := without(found[seed], sound); len(rules) > 0 {
+				d.Found, d.Seeds, d.Seed, d.Rule = true, seed, uint64(seed), strings.Join(rules, ", ")
+				return nil
+			}
+			from = seed + 1
+		}
+	}
+	return nil
+}
+
+// soundly returns what a seed violates without a defect.
+func (h *hunt) soundly(seed int) ([]string, error) {
+	if rules, known := h.sound[seed]; known {
+		return rules, nil
+	}
+	found, err := h.play("", seed, 1, false)
+	h.sound[seed] = found[seed]
+	return found[seed], err
 }
 
 func without(rules, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return slices.Contains(others, r) })
 }
 
-// build compiles the tests of the simulated world with a patch.
-func (h hunt) build(patch, name string) error {
-	replace := map[string]string{}
-	if *replay != "" {
-		var o struct{ Replace map[string]string }
-		text, err := os.ReadFile(*replay)
-		if err == nil {
-			err = json.Unmarshal(text, &o)
-		}
+// build compiles the tests of the simulated world with all patches, and returns the defects.
+func (h *hunt) build() (planted []report.Defect, err error) {
+	replace, err := runtimeOverlay()
+	if err != nil {
+		return nil, err
+	}
+	all, err := filepath.Glob(filepath.Join(patches, "*.patch"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range all {
+		text, err := os.ReadFile(path)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		replace = o.Replace
-	}
-	if patch != "" {
-		if err := h.apply(patch, name, replace); err != nil {
-			return err
+		if err := h.apply(string(text), replace); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
+		_, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".patch"), "-")
+		title, _, _ := strings.Cut(string(text), "\n")
+		planted = append(planted, report.Defect{Name: name, Title: strings.TrimSuffix(title, ".")})
 	}
-	overlay := filepath.Join(h.dir, name+".json")
+	overlay := h.path("overlay.json")
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err == nil {
 		err = os.WriteFile(overlay, text, 0o600)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", h.program(name), world).CombinedOutput()
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", h.path("world.test"), world).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
+		return nil, fmt.Errorf("build: %w\n%s", err, out)
 	}
-	return nil
+	return planted, nil
+}
+
+// runtimeOverlay is the overlay that makes runs exact; empty if none is wanted.
+func runtimeOverlay() (map[string]string, error) {
+	o := struct{ Replace map[string]string }{map[string]string{}}
+	if *replay == "" {
+		return o.Replace, nil
+	}
+	text, err := os.ReadFile(*replay)
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	return o.Replace, err
 }
 
 var patched = regexp.MustCompile(`(?m)^\+\+\+ b/(.*)$`)
 
-// apply makes patched copies of the files of a patch.
-func (h hunt) apply(patch, name string, replace map[string]string) error {
-	text, err := os.ReadFile(patch)
-	if err != nil {
-		return err
-	}
-	dir, err := filepath.Abs(filepath.Join(h.dir, name))
-	if err != nil {
-		return err
-	}
-	for _, m := range patched.FindAllStringSubmatch(string(text), -1) {
+// apply patches copies of the files of a patch, and adds them to an overlay.
+func (h *hunt) apply(patch string, replace map[string]string) error {
+	dir := h.path("source")
+	for _, m := range patched.FindAllStringSubmatch(patch, -1) {
 		from, err := filepath.Abs(m[1])
 		if err != nil {
 			return err
+		}
+		if _, copied := replace[from]; copied {
+			continue
 		}
 		source, err := os.ReadFile(from)
 		if err != nil {
@@ -203,7 +217,7 @@ func (h hunt) apply(patch, name string, replace map[string]string) error {
 		replace[from] = to
 	}
 	cmd := exec.Command("git", "apply", "-p1", "-")
-	cmd.Dir, cmd.Stdin = dir, strings.NewReader(string(text))
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(patch)
 	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("apply: %w\n%s", err, out)
@@ -211,50 +225,42 @@ func (h hunt) apply(patch, name string, replace map[string]string) error {
 	return nil
 }
 
-// outcome is the first seed that violated something, and the rules; seed is 0 if none did.
-type outcome struct {
-	seed  int
-	rules []string
-}
+// found are the rules that seeds violated.
+type found map[int][]string
 
 var (
-	playing   = regexp.MustCompile(`(?m)^seed (\d+)$`)
-	violation = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: ([a-z]+)(?: \(p\d+\))?: `)
+	seedLine      = regexp.MustCompile(`_test\.go:\d+: seed (\d+):$`)
+	violationLine = regexp.MustCompile(`^ +([a-z]+)(?: \(p\d+\))?: `)
 )
 
-// play runs a program over seeds until one fails.
-func (h hunt) play(name string, from, n int) (outcome, error) {
-	cmd := exec.Command(h.program(name), "-test.run", "TestSeeds", "-test.failfast", "-test.timeout", "10m",
-		"-from", strconv.Itoa(from), "-seeds", strconv.Itoa(n))
-	cmd.Dir = world
-	if *replay != "" {
-		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+// play plays seeds with a defect, or with none: all of them, or until one violates a rule.
+func (h *hunt) play(defect string, from, n int, until bool) (found, error) {
+	cmd := exec.Command(h.path("world.test"), "-test.run", "^TestSeeds$", "-test.timeout", "0", "-jobs", strconv.Itoa(*jobs),
+		"-from", strconv.Itoa(from), "-seeds", strconv.Itoa(n), fmt.Sprintf("-until-found=%t", until))
+	cmd.Dir, cmd.Env = world, append(os.Environ(), "ORDEAL_DEFECT="+defect)
+	out, failed := cmd.CombinedOutput()
+	all := parse(string(out))
+	if failed != nil && len(all) == 0 {
+		return nil, fmt.Errorf("play: %w\n%s", failed, out)
 	}
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		return outcome{}, nil
-	}
-	last := playing.FindAllStringSubmatch(string(out), -1)
-	if len(last) == 0 {
-		return outcome{}, fmt.Errorf("play: %w\n%s", err, out)
-	}
-	o := outcome{}
-	if o.seed, err = strconv.Atoi(last[len(last)-1][1]); err != nil {
-		return o, err
-	}
-	for _, m := range violation.FindAllStringSubmatch(string(out), -1) {
-		if !slices.Contains(o.rules, m[1]) {
-			o.rules = append(o.rules, m[1])
+	return all, nil
+}
+
+func parse(out string) found {
+	all, seed := found{}, 0
+	for line := range strings.Lines(out) {
+		if m := seedLine.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+			seed, _ = strconv.Atoi(m[1]) // it is a number of digits
+			continue
+		}
+		m := violationLine.FindStringSubmatch(line)
+		if m != nil && isRule(m[1]) && !slices.Contains(all[seed], m[1]) {
+			all[seed] = append(all[seed], m[1])
 		}
 	}
-	switch text := string(out); {
-	case strings.Contains(text, "blocked goroutines remain"):
-		o.rules = append(o.rules, "left")
-	case strings.Contains(text, "panic:"):
-		o.rules = append(o.rules, "alive")
-	}
-	if len(o.rules) == 0 {
-		return o, fmt.Errorf("seed %d failed for no reason that is known:\n%s", o.seed, out)
-	}
-	return o, nil
+	return all
+}
+
+func isRule(name string) bool {
+	return slices.ContainsFunc(judge.Rules(), func(r judge.Rule) bool { return r.Name == name })
 }

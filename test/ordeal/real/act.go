@@ -126,7 +126,7 @@ func (o *ordeal) saw(s judge.Sent) {
 	s.Step = o.step
 	o.evidence.Sent = append(o.evidence.Sent, s)
 	if s.Token != "" {
-		o.report.Prompts++
+		o.prompts++
 	}
 }
 

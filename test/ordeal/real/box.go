@@ -24,6 +24,8 @@ const (
 
 	roleInit   = "init"
 	roleDriver = "driver"
+
+	exitNoBox = 77
 )
 
 // ErrNoBox is returned where the kernel gives this user no namespaces.
@@ -41,12 +43,14 @@ func RunIfChild() {
 		err = drive()
 	case roleLoad:
 		burn()
-	case roleHog:
-		err = hog()
 	default:
 		return
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoBox):
+		fmt.Fprintln(os.Stderr, "ordeal:", err)
+		os.Exit(exitNoBox)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "ordeal:", err)
 		os.Exit(1)
 	}
@@ -73,13 +77,17 @@ func Execute(job Job) (Report, error) {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
+	defer removeMemoryGroup(filepath.Base(job.Dir))
 	began := time.Now()
 	runtime.LockOSThread() // the box dies with the thread that started it
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return Report{}, fmt.Errorf("%w: %w", ErrNoBox, err)
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() == exitNoBox {
+		text, _ := os.ReadFile(log.Name())
+		return Report{}, fmt.Errorf("%w: %s", ErrNoBox, text)
+	} else if err != nil {
 		text, _ := os.ReadFile(log.Name())
 		return Report{}, fmt.Errorf("the box of seed %d: %w: %s", job.Seed, err, text)
 	}
@@ -95,13 +103,13 @@ func Execute(job Job) (Report, error) {
 // serveInit is the first process of a box.
 func serveInit() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("keep mounts in the box: %w", err)
+		return fmt.Errorf("%w: keep mounts in the box: %w", ErrNoBox, err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
-		return fmt.Errorf("mount /proc of the box: %w", err)
+		return fmt.Errorf("%w: mount /proc: %w", ErrNoBox, err)
 	}
 	if err := loopbackUp(); err != nil {
-		return fmt.Errorf("bring loopback up: %w", err)
+		return fmt.Errorf("%w: bring loopback up: %w", ErrNoBox, err)
 	}
 	if err := os.Setenv(roleVar, roleDriver); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"ductor/test/ordeal/report"
 	"ductor/test/ordeal/scenario"
 )
 
@@ -23,11 +24,9 @@ type Job struct {
 
 // Report is what came out.
 type Report struct {
+	Run        report.Run
 	Script     string
 	Conditions conditions
-	Steps      map[string]int // by kind
-	Prompts    int
-	Violations []string
 	Samples    []sample // of a soak
 	Took       time.Duration
 }

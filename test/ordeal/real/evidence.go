@@ -24,8 +24,9 @@ func (o *ordeal) gather() {
 	e.Ended = time.Now()
 	e.Calls = o.srv.Calls()
 	for i, c := range e.Calls {
-		if c.Fault == telegram.NoFault && o.line.mayHaveLost(c.Done) {
-			e.Calls[i].Fault = telegram.DropAfter
+		answered := c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
+		if !answered && c.RetryAfter > 0 || answered && (o.line.mayHaveLost(c.Done) || o.diedAfter(c.Done)) {
+			e.Calls[i].Fault = telegram.DropAfter // ductor cannot know of it
 		}
 	}
 	e.Pending = o.srv.PendingUpdates()
@@ -60,6 +61,12 @@ func (o *ordeal) gather() {
 	}))
 }
 
+// diedAfter reports whether ductor died so soon after an answer that it may not have read it. On a busy machine that may take a while.
+func (o *ordeal) diedAfter(answered time.Time) bool {
+	const reading = 3 * time.Second
+	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool { return !s.At.Before(answered) && s.At.Sub(answered) < reading })
+}
+
 // gatherLeftovers looks for whatever ductor left behind after its end.
 func (o *ordeal) gatherLeftovers() {
 	e := &o.evidence
@@ -71,6 +78,12 @@ func (o *ordeal) gatherLeftovers() {
 	e.Database = o.checkDatabase()
 	e.Left = append(e.Left, o.leftFiles()...)
 	e.Texts = o.texts()
+	log, _ := os.ReadFile(o.log())
+	for line := range strings.Lines(string(log)) {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "WARNING: DATA RACE") {
+			e.Troubles = append(e.Troubles, "ductor: "+strings.TrimSpace(line))
+		}
+	}
 	if err := o.disk.check(); err != nil {
 		e.Left = append(e.Left, err.Error())
 	}
@@ -111,6 +124,7 @@ func (o *ordeal) leftFiles() (left []string) {
 			known := dir == o.state() && slices.ContainsFunc(stays, func(pattern string) bool { ok, _ := filepath.Match(pattern, below); return ok })
 			switch {
 			case entry.IsDir() && strings.HasPrefix(below, "uploads"):
+			case strings.HasPrefix(below, "claude-tasks"): // of an agent that was killed, and its own
 			case !known:
 				left = append(left, "the file "+path[len(o.dir):])
 			case strings.HasSuffix(path, "lock") && held(path):

@@ -1,20 +1,10 @@
 package real
 
-import (
-	"fmt"
-	"os"
-	"os/exec"
-	"strconv"
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "os/exec"
 
 const (
 	roleLoad    = "load"
-	roleHog     = "hog"
-	hogVar      = "ORDEAL_HOG" // megabytes
-	harnessName = "ordeal-"    // begins the command lines of the harness
+	harnessName = "ordeal-" // begins the command lines of the harness
 )
 
 // burn keeps a processor busy until it is killed.
@@ -24,37 +14,19 @@ func burn() {
 	}
 }
 
-// hog holds memory until it is killed, and touches it, so that the kernel has to find room for others.
-func hog() error {
-	mb, err := strconv.Atoi(os.Getenv(hogVar))
-	if err != nil {
-		return fmt.Errorf("read %s: %w", hogVar, err)
-	}
-	held := make([]byte, mb<<20)
-	for {
-		for i := 0; i < len(held); i += os.Getpagesize() {
-			held[i]++
-		}
-		time.Sleep(time.Second)
-	}
-}
-
 // helper starts a helper of the harness and returns its end.
-func helper(role string, nice int, env ...string) (end func(), err error) {
+func helper(role string, env ...string) (end func(), err error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{harnessName + role}
 	cmd.Env = append([]string{roleVar + "=" + role}, env...)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	if err := unix.Setpriority(unix.PRIO_PROCESS, cmd.Process.Pid, nice); err != nil {
-		return nil, err
-	}
 	return func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }, nil
 }
 
-// busy loads the machine with loops until end is called.
-func busy(loops, nice int) (end func(), err error) {
+// busy loads the machine with loops, which are as nice as this process, until end is called.
+func busy(loops int) (end func(), err error) {
 	var ends []func()
 	end = func() {
 		for _, one := range ends {
@@ -62,7 +34,7 @@ func busy(loops, nice int) (end func(), err error) {
 		}
 	}
 	for range loops {
-		one, err := helper(roleLoad, nice)
+		one, err := helper(roleLoad)
 		if err != nil {
 			end()
 			return nil, err

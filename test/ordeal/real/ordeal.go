@@ -27,16 +27,24 @@ type ordeal struct {
 	healed   chan struct{} // closed when all faults are to end
 	injected []*telegram.Injected
 	evidence judge.Evidence
+	prompts  int // that users sent
 	step     int
 	again    map[messageKey]bool // messages on which a user pressed a button at the end
 }
 
 func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
-	return &ordeal{
+	o := &ordeal{
 		world: w, job: job, places: newPlaces(w.srv, s.Options), healed: make(chan struct{}), again: map[messageKey]bool{},
 		evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: w.secrets[secretOfAgents]},
-		report:   Report{Script: s.String(), Steps: map[string]int{}, Conditions: job.Conditions},
+		report:   Report{Script: s.String(), Conditions: job.Conditions},
 	}
+	w.died = func(at time.Time) {
+		o.note("ductor ended by itself: %v", w.daemon.cmd.ProcessState)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.evidence.Stops = append(o.evidence.Stops, judge.Stop{How: scenario.Crash, At: at, Up: at})
+	}
+	return o
 }
 
 // trouble notes an error as what went wrong otherwise.
@@ -54,7 +62,7 @@ func (o *ordeal) trouble(err error) {
 func (o *ordeal) run() {
 	o.line.set(o.job.Conditions.Line)
 	if n := o.job.Conditions.Load; n > 0 {
-		end, err := busy(n, 0)
+		end, err := busy(n)
 		o.trouble(err)
 		o.unload = end
 	}
@@ -63,7 +71,6 @@ func (o *ordeal) run() {
 		o.mu.Lock()
 		o.step = i
 		o.mu.Unlock()
-		o.report.Steps[scenario.Kind(step)]++
 		o.note("step %d: %s", i, lineOf(step))
 		o.perform(step)
 	}
@@ -75,11 +82,20 @@ func (o *ordeal) run() {
 	o.gather()
 	o.trouble(o.stop())
 	o.gatherLeftovers()
-	for _, v := range judge.Judge(o.evidence) {
-		o.note("violation: %v", v)
-		o.report.Violations = append(o.report.Violations, v.String())
+	o.judge()
+}
+
+// judge judges the evidence and reports it.
+func (o *ordeal) judge() {
+	found := judge.Judge(o.evidence)
+	o.report.Run.Add(o.evidence, found)
+	for _, name := range o.job.Conditions.names() {
+		o.report.Run.Faults[name]++
 	}
-	if len(o.report.Violations) > 0 {
+	for _, v := range found {
+		o.note("violation: %v", v)
+	}
+	if len(found) > 0 {
 		o.writeChats()
 	}
 }

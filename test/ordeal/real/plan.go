@@ -1,6 +1,7 @@
 package real
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -12,10 +13,29 @@ import (
 type conditions struct {
 	Disk   diskKind
 	Line   weather
-	Load   int // busy loops beside everything
-	Hog    int // megabytes that the box may use beside; 0 for no limit
-	Deaf   bool
-	Agents []string
+	Load   int  // busy loops beside everything
+	Memory int  // megabytes for ductor, its runner and agents; 0 for no limit
+	Deaf   bool // tools leave processes that ignore signals
+}
+
+// names are those of what is not plain.
+func (c conditions) names() (all []string) {
+	if c.Disk != diskOfMachine {
+		all = append(all, "machine: small "+string(c.Disk))
+	}
+	if c.Line != fair {
+		all = append(all, "machine: network "+string(c.Line))
+	}
+	if c.Load > 0 {
+		all = append(all, fmt.Sprintf("machine: load %d", c.Load))
+	}
+	if c.Memory > 0 {
+		all = append(all, fmt.Sprintf("machine: %d MB of memory", c.Memory))
+	}
+	if c.Deaf {
+		all = append(all, "machine: tools leave processes that ignore signals")
+	}
+	return all
 }
 
 // conditionsOf are those of a seed: mostly a plain machine.
@@ -38,6 +58,9 @@ func conditionsOf(seed uint64) conditions {
 	}
 	if random.IntN(8) == 0 {
 		c.Load = 20
+	}
+	if random.IntN(10) == 0 {
+		c.Memory = 96
 	}
 	return c
 }

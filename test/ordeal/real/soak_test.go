@@ -3,7 +3,6 @@ package real
 import (
 	"errors"
 	"flag"
-	"strings"
 	"testing"
 	"time"
 )
@@ -22,13 +21,13 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d prompts in %s", report.Prompts, report.Took.Round(time.Second))
+	t.Logf("%d prompts in %s", report.Run.Messages, report.Took.Round(time.Second))
 	t.Logf("%8s %6s %8s %4s %4s %8s %4s %5s %9s %9s %8s %8s", "at", "turns", "RSS kB", "fds", "thr", "runner", "fds", "procs", "database", "log", "spool", "journals")
 	for _, s := range report.Samples {
 		t.Logf("%8s %6d %8d %4d %4d %8d %4d %5d %9d %9d %8d %8d", s.At.Round(time.Second), s.Turns, s.Ductor.RSS>>10, s.Ductor.Descriptors, s.Ductor.Threads,
 			s.Runner.RSS>>10, s.Runner.Descriptors, s.Processes, s.Database, s.WAL, s.Spool, s.Journals)
 	}
-	if len(report.Violations) > 0 {
-		t.Error(strings.Join(report.Violations, "\n"))
+	for _, v := range report.Run.Violations {
+		t.Error(v.Detail)
 	}
 }

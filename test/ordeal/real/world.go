@@ -41,11 +41,13 @@ type world struct {
 	secrets map[string]string
 	random  *rand.Rand
 	unload  func() // ends what loads the machine
+	memory  *memoryGroup
+	died    func(at time.Time) // told when ductor is found dead though nobody here ended it
 }
 
 // newWorld makes the files, the Telegram and the way to it. Nothing of ductor runs yet.
 func newWorld(job Job) (*world, error) {
-	w := &world{dir: filepath.Join(job.Dir, "w"), builds: job.Builds, random: rand.New(rand.NewPCG(1, job.Seed)), secrets: map[string]string{}, unload: func() {}}
+	w := &world{dir: filepath.Join(job.Dir, "w"), builds: job.Builds, random: rand.New(rand.NewPCG(1, job.Seed)), secrets: map[string]string{}, unload: func() {}, died: func(time.Time) {}}
 	for _, dir := range []string{"", "home", "tmp", "opt", "bin"} {
 		if err := os.Mkdir(w.path(dir), 0o700); err != nil {
 			return nil, err
@@ -53,6 +55,9 @@ func newWorld(job Job) (*world, error) {
 	}
 	if err := os.MkdirAll(w.state(), 0o700); err != nil {
 		return nil, err
+	}
+	if job.Conditions.Memory > 0 {
+		w.memory = newMemoryGroup(filepath.Base(job.Dir), job.Conditions.Memory)
 	}
 	var err error
 	if w.disk, err = newDisk(job.Conditions.Disk, w.state(), w.path("image")); err != nil {
@@ -188,8 +193,9 @@ func (w *world) environment() []string {
 
 // daemon is a ductor that was started.
 type daemon struct {
-	cmd  *exec.Cmd
-	done chan struct{}
+	cmd   *exec.Cmd
+	done  chan struct{}
+	ended bool // by the harness
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
@@ -211,12 +217,15 @@ func (w *world) start() error {
 	defer log.Close()
 	d := &daemon{cmd: w.command("run", "-c", w.config()), done: make(chan struct{})}
 	d.cmd.Stdout, d.cmd.Stderr = log, log
+	if w.daemon != nil && !w.daemon.ended {
+		w.died(time.Now())
+	}
 	if err := d.cmd.Start(); err != nil {
 		return fmt.Errorf("start ductor: %w", err)
 	}
 	go func() { _ = d.cmd.Wait(); close(d.done) }()
 	w.daemon = d
-	return nil
+	return w.memory.join(d.cmd.Process.Pid)
 }
 
 // awaitPoll waits until ductor polls, and starts it again where it ended, as systemd does.
@@ -253,6 +262,7 @@ func (w *world) up() bool {
 // kill kills ductor -9.
 func (w *world) kill() {
 	if w.up() {
+		w.daemon.ended = true
 		_ = w.daemon.cmd.Process.Kill()
 		<-w.daemon.done
 	}
@@ -264,6 +274,7 @@ func (w *world) stop() error {
 		return nil
 	}
 	began := time.Now()
+	w.daemon.ended = true
 	_ = w.daemon.cmd.Process.Signal(syscall.SIGCONT)
 	if err := w.daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -282,6 +293,7 @@ func (w *world) stop() error {
 
 // dump has ductor write its goroutines into its log, which ends it.
 func (w *world) dump() string {
+	w.daemon.ended = true
 	_ = w.daemon.cmd.Process.Signal(syscall.SIGQUIT)
 	<-w.daemon.done
 	return ""

@@ -3,6 +3,7 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -133,3 +134,17 @@ func SaveDefects(path string, all []Defect) error { return save(path, all) }
 
 // Defects reads the results of a hunt.
 func Defects(path string) (all []Defect, err error) { return all, load(path, &all) }
+
+// Load reads all results below a directory: runs/*.json, defects.json and fixes.json.
+func Load(dir string) (r Results, err error) {
+	if r.Runs, err = Runs(filepath.Join(dir, "runs")); err != nil {
+		return r, err
+	}
+	if r.Defects, err = Defects(filepath.Join(dir, "defects.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return r, err
+	}
+	if r.Fixes, err = Fixes(filepath.Join(dir, "fixes.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return r, err
+	}
+	return r, nil
+}

@@ -47,25 +47,70 @@ func (g *generator) press() {
 	}
 	by := p.by
 	if g.chance(15) {
-		by = g.user()
+		by = pick(g, Owner, Ann, Bob, Mallory)
 	}
 	button := pick(g, StopTurn, Steer, Interrupt, CancelQueued, RunAgain, ShowAgain, StartOver, StartFresh, AllowRule, AllowSession)
-	for _, act := range p.Acts {
-		switch act.(type) {
-		case Ask:
-			if g.chance(60) {
-				button = pick(g, AllowOnce, AllowOnce, AllowOnce, Deny, AllowSession)
-			}
-		case Write:
-			if g.chance(30) {
-				button = pick(g, Undo, Undo, Redo, AllowOnce)
-			}
-		}
+	if fitting := fitting(p.Acts); len(fitting) > 0 && g.chance(70) {
+		button = pick(g, fitting...)
 	}
 	press := Press{By: by, Old: g.chance(10), Button: button, Of: p.Token}
 	g.add(press)
-	if g.chance(10) { // pressed twice
+	if g.chance(15) { // pressed twice
 		g.add(press)
+	}
+}
+
+// fitting are the buttons that the acts of a prompt may lead to.
+func fitting(acts []Act) (all []Button) {
+	for _, act := range acts {
+		switch act.(type) {
+		case Ask:
+			all = append(all, AllowOnce, AllowOnce, AllowOnce, Deny, AllowSession)
+		case Write:
+			all = append(all, AllowOnce, Undo, Redo)
+		case Break, Fail:
+			all = append(all, RunAgain, RunAgain, StartFresh)
+		case Sleep, Run:
+			all = append(all, StopTurn)
+		}
+	}
+	return all
+}
+
+// queue fills a queue while something takes long, and then something happens to it.
+func (g *generator) queue() {
+	by, in := g.user(), g.place()
+	long := g.prompt(by, in)
+	long.Acts = append([]Act{Run{}, Sleep{For: g.between(2*time.Second, 40*time.Second)}}, long.Acts...)
+	g.prompts[len(g.prompts)-1].Prompt = long
+	g.add(Say{By: by, In: in, Prompt: long})
+	for range 1 + g.IntN(3) {
+		g.add(Wait{For: g.between(400*time.Millisecond, 2*time.Second)}) // longer than messages are joined
+		waiting := g.prompt(by, in)
+		waiting.Acts = append([]Act{Run{}}, waiting.Acts...)
+		g.prompts[len(g.prompts)-1].Prompt = waiting
+		g.add(Say{By: by, In: in, Prompt: waiting})
+	}
+	if g.chance(60) {
+		g.add(Wait{For: g.between(10*time.Millisecond, time.Second)})
+	}
+	newest := g.prompts[len(g.prompts)-1]
+	switch g.IntN(8) {
+	case 0:
+		g.add(Press{By: by, Button: pick(g, Steer, Interrupt, CancelQueued), Of: newest.Token})
+	case 1:
+		edit := Edit{By: by, Old: newest.Token, Prompt: g.prompt(by, in)}
+		edit.Acts = append([]Act{Run{}}, edit.Acts...)
+		g.prompts[len(g.prompts)-1].Prompt = edit.Prompt
+		g.add(edit)
+	case 2, 3:
+		g.add(Type{By: by, In: in, Text: "/abort"})
+		if g.chance(50) {
+			g.add(Wait{For: g.between(10*time.Millisecond, 3*time.Second)})
+			g.stop()
+		}
+	case 4, 5:
+		g.stop()
 	}
 }
 
@@ -185,6 +230,10 @@ func (g *generator) disk() {
 		d.Skip, d.Times = g.IntN(20), 1+g.IntN(3)
 	}
 	g.add(d)
+	if g.chance(50) {
+		g.say()
+		g.wait()
+	}
 }
 
 // happen has something happen to a chat, or puts right what happened.
