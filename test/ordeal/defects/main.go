@@ -36,6 +36,7 @@ var (
 	results = flag.String("results", "test/ordeal/results/defects.json", "where the results are kept")
 	scratch = flag.String("scratch", "", "where programs are built; a temporary directory if empty")
 	jobs    = flag.Int("jobs", 1, "how many processes play seeds at once")
+	built   = flag.Bool("built", false, "use the program that an earlier call left in -scratch")
 	replay  = flag.String("replay", "", "an overlay that makes runs exact, of go run ./test/ordeal/replay")
 )
 
@@ -170,6 +171,9 @@ func (h *hunt) build() (planted []report.Defect, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if *built {
+		return planted, nil
+	}
 	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", h.path("world.test"), world).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("build: %w\n%s", err, out)
@@ -229,7 +233,7 @@ func (h *hunt) apply(patch string, replace map[string]string) error {
 type found map[int][]string
 
 var (
-	seedLine      = regexp.MustCompile(`_test\.go:\d+: seed (\d+):$`)
+	seedLine      = regexp.MustCompile(`(?:^|_test\.go:\d+: )seed (\d+):$`)
 	violationLine = regexp.MustCompile(`^ +([a-z]+)(?: \(p\d+\))?: `)
 )
 
