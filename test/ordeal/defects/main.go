@@ -113,11 +113,11 @@ func (h *hunt) find(d *report.Defect) error {
 			return err
 		}
 		for _, seed := range slices.Sorted(maps.Keys(found)) {
-			sound, err := h.soundly(seed)
+			rules, err := h.confirmed(d.Name, seed, found[seed])
 			if err != nil {
 				return err
 			}
-			if rules := without(found[seed], sound); len(rules) > 0 {
+			if len(rules) > 0 {
 				d.Found, d.Seeds, d.Seed, d.Rule = true, seed, uint64(seed), strings.Join(rules, ", ")
 				return nil
 			}
@@ -125,6 +125,21 @@ func (h *hunt) find(d *report.Defect) error {
 		}
 	}
 	return nil
+}
+
+// confirmed returns which of the rules that a seed violated it violates again with the defect, and not without it: a seed may be
+// played a little differently each time.
+func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, error) {
+	sound, err := h.soundly(seed)
+	if err != nil {
+		return nil, err
+	}
+	rules = without(rules, sound)
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	found, err := h.play(defect, seed, 1, false)
+	return slices.DeleteFunc(rules, func(r string) bool { return !slices.Contains(found[seed], r) }), err
 }
 
 // soundly returns what a seed violates without a defect.
