@@ -208,6 +208,9 @@ func (g *generator) stop() {
 
 func (g *generator) telegram() {
 	t := Telegram{Fault: TelegramFault(pick(g, TelegramFault("").values()...))}
+	if g.chance(30) { // those of which nobody knows whether they took effect are the hardest
+		t.Fault = pick(g, DropAfter, Half, GatewayAfter)
+	}
 	switch t.Fault {
 	case LimitsStrict, LimitsReal:
 	case TooMany, TooManyUnseen:
