@@ -245,7 +245,7 @@ const quiet = 90 * time.Second
 
 // Settle waits until nothing happens any more: at most for most. With waiting it also waits for answers to what agents ask.
 func (w *World) Settle(most time.Duration, waiting bool) error {
-	for began := time.Now(); w.log.quietFor(waiting) < quiet || w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
+	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting && w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
 		if time.Since(began) > most {
 			return fmt.Errorf("after %s things still happen", most)
 		}
