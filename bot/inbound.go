@@ -153,12 +153,13 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 	}
 }
 
-// Moved has all of a group follow it to its new id, its language included.
+// Moved has all of a group follow it to its new id, its language and its open approvals included.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if chosen := h.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
 		err = h.lang.Choose(ctx, to, chosen)
 	}
+	h.approvals.Moved(from)
 	return err
 }
 

@@ -30,3 +30,12 @@ func TestRulesSayWhatTheyAllow(t *testing.T) {
 		}
 	}
 }
+
+// Telegram takes spaces off the beginning of an entity. The first line of a diff stays in its column, and the block has no line above it.
+func TestADiffThatBeginsWithContext(t *testing.T) {
+	for language, want := range map[string]string{"diff": "\u00a0first\n-second", "go": " first\n-second"} {
+		if got := CodeBlock(language, " first\n-second"); got.Text != want || got.Entities[0].Offset != 0 {
+			t.Errorf("%s: %q from %d", language, got.Text, got.Entities[0].Offset)
+		}
+	}
+}

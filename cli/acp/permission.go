@@ -154,7 +154,7 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	var result askResult
 	var runs bool
 	a, err := approvals.TakeIf(id, func(a *ask) (err error) {
-		if result, runs, err = a.answer(d); err != nil {
+		if result, runs, err = a.replyTo(d); err != nil {
 			return cli.Failf(cli.Refused, s.process.options().Agent, "%v", err)
 		}
 		return nil

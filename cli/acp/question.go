@@ -21,9 +21,9 @@ func (c *toolCall) questions() []cli.Question {
 	return cli.QuestionsIn(c.Input)
 }
 
-// answer returns the reply to what a user has decided, and whether the tool runs then. Answers are named by the numbers of their questions.
+// replyTo returns the reply to what a user has decided, and whether the tool runs then. Answers are named by the numbers of their questions.
 // A question that the user does not answer is answered so: Qwen Code ends the turn if its question is rejected.
-func (a *ask) answer(d cli.Decision) (result askResult, runs bool, err error) {
+func (a *ask) replyTo(d cli.Decision) (result askResult, runs bool, err error) {
 	questions := a.questions()
 	if questions == nil {
 		result, err = a.choose(d.Allow)
@@ -41,10 +41,10 @@ func (a *ask) answer(d cli.Decision) (result askResult, runs bool, err error) {
 	return result, true, err
 }
 
-// inquire has a user answer questions. No permission mode answers them.
-func (t *liveTurn) inquire(a *ask, questions []cli.Question) {
+// askQuestions has a user answer questions. No permission mode answers them.
+func (t *liveTurn) askQuestions(a *ask, questions []cli.Question) {
 	if !t.req.Attended {
-		result, _, err := a.answer(cli.Decision{Reason: cli.NoUserAnswers})
+		result, _, err := a.replyTo(cli.Decision{Reason: cli.NoUserAnswers})
 		if err != nil {
 			result = cancelled()
 		}

@@ -161,7 +161,7 @@ func (t *liveTurn) asked(a *ask) {
 	case t.loop.Cut():
 		t.s.process.respond(a.id, cancelled())
 	case questions != nil && t.req.Tools.Permits(a.tool.name):
-		t.inquire(a, questions)
+		t.askQuestions(a, questions)
 	case v == verdictDeny:
 		t.s.process.respond(a.id, result)
 		t.reporter.deny(a.tool, why)

@@ -37,11 +37,11 @@ type asks struct {
 	server  *server
 	session cli.AgentSessionID
 	policy  policy
-	inputs  map[string]string // questions that are announced, and the id under which each one's end will be told
+	inputs  map[string]fields // questions that are announced
 }
 
 func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *asks {
-	return &asks{Approvals: turn.NewApprovals[*ask](out, nil), server: h, session: id, policy: p, inputs: map[string]string{}}
+	return &asks{Approvals: turn.NewApprovals[*ask](out, nil), server: h, session: id, policy: p, inputs: map[string]fields{}}
 }
 
 // policy says what is answered without a user.
@@ -87,8 +87,8 @@ func (a *asks) permissionDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
-// announce notes under which id the end of a question will be told. The request to answer it follows.
-func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f.RequestID }
+// announce notes of which tool a question is, and under which id its end will be told. The request to answer it follows.
+func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f }
 
 func (a *asks) inputDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.input != "" && o.input == f.RequestID })
@@ -119,7 +119,8 @@ func (a *asks) request(r *rpc.Message) {
 		a.add(o, func() cli.Event { return planApproval(o.id, params.Summary, params.Plan, r.Params) })
 		return
 	}
-	o.input = a.inputs[params.Question]
+	announced := a.inputs[params.Question]
+	o.input = announced.RequestID
 	delete(a.inputs, params.Question)
 	if !a.policy.attended {
 		o.auto = map[string]any{"answer": cli.NoUserAnswers, "wasFreeform": true}
@@ -128,7 +129,8 @@ func (a *asks) request(r *rpc.Message) {
 	for _, c := range params.Choices {
 		q.Options = append(q.Options, cli.Option{Label: c})
 	}
-	a.add(o, func() cli.Event { return cli.QuestionAsked{ID: o.id, Questions: []cli.Question{q}} })
+	asked := cli.QuestionAsked{ID: o.id, Started: cli.ToolID(announced.ToolCallID), Questions: []cli.Question{q}}
+	a.add(o, func() cli.Event { return asked })
 }
 
 // add has the user answer o, or answers it.

@@ -207,3 +207,29 @@ const kindBytes = 48
 
 // named matches what an event is about.
 var named = regexp.MustCompile(`"(id|toolCallId|tool_use_id|itemId|callId|messageId)":"[^"]*"`)
+
+// Objects returns JSON objects of about size bytes: with many members, deep ones, long names and texts.
+func Objects(size int) map[string]string {
+	many := func(member func(i int) string) string {
+		var b strings.Builder
+		for i := 0; b.Len() < size; i++ {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(member(i))
+		}
+		return b.String()
+	}
+	const depth = 4000 // encoding/json goes no deeper than 10,000
+	return map[string]string{
+		"members":     "{" + many(func(i int) string { return fmt.Sprintf(`"a%d":%d`, i, i) }) + "}",
+		"same member": "{" + many(func(int) string { return `"a":"/d/y"` }) + "}",
+		"list":        `{"edits":[` + many(func(i int) string { return fmt.Sprintf(`{"path":"/d/%d"}`, i) }) + "]}",
+		"long names":  "{" + many(func(i int) string { return fmt.Sprintf(`"%s%d":1`, strings.Repeat("a", 2000), i) }) + "}",
+		"deep": strings.Repeat(`{"a":`, depth) + "[" + many(func(i int) string { return fmt.Sprint(i) }) + "]" +
+			strings.Repeat("}", depth),
+		"deep lists": `{"a":[` + many(func(int) string { return strings.Repeat("[", depth/2) + strings.Repeat("]", depth/2) }) + "]}",
+		"text":       `{"a":"` + fill(`\n\u0041`, size/8*8) + `"}`,
+		"paths":      `{"a":[` + many(func(i int) string { return `"` + strings.Repeat("../x/", 100) + `"` }) + "]}",
+	}
+}

@@ -185,10 +185,10 @@ func (l life) work(path string, opts Options, h *history) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.close(db)) }()
-	if err := h.check(db); err != nil {
-		return err
+	if err := h.check(db); err != nil { // nobody knows what is there, if the disk does not read it
+		return errors.Join(err, db.Close())
 	}
+	defer func() { err = errors.Join(err, h.close(db)) }()
 	for _, a := range l.Acts {
 		if a == reopens {
 			if err := h.close(db); err != nil {

@@ -11,7 +11,7 @@ import (
 const shareTime = 10 * time.Millisecond
 
 // lazyTime is how long what was committed may wait for a flush: a power failure loses no more than that.
-const lazyTime = 5 * time.Second
+const lazyTime = time.Second
 
 // shareAgain is between two tries to commit what is shared.
 const shareAgain = time.Second

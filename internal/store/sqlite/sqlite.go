@@ -6,7 +6,7 @@
 //
 // Every write happens whole or not at all. A process that is killed loses nothing of a write that returned, except for a
 // WriteSoon of the last moment after which nothing else was written. A power failure loses nothing of Write, and may lose
-// others of the last five seconds, unless a Write or Flush followed; what it loses, it loses with everything that was written
+// others of the last second, unless a Write or Flush followed; what it loses, it loses with everything that was written
 // later. A context that is done before the transaction begins stops it; one that ends later does not, so that a write either
 // happened or did not, and its caller knows which.
 package sqlite

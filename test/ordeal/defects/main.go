@@ -48,7 +48,7 @@ func main() {
 }
 
 func run(names []string) error {
-	h := &hunt{dir: *scratch}
+	h := &hunt{dir: *scratch, sound: found{}}
 	if h.dir == "" {
 		dir, err := os.MkdirTemp("", "defects")
 		if err != nil {
@@ -61,10 +61,6 @@ func run(names []string) error {
 	if err != nil {
 		return err
 	}
-	if h.sound, err = h.play("", 1, *seeds, false); err != nil {
-		return err
-	}
-	fmt.Printf("%-24s %5d  %v\n", "without a defect", *seeds, h.sound)
 	table, err := report.Defects(*results)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -96,7 +92,7 @@ func run(names []string) error {
 // hunt builds and runs the simulated world.
 type hunt struct {
 	dir   string
-	sound found // what seeds violate without a defect
+	sound found // what seeds violate without a defect, of those that were played so
 }
 
 func (h *hunt) path(name string) string {
@@ -116,7 +112,11 @@ func (h *hunt) find(d *report.Defect) error {
 			return err
 		}
 		for _, seed := range slices.Sorted(maps.Keys(found)) {
-			if rules := without(found[seed], h.sound[seed]); len(rules) > 0 {
+			sound, err := h.soundly(seed)
+			if err != nil {
+				return err
+			}
+			if rules := without(found[seed], sound); len(rules) > 0 {
 				d.Found, d.Seeds, d.Seed, d.Rule = true, seed, uint64(seed), strings.Join(rules, ", ")
 				return nil
 			}
@@ -124,6 +124,16 @@ func (h *hunt) find(d *report.Defect) error {
 		}
 	}
 	return nil
+}
+
+// soundly returns what a seed violates without a defect.
+func (h *hunt) soundly(seed int) ([]string, error) {
+	if rules, known := h.sound[seed]; known {
+		return rules, nil
+	}
+	found, err := h.play("", seed, 1, false)
+	h.sound[seed] = found[seed]
+	return found[seed], err
 }
 
 func without(rules, others []string) []string {

@@ -241,12 +241,12 @@ func (f *facts) runs(token scenario.Token) int {
 }
 
 // powerWindow is how long before a power failure a turn may have begun that then runs again: docs/invariants.md allows it for a
-// turn that began in the last moment. A disk in trouble makes the moment longer.
+// turn that began in the last second. A disk in trouble makes that longer.
 func (f *facts) powerWindow() time.Duration {
 	if slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool { _, disk := s.(scenario.Disk); return disk }) {
 		return 2 * time.Minute
 	}
-	return 5 * time.Second
+	return 3 * time.Second
 }
 
 // beganJustBefore reports whether the first that is known of a prompt lies in the last moment before a power failure.

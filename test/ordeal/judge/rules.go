@@ -78,10 +78,12 @@ func ran(f *facts) (all []Violation) {
 	return all
 }
 
-// refused reports whether the chat says of some message, at that time or later, that it was not taken.
+// refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well.
 func refused(c Chat, s Sent) bool {
 	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
-		return !m.Date.Before(s.At) && says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up")
+		failed := has(m, again()...) || m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️")
+		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
+			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up"))
 	})
 }
 
@@ -349,8 +351,12 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
 			return true
 		}
-		return f.diedBetween(c.At, c.Done.Add(time.Second)) || f.slow()
+		return f.diedBetween(c.At, c.Done.Add(time.Second)) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) || f.slow()
 	})
+}
+
+func (f *facts) powerFailedBetween(from, to time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return s.How == scenario.Power && !s.At.Before(from) && !s.At.After(to) })
 }
 
 // slow reports whether answers came so late that ductor may not have waited for them.

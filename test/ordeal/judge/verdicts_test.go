@@ -30,9 +30,11 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.1")
 		}},
 		{"an effect twice by a power failure just behind the begin", plainPrompt, "", func(s *stage) {
-			s.whole()
+			id := s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.1")
 			s.stops(scenario.Power)
 			s.agent(Effect, "p1", "p1.1")
+			s.shows(ownerChat, id, "p1w0 p1w1")
 		}},
 		{"an effect twice by a power failure much later", plainPrompt, "once", func(s *stage) {
 			s.whole()

@@ -168,7 +168,7 @@ func checked(b *strings.Builder, defects []Defect) {
 
 const notPromised = `## What is not promised
 
-- After a power failure a turn that began in the last moment may run again: the prompt leaves without waiting for the disk.
+- After a power failure a turn that began in the last second may run again: the prompt leaves without waiting for the disk.
 - A message whose arrival Telegram never confirmed is not sent again. It may be missing; the chat then says so and offers **Show again**.
 - A message that ductor sent in the moment of its death may keep its buttons: nobody told ductor its number.
 - What an agent does outside of its project, and what a model says, is not judged.

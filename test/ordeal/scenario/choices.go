@@ -230,6 +230,10 @@ func (g *generator) disk() {
 		d.Skip, d.Times = g.IntN(20), 1+g.IntN(3)
 	}
 	g.add(d)
+	if g.chance(50) {
+		g.say()
+		g.wait()
+	}
 }
 
 // happen has something happen to a chat, or puts right what happened.

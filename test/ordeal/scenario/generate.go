@@ -43,6 +43,7 @@ type generator struct {
 	prompts  []placed // all so far
 	places   []Place  // of groups
 	events   []Happen // what can be put right again
+	budget   bool     // there is one
 }
 
 // placed is a prompt and where it was sent.
@@ -82,7 +83,9 @@ func (g *generator) options() {
 	set(15, "stream.mode", `"draft"`)
 	set(15, "stream.display", pick(g, `"rich"`, `"plain"`))
 	set(10, "queue.max", "3")
-	set(10, "budget.day", "0.05")
+	if g.budget = g.chance(10); g.budget {
+		set(100, "budget.day", "0.05")
+	}
 	set(10, "agents.grace", `"500ms"`)
 	set(10, "permissions.ask_timeout", `"1m"`)
 	set(10, "agents."+o.Agents[0]+".mode", `"one-shot"`)
@@ -197,6 +200,9 @@ func (g *generator) acts() (all []Act) {
 	}
 	for n := len(all) + 1 + g.IntN(4); len(all) < n; {
 		all = append(all, g.act())
+	}
+	if g.budget && g.chance(30) {
+		all = append(all, Cost{Cents: 2 + g.IntN(4)})
 	}
 	if g.chance(70) {
 		all = append(all, Text{Words: 1 + g.IntN(30)})

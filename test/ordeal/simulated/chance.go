@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"crypto/rand"
+	"runtime"
 	"testing"
 	"testing/cryptotest"
 	"time"
@@ -22,5 +23,6 @@ func SetChance(t *testing.T, seed uint64) {
 	uuid.SetRand(rand.Reader)
 	t.Cleanup(func() { uuid.SetRand(nil) })
 	lastID = 0
+	runtime.MemProfileRate = 0 // its samples are taken by chance
 	time.Local = time.UTC
 }

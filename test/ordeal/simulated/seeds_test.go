@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -56,6 +57,7 @@ func playWhole(t *testing.T, s scenario.Scenario) (o outcome) {
 		t.Fatal(err)
 	}
 	SetChance(t, s.Seed)
+	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collecting wakes goroutines in an order of its own
 	synctest.Test(t, func(t *testing.T) {
 		o.evidence, o.log, o.hash = Play(t, dir, s)
