@@ -36,6 +36,7 @@ var (
 	results = flag.String("results", "test/ordeal/results/defects.json", "where the results are kept")
 	scratch = flag.String("scratch", "", "where programs are built; a temporary directory if empty")
 	jobs    = flag.Int("jobs", 1, "how many processes play seeds at once")
+	built   = flag.Bool("built", false, "use the program that an earlier call left in -scratch")
 	replay  = flag.String("replay", "", "an overlay that makes runs exact, of go run ./test/ordeal/replay")
 )
 
@@ -112,11 +113,11 @@ func (h *hunt) find(d *report.Defect) error {
 			return err
 		}
 		for _, seed := range slices.Sorted(maps.Keys(found)) {
-			sound, err := h.soundly(seed)
+			rules, err := h.confirmed(d.Name, seed, found[seed])
 			if err != nil {
 				return err
 			}
-			if rules := without(found[seed], sound); len(rules) > 0 {
+			if len(rules) > 0 {
 				d.Found, d.Seeds, d.Seed, d.Rule = true, seed, uint64(seed), strings.Join(rules, ", ")
 				return nil
 			}
@@ -124,6 +125,21 @@ func (h *hunt) find(d *report.Defect) error {
 		}
 	}
 	return nil
+}
+
+// confirmed returns which of the rules that a seed violated it violates again with the defect, and not without it: a seed may be
+// played a little differently each time.
+func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, error) {
+	sound, err := h.soundly(seed)
+	if err != nil {
+		return nil, err
+	}
+	rules = without(rules, sound)
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	found, err := h.play(defect, seed, 1, false)
+	return slices.DeleteFunc(rules, func(r string) bool { return !slices.Contains(found[seed], r) }), err
 }
 
 // soundly returns what a seed violates without a defect.
@@ -169,6 +185,9 @@ func (h *hunt) build() (planted []report.Defect, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if *built {
+		return planted, nil
 	}
 	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", h.path("world.test"), world).CombinedOutput()
 	if err != nil {
@@ -229,7 +248,7 @@ func (h *hunt) apply(patch string, replace map[string]string) error {
 type found map[int][]string
 
 var (
-	seedLine      = regexp.MustCompile(`_test\.go:\d+: seed (\d+):$`)
+	seedLine      = regexp.MustCompile(`(?:^|_test\.go:\d+: )seed (\d+):$`)
 	violationLine = regexp.MustCompile(`^ +([a-z]+)(?: \(p\d+\))?: `)
 )
 

@@ -115,7 +115,7 @@ func (d *disk) control(request uint, frozen bool) error {
 		return err
 	}
 	defer dir.Close()
-	if err := unix.IoctlSetInt(int(dir.Fd()), request, 0); err != nil {
+	if err := unix.IoctlSetInt(int(dir.Fd()), request, 0); err != nil && !(request == fiThaw && errors.Is(err, unix.EINVAL)) { // it was mounted anew
 		return fmt.Errorf("freeze or thaw the disk: %w", err)
 	}
 	d.frozen = frozen

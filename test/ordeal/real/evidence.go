@@ -61,10 +61,14 @@ func (o *ordeal) gather() {
 	}))
 }
 
-// diedAfter reports whether ductor died so soon after an answer that it may not have read it. On a busy machine that may take a while.
+// diedAfter reports whether ductor died so soon after an answer that the next one may not know of it: it had not read it, which on a
+// busy machine takes a while, or a disk that loses what was not flushed lost power.
 func (o *ordeal) diedAfter(answered time.Time) bool {
-	const reading = 3 * time.Second
-	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool { return !s.At.Before(answered) && s.At.Sub(answered) < reading })
+	const reading, flushing = 3 * time.Second, 30 * time.Second
+	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
+		since := s.At.Sub(answered)
+		return since >= 0 && (since < reading || since < flushing && s.How == scenario.Power && o.disk.kind == diskExt4)
+	})
 }
 
 // gatherLeftovers looks for whatever ductor left behind after its end.
@@ -109,7 +113,7 @@ func (o *ordeal) checkDatabase() (found []string) {
 // stays are the files that ductor's state directory has after an ordered end: the database, keys, what was sent to users of late, and
 // files whose lock or socket is what counts.
 var stays = []string{
-	"ductor.db", "crash.log", "ductor.lock", "mcp.key", "mcp.sock", "terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
+	"ductor.db", "crash*.log", "ductor.lock", "mcp.key", "mcp.sock", "terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
 	"started/*.json", "uploads/*/*", "prompts/append-*",
 }
 

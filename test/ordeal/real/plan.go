@@ -133,6 +133,8 @@ func hurriedActs(acts []scenario.Act) []scenario.Act {
 			acts[i] = scenario.Run{For: min(act.For, mostWork)}
 		case scenario.Sleep:
 			acts[i] = scenario.Sleep{For: min(act.For, mostWork)}
+		case scenario.Fail: // agents ask an API that fails for ever for minutes
+			acts[i] = scenario.Fail{Status: act.Status, Times: max(1, act.Times)}
 		case scenario.Background:
 			acts[i] = scenario.Background{For: min(act.For, mostWork)}
 		case scenario.Break:

@@ -24,7 +24,8 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		}
 	}
 	var owed, before string
-	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	deadline := time.Now().Add(most)
+	for ; time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if toTheEnd && o.answerAll() {
 			continue
 		}
@@ -34,6 +35,9 @@ func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
 		if owed != before {
 			o.note("owed: %s", owed)
 			before = owed
+			if toTheEnd { // it goes on
+				deadline = time.Now().Add(most)
+			}
 		}
 		if toTheEnd && !o.up() { // it ended by itself, as over a disk that failed
 			if err := o.awaitPoll(); err != nil {

@@ -77,6 +77,24 @@ func fitting(acts []Act) (all []Button) {
 	return all
 }
 
+// ask has an agent ask, and users decide: mostly the one who asked, and often one who may not.
+func (g *generator) ask() {
+	by, in := pick(g, Owner, Owner, Ann), g.place()
+	p := g.prompt(by, in)
+	p.Acts = append([]Act{Ask{}}, p.Acts...)
+	g.prompts[len(g.prompts)-1].Prompt = p
+	g.add(Say{By: by, In: in, Prompt: p})
+	g.add(Wait{For: g.between(500*time.Millisecond, 4*time.Second)})
+	press := Press{By: by, Button: pick(g, AllowOnce, AllowOnce, Deny, AllowSession), Of: p.Token}
+	if g.chance(40) {
+		press.By = pick(g, Owner, Ann, Bob, Mallory)
+	}
+	g.add(press)
+	if g.chance(30) {
+		g.add(Press{By: pick(g, Owner, Ann, Mallory), Button: pick(g, AllowOnce, Deny), Of: p.Token})
+	}
+}
+
 // queue fills a queue while something takes long, and then something happens to it.
 func (g *generator) queue() {
 	by, in := g.user(), g.place()
@@ -190,6 +208,9 @@ func (g *generator) stop() {
 
 func (g *generator) telegram() {
 	t := Telegram{Fault: TelegramFault(pick(g, TelegramFault("").values()...))}
+	if g.chance(30) { // those of which nobody knows whether they took effect are the hardest
+		t.Fault = pick(g, DropAfter, Half, GatewayAfter)
+	}
 	switch t.Fault {
 	case LimitsStrict, LimitsReal:
 	case TooMany, TooManyUnseen:
@@ -233,6 +254,9 @@ func (g *generator) disk() {
 	if g.chance(50) {
 		g.say()
 		g.wait()
+		if g.chance(40) {
+			g.stop()
+		}
 	}
 }
 

@@ -131,6 +131,7 @@ func choices() []choice {
 	return []choice{
 		{26, (*generator).say},
 		{7, (*generator).queue},
+		{5, (*generator).ask},
 		{3, (*generator).send},
 		{4, (*generator).edit},
 		{18, (*generator).press},
