@@ -156,7 +156,7 @@ func TestWhatCountsAsFirstTextAndAsEnd(t *testing.T) {
 		{ductorBot, "sendMessage", footer, true, true},
 		{ductorBot, "sendMessage", "starting Claude…", false, false},
 		{ductorBot, "sendMessage", `Queued: [[text "word0001"]]`, false, false},
-		{ductorBot, "editMessageText", "word0001\n\n✓ Bash true · 0.1s", true, false},
+		{ductorBot, "editMessageText", "word0001\n\n✓ Run true · 0.1s", true, false},
 		{ductorBot, "editMessageText", "word0002\n\nsonnet · 0.1s", false, false},
 		{floorBot, "sendMessage", "word0001", true, false},
 		{floorBot, "editMessageText", "word0001.", true, true},

@@ -520,11 +520,14 @@ func (s *scene) plans() {
 
 func (s *scene) seesAPicture() {
 	s.mark = s.chat.Person().SendPhoto(s.chat, picture(s.t), telegram.WithCaption(`[[start]] [[text "It is seen."]]`)).ID
-	s.done("It is seen.")
+	m := s.done("It is seen.")
 	for _, r := range slices.Backward(s.api.Prompts()) {
 		if strings.Contains(r.Prompt, "It is seen.") {
-			if len(r.Images) == 0 {
+			switch said := strings.Contains(m.Text, "gets only the path of the file"); {
+			case len(r.Images) == 0 && !said:
 				s.wrong("the picture does not reach the model")
+			case said && !strings.Contains(r.Prompt, "[Attached file"):
+				s.wrong("the path of the picture does not reach the model")
 			}
 			return
 		}

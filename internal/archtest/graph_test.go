@@ -24,7 +24,7 @@ var imports = map[string][]string{
 	"internal/terminal/hook":     {"internal/statesocket"},
 	"internal/statesocket":       {},
 	"internal/growstack":         {},
-	"internal/backup":            {"internal/store"},
+	"internal/backup":            {"internal/rooted", "internal/store"},
 	"internal/setup":             {"bot/tgapi", "bot/users", "cli", "internal/config", "internal/paircode", "internal/rooted", "internal/secrets"},
 	"internal/service":           {},
 	"internal/keys":              {"internal/config", "internal/rooted"},
@@ -41,7 +41,7 @@ var imports = map[string][]string{
 	"internal/app": {"*"}, // it connects all others
 	"internal/app/environment": {
 		"orchestrator", "heartbeat", "docker", "cli", "cli/claude", "cli/codex", "cli/copilot", "cli/gemini", "cli/host", "cli/service",
-		"internal/config", "internal/runner",
+		"internal/config", "internal/rooted", "internal/runner",
 	},
 
 	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "internal/rooted", "internal/statesocket", "lang", "mcp/relay"},
@@ -52,9 +52,9 @@ var imports = map[string][]string{
 	"docker/homes":      {},
 	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/agent", "bot/usage", "bot/card", "bot/changes", "bot/checks", "bot/approval", "bot/cron", "bot/display", "bot/files", "bot/menu", "bot/message", "bot/sessions", "bot/silence", "bot/steps", "bot/tables", "bot/project", "bot/transcript", "bot/updates", "bot/users", "bot/consult", "internal/nearest", "lang"},
 	"bot/outbox":        {"internal/growstack", "orchestrator"},
-	"bot/message":       {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/message":       {"internal/rooted", "orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/users":         {"orchestrator", "orchestrator/users", "bot/message", "bot/render", "bot/tgapi", "internal/paircode", "lang"},
-	"bot/updates":       {"internal/growstack", "orchestrator", "internal/paircode", "bot/message", "bot/render", "bot/tgapi", "lang"},
+	"bot/updates":       {"internal/growstack", "internal/rooted", "orchestrator", "internal/paircode", "bot/message", "bot/render", "bot/tgapi", "lang"},
 	"bot/tgapi":         {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "lang"},
 	"bot/bottest":       {"orchestrator", "cli", "bot/outbox", "bot/render", "bot/tgapi"},
 	"bot/approval":      {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
@@ -75,7 +75,7 @@ var imports = map[string][]string{
 	"bot/checks":        {"orchestrator", "bot/message", "bot/outbox", "bot/render", "lang"},
 	"bot/steps":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
 	"bot/tables":        {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/render":        {"cli", "lang"},
+	"bot/render":        {"cli", "cli/tools", "lang"},
 	"lang":              {},
 	"orchestrator":      {"cli", "lang"},
 	"cli":               {"internal/rooted", "lang"},
@@ -83,7 +83,7 @@ var imports = map[string][]string{
 	"cli/rpc":           {"cli", "cli/frames", "cli/turn"},
 	"cli/naming":        {"cli", "internal/nearest"},
 	"cli/shared":        {"cli", "cli/frames", "cli/turn", "cli/rpc"},
-	"cli/host":          {"cli", "internal/runner"},
+	"cli/host":          {"cli", "internal/rooted", "internal/runner"},
 	"cli/service":       {"internal/growstack", "cli", "cli/tools", "lang"},
 	"cli/tools":         {"cli", "internal/nearest"},
 	"cli/stored":        {"cli", "cli/stored/files"},
@@ -117,6 +117,7 @@ var imports = map[string][]string{
 	"internal/sim/hostile":           {},
 	"internal/sim/agent":             {"internal/sim/script"},
 	"internal/sim/modelapi":          {"internal/sim/script"},
+	"internal/sim/disk":              {"internal/store/sqlite/compiler"},
 	"internal/sim/telegram":          {},
 	"internal/proctree":              {},
 	"internal/testprogram":           {"internal/proctree"},
@@ -148,7 +149,7 @@ var imports = map[string][]string{
 // modules says which packages may import an outside module, tests excepted. "" allows every package.
 var modules = map[string][]string{
 	"github.com/go-telegram/bot":             {"bot/tgapi"},
-	"github.com/mattn/go-sqlite3":            {"internal/store/sqlite", "cmd/ductor-bench"},
+	"github.com/mattn/go-sqlite3":            {"internal/store/sqlite", "internal/sim/disk", "cmd/ductor-bench"},
 	"github.com/pelletier/go-toml":           {"internal/config", "internal/terminal", "cli/codex", "lang"},
 	"github.com/yuin/goldmark":               {"bot/render"},
 	"github.com/robfig/cron":                 {"heartbeat/schedule"},
@@ -159,7 +160,7 @@ var modules = map[string][]string{
 	"golang.org/x/text":                      {"lang"},
 	"golang.org/x/time":                      {"bot/outbox", "heartbeat/webhook"},
 	"golang.org/x/term":                      {"cmd/ductor", "cmd/ductor/sub"},
-	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
+	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp", "internal/setup", "internal/terminal"},
 	"github.com/containerd/errdefs":          {"docker"}, // the kinds of errors of the Docker client
