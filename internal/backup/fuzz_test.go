@@ -38,8 +38,11 @@ func FuzzArchive(f *testing.F) {
 		if err := errors.Join(err, w.Close(), os.WriteFile(path, zipped.Bytes(), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Verify(path); err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign) {
-			t.Fatal(err)
+		if _, _, err := Verify(path); err != nil {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign) {
+				t.Fatal(err)
+			}
+			return // a restore would wait for the disk, and say the same
 		}
 		_, _, _ = Restore(t.Context(), path, Target{State: state}) // it may refuse
 		left, err := os.ReadDir(dir)

@@ -17,7 +17,7 @@ func hostileSet() *Set {
 	return NewSet(words...)
 }
 
-// The work over a text is in proportion to its length and does not grow with the number of secrets, also in a stream of tiny pieces.
+// The work over a text is in proportion to its length and does not grow with the number of secrets, also in a stream of small pieces.
 func TestTheWorkOverATextIsLinear(t *testing.T) {
 	set := hostileSet()
 	hostile.Linear(t, hostile.Printed, func(text string) { clean(set, text) })
@@ -33,8 +33,8 @@ func clean(set *Set, text string) {
 	Clean(set, struct{ A []string }{[]string{text}})
 	InText([]byte(text))
 	var s Stream
-	for i := 0; i < len(text); i += 16 {
-		s.Add(set, text[i:min(i+16, len(text))])
+	for i := 0; i < len(text); i += 64 {
+		s.Add(set, text[i:min(i+64, len(text))])
 	}
 	s.Flush(set)
 }

@@ -22,10 +22,6 @@ func partsOf(args []string, processes int) (parts []*part, err error) {
 	if processes == 1 || picks(args[1:]) {
 		return []*part{{args: args}}, nil
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	listed, err := exec.Command(self, "-test.list", ".*").Output()
 	if err != nil {
 		return nil, err
@@ -58,11 +54,10 @@ func picks(args []string) bool {
 	})
 }
 
-func (p *part) start() error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
+// self is this program, also where its directory may not be read, such as one of go test for another user.
+const self = "/proc/self/exe"
+
+func (p *part) start() (err error) {
 	out, said := uintptr(1), uintptr(2)
 	if p.out != nil {
 		out, said = p.out.Fd(), p.out.Fd()

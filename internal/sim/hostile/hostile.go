@@ -35,6 +35,9 @@ const (
 // counts is the processor's time of one thread, so that a busy machine changes nothing; a text fails if it did in each of several tries.
 func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
 	t.Helper()
+	if raceDetector {
+		t.Skip("the race detector makes it fifteen times as slow; go test without it, and scripts/test --long, run it")
+	}
 	short, long := texts(small), texts(factor*small)
 	for _, name := range slices.Sorted(maps.Keys(long)) {
 		if grows, ratio := growth(func() { work(short[name]) }, func() { work(long[name]) }); grows {

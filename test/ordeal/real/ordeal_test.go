@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"ductor/internal/testprogram"
 	"ductor/test/ordeal/report"
 )
 
@@ -115,7 +116,7 @@ func TestOrdeal(t *testing.T) {
 
 // What was found once stays found: each script failed before its defect was mended.
 func TestCases(t *testing.T) {
-	if testing.Short() {
+	if !testprogram.Long() {
 		t.Skip("each takes some seconds")
 	}
 	names, err := filepath.Glob("testdata/cases/*.txt")
@@ -164,7 +165,7 @@ func runSeed(t *testing.T, seed uint64, made []string) (Report, error) {
 		return Report{}, err
 	}
 	job := Job{Seed: seed, Dir: dir, Builds: made, Conditions: conditionsOf(seed)}
-	if testing.Short() { // the gate has better things to compute
+	if !testprogram.Long() { // the gate has better things to compute
 		job.Conditions.Load = 0
 	}
 	if *onDisk != "" {
