@@ -93,7 +93,7 @@ var imports = map[string][]string{
 	"cli/claude/skills": {},
 	"cli/claude":        {"cli", "cli/claude/skills", "cli/turn", "cli/stored"},
 	"cli/codex":         {"cli", "cli/tools", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
-	"cli/clitest":       {"cli", "cli/turn", "cli/host", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/testprogram"},
+	"cli/clitest":       {"cli", "cli/turn", "cli/host", "cli/frames", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/realagent", "internal/testprogram"},
 	// A dialect of the Agent Client Protocol builds on the package of that protocol.
 	"cli/gemini":                     {"cli", "cli/tools", "cli/turn", "cli/acp", "cli/gemini/guard", "cli/stored"},
 	"cli/gemini/guard":               {},
