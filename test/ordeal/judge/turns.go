@@ -256,6 +256,9 @@ func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 		}
 		for _, v := range m.Versions {
 			if slices.ContainsFunc([]lang.Key{"bot.stopped", "bot.nothing-runs", "bot.nothing-ran"}, func(k lang.Key) bool { return says(v.Text, k) }) {
+				if !stopping.IsZero() && stopping.Before(v.At) {
+					return stopping, true
+				}
 				return v.At, true
 			}
 			if says(v.Text, "bot.stopping") {
