@@ -221,7 +221,7 @@ func aborted(f *facts) (all []Violation) {
 
 func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
 	at, ok := f.saidStopped(c, stop)
-	if !ok {
+	if !ok || f.reordered() {
 		return nil
 	}
 	for _, token := range f.tokens {
@@ -238,6 +238,14 @@ func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
 		}
 	}
 	return all
+}
+
+// reordered reports whether Telegram gave updates in another order, so that an abort may have come before what was sent earlier.
+func (f *facts) reordered() bool {
+	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
+		u, ok := s.(scenario.Updates)
+		return ok && u.How != scenario.Duplicate
+	})
 }
 
 func (f *facts) edited(token scenario.Token) bool {
