@@ -221,7 +221,7 @@ func aborted(f *facts) (all []Violation) {
 
 func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
 	at, ok := f.saidStopped(c, stop)
-	if !ok {
+	if !ok || f.reordered() {
 		return nil
 	}
 	for _, token := range f.tokens {
@@ -240,6 +240,14 @@ func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
 	return all
 }
 
+// reordered reports whether Telegram gave updates in another order, so that an abort may have come before what was sent earlier.
+func (f *facts) reordered() bool {
+	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
+		u, ok := s.(scenario.Updates)
+		return ok && u.How != scenario.Duplicate
+	})
+}
+
 func (f *facts) edited(token scenario.Token) bool {
 	return f.sent[token].Old != "" || slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.Old == token })
 }
@@ -256,6 +264,9 @@ func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
 		}
 		for _, v := range m.Versions {
 			if slices.ContainsFunc([]lang.Key{"bot.stopped", "bot.nothing-runs", "bot.nothing-ran"}, func(k lang.Key) bool { return says(v.Text, k) }) {
+				if !stopping.IsZero() && stopping.Before(v.At) {
+					return stopping, true
+				}
 				return v.At, true
 			}
 			if says(v.Text, "bot.stopping") {

@@ -254,6 +254,16 @@ func verdictsOfAborts() []verdict {
 			s.now = s.now.Add(time.Minute)
 			s.agent(Effect, "p1", "p1.1")
 		}},
+		{"an abort that ends with the turn", both, "aborted", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			id := s.says("owner", ownerChat, "/abort")
+			s.shows(ownerChat, id, "Stopping…")
+			s.now = s.now.Add(time.Minute)
+			s.agent(Effect, "p1", "p1.1")
+			c := s.chat(ownerChat)
+			m := &c.History[len(c.History)-1]
+			m.Versions = append(m.Versions, telegram.Version{At: s.pass(), Text: "Stopped."})
+		}},
 		{"an abort before which the turn ended", both, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.agent(Effect, "p1", "p1.1")

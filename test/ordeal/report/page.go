@@ -157,13 +157,16 @@ func checked(b *strings.Builder, defects []Defect) {
 	hits := 0
 	for _, d := range defects {
 		seeds, rule := "not within "+number(d.Seeds), "—"
-		if d.Found {
+		switch {
+		case d.Seeds == 0:
+			seeds = "not tried yet"
+		case d.Found:
 			seeds, rule = number(d.Seeds), "`"+d.Rule+"`"
 			hits++
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", d.Name, d.Title, seeds, rule)
 	}
-	fmt.Fprintf(b, "\n%d of %d planted defects were found.\n\n", hits, len(defects))
+	fmt.Fprintf(b, "\n%d of %d planted defects were found so far.\n\n", hits, len(defects))
 }
 
 const notPromised = `## What is not promised

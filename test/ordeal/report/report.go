@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"ductor/test/ordeal/judge"
@@ -143,8 +144,33 @@ func Load(dir string) (r Results, err error) {
 	if r.Defects, err = Defects(filepath.Join(dir, "defects.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return r, err
 	}
+	if r.Defects, err = withAll(r.Defects, filepath.Join(dir, "..", "defects", "*.patch")); err != nil {
+		return r, err
+	}
 	if r.Fixes, err = Fixes(filepath.Join(dir, "fixes.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return r, err
 	}
 	return r, nil
+}
+
+// withAll adds the planted defects that no kept hunt looked for.
+func withAll(hunted []Defect, patches string) ([]Defect, error) {
+	paths, err := filepath.Glob(patches)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		_, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".patch"), "-")
+		if slices.ContainsFunc(hunted, func(d Defect) bool { return d.Name == name }) {
+			continue
+		}
+		title, _, _ := strings.Cut(string(text), "\n")
+		hunted = append(hunted, Defect{Name: name, Title: strings.TrimSuffix(title, ".")})
+	}
+	slices.SortFunc(hunted, func(a, b Defect) int { return strings.Compare(a.Name, b.Name) })
+	return hunted, nil
 }

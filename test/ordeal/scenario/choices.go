@@ -123,9 +123,9 @@ func (g *generator) queue() {
 		g.add(edit)
 	case 2, 3:
 		g.add(Type{By: by, In: in, Text: "/abort"})
-		if g.chance(50) {
+		if g.chance(70) {
 			g.add(Wait{For: g.between(10*time.Millisecond, 3*time.Second)})
-			g.stop()
+			g.add(Stop{How: pick(g, Crash, Crash, Power, Restart)})
 		}
 	case 4, 5:
 		g.stop()
