@@ -104,14 +104,13 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 	return ""
 }
 
-// home is the conversation of the approval that a message shows. It is not the message's own if the topic is gone.
-func (s *Screen) home(in orchestrator.ConversationID, id int) orchestrator.ConversationID {
+// home is the conversation of an approval, if its message is in in. That is another one if the topic is gone or the group has moved. The
+// message is not compared: a press may come before Telegram has answered which one it sent.
+func (s *Screen) home(in orchestrator.ConversationID, of orchestrator.ApprovalID) orchestrator.ConversationID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.entries {
-		if at := e.message.To(); at != e.conv && at == in && e.message.ID() == id {
-			return e.conv
-		}
+	if e := s.entries[of]; e != nil && e.message.To() == in {
+		return e.conv
 	}
 	return in
 }
