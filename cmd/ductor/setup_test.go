@@ -290,7 +290,7 @@ func TestASetupWithoutAnAgent(t *testing.T) {
 	if len(words) < 2 || words[len(words)-1] != "doctor" {
 		t.Fatalf("it does not say what to do next: %s", stdout)
 	}
-	if _, err := exec.LookPath(words[0]); err != nil {
+	if _, err := exec.LookPath(words[0]); err != nil && words[0] != "go" { // which runs this test, and need not be in this PATH
 		t.Errorf("%s cannot be called here: %v", words[0], err)
 	}
 }
