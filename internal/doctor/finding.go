@@ -30,6 +30,7 @@ const (
 	groups        check = "control groups"
 	database      check = "storage"
 	disk          check = "disk"
+	homeDisk      check = "home" // of the agents
 	defaultDir    check = "projects.default_dir"
 	webhooks      check = "webhooks"
 	jobs          check = "jobs"

@@ -33,6 +33,12 @@ func backUp(ctx context.Context, conn *sql.Conn, path, clean string) error {
 	if err := cleanCopy(ctx, draft, clean); err != nil {
 		return errors.Join(err, os.Remove(draft))
 	}
+	if f, err = os.Open(draft); err == nil {
+		err = errors.Join(f.Sync(), f.Close())
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
 	return os.Rename(draft, target)
 }
 

@@ -17,14 +17,16 @@ import (
 
 // disk is the state of the disk under the database, as the results of writes show it.
 type disk struct {
+	sync func(*os.File) error // brings a file to it
+
 	mu     sync.Mutex
 	state  orchestrator.DiskState
 	epoch  context.Context // done when the state changes
 	change context.CancelFunc
 }
 
-func newDisk() *disk {
-	d := &disk{state: orchestrator.DiskWorks}
+func newDisk(sync func(*os.File) error) *disk {
+	d := &disk{sync: sync, state: orchestrator.DiskWorks}
 	d.epoch, d.change = context.WithCancel(context.Background())
 	return d
 }
@@ -98,11 +100,11 @@ func (db *DB) RetryDisk(ctx context.Context) error {
 }
 
 func (w *writer) retryDisk(ctx context.Context, dir string) error {
-	if err := w.disk.record(probe(dir)); err != nil {
+	if err := w.disk.record(w.disk.probe(dir)); err != nil {
 		return err
 	}
 	if w.log != nil {
-		if err := w.foldLog(ctx); err != nil {
+		if err := w.repeatFlush(ctx); err != nil {
 			return w.disk.record(err)
 		}
 	}
@@ -110,10 +112,8 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 	return w.owned(ctx, w.commitShared) // its timer found the disk full
 }
 
-// foldLog copies the log into the database, which SQLite brings to the disk, if something of the log may not be
-// there: a flush that failed is not made good by another one, since the kernel forgets what it could not write. SQLite copies
-// nothing while a transaction is open, so what is shared is made again afterwards.
-func (w *writer) foldLog(ctx context.Context) (err error) {
+// repeatFlush brings the log to the disk if a flush of it failed, and if it still holds what was written to it.
+func (w *writer) repeatFlush(ctx context.Context) error {
 	release, err := w.take(ctx)
 	if err != nil {
 		return err
@@ -123,26 +123,14 @@ func (w *writer) foldLog(ctx context.Context) (err error) {
 	if w.log.isFlushed(committed) {
 		return nil
 	}
-	if err := checkLog(w.path); err != nil {
-		if errors.Is(err, errLogLost) {
-			w.disk.become(orchestrator.DiskFailed)
-		}
-		return fmt.Errorf("check the log: %w", err)
+	if err = checkLog(w.path); err == nil {
+		err = rewriteLog(w.path, w.disk.sync)
 	}
-	t := &Tx{ctx: context.WithoutCancel(ctx), w: w}
-	if w.shared.open.Load() {
-		if err := w.rollBack(t); err != nil {
-			return fmt.Errorf("end what is shared: %w", err)
-		}
-		defer func() { err = errors.Join(err, w.begin(t)) }()
+	if errors.Is(err, errLogLost) {
+		w.disk.become(orchestrator.DiskFailed)
 	}
-	var busy, frames, done int
-	row := w.conn.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA wal_checkpoint(TRUNCATE)")
-	if err := row.Scan(&busy, &frames, &done); err != nil {
-		return fmt.Errorf("fold the log: %w", err)
-	}
-	if busy != 0 {
-		return errors.New("fold the log: a connection reads it")
+	if err != nil {
+		return fmt.Errorf("write the log again: %w", err)
 	}
 	w.log.setFlushed(committed)
 	return nil
@@ -151,18 +139,19 @@ func (w *writer) foldLog(ctx context.Context) (err error) {
 // DiskTrouble says what keeps a file in a directory from coming to the disk, nil for nothing, also where the directory
 // is not there yet.
 func DiskTrouble(dir string) error {
-	err := probe(dir)
+	d := newDisk(fdatasync)
+	err := d.probe(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return newDisk().record(err)
+	return d.record(err)
 }
 
 // probeSize is what has to fit on a disk that is not full: more than most transactions take.
 const probeSize = 1 << 20
 
 // probe writes a file in a directory, brings it to the disk and removes it.
-func probe(dir string) (err error) {
+func (d *disk) probe(dir string) (err error) {
 	path := filepath.Join(dir, "disk.probe")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
 	if err != nil {
@@ -172,7 +161,7 @@ func probe(dir string) (err error) {
 	if _, err := f.Write(make([]byte, probeSize)); err != nil {
 		return fmt.Errorf("probe the disk: %w", err)
 	}
-	if err := fdatasync(f); err != nil {
+	if err := d.sync(f); err != nil {
 		return fmt.Errorf("probe the disk: %w", err)
 	}
 	return nil

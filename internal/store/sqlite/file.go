@@ -75,7 +75,10 @@ func checkHeader(path string, size int64) error {
 	if _, err := io.ReadFull(f, head); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
-	if !bytes.Equal(head, []byte(sqliteMagic)) {
+	if bytes.Equal(head, []byte(sqliteMagic)) {
+		return nil
+	}
+	if _, err := os.Stat(path + "-journal"); err != nil { // by which SQLite takes back what a first start began
 		return fmt.Errorf("%w: it does not begin as a database does. %s", ErrCorrupt, restoreAdvice)
 	}
 	return nil
@@ -84,7 +87,7 @@ func checkHeader(path string, size int64) error {
 // checkNoLog refuses an empty or missing database beside a log with changes of it: SQLite would delete the log.
 func checkNoLog(path string) error {
 	info, err := os.Stat(path + "-wal")
-	if err != nil || info.Size() == 0 {
+	if err != nil || info.Size() <= walHeader { // the header alone is left if the first start ends early
 		return nil
 	}
 	return fmt.Errorf("%w: the file is gone or empty, but %s-wal still holds changes of it. Put the file back, or move the -wal file away to start anew", ErrCorrupt, path)

@@ -78,7 +78,7 @@ func TestOpenRefuses(t *testing.T) {
 			must(t, os.Rename(path, path+"-wal"))
 		}, ErrCorrupt, "-wal still holds changes"},
 		"a log beside an empty file": {func(t *testing.T, path string) {
-			must(t, os.WriteFile(path+"-wal", []byte("changes"), fileMode))
+			must(t, os.WriteFile(path+"-wal", bytes.Repeat([]byte("changes"), 10), fileMode))
 			must(t, os.Truncate(path, 0))
 		}, ErrCorrupt, "-wal still holds changes"},
 	} {

@@ -6,8 +6,9 @@
 //
 // Every write happens whole or not at all. A process that is killed loses nothing of a write that returned, except for a
 // WriteSoon of the last moment after which nothing else was written. A power failure loses nothing of Write, and may lose
-// others until the next Write or Flush; what it loses, it loses with everything that was written later. A context that is done before the transaction begins stops it; one that ends later
-// does not, so that a write either happened or did not, and its caller knows which.
+// others of the last second, unless a Write or Flush followed; what it loses, it loses with everything that was written
+// later. A context that is done before the transaction begins stops it; one that ends later does not, so that a write either
+// happened or did not, and its caller knows which.
 package sqlite
 
 import (
@@ -39,7 +40,8 @@ type Schema struct {
 type Options struct {
 	Readers     int                  // connections that read at a time; 3 when 0
 	BusyTimeout time.Duration        // how long a write waits for another process; 5 s when 0
-	Sync        func(*os.File) error // brings the log to the disk; fdatasync when nil
+	Sync        func(*os.File) error // brings a file or directory to the disk; fdatasync when nil
+	Left        func(func() error)   // gets what closes the connections that Close leaves; nil when the process ends after Close
 }
 
 func (o Options) filled() Options {
@@ -52,12 +54,16 @@ func (o Options) filled() Options {
 	if o.Sync == nil {
 		o.Sync = fdatasync
 	}
+	if o.Left == nil {
+		o.Left = func(func() error) {}
+	}
 	return o
 }
 
 // DB is an open database. Safe for concurrent use; writes go one after the other.
 type DB struct {
 	dir    string
+	left   func(func() error)
 	writer *writer // nil when the database was opened to be read
 	reader *reader
 
@@ -83,9 +89,9 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	}
 	r, err := openReader(path, opts, readWrite)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.close()))
+		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.finish(), w.close()))
 	}
-	return &DB{dir: filepath.Dir(path), writer: w, reader: r}, nil
+	return &DB{dir: filepath.Dir(path), left: opts.Left, writer: w, reader: r}, nil
 }
 
 // OpenReadOnly opens the database at path to read it. It changes nothing, neither a file that another process uses nor
@@ -124,16 +130,19 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 // not be on the disk, and SQLite would copy it without a look. The next Open reads the log and checks it.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
-		if db.writer != nil {
-			if db.closeErr = db.writer.disk.refusal(); db.closeErr != nil {
-				return
-			}
+		err := db.writer.finish()
+		if db.writer != nil && db.writer.disk.refusal() != nil {
+			db.left(db.release)
+		} else {
+			err = errors.Join(err, db.release())
 		}
-		// The readers go first: the last connection to close folds the log.
-		db.closeErr = explain(errors.Join(db.reader.close(), db.writer.close()))
+		db.closeErr = explain(err)
 	})
 	return db.closeErr
 }
+
+// release closes the connections, the readers first: the last one to close folds the log.
+func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.close()) }
 
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {
 	settings.Set("_busy_timeout", strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10))

@@ -1,0 +1,187 @@
+package disk
+
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+)
+
+// pageSize is the unit in which the kernel holds files in memory and writes them back.
+const pageSize = 4096
+
+// sectorSize is the unit in which a medium writes.
+const sectorSize = 512
+
+// file is the content of one file.
+type file struct {
+	cache   []byte           // as programs read it
+	durable []byte           // as it is on the medium
+	pending []change         // what may come to the medium at any time, and does with the next sync
+	lost    map[int64]bool   // pages that a failed sync was to write: they differ, and the kernel does not know
+	handles map[*handle]bool // open ones
+
+	// A failed sync fails once for each descriptor that was open at that moment.
+	failures int
+	failure  syscall.Errno // the last one
+	reported map[any]int   // of the failures, by *handle or *os.File
+}
+
+// change is a write, or a truncation to its offset.
+type change struct {
+	offset   int64
+	data     []byte
+	truncate bool
+}
+
+func newFile() *file {
+	return &file{lost: map[int64]bool{}, handles: map[*handle]bool{}, reported: map[any]int{}}
+}
+
+// descriptor notes the failures that a descriptor does not report, if it is a new one.
+func (f *file) descriptor(by any) {
+	if _, known := f.reported[by]; !known {
+		f.reported[by] = f.failures
+	}
+}
+
+// owes returns why a sync by a descriptor fails though it works: an earlier one failed.
+func (f *file) owes(by any) syscall.Errno {
+	f.descriptor(by)
+	if f.reported[by] == f.failures {
+		return 0
+	}
+	f.reported[by] = f.failures
+	return f.failure
+}
+
+// durableFile returns a file that is on the medium.
+func durableFile(content []byte) *file {
+	f := newFile()
+	f.cache, f.durable = content, slices.Clone(content)
+	return f
+}
+
+// apply makes a change to content, which it may reuse.
+func (c change) apply(content []byte) []byte {
+	end := c.offset
+	if !c.truncate {
+		end += int64(len(c.data))
+	}
+	if missing := end - int64(len(content)); missing > 0 {
+		content = append(content, make([]byte, missing)...)
+	}
+	if c.truncate {
+		return content[:c.offset:c.offset]
+	}
+	copy(content[c.offset:], c.data)
+	return content
+}
+
+// change changes what programs read. It comes to the medium later. A page that a failed sync lost is written whole.
+func (f *file) change(c change) {
+	f.cache = c.apply(f.cache)
+	if c.truncate {
+		maps.DeleteFunc(f.lost, func(page int64, _ bool) bool { return page*pageSize >= c.offset })
+	}
+	if !c.truncate && len(f.lost) > 0 {
+		first, last := c.offset/pageSize, (c.offset+int64(len(c.data))-1)/pageSize
+		for page := first; page <= last; page++ {
+			if f.lost[page] {
+				delete(f.lost, page)
+				begin := page * pageSize
+				f.pending = append(f.pending, change{offset: begin, data: bytes.Clone(f.cache[begin:min(begin+pageSize, int64(len(f.cache)))])})
+			}
+		}
+	}
+	f.pending = append(f.pending, c)
+}
+
+// replace changes what programs read to content, as a program does that does not use SQLite.
+func (f *file) replace(content []byte) {
+	if bytes.Equal(f.cache, content) {
+		return
+	}
+	f.change(change{truncate: true})
+	f.change(change{data: bytes.Clone(content)})
+}
+
+// rewrite notes that a program wrote all of the file without SQLite.
+func (f *file) rewrite(content []byte) {
+	f.change(change{data: bytes.Clone(content)})
+	clear(f.lost)
+}
+
+// grows reports whether more than the content of the medium waits to be written.
+func (f *file) grows() bool { return len(f.cache) > len(f.durable) }
+
+// sync brings all to the medium that the kernel knows of.
+func (f *file) sync() {
+	for _, c := range f.pending {
+		f.durable = c.apply(f.durable)
+	}
+	f.pending = nil
+}
+
+// failSync drops what waits to be written, some of which came to the medium. The kernel does not try again.
+func (f *file) failSync(random *rand.Rand, why syscall.Errno) {
+	for _, c := range f.pending {
+		if c.truncate || random.IntN(3) == 0 {
+			f.durable = c.apply(f.durable)
+			continue
+		}
+		for page := c.offset / pageSize; page*pageSize < c.offset+int64(len(c.data)); page++ {
+			f.lost[page] = true
+		}
+	}
+	f.pending = nil
+	f.failures++
+	f.failure = why
+}
+
+// evict takes lost pages from memory: programs read what the medium has. It returns the content.
+func (f *file) evict() []byte {
+	for page := range f.lost {
+		begin := int(page * pageSize)
+		for i := begin; i < min(begin+pageSize, len(f.cache)); i++ {
+			f.cache[i] = 0
+		}
+		if begin < len(f.durable) && begin < len(f.cache) {
+			copy(f.cache[begin:], f.durable[begin:min(begin+pageSize, len(f.durable))])
+		}
+	}
+	clear(f.lost)
+	return f.cache
+}
+
+// survive returns what a power failure leaves: what was brought to the medium, and of the changes after that none, all, any of
+// them or parts of them.
+func (f *file) survive(random *rand.Rand) []byte {
+	content := slices.Clone(f.durable)
+	chance := []float64{0, 1, 0.5, random.Float64()}[random.IntN(4)]
+	for _, c := range f.pending {
+		switch {
+		case random.Float64() < chance:
+			content = c.apply(content)
+		case !c.truncate && len(c.data) > 0 && random.IntN(4) == 0:
+			content = c.torn(random).apply(content)
+		}
+	}
+	return content
+}
+
+// torn returns a part of a write: a beginning or an end of any length, or some whole sectors, which another write need not
+// have preceded.
+func (c change) torn(random *rand.Rand) change {
+	cut := random.IntN(len(c.data) + 1)
+	switch random.IntN(3) {
+	case 0:
+		return change{offset: c.offset, data: c.data[:cut]}
+	case 1:
+		return change{offset: c.offset + int64(cut), data: c.data[cut:]}
+	}
+	first := cut / sectorSize * sectorSize
+	end := min(len(c.data), first+sectorSize*(1+random.IntN(4)))
+	return change{offset: c.offset + int64(first), data: c.data[first:end]}
+}
