@@ -77,7 +77,7 @@ func copyProgram(from, to string, extra int) error {
 
 // Real processes are killed, suspended, upgraded and cut off at random moments; afterwards every promise holds.
 func TestOrdeal(t *testing.T) {
-	if testing.Short() {
+	if !testprogram.Long() {
 		t.Skip("TestCases has a slice of it")
 	}
 	made := builds(t)
