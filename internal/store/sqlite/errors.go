@@ -42,6 +42,9 @@ func causeOf(err error) error {
 	if !errors.As(err, &e) || errors.Is(err, ErrCorrupt) {
 		return nil
 	}
+	if cause := causeOfErrno(e.SystemErrno); cause != nil && e.Code == sqlite3.ErrCantOpen {
+		return cause // it could not make the log
+	}
 	switch e.Code {
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
 		return ErrCorrupt

@@ -227,7 +227,7 @@ func (w *World) openAgain() (err error) {
 			if err := w.disk.thaw(); err != nil {
 				return err
 			}
-		case errors.Is(err, orchestrator.ErrDiskFailed):
+		case errors.Is(err, orchestrator.ErrDiskFailed), errors.Is(err, orchestrator.ErrDiskFull):
 			w.disk.release()
 		default:
 			return err
