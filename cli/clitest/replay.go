@@ -132,7 +132,6 @@ func (p *replayed) play(part tape, out *io.PipeWriter) {
 				return
 			}
 			p.player.learn(strings.Split(ids, " "), strings.Split(said, " "))
-			time.Sleep(time.Millisecond) // until ductor has nothing left to do
 		case '~':
 			pause, err := time.ParseDuration(e.text)
 			if err != nil {
@@ -140,6 +139,7 @@ func (p *replayed) play(part tape, out *io.PipeWriter) {
 			}
 			time.Sleep(pause)
 		case '<':
+			time.Sleep(time.Millisecond) // until ductor has nothing left to do
 			if _, err := out.Write(p.player.framing.Frame([]byte(p.player.now(e.text)))); err != nil {
 				return
 			}
