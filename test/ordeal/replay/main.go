@@ -17,23 +17,30 @@ import (
 // change is a piece of a file of Go's library, and what takes its place.
 type change struct{ file, before, after string }
 
-// inBubble returns what a function of the runtime does first in a bubble.
+// inBubble returns what a function of the runtime does first in a bubble b. The scheduler's own goroutine is in it while timers run.
 func inBubble(do string) string {
-	return "	if gp := getg().m.curg; gp != nil && gp.bubble != nil {\n		return " + do + "\n	}\n"
+	return `	b := getg().bubble
+	if gp := getg().m.curg; b == nil && gp != nil {
+		b = gp.bubble
+	}
+	if b != nil {
+		return ` + do + `
+	}
+`
 }
 
 // changes are the changes. The bubble has a sequence for each purpose, so that what the library makes at its first use only does
 // not change which case of a select is taken. The order of all maps is the same.
 func changes() []change {
 	return []change{
-		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n", inBubble("gp.bubble.chance(0)") + "	mp := getg().m\n	c := &mp.chacha8\n"},
-		{"runtime/rand.go", "	mp := getg().m\n	// Implement wyrand", inBubble("uint32(gp.bubble.chance(1))") + "	mp := getg().m\n	// Implement wyrand"},
+		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n", inBubble("b.chance(0)") + "	mp := getg().m\n	c := &mp.chacha8\n"},
+		{"runtime/rand.go", "	mp := getg().m\n	// Implement wyrand", inBubble("uint32(b.chance(1))") + "	mp := getg().m\n	// Implement wyrand"},
 		{"runtime/rand.go", "func maps_rand() uint64 {\n", "func maps_rand() uint64 {\n" + inBubble("0x5bd1e9955bd1e995")},
 		{"runtime/rand.go", "// mrandinit initializes", `// numbers is what package math/rand calls.
 //
 //go:linkname numbers
 func numbers() uint64 {
-` + inBubble("gp.bubble.chance(2)") + `	return rand()
+` + inBubble("b.chance(2)") + `	return rand()
 }
 
 // mrandinit initializes`},
