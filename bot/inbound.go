@@ -75,7 +75,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 	all := pages{
 		menus: menus, jobs: h.jobs, files: files.NewScreen(p.chat.files), reload: p.Reload, agent: &agent.Screen{Service: p.desk, Lang: o.Lang},
 		users: &users.Screen{Directory: p.Users, Bot: o.Me.Username, Lang: o.Lang},
-		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Lang: o.Lang},
+		usage: &usage.Screen{Store: p.Usage, Now: o.Now, Spool: p.spool, Names: p.chat.names, Lang: o.Lang},
 		sessions: sessions.New(sessions.Options{
 			Sessions: p.Sessions, Away: p.Away, Now: o.Now, Lang: o.Lang, Files: sessionFiles(p.Changes),
 			Current: func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.SessionID, error) {
@@ -153,12 +153,13 @@ func (c *callbacks) register(p parts, all pages, heard *transcript.Screen, r *re
 	}
 }
 
-// Moved has all of a group follow it to its new id, its language included.
+// Moved has all of a group follow it to its new id, its language and its open approvals included.
 func (h *handlers) Moved(ctx context.Context, from, to int64) error {
 	err := h.desk.MoveChat(ctx, from, to)
 	if chosen := h.lang.Chosen(from); err == nil && chosen != lang.AsTelegram {
 		err = h.lang.Choose(ctx, to, chosen)
 	}
+	h.approvals.Moved(from)
 	return err
 }
 

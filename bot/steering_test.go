@@ -136,12 +136,12 @@ func TestRulesAreRevoked(t *testing.T) {
 		m := s.card("1 rule also allows")
 		s.press(m, "Rules (1)")
 		m = s.card("because a user allowed it")
-		if !strings.Contains(m.Text, "1. Bash(git status *) · Claude in /, until it is revoked") {
+		if !strings.Contains(m.Text, "1. git status * · Claude in /, until it is revoked") {
 			s.Errorf("listed %q", m.Text)
 		}
 		old := s.data(m, "🗑 1.")
 		s.wantAnswer(s.press(m, "🗑 1."), "Revoked.")
-		s.wantShown("Revoked: Bash(git status *)")
+		s.wantShown("Revoked: git status *")
 		if rules := s.rules(); len(rules) > 0 {
 			s.Errorf("rules %q", rules)
 		}

@@ -29,7 +29,14 @@ func (e APIError) Kind() FailureKind {
 	switch kind {
 	case Refused, Forbidden: // some APIs answer so if a limit is reached or a log-in has expired
 		return cmp.Or(sharpKind(e.Text), kind)
+	case APIFailed: // Gemini gives the status 500 to a stream that broke
+		if lostConnection().MatchString(e.Text) {
+			return NetworkDown
+		}
 	case "":
+		if lostConnection().MatchString(e.Text) {
+			return NetworkDown
+		}
 		if kind = KindOfWords(": "+strings.ToLower(e.Text), looseWords()); kind == UnknownFailure {
 			kind = cmp.Or(named, kind)
 		}
@@ -65,7 +72,7 @@ var errorNames = sync.OnceValue(func() map[string]FailureKind {
 	names := map[string]FailureKind{}
 	for kind, all := range map[FailureKind]string{
 		NotLoggedIn:  "authentication transientautherror authenticationerror authenticationfailed unauthorized unauthenticated invalidapikey providerautherror",
-		Forbidden:    "authorization permissionerror permissiondenied oauthorgnotallowed",
+		Forbidden:    "authorization permissionerror permissiondenied oauthorgnotallowed requestforbidden unsupportedcountryregionterritory",
 		LimitReached: "ratelimit ratelimiterror ratelimitexceeded usagelimitexceeded usagelimitreached quota insufficientquota resourceexhausted billingerror",
 		Overloaded:   "overloaded overloadederror serveroverloaded serverisoverloaded unavailable flexunavailable policycapacityunavailable",
 		APIFailed:    "servererror internalservererror",
@@ -91,6 +98,11 @@ var (
 	})
 	statusInText = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(?:^|\b(?:repeated|http|error:?) |\bstatus(?:[ _]?code)?(?: of|"\s*:|[:=])? ?|"code"\s*:\s*)"?([45]\d\d)\b|\(([45]\d\d)\)`)
+	})
+	// lostConnection are the words for a connection that broke, of the libraries that agents are made with.
+	lostConnection = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:econn\w+|enotfound|etimedout|epipe|fetch failed|socket hang up|premature close|other side closed|connection (?:reset|closed|lost)|model stream ended)\b|` +
+			`(?:^|: )(?:terminated|connection error\.?)(?:$| \{)`)
 	})
 	notLetters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z]`) })
 )
@@ -132,9 +144,10 @@ func looseWords() []Words {
 		{LimitReached, []string{"rate limit", "quota", "too many requests", "usage limit"}},
 		{APIFailed, []string{"internal server error", "server had an error", "experiencing high demand", "bad gateway", "server_error"}},
 		{Overloaded, []string{"overloaded", "at capacity", "unavailable"}},
-		{NetworkDown, []string{"fetch failed", "econnrefused", "enotfound", "econnreset", "etimedout", "network error", "waiting for network", ": terminated", "socket hang up",
-			"connection error", "connection failed", "unable to connect", "error sending request", "stream disconnected", "http request"}},
+		{NetworkDown, []string{"network error", "waiting for network", "connection error", "connection failed", "unable to connect", "error sending request", "stream disconnected",
+			"http request"}},
 		{UnknownModel, []string{"model not found", "unknown model", "not-a-model", "model_not_found", "is not found for api version",
 			"does not exist or you do not have access", "not found on provider"}},
+		{Forbidden, []string{": forbidden", "not have permission", "request not allowed", "region, or territory not supported", "not have access to"}},
 	}
 }

@@ -68,6 +68,21 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Text: "fetch failed"}, NetworkDown},
 		{APIError{Text: "terminated"}, NetworkDown},
 		{APIError{Text: "a tool was terminated"}, UnknownFailure},
+		{APIError{Status: 500, Text: "terminated"}, NetworkDown}, // Gemini
+		{APIError{Status: 500, Text: "the job was terminated"}, APIFailed},
+		{APIError{Text: `terminated {"service":"session","errorName":"UnknownError"}`}, NetworkDown},
+		{APIError{Text: "TypeError: terminated"}, NetworkDown},
+		{APIError{Text: "read ECONNRESET"}, NetworkDown},
+		{APIError{Text: "socket hang up"}, NetworkDown},
+		{APIError{Text: "Premature close"}, NetworkDown},
+		{APIError{Text: "Connection error."}, NetworkDown},
+		{APIError{Text: "other side closed"}, NetworkDown},
+		{APIError{Text: `Connection reset by server {"service":"session","errorName":"APIError"}`}, NetworkDown},                                 // OpenCode
+		{APIError{Text: `Model stream ended with empty response text. {"details":"Model stream ended with empty response text."}`}, NetworkDown}, // Qwen Code
+		{APIError{Text: `Country, region, or territory not supported {"service":"session","errorName":"APIError"}`}, Forbidden},                  // OpenCode passes no status on
+		{APIError{Text: `Your API key does not have permission to use the specified resource {"service":"session","errorName":"APIError"}`}, Forbidden},
+		{APIError{Text: `Forbidden {"service":"session","errorName":"APIError"}`}, Forbidden},
+		{APIError{Text: "open /etc/x: permission denied"}, UnknownFailure},
 		{APIError{Text: "Reconnecting... waiting for network"}, NetworkDown},
 		{APIError{Text: "model not found: x"}, UnknownModel},
 		{APIError{}, UnknownFailure},

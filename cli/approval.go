@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -46,6 +47,7 @@ const PlanTool = "plan"
 type QuestionAsked struct {
 	ID        ApprovalID
 	Tool      string `json:",omitempty"` // of ductor's own, that asks; empty where the agent does
+	Started   ToolID `json:",omitempty"` // the tool as ToolStarted tells of it; may be empty
 	Questions []Question
 }
 
@@ -64,6 +66,34 @@ type Option struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
 }
+
+// QuestionsIn reads the questions in a tool's input, as Claude and Qwen Code write them. Both take an answer in own words. What has
+// another type than theirs is left out.
+func QuestionsIn(input json.RawMessage) (all []Question) {
+	var in struct {
+		Questions []struct {
+			Question string   `json:"question"`
+			Header   string   `json:"header"`
+			Multi    bool     `json:"multiSelect"`
+			Options  []Option `json:"options"`
+		} `json:"questions"`
+	}
+	var mismatch *json.UnmarshalTypeError
+	if err := json.Unmarshal(input, &in); err != nil && !(errors.As(err, &mismatch) && mismatch.Field != "") {
+		return nil
+	}
+	for _, q := range in.Questions {
+		all = append(all, Question{Header: q.Header, Text: q.Question, Options: q.Options, Multi: q.Multi, Free: true})
+	}
+	return all
+}
+
+// What agents hear in place of an answer to their questions.
+const (
+	NoUserAnswers = "No user can answer this dialog here. Put the question, with its options, into your answer as plain " +
+		"text and end your turn; the user will reply with the next message."
+	NoAnswer = "The user does not want to answer."
+)
 
 // ApprovalWithdrawn says that the agent no longer waits for a decision or an answer: it gave up, or got it.
 type ApprovalWithdrawn struct {

@@ -25,6 +25,8 @@ type SessionStarted struct {
 	// Forgets is set for an agent that takes the prompt of a turn that did not go well out of its session: only PromptAccepted shows that it
 	// knows the turn.
 	Forgets bool
+	// Mute is set for an agent that does not say when its model's API failed and is asked again.
+	Mute bool
 }
 
 // PromptAccepted says that the prompt is in the agent's session, with all that came before it in the request: the agent's next turn

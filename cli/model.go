@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,12 +42,15 @@ type Auth struct {
 	State   AuthState
 	Path    string // the program that would be run
 	Version string // empty where unknown
-	Broken  string // why the program does not run, if it was tried in vain; one line
 	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …
 	Fix     string // what to do when State is not Authenticated; one sentence
-	// Problem is why the agent did not say whether it is logged in; State is Installed then, and there is no Fix.
+	// Problem is why the agent did not say whether it is logged in; State is Installed then, and there is no Fix. It is Crashed for a
+	// program that does not run, whose State is what else is known.
 	Problem *Failure
 }
+
+// Broken reports whether the program does not run.
+func (a Auth) Broken() bool { return a.Problem != nil && a.Problem.Kind == Crashed }
 
 // MenuEntry is one agent as a menu shows it.
 type MenuEntry struct {
@@ -72,8 +76,8 @@ func (s AgentState) Usable() bool { return s.Auth.State == Authenticated }
 func (s AgentState) String() string {
 	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
 	switch {
-	case s.Auth.Broken != "":
-		return fmt.Sprintf("%s does not run: %s", where, s.Auth.Broken)
+	case s.Auth.Broken():
+		return fmt.Sprintf("%s does not run: %s", where, cmp.Or(s.Auth.Problem.Reason, s.Auth.Problem.Error()))
 	case s.Auth.Problem != nil:
 		return fmt.Sprintf("%s does not say whether it is logged in. %s", where, s.Auth.Problem)
 	case s.Usable():

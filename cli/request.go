@@ -139,6 +139,11 @@ func (r Request) WithoutPictures(agent Agent) Status {
 	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.no-pictures", agent.Name())}
 }
 
+// PerhapsWithoutPictures returns the warning that the model may get no pictures, since the agent does not say whether its model reads them.
+func (r Request) PerhapsWithoutPictures(agent Agent) Status {
+	return Status{Kind: StatusWarning, Detail: r.Lang.Printer().Text("failure.perhaps-no-pictures", agent.Name())}
+}
+
 // Instructions gives the system prompts as the beginning of the prompt, for an agent that takes them nowhere else.
 func (r Request) Instructions() string {
 	text := ""

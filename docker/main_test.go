@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli/clitest"
 	"ductor/docker/dockertest"
+	"ductor/internal/testprogram"
 )
 
 func TestMain(m *testing.M) {
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 		runClient()
 		return
 	}
+	testprogram.Guard()
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil { // they wait for the engine, most of the time
 		panic(err)

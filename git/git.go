@@ -83,9 +83,11 @@ func quiet(args []string) []string {
 
 // subsections names those of a section among the names of settings.
 func subsections(listed, section string) (names []string) {
+	seen := map[string]bool{}
 	for setting := range strings.SplitSeq(listed, "\x00") {
 		rest, ok := strings.CutPrefix(setting, section+".")
-		if i := strings.LastIndexByte(rest, '.'); ok && i >= 0 && !slices.Contains(names, rest[:i]) {
+		if i := strings.LastIndexByte(rest, '.'); ok && i >= 0 && !seen[rest[:i]] {
+			seen[rest[:i]] = true
 			names = append(names, rest[:i])
 		}
 	}

@@ -23,7 +23,7 @@ var sameAsEnglish = []string{
 	"card.plan", "changes.commit", "changes.diff", "changes.since-commit", "cron.name", "cron.prompt",
 	"cron.sandbox", "project.worktrees", "quantity.bytes", "quantity.hours", "quantity.hours-minutes", "quantity.kilobytes",
 	"quantity.megabytes", "quantity.minutes", "quantity.minutes-seconds", "quantity.seconds", "quantity.short", "sessions.export-json",
-	"status.memory", "usage.warning",
+	"status.memory", "tool.web", "usage.warning",
 }
 
 var letters = regexp.MustCompile(`\pL`)

@@ -25,6 +25,7 @@ var (
 	ErrNotApprover       = errors.New("somebody else is to decide this")
 	ErrApprovalDecided   = errors.New("this was decided before")
 	ErrApprovalExpired   = errors.New("the time to decide this is over")
+	ErrPathMoved         = errors.New("a path of this leads elsewhere than its card shows")
 	ErrApprovalWithdrawn = errors.New("the agent no longer waits for this")
 	ErrBadChoice         = errors.New("that cannot be chosen here")
 	ErrNoRule            = errors.New("there is no such rule")

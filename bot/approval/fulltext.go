@@ -76,7 +76,7 @@ func fullFields(p lang.Printer, fields []cli.Field) string {
 func (a view) fullRules() (lines []render.Text) {
 	for _, rule := range []string{a.SessionRule, a.Rule} {
 		if _, cut := a.shownRule(rule); cut {
-			shown, _ := folded(render.Revealed(rule))
+			shown, _ := folded(render.Revealed(render.Rule(a.lang, rule)))
 			lines = append(lines, render.Plain(a.lang.Text("approval.rule-in-full")), render.CodeBlock("", shown))
 		}
 	}

@@ -79,6 +79,18 @@ func (s *Screen) Show(a orchestrator.Approval) {
 	s.push(e)
 }
 
+// Moved has the open approvals of a group follow it to its new id: Telegram refuses the edit of a message of the old one, and names the new.
+func (s *Screen) Moved(chat int64) {
+	s.mu.Lock()
+	entries := slices.Collect(maps.Values(s.entries))
+	entries = slices.DeleteFunc(entries, func(e *entry) bool { return e.conv.Chat != chat || !e.open() })
+	s.mu.Unlock()
+	for _, e := range entries {
+		e.message.Believe("") // what it shows, nobody sees any more
+		s.push(e)
+	}
+}
+
 // Hint says that an agent of a conversation waits for its user; empty if none does. A message is no answer to that agent
 // unless it replies to the question, the user pressed a button that asks for words, or onlyQuestion finds that it is one.
 func (s *Screen) Hint(in orchestrator.ConversationID) string {

@@ -95,7 +95,7 @@ func (a view) drawRule(op operation) (render.Text, tgapi.Keyboard) {
 
 // shownRule is what a message shows of a rule, and whether that is less than all of it.
 func (a view) shownRule(rule string) (string, bool) {
-	return middle(a.lang, render.Revealed(rule), ruleMax)
+	return middle(a.lang, render.Revealed(render.Rule(a.lang, rule)), ruleMax)
 }
 
 // unreadFor says whether a choice needs the full text, because the message shows less than the choice allows.
@@ -143,7 +143,7 @@ func (a view) drawDecision(user string) render.Text {
 		}
 		return with
 	}
-	rule := render.Styled(render.Code, short(a.Ruled, ruleMax))
+	rule := render.Styled(render.Code, short(render.Rule(a.lang, a.Ruled), ruleMax))
 	p := a.lang
 	switch a.State {
 	case orchestrator.ApprovalAllowed:

@@ -163,9 +163,9 @@ func (c *Cards) Extend(ctx context.Context, t orchestrator.Turn) error {
 
 // trust takes all but the last of a card's messages for what they are to be: they are not touched.
 func (s *messages) trust(content contents) {
+	wants := content.on(s).wants() // it takes the lock too
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wants := content.on(s).wants()
 	for i, p := range s.parts[:max(min(len(s.parts), len(wants)-1), 0)] {
 		if p.State() == orchestrator.Sent {
 			p.Trust(wants[i])

@@ -122,13 +122,13 @@ func TestCardShowsAnAnswerGrow(t *testing.T) {
 		c.Show(cli.TextDelta{Text: "ld**"})
 		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "npm test"})
 		time.Sleep(time.Second)
-		s.wantText("Hello world\n\n⏳ Bash npm test")
+		s.wantText("Hello world\n\n⏳ Run npm test")
 		c.Show(ended("1", 0))
 		c.Show(cli.TextDelta{Text: "\n\nAll *green*."})
 		time.Sleep(time.Second)
-		s.wantText("Hello world\n\n✓ Bash npm test · 1.2 s\n\nAll green.")
+		s.wantText("Hello world\n\n✓ Run npm test · 1.2 s\n\nAll green.")
 		s.finish(c, orchestrator.Outcome{Text: "Hello **world**\n\nAll *green*.", Model: "opus", Duration: 3 * time.Second})
-		s.wantText("Hello world\n\n✓ Bash npm test · 1.2 s\n\nAll green.\n\nopus · 3.0 s")
+		s.wantText("Hello world\n\n✓ Run npm test · 1.2 s\n\nAll green.\n\nopus · 3.0 s")
 		if n := s.wall.Count("send"); n != 1 {
 			t.Errorf("%d messages were sent, want one that grew", n)
 		}
@@ -150,15 +150,15 @@ func TestCardEndings(t *testing.T) {
 		{"aborted", []cli.Event{cli.TextDelta{Text: "I will"}}, orchestrator.Outcome{State: orchestrator.TurnAborted, Text: "I will"},
 			"I will\n\n⏹ Aborted."},
 		{"aborted in a tool", []cli.Event{cli.ToolStarted{ID: "a", Name: "Bash", Title: "sleep 99"}},
-			orchestrator.Outcome{State: orchestrator.TurnAborted}, "✗ Bash sleep 99 · did not end\n⏹ Aborted."},
+			orchestrator.Outcome{State: orchestrator.TurnAborted}, "✗ Run sleep 99 · did not end\n⏹ Aborted."},
 		{"denied", nil, orchestrator.Outcome{Text: "I could not.", Denials: append(denied, denied...)},
-			"I could not.\n\n⛔ Bash rm -rf / was denied: not in this mode"},
+			"I could not.\n\n⛔ Run rm -rf / was denied: not in this mode"},
 		{"denied, with the line of a tool", []cli.Event{
 			cli.ToolStarted{ID: "1", Name: "Bash", Title: "rm -rf /"}, cli.ToolEnded{ID: "1", Err: "permission denied"},
-		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Bash rm -rf / · denied\n\nI could not.\n\n⛔ Bash: not in this mode"},
+		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Run rm -rf / · denied\n\nI could not.\n\n⛔ Run: not in this mode"},
 		{"denied, with room for the reason in the line", []cli.Event{
 			cli.ToolStarted{ID: "1", Name: "Bash", Title: "rm -rf /"}, cli.ToolEnded{ID: "1", Err: "The user does not want to do this"},
-		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Bash rm -rf / · denied: not in this mode\n\nI could not."},
+		}, orchestrator.Outcome{Text: "I could not.", Denials: denied}, "⛔ Run rm -rf / · denied: not in this mode\n\nI could not."},
 		{"in no time", nil, orchestrator.Outcome{Text: "Yes.", Duration: 4 * time.Millisecond}, "Yes.\n\n<0.1 s"},
 		{"failed, retry", nil, orchestrator.Outcome{State: orchestrator.TurnFailed, Failure: "Claude crashed.", Recovery: orchestrator.Repeatable()},
 			"⚠️ Claude crashed.\n[Run again]"},
@@ -176,9 +176,9 @@ func TestCardEndings(t *testing.T) {
 			cli.ToolStarted{ID: "c1", Name: "Read", Parent: "p"}, cli.ToolEnded{ID: "c1"},
 			cli.ToolStarted{ID: "c2", Name: "Read", Parent: "p"}, cli.ToolStarted{ID: "d", Name: "X", Parent: "c2"},
 			ended("p", 0),
-		}, orchestrator.Outcome{Text: "Done."}, "✓ Task explore · 3 tools · 1.2 s\n\nDone."},
+		}, orchestrator.Outcome{Text: "Done."}, "✓ Sub-agent explore · 3 tools · 1.2 s\n\nDone."},
 		{"failing tool", []cli.Event{cli.ToolStarted{ID: "1", Name: "Bash", Title: "false"}, ended("1", 1)},
-			orchestrator.Outcome{Text: "Hm."}, "✗ Bash false · exit 1 · 1.2 s\n\nHm."},
+			orchestrator.Outcome{Text: "Hm."}, "✗ Run false · exit 1 · 1.2 s\n\nHm."},
 		{"notes", []cli.Event{
 			cli.CompactBoundary{PreTokens: 154000}, cli.Status{Kind: cli.StatusWarning, Detail: "hook\nfailed"},
 			cli.FileChanged{Path: "/w/a.go", Kind: cli.FileAdded, Diff: "--- a\n+++ b\n+x\n+y\n-z\n"}, cli.RateLimited{}, cli.RateLimited{},
@@ -273,7 +273,7 @@ func TestCardSaysThatItThinksOnlyAfterSilence(t *testing.T) {
 		s.wantText("Here\n\n💭 thinking…")
 		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
 		time.Sleep(10 * time.Second)
-		s.wantText("Here\n\n⏳ Bash make")
+		s.wantText("Here\n\n⏳ Run make")
 		s.finish(c, orchestrator.Outcome{Text: "Here"})
 	})
 }
@@ -292,7 +292,7 @@ func TestCardManyToolsStayCompact(t *testing.T) {
 		if lines := strings.Count(got, "\n"); lines > foldAbove+2 {
 			t.Errorf("%d lines:\n%s", lines, got)
 		}
-		for _, want := range []string{" tools: Bash ×", "✓ Bash t38", "✗ Read t39 · exit 1"} {
+		for _, want := range []string{" tools: Run ×", "✓ Run t38", "✗ Read t39 · exit 1"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%q is missing in\n%s", want, got)
 			}
@@ -317,7 +317,7 @@ func TestCardArrivesWholeUnderOneCallASecond(t *testing.T) {
 		}
 		s.finish(c, orchestrator.Outcome{Text: answer.String()})
 		for i := range 20 {
-			if want := fmt.Sprintf("Step %d.\n\n✓ Bash step %d · 1.2 s", i, i); !strings.Contains(s.wall.Text(), want) {
+			if want := fmt.Sprintf("Step %d.\n\n✓ Run step %d · 1.2 s", i, i); !strings.Contains(s.wall.Text(), want) {
 				t.Errorf("%q is missing", want)
 			}
 		}
@@ -384,7 +384,7 @@ func TestCardAToolInASealedMessageEditsOnlyThat(t *testing.T) {
 		c.Show(ended("slow", 2))
 		time.Sleep(1500 * time.Millisecond)
 		after := s.wall.Visible()
-		if after[0].Edits != before[0].Edits+1 || !strings.HasPrefix(after[0].Text.Text, "✗ Bash make world · exit 2") {
+		if after[0].Edits != before[0].Edits+1 || !strings.HasPrefix(after[0].Text.Text, "✗ Run make world · exit 2") {
 			t.Errorf("the first message begins %.60q after %d edits, before %d", after[0].Text.Text, after[0].Edits, before[0].Edits)
 		}
 		if after[1].Edits != before[1].Edits {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"ductor/bot/message"
 	"ductor/bot/outbox"
@@ -241,7 +242,23 @@ func (c *Cards) Redeliver(ctx context.Context, t orchestrator.Turn) error {
 	if interrupted(t) {
 		s.lost = quietLoss // no user waits for the rest of it
 	}
-	return c.conclude(ctx, s, c.resume(t, s, saved))
+	content := c.resume(t, s, saved)
+	if saved.Final && t.Outcome.Changed != (orchestrator.Changed{}) && saved.Remark == "" {
+		content = c.addReceipt(t, s, content)
+	}
+	return c.conclude(ctx, s, content)
+}
+
+// addReceipt adds to the final content of a card what the turn changed, if that was not known when it was stored.
+func (c *Cards) addReceipt(t orchestrator.Turn, s *messages, content contents) contents {
+	p := c.opts.Lang.Of(s.where().Chat)
+	if offered := c.offer(p, t.ID, t.Outcome); !reflect.DeepEqual(content.buttons, offered) {
+		content.buttons = offered
+		content.remark = footerLine(p, orchestrator.Outcome{Ending: orchestrator.Ending{Changed: t.Outcome.Changed}}, nil, func(other orchestrator.ConversationID) string {
+			return c.opts.Names.Where(p, s.where(), other)
+		})
+	}
+	return content
 }
 
 func interrupted(t orchestrator.Turn) bool {

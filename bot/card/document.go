@@ -39,6 +39,7 @@ type shows struct {
 type turnFacts struct {
 	agent  cli.Agent
 	then   string     // follows a failure
+	mute   bool       // the agent does not say when its model is asked again
 	bypass time.Time  // the end of the bypass that the turn runs in; zero for none
 	place  string     // where the turn runs; empty where that is the only place that there is
 	early  []earlyAsk // whose lines have not come
@@ -94,6 +95,7 @@ func (c change) news() news {
 func (d *document) add(ev cli.Event) change {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:
+		d.turn.mute = ev.Mute
 		return change{urgent: d.opened()}
 	case cli.TextDelta:
 		d.appendText(ev.Text)
@@ -113,7 +115,7 @@ func (d *document) add(ev cli.Event) change {
 		waits := d.hold(ev.ID, ev.Started, ev.Tool)
 		return change{urgent: d.setWait(waitAsked, "") || waits}
 	case cli.QuestionAsked:
-		waits := d.hold(ev.ID, "", ev.Tool)
+		waits := d.hold(ev.ID, ev.Started, ev.Tool)
 		return change{urgent: d.setWait(waitAsked, "") || waits}
 	case cli.ApprovalWithdrawn:
 		return change{urgent: d.release(ev.ID)}

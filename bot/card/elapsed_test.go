@@ -25,22 +25,22 @@ func TestCardSaysHowLongAToolRuns(t *testing.T) {
 		}
 		edits := func() int { return len(s.srv.Calls(telegram.Methods("editMessageText"))) }
 		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "npm test"})
-		shows(29*time.Second, "⏳ Bash npm test")
-		shows(2*time.Second, "⏳ Bash npm test · 30 s")
-		shows(28*time.Second, "⏳ Bash npm test · 30 s")
-		shows(3*time.Second, "⏳ Bash npm test · 1 min 0 s")
-		shows(60*time.Second, "⏳ Bash npm test · 2 min 0 s")
-		shows(time.Hour, "⏳ Bash npm test · 32 min 0 s")
+		shows(29*time.Second, "⏳ Run npm test")
+		shows(2*time.Second, "⏳ Run npm test · 30 s")
+		shows(28*time.Second, "⏳ Run npm test · 30 s")
+		shows(3*time.Second, "⏳ Run npm test · 1 min 0 s")
+		shows(60*time.Second, "⏳ Run npm test · 2 min 0 s")
+		shows(time.Hour, "⏳ Run npm test · 32 min 0 s")
 		if n := edits(); n != 7 {
 			t.Errorf("%d edits in an hour, want one each time it doubles", n)
 		}
 		c.Show(cli.ToolStarted{ID: "2", Name: "Read", Title: "a.go"})
-		shows(2*time.Second, "⏳ Bash npm test · 1 h 2 min\n⏳ Read a.go")
+		shows(2*time.Second, "⏳ Run npm test · 1 h 2 min\n⏳ Read a.go")
 		c.Show(cli.ToolEnded{ID: "1", Duration: time.Hour})
 		c.Show(cli.ToolEnded{ID: "2"})
 		s.finish(c, "Done.")
 		last, _ := chat.View().Last()
-		if want := "✓ Bash npm test · 1 h 0 min\n✓ Read a.go\n\nDone.\n\nopus"; last.Text != want {
+		if want := "✓ Run npm test · 1 h 0 min\n✓ Read a.go\n\nDone.\n\nopus"; last.Text != want {
 			t.Errorf("in the end %q", last.Text)
 		}
 	})
@@ -54,7 +54,7 @@ func TestCardCountsFromWhenAToolBegan(t *testing.T) {
 		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make", At: time.Now().Add(-100 * time.Second)})
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if last, _ := chat.View().Last(); !strings.HasPrefix(last.Text, "⏳ Bash make · 1 min 40 s") {
+		if last, _ := chat.View().Last(); !strings.HasPrefix(last.Text, "⏳ Run make · 1 min 40 s") {
 			t.Errorf("the chat shows %q", last.Text)
 		}
 		s.finish(c, "Done.")
@@ -68,8 +68,8 @@ func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
 		decided bool
 		want    string
 	}{
-		{"allowed", true, "✓ Bash make · 40 s"},
-		{"and nobody heard of it", false, "✓ Bash make"}, // such as before a restart
+		{"allowed", true, "✓ Run make · 40 s"},
+		{"and nobody heard of it", false, "✓ Run make"}, // such as before a restart
 	} {
 		inTheatre(t, telegram.Limits{}, func(s *theatre) {
 			chat := s.chat(7)
@@ -84,12 +84,12 @@ func TestCardSaysThatAToolWaitsForPeople(t *testing.T) {
 			}
 			c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
 			c.Show(cli.ApprovalAsked{ID: "a", Tool: "Bash", Started: "1"})
-			shows(10*time.Minute, "🔐 Bash make")
+			shows(10*time.Minute, "🔐 Run make")
 			if tc.decided {
 				c.Show(cli.ApprovalWithdrawn{ID: "b"}) // of another
-				shows(5*time.Second, "🔐 Bash make")
+				shows(5*time.Second, "🔐 Run make")
 				c.Show(cli.ApprovalWithdrawn{ID: "a"})
-				shows(35*time.Second, "⏳ Bash make · 30 s")
+				shows(35*time.Second, "⏳ Run make · 30 s")
 				time.Sleep(5 * time.Second)
 			}
 			c.Show(cli.ToolEnded{ID: "1", Duration: 11 * time.Minute})
@@ -130,5 +130,33 @@ func TestCardSaysThatOurToolWaits(t *testing.T) {
 				s.finish(c, "Done.")
 			})
 		}
+	}
+}
+
+// An agent that does not say when its model is asked again is not called thinking for long. One that says so is.
+func TestCardOfAnAgentThatDoesNotSayItAsksAgain(t *testing.T) {
+	for mute, want := range map[bool]string{
+		true: "💭 no word from the agent: it thinks, or its model failed and is asked again… 30 s", false: "💭 thinking… 30 s",
+	} {
+		inTheatre(t, telegram.Limits{}, func(s *theatre) {
+			chat := s.chat(7)
+			c := s.open(chat, 0)
+			c.Show(cli.SessionStarted{AgentSessionID: "s", Mute: mute})
+			shows := func(want string) {
+				t.Helper()
+				synctest.Wait()
+				if last, _ := chat.View().Last(); last.Text != want {
+					t.Errorf("mute %v: the chat shows %q, want %q", mute, last.Text, want)
+				}
+			}
+			time.Sleep(25 * time.Second)
+			shows("💭 thinking… 20 s")
+			time.Sleep(10 * time.Second)
+			shows(want)
+			c.Show(cli.TextDelta{Text: "Here."})
+			time.Sleep(time.Second)
+			shows("Here.")
+			s.finish(c, "Here.")
+		})
 	}
 }

@@ -195,9 +195,13 @@ func (e *tailText) fits(limit int) bool {
 // cut is where the message after the next one begins.
 func (e *tailText) cut() position {
 	parts := render.Split(e.text, render.FullMessage)
-	at := render.Len(e.text.Text)
-	for _, p := range slices.Backward(parts[min(1, len(parts)):]) {
-		at -= render.Len(p.Text.Text) + render.Len(p.Gap)
+	at, full := render.Len(e.text.Text), render.FullMessage
+	for i, p := range slices.Backward(parts) {
+		if i > 0 {
+			at -= render.Len(p.Text.Text) + render.Len(p.Gap)
+		} else { // the message begins behind the whitespace that stands before it
+			full += at - render.Len(p.Text.Text) - render.Len(p.Gap)
+		}
 	}
 	m := e.markAt(at)
 	for m > 0 && (e.marks[m].whole || at+e.growthUpTo(at) > render.FullMessage) {
@@ -210,7 +214,7 @@ func (e *tailText) cut() position {
 	if e.marks[m].whole { // no single segment is that long, so another one follows
 		return position{segment: e.marks[m].at.segment + 1}
 	}
-	at = min(at, render.FullMessage)
+	at = min(at, full)
 	return position{e.marks[m].at.segment, e.marks[m].at.offset + at - e.marks[m].unit}
 }
 

@@ -3,11 +3,13 @@ package card
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"ductor/bot/bottest"
+	"ductor/bot/render"
 	"ductor/cli"
 	"ductor/orchestrator"
 )
@@ -100,4 +102,23 @@ func TestTheFileOfALongAnswerIsSentOnce(t *testing.T) {
 			t.Errorf("the user asked for it again and %d files were sent in all", len(s.wall.Sent()))
 		}
 	})
+}
+
+// Messages that words fill to the last character cut no word, however many of them follow each other.
+func TestFullMessagesCutNoWord(t *testing.T) {
+	d, words := newDocument(false), []string{}
+	for n := range 4 {
+		line := strings.Fields(strings.Repeat(fmt.Sprintf("word%03d ", n), render.FullMessage/8))
+		line[0] += "s"
+		words = append(words, line...)
+	}
+	d.add(cli.TextDelta{Text: strings.Join(words, " ")})
+	_, texts, _ := d.layout([]position{{}}, render.FullMessage, 0)
+	var shown []string
+	for _, text := range texts {
+		shown = append(shown, strings.Fields(text.Text)...)
+	}
+	if !slices.Equal(shown, words) {
+		t.Errorf("%d messages show %d words of %d", len(texts), len(shown), len(words))
+	}
 }

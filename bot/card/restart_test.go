@@ -157,7 +157,7 @@ func dieAndGoOn(s *theatre, at int, after bool) (died bool) {
 		}
 		last = max(last, where)
 	}
-	if n := strings.Count(shown, "✓ Bash make"); n != 5 && !told {
+	if n := strings.Count(shown, "✓ Run make"); n != 5 && !told {
 		s.Errorf("%d tools are shown", n)
 	}
 	if n := len(s.srv.Calls(telegram.Methods("sendMessage"))); !told && n > len(all)+1 { // one may have died with its ductor

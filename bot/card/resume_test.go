@@ -65,19 +65,19 @@ func TestReopenedCardGoesOnInItsMessage(t *testing.T) {
 			inLife(t, func(l *life) {
 				l.show(cli.TextDelta{Text: "I look.\n\n"}, cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
 				time.Sleep(3 * time.Second)
-				l.wantText("I look.\n\n⏳ Bash make")
+				l.wantText("I look.\n\n⏳ Run make")
 				end(l)
 				time.Sleep(10 * time.Second)
 				before := l.wall.Count("")
 				l.reopen(ended("1", 0), cli.TextDelta{Text: "It *works*."})
-				l.wantText("I look.\n\n✓ Bash make · 1.2 s\n\nIt works.")
+				l.wantText("I look.\n\n✓ Run make · 1.2 s\n\nIt works.")
 				if n := l.wall.Count("") - before; n != 1 {
 					t.Errorf("catching up took %d calls", n)
 				}
 				l.show(cli.TextDelta{Text: " Indeed."})
 				time.Sleep(2 * time.Second)
 				l.finish(l.card, orchestrator.Outcome{Text: "I look.\n\nIt *works*. Indeed."})
-				l.wantText("I look.\n\n✓ Bash make · 1.2 s\n\nIt works. Indeed.")
+				l.wantText("I look.\n\n✓ Run make · 1.2 s\n\nIt works. Indeed.")
 				if n := l.wall.Count("send"); n != 1 {
 					t.Errorf("%d messages were sent", n)
 				}
@@ -221,7 +221,7 @@ func TestReopenedCardEditsOnlyWhatDiffers(t *testing.T) {
 			}
 		}
 		// The first for the tool, and the newest: once, and once more to say that the agent thinks.
-		if n := l.wall.Count("edit") - calls; n > 3 || !strings.HasPrefix(after[0].Text.Text, "✓ Bash make world") {
+		if n := l.wall.Count("edit") - calls; n > 3 || !strings.HasPrefix(after[0].Text.Text, "✓ Run make world") {
 			t.Errorf("%d edits; the first message begins %.40q", n, after[0].Text.Text)
 		}
 		// A change that is undone is a change: what is stored about a message is never older than the message.
@@ -229,7 +229,7 @@ func TestReopenedCardEditsOnlyWhatDiffers(t *testing.T) {
 		l.told = slices.DeleteFunc(l.told, func(ev cli.Event) bool { _, ok := ev.(cli.ToolEnded); return ok })
 		l.reopen()
 		time.Sleep(5 * time.Second)
-		if text := l.wall.Visible()[0].Text.Text; !strings.HasPrefix(text, "⏳ Bash make world") {
+		if text := l.wall.Visible()[0].Text.Text; !strings.HasPrefix(text, "⏳ Run make world") {
 			t.Errorf("the first message begins %.40q", text)
 		}
 		l.finish(l.card, orchestrator.Outcome{Text: answer.String()})

@@ -28,7 +28,7 @@ func TestWhatACardSaysInTheEnd(t *testing.T) {
 		text := s.wall.Visible()[0].Text.Text
 		for _, want := range []string{
 			"Looking at the files\n", "✗ send_file · MCP server 'ductor': /etc/passwd is outside of the project\n",
-			"• bash sleep 60 · goes on in the background · 3.5 s\n",
+			"• Run sleep 60 · goes on in the background · 3.5 s\n",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("it lacks %q: %q", want, text)

@@ -115,7 +115,7 @@ func TestCardWithTwentyToolsUnderStrictLimits(t *testing.T) {
 		s.finish(c, answer.String())
 		last, _ := chat.View().Last()
 		for i := range 20 {
-			want := fmt.Sprintf("Step %d of the work.\n\n✓ Bash make step%d · 1.2 s", i, i)
+			want := fmt.Sprintf("Step %d of the work.\n\n✓ Run make step%d · 1.2 s", i, i)
 			if !strings.Contains(last.Text, want) {
 				t.Errorf("%q is missing in\n%s", want, last.Text)
 			}

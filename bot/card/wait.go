@@ -16,6 +16,7 @@ const (
 	waitQuiet    waitState = iota // nothing: text or a tool moves, or did a moment ago
 	waitOpening                   // nothing yet: the process of the agent starts
 	waitThinking                  // the agent is silent
+	waitMute                      // it is so for long, and may be asking its model again
 	waitStarting                  // the agent still starts; detail says what it waits for, if that is known
 	waitFor                       // detail says what the turn waits for
 	waitCompacting
@@ -83,6 +84,9 @@ func (d *document) opened() bool {
 	return d.setWait(waitQuiet, "")
 }
 
+// muteAfter is the silence after which the line says that a mute agent may be asking its model again.
+const muteAfter = 30 * time.Second
+
 // silence has the line tell that the card shows nothing new for so long. Its clock counts in steps.
 func (d *document) silence(lasts, step time.Duration) {
 	switch d.wait.state {
@@ -90,6 +94,9 @@ func (d *document) silence(lasts, step time.Duration) {
 		d.wait.state = waitThinking
 	case waitOpening:
 		d.wait.state = waitStarting
+	}
+	if d.wait.state == waitThinking && d.turn.mute && lasts >= muteAfter {
+		d.wait.state = waitMute
 	}
 	if lasts >= step {
 		d.wait.clock = lasts.Truncate(step)
@@ -126,6 +133,8 @@ func (w waitLine) text(p lang.Printer, agent cli.Agent) render.Text {
 	switch w.state {
 	case waitThinking:
 		line = p.Text("card.thinking")
+	case waitMute:
+		line = p.Text("card.mute", render.AgentName(p, agent))
 	case waitStarting, waitFor:
 		if w.detail == "" {
 			line = p.Text("card.starting", render.AgentName(p, agent))

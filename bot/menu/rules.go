@@ -37,13 +37,17 @@ func (m *permissionMenu) viewRules() tgapi.Page {
 	var keyboard tgapi.Keyboard
 	from, to, pager := m.paged(m.page, len(m.rules))
 	for i, r := range m.rules[from:to] {
-		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleShown), ruleScope(m.lang, r))
+		fmt.Fprintf(&b, "\n%d. %s · %s", from+i+1, ruleText(m.lang, r, ruleShown), ruleScope(m.lang, r))
 		keyboard = append(keyboard, []tgapi.Button{{
-			Text: fmt.Sprintf("🗑 %d. %s", from+i+1, render.Cut(render.OneLine(render.Revealed(r.Text)), ruleButton)), Data: m.data(opPick, from+i),
+			Text: fmt.Sprintf("🗑 %d. %s", from+i+1, ruleText(m.lang, r, ruleButton)), Data: m.data(opPick, from+i),
 		}})
 	}
 	keyboard = append(keyboard, pager...)
 	return tgapi.Page{Text: b.String(), Keyboard: append(keyboard, []tgapi.Button{m.backButton(), m.closeButton()})}
+}
+
+func ruleText(p lang.Printer, r orchestrator.Rule, most int) string {
+	return render.Cut(render.OneLine(render.Revealed(render.Rule(p, r.Text))), most)
 }
 
 // ruleScope says for whom and how long a rule counts.
@@ -56,7 +60,7 @@ func ruleScope(p lang.Printer, r orchestrator.Rule) string {
 }
 
 func (m *permissionMenu) revoke(ctx context.Context, by orchestrator.Press) (said, short string, err error) {
-	text := render.Cut(render.OneLine(render.Revealed(m.revoked.Text)), ruleShown)
+	text := ruleText(m.lang, *m.revoked, ruleShown)
 	err = m.service.Revoke(ctx, m.revoked.ID, by)
 	switch {
 	case errors.Is(err, orchestrator.ErrNoRule):

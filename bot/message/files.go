@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"ductor/internal/rooted"
 	"ductor/orchestrator"
 )
 
@@ -62,19 +63,10 @@ func (s *Spool) Put(content []byte) (name string, err error) {
 		return "", fmt.Errorf("keep a file to be sent: %w", err)
 	}
 	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close(), s.sync()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close(), rooted.Sync(s.root)); err != nil {
 		return "", errors.Join(fmt.Errorf("keep a file to be sent: %w", err), s.root.Remove(name))
 	}
 	return name, nil
-}
-
-// sync makes the names of files outlive a power failure.
-func (s *Spool) sync() error {
-	dir, err := s.root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // Forget removes what was put, for a message that is not to be sent.

@@ -31,6 +31,7 @@ func FileMarks(src string) (all []FileMark) {
 const (
 	markBegin = "[[file:"
 	markEnd   = "]]"
+	maxMark   = 8 << 10 // bytes, which is more than a path and a caption
 )
 
 // marksWanted is set in the context of a source in which marks are read.
@@ -46,6 +47,8 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 		return nil
 	}
 	line, segment := block.PeekLine()
+	whole := len(line) <= maxMark
+	line = line[:min(len(line), maxMark)]
 	begun := min(len(line), len(markBegin))
 	if begun < 2 || string(line[:begun]) != markBegin[:begun] {
 		return nil
@@ -57,7 +60,7 @@ func (fileMarks) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 		at, caption, _ := strings.Cut(string(line[len(markBegin):end]), "|")
 		m.Path, m.Caption = strings.TrimSpace(at), strings.TrimSpace(caption)
 		end += len(markEnd)
-	case len(bytes.Trim(block.Source()[segment.Stop:], " \t")) == 0: // it may still come
+	case whole && len(bytes.TrimLeft(block.Source()[segment.Stop:], " \t")) == 0: // it may still come
 		end = len(line)
 	}
 	if end < 0 || m.Path == "" && end != len(line) {

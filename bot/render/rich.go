@@ -66,9 +66,11 @@ type Cell struct {
 // Lay gives the blocks of a text: its code and its quotes stand alone, what is around them are paragraphs.
 func Lay(t Text) []Block {
 	var out []Block
-	at := 0
-	add := func(kind BlockKind, from, to int, language string) {
-		part := Slice(t, from, to)
+	at := cursor{text: t.Text}
+	add := func(kind BlockKind, inside []Entity, to int, language string) {
+		from := at.units
+		text := at.take(to)
+		part := Text{Text: text, Entities: clip(inside, text, from, at.units)}
 		if kind == Paragraph {
 			part = trimLines(part)
 		}
@@ -81,19 +83,22 @@ func Lay(t Text) []Block {
 			out = append(out, Block{Kind: kind, Text: part, Language: language})
 		}
 	}
+	rest := t.Entities // without those that have ended
 	for _, e := range t.Entities {
-		if e.Offset < at || e.Kind != Pre && !e.Kind.quote() {
+		if e.Offset < at.units || e.Kind != Pre && !e.Kind.quote() {
 			continue
 		}
 		kind := QuoteOf
 		if e.Kind == Pre {
 			kind = PreBlock
 		}
-		add(Paragraph, at, e.Offset, "")
-		add(kind, e.Offset, e.End(), e.Language)
-		at = e.End()
+		add(Paragraph, rest, e.Offset, "")
+		for rest[0].End() <= e.Offset {
+			rest = rest[1:]
+		}
+		add(kind, rest, e.End(), e.Language)
 	}
-	add(Paragraph, at, Len(t.Text), "")
+	add(Paragraph, rest, Len(t.Text), "")
 	return out
 }
 

@@ -26,7 +26,12 @@ func Plain(s string) Text { return Text{Text: string(appendClean(nil, s))} }
 func Styled(kind Kind, s string) Text { return entire(s, Entity{Kind: kind}) }
 
 // CodeBlock is s as a block of code; language may be empty.
-func CodeBlock(language, s string) Text { return entire(s, Entity{Kind: Pre, Language: language}) }
+func CodeBlock(language, s string) Text {
+	if rest, indented := strings.CutPrefix(s, " "); indented && language == "diff" {
+		s = "\u00a0" + rest // Telegram takes a space at the beginning out of the block, and the line loses its column
+	}
+	return entire(s, Entity{Kind: Pre, Language: language})
+}
 
 func entire(s string, e Entity) Text {
 	b := builder{buf: appendClean(nil, s)}

@@ -1,7 +1,10 @@
 package render
 
 import (
+	"strings"
+
 	"ductor/cli"
+	"ductor/cli/tools"
 	"ductor/lang"
 )
 
@@ -16,8 +19,13 @@ func ownTools() map[string]lang.Key {
 	}
 }
 
-// ToolName is the name of a tool as users read it: its agent's name of it, or one for all agents if the tool is
-// ductor's own or asks the user.
+// kinds are the texts for tools of one kind.
+func kinds() map[string]lang.Key {
+	return map[string]lang.Key{"shell": "tool.shell", "read": "tool.read", "edit": "tool.edit", "search": "tool.search", "web": "tool.web"}
+}
+
+// ToolName is the name of a tool as users read it: one for all agents if the tool is of a kind that they share, is ductor's own or asks
+// the user, and else its agent's name of it.
 func ToolName(p lang.Printer, name string) string {
 	if key, own := ownTools()[cli.OwnTool(name)]; own {
 		return p.Text(key)
@@ -27,6 +35,35 @@ func ToolName(p lang.Printer, name string) string {
 		return p.Text("tool.ask-user")
 	case "ExitPlanMode", "exit_plan_mode":
 		return p.Text("tool.plan")
+	case "Task", "Agent", "task", "agent", "invoke_agent", "spawn_agent":
+		return p.Text("tool.agent")
+	case "TodoWrite", "todo_write", "todowrite", "write_todos", "update_todo", "update_plan":
+		return p.Text("tool.todo")
+	case "other", "tool": // of an agent that does not name it
+		return p.Text("tool.other")
+	}
+	if key, shared := kinds()[tools.KindOf(name)]; shared {
+		return p.Text(key)
 	}
 	return name
+}
+
+// Rule is the text of a rule about a tool as users read it: a command without the tool that runs it, and else the tool's name and what
+// may be done with it.
+func Rule(p lang.Printer, text string) string {
+	tool, what, about := strings.Cut(strings.TrimSuffix(text, ")"), "(")
+	if !about || !strings.HasSuffix(text, ")") {
+		return text
+	}
+	below, edits := strings.CutPrefix(what, "any file below ")
+	same, exactly := strings.CutPrefix(what, "exactly this: ")
+	switch {
+	case edits:
+		return p.Text("tool.rule-edits", strings.TrimSuffix(below, " that is not hidden"))
+	case tools.KindOf(tool) == "shell":
+		return what
+	case exactly:
+		what = same
+	}
+	return ToolName(p, tool) + ": " + what
 }

@@ -74,7 +74,7 @@ func TestASilentAgentGetsOneNotice(t *testing.T) {
 			}
 			after(2 * time.Minute)
 			posts := r.chat.Visible()
-			if len(posts) != 1 || posts[0].ReplyTo != 3 || posts[0].Silent || r.chat.Text() != "🔇 Claude has been silent for 5 min. It may be thinking, or it may be stuck.\nRunning: Bash npm test\n[⏳ Wait]" {
+			if len(posts) != 1 || posts[0].ReplyTo != 3 || posts[0].Silent || r.chat.Text() != "🔇 Claude has been silent for 5 min. It may be thinking, or it may be stuck.\nUnder way: Run npm test\n[⏳ Wait]" {
 				t.Fatalf("the chat shows\n%s", r.chat.Text())
 			}
 			c.Show(cli.ToolEnded{ID: "1"})

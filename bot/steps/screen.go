@@ -148,7 +148,7 @@ func (s *Screen) line(p lang.Printer, step orchestrator.Step, most int) render.T
 func (s *Screen) result(p lang.Printer, step orchestrator.Step) string {
 	line := ""
 	switch {
-	case step.ExitCode != nil:
+	case step.ExitCode != nil && *step.ExitCode != 0:
 		line = " · " + p.Text("card.tool-exit", *step.ExitCode)
 	case step.Err == cli.ToolGoesOn:
 		line = " · " + p.Text("card.tool-goes-on")

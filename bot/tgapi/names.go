@@ -10,14 +10,27 @@ import (
 	"ductor/orchestrator"
 )
 
-// ChatNames has the names of groups, as their updates have them. The zero value knows none. Safe for concurrent use.
-type ChatNames struct{ titles sync.Map }
+// ChatNames has the names of groups and users, as their updates have them. The zero value knows none. Safe for concurrent use.
+type ChatNames struct{ titles, users sync.Map }
 
 // Learn takes the name of a chat from an update. That of a private chat is empty.
 func (n *ChatNames) Learn(chat int64, title string) {
 	if title != "" {
 		n.titles.Store(chat, title)
 	}
+}
+
+// LearnUser takes the name of a user from an update.
+func (n *ChatNames) LearnUser(id orchestrator.PersonID, name string) { n.users.Store(id, name) }
+
+// User returns the name of a user; "" if it is not known.
+func (n *ChatNames) User(id orchestrator.PersonID) string {
+	if n == nil {
+		return ""
+	}
+	name, _ := n.users.Load(id)
+	text, _ := name.(string)
+	return render.ShortLine(text, 60)
 }
 
 // Where says where a conversation is, for those who read another one.

@@ -53,6 +53,9 @@ func (g *gate) admits(w *wireUpdate) bool {
 	if g.allow.permits(m.Chat, from, as) || g.allow.moves(m) {
 		if g.names != nil {
 			g.names.Learn(m.Chat.ID, m.Chat.Title)
+			if from != nil {
+				g.names.LearnUser(orchestrator.PersonID(from.ID), from.name())
+			}
 		}
 		return true
 	}

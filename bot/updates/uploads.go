@@ -20,6 +20,7 @@ import (
 	"unicode"
 
 	"ductor/bot/tgapi"
+	"ductor/internal/rooted"
 	"ductor/lang"
 	"ductor/orchestrator"
 )
@@ -203,7 +204,11 @@ func (u *Uploads) reader(in *Message) FileFunc {
 // folder opens a conversation's folder, made if it is missing. A link is not followed, also not one that leads to the
 // folder of another conversation: errNoFolder.
 func (u *Uploads) folder(name string) (*os.Root, error) {
-	if err := u.root.Mkdir(name, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	err := u.root.Mkdir(name, 0o700)
+	if err == nil {
+		err = rooted.Sync(u.root)
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("make upload folder: %w", err)
 	}
 	named, err := u.root.Lstat(name)
@@ -224,7 +229,7 @@ func (u *Uploads) folder(name string) (*os.Root, error) {
 	return folder, nil
 }
 
-// write stores body under at in a folder, whole or not at all, and returns its first bytes.
+// write stores body under at in a folder, whole or not at all, so that it outlives a power failure, and returns its first bytes.
 func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte, err error) {
 	part := at + ".part"
 	// What lies there is either a leftover of ours or planted: neither is written through.
@@ -244,6 +249,9 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	head, _ = in.Peek(headBytes) // what it cannot read, Copy cannot either
 	head = bytes.Clone(head)
 	n, err := io.Copy(f, in)
+	if err == nil && n <= u.most { // the turn that is stored next names the file
+		err = f.Sync()
+	}
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
@@ -253,7 +261,10 @@ func (u *Uploads) write(folder *os.Root, at string, body io.Reader) (head []byte
 	case n > u.most:
 		return nil, tooLarge(u.most)
 	}
-	if err := folder.Rename(part, at); err != nil {
+	if err = folder.Rename(part, at); err == nil {
+		err = rooted.Sync(folder)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("store upload: %w", err)
 	}
 	return head, nil

@@ -3,6 +3,7 @@ package usage
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ func (s *Screen) audit(ctx context.Context, by orchestrator.Press, page int) (tg
 	from, to, pager := tgapi.Paged(p, page, len(here), func(page int) string { return button("", fmt.Sprintf("%s:%d", auditPage, page)).Data })
 	lines := []string{p.Text("usage.audit")}
 	for _, e := range here[from:to] {
-		lines = append(lines, "", entry(p, e, by.Conversation))
+		lines = append(lines, "", s.entry(p, e, by))
 	}
 	return tgapi.Page{Text: strings.Join(lines, "\n"), Keyboard: pager}, nil
 }
@@ -74,8 +75,8 @@ var roles = map[string]lang.Key{
 }
 
 // entry is one thing that happened.
-func entry(p lang.Printer, e orchestrator.AuditEntry, here orchestrator.ConversationID) string {
-	key, of := happened[e.What], e.Tool+" "+e.Title
+func (s *Screen) entry(p lang.Printer, e orchestrator.AuditEntry, by orchestrator.Press) string {
+	key, of := happened[e.What], render.ToolName(p, e.Tool)+" "+e.Title
 	if verbs := done[e.What]; verbs != nil {
 		key, of = verbs[e.Tool], e.Title
 	}
@@ -89,10 +90,14 @@ func entry(p lang.Printer, e orchestrator.AuditEntry, here orchestrator.Conversa
 		of = p.List(words...)
 	}
 	line := p.Moment(e.At.Local()) + " " + p.Text(key)
-	if e.By != 0 {
-		line += " " + p.Text("usage.audit-by", int64(e.By))
+	switch e.By {
+	case 0:
+	case by.Person:
+		line += " " + p.Text("usage.audit-by-you")
+	default:
+		line += " " + p.Text("usage.audit-by", s.user(p, strconv.FormatInt(int64(e.By), 10)))
 	}
-	if e.Conversation != here {
+	if e.Conversation != by.Conversation {
 		line += " " + p.Text("usage.audit-in", string(e.Conversation.Key()))
 	}
 	for _, more := range append([]string{short(of)}, grounds(p, e)...) {
@@ -106,7 +111,7 @@ func entry(p lang.Printer, e orchestrator.AuditEntry, here orchestrator.Conversa
 // grounds says by what something was decided, and why, or what became of it. Reasons of ductor itself are written for agents, so they
 // are said anew.
 func grounds(p lang.Printer, e orchestrator.AuditEntry) (all []string) {
-	rule, reason := short(e.Rule), short(e.Reason)
+	rule, reason := short(render.Rule(p, e.Rule)), short(e.Reason)
 	switch {
 	case rule == "":
 	case e.What == orchestrator.AuditRan, e.Rule == orchestrator.RuledByMode:

@@ -3,6 +3,7 @@ package usage
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +31,8 @@ type Store interface {
 type Screen struct {
 	Store Store
 	Now   func() time.Time
-	Spool *message.Spool // nil: no pictures are sent
+	Spool *message.Spool   // nil: no pictures are sent
+	Names *tgapi.ChatNames // of users; may be nil
 	Lang  *lang.Choices
 }
 
@@ -193,6 +195,15 @@ func (s *Screen) counts(p lang.Printer, r orchestrator.UsageRow) string {
 	return p.List(append(parts, p.Rounded(r.Took))...)
 }
 
+// user is the name of a user, or the number where the name is not known.
+func (s *Screen) user(p lang.Printer, id string) string {
+	number, err := strconv.ParseInt(id, 10, 64)
+	if name := s.Names.User(orchestrator.PersonID(number)); err == nil && name != "" {
+		return name
+	}
+	return p.Text("usage.user", id)
+}
+
 func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup) string {
 	switch {
 	case name == "", group == orchestrator.UsageByPerson && name == "0":
@@ -206,7 +217,7 @@ func (s *Screen) name(p lang.Printer, name string, group orchestrator.UsageGroup
 	case group == orchestrator.UsageByConversation:
 		return p.Text("usage.chat", name)
 	case group == orchestrator.UsageByPerson:
-		return p.Text("usage.user", name)
+		return s.user(p, name)
 	}
 	return render.ShortLine(name, 60)
 }

@@ -139,12 +139,12 @@ func (s *session) marked(m cli.Mark, n note) {
 
 // noteAnswered records that a user's answer was written, so that the next process does not ask again. Without that
 // record, the question is asked once more, and the agent takes no second answer.
-func (s *session) noteAnswered(a *ask, allow bool) {
+func (s *session) noteAnswered(d decided) {
 	s.mu.Lock()
 	m := s.turn.marked
-	s.turn.note.Answered = append(s.turn.note.Answered, rpc.Text(a.id))
-	if !allow {
-		s.turn.note.Denied = append(s.turn.note.Denied, rpc.Text(a.id))
+	s.turn.note.Answered = append(s.turn.note.Answered, rpc.Text(d.ask.id))
+	if !d.allow {
+		s.turn.note.Denied = append(s.turn.note.Denied, rpc.Text(d.ask.id))
 	}
 	s.turn.note.Sent = true
 	m.Note = s.turn.note.String()

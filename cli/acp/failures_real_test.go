@@ -25,14 +25,14 @@ const fullScript = `[[error 400 times=60 message="This model's maximum context l
 var failuresOfUsersAgents = map[cli.Agent][]failed{
 	"opencode": {
 		{`[[error 401 times=60]]`, `{"code":-32603,"message":"Internal error: Incorrect API key provided.","data":{"service":"session","errorName":"APIError"}}`, cli.NotLoggedIn, "Incorrect API key provided."},
-		{`[[error 403 times=60]]`, `{"code":-32603,"message":"Internal error: scripted error","data":{"service":"session","errorName":"APIError"}}`, cli.UnknownFailure, "scripted error"},
+		{`[[error 403 times=60]]`, `{"code":-32603,"message":"Internal error: Country, region, or territory not supported","data":{"service":"session","errorName":"APIError"}}`, cli.Forbidden, "Country, region, or territory not supported"},
 		{`[[error 404 times=60]]`, `{"code":-32603,"message":"Internal error: The model does not exist or you do not have access to it.","data":{"service":"session","errorName":"APIError"}}`, cli.UnknownModel, "The model does not exist or you do not have access to it."},
 		{fullScript, `{"code":-32603,"message":"Internal error: Session too large to compact - context exceeds model limit even after stripping media","data":{"service":"session","errorName":"ContextOverflowError"}}`, cli.ContextFull, "Session too large to compact - context exceeds model limit even after stripping media"},
 		{"", `{"code":-32603,"message":"Internal error: Conversation history too large to compact - exceeds model context limit","data":{"service":"session","errorName":"ContextOverflowError"}}`, cli.ContextFull, "Conversation history too large to compact - exceeds model context limit"},
 	},
 	"qwen": {
 		{`[[error 401 times=60]]`, `{"code":-32603,"message":"Internal error","data":{"details":"401 Incorrect API key provided."}}`, cli.NotLoggedIn, "401 Incorrect API key provided."},
-		{`[[error 403 times=60]]`, `{"code":-32603,"message":"Internal error","data":{"details":"403 scripted error"}}`, cli.Forbidden, "403 scripted error"},
+		{`[[error 403 times=60]]`, `{"code":-32603,"message":"Internal error","data":{"details":"403 Country, region, or territory not supported"}}`, cli.Forbidden, "403 Country, region, or territory not supported"},
 		{`[[error 404 times=60]]`, `{"code":-32603,"message":"Internal error","data":{"details":"404 The model does not exist or you do not have access to it."}}`, cli.UnknownModel, "404 The model does not exist or you do not have access to it."},
 		{fullScript, `{"code":-32603,"message":"Internal error","data":{"details":"400 This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens."}}`, cli.ContextFull, "400 This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens."},
 		{"", `{"code":-32603,"message":"Internal error","data":{"details":"429 Rate limit reached. Please try again later."}}`, cli.LimitReached, "429 Rate limit reached. Please try again later."},

@@ -14,8 +14,11 @@ func (o *Options) quirksOf(program string) Quirks {
 	if q, known := o.Programs[program]; known {
 		return q
 	}
-	if program == "Copilot" { // version 1.0.102 of GitHub's CLI
+	switch program {
+	case "Copilot": // version 1.0.102 of GitHub's CLI
 		return Quirks{TotalUsage: true, Notices: true, Tools: ToolQuirks{Failure: shellExit}}
+	case "qwen-code": // version 0.24.4
+		return Quirks{DropsPictures: true}
 	}
 	return Quirks{}
 }

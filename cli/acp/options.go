@@ -71,6 +71,8 @@ type Quirks struct {
 	Forgets bool
 	// PlanFiles is for an agent that names the file of a plan that it asks to carry out, and says as text that its mode changed.
 	PlanFiles bool
+	// DropsPictures is for an agent that takes pictures and passes them on only to a model that reads some; see session.eyes.
+	DropsPictures bool
 	// MissingIsEmpty is for an agent that looks for a file before it creates it, and takes each error for the end of that.
 	MissingIsEmpty bool
 	// CommandMarks are characters a prompt must not begin with to reach the model as it is.

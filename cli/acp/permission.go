@@ -152,8 +152,9 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	approvals := s.turn.approvals
 	s.mu.Unlock()
 	var result askResult
+	var runs bool
 	a, err := approvals.TakeIf(id, func(a *ask) (err error) {
-		if result, err = a.choose(d.Allow); err != nil {
+		if result, runs, err = a.replyTo(d); err != nil {
 			return cli.Failf(cli.Refused, s.process.options().Agent, "%v", err)
 		}
 		return nil
@@ -168,10 +169,11 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 		s.mu.Unlock()
 	}
 	written := make(chan error, 1)
-	put(s.inbox, item{decided: &decided{ask: a, allow: d.Allow}}) // before what the agent makes of it
+	said := decided{ask: a, allow: runs}
+	put(s.inbox, item{decided: &said}) // before what the agent makes of it
 	err = s.process.Peer().Reply(a.id, result, func(err error) {
 		if err == nil {
-			s.noteAnswered(a, d.Allow)
+			s.noteAnswered(said)
 		}
 		written <- err
 	})

@@ -156,8 +156,8 @@ func (r *reporter) showTool(t *tool) {
 		return
 	}
 	r.sayAgain()
-	r.parted, t.phase = true, toolWaits
-	r.out.ToolStart(t.began(r.dir))
+	r.parted, t.phase, t.shown = true, toolWaits, t.began(r.dir)
+	r.out.ToolStart(t.shown)
 }
 
 func (r *reporter) endTool(t *tool, status string) {
@@ -177,9 +177,8 @@ func (r *reporter) endTool(t *tool, status string) {
 // deny shows that a tool was not allowed.
 func (r *reporter) deny(t *tool, why string) {
 	r.showTool(t)
-	began := t.began(r.dir)
-	r.denials = append(r.denials, cli.Denial{Tool: began.Name, Title: began.Title, Reason: why})
-	r.out.ToolEnd(cli.ToolEnded{ID: began.ID, Err: cli.ToolDenied})
+	r.denials = append(r.denials, cli.Denial{Tool: t.shown.Name, Title: t.shown.Title, Reason: why})
+	r.out.ToolEnd(cli.ToolEnded{ID: t.shown.ID, Err: cli.ToolDenied})
 	t.phase = toolRefused
 }
 

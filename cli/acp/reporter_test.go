@@ -11,28 +11,38 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/turn"
+	"ductor/internal/sim/hostile"
 )
 
 // No updates make the reporter break the contract.
 func FuzzReporter(f *testing.F) {
-	f.Add([]byte(`{"sessionUpdate":"tool_call","toolCallId":"a","title":"x","kind":"edit","content":[{"type":"diff","path":"/d/a","newText":"y"}]}` + "\n" +
-		`{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed"}` + "\n" +
-		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}` + "\n" +
-		`{"sessionUpdate":"plan","entries":[{"content":"x","status":"completed"}]}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var events []cli.Event
-		out := turn.NewEmitter(testAgent, func() time.Time { return time.Unix(0, 0) }, func(ev cli.Event) { events = append(events, ev) })
-		out.Session("s", "m")
-		reporter := newReporter(out, "/d", Quirks{HidesTrouble: true})
-		for line := range bytes.Lines(raw) {
-			var u update
-			if json.Unmarshal(line, &u) == nil {
-				reporter.update(&u)
-			}
+	f.Add([]byte(updates))
+	f.Fuzz(func(t *testing.T, raw []byte) { clitest.Keeps(t, readUpdates(raw)) })
+}
+
+const updates = `{"sessionUpdate":"tool_call","toolCallId":"a","title":"x","kind":"edit","content":[{"type":"diff","path":"/d/a","newText":"y"}]}` + "\n" +
+	`{"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed"}` + "\n" +
+	`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"}}` + "\n" +
+	`{"sessionUpdate":"plan","entries":[{"content":"x","status":"completed"}]}`
+
+// readUpdates returns the events of updates.
+func readUpdates(raw []byte) (events []cli.Event) {
+	out := turn.NewEmitter(testAgent, func() time.Time { return time.Unix(0, 0) }, func(ev cli.Event) { events = append(events, ev) })
+	out.Session("s", "m")
+	reporter := newReporter(out, "/d", Quirks{HidesTrouble: true})
+	for line := range bytes.Lines(raw) {
+		var u update
+		if json.Unmarshal(line, &u) == nil {
+			reporter.update(&u)
 		}
-		out.Finish(cli.Result{})
-		clitest.Keeps(t, events)
-	})
+	}
+	out.Finish(cli.Result{})
+	return events
+}
+
+// The work over updates is in proportion to their number, also of updates of ever other tools.
+func TestTheWorkOverUpdatesIsLinear(t *testing.T) {
+	hostile.Linear(t, hostile.Lines([][]byte{[]byte(updates)}), func(text string) { readUpdates([]byte(text)) })
 }
 
 // Gemini says the beginning of a message again, once or more, when a stream broke. It does not say that it does, and pauses before it. What

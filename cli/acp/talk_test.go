@@ -364,3 +364,21 @@ func TestTextAfterTheEndOfATurn(t *testing.T) {
 		req.Turn, req.Resume = cli.TurnID("T"+answer), "s1"
 	}
 }
+
+// What is denied is told by the words of its line, also if the agent has found others since.
+func TestADenialHasTheWordsOfItsLine(t *testing.T) {
+	provider, p := play(t, nil)
+	req := wish(t, "hi")
+	req.Attended = false
+	s := open(t, provider, req)
+	turn := begin(t, s, req)
+	prompt := p.hear(methodPrompt)
+	p.say(`{"method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"one thing","kind":"other","status":"pending","rawInput":{"a":1}}}}`)
+	p.ask(5, "s1", "t", "other") // titled "do t"
+	p.hear("")
+	p.endTurn(prompt)
+	line := until[cli.ToolStarted](turn)
+	if r := until[cli.Result](turn); line.Title != "one thing" || len(r.Denials) != 1 || r.Denials[0].Title != line.Title {
+		t.Errorf("the line says %q, and denied is %+v", line.Title, r.Denials)
+	}
+}

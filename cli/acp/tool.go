@@ -44,7 +44,8 @@ type tool struct {
 	toolCall
 	name     string
 	phase    toolPhase
-	planFile string // of the plan that it asks to carry out, where the agent does not say the plan
+	shown    cli.ToolStarted // its line
+	planFile string          // of the plan that it asks to carry out, where the agent does not say the plan
 }
 
 // merge adds what an agent says of the call.
@@ -92,15 +93,19 @@ func (t *tool) lacksInput(c toolCall) bool {
 	return c.Status == statusPending && (string(c.Input) == "{}" || t.ToolKind == kindRun && given(c.Input) && t.command() == "")
 }
 
-// began is the tool's ToolStarted. If the title is no more than the tool's name, the file that it is about says more.
+// began is the tool's ToolStarted. A tool that reads or changes one file has the file's path for a title: agents put words of their own
+// before it.
 func (t *tool) began(dir string) cli.ToolStarted {
 	title := t.Title
-	switch {
+	switch questions := t.questions(); {
+	case len(questions) > 0:
+		title = questions[0].Text
 	case t.planFile != "":
 		title = path.Base(t.planFile)
-	case strings.EqualFold(title, t.name) || t.ToolKind == kindEdit && !strings.ContainsAny(title, "./ "):
-		if len(t.Locations) == 1 && t.ToolKind != kindRun {
-			title = cli.Relative(dir, t.Locations[0].Path)
+	case t.ToolKind == kindRun:
+	default:
+		if paths := t.paths(); len(paths) == 1 && (t.ToolKind == kindEdit || strings.EqualFold(title, t.name) || strings.HasSuffix(title, path.Base(paths[0]))) {
+			title = cli.Relative(dir, paths[0])
 		}
 	}
 	return cli.ToolStarted{ID: cli.ToolID(t.ID), Name: t.name, Title: cli.OneLine(title, maxTitle), Input: t.Input}

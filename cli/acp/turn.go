@@ -43,18 +43,15 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 		return
 	}
 	s.awaitLate(ctx)
-	blind := len(req.Images) > 0 && !s.process.hello.Capabilities.Prompt.Image
-	if blind {
-		req.Images = nil
-	}
+	req, warning := s.withoutUnread(ctx, req)
 	blocks, n, err := s.prepare(ctx, req)
 	s.name(out)
 	if err != nil {
 		out.Finish(cli.StartResult(ctx, o.Agent, o.failure(err)))
 		return
 	}
-	if blind {
-		out.Pass(req.WithoutPictures(o.Agent))
+	if warning != nil {
+		out.Pass(warning)
 	}
 	s.listen()
 	s.process.TurnStarted() // the end of a process that is about to end ends the turn
@@ -66,7 +63,8 @@ func (s *session) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 func (s *session) name(out *turn.Emitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: s.process.options().quirks.Forgets})
+	quirks := s.process.options().quirks
+	out.Started(cli.SessionStarted{AgentSessionID: s.id, Model: cli.ModelID(s.offers.model), Forgets: quirks.Forgets, Mute: !quirks.Notices})
 }
 
 // newTurn makes a turn over what comes from now on. begin asks for it; nil for one that is resumed.
@@ -158,9 +156,12 @@ func (t *liveTurn) asked(a *ask) {
 	}
 	v, why := verdictOn(t.s.permitted(t.req), *a.tool, t.s.process.options().Protected)
 	result, err := a.choose(v == verdictAllow)
+	questions := a.questions()
 	switch {
 	case t.loop.Cut():
 		t.s.process.respond(a.id, cancelled())
+	case questions != nil && t.req.Tools.Permits(a.tool.name):
+		t.askQuestions(a, questions)
 	case v == verdictDeny:
 		t.s.process.respond(a.id, result)
 		t.reporter.deny(a.tool, why)

@@ -295,7 +295,8 @@ const (
 )
 
 type askResult struct {
-	Outcome outcome `json:"outcome"`
+	Outcome outcome           `json:"outcome"`
+	Answers map[string]string `json:"answers,omitempty"` // to questions, as Qwen Code takes them
 }
 
 type outcome struct {
@@ -303,9 +304,9 @@ type outcome struct {
 	OptionID string `json:"optionId,omitempty"`
 }
 
-func selected(option string) askResult { return askResult{outcome{"selected", option}} }
+func selected(option string) askResult { return askResult{Outcome: outcome{"selected", option}} }
 
-func cancelled() askResult { return askResult{outcome{Outcome: "cancelled"}} }
+func cancelled() askResult { return askResult{Outcome: outcome{Outcome: "cancelled"}} }
 
 type cancelRequestParams struct {
 	RequestID json.RawMessage `json:"requestId"`

@@ -19,7 +19,7 @@ type asked struct {
 func (t *tools) pending(id string, r *controlRequest) turn.Pending[asked] {
 	input := append(json.RawMessage(nil), r.Input...)
 	questions := questionsOf(r)
-	var event cli.Event = cli.QuestionAsked{ID: cli.ApprovalID(id), Questions: questions}
+	var event cli.Event = cli.QuestionAsked{ID: cli.ApprovalID(id), Started: t.started(r), Questions: questions}
 	if len(questions) == 0 {
 		event = t.approval(cli.ApprovalID(id), r, input)
 	}
@@ -76,9 +76,7 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	if path := cli.Relative(t.dir, r.Blocked); path != "" && !(r.Tool == "Bash" && cli.HasWord(cli.TextsOf(input)["command"], path)) {
 		ev.Reason = strings.TrimSpace(ev.Reason + "\nit concerns " + path)
 	}
-	if call := cli.ToolID(r.ToolUseID); t.calls[call].name != "" {
-		ev.Started = call
-	}
+	ev.Started = t.started(r)
 	said := map[string]string{}
 	fields := cli.TextsOf(input)
 	ev.Changes = proposedChanges(r.Tool, input, t.dir, said)
@@ -114,6 +112,15 @@ func (t *tools) approval(id cli.ApprovalID, r *controlRequest, input json.RawMes
 	return ev
 }
 
+// started returns the tool that a request is about, if it is shown.
+func (t *tools) started(r *controlRequest) cli.ToolID {
+	call := cli.ToolID(r.ToolUseID)
+	if t.calls[call].name == "" {
+		return ""
+	}
+	return call
+}
+
 // missing is what a request leaves out whose subject is text.
 func missing(what, text string) string {
 	if strings.TrimSpace(text) != "" {
@@ -133,29 +140,11 @@ func sayTitle(said map[string]string, tool string, fields map[string]string, tit
 }
 
 // questionsOf are the questions of AskUserQuestion; none if the request is no such thing.
-func questionsOf(r *controlRequest) (all []cli.Question) {
-	var in struct {
-		Questions []struct {
-			Question string `json:"question"`
-			Header   string `json:"header"`
-			Multi    bool   `json:"multiSelect"`
-			Options  []struct {
-				Label       string `json:"label"`
-				Description string `json:"description"`
-			} `json:"options"`
-		} `json:"questions"`
-	}
-	if r.Tool != toolQuestion || tolerant(json.Unmarshal(r.Input, &in)) != nil {
+func questionsOf(r *controlRequest) []cli.Question {
+	if r.Tool != toolQuestion {
 		return nil
 	}
-	for _, q := range in.Questions {
-		question := cli.Question{Header: q.Header, Text: q.Question, Multi: q.Multi, Free: true}
-		for _, o := range q.Options {
-			question.Options = append(question.Options, cli.Option{Label: o.Label, Description: o.Description})
-		}
-		all = append(all, question)
-	}
-	return all
+	return cli.QuestionsIn(r.Input)
 }
 
 // Permission is what Claude asks by the PermissionRequest hook of a terminal.

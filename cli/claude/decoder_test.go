@@ -16,6 +16,11 @@ func deltaOf(index, delta string) string {
 	return `{"type":"stream_event","event":{"type":"content_block_delta","index":` + index + `,"delta":` + delta + deltaTail
 }
 
+// newDelta is a delta with another end, as Claude Code 2.1.332 writes it.
+func newDelta(end string) string {
+	return strings.TrimSuffix(deltaOf("0", `{"type":"text_delta","text":"x"}`), `"}`) + end
+}
+
 // deltaCases are lines, and whether the short way knows them.
 func deltaCases() map[string]bool {
 	return map[string]bool{
@@ -37,6 +42,11 @@ func deltaCases() map[string]bool {
 		deltaOf("0", `{"type":"text_delta","text":"x\q"}`):                                           false,
 		strings.TrimSuffix(deltaOf("0", `{"type":"text_delta","text":"x"}`), "}"):                    false,
 		deltaOf("0", `{"type":"text_delta","text":"x"}`) + " ":                                       false,
+		newDelta(`","api_message_id":"msg_1"}`):                                                      true,
+		newDelta(`","api_message_id":"msg_1","api_message_id":"msg_2"}`):                             false,
+		newDelta(`","api_message_id":"msg_1","more":1}`):                                             false,
+		newDelta(`","api_message_id":null}`):                                                         false,
+		newDelta(`","api_message_id":"\u006d"}`):                                                     false,
 		strings.Replace(deltaOf("0", `{"type":"text_delta","text":"x"}`), `,"uuid"`, `,"ttft":1`, 1): false,
 		`{"type":"stream_event","event":{"type":"content_block_delta","index":`:                      false,
 		``: false,

@@ -8,6 +8,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/turn"
+	"ductor/internal/sim/hostile"
 )
 
 // FuzzParser feeds any bytes as the output of one process: no panic, one Result a turn and nothing after
@@ -17,18 +18,26 @@ func FuzzParser(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Add([]byte("{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_stop\"}}\n\xff\xfe[]\n{}"))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		mem := newMemory()
-		turn := func() *heardTurn { return newHeardTurn(t, mem) }
-		k := turn()
-		for _, l := range bytes.Split(raw, []byte("\n")) {
-			if _, end := k.p.line(l); end {
-				k.finish()
-				k = turn()
-			}
+	f.Fuzz(func(t *testing.T, raw []byte) { readOutput(t, raw) })
+}
+
+// readOutput reads the output of one process, with as many turns as it has.
+func readOutput(t clitest.Test, raw []byte) {
+	mem := newMemory()
+	turn := func() *heardTurn { return newHeardTurn(t, mem) }
+	k := turn()
+	for _, l := range bytes.Split(raw, []byte("\n")) {
+		if _, end := k.p.line(l); end {
+			k.finish()
+			k = turn()
 		}
-		k.finish()
-	})
+	}
+	k.finish()
+}
+
+// The work over events is in proportion to their number, also of events about ever other things.
+func TestTheWorkOverEventsIsLinear(t *testing.T) {
+	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput(t, []byte(text)) })
 }
 
 // heardTurn is a turn whose events are kept.

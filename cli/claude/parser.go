@@ -251,6 +251,9 @@ func (p *parser) user(l *line) {
 		p.echoed(l.UUID)
 		return
 	}
+	if l.RefusalRetry && l.RefusedID == p.id {
+		p.open = true
+	}
 	if l.Message == nil {
 		return
 	}

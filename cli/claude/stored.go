@@ -64,11 +64,13 @@ func storedPrompt(content json.RawMessage) string {
 	if json.Unmarshal(content, &text) != nil && json.Unmarshal(content, &blocks) != nil {
 		return ""
 	}
+	var said strings.Builder
 	for _, b := range blocks {
 		if b.Type == "text" {
-			text += b.Text + "\n"
+			said.WriteString(b.Text + "\n")
 		}
 	}
+	text += said.String()
 	for _, mark := range []string{"<command-", "<local-command-", "<bash-", "[Request interrupted"} {
 		if strings.HasPrefix(text, mark) {
 			return ""

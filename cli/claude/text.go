@@ -18,7 +18,7 @@ type flow struct {
 	tools
 	status
 	id     string
-	open   bool // no message_stop yet, or one that abandons the message
+	open   bool // no message_stop yet, or another message takes its place
 	blocks []*flowBlock
 	whole  map[string]int // per message: whole blocks that came without being streamed
 }

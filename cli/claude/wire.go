@@ -31,6 +31,9 @@ type line struct {
 	Message    *message        `json:"message"` // assistant, user
 	ToolResult json.RawMessage `json:"tool_use_result"`
 	IsReplay   bool            `json:"isReplay"`
+	// RefusalRetry says that the model is asked again, because a filter stopped the message of this id.
+	RefusalRetry bool   `json:"refusal_retry"`
+	RefusedID    string `json:"refused_message_id"`
 
 	Model        string      `json:"model"` // system/init
 	APIKeySource string      `json:"apiKeySource"`
@@ -267,11 +270,16 @@ func tolerant(err error) error {
 //
 //	{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"…"}},
 //	 "session_id":"…","parent_tool_use_id":null,"uuid":"…"}
+//
+// Since 2.1.332 an id of the API follows:
+//
+//	"uuid":"…","api_message_id":"msg_…"}
 const (
 	pieceHead    = `{"type":"stream_event","event":{"type":"content_block_delta","index":`
 	pieceDelta   = `,"delta":{"type":"`
 	pieceSession = `}},"session_id":"`
 	pieceParent  = `","parent_tool_use_id":null,"uuid":"`
+	pieceMessage = `","api_message_id":"`
 	pieceEnd     = `"}`
 )
 
@@ -286,8 +294,9 @@ func (d *decoder) piece(raw []byte) bool {
 	rest, tail, _ := bytes.Cut(rest, []byte(pieceSession))
 	session, tail, _ := bytes.Cut(tail, []byte(pieceParent))
 	uuid, whole := bytes.CutSuffix(tail, []byte(pieceEnd))
+	uuid, message, _ := bytes.Cut(uuid, []byte(pieceMessage))
 	number, err := strconv.Atoi(string(index))
-	if !whole || err != nil || number < 0 || strconv.Itoa(number) != string(index) || !plain(session) || !plain(uuid) {
+	if !whole || err != nil || number < 0 || strconv.Itoa(number) != string(index) || !plain(session) || !plain(uuid) || !plain(message) {
 		return false
 	}
 	d.delta = delta{}

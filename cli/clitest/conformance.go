@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ductor/cli"
+	"ductor/internal/testprogram"
 )
 
 // Conformance holds a provider in one mode to the contract of package cli: events, results, what cancel
@@ -26,7 +27,7 @@ func Conformance(t *testing.T, h Harness) {
 		}
 	}
 	for _, c := range cases {
-		if h.Real && testing.Short() && (h.Mode != cli.Live || !slices.Contains(brief(), c.name)) {
+		if h.Real && !testprogram.Long() && (h.Mode != cli.Live || !slices.Contains(brief(), c.name)) {
 			continue
 		}
 		if reason, cannot := h.Cannot[c.name]; cannot {

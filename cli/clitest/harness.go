@@ -20,8 +20,8 @@ type Harness struct {
 	Script Script
 	// Cannot lists cases that this agent cannot be made to show, each with the reason, which is logged.
 	Cannot Cannot
-	// Real says that the agent is a real CLI, whose every start takes seconds of processor: with -short it plays the
-	// cases of brief alone.
+	// Real says that the agent is a real CLI, whose every start takes seconds of processor: it plays the cases of brief
+	// alone, and all of them with scripts/test --long.
 	Real bool
 	// Patience is how long a turn, or a close, may take before the suite gives up; 30 s if zero. Real
 	// agents may need more.

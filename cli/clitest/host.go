@@ -15,6 +15,7 @@ import (
 	"ductor/cli/host"
 	"ductor/internal/proctree"
 	"ductor/internal/runner"
+	"ductor/internal/testprogram"
 )
 
 const (
@@ -31,9 +32,10 @@ func RunIfAsked() {
 	}
 }
 
-// Main is the TestMain of a package whose tests use a Host. It fails when goroutines are left at the end.
+// Main is the TestMain of a package whose tests use a Host. It fails when goroutines or processes are left at the end.
 func Main(m *testing.M) {
 	RunIfAsked()
+	testprogram.Guard()
 	goleak.VerifyTestMain(m)
 }
 

@@ -118,6 +118,9 @@ func (r *Recorder) result(res cli.Result) {
 	for _, m := range models {
 		r.Add("%s", m)
 	}
+	if res.Aborted {
+		r.Add("  aborted")
+	}
 	for _, d := range res.Denials {
 		r.Add("  denied %s %q: %s", d.Tool, d.Title, d.Reason)
 	}

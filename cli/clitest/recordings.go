@@ -28,7 +28,7 @@ func Recordings(t *testing.T, update Update, pattern string, transcript func(t *
 }
 
 // Seeds gives the recordings that pattern finds, the long ones left out.
-func Seeds(f *testing.F, pattern string) (seeds [][]byte) {
+func Seeds(f testing.TB, pattern string) (seeds [][]byte) {
 	f.Helper()
 	for _, file := range recorded(f, pattern) {
 		raw, err := os.ReadFile(file)

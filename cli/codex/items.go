@@ -85,7 +85,7 @@ func started(it *liveItem, dir string) (cli.ToolStarted, bool) {
 	switch it.Type {
 	case itemCommand:
 		t.Name, t.Title = "shell", plainCommand(it.Command)
-		t.Input = jsonOf(map[string]string{"command": it.Command})
+		t.Input = jsonOf(map[string]string{"command": plainCommand(it.Command)})
 	case itemFiles:
 		t.Name, t.Title, t.Input = "patch", pathsOf(changesOf(it.Changes.files), dir), jsonOf(it.Changes.files)
 	case itemMCP:

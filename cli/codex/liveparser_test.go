@@ -10,6 +10,7 @@ import (
 	"ductor/cli/clitest"
 	"ductor/cli/rpc"
 	"ductor/cli/turn"
+	"ductor/internal/sim/hostile"
 )
 
 // recorded is a line of a recorded dialog.
@@ -125,47 +126,63 @@ func (s *stagedTurn) finish() {
 
 // FuzzLiveParser feeds any notifications: no panic, and the contract of events holds.
 func FuzzLiveParser(f *testing.F) {
-	for _, raw := range clitest.Seeds(f, "testdata/live/*/in.ndjson") {
+	for _, lines := range recordedNotices(f) {
+		f.Add(lines)
+	}
+	f.Add([]byte(`{"method":"item/completed","params":{"item":{"type":"agentMessage"}}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) { clitest.Keeps(t, readNotices(raw)) })
+}
+
+// recordedNotices returns what the app server said in each recording, a line for each notification or request.
+func recordedNotices(t testing.TB) (all [][]byte) {
+	t.Helper()
+	for _, raw := range clitest.Seeds(t, "testdata/live/*/in.ndjson") {
 		var lines []byte
 		for line := range bytes.Lines(raw) {
 			var r recorded
 			if json.Unmarshal(line, &r) == nil && r.From == "codex" && r.Msg.Method != "" {
 				m, err := json.Marshal(r.Msg)
 				if err != nil {
-					f.Fatal(err)
+					t.Fatal(err)
 				}
 				lines = append(append(lines, m...), '\n')
 			}
 		}
-		f.Add(lines)
+		all = append(all, lines)
 	}
-	f.Add([]byte(`{"method":"item/completed","params":{"item":{"type":"agentMessage"}}}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var events []cli.Event
-		p := newLiveParser(turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) }), cli.Request{Dir: "/"})
-		p.out.Session("thread", "model")
-		for line := range bytes.Lines(raw) {
-			var m rpc.Message
-			if json.Unmarshal(line, &m) != nil {
-				continue
-			}
-			var n notice
-			if json.Unmarshal(m.Params, &n) == nil && n.TurnID != "" {
-				p.turn = n.TurnID // else everything would be of another turn
-			}
-			if askable(m.Method) {
-				_ = newInquiry(m).answer(cli.Decision{Allow: true})
-				continue
-			}
-			if tell(p, m) {
-				break
-			}
+	return all
+}
+
+// readNotices returns the events of notifications.
+func readNotices(raw []byte) (events []cli.Event) {
+	p := newLiveParser(turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) }), cli.Request{Dir: "/"})
+	p.out.Session("thread", "model")
+	for line := range bytes.Lines(raw) {
+		var m rpc.Message
+		if json.Unmarshal(line, &m) != nil {
+			continue
 		}
-		r := p.result()
-		r.Usage = p.used()
-		p.out.Finish(r)
-		clitest.Keeps(t, events)
-	})
+		var n notice
+		if json.Unmarshal(m.Params, &n) == nil && n.TurnID != "" {
+			p.turn = n.TurnID // else everything would be of another turn
+		}
+		if askable(m.Method) {
+			_ = newInquiry(m).answer(cli.Decision{Allow: true})
+			continue
+		}
+		if tell(p, m) {
+			break
+		}
+	}
+	r := p.result()
+	r.Usage = p.used()
+	p.out.Finish(r)
+	return events
+}
+
+// The work over notifications is in proportion to their number, also of those about ever other things.
+func TestTheWorkOverNoticesIsLinear(t *testing.T) {
+	hostile.Linear(t, hostile.Lines(recordedNotices(t)), func(text string) { readNotices([]byte(text)) })
 }
 
 // The tools of a sub-agent are those of the tool that started it. What it says is no part of the answer.

@@ -11,6 +11,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/turn"
+	"ductor/internal/sim/hostile"
 )
 
 var update = clitest.UpdateFlag()
@@ -93,16 +94,23 @@ func FuzzParser(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Add([]byte("{\"type\":\"item.completed\"}\n{\"type\":\"item.started\",\"item\":{}}\n\xff[]"))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var events []cli.Event
-		emit := func(ev cli.Event) { events = append(events, ev) }
-		parser := New(Options{}).parser(turn.NewEmitter(Agent, time.Now, emit), cli.Request{Dir: "/"})
-		for line := range bytes.Lines(raw) {
-			if parser.line(line) {
-				break
-			}
+	f.Fuzz(func(t *testing.T, raw []byte) { clitest.Keeps(t, readOutput(raw)) })
+}
+
+// readOutput returns the events of the output of one process.
+func readOutput(raw []byte) (events []cli.Event) {
+	emit := func(ev cli.Event) { events = append(events, ev) }
+	parser := New(Options{}).parser(turn.NewEmitter(Agent, time.Now, emit), cli.Request{Dir: "/"})
+	for line := range bytes.Lines(raw) {
+		if parser.line(line) {
+			break
 		}
-		parser.out.Finish(parser.result(turn.EndExit, fakeExit{}))
-		clitest.Keeps(t, events)
-	})
+	}
+	parser.out.Finish(parser.result(turn.EndExit, fakeExit{}))
+	return events
+}
+
+// The work over events is in proportion to their number, also of events about ever other things.
+func TestTheWorkOverEventsIsLinear(t *testing.T) {
+	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput([]byte(text)) })
 }

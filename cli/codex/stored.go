@@ -46,10 +46,11 @@ func storedLine(line []byte) stored.Line {
 	case l.Type != "response_item" || l.Payload.Type != "message" || l.Payload.Role != "user":
 		return stored.Line{}
 	}
-	text := ""
+	var said strings.Builder
 	for _, part := range l.Payload.Content {
-		text += part.Text + "\n"
+		said.WriteString(part.Text + "\n")
 	}
+	text := said.String()
 	if strings.HasPrefix(text, "<") || strings.HasPrefix(text, "# AGENTS.md") {
 		return stored.Line{}
 	}

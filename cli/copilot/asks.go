@@ -21,11 +21,8 @@ const (
 
 	noUserAllows = "No user can allow this now: the permission mode of this conversation does not let it through. " +
 		"Do what you can without it, and say what you could not do."
-	noUserAnswers = "No user can answer this dialog here. Put the question, with its options, into your answer as plain " +
-		"text and end your turn; the user will reply with the next message."
 	noUserApproves = "No user can approve the plan in this dialog. Put the whole plan into your answer as plain text and end " +
 		"your turn; the user will say with the next message whether to go on."
-	declined = "The user does not want to answer."
 	// notAllowed is the reason where a user gave none: without one Copilot ends the whole turn.
 	notAllowed = "The user did not allow this. Go on without it, or ask what to do instead."
 )
@@ -40,11 +37,11 @@ type asks struct {
 	server  *server
 	session cli.AgentSessionID
 	policy  policy
-	inputs  map[string]string // questions that are announced, and the id under which each one's end will be told
+	inputs  map[string]fields // questions that are announced
 }
 
 func newAsks(out *turn.Emitter, h *server, id cli.AgentSessionID, p policy) *asks {
-	return &asks{Approvals: turn.NewApprovals[*ask](out, nil), server: h, session: id, policy: p, inputs: map[string]string{}}
+	return &asks{Approvals: turn.NewApprovals[*ask](out, nil), server: h, session: id, policy: p, inputs: map[string]fields{}}
 }
 
 // policy says what is answered without a user.
@@ -90,8 +87,8 @@ func (a *asks) permissionDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.request == f.RequestID && o.method == "" })
 }
 
-// announce notes under which id the end of a question will be told. The request to answer it follows.
-func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f.RequestID }
+// announce notes of which tool a question is, and under which id its end will be told. The request to answer it follows.
+func (a *asks) announce(_ *parser, f fields) { a.inputs[f.Question] = f }
 
 func (a *asks) inputDone(_ *parser, f fields) {
 	a.Withdraw(func(o *ask) bool { return o.input != "" && o.input == f.RequestID })
@@ -122,16 +119,18 @@ func (a *asks) request(r *rpc.Message) {
 		a.add(o, func() cli.Event { return planApproval(o.id, params.Summary, params.Plan, r.Params) })
 		return
 	}
-	o.input = a.inputs[params.Question]
+	announced := a.inputs[params.Question]
+	o.input = announced.RequestID
 	delete(a.inputs, params.Question)
 	if !a.policy.attended {
-		o.auto = map[string]any{"answer": noUserAnswers, "wasFreeform": true}
+		o.auto = map[string]any{"answer": cli.NoUserAnswers, "wasFreeform": true}
 	}
 	q := cli.Question{Text: params.Question, Free: params.Free == nil || *params.Free}
 	for _, c := range params.Choices {
 		q.Options = append(q.Options, cli.Option{Label: c})
 	}
-	a.add(o, func() cli.Event { return cli.QuestionAsked{ID: o.id, Questions: []cli.Question{q}} })
+	asked := cli.QuestionAsked{ID: o.id, Started: cli.ToolID(announced.ToolCallID), Questions: []cli.Question{q}}
+	a.add(o, func() cli.Event { return asked })
 }
 
 // add has the user answer o, or answers it.
@@ -176,7 +175,7 @@ func (a *asks) decision(o *ask, d cli.Decision) any {
 		}
 		return reply
 	case o.method == methodInput:
-		answer := cmp.Or(d.Reason, declined)
+		answer := cmp.Or(d.Reason, cli.NoAnswer)
 		if d.Allow && len(d.Answers) > 0 {
 			answer = strings.Join(d.Answers[0], ", ")
 		}

@@ -10,6 +10,7 @@ import (
 	"ductor/cli/clitest"
 	"ductor/cli/rpc"
 	"ductor/cli/turn"
+	"ductor/internal/sim/hostile"
 )
 
 var update = clitest.UpdateFlag()
@@ -104,24 +105,31 @@ func FuzzParser(f *testing.F) {
 	for _, raw := range clitest.Seeds(f, "testdata/*/in.ndjson") {
 		f.Add(raw)
 	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var events []cli.Event
-		out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
-		p := newParser(out, cli.Request{Dir: "/srv/proj"})
-		p.session.AgentSessionID, p.phase = "session", begun
-		p.asks = newAsks(p.out, nil, "session", policy{attended: true})
-		p.name()
-		for line := range bytes.Lines(raw) {
-			e, err := decodeEvent(line)
-			if err != nil {
-				continue
-			}
-			if _ = p.event(e); p.phase == ended { // what it cannot read it passes over
-				break
-			}
+	f.Fuzz(func(t *testing.T, raw []byte) { clitest.Keeps(t, readOutput(raw)) })
+}
+
+// readOutput returns the events of what Copilot said of one session.
+func readOutput(raw []byte) (events []cli.Event) {
+	out := turn.NewEmitter(Agent, time.Now, func(ev cli.Event) { events = append(events, ev) })
+	p := newParser(out, cli.Request{Dir: "/srv/proj"})
+	p.session.AgentSessionID, p.phase = "session", begun
+	p.asks = newAsks(p.out, nil, "session", policy{attended: true})
+	p.name()
+	for line := range bytes.Lines(raw) {
+		e, err := decodeEvent(line)
+		if err != nil {
+			continue
 		}
-		p.asks.Close(false)
-		out.Finish(p.outcome(turn.EndTurn, func() cli.Result { return cli.Result{} }))
-		clitest.Keeps(t, events)
-	})
+		if _ = p.event(e); p.phase == ended { // what it cannot read it passes over
+			break
+		}
+	}
+	p.asks.Close(false)
+	out.Finish(p.outcome(turn.EndTurn, func() cli.Result { return cli.Result{} }))
+	return events
+}
+
+// The work over events is in proportion to their number, also of events about ever other things.
+func TestTheWorkOverEventsIsLinear(t *testing.T) {
+	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput([]byte(text)) })
 }

@@ -404,10 +404,10 @@ func TestQuestionsAndPlans(t *testing.T) {
 	}{
 		"a choice":          {methodInput, question, cli.Decision{Allow: true, Answers: [][]string{{"Blue"}}}, map[string]any{"answer": "Blue", "wasFreeform": false}},
 		"own words":         {methodInput, question, cli.Decision{Allow: true, Answers: [][]string{{"Green"}}}, map[string]any{"answer": "Green", "wasFreeform": true}},
-		"no answer":         {methodInput, question, cli.Decision{}, map[string]any{"answer": declined, "wasFreeform": true}},
+		"no answer":         {methodInput, question, cli.Decision{}, map[string]any{"answer": cli.NoAnswer, "wasFreeform": true}},
 		"a plan":            {methodPlan, plan, cli.Decision{Allow: true}, map[string]any{"approved": true, "selectedAction": "interactive"}},
 		"another plan":      {methodPlan, plan, cli.Decision{Reason: "shorter"}, map[string]any{"approved": false, "feedback": "shorter"}},
-		"unattended: which": {methodInput, question, cli.Decision{}, map[string]any{"answer": noUserAnswers, "wasFreeform": true}},
+		"unattended: which": {methodInput, question, cli.Decision{}, map[string]any{"answer": cli.NoUserAnswers, "wasFreeform": true}},
 		"unattended: plan":  {methodPlan, plan, cli.Decision{}, map[string]any{"approved": false, "feedback": noUserApproves}},
 	}
 	for name, tt := range tests {

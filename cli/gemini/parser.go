@@ -33,7 +33,7 @@ func newParser(out *turn.Emitter, req cli.Request) *parser {
 // line takes one line and says whether the turn is over.
 func (p *parser) line(line []byte) (end bool) {
 	var ev event
-	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" {
+	if err := json.Unmarshal(line, &ev); err != nil || ev.Type == "" || ev.Type == eventInit && ev.SessionID == "" {
 		if len(bytes.TrimSpace(line)) > 0 {
 			p.garbage(line)
 		}

@@ -8,6 +8,7 @@ import (
 	"ductor/cli"
 	"ductor/cli/clitest"
 	"ductor/cli/turn"
+	"ductor/internal/sim/hostile"
 )
 
 var update = clitest.UpdateFlag()
@@ -41,15 +42,22 @@ func FuzzParser(f *testing.F) {
 	for _, raw := range clitest.Seeds(f, "testdata/*/in.ndjson") {
 		f.Add(raw)
 	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var events []cli.Event
-		out := turn.NewEmitter(Agent, still, func(ev cli.Event) { events = append(events, ev) })
-		p := newParser(out, cli.Request{Dir: "/srv/proj"})
-		out.Session("s", "m")
-		for line := range bytes.Lines(raw) {
-			p.line(line)
-		}
-		out.Finish(cli.Result{})
-		clitest.Keeps(t, events)
-	})
+	f.Fuzz(func(t *testing.T, raw []byte) { clitest.Keeps(t, readOutput(raw)) })
+}
+
+// readOutput returns the events of the output of one process.
+func readOutput(raw []byte) (events []cli.Event) {
+	out := turn.NewEmitter(Agent, still, func(ev cli.Event) { events = append(events, ev) })
+	p := newParser(out, cli.Request{Dir: "/srv/proj"})
+	out.Session("s", "m")
+	for line := range bytes.Lines(raw) {
+		p.line(line)
+	}
+	out.Finish(cli.Result{})
+	return events
+}
+
+// The work over events is in proportion to their number, also of events about ever other things.
+func TestTheWorkOverEventsIsLinear(t *testing.T) {
+	hostile.Linear(t, hostile.Lines(clitest.Seeds(t, "testdata/*/in.ndjson")), func(text string) { readOutput([]byte(text)) })
 }

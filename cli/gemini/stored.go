@@ -59,9 +59,11 @@ func storedPrompt(content json.RawMessage) (text string) {
 	if bytes.HasPrefix(content, []byte(`"`)) {
 		_ = json.Unmarshal(content, &text) // a line that was read is JSON
 	} else if json.Unmarshal(content, &parts) == nil {
+		var said strings.Builder
 		for _, p := range parts {
-			text += p.Text + "\n"
+			said.WriteString(p.Text + "\n")
 		}
+		text = said.String()
 	}
 	if strings.HasPrefix(text, "<session_context>") {
 		return ""

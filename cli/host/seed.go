@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	"ductor/cli"
+	"ductor/internal/rooted"
 )
 
 // maxSeed bounds the owner's files that are read for homes.
@@ -159,7 +160,7 @@ func giveBack(home *os.Root, from, to string) error {
 		return err
 	}
 	defer dir.Close()
-	return replaceFile(dir, filepath.Base(to), content)
+	return rooted.Replace(dir, filepath.Base(to), content, nil)
 }
 
 // replaceFile writes a file that is whole or not there. What is there and is no directory is replaced, a link as well.

@@ -34,6 +34,18 @@ func others() []string {
 	}
 }
 
+// KindOf returns the kind of a tool, by the name that any agent or the Agent Client Protocol has for it; "" if it has none.
+func KindOf(name string) string {
+	switch name {
+	case "execute":
+		return "shell"
+	case "fetch":
+		return "web"
+	}
+	r, _ := rowOf(name)
+	return r.kind
+}
+
 // known are all names that a list may have, without those of MCP servers.
 func known() []string {
 	all := others()

@@ -87,7 +87,7 @@ func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path}
 	if auth.Version, err = Version(ctx, o, a.Agent, a.Env); err != nil {
-		auth.Broken = cli.ShortLine(err.Error())
+		auth.Problem = &cli.Failure{Kind: cli.Crashed, Agent: a.Agent, Code: cli.CodeUnknown, Reason: cli.ShortLine(err.Error())}
 	}
 	if i := slices.IndexFunc(a.Keys, func(name string) bool { return cli.Variable(a.Env, name) != "" }); i >= 0 {
 		auth.Method = a.Keys[i]

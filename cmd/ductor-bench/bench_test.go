@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"ductor/internal/sim/telegram"
+	"ductor/internal/testprogram"
 )
 
 // The test binary is the bench too, with its agents and its floor.
 func TestMain(m *testing.M) {
 	beChild()
+	testprogram.Guard()
 	os.Exit(m.Run())
 }
 
@@ -29,9 +31,10 @@ func ductorProgram(t *testing.T) string {
 	if program := os.Getenv("DUCTOR_TEST_PROGRAM"); program != "" {
 		return program
 	}
-	program := filepath.Join(t.TempDir(), "ductor")
-	if out, err := exec.Command("go", "build", "-o", program, "ductor/cmd/ductor").CombinedOutput(); err != nil {
-		t.Fatalf("build ductor: %v: %s", err, out)
+	dir := t.TempDir()
+	program := filepath.Join(dir, "ductor")
+	if out, err := exec.Command("go", "build", "-o", dir, "ductor/cmd/ductor", "ductor/cmd/ductor-runner").CombinedOutput(); err != nil {
+		t.Fatalf("build ductor and its runner: %v: %s", err, out)
 	}
 	return program
 }
@@ -153,7 +156,7 @@ func TestWhatCountsAsFirstTextAndAsEnd(t *testing.T) {
 		{ductorBot, "sendMessage", footer, true, true},
 		{ductorBot, "sendMessage", "starting Claude…", false, false},
 		{ductorBot, "sendMessage", `Queued: [[text "word0001"]]`, false, false},
-		{ductorBot, "editMessageText", "word0001\n\n✓ Bash true · 0.1s", true, false},
+		{ductorBot, "editMessageText", "word0001\n\n✓ Run true · 0.1s", true, false},
 		{ductorBot, "editMessageText", "word0002\n\nsonnet · 0.1s", false, false},
 		{floorBot, "sendMessage", "word0001", true, false},
 		{floorBot, "editMessageText", "word0001.", true, true},

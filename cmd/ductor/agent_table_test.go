@@ -16,9 +16,21 @@ type agentTable struct {
 	write              bool // instead of comparing it
 }
 
-// check compares what was seen, by agent and row, with the page.
+// check compares what was seen, by agent and row, with the page. It compares nothing if a cell is missing: an agent is not installed, or
+// the test was to show a part.
 func (a agentTable) check(t testing.TB, agents []string, seen map[string]map[string]string) {
 	t.Helper()
+	if t.Failed() {
+		return
+	}
+	for _, agent := range agents {
+		for _, row := range a.rows {
+			if seen[agent][row] == "" {
+				t.Logf("docs/agents.md is not compared: %s was not seen at %q", agent, row)
+				return
+			}
+		}
+	}
 	var b strings.Builder
 	b.WriteString(a.begin + "| " + a.corner + " | " + strings.Join(agents, " | ") + " |\n|---|" + strings.Repeat("---|", len(agents)) + "\n")
 	for _, row := range a.rows {

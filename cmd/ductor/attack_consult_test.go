@@ -11,6 +11,7 @@ import (
 
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/internal/testprogram"
 )
 
 // readingTools are calls by which models read the files below a path. A consulted Codex has no such tool.
@@ -27,7 +28,7 @@ func readingTools() map[string][]string {
 // leads nowhere. The audit has what it read.
 func TestAttackAConsultedAgentReadsTheProjectOnly(t *testing.T) {
 	agents := readingTools()
-	if testing.Short() {
+	if !testprogram.Long() {
 		agents = map[string][]string{"codex": nil}
 	}
 	for agent, calls := range agents {

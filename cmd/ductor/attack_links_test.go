@@ -74,6 +74,28 @@ func (town *town) deniesOutside(file string) {
 	}
 }
 
+// What becomes a link while its card is open is not allowed as the card shows it.
+func TestAttackAPathThatBecomesALinkWhileItsCardIsOpen(t *testing.T) {
+	town := newTown(t, func(c *config.Config) { c.Permissions.Mode = "ask" })
+	outside, project := town.linked(), town.cfg.Projects.DefaultDir
+	town.say(`[[start]] [[write path="%s/sub/authorized_keys" text="key"]] [[text "that was all"]]`, project)
+	card := town.awaitMessage(func(m telegram.Message) bool { return m.HasButton("✅ Allow once") })
+	if strings.Contains(card.Text, "leads to") {
+		t.Fatalf("the card shows %q", card.Text)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(project, "sub")), os.Symlink(outside, filepath.Join(project, "sub"))); err != nil {
+		t.Fatal(err)
+	}
+	if a := town.pressOn(card, "✅ Allow once"); !strings.Contains(a.Text, "leads somewhere else") {
+		t.Errorf("the press is answered with %q", a.Text)
+	}
+	town.pressOn(card, "⛔ Deny")
+	town.awaitDone(1)
+	if _, err := os.Lstat(filepath.Join(outside, "authorized_keys")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
+}
+
 // The real agents do, too; Gemini refuses such a path itself.
 func TestAttackTheRealAgentsCardsShowWhereALinkLeads(t *testing.T) {
 	realagent.LongOnly(t)

@@ -22,6 +22,9 @@ func TestWhatWasAllowedIsAuditedOnce(t *testing.T) {
 			town.awaitDone(1)
 			town.say("/audit")
 			log := town.await("✅ allowed").Text
+			if !strings.Contains(log, "✅ allowed by you\n") {
+				t.Errorf("the audit does not say who allowed it: %s", log)
+			}
 			if strings.Contains(log, "▶️ ran without asking") || strings.Count(log, "touch") != 1 {
 				t.Errorf("the audit is %s", log)
 			}

@@ -12,14 +12,15 @@ import (
 	"ductor/internal/app"
 	"ductor/internal/app/environment"
 	"ductor/internal/sim/telegram"
+	"ductor/internal/testprogram"
 )
 
 // A backup while chats stream, and a restore where nothing is left of that machine: what waited runs once, what
 // was cut off says so and runs once more by its button, and what came later is answered once.
 func TestABackupOfChatsThatStream(t *testing.T) {
-	people := 20
-	if testing.Short() {
-		people = 5
+	people := 5
+	if testprogram.Long() {
+		people = 20
 	}
 	town := surroundings(t, nil)
 	town.extra = "max_live = 24"

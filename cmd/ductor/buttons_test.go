@@ -50,7 +50,7 @@ func TestASilentAgentIsNoticed(t *testing.T) {
 	town.say(`[[start]] [[text "working"]] [[tool cmd="touch began; until test -e go; do sleep 0.1; done"]] [[text "it goes on"]]`)
 	awaitFile(t, filepath.Join(dir, "began"))
 	notice := town.await("has been silent for")
-	if !strings.Contains(notice.Text, "Running: ") {
+	if !strings.Contains(notice.Text, "Under way: ") {
 		t.Errorf("the notice says %q", notice.Text)
 	}
 	if a := town.pressOn(notice, "⏳ Wait"); a.Text != "I wait for it." {

@@ -163,7 +163,7 @@ func TestTheCardOfACommandShowsTheCommand(t *testing.T) {
 		t.Run(agent, func(t *testing.T) {
 			a := agentTown(t, agent)
 			c.params = strings.ReplaceAll(c.params, "DIR", a.cfg.Projects.DefaultDir)
-			want := "🔐 May " + strings.ToUpper(agent[:1]) + agent[1:] + " run this command?\nmake x\nIt says: Build it\nWithout a decision it is denied at "
+			want := "🔐 May " + strings.ToUpper(agent[:1]) + agent[1:] + " run this command?\nmake x\nIt says: Build it\nIf you do not decide by "
 			card := a.request(c.kind, c.params)
 			if !strings.HasPrefix(card.Text, want) || strings.Count(card.Text, "\n") != 3 || card.HasButton("📄 Full text") {
 				t.Errorf("the card shows %q with %v, want %q", card.Text, card.Keyboard, want)

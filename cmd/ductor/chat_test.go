@@ -194,7 +194,7 @@ func TestPermissionsInTheChat(t *testing.T) {
 	town.say("%s", write)
 	town.press("⛔ Deny")
 	m := town.awaitDone(1)
-	if !strings.Contains(m.Text, "⛔") || !strings.Contains(m.Text, "Write a.txt") {
+	if !strings.Contains(m.Text, "⛔") || !strings.Contains(m.Text, "Edit a.txt") {
 		t.Errorf("the card does not say what was denied: %q", m.Text)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {

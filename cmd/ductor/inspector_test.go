@@ -13,6 +13,7 @@ import (
 	"ductor/bot/render"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
+	"ductor/internal/testprogram"
 	"ductor/lang"
 )
 
@@ -71,7 +72,7 @@ func TestTheInspectorCallsEveryTool(t *testing.T) {
 	}
 }
 
-// listsAndCalls calls every tool that is listed, with -short two of them. Each has a name for users.
+// listsAndCalls calls every tool that is listed, or two of them if the run is not long. Each has a name for users.
 func (f foreign) listsAndCalls(token string) {
 	f.t.Helper()
 	out, err := f.run(token, "--method", "tools/list")
@@ -104,7 +105,7 @@ func (f foreign) listsAndCalls(token string) {
 		if name := render.ToolName(lang.Printer{}, "mcp__ductor__"+tool.Name); strings.HasPrefix(name, "mcp__") {
 			f.t.Errorf("users read %q", name)
 		}
-		if testing.Short() && tool.Name != "send_file" && tool.Name != "ask_user" {
+		if !testprogram.Long() && tool.Name != "send_file" && tool.Name != "ask_user" {
 			continue // each call starts the client anew, which takes seconds of a processor
 		}
 		args := []string{"--method", "tools/call", "--tool-name", tool.Name}

@@ -25,6 +25,7 @@ import (
 	"ductor/internal/sim/agent"
 	"ductor/internal/sim/telegram"
 	"ductor/internal/store"
+	"ductor/internal/testprogram"
 	"ductor/orchestrator"
 )
 
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beDuctor) != "" || len(os.Args) > 1 && (os.Args[1] == "mcp" || os.Args[1] == "send") { // an agent starts it for the tools
 		main()
 	}
+	testprogram.Split(4)
 	code := m.Run()
 	dockertest.Clean()
 	os.Exit(code)

@@ -85,6 +85,32 @@ func TestAnAnswerFollowsItsGroup(t *testing.T) {
 	town.awaitFile("document", "out.txt")
 }
 
+// A card that is open while its group becomes a supergroup is there under the new id, and Allow works there, also after a restart.
+func TestAnOpenCardFollowsItsGroup(t *testing.T) {
+	const was, is = -42, -1000000000042
+	for _, restarts := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarts ", restarts), func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) {
+				c.Permissions.Mode, c.Telegram.AllowedGroups, c.Telegram.GroupTrigger = "ask", []int64{was, is}, "all"
+			})
+			user, group := town.chat.Person(), town.srv.Group(was, "Team")
+			town.chat = group
+			user.Send(group, `[[start]] [[ask cmd="touch made"]] [[text "that was all"]]`)
+			town.awaitButton("✅ Allow once")
+			town.chat = group.Upgrade(is, user)
+			card := town.awaitButton("✅ Allow once")
+			if restarts {
+				town.leave()
+				town.start()
+			}
+			if _, err := user.Press(town.soon(), card, "✅ Allow once"); err != nil {
+				t.Fatal(err)
+			}
+			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "made"))
+		})
+	}
+}
+
 // A user blocks the bot while a turn runs. Once the bot may write again, it offers the answer, and Show again shows all of it, also
 // after a restart.
 func TestAnAnswerIsKeptWhileTheBotIsBlocked(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
 	"ductor/internal/sim/telegram"
 )
@@ -34,16 +35,17 @@ func troubles() []situation {
 // fails has the model's API fail until the chat says why, or that the model is asked again. Then the API works: the same turn ends
 // with its answer, or the next prompt does.
 func (s *scene) fails(status int, said string) {
+	const mute = "its model failed and is asked again" // of an agent that says nothing meanwhile
 	s.api.Fail(status, "")
 	defer s.api.Recover()
 	s.prompt(`the prompt that fails [[start]] [[text "It works again."]]`)
 	m, ok := s.sees("word of the failure within a minute", func(m telegram.Message) bool {
-		return strings.Contains(m.Text, said) || hasFooter(m) && strings.Contains(m.Text, "⚠️")
+		return strings.Contains(m.Text, said) || strings.Contains(m.Text, mute) || hasFooter(m) && strings.Contains(m.Text, "⚠️")
 	})
 	if !ok {
 		return
 	}
-	if !strings.Contains(m.Text, said) {
+	if !strings.Contains(m.Text, said) && !strings.Contains(m.Text, mute) {
 		s.wrong("it says “%s”", failureIn(m.Text))
 	}
 	if status != http.StatusUnauthorized && strings.Contains(m.Text, "not logged in") {
@@ -76,22 +78,11 @@ func (s *scene) streamBreaks() {
 	}
 }
 
-// tooLong is how each vendor refuses a prompt that is longer than its model reads.
-func (s *scene) tooLong() string {
-	switch s.agent {
-	case "claude":
-		return "prompt is too long: 210000 tokens > 200000 maximum"
-	case "gemini":
-		return "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
-	}
-	return "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens. Please reduce the length of the messages."
-}
-
 // fills has a second prompt refused because the session is too long, and returns the failed answer.
 func (s *scene) fills() (telegram.Message, bool) {
 	s.prompt(`the first prompt [[start]] [[text "The first answer."]]`)
 	s.done("The first answer.")
-	s.api.Fail(http.StatusBadRequest, s.tooLong())
+	s.api.Fail(http.StatusBadRequest, realagent.TooLong(s.agent))
 	defer s.api.Recover()
 	s.prompt(`[[start]] [[text "The second answer."]]`)
 	return s.sees("end of the answer", func(m telegram.Message) bool { return hasFooter(m) && strings.Contains(m.Text, "⚠️") })

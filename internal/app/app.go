@@ -18,7 +18,6 @@ import (
 	"ductor/bot/tgapi"
 	"ductor/bot/updates"
 	"ductor/cli"
-	"ductor/cli/host"
 	"ductor/cli/service"
 	"ductor/internal/app/environment"
 	"ductor/internal/config"
@@ -70,7 +69,7 @@ type App struct {
 	Options
 	inUse
 	db           *store.DB
-	host         *host.Launcher
+	host         Launcher
 	envs         environment.Environments
 	service      *service.Service
 	orchestrator *conversation.Engine
@@ -97,8 +96,7 @@ type beside struct {
 // ticks are what goes on as long as the app does.
 type ticks struct {
 	sync.WaitGroup
-	stop    context.CancelFunc
-	started func() error // the start is over, which used more memory than what follows
+	stop context.CancelFunc
 }
 
 // Options configure an App. Log and Scrub are required.
@@ -107,7 +105,9 @@ type Options struct {
 	Scrub   *tgapi.Scrubber
 	Version string         // for the log
 	Runner  runner.Options // how the runner is started; without a command as environment.HostRunner says
-	Watch   Watch          // of turns; nil for none
+	// Launcher starts the agents of this machine, and is closed with the App; nil: the one over Runner.
+	Launcher Launcher
+	Watch    Watch // of turns; nil for none
 	// Transport makes the calls to Telegram; nil: as the configuration says.
 	Transport http.RoundTripper
 	// Examine checks the configuration that runs, with its agents on this machine, for /doctor; nil: there is no such command.
@@ -117,24 +117,31 @@ type Options struct {
 	Level *slog.LevelVar // of the log; nil: it stays as it is
 	// Damaged is why an App of this process ended, if that was because of a damaged database.
 	Damaged error
+	// Store tunes the database.
+	Store store.Options
+	// Started is called when the work of the start is over; nil: it gives memory back that only the start used.
+	Started func() error
+}
+
+// Launcher is a launcher that an App closes.
+type Launcher interface {
+	cli.Launcher
+	Close() error
 }
 
 // Build constructs what ductor consists of, from the store up. Until Run, only the sender of cards runs.
 func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err error) {
-	a := &App{Options: opts, ticks: ticks{started: memory.Start()}}
+	a := &App{Options: opts}
+	if a.Started == nil {
+		a.Started = memory.Start()
+	}
 	a.begin(cfg)
 	defer func() {
 		if err != nil {
 			a.Close()
 		}
 	}()
-	if len(a.Runner.Command) == 0 {
-		a.Runner = environment.HostRunner(ctx, cfg, a.Log)
-	}
-	if err = endSupervised(ctx, cfg, a.Runner); err != nil {
-		return nil, err
-	}
-	if a.host, err = openHost(cfg, a.Runner, a.Log); err != nil {
+	if err = a.openHost(ctx); err != nil {
 		return nil, err
 	}
 	if a.envs, err = environment.Open(cfg, a.Log); err != nil {
@@ -179,6 +186,24 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	return a, nil
+}
+
+// openHost opens the launcher of this machine, unless the options have one.
+func (a *App) openHost(ctx context.Context) (err error) {
+	if a.host = a.Launcher; a.host != nil {
+		return nil
+	}
+	if len(a.Runner.Command) == 0 {
+		a.Runner = environment.HostRunner(ctx, a.cfg, a.Log)
+	}
+	if err = endSupervised(ctx, a.cfg, a.Runner); err != nil {
+		return err
+	}
+	launcher, err := openHost(a.cfg, a.Runner, a.Log)
+	if err == nil { // a nil one in an interface is not nil
+		a.host = launcher
+	}
+	return err
 }
 
 // openStore opens the database and the folder of roles, and reads users and the languages of chats.
@@ -231,7 +256,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.ticks.Go(func() {
 		a.logAgents(ticking)
 		a.checkModels(ticking)
-		if err := a.ticks.started(); err != nil {
+		if err := a.Started(); err != nil {
 			a.Log.Info("memory of the start is kept", "err", err)
 		}
 	})

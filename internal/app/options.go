@@ -163,7 +163,10 @@ func serviceOptions(cfg config.Config, a *App) service.Options {
 	o := service.Options{
 		Providers: a.providers, Launchers: []cli.Launcher{a.host}, RunEnvs: a.runEnvs(), OpenRunEnv: a.openRunEnv, Background: a.db.RecordBackground, Began: a.db.SaveBegun, Default: cli.Agent(agents.Default), Modes: modesOf(agents),
 		Timeout: agents.TurnTimeout, Grace: agents.Grace, IdleLimit: agents.IdleLimit, MaxSessions: agents.MaxLive, MaxMemory: int64(agents.MaxMemoryMB) << 20,
-		Available: host.MachineMemory().Available, Logger: a.Log,
+		Logger: a.Log,
+	}
+	if a.Launcher == nil { // else the memory of this machine says nothing
+		o.Available = host.MachineMemory().Available
 	}
 	if a.envs.Homes != nil { // a nil one in an interface is not nil
 		o.Homes = a.envs.Homes

@@ -38,7 +38,7 @@ func (a *App) openDatabase(ctx context.Context) error {
 		err = fmt.Errorf("%w: %s is gone, or empty", orchestrator.ErrDamaged, path)
 	}
 	if err == nil {
-		a.db, err = store.Open(ctx, path, store.Options{})
+		a.db, err = store.Open(ctx, path, a.Options.Store)
 	}
 	if errors.Is(err, orchestrator.ErrDamaged) {
 		return a.rescue(ctx, path, backups, err)
@@ -62,7 +62,7 @@ func (a *App) rescue(ctx context.Context, path, backups string, why error) error
 		return err
 	}
 	a.Log.Error("the damaged database was moved aside", "to", r.Aside, "whole", r.Whole(), "log_lost", r.Stale, "tables_that_lack_rows", r.Lacking, "backup", r.Backup)
-	a.db, err = store.Open(ctx, path, store.Options{})
+	a.db, err = store.Open(ctx, path, a.Options.Store)
 	return err
 }
 

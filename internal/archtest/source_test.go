@@ -20,7 +20,7 @@ type sourceFile struct {
 	text string
 }
 
-var supportPath = regexp.MustCompile(`^(internal/(sim|realagent)|scripts|tools)/|test/|cmd/ductor/(bench|demo)|cmd/ductor-bench|internal/store/sqlite/compiler/`)
+var supportPath = regexp.MustCompile(`^(internal/(sim|realagent|testprogram)|scripts|tools)/|test/|cmd/ductor/(bench|demo)|cmd/ductor-bench|internal/store/sqlite/compiler/`)
 
 // isProduction reports whether s is Go code of the program: no test, simulator, test support, demo or bench.
 func (s sourceFile) isProduction() bool {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/internal/rooted"
 	"ductor/internal/store"
 )
 
@@ -114,15 +115,30 @@ func place(root *os.Root, to Target) (aside string, err error) {
 		}
 		aside = filepath.Join(to.State, aside)
 	}
+	err = syncAll(root, drafts)
 	for _, name := range names {
 		if name != to.Database {
 			err = errors.Join(err, root.Rename(path.Join(drafts, name), name))
 		}
 	}
-	if err != nil {
+	if err = errors.Join(err, rooted.Sync(root)); err != nil {
 		return aside, err
 	}
-	return aside, errors.Join(root.Rename(path.Join(drafts, to.Database), to.Database), sync(root))
+	return aside, errors.Join(root.Rename(path.Join(drafts, to.Database), to.Database), rooted.Sync(root))
+}
+
+// syncAll brings the names in a directory and in those below it to the disk.
+func syncAll(root *os.Root, dir string) error {
+	return fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		below, err := root.OpenRoot(name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(rooted.Sync(below), below.Close())
+	})
 }
 
 // existing parts those of names that are there into those with something in them and empty ones.
@@ -166,13 +182,4 @@ func names(root *os.Root, dir string) (all []string, err error) {
 		all = append(all, e.Name())
 	}
 	return all, err
-}
-
-// sync brings the names in the directory to the disk.
-func sync(root *os.Root) error {
-	f, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"ductor/internal/rooted"
 	"ductor/internal/store"
 )
 
@@ -52,7 +53,14 @@ func Write(ctx context.Context, target string, what Contents) (m Manifest, err e
 	if _, _, err := Verify(draft); err != nil {
 		return m, fmt.Errorf("read what was written: %w", err)
 	}
-	return m, os.Rename(draft, target)
+	if err := os.Rename(draft, target); err != nil {
+		return m, err
+	}
+	dir, err := os.OpenRoot(filepath.Dir(target))
+	if err != nil {
+		return m, err
+	}
+	return m, errors.Join(rooted.Sync(dir), dir.Close())
 }
 
 // writer writes one archive.

@@ -89,7 +89,7 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 		if where != "" && state.Auth.State == cli.NotFound { // what helps on this machine does not there
 			state.Auth.Fix = ""
 		}
-		if state.Auth.Broken != "" {
+		if state.Auth.Broken() {
 			d.warn(what, state.String(), "install what it needs to run, such as node")
 			continue
 		}

@@ -18,12 +18,14 @@ import (
 	"ductor/internal/keys"
 	agentsim "ductor/internal/sim/agent"
 	telegramsim "ductor/internal/sim/telegram"
+	"ductor/internal/testprogram"
 )
 
 // The test binary is also the scripted agents and their runner.
 func TestMain(m *testing.M) {
 	clitest.RunIfAsked()
 	agentsim.RunIfChild()
+	testprogram.Guard()
 	code := m.Run()
 	dockertest.Clean()
 	os.Exit(code)
@@ -71,6 +73,7 @@ func rows() []row {
 			mend: func(s *setUp) { s.remove("damaged-20261129T000000.000") }, state: Warning, says: "delete that directory", passes: nothing},
 		{check: disk, spoil: (*setUp).fillDisk, state: Failed, says: "free space there"},
 		{check: disk, spoil: func(s *setUp) { s.must(os.MkdirAll(filepath.Join(s.state, "disk.probe"), 0o700)) }, mend: func(s *setUp) { s.remove("disk.probe") }, state: Failed, says: "free space there"},
+		{check: homeDisk, spoil: (*setUp).fillHome, state: Failed, says: "free space there"},
 		{check: defaultDir, spoil: func(s *setUp) { s.must(os.Remove(s.project)) }, mend: func(s *setUp) { s.must(os.Mkdir(s.project, 0o700)) }, state: Failed, says: "make it or name another"},
 		{check: webhooks, spoil: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {Rights: badRights()}} }),
 			mend: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {}} }), state: Failed, says: "correct it in [webhooks]", passes: "jobs"},

@@ -32,6 +32,7 @@ const (
 	backup        check = "backup"
 	damaged       check = "damaged database"
 	disk          check = "disk"
+	homeDisk      check = "home" // of the agents
 	defaultDir    check = "projects.default_dir"
 	webhooks      check = "webhooks"
 	jobs          check = "jobs"

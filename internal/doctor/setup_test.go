@@ -189,23 +189,34 @@ func (s *setUp) database() {
 // fillDisk has the state on a disk that is too small for anything.
 func (s *setUp) fillDisk() {
 	s.t.Helper()
-	s.mount(0, "size=64k")
-	s.mend = func() { s.must(unix.Mount("none", s.state, "tmpfs", unix.MS_REMOUNT, "size=8m")) }
+	s.mountSmall(s.state)
+}
+
+// fillHome is fillDisk for the home of the agents.
+func (s *setUp) fillHome() {
+	s.t.Helper()
+	s.mountSmall(os.Getenv("HOME"))
+}
+
+func (s *setUp) mountSmall(dir string) {
+	s.t.Helper()
+	s.mount(dir, 0, "size=64k")
+	s.mend = func() { s.must(unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT, "size=8m")) }
 }
 
 // lockState has a disk for the state on which nothing can be written, as root may write into any directory of another.
 func (s *setUp) lockState() {
 	s.t.Helper()
-	s.mount(unix.MS_RDONLY, "")
+	s.mount(s.state, unix.MS_RDONLY, "")
 	s.mend = func() { s.must(unix.Mount("none", s.state, "tmpfs", unix.MS_REMOUNT, "")) }
 }
 
-func (s *setUp) mount(flags uintptr, options string) {
+func (s *setUp) mount(dir string, flags uintptr, options string) {
 	s.t.Helper()
-	if err := unix.Mount("none", s.state, "tmpfs", flags, options); err != nil {
+	if err := unix.Mount("none", dir, "tmpfs", flags, options); err != nil {
 		s.t.Skip("no tmpfs can be mounted: ", err)
 	}
-	s.t.Cleanup(func() { s.must(unix.Unmount(s.state, unix.MNT_DETACH)) })
+	s.t.Cleanup(func() { s.must(unix.Unmount(dir, unix.MNT_DETACH)) })
 }
 
 // serve has a process look like the ductor that uses the state; 0 for none.

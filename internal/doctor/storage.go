@@ -25,6 +25,7 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 	} else {
 		d.ok(disk, "under "+cfg.Storage.Dir)
 	}
+	d.agentsHome()
 	switch info, err := os.Stat(cfg.Projects.DefaultDir); {
 	case errors.Is(err, fs.ErrNotExist) && app.IsDefaultRoot(cfg):
 		d.ok(defaultDir, cfg.Projects.DefaultDir+": made at the first start")
@@ -33,6 +34,19 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 	default:
 		d.ok(defaultDir, cfg.Projects.DefaultDir)
 	}
+}
+
+// agentsHome looks for room where agents keep their sessions: without any they start, and never say a word.
+func (d *doctor) agentsHome() {
+	home, err := os.UserHomeDir()
+	if err == nil {
+		err = sqlite.DiskTrouble(home)
+	}
+	if err != nil {
+		d.fail(homeDisk, home+": "+err.Error(), "free space there: agents keep their sessions and log-ins in the home")
+		return
+	}
+	d.ok(homeDisk, home)
 }
 
 // database looks into the database, which a daemon may be using, and changes nothing.

@@ -5,15 +5,17 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"ductor/internal/testprogram"
 )
 
-// Some are those of the agents, or of the ways to run one, that a test drives: with -short the first alone, since a session
-// of a real agent or in a container takes seconds of a processor. scripts/test --long has them all.
+// Some returns those of the agents, or of the ways to run one, that a test drives: the first alone, since a session of a real agent or
+// in a container takes seconds of a processor. scripts/test --long has them all.
 func Some[T any](all ...T) []T {
-	if testing.Short() {
-		return all[:1]
+	if testprogram.Long() {
+		return all
 	}
-	return all
+	return all[:1]
 }
 
 // SomeOf is Some, in the order of their names, with what the test has for each.
@@ -23,10 +25,10 @@ func SomeOf[K cmp.Ordered, V any](all map[K]V) map[K]V {
 	return all
 }
 
-// LongOnly leaves a test to scripts/test --long: with -short it is skipped.
+// LongOnly leaves a test to scripts/test --long.
 func LongOnly(t testing.TB) {
 	t.Helper()
-	if testing.Short() {
+	if !testprogram.Long() {
 		t.Skip("scripts/test --long runs it")
 	}
 }

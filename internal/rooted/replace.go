@@ -20,7 +20,7 @@ func ReplaceFile(path string, content []byte, check func(part string) error) err
 	return errors.Join(Replace(root, name, content, check), root.Close())
 }
 
-// Replace writes a file for this user alone, in place of one with this name: after a crash there is the old or the new one.
+// Replace writes a file for this user alone, in place of one with this name: after a crash there is the old or the new one, and the new one once Replace returned.
 // Before the new one counts, check gets its name while it is a part; on an error of check the old one stays. A nil check allows
 // all. It is for directories of ductor's own user: a part that a crash left is written anew.
 func Replace(root *os.Root, name string, content []byte, check func(part string) error) error {
@@ -39,5 +39,17 @@ func Replace(root *os.Root, name string, content []byte, check func(part string)
 	if err != nil {
 		return errors.Join(err, root.Remove(part))
 	}
-	return root.Rename(part, name)
+	if err := root.Rename(part, name); err != nil {
+		return err
+	}
+	return Sync(root)
+}
+
+// Sync brings the names in a directory to the disk.
+func Sync(root *os.Root) error {
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

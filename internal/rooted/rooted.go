@@ -204,10 +204,13 @@ func write(folder *os.Root, name string, content []byte) error {
 	}
 	defer folder.Remove(part) // it has another name, too, if all went well
 	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return folder.Link(part, name) // which fails if there is such a file now
+	if err := folder.Link(part, name); err != nil { // there is such a file now
+		return err
+	}
+	return Sync(folder)
 }
 
 // enter opens the directory that a path below dir is in, step by step, and gives the last name of the path.

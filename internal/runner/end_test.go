@@ -53,6 +53,7 @@ func TestForkBombEnds(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("this needs root") // to give the bomb a user and a limit of processes of its own
 	}
+	needs(t, "perl", "setpriv", "prlimit")
 	// No shell: one that cannot fork ends, and some bombs with it before they have gone off.
 	const bomb = `perl -MPOSIX -e '$SIG{TERM} = "IGNORE"; $| = 1; print "ready\n";
 		while (1) { my $pid = fork; setsid if defined $pid && !$pid; select undef, undef, undef, 0.02 if !defined $pid }'`

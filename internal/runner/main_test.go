@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"ductor/internal/testprogram"
 )
 
 func TestMain(m *testing.M) {
@@ -18,6 +20,7 @@ func TestMain(m *testing.M) {
 			os.Exit(Inside(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 		}
 	}
+	testprogram.Guard()
 	races, err := watchRaces()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -149,8 +149,19 @@ func withoutGroups(t *testing.T) Options {
 	if os.Geteuid() != 0 {
 		t.Skip("this needs root")
 	}
+	needs(t, "mount", "/usr/bin/unshare")
 	own := self(t)
 	return Options{Command: append([]string{"/usr/bin/unshare", "-m", "sh", "-c", `mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@"`}, own...), Program: own[0]}
+}
+
+// needs skips a test if a program that it uses is not installed.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
 }
 
 // escape leaves group, session and parent, and takes no mark along.

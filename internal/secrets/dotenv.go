@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -142,12 +143,10 @@ func quoted(value string, following []string) (text string, lines int) {
 	if at := strings.Index(value[1:], end); at >= 0 {
 		return value[1 : 1+at], 0
 	}
-	text = value[1:]
 	for i, line := range following {
 		if at := strings.Index(line, end); at >= 0 {
-			return text + "\n" + line[:at], i + 1
+			return value[1:] + "\n" + strings.Join(slices.Concat(following[:i], []string{line[:at]}), "\n"), i + 1
 		}
-		text += "\n" + line
 	}
 	return value[1:], 0 // it never ends
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -61,8 +62,10 @@ func ofToken(c byte) bool {
 
 // Set is secrets that are known, and all that looks like a token of GitHub. It is immutable and safe for concurrent use; a nil Set is empty.
 type Set struct {
-	words   []string
-	byFirst [256][]string // the same, the longest first
+	words   []string // the longest first
+	sorted  []string
+	within  []int    // of each in sorted, where the longest other one is that it begins with; -1 for none
+	from    [257]int // where in sorted those with a first byte begin
 	longest int
 }
 
@@ -72,12 +75,17 @@ func NewSet(words ...string) *Set { return (*Set)(nil).With(words...) }
 // With is the Set with more words.
 func (s *Set) With(words ...string) *Set {
 	var all []string
+	has := map[string]bool{}
 	if s != nil {
 		all = slices.Clone(s.words)
 	}
+	for _, w := range all {
+		has[w] = true
+	}
 	for _, w := range words {
 		for _, form := range []string{w, url.QueryEscape(w), url.PathEscape(w), inJSON(w)} {
-			if len(form) >= shortest && !slices.Contains(all, form) {
+			if len(form) >= shortest && !has[form] {
+				has[form] = true
 				all = append(all, form)
 			}
 		}
@@ -86,9 +94,17 @@ func (s *Set) With(words ...string) *Set {
 		return s
 	}
 	slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) })
-	next := &Set{words: all, longest: max(len(all[0]), longestShape)}
-	for _, w := range all {
-		next.byFirst[w[0]] = append(next.byFirst[w[0]], w)
+	next := &Set{words: all, sorted: slices.Sorted(slices.Values(all)), within: make([]int, len(all)), longest: max(len(all[0]), longestShape)}
+	for i, w := range next.sorted {
+		next.from[int(w[0])+1] = i + 1
+		shorter := i - 1
+		for shorter >= 0 && !strings.HasPrefix(w, next.sorted[shorter]) {
+			shorter = next.within[shorter]
+		}
+		next.within[i] = shorter
+	}
+	for c := range 256 {
+		next.from[c+1] = max(next.from[c+1], next.from[c])
 	}
 	return next
 }
@@ -134,11 +150,18 @@ func (s *Set) String(text string) string {
 	return b.String()
 }
 
+// behind returns where in sorted the first word behind text is.
+func (s *Set) behind(text string) int {
+	from, to := s.from[text[0]], s.from[int(text[0])+1]
+	return from + sort.Search(to-from, func(i int) bool { return s.sorted[from+i] > text })
+}
+
 // at is how long the secret is that text begins with; 0 for none.
 func (s *Set) at(text string) int {
-	for _, w := range s.byFirst[text[0]] {
-		if strings.HasPrefix(text, w) {
-			return len(w)
+	// What text begins with, the last word up to text begins with too.
+	for i := s.behind(text) - 1; i >= s.from[text[0]]; i = s.within[i] {
+		if strings.HasPrefix(text, s.sorted[i]) {
+			return len(s.sorted[i])
 		}
 	}
 	if n, whole := shaped(text); whole {
@@ -149,10 +172,11 @@ func (s *Set) at(text string) int {
 
 // mayBecome says whether text may be the beginning of a secret.
 func (s *Set) mayBecome(text string) bool {
-	for _, w := range s.byFirst[text[0]] {
-		if len(text) < len(w) && strings.HasPrefix(w, text) {
-			return true
-		}
+	if len(text) >= s.longest {
+		return false
+	}
+	if i := s.behind(text); i < len(s.sorted) && strings.HasPrefix(s.sorted[i], text) {
+		return true
 	}
 	n, whole := shaped(text)
 	return n > 0 && !whole

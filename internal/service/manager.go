@@ -98,10 +98,15 @@ func (m Manager) Install(ctx context.Context, text string) error {
 		return fmt.Errorf("write the unit: %w", err)
 	}
 	draft := m.Path() + ".new"
-	if err := os.WriteFile(draft, []byte(text), 0o644); err != nil { // it holds no secret, and systemd reads it
-		return fmt.Errorf("write the unit: %w", err)
+	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644) // it holds no secret, and systemd reads it
+	if err == nil {
+		_, err = f.WriteString(text)
+		err = errors.Join(err, f.Sync(), f.Close())
 	}
-	if err := os.Rename(draft, m.Path()); err != nil {
+	if err == nil {
+		err = os.Rename(draft, m.Path())
+	}
+	if err != nil {
 		return fmt.Errorf("write the unit: %w", err)
 	}
 	for _, args := range [][]string{{"daemon-reload"}, {"enable", Name}, {"restart", Name}} {

@@ -5,8 +5,8 @@
 // keep two instances apart either; the lock file of the command does that.
 //
 // Every writing method is one transaction, with the guarantees of internal/store/sqlite. A method that says that it is
-// lazy survives a killed process at once, and a power failure after the next method that is not. One that shares a
-// transaction survives a killed process some milliseconds later, or with the next method that does not share. Times are kept
+// lazy survives a killed process at once, and a power failure after the next method that is not or a second. One that
+// shares a transaction survives a killed process some milliseconds later, or with the next method that does not share. Times are kept
 // as milliseconds in UTC.
 package store
 

@@ -94,7 +94,7 @@ func (db *DB) UpdatePrompt(ctx context.Context, id cli.TurnID, text string, file
 // StartTurn moves a queued turn to running, with the session, agent, model, sandbox and start of t, and stores where it begins;
 // it does so again for a turn that runs. What worked in the background of the run is over with it. False if the turn is neither
 // queued nor running; ErrNoSession when t names a session that is not there. It is lazy: after a power failure no agent runs
-// either, but a turn that began in the last moment is asked again.
+// either, but a turn that began in the last second is asked again.
 func (db *DB) StartTurn(ctx context.Context, t orchestrator.Turn, s cli.Start) (ok bool, err error) {
 	err = db.writeLazily(ctx, func(tx tx) error {
 		n, err := tx.Exec(`UPDATE turns SET state = 'running', session = nullif(?, ''), agent = ?, model = ?, sandbox = ?, started = ?,

@@ -83,9 +83,11 @@ func (db *DB) Invite(ctx context.Context, i orchestrator.Invitation, audit orche
 	}))
 }
 
-// Invitations lists the open invitations that have not expired at a moment, the oldest first, and deletes the others.
+// Invitations lists the open invitations that have not expired at a moment, the oldest first, and deletes the others, unless the
+// disk is full.
 func (db *DB) Invitations(ctx context.Context, at time.Time) ([]orchestrator.Invitation, error) {
-	if err := db.run(ctx, "forget expired invitations", db.write, `DELETE FROM invitations WHERE expires <= ?`, millis(at)); err != nil {
+	err := db.run(ctx, "forget expired invitations", db.write, `DELETE FROM invitations WHERE expires <= ?`, millis(at))
+	if err != nil && !errors.Is(err, orchestrator.ErrDiskFull) {
 		return nil, err
 	}
 	all, err := sqlite.Many(ctx, db.file, func(row sqlite.Row) (i orchestrator.Invitation, err error) {
@@ -93,7 +95,7 @@ func (db *DB) Invitations(ctx context.Context, at time.Time) ([]orchestrator.Inv
 		err = row.Scan(&i.Hash, &role, &i.By, moment{&i.Expires})
 		i.Role, _ = orchestrator.ParseUserRole(role)
 		return i, err
-	}, `SELECT hash, role, inviter, expires FROM invitations ORDER BY expires`)
+	}, `SELECT hash, role, inviter, expires FROM invitations WHERE expires > ? ORDER BY expires`, millis(at))
 	return all, wrap("list invitations", err)
 }
 

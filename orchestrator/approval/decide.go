@@ -31,6 +31,9 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err := approval.WhyClosed(s.opts.Now()); err != nil {
 		return s.tellAgain(ctx, approval), err
 	}
+	if r := s.of(approval.Turn); r != nil && approval.Request != nil && v.Choice != orchestrator.Deny && r.moved(*approval.Request) {
+		return approval, orchestrator.ErrPathMoved
+	}
 	d, err := s.decision(approval, by, v)
 	if err != nil {
 		return approval, err

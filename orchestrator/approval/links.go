@@ -106,6 +106,15 @@ func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 	}
 }
 
+// moved reports whether a path of a request leads elsewhere than it did when the user was asked, or cannot be looked at any more.
+func (r *Requests) moved(asked cli.ApprovalAsked) bool {
+	ctx, cancel := context.WithTimeout(r.life, lookWait)
+	defer cancel()
+	now := asked
+	r.findLinks(ctx, &now)
+	return now.Missing != asked.Missing || !slices.Equal(now.Links, asked.Links)
+}
+
 // onlyAdds reports whether a diff could be of a file that is not there yet.
 func onlyAdds(diff string) bool {
 	for line := range strings.Lines(diff) {

@@ -40,6 +40,7 @@ func (a *agents) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit
 }
 
 func (a *agents) Release(cli.Conversation) {}
+func (a *agents) Settled(cli.TurnID)       {}
 
 func (a *agents) Consult(_ context.Context, id orchestrator.ConsultID) (orchestrator.Consult, error) {
 	a.mu.Lock()
@@ -295,6 +296,7 @@ func TestAnEndlessAnswer(t *testing.T) {
 type endless struct{ ended *bool }
 
 func (endless) Release(cli.Conversation) {}
+func (endless) Settled(cli.TurnID)       {}
 func (s endless) Run(ctx context.Context, _ cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
 	var b strings.Builder
 	for ctx.Err() == nil {

@@ -14,8 +14,9 @@ import (
 
 // deliver waits until the chat shows the outcome, and what record gave for it says that it is kept, but not for ever: a
 // chat that cannot be reached must not keep its agent from working. The next turn then runs, and its card waits: see
-// heldCard. Outcomes of one conversation are shown one after another. The channel has whether this one was shown.
-func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored <-chan bool, show func(context.Context) error) <-chan bool {
+// heldCard. Outcomes of one conversation are shown one after another. The channel has whether this one was shown. rest has
+// whether the chat shows what the outcome lacks so far; it is nil for an outcome that lacks nothing.
+func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored, rest <-chan bool, show func(context.Context) error) <-chan bool {
 	done, shown := make(chan struct{}), make(chan bool, 1)
 	e := c.e
 	ctx, giveUp := context.WithCancelCause(ctx)
@@ -46,8 +47,19 @@ func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored 
 			return
 		}
 		e.opts.Gateway.Settled(t.ID) // what shows the outcome has committed it
-		if err := e.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
-			log.Error("mark turn delivered", "err", err)
+		mark := func() {
+			if err := e.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
+				log.Error("mark turn delivered", "err", err)
+			}
+		}
+		if rest == nil {
+			mark()
+		} else { // a restart before then goes on with it
+			e.wg.Go(func() {
+				if <-rest {
+					mark()
+				}
+			})
 		}
 		_, _ = e.opts.Store.Session(ctx, t.Session) // the next prompt finds it in memory
 	})

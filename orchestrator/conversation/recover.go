@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"ductor/cli"
 	"ductor/lang"
@@ -123,7 +124,38 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		c.e.dropOutcome(ctx, t)
 		return
 	}
-	c.deliver(ctx, t, recorded(), func(ctx context.Context) error { return c.e.opts.Chat.Redeliver(ctx, t) })
+	c.deliverAll(ctx, t, recorded(), func(ctx context.Context) error { return c.e.opts.Chat.Redeliver(ctx, t) },
+		c.e.changesOf(ctx, t), func(ctx context.Context, o orchestrator.Outcome) error {
+			t.Outcome = o
+			return c.e.opts.Chat.Redeliver(ctx, t)
+		})
+}
+
+// changesOf returns what compares the files of a turn that the previous process ended and did not live to compare; nil if nothing is to be
+// compared. What wrote is in the steps of the turn.
+func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
+	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted || t.Outcome.Changed != (orchestrator.Changed{}) {
+		return nil
+	}
+	session, err := e.opts.Store.Session(ctx, t.Session)
+	if err != nil {
+		return nil // it ended before it had one
+	}
+	done, err := e.opts.Store.StepsOf(ctx, t.ID)
+	if err != nil || len(done) == 0 {
+		return nil
+	}
+	files := e.opts.Snapshots.Watch(t, session.Dir, true)
+	for _, s := range done {
+		id := cli.ToolID(strconv.Itoa(s.Number))
+		if s.Change != "" {
+			files.Take(cli.FileChanged{Path: s.Title, Kind: s.Change})
+			continue
+		}
+		files.Take(cli.ToolStarted{ID: id, Name: s.Tool})
+		files.Take(cli.ToolEnded{ID: id, ExitCode: s.ExitCode, Err: s.Err})
+	}
+	return files.End()
 }
 
 // dropOutcome says that an outcome is not shown, and no longer tries to.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -63,10 +62,8 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	if changed != nil && isQuiet(t) { // nobody waits for it
 		outcome.Changed, changed = changed(keep), nil
 	}
-	shown := e.conclude(keep, c, t, outcome, begun, card, log)
-	if changed != nil {
-		e.wg.Go(func() { e.amend(keep, t, outcome, changed(keep), card, shown) })
-	}
+	t.Outcome = outcome
+	e.conclude(keep, c, t, begun, card, changed)
 	c.last = lastTurn{t.Session, asking.session.Messages + 1, t.ID}
 }
 
@@ -144,41 +141,53 @@ func (e *Engine) leave(ctx context.Context, card orchestrator.Card) {
 	card.Leave(ctx)
 }
 
-// amend adds to an outcome what the turn changed, once the chat shows the outcome.
-func (e *Engine) amend(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome, changed orchestrator.Changed, card orchestrator.Card, shown <-chan bool) {
+// amend adds to the outcome of a turn what the turn changed, once the chat shows the outcome. It reports whether the chat shows all of it.
+func (e *Engine) amend(ctx context.Context, t orchestrator.Turn, changed orchestrator.Changed, show func(context.Context, orchestrator.Outcome) error, shown <-chan bool) bool {
 	if changed == (orchestrator.Changed{}) {
-		return
+		return true
 	}
-	o.Changed = changed
-	if err := e.opts.Store.AmendOutcome(ctx, t.ID, o); err != nil {
+	t.Outcome.Changed = changed
+	if err := e.opts.Store.AmendOutcome(ctx, t.ID, t.Outcome); err != nil {
 		e.log.Error("store what a turn changed", "turn", t.ID, "err", err)
 	}
 	if !<-shown {
-		return
+		return true
 	}
 	ctx, stop := e.untilClosed(ctx)
 	defer stop()
-	e.insist(e.log.With("turn", t.ID), "changes-not-shown", func() error { return card.Amend(ctx, o) })
+	return e.insist(e.log.With("turn", t.ID), "changes-not-shown", func() error { return show(ctx, t.Outcome) })
 }
 
-// conclude records an outcome and shows it. The channel has whether the chat shows it.
-func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.Turn, outcome orchestrator.Outcome, begun bool, card orchestrator.Card, log *slog.Logger) <-chan bool {
-	outcome.Announce = e.announcement(ctx, t, outcome)
-	t.Outcome = outcome
+// conclude records the outcome of a turn and shows it, and adds what the turn changed, unless changed is nil.
+func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.Turn, begun bool, card orchestrator.Card, changed func(context.Context) orchestrator.Changed) {
+	log := e.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
+	t.Outcome.Announce = e.announcement(ctx, t, t.Outcome)
 	stored, err := e.record(ctx, log, e.ending(t, begun))
 	if err != nil {
 		log.Error("record how a turn ended", "err", err)
 	}
-	log.Info("turn ended", "state", outcome.State, "agent", outcome.Agent, "model", outcome.Model,
-		"took", outcome.Duration, "cost_usd", outcome.CostUSD)
-	if outcome.State == orchestrator.TurnAborted {
+	log.Info("turn ended", "state", t.Outcome.State, "agent", t.Outcome.Agent, "model", t.Outcome.Model,
+		"took", t.Outcome.Duration, "cost_usd", t.Outcome.CostUSD)
+	if t.Outcome.State == orchestrator.TurnAborted {
 		if err := e.opts.Chat.Withdraw(ctx, t); err != nil {
 			log.Error("withdraw what the agent of an aborted turn said", "err", err)
 		}
 	}
-	shown := c.deliver(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, outcome) })
+	c.deliverAll(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) }, changed, card.Amend)
 	e.warnOfBudgets(ctx, t)
-	return shown
+}
+
+// deliverAll is deliver for an outcome to which amend adds what the turn changed; changed is nil for a turn that changed nothing.
+func (c *conversation) deliverAll(ctx context.Context, t orchestrator.Turn, stored <-chan bool, show func(context.Context) error,
+	changed func(context.Context) orchestrator.Changed, amend func(context.Context, orchestrator.Outcome) error,
+) {
+	if changed == nil {
+		c.deliver(ctx, t, stored, nil, show)
+		return
+	}
+	rest := make(chan bool, 1)
+	shown := c.deliver(ctx, t, stored, rest, show)
+	c.e.wg.Go(func() { rest <- c.e.amend(ctx, t, changed(ctx), amend, shown) })
 }
 
 // askOnce asks the agent of a turn, and says whether the turn has begun.
@@ -347,7 +356,7 @@ func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn, o orches
 
 // fail ends a turn that could not even be started.
 func (e *Engine) fail(ctx context.Context, c *conversation, w waiting, t orchestrator.Turn, err error) {
-	outcome := e.failed(ctx, t, cli.AsFailure(t.Agent, err), nil)
+	t.Outcome = e.failed(ctx, t, cli.AsFailure(t.Agent, err), nil)
 	t.State = orchestrator.TurnFailed
-	e.conclude(ctx, c, t, outcome, w.left != "", c.card(ctx, t, w), e.log.With("turn", t.ID))
+	e.conclude(ctx, c, t, w.left != "", c.card(ctx, t, w), nil)
 }

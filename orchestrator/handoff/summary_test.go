@@ -19,6 +19,7 @@ type shelf struct {
 	summary  orchestrator.Summary
 	asked    []string
 	released int
+	settled  int // turns of which nothing is kept any more
 	answer   func(ctx context.Context) cli.Result
 }
 
@@ -32,6 +33,7 @@ func (s *shelf) SaveSummary(_ context.Context, now orchestrator.Summary) error {
 }
 
 func (s *shelf) Release(cli.Conversation) { s.released++ }
+func (s *shelf) Settled(cli.TurnID)       { s.settled++ }
 
 func (s *shelf) Run(ctx context.Context, agent cli.Agent, req cli.Request, _ func(cli.Event)) cli.Result {
 	if agent != "cheap" || req.Permission != cli.Plan || req.Attended || req.Resume != "" || req.Project != cli.WithoutProject {
@@ -82,8 +84,8 @@ func TestASummaryIsExtended(t *testing.T) {
 	if !strings.Contains(second, "summary 1") || strings.Contains(second, "question "+string(first)+"\n") || strings.Contains(second, "question 0\n") {
 		t.Errorf("what was summarized is summarized again: %s", second)
 	}
-	if s.summary.Text != "summary 2" || s.summary.Until == first || s.released != 2 {
-		t.Errorf("%+v after %s, released %d times", s.summary, first, s.released)
+	if s.summary.Text != "summary 2" || s.summary.Until == first || s.released != 2 || s.settled != 2 {
+		t.Errorf("%+v after %s, released %d times, %d are settled", s.summary, first, s.released, s.settled)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 // Gateway runs turns of agents. orchestrator.Gateway has more of it.
 type Gateway interface {
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
+	Settled(turn cli.TurnID)
 	Release(conversation cli.Conversation)
 }
 
@@ -100,6 +101,7 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 			}
 		}
 	})
+	a.Gateway.Settled(at.Turn) // no start of ductor resumes it
 	if a.Budgets != nil {
 		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn), Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
 			Agent: q.Model.Agent, Model: cmp.Or(result.Model, q.Model.Model), Usage: result.Usage, CostUSD: result.CostUSD, Took: result.Duration})

@@ -1,12 +1,17 @@
 // Command testlog reads what `go test -json` prints and tells a person what matters of it: a line for each package,
 // the output of what failed, which tests took longest, what was skipped and why, and last what failed, in few lines: who
 // keeps only the end of a long output keeps that. It is not a judge: the exit code of go test says whether the tests passed.
+//
+//	go test -json ./... | testlog [FILE]
+//
+// It adds a line to FILE with the numbers of tests that passed, failed and were skipped.
 package main
 
 import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,10 +22,23 @@ import (
 )
 
 func main() {
-	if err := tell(os.Stdin, os.Stdout); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "testlog:", err)
 		os.Exit(1)
 	}
+}
+
+func run(args []string) error {
+	counts, err := tell(os.Stdin, os.Stdout)
+	if err != nil || len(args) == 0 {
+		return err
+	}
+	f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, counts.passed, counts.failed, counts.skipped)
+	return errors.Join(err, f.Close())
 }
 
 // event is one line of `go test -json`; see `go doc test2json` and, for the lines of builds, `go help buildjson`.
@@ -44,9 +62,13 @@ type teller struct {
 	skipped map[string][]name // by reason
 	slow    []ended
 	gist    []string // of what failed
+	counts  counts
 }
 
-func tell(in io.Reader, out io.Writer) error {
+// counts are numbers of tests, those of tables included.
+type counts struct{ passed, failed, skipped int }
+
+func tell(in io.Reader, out io.Writer) (counts, error) {
 	t := &teller{out: out, said: map[name][]string{}, failed: map[string][]name{}, skipped: map[string][]name{}}
 	lines := bufio.NewReader(in)
 	for {
@@ -56,10 +78,10 @@ func tell(in io.Reader, out io.Writer) error {
 		}
 		if err == io.EOF {
 			t.sum()
-			return nil
+			return t.counts, nil
 		}
 		if err != nil {
-			return err
+			return t.counts, err
 		}
 	}
 }
@@ -86,11 +108,15 @@ func (t *teller) end(n name, ev event) {
 		t.endPackage(n, ev)
 		return
 	}
-	if ev.Action == "fail" {
+	switch ev.Action {
+	case "fail":
+		t.counts.failed++
 		t.failed[n.pkg] = append(t.failed[n.pkg], n)
 		return
-	}
-	if ev.Action == "skip" {
+	case "pass":
+		t.counts.passed++
+	case "skip":
+		t.counts.skipped++
 		why := reason(t.said[n])
 		t.skipped[why] = append(t.skipped[why], n)
 	}

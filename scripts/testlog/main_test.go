@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 )
@@ -8,7 +9,7 @@ import (
 func told(t *testing.T, lines ...string) string {
 	t.Helper()
 	var out strings.Builder
-	if err := tell(strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
+	if _, err := tell(strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -38,6 +39,19 @@ func TestWhatMattersIsTold(t *testing.T) {
 	}
 	if strings.Contains(got, "chatter") {
 		t.Errorf("the talk of a test that passed is told:\n%s", got)
+	}
+}
+
+// A test of a table counts as one more; a package does not count.
+func TestTestsAreCounted(t *testing.T) {
+	got, err := tell(strings.NewReader(`{"Action":"pass","Package":"p","Test":"TestGood/one"}
+{"Action":"pass","Package":"p","Test":"TestGood"}
+{"Action":"fail","Package":"p","Test":"TestBad"}
+{"Action":"skip","Package":"p","Test":"TestLeft"}
+{"Action":"fail","Package":"p"}
+`), io.Discard)
+	if want := (counts{passed: 2, failed: 1, skipped: 1}); got != want || err != nil {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

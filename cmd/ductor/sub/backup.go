@@ -181,7 +181,7 @@ func (m *madeFiles) write(path string, text []byte) error {
 	}
 	m.files = append(m.files, path)
 	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 func (r restore) run(ctx context.Context, cfg config.Config) error {

@@ -17,6 +17,7 @@ import (
 	"ductor/cli"
 	"ductor/docker"
 	"ductor/internal/config"
+	"ductor/internal/rooted"
 )
 
 const (
@@ -212,7 +213,7 @@ func (s *Sandboxes) noteEngines(former []docker.EngineOptions) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(s.enginesPath(), raw, 0o600)
+	return rooted.ReplaceFile(s.enginesPath(), raw, nil)
 }
 
 // leaveEngines removes what is left in engines that no sandbox has any more. One that cannot be reached is tried

@@ -126,6 +126,9 @@ func (m *maker) make(ctx context.Context) error {
 	if err := m.write(ctx, program); err != nil {
 		return err
 	}
+	if err := syncFile(program); err != nil { // it is not looked at again once it has its name
+		return fmt.Errorf("keep %s: %w", smallName, err)
+	}
 	before, _ := os.Readlink(m.path()) // none: there is nothing to remove
 	if err := errors.Join(os.Rename(program, filepath.Join(m.dir, m.file)), os.Symlink(m.file, link), os.Rename(link, m.path())); err != nil {
 		return fmt.Errorf("keep %s: %w", smallName, err)
@@ -134,6 +137,15 @@ func (m *maker) make(ctx context.Context) error {
 		_ = os.Remove(filepath.Join(m.dir, filepath.Base(before)))
 	}
 	return nil
+}
+
+// syncFile brings a file to the disk.
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // builder builds ductor-runner.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"ductor/internal/sim/script"
@@ -54,6 +55,9 @@ func ownHome(program string) string {
 // prompts of other turns, with their directives.
 func (p *process) responses(prompt string) [][]script.Step {
 	said := newestText(prompt)
+	if p.program.Heard != nil && p.life.Err() == nil {
+		p.program.Heard(said)
+	}
 	answers := p.answers()
 	if answer, ok := answers[said]; ok {
 		return script.Parse(answer).Responses()
@@ -73,14 +77,18 @@ func (p *process) answers() (all map[string]string) {
 	return all
 }
 
-// newestText cuts off what ductor puts before the text of its user: instructions, files of the project, earlier turns.
+// quotes are what ductor puts before the text of a reply: what the user replies to.
+var quotes = regexp.MustCompile(`(?m)^\[(?:In reply to|Said in) [^\n]*\n(?:>[^\n]*\n)+`)
+
+// newestText cuts off what ductor puts before the text of its user: instructions, files of the project, earlier turns, and what
+// the user replies to.
 func newestText(prompt string) string {
 	for _, end := range []string{"</instructions>\n\n", "</project-files>\n\n", "[End of what was said before. The request:]\n\n"} {
 		if i := strings.LastIndex(prompt, end); i >= 0 {
 			prompt = prompt[i+len(end):]
 		}
 	}
-	return strings.TrimSpace(prompt)
+	return strings.TrimSpace(quotes.ReplaceAllString(prompt, ""))
 }
 
 // quotable is the beginning of a text on one line, for the place between quotes in a directive.

@@ -45,13 +45,21 @@ func (p *process) misbehave(ctx context.Context, st script.Step, longLine func(n
 	case script.EndlessLine:
 		return true, p.endlessLine(ctx)
 	case script.IgnoreTerm:
-		signal.Ignore(syscall.SIGTERM)
+		p.ignoreTerm()
 		return true, nil
 	case script.HoldPipe:
 		p.holdPipe(st.For)
 		return true, nil
 	}
 	return false, nil
+}
+
+func (p *process) ignoreTerm() {
+	if p.program.IgnoreTerm != nil {
+		p.program.IgnoreTerm()
+		return
+	}
+	signal.Ignore(syscall.SIGTERM)
 }
 
 // garbage is n bytes of every value but the line end.

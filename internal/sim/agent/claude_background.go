@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -29,8 +28,11 @@ func (t *claudeTurn) background(st script.Background) error {
 			"description", ended.description, "task_type", "local_bash"))
 		t.working++
 		go func() {
-			ended.run, _ = t.runTool(context.Background(), st.Command, nil) // without an end of its context it cannot fail
-			t.tasks <- ended
+			ended.run, _ = t.runTool(t.life, st.Command, func(error) bool { return false }) // it outlives a killed Claude
+			select {
+			case t.tasks <- ended:
+			case <-t.life.Done():
+			}
 		}()
 		return toolOutcome{text: "Command running in background with ID: " + ended.id + ". Output is being written to: " + ended.output +
 			". You will be notified when it completes. To check interim output, use Read on that file path.",

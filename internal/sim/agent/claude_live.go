@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"sync"
@@ -106,7 +105,7 @@ type inputLine struct {
 
 // live reads messages and control requests until standard input ends, and runs the turns they make.
 func (c *claude) live() int {
-	input := readLines(c.stdin)
+	input := c.readLines()
 	var (
 		turn *runningTurn
 		done <-chan turnEnd
@@ -159,16 +158,20 @@ func (c *claude) liveSignal(s os.Signal, turn *runningTurn) int {
 	return (<-turn.done).code
 }
 
-// readLines sends each line of r, whatever its length, and closes the channel at the end.
-func readLines(r io.Reader) <-chan []byte {
+// readLines sends each line of standard input, whatever its length, and closes the channel at the end.
+func (p *process) readLines() <-chan []byte {
 	ch := make(chan []byte)
 	go func() {
 		defer close(ch)
-		br := bufio.NewReaderSize(r, 1<<16)
+		br := bufio.NewReaderSize(p.stdin, 1<<16)
 		for {
 			line, err := br.ReadBytes('\n')
 			if line = bytes.TrimSpace(line); len(line) > 0 {
-				ch <- line
+				select {
+				case ch <- line:
+				case <-p.life.Done():
+					return
+				}
 			}
 			if err != nil {
 				return

@@ -123,6 +123,7 @@ func (t *claudeTurn) askThenRun(id, name string, in json.RawMessage, run func(js
 }
 
 func (t *claudeTurn) decided(id, name string, in json.RawMessage, d decision, run func(json.RawMessage) (toolOutcome, error)) error {
+	t.asked(string(in), d.Behavior == "allow")
 	if d.Behavior == "allow" {
 		if len(d.UpdatedInput) > 0 {
 			in = d.UpdatedInput

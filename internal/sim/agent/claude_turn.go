@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +59,7 @@ func (c *claude) startTurn(messages []userMessage) *runningTurn {
 
 // begin has a turn of its own do something.
 func (c *claude) begin(do func(*claudeTurn) turnEnd) *runningTurn {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(c.life)
 	done := make(chan turnEnd, 1)
 	t := &claudeTurn{claude: c, ctx: ctx, start: time.Now()}
 	t.stream = claudeStream{c: c}
@@ -338,7 +337,7 @@ func (t *claudeTurn) write(input json.RawMessage) (toolOutcome, error) {
 	if err := json.Unmarshal(input, &in); err != nil {
 		return toolOutcome{text: "InputValidationError: " + err.Error(), failed: true}, nil
 	}
-	if err := os.WriteFile(in.Path, []byte(in.Content), 0o644); err != nil {
+	if err := t.writeFile(in.Path, in.Content); err != nil {
 		return toolOutcome{text: err.Error(), failed: true}, nil
 	}
 	return toolOutcome{

@@ -71,7 +71,7 @@ func (p *process) codexExec(a codexArgs) int {
 	if !a.skipGit && !insideGit(p.dir) {
 		return p.fail(1, "Not inside a trusted directory and --skip-git-repo-check was not specified.")
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(p.life)
 	defer cancel(nil)
 	t := &codexTurn{process: p, args: a, ctx: ctx, sink: &execSink{process: p, json: a.json}, thread: thread}
 	done := make(chan int, 1)
@@ -99,6 +99,9 @@ func (p *process) codexSignal(err error) int {
 	}
 	if s.Signal == os.Interrupt {
 		return 1
+	}
+	if p.program.IgnoreTerm != nil { // it is no process
+		return 143
 	}
 	signal.Reset(syscall.SIGTERM)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)

@@ -224,7 +224,7 @@ func (c *codexThreads) start(in rpcLine, t *codexThread, p threadParams) {
 		return
 	}
 	t.adjust(p)
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(c.server.life)
 	t.turn, t.cancel = newThreadID(), cancel
 	sink := &liveSink{threads: c, thread: t, turn: t.turn}
 	c.server.reply(in, obj("turn", obj("id", t.turn, "status", "inProgress")))
@@ -252,7 +252,10 @@ func (c *codexThreads) play(turn *codexTurn, sink *liveSink, prompt string) {
 	case context.Cause(turn.ctx) != nil:
 		sink.completed("interrupted", nil)
 	default:
-		c.exit <- code
+		select {
+		case c.exit <- code:
+		case <-c.server.life.Done():
+		}
 	}
 }
 

@@ -119,7 +119,11 @@ func (s *liveSink) approved(ctx context.Context, item codexItem, escalated bool)
 	var answer struct{ Decision string }
 	raw := s.threads.ask(ctx, method, obj(kv...), s.thread.id)
 	_ = json.Unmarshal(raw, &answer) // anything else is a no
-	return answer.Decision == "accept" || answer.Decision == "acceptForSession", true
+	allowed = answer.Decision == "accept" || answer.Decision == "acceptForSession"
+	if raw != nil { // else the turn ended before
+		s.threads.server.asked(item.command+item.body, allowed)
+	}
+	return allowed, true
 }
 
 // heard is a person's answer to a question.

@@ -18,7 +18,7 @@ type rpcLine struct {
 func (p *process) appServer() int {
 	s := &server{process: p}
 	s.threads = newCodexThreads(s)
-	input := readLines(p.stdin)
+	input := p.readLines()
 	for {
 		select {
 		case line, ok := <-input:

@@ -94,7 +94,9 @@ func TestCodexRefusesCommandLines(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := newPlace(t).run(t, "", append([]string{"codex"}, tt.args...)...)
+			p := newPlace(t)
+			p.work = "/" // nothing lies above, where a .git could be: a real Codex leaves one in its writable directories, such as /tmp
+			r := p.run(t, "", append([]string{"codex"}, tt.args...)...)
 			if r.status.ExitStatus() != tt.code || !strings.Contains(r.stderr, tt.says) || r.out != "" {
 				t.Errorf("%+v", r)
 			}

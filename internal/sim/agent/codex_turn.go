@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -338,9 +337,7 @@ func (t *codexTurn) write(st script.Write) error {
 		}
 	}
 	item.status = "completed"
-	if err := os.MkdirAll(filepath.Dir(item.path), 0o755); err != nil {
-		item.status = "failed"
-	} else if err := os.WriteFile(item.path, []byte(st.Body), 0o644); err != nil {
+	if err := t.writeFile(item.path, st.Body); err != nil {
 		item.status = "failed"
 	}
 	t.sink.itemCompleted(item)

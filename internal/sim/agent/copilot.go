@@ -107,7 +107,7 @@ func (p *process) copilotOnce(a copilotArgs) int {
 		}
 		a.prompt = string(b)
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(p.life)
 	defer cancel(nil)
 	t := &copilotTurn{
 		process: p, ctx: ctx, session: id, model: or(a.model, or(p.env["COPILOT_MODEL"], "gpt-5.2")),

@@ -60,7 +60,7 @@ type copilotDecision struct {
 
 func (p *process) copilotServer() int {
 	h := &headlessCopilot{process: p, exit: make(chan int, 1), sessions: map[string]*copilotSession{}}
-	input := readFrames(p.stdin)
+	input := p.readFrames()
 	for {
 		select {
 		case body, ok := <-input:
@@ -216,7 +216,7 @@ func (s *copilotSession) drain() {
 		}
 		m := s.queue[0]
 		s.queue = s.queue[1:]
-		ctx, cancel := context.WithCancelCause(context.Background())
+		ctx, cancel := context.WithCancelCause(h.life)
 		s.cancel = cancel
 		p := *h.process
 		p.dir = s.dir
@@ -227,7 +227,10 @@ func (s *copilotSession) drain() {
 		cancel(nil)
 		var exit exitError
 		if errors.As(err, &exit) {
-			h.exit <- exit.code
+			select {
+			case h.exit <- exit.code:
+			case <-h.life.Done():
+			}
 			return
 		}
 		aborted = err != nil

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -201,8 +199,10 @@ func (t *copilotTurn) command(st script.Tool) error {
 	arguments := obj("command", st.Command, "description", "Run a command", "mode", "sync", "initial_wait", 30)
 	call := t.start("bash", "Running command", arguments)
 	if st.Ask {
-		if ok, why := t.ask("shell", call, obj("kind", "shell", "toolCallId", call, "fullCommandText", st.Command,
-			"intention", "Run a command", "commands", []string{}, "canOfferSessionApproval", false)); !ok {
+		ok, why := t.ask("shell", call, obj("kind", "shell", "toolCallId", call, "fullCommandText", st.Command,
+			"intention", "Run a command", "commands", []string{}, "canOfferSessionApproval", false))
+		t.decided(st.Command, ok)
+		if !ok {
 			return t.denied(call, why)
 		}
 	}
@@ -214,6 +214,13 @@ func (t *copilotTurn) command(st script.Tool) error {
 	t.emit("tool.execution_complete", obj("toolCallId", call, "model", t.model, "shellExecution", obj("exitCode", run.code),
 		"success", true, "result", obj("content", content, "detailedContent", content)), false)
 	return nil
+}
+
+// decided hands on an answer, unless the turn ended before.
+func (t *copilotTurn) decided(what string, allowed bool) {
+	if t.ctx.Err() == nil {
+		t.asked(what, allowed)
+	}
 }
 
 // start announces a tool.
@@ -237,15 +244,13 @@ func (t *copilotTurn) write(st script.Write) error {
 	path := t.abs(st.Path)
 	call := t.start("create", "Creating file", obj("path", path, "file_text", st.Body))
 	diff := "--- a/dev/null\n+++ b" + path + "\n@@ -1,0 +1,1 @@\n+" + st.Body + "\n"
-	if ok, why := t.ask("write", call, obj("kind", "write", "toolCallId", call, "fileName", path, "intention", "Create file",
-		"diff", diff, "newFileContents", st.Body, "canOfferSessionApproval", true)); !ok {
+	ok, why := t.ask("write", call, obj("kind", "write", "toolCallId", call, "fileName", path, "intention", "Create file",
+		"diff", diff, "newFileContents", st.Body, "canOfferSessionApproval", true))
+	t.decided(st.Body, ok)
+	if !ok {
 		return t.denied(call, why)
 	}
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		err = os.WriteFile(path, []byte(st.Body), 0o644)
-	}
-	if err != nil {
+	if err := t.writeFile(path, st.Body); err != nil {
 		t.emit("tool.execution_complete", obj("toolCallId", call, "success", false,
 			"error", obj("message", err.Error(), "code", "failure")), false)
 		return nil

@@ -32,17 +32,21 @@ func frame(body []byte) []byte {
 }
 
 // readFrames hands on messages until the input ends or is none.
-func readFrames(r io.Reader) <-chan []byte {
+func (p *process) readFrames() <-chan []byte {
 	out := make(chan []byte)
 	go func() {
 		defer close(out)
-		in := bufio.NewReader(r)
+		in := bufio.NewReader(p.stdin)
 		for {
 			body, err := readFrame(in)
 			if err != nil {
 				return
 			}
-			out <- body
+			select {
+			case out <- body:
+			case <-p.life.Done():
+				return
+			}
 		}
 	}()
 	return out

@@ -35,7 +35,7 @@ func FuzzLiveInput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var out, stderr strings.Builder
-		p := newProcess(strings.NewReader(""), &out, &stderr, nil)
+		p := newProcess(t.Context(), Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &stderr})
 		c := &claude{process: p, answers: newAnswers(), queue: newQueue()}
 		code, ends := c.take(line, nil)
 		if !json.Valid(line) && (!ends || code != 1 || stderr.Len() == 0) {
@@ -58,7 +58,7 @@ func FuzzServerInput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var out strings.Builder
-		s := &server{process: newProcess(strings.NewReader(""), &out, io.Discard, nil), ready: true}
+		s := &server{process: newProcess(t.Context(), Program{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard}), ready: true}
 		s.threads = newCodexThreads(s)
 		var in rpcLine
 		if json.Unmarshal(line, &in) == nil && strings.Contains(in.Method, "/start") {

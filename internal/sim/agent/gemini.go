@@ -136,7 +136,7 @@ func (p *process) geminiPrint(a geminiArgs) int {
 	if strings.TrimSpace(prompt) == "" {
 		return p.fail(geminiBadInput, "No input provided via stdin. Input can be provided by piping data into gemini or using the --prompt option.")
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(p.life)
 	defer cancel(nil)
 	sink := &geminiPrinter{process: p, json: a.output == "stream-json", model: a.model}
 	t := &geminiTurn{process: p, ctx: ctx, sink: sink, session: session, dir: p.dir, mode: a.mode}

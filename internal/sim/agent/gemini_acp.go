@@ -41,7 +41,7 @@ type acpSession struct {
 // geminiACP serves the protocol until standard input ends.
 func (p *process) geminiACP(a geminiArgs) int {
 	s := &acpServer{process: p, args: a, sessions: map[string]*acpSession{}, exits: make(chan int, 1), waiting: map[string]chan json.RawMessage{}}
-	input := readLines(p.stdin)
+	input := p.readLines()
 	for {
 		select {
 		case line, ok := <-input:
@@ -127,8 +127,18 @@ func (s *acpServer) update(session string, kv ...any) {
 	s.out.line(obj("jsonrpc", "2.0", "method", "session/update", "params", obj("sessionId", session, "update", obj(kv...))))
 }
 
-// ask sends a request to the client; the channel gets its result.
-func (s *acpServer) ask(method string, params json.RawMessage) <-chan json.RawMessage {
+// ask sends a request to the client, and waits for its result; it is nil if the process ends before.
+func (s *acpServer) ask(method string, params json.RawMessage) json.RawMessage {
+	select {
+	case result := <-s.send(method, params):
+		return result
+	case <-s.life.Done():
+		return nil
+	}
+}
+
+// send sends a request to the client; the channel gets its result.
+func (s *acpServer) send(method string, params json.RawMessage) <-chan json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := strconv.Itoa(s.next)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"strings"
 )
 
@@ -38,7 +37,7 @@ func (s *acpServer) prompt(in acpLine) {
 		s.reply(in, obj("stopReason", "end_turn"))
 		return
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(s.life)
 	session.cancel, session.done = cancel, make(chan struct{})
 	mode := map[string]string{"autoEdit": "auto_edit"}[session.mode]
 	t := &geminiTurn{process: s.inDir(session.dir), ctx: ctx, session: session.id, dir: session.dir, mode: or(mode, session.mode),
@@ -58,7 +57,7 @@ func (s *acpServer) play(in acpLine, t *geminiTurn, model, prompt string, done c
 	err := t.run(prompt)
 	defer func() {
 		for _, late := range t.late {
-			_ = sleep(context.Background(), late.After)
+			_ = sleep(s.life, late.After)
 			t.sink.text(late.Text)
 		}
 	}()
@@ -126,13 +125,9 @@ func said(text string) []json.RawMessage {
 func (k *acpSink) permit(ctx context.Context, c geminiCall) (bool, error) {
 	content := c.diff()
 	if content == nil {
-		at, err := os.Getwd()
-		if err != nil {
-			return false, err
-		}
-		content = said("[current working directory " + at + "] (Run a command)")
+		content = said("[current working directory " + k.s.dir + "] (Run a command)")
 	}
-	answer := <-k.s.ask("session/request_permission", obj("sessionId", k.session, "options", permitOptions(),
+	answer := k.s.ask("session/request_permission", obj("sessionId", k.session, "options", permitOptions(),
 		"toolCall", obj(c.acp("pending", content)...)))
 	var r struct {
 		Outcome struct{ Outcome, OptionID string } `json:"outcome"`

@@ -192,6 +192,9 @@ func (t *geminiTurn) allowed(c *geminiCall, edit bool) error {
 	}
 	c.asked = true
 	ok, err := t.sink.permit(t.ctx, *c)
+	if err == nil {
+		t.asked(c.command+c.body, ok)
+	}
 	if err == nil && !ok {
 		err = errDenied
 	}
@@ -232,9 +235,7 @@ func (t *geminiTurn) write(st script.Write) error {
 		return err
 	}
 	t.sink.toolStarted(c)
-	if err := os.MkdirAll(filepath.Dir(c.path), 0o755); err != nil {
-		c.failed = err.Error()
-	} else if err := os.WriteFile(c.path, []byte(c.body), 0o644); err != nil {
+	if err := t.writeFile(c.path, c.body); err != nil {
 		c.failed = err.Error()
 	}
 	t.sink.toolEnded(c)

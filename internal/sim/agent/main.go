@@ -15,9 +15,40 @@ import (
 // Main is the program: args begin with the agent's name. It returns the exit code, and is meant to be
 // the whole of a process: signals are handled, and what still runs when it returns dies with the process.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	p := newProcess(stdin, stdout, stderr, env)
-	signal.Notify(p.signals, syscall.SIGINT, syscall.SIGTERM)
-	defer signal.Stop(p.signals)
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/"
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	return Program{Args: args, Env: env, Dir: dir, Stdin: stdin, Stdout: stdout, Stderr: stderr, Signals: signals}.Run(context.Background())
+}
+
+// Program is a scripted agent that runs inside of a process which does more.
+type Program struct {
+	Args           []string // they begin with the agent's name
+	Env            []string
+	Dir            string // where it works
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Signals        <-chan os.Signal
+
+	// IgnoreTerm is called by a script that makes the agent deaf to SIGTERM; nil: the process ignores it.
+	IgnoreTerm func()
+	// Shell runs a command of a tool until ctx ends; nil: a shell of this machine does.
+	Shell func(ctx context.Context, dir, command string) (output string, code int)
+	// Heard is called with each prompt that the agent begins to work on, and Wrote for each file that it wrote; nil for nothing.
+	Heard func(prompt string)
+	Wrote func(path, text string)
+	// Asked is called with each answer to a question whether the agent may run a command or write a text; nil for nothing.
+	Asked func(what string, allowed bool)
+}
+
+// Run runs the program to its end, and returns its exit code. What it started ends with ctx, which its caller ends after that,
+// or before to kill the program.
+func (o Program) Run(ctx context.Context) int {
+	p, args := newProcess(ctx, o), o.Args
 	if len(args) == 0 {
 		return p.fail(2, "usage: claude|codex|gemini|copilot|plain ARGS…")
 	}
@@ -46,27 +77,32 @@ type process struct {
 	environ []string
 	dir     string
 	store   store
-	signals chan os.Signal
+	signals <-chan os.Signal
+	life    context.Context // ends with the process
+	program Program
 }
 
-func newProcess(stdin io.Reader, stdout, stderr io.Writer, env []string) *process {
-	vars := make(map[string]string, len(env))
-	for _, kv := range env {
+func newProcess(life context.Context, o Program) *process {
+	vars := make(map[string]string, len(o.Env))
+	for _, kv := range o.Env {
 		k, v, _ := strings.Cut(kv, "=")
 		vars[k] = v
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		dir = "/"
 	}
 	home := vars[homeVar]
 	if home == "" {
 		home = vars["HOME"] + "/.ductor-sim"
 	}
 	return &process{
-		stdin: stdin, stdout: stdout, out: &lines{w: stdout}, stderr: stderr,
-		env: vars, environ: env, dir: dir, store: store{root: home},
-		signals: make(chan os.Signal, 4),
+		stdin: o.Stdin, stdout: o.Stdout, out: &lines{w: o.Stdout}, stderr: o.Stderr,
+		env: vars, environ: o.Env, dir: o.Dir, store: store{root: home},
+		signals: o.Signals, life: life, program: o,
+	}
+}
+
+// asked hands on an answer.
+func (p *process) asked(what string, allowed bool) {
+	if p.program.Asked != nil && p.life.Err() == nil {
+		p.program.Asked(what, allowed)
 	}
 }
 

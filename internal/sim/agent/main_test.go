@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"ductor/internal/sim/agent"
+	"ductor/internal/testprogram"
 )
 
 func TestMain(m *testing.M) {
 	agent.RunIfChild()
+	testprogram.Guard()
 	os.Exit(m.Run())
 }
 

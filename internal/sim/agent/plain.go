@@ -45,7 +45,7 @@ type plainAgent struct {
 // plain serves the protocol until standard input ends.
 func (p *process) plain() int {
 	a := &plainAgent{process: p, over: make(chan error), waiting: map[string]chan bool{}}
-	input := readLines(p.stdin)
+	input := p.readLines()
 	for {
 		select {
 		case line, ok := <-input:
@@ -91,7 +91,7 @@ func (a *plainAgent) take(in PlainLine) {
 
 func (a *plainAgent) prompt(in PlainLine) {
 	var ctx context.Context
-	ctx, a.cancel = context.WithCancelCause(context.Background())
+	ctx, a.cancel = context.WithCancelCause(a.life)
 	t := &geminiTurn{process: a.process, ctx: ctx, sink: a, session: or(in.ID, newUUID()), dir: a.dir, mode: map[bool]string{true: "yolo"}[in.Allow]}
 	a.say(PlainLine{Kind: "session", ID: t.session})
 	go func() { a.over <- t.run(in.Text) }()

@@ -85,7 +85,7 @@ func (k *acpSink) request(call json.RawMessage) string {
 	var r struct {
 		Outcome struct{ Outcome, OptionID string } `json:"outcome"`
 	}
-	_ = json.Unmarshal(bytes.TrimSpace(<-k.s.ask("session/request_permission", obj("sessionId", k.session, "toolCall", call,
+	_ = json.Unmarshal(bytes.TrimSpace(k.s.ask("session/request_permission", obj("sessionId", k.session, "toolCall", call,
 		"options", permitOptions()))), &r) // anything else is a no
 	return r.Outcome.OptionID
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
@@ -31,6 +32,9 @@ func (p *process) runTool(ctx context.Context, command string, kill func(cause e
 
 // runToolOrSpare is runTool that hands on how to kill a command that runs on.
 func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(cause error) bool, spared func(kill func())) (toolRun, error) {
+	if p.program.Shell != nil {
+		return p.runShell(ctx, command, kill, spared)
+	}
 	var out bytes.Buffer
 	cmd := exec.Command(shell(), "-c", command)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = p.dir, p.environ, &out, &out
@@ -67,6 +71,30 @@ func (p *process) runToolOrSpare(ctx context.Context, command string, kill func(
 	}
 }
 
+// runShell is runToolOrSpare with the shell of the program.
+func (p *process) runShell(ctx context.Context, command string, kill func(cause error) bool, spared func(kill func())) (toolRun, error) {
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan toolRun, 1)
+	go func() {
+		defer end()
+		output, code := p.program.Shell(running, p.dir, command)
+		done <- toolRun{output, code}
+	}()
+	select {
+	case run := <-done:
+		return run, nil
+	case <-ctx.Done():
+		switch cause := context.Cause(ctx); {
+		case kill(cause):
+			end()
+			<-done
+		case spared != nil:
+			spared(end)
+		}
+		return toolRun{}, context.Cause(ctx)
+	}
+}
+
 func endedBySignal(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.ExitCode() < 0
@@ -90,6 +118,23 @@ func shell() string {
 		return path
 	}
 	return "/bin/sh"
+}
+
+// writeFile writes a file, and the folders in which it is.
+func (p *process) writeFile(path, text string) error {
+	if err := p.life.Err(); err != nil { // a process that is dead writes nothing
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if p.program.Wrote != nil {
+		p.program.Wrote(path, text)
+	}
+	return nil
 }
 
 // abs is path as seen from the working directory.

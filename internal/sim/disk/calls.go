@@ -88,7 +88,7 @@ func simOpen(path *C.char, create, journal C.int, number *C.sqlite3_int64) C.int
 		return C.int(syscall.ENOENT)
 	default:
 		f = newFile()
-		if no := d.call(Call{Op: Open, Name: name, Grows: true}, now, f); no != 0 {
+		if no := d.do(Call{Op: Open, Name: name, Grows: true}, now, f, &effort{}); no != 0 {
 			return C.int(no)
 		}
 	}
@@ -100,6 +100,7 @@ func simOpen(path *C.char, create, journal C.int, number *C.sqlite3_int64) C.int
 	h := &handle{disk: d, life: now, file: f, name: name}
 	h.journal.Store(journal != 0)
 	f.handles[h] = true
+	f.descriptor(h)
 	n := lastHandle.Add(1)
 	handles.Store(n, h)
 	*number = C.sqlite3_int64(n)
@@ -112,6 +113,7 @@ func simClose(number C.sqlite3_int64) {
 	h.disk.mu.Lock()
 	defer h.disk.mu.Unlock()
 	delete(h.file.handles, h)
+	delete(h.file.reported, h)
 	handles.Delete(int64(number))
 }
 
@@ -130,7 +132,7 @@ func simDead(number C.sqlite3_int64) C.int {
 func simCall(number C.sqlite3_int64, op C.int, offset C.sqlite3_int64, size C.int, data unsafe.Pointer, allowed *C.int) C.int {
 	h := handleOf(number)
 	c := Call{Op: Op(op), Name: h.name, Offset: int64(offset), Size: int(size)}
-	w := &write{}
+	w := &effort{by: h}
 	if c.Op == Write {
 		w.data = C.GoBytes(data, size)
 	}
@@ -139,7 +141,7 @@ func simCall(number C.sqlite3_int64, op C.int, offset C.sqlite3_int64, size C.in
 		*allowed = C.int(w.done)
 	}
 	if no == 0 && c.Op == Sync && h.journal.Load() {
-		if no = h.disk.call(Call{Op: SyncDir, Name: "."}, h.life, nil); no == 0 {
+		if no = h.disk.do(Call{Op: SyncDir, Name: "."}, h.life, nil, &effort{}); no == 0 {
 			h.journal.Store(false)
 		}
 	}
@@ -160,9 +162,9 @@ func simRemove(path *C.char, syncDir C.int, ours *C.int) C.int {
 	case err != nil:
 		return C.int(syscall.EIO)
 	}
-	no := d.call(Call{Op: Remove, Name: name}, now, nil)
+	no := d.do(Call{Op: Remove, Name: name}, now, nil, &effort{})
 	if no == 0 && syncDir != 0 {
-		no = d.call(Call{Op: SyncDir, Name: "."}, now, nil)
+		no = d.do(Call{Op: SyncDir, Name: "."}, now, nil, &effort{})
 	}
 	return C.int(no)
 }
@@ -173,16 +175,15 @@ func simSleep(microseconds C.int) { time.Sleep(time.Duration(microseconds) * tim
 //export simNow
 func simNow() C.sqlite3_int64 { return C.sqlite3_int64(time.Now().UnixMilli()) }
 
-// write is what a write brings, and how much of it happened.
-type write struct {
+// effort is what a call brings, and how much of it happened.
+type effort struct {
+	by   any // the descriptor
 	data []byte
-	done int
+	done int // bytes of a write
 }
 
-func (d *Disk) call(c Call, now *life, f *file) syscall.Errno { return d.do(c, now, f, &write{}) }
-
 // do makes a call of a life, with what the test wants to happen. It returns 0, or why the call failed.
-func (d *Disk) do(c Call, now *life, f *file, w *write) syscall.Errno {
+func (d *Disk) do(c Call, now *life, f *file, w *effort) syscall.Errno {
 	fault, dead := d.decide(&c, now, f)
 	if dead {
 		return syscall.EIO
@@ -210,6 +211,9 @@ func (d *Disk) do(c Call, now *life, f *file, w *write) syscall.Errno {
 		return 0
 	}
 	d.effect(c, f, w)
+	if c.Op == Sync {
+		return f.owes(w.by)
+	}
 	return 0
 }
 
@@ -237,7 +241,7 @@ func (d *Disk) decide(c *Call, now *life, f *file) (fault Fault, dead bool) {
 }
 
 // effect does what a call is for. It is called with mu held.
-func (d *Disk) effect(c Call, f *file, w *write) {
+func (d *Disk) effect(c Call, f *file, w *effort) {
 	switch c.Op {
 	case Open:
 		d.names[c.Name] = f
@@ -259,13 +263,14 @@ func (d *Disk) effect(c Call, f *file, w *write) {
 }
 
 // fail leaves what a call leaves that fails. It is called with mu held.
-func (d *Disk) fail(c Call, f *file, w *write, fault Fault) {
+func (d *Disk) fail(c Call, f *file, w *effort, fault Fault) {
 	switch c.Op {
 	case Write:
 		w.done = d.random.IntN(len(w.data)/2 + 1)
 		f.change(change{offset: c.Offset, data: bytes.Clone(w.data[:w.done])})
 	case Sync:
-		f.failSync(d.random)
+		f.failSync(d.random, fault.Err)
+		f.reported[w.by] = f.failures
 		if fault.Evict {
 			d.evict(c.Name, f)
 		}
@@ -273,7 +278,7 @@ func (d *Disk) fail(c Call, f *file, w *write, fault Fault) {
 }
 
 // tear leaves what a call leaves in the middle of which the process or the machine ends. It is called with mu held.
-func (d *Disk) tear(c Call, f *file, w *write, how Crash) {
+func (d *Disk) tear(c Call, f *file, w *effort, how Crash) {
 	switch {
 	case c.Op == Read:
 	case c.Op == Write && how == Kill: // the kernel writes page after page

@@ -23,6 +23,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	_ "ductor/internal/store/sqlite/compiler" // is there, or this package is not compiled
 )
 
@@ -245,15 +247,34 @@ func (d *Disk) Sync(f *os.File) error {
 	switch d.dir {
 	case path:
 		now, _, _ := d.find("")
-		return errnoOrNil(d.call(Call{Op: SyncDir, Name: "."}, now, nil))
+		return errnoOrNil(d.do(Call{Op: SyncDir, Name: "."}, now, nil, &effort{}))
 	case filepath.Dir(path):
 		now, known, err := d.find(name)
+		if err == nil {
+			err = d.noteWrites(f, known)
+		}
 		if err != nil {
 			return err
 		}
-		return errnoOrNil(d.call(Call{Op: Sync, Name: name}, now, known))
+		return errnoOrNil(d.do(Call{Op: Sync, Name: name}, now, known, &effort{by: f}))
 	}
 	return f.Sync()
+}
+
+// noteWrites notes what a program wrote through a descriptor of its own: all, if it can write.
+func (d *Disk) noteWrites(f *os.File, known *file) error {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_ACCMODE == unix.O_RDONLY {
+		return err
+	}
+	content, err := os.ReadFile(f.Name())
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known.rewrite(content)
+	return nil
 }
 
 // find returns the life that is, and a file that is there.

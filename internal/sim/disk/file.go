@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 )
 
 // pageSize is the unit in which the kernel holds files in memory and writes them back.
@@ -20,6 +21,11 @@ type file struct {
 	pending []change         // what may come to the medium at any time, and does with the next sync
 	lost    map[int64]bool   // pages that a failed sync was to write: they differ, and the kernel does not know
 	handles map[*handle]bool // open ones
+
+	// A failed sync fails once for each descriptor that was open at that moment.
+	failures int
+	failure  syscall.Errno // the last one
+	reported map[any]int   // of the failures, by *handle or *os.File
 }
 
 // change is a write, or a truncation to its offset.
@@ -29,7 +35,26 @@ type change struct {
 	truncate bool
 }
 
-func newFile() *file { return &file{lost: map[int64]bool{}, handles: map[*handle]bool{}} }
+func newFile() *file {
+	return &file{lost: map[int64]bool{}, handles: map[*handle]bool{}, reported: map[any]int{}}
+}
+
+// descriptor notes the failures that a descriptor does not report, if it is a new one.
+func (f *file) descriptor(by any) {
+	if _, known := f.reported[by]; !known {
+		f.reported[by] = f.failures
+	}
+}
+
+// owes returns why a sync by a descriptor fails though it works: an earlier one failed.
+func (f *file) owes(by any) syscall.Errno {
+	f.descriptor(by)
+	if f.reported[by] == f.failures {
+		return 0
+	}
+	f.reported[by] = f.failures
+	return f.failure
+}
 
 // durableFile returns a file that is on the medium.
 func durableFile(content []byte) *file {
@@ -82,6 +107,12 @@ func (f *file) replace(content []byte) {
 	f.change(change{data: bytes.Clone(content)})
 }
 
+// rewrite notes that a program wrote all of the file without SQLite.
+func (f *file) rewrite(content []byte) {
+	f.change(change{data: bytes.Clone(content)})
+	clear(f.lost)
+}
+
 // grows reports whether more than the content of the medium waits to be written.
 func (f *file) grows() bool { return len(f.cache) > len(f.durable) }
 
@@ -94,7 +125,7 @@ func (f *file) sync() {
 }
 
 // failSync drops what waits to be written, some of which came to the medium. The kernel does not try again.
-func (f *file) failSync(random *rand.Rand) {
+func (f *file) failSync(random *rand.Rand, why syscall.Errno) {
 	for _, c := range f.pending {
 		if c.truncate || random.IntN(3) == 0 {
 			f.durable = c.apply(f.durable)
@@ -105,6 +136,8 @@ func (f *file) failSync(random *rand.Rand) {
 		}
 	}
 	f.pending = nil
+	f.failures++
+	f.failure = why
 }
 
 // evict takes lost pages from memory: programs read what the medium has. It returns the content.

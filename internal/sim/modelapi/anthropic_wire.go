@@ -74,7 +74,7 @@ func (w *messageWire) closeBlock() error {
 	}
 	if w.open == "thinking" {
 		w.last()["signature"] = "c2lnbmF0dXJl"
-		if err := w.delta(map[string]any{"type": "signature_delta", "signature": "c2lnbmF0dXJl"}); err != nil {
+		if err := w.delta("signature_delta", "signature", "c2lnbmF0dXJl"); err != nil {
 			return err
 		}
 	}
@@ -84,8 +84,17 @@ func (w *messageWire) closeBlock() error {
 
 func (w *messageWire) last() map[string]any { return w.blocks[len(w.blocks)-1] }
 
-func (w *messageWire) delta(d map[string]any) error {
-	return w.send(map[string]any{"type": "content_block_delta", "index": len(w.blocks) - 1, "delta": d})
+// delta sends a piece of a block, with its fields in the order of the real API, which Claude Code repeats.
+func (w *messageWire) delta(kind, field, piece string) error {
+	if !w.c.stream {
+		return nil
+	}
+	text, err := json.Marshal(piece)
+	if err != nil {
+		return fmt.Errorf("encode a piece: %w", err)
+	}
+	return w.events.send("content_block_delta", json.RawMessage(fmt.Sprintf(
+		`{"type":"content_block_delta","index":%d,"delta":{"type":%q,%q:%s}}`, len(w.blocks)-1, kind, field, text)))
 }
 
 func (w *messageWire) text(chunk string) error {
@@ -95,7 +104,7 @@ func (w *messageWire) text(chunk string) error {
 		}
 	}
 	w.last()["text"] = w.last()["text"].(string) + chunk
-	return w.delta(map[string]any{"type": "text_delta", "text": chunk})
+	return w.delta("text_delta", "text", chunk)
 }
 
 func (w *messageWire) think(chunk string) error {
@@ -105,7 +114,7 @@ func (w *messageWire) think(chunk string) error {
 		}
 	}
 	w.last()["thinking"] = w.last()["thinking"].(string) + chunk
-	return w.delta(map[string]any{"type": "thinking_delta", "thinking": chunk})
+	return w.delta("thinking_delta", "thinking", chunk)
 }
 
 func (w *messageWire) shell(st script.Tool) error {
@@ -137,7 +146,7 @@ func (w *messageWire) tool(name string, input map[string]any) error {
 		return fmt.Errorf("encode tool input: %w", err)
 	}
 	for half := len(b) / 2; len(b) > 0; half = len(b) {
-		if err := w.delta(map[string]any{"type": "input_json_delta", "partial_json": string(b[:half])}); err != nil {
+		if err := w.delta("input_json_delta", "partial_json", string(b[:half])); err != nil {
 			return err
 		}
 		b = b[half:]

@@ -273,7 +273,9 @@ func openAIFailure(e script.APIError) (kind, code, message string) {
 		kind, code, message = "requests", "rate_limit_exceeded", "Rate limit reached. Please try again later."
 	case http.StatusServiceUnavailable, 529:
 		kind, code, message = "server_error", "server_is_overloaded", "Our servers are currently overloaded. Please try again later."
-	case http.StatusBadRequest, http.StatusForbidden:
+	case http.StatusForbidden:
+		kind, code, message = "request_forbidden", "unsupported_country_region_territory", "Country, region, or territory not supported"
+	case http.StatusBadRequest:
 		kind, code, message = "invalid_request_error", "", "scripted error"
 	default:
 		kind, code, message = "server_error", "server_error", "The server had an error while processing your request."

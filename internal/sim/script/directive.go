@@ -30,6 +30,8 @@ func kindOf(name string) (kind, bool) {
 	switch name {
 	case "text":
 		return kind{"text", func(d *directive) Step { c, w := d.chunks(); return Text{c, w} }}, true
+	case "words":
+		return kind{"token", func(d *directive) Step { return d.words() }}, true
 	case "think":
 		return kind{"text", func(d *directive) Step { c, w := d.chunks(); return Think{c, w} }}, true
 	case "retry-text":
@@ -241,6 +243,17 @@ func (d *directive) chunks() ([]string, time.Duration) {
 		d.fail("nothing to say: give a text or n")
 	}
 	return cut(text, max(chunk, 1)), delay
+}
+
+// words reads the options of numbered words: p7w0 p7w1 and so on, each with a space behind it.
+func (d *directive) words() Step {
+	const most = 1e6
+	token, from := d.must("token"), d.number("from", 0, most)
+	var text strings.Builder
+	for i := range d.number("n", 1, most) {
+		fmt.Fprintf(&text, "%sw%d ", token, from+i)
+	}
+	return Text{cut(text.String(), max(1, d.number("chunk", defaultChunk, most))), d.duration("delay", 0)}
 }
 
 // found is a text that the script does not hold itself: of a file or a variable.

@@ -6,6 +6,7 @@
 //	[[text "Hello **world**" delay=5ms chunk=4]]   stream this text, chunk characters at a time
 //	[[text n=200 size=20 delay=25ms]]              n deltas of generated text, size characters each
 //	[[text "key: " env=NAME file="/a"]]            with what a variable and a file hold, as the agent finds them
+//	[[words p7 n=200 from=10]]                     numbered words, p7w10 p7w11 and so on, same options
 //	[[think "…"]]                                  reasoning, same options as text
 //	[[tool cmd="echo hi" dir="/"]]                 run a shell command with the agent's shell tool; dir is for a model of Codex
 //	[[write path="a.txt" text="…"]]                write a file with the agent's file tool

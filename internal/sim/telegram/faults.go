@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -39,7 +40,8 @@ type Fault struct {
 	Delay      time.Duration   // wait before anything else
 	Late       time.Duration   // wait before the answer of a call that was carried out: its effect is there before
 	Kind       FaultKind
-	RetryAfter int // seconds, for TooMany; at least 1
+	RetryAfter int       // seconds, for TooMany; at least 1
+	Until      time.Time // if set, all calls until then are struck, and TooMany says how long that is
 
 	removed chan struct{} // closed by Remove
 }
@@ -99,13 +101,29 @@ func (l *faultList) take(c Call) Fault {
 			f.Skip--
 			continue
 		}
-		if f.Times != Always && i.hits >= f.Times {
+		if !f.strikes(c.At, i.hits) {
 			continue
 		}
 		i.hits++
-		return *f
+		return f.at(c.At)
 	}
 	return Fault{}
+}
+
+// strikes reports whether a call at a moment is struck, after so many others.
+func (f *Fault) strikes(now time.Time, hits int) bool {
+	if !f.Until.IsZero() {
+		return now.Before(f.Until)
+	}
+	return f.Times == Always || hits < f.Times
+}
+
+// at is the fault as a call at a moment sees it.
+func (f Fault) at(now time.Time) Fault {
+	if !f.Until.IsZero() {
+		f.RetryAfter = int(math.Ceil(f.Until.Sub(now).Seconds()))
+	}
+	return f
 }
 
 // before waits out the delay and tells whether the connection is to be dropped now.

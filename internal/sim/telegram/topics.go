@@ -58,6 +58,9 @@ func (c *Chat) peekID() MessageID {
 // CloseTopic closes a topic for everyone but administrators.
 func (c *Chat) CloseTopic(id TopicID) { c.changeTopic(id, func(t *Topic) { t.Closed = true }) }
 
+// ReopenTopic opens a closed topic again.
+func (c *Chat) ReopenTopic(id TopicID) { c.changeTopic(id, func(t *Topic) { t.Closed = false }) }
+
 // DeleteTopic removes a topic with all its messages.
 func (c *Chat) DeleteTopic(id TopicID) {
 	c.srv.mu.Lock()

@@ -23,6 +23,7 @@ type update struct {
 	id      UpdateID
 	body    string
 	expires time.Time
+	again   bool // it is delivered once more after it was acknowledged
 }
 
 // updateQueue holds what the bot has not acknowledged.
@@ -36,6 +37,8 @@ type updateQueue struct {
 	lastOff   int64
 	arrived   signal
 	upTo      UpdateID // polls get no updates behind this one; 0 for all
+	repeat    int      // of so many of the next updates the bot gets each twice
+	reverse   int      // so many of the next answers with several updates have the newest first
 }
 
 // poll is a getUpdates call that waits. Another one ends it, and so does a webhook; reason is read after kicked.
@@ -67,7 +70,11 @@ func (s *Server) pushFor(kind string, payload any, life time.Duration) {
 func (s *Server) pushRaw(body string, life time.Duration) UpdateID {
 	id := s.queue.next
 	s.queue.next++
-	s.queue.waiting = append(s.queue.waiting, update{id, body, s.now().Add(life)})
+	again := s.queue.repeat > 0
+	if again {
+		s.queue.repeat--
+	}
+	s.queue.waiting = append(s.queue.waiting, update{id, body, s.now().Add(life), again})
 	s.queue.arrived.broadcast()
 	s.changed.broadcast()
 	return id
@@ -145,6 +152,21 @@ func (s *Server) Hold() (release func(updates int)) {
 	}
 }
 
+// Repeat has the bot get each of the next so many updates once more after it acknowledged it, as after an acknowledgement that
+// Telegram lost. -1 ends that.
+func (s *Server) Repeat(updates int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.repeat = updates
+}
+
+// Reverse has the next so many answers of getUpdates that hold several updates begin with the newest. -1 ends that.
+func (s *Server) Reverse(answers int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.reverse = answers
+}
+
 // visible counts the updates that a poll may get.
 func (u *updateQueue) visible() int {
 	if u.upTo == 0 {
@@ -168,7 +190,17 @@ func (u *updateQueue) acknowledge(offset int64) {
 		u.waiting = slices.Clone(u.waiting[drop:])
 		return
 	}
-	u.waiting = slices.DeleteFunc(u.waiting, func(one update) bool { return int64(one.id) < offset })
+	var left []update
+	for _, one := range u.waiting {
+		if int64(one.id) < offset {
+			if !one.again {
+				continue
+			}
+			one.again = false
+		}
+		left = append(left, one)
+	}
+	u.waiting = left
 }
 
 func (u *updateQueue) batch(limit int) rawResult {
@@ -176,6 +208,10 @@ func (u *updateQueue) batch(limit int) rawResult {
 	bodies := make([]string, n)
 	for i, one := range u.waiting[:n] {
 		bodies[i] = one.body
+	}
+	if n > 1 && u.reverse > 0 {
+		u.reverse--
+		slices.Reverse(bodies)
 	}
 	return rawResult("[" + strings.Join(bodies, ",") + "]")
 }

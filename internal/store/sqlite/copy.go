@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"strings"
 )
 
 // Copy writes a copy of the database at path into target, a new file of mode 0600, and checks it as Check does. The copy
@@ -75,7 +74,7 @@ func Check(ctx context.Context, path string, schema Schema) (version int, err er
 		return version, err
 	}
 	if word != "ok" {
-		return version, fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(strings.Fields(word), " "))
+		return version, badPages(word)
 	}
 	return version, nil
 }

@@ -108,7 +108,7 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 		return err
 	}
 	if w.log != nil {
-		if err := w.foldLog(ctx); err != nil {
+		if err := w.repeatFlush(ctx); err != nil {
 			return w.disk.record(err)
 		}
 	}
@@ -116,10 +116,8 @@ func (w *writer) retryDisk(ctx context.Context, dir string) error {
 	return w.owned(ctx, w.commitShared) // its timer found the disk full
 }
 
-// foldLog copies the log into the database, which SQLite brings to the disk, if something of the log may not be
-// there: a flush that failed is not made good by another one, since the kernel forgets what it could not write. SQLite copies
-// nothing while a transaction is open, so what is shared is made again afterwards.
-func (w *writer) foldLog(ctx context.Context) (err error) {
+// repeatFlush brings the log to the disk if a flush of it failed, and if it still holds what was written to it.
+func (w *writer) repeatFlush(ctx context.Context) error {
 	release, err := w.take(ctx)
 	if err != nil {
 		return err
@@ -134,26 +132,14 @@ func (w *writer) foldLog(ctx context.Context) (err error) {
 			return fmt.Errorf("check the log: %w", err)
 		}
 	}
-	if err := checkLogBy(w.index, w.path); err != nil {
-		if errors.Is(err, errLogLost) {
-			w.disk.become(orchestrator.DiskFailed)
-		}
-		return fmt.Errorf("check the log: %w", err)
+	if err = checkLogBy(w.index, w.path); err == nil {
+		err = rewriteLog(w.path, w.disk.sync)
 	}
-	t := &Tx{ctx: context.WithoutCancel(ctx), w: w}
-	if w.shared.open.Load() {
-		if err := w.rollBack(t); err != nil {
-			return fmt.Errorf("end what is shared: %w", err)
-		}
-		defer func() { err = errors.Join(err, w.begin(t)) }()
+	if errors.Is(err, errLogLost) {
+		w.disk.become(orchestrator.DiskFailed)
 	}
-	var busy, frames, done int
-	row := w.conn.QueryRowContext(context.WithoutCancel(ctx), "PRAGMA wal_checkpoint(TRUNCATE)")
-	if err := row.Scan(&busy, &frames, &done); err != nil {
-		return fmt.Errorf("fold the log: %w", err)
-	}
-	if busy != 0 {
-		return errors.New("fold the log: a connection reads it")
+	if err != nil {
+		return fmt.Errorf("write the log again: %w", err)
 	}
 	w.log.setFlushed(committed)
 	return nil

@@ -114,7 +114,7 @@ func TestALogThatTheDiskLost(t *testing.T) {
 		must(t, os.WriteFile(copied+end, data, 0o600))
 	}
 	same(t, "items at the next start", names(t, openAt(t, copied, Options{})), []string{"flushed"})
-	_ = errors.Join(db.reader.close(), db.writer.close()) // Close left them to the end of the process
+	_ = db.release() // Close left them to the end of the process
 }
 
 // TestADiskWithoutRoom uses a disk that is full: what does not fit is refused whole, and everything works again when
@@ -167,7 +167,7 @@ func TestADiskThatFailedIsNotTrustedAgain(t *testing.T) {
 	if err := db.Close(); !errors.Is(err, ErrDisk) {
 		t.Errorf("Close says %v", err)
 	}
-	_ = errors.Join(db.reader.close(), db.writer.close()) // Close left them to the end of the process
+	_ = db.release() // Close left them to the end of the process
 }
 
 func TestManyWritesShareAFlush(t *testing.T) {

@@ -52,6 +52,29 @@ func checkLeft(path string) error {
 	return ErrLogLost
 }
 
+// rewriteLog writes the log of the database at path again as it is, and brings it to the disk: a sync alone does not bring there
+// what another sync failed to. Nobody may write to the log meanwhile.
+func rewriteLog(path string, sync func(*os.File) error) error {
+	f, err := os.OpenFile(path+"-wal", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	part := make([]byte, 1<<20)
+	for at := int64(0); err == nil; {
+		var n int
+		n, err = f.ReadAt(part, at)
+		if _, failed := f.WriteAt(part[:n], at); failed != nil {
+			return failed
+		}
+		at += int64(n)
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	return sync(f)
+}
+
 // checkLog says whether the log of the database at path holds what its index says it does. SQLite looks at checksums
 // only as it opens a log: what a disk lost later it would copy into the database. The caller holds the writer's token.
 func checkLog(path string) error {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mattn/go-sqlite3"
 )
 
 // step is one migration.
@@ -117,9 +119,18 @@ func checkPages(ctx context.Context, conn *sql.Conn, thorough bool) error {
 		return damaged(err)
 	}
 	if word != "ok" {
-		return fmt.Errorf("%w: %s. %s", ErrCorrupt, strings.Join(strings.Fields(word), " "), restoreAdvice)
+		return badPages(word)
 	}
 	return nil
+}
+
+// badPages is the error for what a check found: a damaged database, or a disk that cannot be read.
+func badPages(finding string) error {
+	words := strings.Join(strings.Fields(finding), " ")
+	if strings.Contains(words, fmt.Sprint("error code=", int(sqlite3.ErrIoErrRead))) {
+		return fmt.Errorf("%w: %s", ErrDisk, words)
+	}
+	return fmt.Errorf("%w: %s. %s", ErrCorrupt, words, restoreAdvice)
 }
 
 // damaged adds what to do to an error that means a damaged file.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,25 +26,50 @@ const (
 	flushes      act = "flush"
 	writesSecret act = "write a secret"
 	waits        act = "wait"
+	rests        act = "rest"
 	reads        act = "read"
 	reopens      act = "close and open"
 )
 
 // life is what a program does until a crash at a call of the disk, or after all it does.
 type life struct {
-	Acts  []act
-	Crash simdisk.Crash
+	Acts   []act
+	Crash  simdisk.Crash
+	At     int
+	Faults []fault
+}
+
+// fault is a call that fails.
+type fault struct {
 	At    int
+	Read  bool // of those that read; of those that change something otherwise
+	Err   syscall.Errno
+	Evict bool
+}
+
+func drawFault(t *rapid.T) fault {
+	return fault{
+		At:    rapid.IntRange(1, 100).Draw(t, "at"),
+		Read:  rapid.IntRange(0, 5).Draw(t, "read") == 5,
+		Err:   rapid.SampledFrom([]syscall.Errno{syscall.EIO, syscall.ENOSPC}).Draw(t, "err"),
+		Evict: rapid.Bool().Draw(t, "evict"),
+	}
 }
 
 func drawLife(t *rapid.T) life {
 	// Transactions are small, and all that can be kept waiting is.
-	acts := []act{writes, writesLazily, writesLazily, writesSoon, writesSoon, flushes, writesSecret, waits, reads, reopens}
+	acts := []act{writes, writesLazily, writesLazily, writesSoon, writesSoon, flushes, writesSecret, waits, rests, reads, reopens}
 	return life{
 		Acts:  rapid.SliceOfN(rapid.SampledFrom(acts), 1, 20).Draw(t, "acts"),
 		Crash: rapid.SampledFrom([]simdisk.Crash{simdisk.Kill, simdisk.Power}).Draw(t, "crash"),
-		At:    rapid.IntRange(1, 60).Draw(t, "at"),
+		At:    rapid.IntRange(1, 100).Draw(t, "at"),
 	}
+}
+
+func drawFaultyLife(t *rapid.T) life {
+	l := drawLife(t)
+	l.Faults = rapid.SliceOfN(rapid.Custom(drawFault), 1, 3).Draw(t, "faults")
+	return l
 }
 
 // history is what was written in all lives: items 0 to n-1, one after the other.
@@ -59,6 +85,17 @@ func TestNothingAcknowledgedIsLostByACrash(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		lives := rapid.SliceOfN(rapid.Custom(drawLife), 1, 4).Draw(rt, "lives")
+		if err := liveAll(t, seed, lives, (*simdisk.Disk).Sync); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// TestNothingAcknowledgedIsLostByADiskThatFails is the same with calls that fail: for lack of room, or for good.
+func TestNothingAcknowledgedIsLostByADiskThatFails(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		lives := rapid.SliceOfN(rapid.Custom(drawFaultyLife), 1, 3).Draw(rt, "lives")
 		if err := liveAll(t, seed, lives, (*simdisk.Disk).Sync); err != nil {
 			rt.Fatal(err)
 		}
@@ -106,47 +143,58 @@ func liveIn(dir string, seed uint64, lives []life, flush func(*simdisk.Disk, *os
 
 // run lives one life, which begins with a check of what the last one left.
 func (l life) run(d *simdisk.Disk, path string, sync func(*os.File) error, h *history) error {
-	began, dead := d.Calls(), false
-	d.OnCrash(func(simdisk.Crash) { dead = true })
+	began, reads := d.Calls(), d.Count(simdisk.Read)
+	var died *history // what was known then; all that fails later fails because of that
+	d.OnCrash(func(simdisk.Crash) { known := *h; died = &known })
 	d.SetFaults(func(c simdisk.Call) simdisk.Fault {
-		if l.At > 0 && c.Number == began+l.At {
+		if c.Op == simdisk.Read {
+			reads++
+		} else if l.At > 0 && c.Number == began+l.At {
 			return simdisk.Fault{Crash: l.Crash}
+		}
+		for _, f := range l.Faults {
+			if f.Read && c.Op == simdisk.Read && f.At == reads || !f.Read && c.Op != simdisk.Read && c.Number == began+f.At {
+				return simdisk.Fault{Err: f.Err, Evict: f.Evict}
+			}
 		}
 		return simdisk.Fault{}
 	})
-	err := l.work(path, sync, h)
+	var left []func() error
+	err := l.work(path, Options{Readers: 1, Sync: sync, Left: func(release func() error) { left = append(left, release) }}, h)
 	d.SetFaults(nil)
-	if err != nil && !dead {
+	// A start, or a read, may fail with the disk. What must not fail is the start after that.
+	if failed := errors.Is(err, ErrDisk) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrReadOnly); err != nil && died == nil && (!failed || len(l.Faults) == 0) {
 		return err
 	}
+	if died != nil {
+		*h = *died
+	}
 	d.Crash(l.Crash)
+	for _, release := range left {
+		_ = release() // the process is gone
+	}
 	if l.Crash == simdisk.Power {
 		h.alive = h.durable
 	}
 	return nil
 }
 
-func (l life) work(path string, sync func(*os.File) error, h *history) (err error) {
+func (l life) work(path string, opts Options, h *history) (err error) {
 	ctx := context.Background()
-	release := func() error { return nil }
-	open := func() (*DB, error) {
-		return Open(ctx, path, items, Options{Readers: 1, Sync: sync, Left: func(f func() error) { release = f }})
-	}
-	db, err := open()
+	db, err := Open(ctx, path, items, opts)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close(), release()) }()
-	if err := h.check(db); err != nil {
-		return err
+	if err := h.check(db); err != nil { // nobody knows what is there, if the disk does not read it
+		return errors.Join(err, db.Close())
 	}
+	defer func() { err = errors.Join(err, h.close(db)) }()
 	for _, a := range l.Acts {
 		if a == reopens {
-			if err := db.Close(); err != nil {
+			if err := h.close(db); err != nil {
 				return err
 			}
-			h.durable, h.alive = h.tried, h.tried
-			next, err := open()
+			next, err := Open(ctx, path, items, opts)
 			if err != nil {
 				return err
 			}
@@ -160,42 +208,72 @@ func (l life) work(path string, sync func(*os.File) error, h *history) (err erro
 	return nil
 }
 
-func (h *history) do(ctx context.Context, db *DB, a act) error {
-	add := func(write func(context.Context, func(*Tx) error) error) error {
-		n := h.tried
-		h.tried++
-		return write(ctx, func(tx *Tx) error {
-			_, err := tx.Exec(insert, n, make([]byte, 100*(n%7)*(n%7)))
-			return err
-		})
+// close closes the database. Everything is on the disk if that works.
+func (h *history) close(db *DB) error {
+	err := db.Close()
+	if err == nil {
+		h.durable, h.alive = h.tried, h.tried
+	} else {
+		h.alive = h.durable // the kernel may have forgotten the rest
 	}
+	return err
+}
+
+func (h *history) do(ctx context.Context, db *DB, a act) error {
 	var err error
 	switch a {
 	case writes:
-		if err = add(db.Write); err == nil {
-			h.durable, h.alive = h.tried, h.tried
-		}
+		err = h.add(ctx, db.Write)
 	case writesSecret:
-		if err = add(db.WriteSecret); err == nil {
-			h.durable, h.alive = h.tried, h.tried
-		}
+		err = h.add(ctx, db.WriteSecret)
 	case writesLazily:
-		if err = add(db.WriteLazily); err == nil {
+		if err = h.add(ctx, db.WriteLazily); err == nil {
 			h.alive = h.tried
 		}
 	case writesSoon:
-		err = add(db.WriteSoon)
+		err = h.add(ctx, db.WriteSoon)
 	case flushes:
-		if err = db.Flush(); err == nil {
-			h.durable, h.alive = h.tried, h.tried
-		}
+		err = db.Flush()
 	case waits:
 		time.Sleep(2 * shareTime)
 		if err = db.writer.disk.refusal(); err == nil {
 			h.alive = h.tried
 		}
+	case rests:
+		time.Sleep(2 * lazyTime)
+		if err = db.writer.disk.refusal(); err == nil {
+			h.durable, h.alive = h.tried, h.tried
+		}
 	case reads:
 		err = h.count(db, h.tried)
+	}
+	if err == nil && (a == writes || a == writesSecret) {
+		h.alive = h.tried
+	}
+	if err == nil && (a == writes || a == writesSecret || a == flushes) && db.writer.disk.refusal() == nil {
+		h.durable = h.tried
+	}
+	for try := 0; errors.Is(errors.Join(err, db.writer.disk.refusal()), ErrDiskFull) && try < 3; try++ {
+		if err = db.RetryDisk(ctx); err == nil {
+			h.durable = h.alive
+		}
+	}
+	if errors.Is(err, ErrDisk) {
+		h.alive = h.durable // the kernel may have forgotten the rest
+	}
+	return err
+}
+
+// add writes the next item. It is not there if the disk was full, and nobody knows if it failed.
+func (h *history) add(ctx context.Context, write func(context.Context, func(*Tx) error) error) error {
+	n := h.tried
+	h.tried++
+	err := write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec(insert, n, make([]byte, 100*(n%7)*(n%7)))
+		return err
+	})
+	if errors.Is(err, ErrDiskFull) {
+		h.tried = n
 	}
 	return err
 }
@@ -203,8 +281,11 @@ func (h *history) do(ctx context.Context, db *DB, a act) error {
 // check looks at what a crash left, and goes on from there.
 func (h *history) check(db *DB) error {
 	word, err := One(context.Background(), db, Value[string], "PRAGMA integrity_check")
-	if err != nil || word != "ok" {
-		return fmt.Errorf("damaged: %s, %w", word, err)
+	if err != nil {
+		return err
+	}
+	if word != "ok" {
+		return badPages(word)
 	}
 	n, err := One(context.Background(), db, Value[int], "SELECT count(*) FROM items")
 	if err != nil {
@@ -224,4 +305,40 @@ func (h *history) count(db *DB, n int) error {
 		err = fmt.Errorf("%d of the first %d items", found, n)
 	}
 	return err
+}
+
+// TestASlowDiskKeepsOnlyThoseWaitingWhoWantIt: while a flush takes an hour, others are read and written, and who wants the disk waits.
+func TestASlowDiskKeepsOnlyThoseWaitingWhoWantIt(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	synctest.Test(t, func(t *testing.T) {
+		d, err := simdisk.New(dir, 1)
+		must(t, err)
+		defer d.Close()
+		db, err := Open(ctx, filepath.Join(dir, "items.db"), items, Options{Sync: d.Sync})
+		must(t, err)
+		defer func() { must(t, db.Close()) }()
+		must(t, put(ctx, db, "first", nil))
+		d.SetFaults(func(c simdisk.Call) simdisk.Fault {
+			if c.Op == simdisk.Sync {
+				return simdisk.Fault{Delay: time.Hour}
+			}
+			return simdisk.Fault{}
+		})
+		began := time.Now()
+		done := make(chan error)
+		for _, name := range []string{"slow", "slower"} {
+			go func() { done <- put(ctx, db, name, nil) }()
+		}
+		time.Sleep(time.Minute)
+		must(t, db.WriteLazily(ctx, item("lazy")))
+		same(t, "items", names(t, db), []string{"first", "lazy", "slow", "slower"})
+		if took := time.Since(began); took > 2*time.Minute {
+			t.Errorf("a lazy write and a read took %v", took)
+		}
+		must(t, errors.Join(<-done, <-done))
+		if took := time.Since(began); took < time.Hour {
+			t.Errorf("what must be on the disk took %v", took)
+		}
+		d.SetFaults(nil)
+	})
 }

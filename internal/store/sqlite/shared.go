@@ -10,6 +10,9 @@ import (
 // shareTime is how long a shared transaction stays open, unless a write ends it before.
 const shareTime = 10 * time.Millisecond
 
+// lazyTime is how long what was committed may wait for a flush: a power failure loses no more than that.
+const lazyTime = time.Second
+
 // shareAgain is between two tries to commit what is shared.
 const shareAgain = time.Second
 
@@ -146,8 +149,22 @@ func (w *writer) end(t *Tx, f func(*Tx) error) error {
 	n := w.log.committed.Add(1)
 	if flush {
 		w.flushing.Go(func() { _ = w.log.flush(n) }) // the disk remembers what it failed at
+	} else if w.log.later == nil {
+		w.log.later = time.AfterFunc(lazyTime, w.flushLazy)
 	}
 	return nil
+}
+
+// flushLazy brings to the disk what nothing brought there since it was committed.
+func (w *writer) flushLazy() {
+	release, err := w.take(context.Background())
+	if err != nil {
+		return
+	}
+	defer release()
+	w.log.later = nil
+	n := w.log.committed.Load()
+	w.flushing.Go(func() { _ = w.log.flush(n) })
 }
 
 // await waits until what is shared now was committed, which its timer sees to.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -68,4 +70,29 @@ func TestSharedWrites(t *testing.T) {
 			same(t, "what is in the file", names(t, openAt(t, path, Options{})), want)
 		})
 	}
+}
+
+// A power failure takes no more than the last second of what no write brings to the disk, however long nothing else is written.
+func TestALazyWriteIsOnTheDiskASecondLater(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "items.db") // outside of the bubble, which ends before it is removed
+	synctest.Test(t, func(t *testing.T) {
+		db, err := Open(context.Background(), path, items, Options{})
+		must(t, err)
+		must(t, db.Flush())
+		for i := range 3 {
+			must(t, db.WriteLazily(context.Background(), item(strings.Repeat("x", i+1))))
+			n := db.writer.log.committed.Load()
+			time.Sleep(lazyTime / 2)
+			synctest.Wait()
+			if db.writer.log.isFlushed(n) {
+				t.Error("it was flushed at once")
+			}
+			time.Sleep(lazyTime)
+			synctest.Wait()
+			if !db.writer.log.isFlushed(n) {
+				t.Error("it is not on the disk after a second")
+			}
+		}
+		must(t, db.Close())
+	})
 }

@@ -6,8 +6,9 @@
 //
 // Every write happens whole or not at all. A process that is killed loses nothing of a write that returned, except for a
 // WriteSoon of the last moment after which nothing else was written. A power failure loses nothing of Write, and may lose
-// others until the next Write or Flush; what it loses, it loses with everything that was written later. A context that is done before the transaction begins stops it; one that ends later
-// does not, so that a write either happened or did not, and its caller knows which.
+// others of the last second, unless a Write or Flush followed; what it loses, it loses with everything that was written
+// later. A context that is done before the transaction begins stops it; one that ends later does not, so that a write either
+// happened or did not, and its caller knows which.
 package sqlite
 
 import (
@@ -98,7 +99,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	}
 	r, err := openReader(path, opts, readWrite)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.close()))
+		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.finish(), w.close()))
 	}
 	held.Store(path, true)
 	return &DB{dir: filepath.Dir(path), left: opts.Left, writer: w, reader: r, unchecked: unchecked}, nil
@@ -161,16 +162,16 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 // kernel's memory may not be on the disk, and SQLite would copy it without a look. The next Open reads the log and checks it.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
-		if db.writer != nil {
-			if db.closeErr = db.writer.disk.refusal(); errors.Is(db.closeErr, ErrDisk) {
+		err := db.writer.finish()
+		if db.writer != nil && db.writer.disk.refusal() != nil {
+			if errors.Is(db.writer.disk.refusal(), ErrDisk) {
 				db.writer.log.unmark() // what the disk lost of the log was not acknowledged
 			}
-			if db.closeErr != nil {
-				db.left(db.release)
-				return
-			}
+			db.left(db.release)
+		} else {
+			err = errors.Join(err, db.release())
 		}
-		db.closeErr = db.release()
+		db.closeErr = explain(err)
 	})
 	return db.closeErr
 }
@@ -180,7 +181,7 @@ func (db *DB) release() error {
 	if db.writer != nil {
 		defer held.Delete(db.writer.path)
 	}
-	return explain(errors.Join(db.reader.close(), db.writer.close()))
+	return errors.Join(db.reader.close(), db.writer.close())
 }
 
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {

@@ -12,7 +12,7 @@ func (db *DB) Write(ctx context.Context, f func(*Tx) error) error {
 	return explain(db.writer.write(ctx, f))
 }
 
-// WriteLazily is Write without a flush: the transaction comes to the disk with the next Write or Flush. A process that
+// WriteLazily is Write without a flush: the transaction comes to the disk with the next Write or Flush, or a second later. A process that
 // is killed loses nothing of it.
 func (db *DB) WriteLazily(ctx context.Context, f func(*Tx) error) error {
 	_, err := db.writer.commit(ctx, f)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"sync"
@@ -38,11 +39,17 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 		return nil, errors.Join(damaged(err), pool.Close())
 	}
 	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]prepared), kept: newKept(), disk: newDisk(opts.Sync)}
-	if err := w.prepare(ctx, schema); err != nil {
-		return nil, errors.Join(err, conn.Close(), pool.Close())
+	err = w.prepare(ctx, schema)
+	if err == nil {
+		err = w.openLog(ctx)
 	}
-	if err := w.openLog(ctx); err != nil {
-		return nil, errors.Join(err, conn.Close(), pool.Close())
+	if err = w.disk.record(err); err != nil {
+		closeAll := func() error { return errors.Join(conn.Close(), pool.Close()) }
+		if w.disk.refusal() == nil {
+			return nil, errors.Join(err, closeAll())
+		}
+		opts.Left(closeAll) // see DB.Close
+		return nil, err
 	}
 	w.token <- struct{}{}
 	return w, nil
@@ -50,6 +57,9 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 
 // prepare brings the tables of a file that was checked up to date.
 func (w *writer) prepare(ctx context.Context, schema Schema) error {
+	if err := w.disk.record(w.rewriteLeft(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
+		return fmt.Errorf("bring the log to the disk: %w", err)
+	}
 	steps, err := schema.steps()
 	if err != nil {
 		return err
@@ -72,6 +82,20 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	return err
 }
 
+// rewriteLeft brings to the disk what the last process left in the log, perhaps after a flush that failed: from here on SQLite may
+// copy it into the database.
+func (w *writer) rewriteLeft(ctx context.Context) error {
+	if info, err := os.Stat(w.path + "-wal"); err != nil || info.Size() == 0 {
+		return nil // there is none
+	}
+	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil { // another process may write
+		return err
+	}
+	err := rewriteLog(w.path, w.disk.sync)
+	_, ended := w.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	return errors.Join(err, ended)
+}
+
 // openLog prepares the log. On a file system that cannot have one, SQLite flushes every commit, which is slow.
 func (w *writer) openLog(ctx context.Context) error {
 	var mode string
@@ -80,12 +104,19 @@ func (w *writer) openLog(ctx context.Context) error {
 	}
 	if mode == "wal" {
 		w.log = newWALLog(w.path, w.disk)
-		// What the previous process left in the log may be in the kernel's memory only, and may be secret.
-		_, err := w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-		if err := w.disk.record(err); err != nil && causeOf(err) != ErrDiskFull {
+		// What the previous process left in the log may be secret.
+		err := w.disk.refusal()
+		if err == nil {
+			_, err = w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		}
+		if err == nil {
+			w.log.unmark() // of a process that is gone
+			return nil
+		}
+		w.log.committed.Add(1) // what the log holds may not be on the disk
+		if err := w.disk.record(err); !errors.Is(err, ErrDiskFull) {
 			return err
 		}
-		w.log.unmark()
 		return nil
 	}
 	_, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = FULL")
@@ -196,21 +227,39 @@ func (w *writer) commit(ctx context.Context, f func(*Tx) error) (n int64, err er
 	return n, err
 }
 
-// close waits for the transaction under way. Call it once.
-func (w *writer) close() error {
+// finish waits for the transaction under way, and brings everything to the disk if that works. Call it once.
+func (w *writer) finish() error {
 	if w == nil {
 		return nil
 	}
 	<-w.token
-	var errs []error
-	if len(w.shared.writes) > 0 {
-		errs = append(errs, w.end(&Tx{ctx: context.Background(), w: w}, nil))
+	err := w.disk.refusal()
+	if err == nil && len(w.shared.writes) > 0 {
+		err = w.disk.record(w.end(&Tx{ctx: context.Background(), w: w}, nil))
 	}
 	if w.shared.timer != nil {
 		w.shared.timer.Stop()
 	}
+	if w.log != nil && w.log.later != nil {
+		w.log.later.Stop()
+	}
 	close(w.token)
 	w.flushing.Wait()
+	if w.log != nil && err == nil {
+		err = w.log.flush(w.log.committed.Load())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // no log was ever begun
+	}
+	return err
+}
+
+// close closes the connection. Call it after finish.
+func (w *writer) close() error {
+	if w == nil {
+		return nil
+	}
+	var errs []error
 	if w.log != nil {
 		errs = append(errs, w.log.close())
 		w.log.unmark() // SQLite deletes the log with its last connection

@@ -1,0 +1,18 @@
+package approval
+
+import (
+	"testing"
+
+	"ductor/internal/sim/hostile"
+	"ductor/lang"
+)
+
+// The work over what an agent asks is in proportion to its length.
+func TestTheWorkOverAQuestionIsLinear(t *testing.T) {
+	hostile.Linear(t, hostile.Printed, func(text string) {
+		folded(text)
+		short(text, 100)
+		inLine(text, 100)
+		middle(lang.Printer{}, text, 1000)
+	})
+}

@@ -1,0 +1,88 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+
+	"ductor/cli"
+)
+
+// methodModels lists the models of Qwen Code, and what each reads. It takes pictures for every model, and puts words in their place if the
+// model reads none.
+const methodModels = "qwen/status/workspace/providers"
+
+// modelsRead is the answer to methodModels.
+type modelsRead struct {
+	Providers []struct {
+		Name    string `json:"authType"`
+		Current bool   `json:"current"`
+		Models  []struct {
+			ID     string `json:"modelId"`
+			Active bool   `json:"isCurrent"`
+			Reads  *struct {
+				Image bool `json:"image"`
+			} `json:"modalities"` // nil if it is not known before the model is used
+		} `json:"models"`
+	} `json:"providers"`
+}
+
+// eyes says whether the model of a turn reads pictures.
+type eyes string
+
+const (
+	eyesOpen    eyes = "open"
+	eyesShut    eyes = "shut"
+	eyesUnknown eyes = "unknown" // the agent does not say
+)
+
+// eyesOf returns whether a model reads pictures, or another that is configured reads them for it. An empty model is the current one.
+func (m modelsRead) eyesOf(model string) eyes {
+	found := eyesUnknown
+	for _, p := range m.Providers {
+		if p.Name == "qwen-oauth" && !p.Current { // which is listed without a log-in, too
+			continue
+		}
+		for _, one := range p.Models {
+			switch {
+			case one.Reads != nil && one.Reads.Image:
+				return eyesOpen
+			case one.Reads != nil && (one.ID == model || model == "" && one.Active):
+				found = eyesShut
+			}
+		}
+	}
+	return found
+}
+
+// eyes returns whether the agent, with the model of a turn, reads pictures.
+func (s *session) eyes(ctx context.Context, model cli.ModelID) eyes {
+	switch {
+	case !s.process.hello.Capabilities.Prompt.Image:
+		return eyesShut
+	case !s.process.options().quirks.DropsPictures:
+		return eyesOpen
+	}
+	s.mu.Lock()
+	want := cmp.Or(string(model), s.offers.ownModel)
+	s.mu.Unlock()
+	var models modelsRead
+	if err := s.process.call(ctx, methodModels, sessionParams{SessionID: string(s.id)}, &models); err != nil {
+		return eyesUnknown
+	}
+	return models.eyesOf(want)
+}
+
+// withoutUnread leaves the pictures of a request out if its model reads none. warning tells the user; nil if there is nothing to tell.
+func (s *session) withoutUnread(ctx context.Context, req cli.Request) (fit cli.Request, warning cli.Event) {
+	if len(req.Images) == 0 {
+		return req, nil
+	}
+	switch agent := s.process.options().Agent; s.eyes(ctx, req.Model) {
+	case eyesShut:
+		req.Images = nil
+		return req, req.WithoutPictures(agent)
+	case eyesUnknown:
+		return req, req.PerhapsWithoutPictures(agent)
+	}
+	return req, nil
+}

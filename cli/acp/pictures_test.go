@@ -1,0 +1,31 @@
+package acp
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// What Qwen Code 0.24.4 says of its models, without what is not read.
+func TestWhichModelsReadPictures(t *testing.T) {
+	const listed = `{"providers":[{"authType":"qwen-oauth","current":false,"models":[{"modelId":"coder-model(qwen-oauth)","modalities":{"image":true,"video":true},"isCurrent":false}]},` +
+		`{"authType":"openai","current":true,"models":[`
+	for name, c := range map[string]struct {
+		models, model string
+		want          eyes
+	}{
+		"words alone":                   {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "a(openai)", eyesShut},
+		"pictures":                      {`{"modelId":"a(openai)","modalities":{"image":true},"isCurrent":true}`, "a(openai)", eyesOpen},
+		"the current one":               {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "", eyesShut},
+		"not known":                     {`{"modelId":"$runtime|openai|a(openai)","isCurrent":true,"isRuntime":true}`, "$runtime|openai|a(openai)", eyesUnknown},
+		"another reads them for it":     {`{"modelId":"a(openai)","modalities":{},"isCurrent":true},{"modelId":"b(openai)","modalities":{"image":true}}`, "a(openai)", eyesOpen},
+		"another one that is not known": {`{"modelId":"a(openai)","modalities":{},"isCurrent":true}`, "c(openai)", eyesUnknown},
+	} {
+		var m modelsRead
+		if err := json.Unmarshal([]byte(listed+c.models+"]}]}"), &m); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.eyesOf(c.model); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}

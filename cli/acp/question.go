@@ -1,0 +1,57 @@
+package acp
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"ductor/cli"
+	"ductor/cli/turn"
+)
+
+// questions returns what a request asks its user in place of leave; nil if it asks for leave. Qwen Code marks such a request.
+func (a *ask) questions() []cli.Question {
+	return a.params.ToolCall.questions()
+}
+
+func (c *toolCall) questions() []cli.Question {
+	if cli.TextsOf(c.Meta)["qwenInteractionKind"] != "user_question" {
+		return nil
+	}
+	return cli.QuestionsIn(c.Input)
+}
+
+// replyTo returns the reply to what a user has decided, and whether the tool runs then. Answers are named by the numbers of their questions.
+// A question that the user does not answer is answered so: Qwen Code ends the turn if its question is rejected.
+func (a *ask) replyTo(d cli.Decision) (result askResult, runs bool, err error) {
+	questions := a.questions()
+	if questions == nil {
+		result, err = a.choose(d.Allow)
+		return result, d.Allow, err
+	}
+	result, err = a.choose(true)
+	result.Answers = map[string]string{}
+	for i := range questions {
+		chosen := cmp.Or(d.Reason, cli.NoAnswer)
+		if i < len(d.Answers) && len(d.Answers[i]) > 0 {
+			chosen = strings.Join(d.Answers[i], ", ")
+		}
+		result.Answers[strconv.Itoa(i)] = chosen
+	}
+	return result, true, err
+}
+
+// askQuestions has a user answer questions. No permission mode answers them.
+func (t *liveTurn) askQuestions(a *ask, questions []cli.Question) {
+	if !t.req.Attended {
+		result, _, err := a.replyTo(cli.Decision{Reason: cli.NoUserAnswers})
+		if err != nil {
+			result = cancelled()
+		}
+		t.s.process.respond(a.id, result)
+		return
+	}
+	t.reporter.showTool(a.tool)
+	asked := cli.QuestionAsked{ID: a.key(), Started: cli.ToolID(a.tool.ID), Questions: questions}
+	t.approvals.Add(turn.Pending[*ask]{ID: a.key(), About: a, Ask: func() cli.Event { return asked }})
+}

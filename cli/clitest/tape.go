@@ -1,0 +1,212 @@
+package clitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/cli/frames"
+)
+
+// A tape is what processes of an agent heard and said, in order. A line of it begins with a mark and the number of the process:
+//
+//	$ 1 claude                       the program starts
+//	> 1 session/prompt 9c-3 s-1      ductor says this, with these ids
+//	< 1 {"jsonrpc":"2.0",…}          the program says this
+//	~ 1 1s                           the program pauses
+//	. 1 0                            the program ends with this code
+type tape []tapeLine
+
+type tapeLine struct {
+	mark    byte
+	process int
+	text    string
+}
+
+func (tp tape) String() string {
+	var b strings.Builder
+	for _, e := range tp {
+		fmt.Fprintf(&b, "%c %d %s\n", e.mark, e.process, e.text)
+	}
+	return b.String()
+}
+
+func readTape(t testing.TB, path string) (tp tape) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
+		if len(parts) != 3 {
+			t.Fatalf("%s has %q", path, line)
+		}
+		n, err := strconv.Atoi(parts[1])
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		tp = append(tp, tapeLine{parts[0][0], n, parts[2]})
+	}
+	return tp
+}
+
+// of is the part of a tape about one process.
+func (tp tape) of(process int) (part tape) {
+	for _, e := range tp {
+		if e.process == process {
+			part = append(part, e)
+		}
+	}
+	return part
+}
+
+// nameOf is what a message of ductor is called on a tape, and the ids in it that the program may repeat.
+func nameOf(message []byte) (name string, ids []string) {
+	var m struct {
+		ID        json.RawMessage `json:"id"`
+		Method    string          `json:"method"`
+		Type      string          `json:"type"`
+		UUID      string          `json:"uuid"`
+		RequestID string          `json:"request_id"`
+		Request   struct {
+			Subtype string `json:"subtype"`
+		} `json:"request"`
+		Params struct {
+			SessionID string `json:"sessionId"`
+		} `json:"params"`
+	}
+	switch err := json.Unmarshal(message, &m); {
+	case err != nil:
+		return "text", nil
+	case m.Method != "":
+		return m.Method, []string{strings.Trim(string(m.ID), `"`), m.Params.SessionID}
+	case m.Type == "control_request":
+		return m.Type + "/" + m.Request.Subtype, []string{m.RequestID}
+	case m.Type != "":
+		return m.Type, []string{m.UUID}
+	}
+	return "reply", nil
+}
+
+// cutMessage takes the first whole message off b.
+func cutMessage(framing frames.Framing, b []byte) (message, rest []byte, ok bool) {
+	if framing == frames.Lines || !bytes.HasPrefix(b, []byte("Content-Length: ")) {
+		return bytes.Cut(b, []byte("\n"))
+	}
+	head, body, ok := bytes.Cut(b, []byte("\r\n\r\n"))
+	if !ok {
+		return nil, b, false
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(string(head), "Content-Length: "))
+	if err != nil || len(body) < n {
+		return nil, b, false
+	}
+	return body[:n], body[n:], true
+}
+
+// pauseOnTape is the shortest pause of a program that a tape has. A shorter one means nothing.
+const pauseOnTape = 700 * time.Millisecond
+
+// recording collects a tape while processes run.
+type recording struct {
+	framing frames.Framing
+
+	mu        sync.Mutex
+	tape      tape
+	processes int
+	last      time.Time
+	agent     int // the process id of the first
+}
+
+func (r *recording) add(mark byte, process int, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if pause := now.Sub(r.last); mark == '<' && pause >= pauseOnTape && len(r.tape) > 0 {
+		r.tape = append(r.tape, tapeLine{'~', process, pause.Round(100 * time.Millisecond).String()})
+	}
+	r.last = now
+	r.tape = append(r.tape, tapeLine{mark, process, text})
+}
+
+// started begins the part of a process.
+func (r *recording) started(path string) (process int) {
+	r.mu.Lock()
+	r.processes++
+	process = r.processes
+	r.mu.Unlock()
+	r.add('$', process, filepath.Base(path))
+	return process
+}
+
+// killAgent ends the program that started first, as a machine does that has no memory left.
+func (r *recording) killAgent() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = syscall.Kill(r.agent, syscall.SIGKILL)
+}
+
+// scrubbed is the recording without what differs from one run to the next: paths, by what stands for them, and ids. It lacks the
+// messages in which noise matches, and what makes others long: ductor reads none of that.
+func (r *recording) scrubbed(noise *regexp.Regexp, paths ...string) tape {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	replacer, ids := strings.NewReplacer(paths...), map[string]string{}
+	clean := make(tape, 0, len(r.tape))
+	for _, e := range r.tape {
+		if noise != nil && e.mark == '<' && noise.MatchString(e.text) {
+			continue
+		}
+		e.text = someID.ReplaceAllStringFunc(replacer.Replace(e.text), func(id string) string {
+			if ids[id] == "" {
+				ids[id] = fmt.Sprintf("00000000-0000-4000-8000-%012d", len(ids)+1)
+			}
+			return ids[id]
+		})
+		e.text = manyWords.ReplaceAllString(e.text, `[$1]`)
+		e.text = manyCommands.ReplaceAllString(e.text, `"availableCommands":[]`)
+		if len(e.text) > longOnTape {
+			e.text = nothing.ReplaceAllString(e.text, "")
+		}
+		clean = append(clean, e)
+	}
+	return clean
+}
+
+const longOnTape = 4 << 10
+
+var (
+	someID    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	manyWords = regexp.MustCompile(`\[("[^"\\]*","[^"\\]*")(?:,"[^"\\]*"){4,}\]`) // of lists no more than two are of use
+	// manyCommands are half a megabyte of Qwen Code.
+	nothing      = regexp.MustCompile(`"\w+":null,`)
+	manyCommands = regexp.MustCompile(`"availableCommands":\[.*\]`)
+)
+
+// taper is a Launcher whose processes are recorded.
+type taper struct {
+	cli.Launcher
+	r *recording
+}
+
+// tapedProcess is a process that is recorded.
+type tapedProcess struct {
+	cli.Process
+	r       *recording
+	number  int
+	mu      sync.Mutex
+	heard   []byte
+	said    []byte
+	settled sync.Once
+}

@@ -1,0 +1,29 @@
+package codex
+
+import (
+	"strings"
+	"testing"
+
+	"ductor/internal/sim/hostile"
+)
+
+// Any line of a session's file says no more than it holds.
+func FuzzStoredLine(f *testing.F) {
+	for _, line := range []string{`{"type":"session_meta","payload":{"id":"a","cwd":"/d","source":{}}}`, `{"type":"response_item","payload":{"type":"message","role":"user","content":[{"text":"hi"}]}}`} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if out := storedLine(line); len(out.Prompt) > 4*len(line)+1 || len(out.ID) > 4*len(line) {
+			t.Fatalf("%q is %+v", line, out)
+		}
+	})
+}
+
+// The work over a prompt of many parts is in proportion to its length.
+func TestTheWorkOverAStoredPromptIsLinear(t *testing.T) {
+	lines := func(size int) map[string]string {
+		part := `{"type":"text","text":"a"},`
+		return map[string]string{"parts": strings.Replace(`{"type":"response_item","payload":{"type":"message","role":"user","content":[PARTS]}}`, "PARTS", strings.Repeat(part, size/len(part))+part[:len(part)-1], 1)}
+	}
+	hostile.Linear(t, lines, func(text string) { storedLine([]byte(text)) })
+}

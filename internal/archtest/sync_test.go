@@ -1,0 +1,71 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+)
+
+// unsynced says why a function may give a file its name before the file is on the disk.
+var unsynced = map[string]string{
+	"cli.Keep":                  "each start compares the content and writes it anew",
+	"cli/host.replace":          "homes hold copies of what the owner has",
+	"docker/homes.put":          "each start of a container compares the time and copies it anew",
+	"internal/app.WatchCrashes": "a crash that nobody can read about is worth no promise",
+	"internal/backup.moveAside": "it is one step of place, which syncs the directory",
+}
+
+// TestFilesAreSyncedBeforeTheyHaveTheirNames: a rename puts a file into its place whole or not at all only if the content is
+// on the disk by then. After a power failure there may be an empty file of that name otherwise.
+func TestFilesAreSyncedBeforeTheyHaveTheirNames(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range goFiles(t) {
+		if strings.HasSuffix(s.path, "_test.go") || supportPath.MatchString(s.path) || strings.Contains(s.path, "testdata/") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), s.path, s.text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Body == nil {
+				continue
+			}
+			name := s.pkg + "." + f.Name.Name
+			switch renames, syncs := renamesAndSyncs(f); {
+			case !renames:
+			case unsynced[name] != "":
+				used[name] = true
+			case !syncs:
+				t.Errorf("%s: %s renames a file that it did not sync", s.path, f.Name.Name)
+			}
+		}
+	}
+	for name := range unsynced {
+		if !used[name] {
+			t.Errorf("%s needs no exception", name)
+		}
+	}
+}
+
+// renamesAndSyncs reports whether a function renames a file, and whether it syncs one.
+func renamesAndSyncs(f *ast.FuncDecl) (renames, syncs bool) {
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		switch fun := call.Fun.(type) {
+		case *ast.SelectorExpr:
+			renames = renames || fun.Sel.Name == "Rename" && len(call.Args) == 2
+			syncs = syncs || fun.Sel.Name == "Sync"
+		case *ast.Ident:
+			syncs = syncs || fun.Name == "syncFile" || fun.Name == "syncAll"
+		}
+		return true
+	})
+	return renames, syncs
+}

@@ -1,0 +1,97 @@
+package secrets
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"ductor/internal/sim/hostile"
+)
+
+// hostileSet has many secrets that begin alike, one that begins with itself again and again, and one within another.
+func hostileSet() *Set {
+	words := []string{"correct-horse-battery-staple", "correct-horse-", strings.Repeat("a", 300) + "b"}
+	for i := range 2000 {
+		words = append(words, fmt.Sprintf("limit %d", i+100000), fmt.Sprint("$($($(", i))
+	}
+	return NewSet(words...)
+}
+
+// The work over a text is in proportion to its length and does not grow with the number of secrets, also in a stream of small pieces.
+func TestTheWorkOverATextIsLinear(t *testing.T) {
+	set := hostileSet()
+	hostile.Linear(t, hostile.Printed, func(text string) { clean(set, text) })
+}
+
+func BenchmarkHostile(b *testing.B) {
+	set := hostileSet()
+	hostile.Benchmark(b, hostile.Printed, func(text string) { clean(set, text) })
+}
+
+func clean(set *Set, text string) {
+	set.String(text)
+	Clean(set, struct{ A []string }{[]string{text}})
+	InText([]byte(text))
+	var s Stream
+	for i := 0; i < len(text); i += 64 {
+		s.Add(set, text[i:min(i+64, len(text))])
+	}
+	s.Flush(set)
+}
+
+// Likewise for a file of variables, also one whose quote has no end.
+func TestTheWorkOverVariablesIsLinear(t *testing.T) {
+	files := func(size int) map[string]string {
+		files := hostile.Printed(size)
+		files["endless"] = "A_TOKEN=\"" + strings.Repeat("\n", size)
+		files["late end"] = files["endless"] + "\""
+		return files
+	}
+	hostile.Linear(t, files, func(text string) { NewSet(parse(text)...) })
+}
+
+// The words of a Set are found as one looks for each at each place: the longest first.
+func FuzzSet(f *testing.F) {
+	f.Add("abcdef abcdefgh abcdefghij bcdefg", "xabcdefghi abcdefg ghp_ abcde", 3)
+	f.Add("aaaaaa aaaaaaaa aaaaaaab", "aaaaaaaaaaaaab", 1)
+	f.Fuzz(func(t *testing.T, secrets, text string, piece int) {
+		set := NewSet(strings.Fields(secrets)...)
+		if set == nil {
+			return
+		}
+		var want strings.Builder
+		for i := 0; i < len(text); {
+			n := 0
+			for _, w := range set.Words() {
+				if strings.HasPrefix(text[i:], w) {
+					n = len(w)
+					break
+				}
+			}
+			if shape, whole := shaped(text[i:]); n == 0 && whole {
+				n = shape
+			}
+			if n == 0 {
+				want.WriteByte(text[i])
+				n = 1
+			} else {
+				want.WriteString(Removed)
+			}
+			i += n
+		}
+		if got := set.String(text); got != want.String() {
+			t.Fatalf("%q of %q: %q, want %q", secrets, text, got, want.String())
+		}
+		var s Stream
+		var grown string
+		apply := func(c Change) { grown = grown[:len(grown)-c.Retract] + c.Text }
+		for rest := text; rest != ""; {
+			n := min(max(piece, 1), len(rest))
+			apply(s.Add(set, rest[:n]))
+			rest = rest[n:]
+		}
+		if apply(s.Flush(set)); grown != want.String() {
+			t.Fatalf("%q of the stream %q: %q, want %q", secrets, text, grown, want.String())
+		}
+	})
+}

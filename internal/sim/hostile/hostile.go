@@ -1,0 +1,96 @@
+// Package hostile writes texts that make careless parsers slow, and checks that the work of one grows in proportion to its text.
+// It is for tests only.
+package hostile
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// All returns the texts of Markdown and Printed.
+func All(size int) map[string]string {
+	all := Markdown(size)
+	for name, text := range Printed(size) {
+		all["printed "+name] = text
+	}
+	return all
+}
+
+// Bounds of Linear. The work over factor times the text is factor times the work for a linear parser, and factor² for a quadratic one.
+const (
+	small   = 40 << 10
+	factor  = 4
+	most    = 2 * factor
+	tries   = 5
+	nothing = 20 * time.Millisecond // of work over the longer text: even if it grew with the square, a megabyte would take a second
+)
+
+// Linear fails the test if the work over one of the texts grows faster than the text. work reads all of a text in this goroutine. What
+// counts is the processor's time of one thread, so that a busy machine changes nothing; a text fails if it did in each of several tries.
+func Linear(t *testing.T, texts func(size int) map[string]string, work func(text string)) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("the race detector makes it fifteen times as slow; go test without it, and scripts/test --long, run it")
+	}
+	short, long := texts(small), texts(factor*small)
+	for _, name := range slices.Sorted(maps.Keys(long)) {
+		if grows, ratio := growth(func() { work(short[name]) }, func() { work(long[name]) }); grows {
+			t.Errorf("%s: %d times the text is %.1f times the work", name, factor, ratio)
+		}
+	}
+}
+
+func growth(short, long func()) (grows bool, least float64) {
+	for range tries {
+		after := processorTime(long)
+		if after < nothing {
+			return false, 0
+		}
+		ratio := float64(after) / float64(max(processorTime(short), 1))
+		if ratio < most {
+			return false, ratio
+		}
+		if least == 0 || ratio < least {
+			least = ratio
+		}
+	}
+	return true, least
+}
+
+// processorTime is how long this thread works on it.
+func processorTime(work func()) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	from := threadTime()
+	work()
+	return threadTime() - from
+}
+
+func threadTime() time.Duration {
+	var at unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at); err != nil {
+		panic(err) // there is such a clock
+	}
+	return time.Duration(at.Nano())
+}
+
+// Benchmark measures the processor's time of the work over a megabyte of each text.
+func Benchmark(b *testing.B, texts func(size int) map[string]string, work func(text string)) {
+	all := texts(1 << 20)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
+			var took time.Duration
+			for b.Loop() {
+				took += processorTime(func() { work(all[name]) })
+			}
+			b.ReportMetric(took.Seconds()/float64(b.N), "s/MB")
+			b.ReportMetric(0, "ns/op") // it depends on what else runs
+		})
+	}
+}

@@ -1,0 +1,138 @@
+// Package testprogram holds what the test programs of all packages share: whether they run what takes long, and a guard that ends
+// whatever a test program leaves behind. It is for tests only.
+package testprogram
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ductor/internal/proctree"
+)
+
+// longVar is set by scripts/test --long.
+const longVar = "DUCTOR_TEST_LONG"
+
+// Long reports whether tests run what takes more than an hour in all. Plain `go test` does not; scripts/test --long does.
+func Long() bool { return os.Getenv(longVar) != "" }
+
+// guardedVar is in the environment of a test program that has a guard, and of all that it starts.
+const guardedVar = "DUCTOR_TEST_GUARDED"
+
+// exitPatience is how long a process may outlive tests that passed: a runner waits a second for another client.
+var exitPatience = 20 * time.Second
+
+// Guard starts this test program once more and, when that has ended in whatever way, ends every process that it left. It returns in the
+// second program alone, which is the one to run tests. If the tests passed and a process does not end by itself, the program fails.
+// Call it in TestMain, behind what makes the test program something else, such as a runner.
+func Guard() { Split(1) }
+
+// Split is Guard for tests that wait most of the time: it runs them in several processes side by side, unless a flag picks or measures
+// some of them.
+func Split(processes int) {
+	if os.Getenv(guardedVar) != "" {
+		return
+	}
+	code, err := guard(processes)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "guard of a test program:", err)
+		code = 1
+	}
+	syscall.Exit(code) // os.Exit takes a second with the race detector
+}
+
+func guard(processes int) (code int, err error) {
+	runtime.LockOSThread() // Pdeathsig is about the thread that started the process
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, err
+	}
+	if err := os.Setenv(guardedVar, "1"); err != nil {
+		return 0, err
+	}
+	parts, err := partsOf(os.Args, processes)
+	if err != nil {
+		return 0, err
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+	for _, p := range parts {
+		if err := p.start(); err != nil {
+			return 0, err
+		}
+	}
+	go func() {
+		for s := range signals {
+			for _, p := range parts {
+				_ = syscall.Kill(p.pid, s.(syscall.Signal)) // it may have ended
+			}
+		}
+	}()
+	code, err = reap(parts)
+	if err != nil {
+		return 0, err
+	}
+	patience := exitPatience
+	if code != 0 {
+		patience = 0
+	}
+	left, err := endAll(patience)
+	if len(left) > 0 && code == 0 {
+		fmt.Fprintf(os.Stderr, "the tests left processes behind:\n%s\n", strings.Join(left, "\n"))
+		code = 1
+	}
+	return code, err
+}
+
+// reap waits for the end of all parts, takes the exits of orphans meanwhile, and returns the worst exit code.
+func reap(parts []*part) (code int, err error) {
+	for left := len(parts); left > 0; {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if err != nil && err != syscall.EINTR {
+			return 0, err
+		}
+		for _, p := range parts {
+			if err == nil && p.pid == pid {
+				left--
+				code = max(code, p.ended(status))
+			}
+		}
+	}
+	if len(parts) > 1 {
+		fmt.Println(map[bool]string{true: "PASS", false: "FAIL"}[code == 0])
+	}
+	return code, nil
+}
+
+// endAll kills all children that do not end in time, and what becomes a child by that. It returns the command lines of those it killed.
+func endAll(patience time.Duration) (killed []string, err error) {
+	const pause = 10 * time.Millisecond
+	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+		for pid := 1; pid > 0; {
+			pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		}
+		children, err := proctree.Children(os.Getpid())
+		if err != nil || len(children) == 0 {
+			return killed, err
+		}
+		if time.Now().Before(deadline) {
+			continue
+		}
+		for _, child := range children {
+			killed = append(killed, fmt.Sprint(child.PID, " ", commandLine(child.PID)))
+			_ = child.Signal(syscall.SIGKILL) // it may be gone by now
+			_, _ = syscall.Wait4(child.PID, nil, 0, nil)
+		}
+	}
+}
+
+func commandLine(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.ReplaceAll(strings.TrimRight(string(text), "\x00"), "\x00", " ")
+}

@@ -1,0 +1,162 @@
+package testprogram
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ductor/internal/proctree"
+)
+
+// endVar has this test program leave a process behind and end in a way: by an exit code, or by a signal.
+const endVar = "TEST_END"
+
+// splitVar has this test program run its tests in several processes, and one of them fail if its value is that one's name.
+const splitVar = "TEST_SPLIT"
+
+func TestMain(m *testing.M) {
+	exitPatience = 50 * time.Millisecond
+	processes := 1
+	if os.Getenv(splitVar) != "" {
+		processes = 3
+	}
+	Split(processes)
+	if end := os.Getenv(endVar); end != "" {
+		if err := leave(end); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// leave starts a process that nothing of this program reaches any more, and ends this program.
+func leave(end string) error {
+	orphan := exec.Command("sh", "-c", "sleep 1000 </dev/null >/dev/null 2>&1 & echo $!")
+	orphan.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	pid, err := orphan.Output()
+	if err != nil {
+		return err
+	}
+	fmt.Println("orphan", strings.TrimSpace(string(pid)))
+	if code, err := strconv.Atoi(end); err == nil {
+		os.Exit(code)
+	}
+	time.Sleep(time.Hour) // a signal comes
+	return errors.New("no signal came")
+}
+
+// A process that tests leave ends with them, whether they pass, fail, or are killed, and tests that pass fail by it.
+func TestNothingIsLeftBehind(t *testing.T) {
+	if os.Getenv(splitVar) != "" {
+		return
+	}
+	for end, code := range map[string]int{"0": 1, "2": 2, "SIGQUIT": 2, "SIGKILL of the guard": -1} {
+		t.Run(end, func(t *testing.T) {
+			cmd := again(endVar + "=" + end)
+			said := &strings.Builder{}
+			cmd.Stderr = said
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var pid int
+			if _, err := fmt.Fscanf(out, "orphan %d\n", &pid); err != nil {
+				t.Fatalf("%v: %s", err, said)
+			}
+			orphan, alive := proctree.LookUp(pid)
+			tests, err := proctree.Children(cmd.Process.Pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests = slices.DeleteFunc(tests, func(id proctree.ID) bool { return id.PID == pid })
+			switch end {
+			case "SIGQUIT":
+				err = cmd.Process.Signal(syscall.SIGQUIT)
+			case "SIGKILL of the guard":
+				err = cmd.Process.Kill()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != code {
+				t.Errorf("exit code %d: %s", got, said)
+			}
+			if told := strings.Contains(said.String(), fmt.Sprint(pid, " sleep 1000")); told != (end == "0") {
+				t.Errorf("it says %s", said)
+			}
+			if end != "SIGKILL of the guard" {
+				if alive && orphan.Running() {
+					t.Error("the orphan lives")
+				}
+				return
+			}
+			for deadline := time.Now().Add(time.Minute); slices.ContainsFunc(tests, proctree.ID.Running); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the tests go on without their guard")
+				}
+			}
+			_ = orphan.Signal(syscall.SIGKILL) // it is not the guard's any more
+		})
+	}
+}
+
+// again returns this test program as go test starts it, without a guard.
+func again(env string, args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, guardedVar+"=") }), env)
+	return cmd
+}
+
+// Each test runs in one of the processes, and there is one verdict.
+func TestTestsAreSplit(t *testing.T) {
+	if fails := os.Getenv(splitVar); fails != "" {
+		if fails == t.Name() {
+			t.Error("it fails")
+		}
+		return
+	}
+	for _, flag := range []string{"-test.v=true", "-test.v=test2json"} {
+		for fails, verdict := range map[string]string{"none": "PASS", t.Name(): "FAIL"} {
+			said, err := again(splitVar+"="+fails, flag).CombinedOutput()
+			text := strings.ReplaceAll(string(said), "\x16", "")
+			if (err == nil) != (fails == "none") || !strings.HasSuffix(text, "\n"+verdict+"\n") {
+				t.Errorf("%s: %v:\n%s", fails, err, text)
+			}
+			for _, test := range []string{"TestNothingIsLeftBehind", "TestTestsAreSplit", "TestLongIsAskedFor"} {
+				if strings.Count(text, "=== RUN   "+test+"\n") != 1 {
+					t.Errorf("%s did not run once:\n%s", test, text)
+				}
+			}
+			if n := strings.Count(text, "\nPASS\n") + strings.Count(text, "\nFAIL\n"); n != 1 {
+				t.Errorf("%d verdicts:\n%s", n, text)
+			}
+		}
+	}
+	if said, err := again(splitVar+"=none", "-test.v", "-test.run=^TestLongIsAskedFor$").CombinedOutput(); err != nil || strings.Count(string(said), "=== RUN") != 1 {
+		t.Errorf("one test: %v\n%s", err, said)
+	}
+}
+
+func TestLongIsAskedFor(t *testing.T) {
+	t.Setenv(longVar, "")
+	if Long() {
+		t.Error("plain go test is long")
+	}
+	t.Setenv(longVar, "1")
+	if !Long() {
+		t.Error(filepath.Base(os.Args[0]), "is not long")
+	}
+}

@@ -1,0 +1,24 @@
+package approval
+
+import (
+	"testing"
+
+	"ductor/internal/sim/hostile"
+)
+
+// The work over a command is in proportion to its length.
+func TestTheWorkOverACommandIsLinear(t *testing.T) {
+	hostile.Linear(t, hostile.Printed, func(text string) {
+		for _, command := range []string{text, "bash -lc 'git status " + text + "'"} {
+			a := commandApproval(command)
+			session, lasting := offer(a)
+			covers(session, a)
+			covers(lasting, a)
+			readWords(command)
+			lastingCommand(command)
+		}
+		onlyAdds(text)
+		_, _ = parsePattern(text)
+		patternCovers("Bash(git *)", commandApproval(text))
+	})
+}

@@ -1,0 +1,341 @@
+package judge
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/lang"
+	"ductor/test/ordeal/scenario"
+)
+
+// facts are the evidence in the order in which rules need it.
+type facts struct {
+	Evidence
+	prompts map[scenario.Token]scenario.Prompt
+	sent    map[scenario.Token]Sent // the first message of a prompt
+	tokens  []scenario.Token        // of those that were sent, in order
+	effects map[scenario.Token][]AgentEvent
+	events  map[scenario.Token][]AgentEvent
+	jobs    map[scenario.Token]scenario.Schedule
+	// What words of answers messages show, once they were asked for, and what the documents have.
+	words     map[messageKey]map[scenario.Token][]int
+	documents []map[scenario.Token][]int
+}
+
+type messageKey struct {
+	chat telegram.ChatID
+	id   telegram.MessageID
+}
+
+// wordsOf are the words of answers that a message shows.
+func (f *facts) wordsOf(m telegram.Message) map[scenario.Token][]int {
+	key := messageKey{m.Chat, m.ID}
+	found, known := f.words[key]
+	if !known {
+		found = words(m.Text)
+		f.words[key] = found
+	}
+	return found
+}
+
+func gather(e Evidence) *facts {
+	f := &facts{
+		Evidence: e, prompts: e.Scenario.Prompts(), sent: map[scenario.Token]Sent{}, effects: map[scenario.Token][]AgentEvent{},
+		events: map[scenario.Token][]AgentEvent{}, jobs: map[scenario.Token]scenario.Schedule{},
+		words: map[messageKey]map[scenario.Token][]int{},
+	}
+	for _, text := range e.Documents {
+		f.documents = append(f.documents, words(text))
+	}
+	for _, s := range e.Sent {
+		if _, again := f.sent[s.Token]; s.Token != "" && !again {
+			f.sent[s.Token] = s
+			f.tokens = append(f.tokens, s.Token)
+		}
+	}
+	for _, a := range e.Agents {
+		f.events[a.Token] = append(f.events[a.Token], a)
+		if a.What == Effect {
+			f.effects[a.Token] = append(f.effects[a.Token], a)
+		}
+	}
+	for _, step := range e.Scenario.Steps {
+		if job, ok := step.(scenario.Schedule); ok {
+			f.jobs[job.Token] = job
+		}
+	}
+	return f
+}
+
+// listed reports whether a user may run prompts and decide.
+func listed(p scenario.Person) bool { return p == scenario.Owner || p == scenario.Ann }
+
+// private reports whether a place is the private chat of a user.
+func private(in scenario.Place) bool {
+	switch scenario.Person(in) {
+	case scenario.Owner, scenario.Ann, scenario.Bob, scenario.Mallory:
+		return true
+	}
+	return false
+}
+
+// chat finds the chat of a place.
+func (f *facts) chat(in scenario.Place) (Chat, bool) {
+	name, _, _ := strings.Cut(string(in), "/")
+	for _, c := range f.Chats {
+		if string(c.Name) == name {
+			return c, true
+		}
+	}
+	return Chat{}, false
+}
+
+// place is the conversation of a message: its chat or its topic.
+func (c Chat) place(m telegram.Message) scenario.Place {
+	if in, ok := c.Topics[m.Topic]; ok && m.Topic != 0 {
+		return in
+	}
+	return c.Name
+}
+
+// hurt reports whether something befell a chat or topic in the run, so that not everything can be shown in it.
+func (f *facts) hurt(in scenario.Place) bool {
+	if c, ok := f.chat(in); ok && c.Hurt {
+		return true
+	}
+	whole, _, _ := strings.Cut(string(in), "/")
+	for _, step := range f.Scenario.Steps {
+		if h, ok := step.(scenario.Happen); ok && (h.In == in || string(h.In) == whole) {
+			return true
+		}
+	}
+	return false
+}
+
+// said are the messages of the bot that a chat shows, oldest first.
+func (c Chat) said() (all []telegram.Message) {
+	for _, m := range c.History {
+		if m.From.Bot && !m.Deleted && m.Service == "" {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// about reports whether a message of the bot speaks of a prompt: it replies to it, or has words or effects of it.
+func (f *facts) about(m telegram.Message, token scenario.Token) bool {
+	if s := f.sent[token]; s.ID != 0 && m.ReplyTo == s.ID && m.Chat == s.Chat {
+		return true
+	}
+	return mentions(m.Text, token)
+}
+
+// mentions reports whether a text has the token, a word or an effect of it. Directives count, since a title is the beginning of one.
+func mentions(text string, token scenario.Token) bool {
+	for at := 0; ; {
+		i := strings.Index(text[at:], string(token))
+		if i < 0 {
+			return false
+		}
+		at += i
+		end := at + len(token)
+		before, after := at == 0 || !isWord(text[at-1]), end == len(text) || text[end] < '0' || text[end] > '9'
+		if before && after {
+			return true
+		}
+		at = end
+	}
+}
+
+func isWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+}
+
+// replies are the messages of the bot that reply to a prompt and are still shown.
+func (f *facts) replies(s Sent) (all []telegram.Message) {
+	for _, c := range f.Chats {
+		if c.ID != s.Chat {
+			continue
+		}
+		for _, m := range c.said() {
+			if m.ReplyTo == s.ID {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// has reports whether a message shows one of the buttons.
+func has(m telegram.Message, buttons ...scenario.Button) bool {
+	for _, row := range m.Keyboard {
+		for _, b := range row {
+			if isOne(b.Text, buttons...) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isOne(label string, buttons ...scenario.Button) bool {
+	return slices.ContainsFunc(buttons, func(b scenario.Button) bool { return b.Is(label) })
+}
+
+var placeholder = regexp.MustCompile(`%(\[\d+\])?[a-z]`)
+
+// patterns are the parts of catalogue texts between their places, in each language. They are found once.
+var patterns sync.Map // of lang.Key: [][]string
+
+// says reports whether a text has a text of the catalogue in any language, whatever stands in its places.
+func says(text string, keys ...lang.Key) bool {
+	return slices.ContainsFunc(keys, func(key lang.Key) bool {
+		found, known := patterns.Load(key)
+		if !known {
+			var all [][]string
+			for _, l := range lang.Languages() {
+				all = append(all, placeholder.Split(l.Printer().Text(key), -1))
+			}
+			found, _ = patterns.LoadOrStore(key, all)
+		}
+		return slices.ContainsFunc(found.([][]string), func(parts []string) bool { return contains(text, parts) })
+	})
+}
+
+func contains(text string, parts []string) bool {
+	for _, p := range parts {
+		p = strings.TrimSpace(p)
+		i := strings.Index(text, p)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(p):]
+	}
+	return true
+}
+
+// again are the buttons that run a prompt once more.
+func again() []scenario.Button {
+	return []scenario.Button{
+		scenario.RunAgain, scenario.StartOver, scenario.StartFresh, "bot.start-over-both", "bot.hand-off", "bot.run-at", "bot.compact",
+		"bot.start-summary", "agent.run-without", "cron.run-now", "consult.again", "bot.log-in", "bot.lift", "cron.add",
+	}
+}
+
+// runs is how often a prompt may run: once, once more for each press that asked for it, and as often as its job is due.
+func (f *facts) runs(token scenario.Token) int {
+	n := 1 + f.pressesOf(token, again()...)
+	if job, ok := f.jobs[token]; ok && job.Every > 0 {
+		n += int(f.elapsed()/job.Every) + 1
+	}
+	for _, e := range f.Stops {
+		if e.How == scenario.Power && f.beganJustBefore(token, e.At) {
+			n++
+		}
+	}
+	return n
+}
+
+// powerWindow is how long before a power failure a turn may have begun that then runs again: docs/invariants.md allows it for a
+// turn that began in the last second. A disk in trouble makes that longer.
+func (f *facts) powerWindow() time.Duration {
+	if slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool { _, disk := s.(scenario.Disk); return disk }) {
+		return 2 * time.Minute
+	}
+	return 3 * time.Second
+}
+
+// beganJustBefore reports whether the first that is known of a prompt lies in the last moment before a power failure.
+func (f *facts) beganJustBefore(token scenario.Token, at time.Time) bool {
+	for _, e := range f.events[token] {
+		if !e.At.After(at) {
+			return at.Sub(e.At) < f.powerWindow()
+		}
+	}
+	return false
+}
+
+// pressesOf counts the buttons that users who may pressed on messages about a prompt. However often one is pressed, it counts once.
+func (f *facts) pressesOf(token scenario.Token, buttons ...scenario.Button) int {
+	type pressed struct {
+		message messageKey
+		data    string
+	}
+	seen := map[pressed]bool{}
+	for _, p := range f.Presses {
+		if listed(p.By) && isOne(p.Label, buttons...) && f.pressed(p, token) {
+			seen[pressed{messageKey{p.Chat, p.Message}, p.Data}] = true
+		}
+	}
+	return len(seen)
+}
+
+// pressed reports whether a press was on a message about a prompt. A message that names no prompt counts for all of its chat.
+func (f *facts) pressed(p Press, token scenario.Token) bool {
+	for _, c := range f.Chats {
+		if c.ID != p.Chat {
+			continue
+		}
+		for _, m := range c.History {
+			if m.ID == p.Message {
+				return f.about(m, token) || mentions(p.Text, token) || !f.namesOne(m, p) && f.sent[token].Chat == p.Chat
+			}
+		}
+	}
+	return mentions(p.Text, token)
+}
+
+func (f *facts) namesOne(m telegram.Message, p Press) bool {
+	return slices.ContainsFunc(f.tokens, func(t scenario.Token) bool { return f.about(m, t) || mentions(p.Text, t) })
+}
+
+// elapsed is how much time passed on the clock on the wall, jumps back and forth both counted.
+func (f *facts) elapsed() time.Duration {
+	d := f.Ended.Sub(f.Began)
+	for _, step := range f.Scenario.Steps {
+		switch step := step.(type) {
+		case scenario.Clock:
+			d += step.By.Abs()
+		case scenario.Suspend:
+			d += step.For
+		}
+	}
+	return d
+}
+
+// aborts are the moments at which users who may stopped everything in a conversation, by a command.
+func (f *facts) aborts(in scenario.Place) (all []Sent) {
+	for _, s := range f.Sent {
+		word := strings.ToLower(strings.TrimSpace(s.Text))
+		if s.In == in && listed(s.By) && (word == "/abort" || word == "/stop" || private(in) && (word == "stop" || word == "abort")) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// stopped reports whether a prompt was stopped, cancelled or replaced by a user: what it says and does then need not be whole.
+func (f *facts) stopped(token scenario.Token) bool {
+	s := f.sent[token]
+	for _, a := range f.aborts(s.In) {
+		if !a.At.Before(s.At) {
+			return true
+		}
+	}
+	if f.pressesOf(token, scenario.StopTurn, scenario.CancelQueued, scenario.Interrupt, scenario.StartOver, "bot.start-over-both", "bot.lift") > 0 {
+		return true
+	}
+	interrupting := func(p Press) bool {
+		return p.In == s.In && listed(p.By) && isOne(p.Label, scenario.Interrupt, scenario.StopTurn)
+	}
+	if slices.ContainsFunc(f.Presses, interrupting) {
+		return true
+	}
+	return slices.ContainsFunc(f.Sent, func(e Sent) bool {
+		return e.Old == token || e.In == s.In && (strings.HasPrefix(e.Text, "/queue interrupt") || strings.HasPrefix(e.Text, "/new"))
+	})
+}

@@ -1,0 +1,422 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/test/ordeal/scenario"
+)
+
+// Rules are all rules, in the order in which docs/reliability.md lists them.
+func Rules() []Rule {
+	return []Rule{
+		{"once", "Nothing runs twice without being asked for", once},
+		{"ran", "Every accepted message runs, or the chat says that it did not", ran},
+		{"order", "A conversation's messages run in the order in which they came", inOrder},
+		{"edited", "A message that is edited while it waits runs as it is then, and not as it was", edited},
+		{"shown", "Every answer is shown completely, once and in order, or is marked as unknown with Show again", shown},
+		{"here", "No other chat is shown an answer", here},
+		{"approved", "What needs an approval happens only after a user who may allowed what was shown, and never after a denial", approved},
+		{"aborted", "After an abort nothing that came before it goes on or begins", aborted},
+		{"stranger", "A user who is not listed gets nothing and causes nothing, and a viewer causes nothing", strangers},
+		{"files", "Files are as agents left them", files},
+		{"limits", "No call goes to a chat before the time that Telegram named has passed", limits},
+		{"budget", "Nothing runs when the budget is spent", budget},
+		{"rest", "No message says that something runs or waits when nothing does", rest},
+		{"acknowledged", "Every update is taken", acknowledged},
+		{"secret", "No secret is shown, logged or stored", secrets},
+		{"database", "The database passes its checks", func(f *facts) []Violation { return listOf(f.Database) }},
+		{"left", "No process, goroutine, descriptor, file or lock is left", func(f *facts) []Violation { return listOf(f.Left) }},
+		{"alive", "ductor neither panics nor hangs, and starts again", func(f *facts) []Violation { return listOf(f.Troubles) }},
+	}
+}
+
+func listOf(found []string) (all []Violation) {
+	for _, detail := range found {
+		all = append(all, Violation{Detail: detail})
+	}
+	return all
+}
+
+// once counts effects: each may happen as often as its prompt may run.
+func once(f *facts) (all []Violation) {
+	for _, token := range slices.Sorted(maps.Keys(f.effects)) {
+		count := map[string]int{}
+		for _, e := range f.effects[token] {
+			count[e.Name]++
+		}
+		most := f.runs(token)
+		for _, name := range slices.Sorted(maps.Keys(count)) {
+			if count[name] > most {
+				all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s happened %d times, and may %d times", name, count[name], most)})
+			}
+		}
+	}
+	return all
+}
+
+// ran finds prompts of which nothing was seen: no effect, no word, and no message that replies to them.
+func ran(f *facts) (all []Violation) {
+	for _, token := range f.tokens {
+		s := f.sent[token]
+		_, job := f.jobs[token]
+		if !listed(s.By) || s.Old != "" || job || s.ID == 0 || f.hurt(s.In) || len(f.events[token]) > 0 || f.stopped(token) {
+			continue
+		}
+		c, _ := f.chat(s.In)
+		if f.waits(c)[s.In] || len(f.replies(s)) > 0 || refused(c, s) || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) }) {
+			continue
+		}
+		all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
+	}
+	return all
+}
+
+// refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well.
+func refused(c Chat, s Sent) bool {
+	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
+		failed := has(m, again()...) || m.ReplyTo == 0 && strings.Contains(m.Text, "⚠️")
+		return c.place(m) == s.In && !m.Date.Before(s.At) && (failed ||
+			says(m.Text, "updates.queue-full", "updates.crowded", "updates.not-stored", "updates.not-fetched", "updates.broke", "updates.gave-up"))
+	})
+}
+
+// shows reports whether a message has words of an answer. Titles and quotes of a prompt are none.
+func (f *facts) shows(m telegram.Message, token scenario.Token) bool {
+	return len(f.wordsOf(m)[token]) > 0
+}
+
+// asked reports whether the chat had a question open at the time of a message, which may have been taken for its answer.
+func (f *facts) asked(c Chat, s Sent) bool {
+	return slices.ContainsFunc(c.History, func(m telegram.Message) bool {
+		return m.From.Bot && !m.Date.After(s.At) && slices.ContainsFunc(m.Versions, func(v telegram.Version) bool {
+			return says(v.Text, "approval.asks", "approval.next-is-reason", "approval.next-is-deaf-reason", "approval.next-is-answer", "approval.reply-with-reason", "approval.reply-with-answer")
+		})
+	})
+}
+
+// inOrder compares the first effects of prompts of a conversation in which nobody changed the order.
+func inOrder(f *facts) (all []Violation) {
+	last := map[scenario.Place]Sent{}
+	for _, token := range f.tokens {
+		s := f.sent[token]
+		if len(f.effects[token]) == 0 || s.ID == 0 || !f.plain(token) {
+			continue
+		}
+		before, ok := last[s.In]
+		if ok && f.effects[token][0].At.Before(f.effects[before.Token][0].At) && before.ID < s.ID {
+			all = append(all, Violation{Token: token, Detail: "ran before " + string(before.Token) + ", which came earlier"})
+		}
+		last[s.In] = s
+	}
+	return all
+}
+
+// plain reports whether nothing gave a prompt another place than that of its arrival.
+func (f *facts) plain(token scenario.Token) bool {
+	if _, job := f.jobs[token]; job || f.sent[token].Old != "" {
+		return false
+	}
+	for _, step := range f.Scenario.Steps {
+		switch step := step.(type) {
+		case scenario.PressAny, scenario.Edit, scenario.Updates, scenario.Send, scenario.Schedule:
+			return false
+		case scenario.Press:
+			if slices.Contains(append(again(), scenario.Interrupt, scenario.Steer), step.Button) {
+				return false
+			}
+		case scenario.Type:
+			if strings.HasPrefix(string(step.Text), "/queue") {
+				return false
+			}
+		case scenario.Stop:
+			if step.How == scenario.Power {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// here finds words of answers in other conversations than that of their prompt.
+func here(f *facts) (all []Violation) {
+	for _, c := range f.Chats {
+		for _, m := range c.said() {
+			if !m.From.Bot || len(f.wordsOf(m)) == 0 {
+				continue
+			}
+			for _, token := range slices.Sorted(maps.Keys(f.wordsOf(m))) {
+				s := f.sent[token]
+				if s.ID != 0 && c.place(m) != s.In && !f.hurt(s.In) {
+					all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s shows it: %s", c.place(m), start(m.Text))})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// edited looks at messages that were edited once, while they waited: what they were does not run, and what they are does.
+func edited(f *facts) (all []Violation) {
+	for _, s := range f.Sent {
+		if s.Old == "" || !f.tookEdit(s) {
+			continue
+		}
+		if len(f.events[s.Old]) > 0 {
+			all = append(all, Violation{Token: s.Old, Detail: "ran, although it was changed while it waited"})
+		}
+		if len(f.events[s.Token]) == 0 && !f.stopped(s.Token) && !f.hurt(s.In) && len(f.prompts[s.Token].Effects()) > 0 && len(f.replies(s)) == 0 {
+			all = append(all, Violation{Token: s.Token, Detail: "did not run, although the message was changed to it"})
+		}
+	}
+	return all
+}
+
+// tookEdit reports whether the bot marked a message as changed that was changed once.
+func (f *facts) tookEdit(s Sent) bool {
+	if slices.ContainsFunc(f.Sent, func(o Sent) bool { return o != s && o.Old != "" && o.Chat == s.Chat && o.ID == s.ID }) {
+		return false
+	}
+	for _, c := range f.Chats {
+		for _, m := range c.History {
+			if c.ID == s.Chat && m.ID == s.ID {
+				return slices.ContainsFunc(m.Reactions, func(r telegram.Reaction) bool { return strings.HasPrefix(r.Emoji, "✍") })
+			}
+		}
+	}
+	return false
+}
+
+// strangers finds messages for strangers, and what they and viewers caused.
+func strangers(f *facts) (all []Violation) {
+	for _, c := range f.Chats {
+		if scenario.Person(c.Name) != scenario.Mallory {
+			continue
+		}
+		for _, m := range c.History {
+			if m.From.Bot {
+				all = append(all, Violation{Detail: "a stranger was sent " + start(m.Text)})
+			}
+		}
+	}
+	for _, token := range f.tokens {
+		s := f.sent[token]
+		if mayNot := s.By == scenario.Bob || s.By == scenario.Mallory && private(s.In); mayNot && len(f.events[token]) > 0 {
+			all = append(all, Violation{Token: token, Detail: "ran for " + string(s.By)})
+		}
+	}
+	for _, p := range f.Presses {
+		if p.By == scenario.Mallory && p.Answer != "" && private(p.In) {
+			all = append(all, Violation{Detail: fmt.Sprintf("a stranger's press of %s was answered %q", p.Label, p.Answer)})
+		}
+	}
+	return all
+}
+
+// files compares each file with the last write that an agent logged for it.
+func files(f *facts) (all []Violation) {
+	for _, s := range f.Sent {
+		if strings.HasPrefix(s.Text, "/checkpoint") {
+			return nil
+		}
+	}
+	for _, p := range f.Presses {
+		if isOne(p.Label, scenario.Undo, scenario.Redo, "changes.return-before", "changes.return-after", "changes.return", "changes.go-back") {
+			return nil
+		}
+	}
+	last, of := map[string]string{}, map[string][]string{}
+	for _, p := range f.prompts {
+		for i, act := range p.Acts {
+			if w, ok := act.(scenario.Write); ok {
+				of[w.File] = append(of[w.File], p.Token.Effect(i))
+			}
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(f.Files)) {
+		if got := strings.TrimSpace(f.Files[path]); len(of[path]) > 0 && !slices.Contains(of[path], got) {
+			all = append(all, Violation{Detail: fmt.Sprintf("%s has %q, which no agent wrote", path, got)})
+		}
+	}
+	for _, e := range slices.SortedStableFunc(slices.Values(f.Agents), func(a, b AgentEvent) int { return a.At.Compare(b.At) }) {
+		if path, ok := f.written(e); ok {
+			last[path] = e.Name
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(last)) {
+		if got := strings.TrimSpace(f.Files[path]); f.Files != nil && got != last[path] {
+			all = append(all, Violation{Detail: fmt.Sprintf("%s has %q; the last to write it was %s", path, got, last[path])})
+		}
+	}
+	return all
+}
+
+// written is the file that an effect wrote.
+func (f *facts) written(e AgentEvent) (path string, ok bool) {
+	_, number, _ := strings.Cut(e.Name, ".")
+	i, err := strconv.Atoi(number)
+	if p := f.prompts[e.Token]; e.What == Effect && err == nil && i < len(p.Acts) {
+		w, is := p.Acts[i].(scenario.Write)
+		return w.File, is
+	}
+	return "", false
+}
+
+// limits finds calls to a chat that was to be left alone. A new process does not know what the last one was told.
+func limits(f *facts) (all []Violation) {
+	type silence struct{ from, until time.Time }
+	shut := map[telegram.ChatID]silence{}
+	calls := slices.Clone(f.Calls)
+	slices.SortStableFunc(calls, func(a, b telegram.Call) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, c := range calls {
+		if c.Chat == 0 || !telegram.Writes(c) {
+			continue
+		}
+		s, known := shut[c.Chat]
+		if known && c.At.After(s.from) && c.At.Before(s.until) && !f.diedBetween(s.from, c.At) {
+			all = append(all, Violation{Detail: fmt.Sprintf("%s in chat %d came %s before the time that Telegram named", c.Method, c.Chat, s.until.Sub(c.At))})
+		}
+		if c.RetryAfter > 0 && c.Fault != telegram.DropAfter {
+			shut[c.Chat] = silence{c.Done, c.Done.Add(time.Duration(c.RetryAfter) * time.Second)}
+		}
+	}
+	return all
+}
+
+func (f *facts) diedBetween(from, to time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
+}
+
+// budget adds up what prompts that ended cost, and finds those that began behind it. A day that changes begins anew.
+func budget(f *facts) (all []Violation) {
+	most, set := 0, false
+	for _, o := range f.Scenario.Options.Settings {
+		if o.Key == "budget.day" {
+			amount, err := strconv.ParseFloat(string(o.Value), 64)
+			most, set = int(amount*100+0.5), err == nil
+		}
+	}
+	lifted := slices.ContainsFunc(f.Presses, func(p Press) bool { return isOne(p.Label, "bot.lift") })
+	if !set || lifted || f.elapsed() > time.Hour {
+		return nil
+	}
+	spent := 0
+	for _, e := range f.Agents {
+		switch {
+		case e.What == Got && spent >= most:
+			all = append(all, Violation{Token: e.Token, Detail: fmt.Sprintf("began when %d of %d cents were spent", spent, most)})
+		case e.What == Done:
+			spent += costOf(f.prompts[e.Token])
+		}
+	}
+	return all
+}
+
+func costOf(p scenario.Prompt) (cents int) {
+	for _, act := range p.Acts {
+		if c, ok := act.(scenario.Cost); ok {
+			cents = c.Cents
+		}
+	}
+	return cents
+}
+
+// rest finds messages that say that something still runs or waits, where no question keeps it waiting.
+func rest(f *facts) (all []Violation) {
+	for _, c := range f.Chats {
+		waits := f.waits(c)
+		for _, m := range c.said() {
+			if has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] && !f.hurt(c.place(m)) && !f.unheardOf(m) {
+				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID, c.place(m), start(m.Text))})
+			}
+		}
+	}
+	return all
+}
+
+// unheardOf reports whether ductor cannot know of a message: its call ended without a good answer, or ductor died with it. No bot can
+// edit a message whose number it does not have.
+func (f *facts) unheardOf(m telegram.Message) bool {
+	return slices.ContainsFunc(f.Calls, func(c telegram.Call) bool {
+		if c.Chat != m.Chat || c.Message != m.ID || !strings.HasPrefix(strings.ToLower(c.Method), "send") {
+			return false
+		}
+		switch c.Fault {
+		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
+			return true
+		}
+		return f.diedBetween(c.At, c.Done.Add(time.Second)) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) || f.slow()
+	})
+}
+
+func (f *facts) powerFailedBetween(from, to time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return s.How == scenario.Power && !s.At.Before(from) && !s.At.After(to) })
+}
+
+// slow reports whether answers came so late that ductor may not have waited for them.
+func (f *facts) slow() bool {
+	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
+		t, ok := s.(scenario.Telegram)
+		return ok && t.Fault == scenario.Late && t.For >= 10*time.Second
+	})
+}
+
+// waits lists the conversations of a chat in which something waits for the decision of a user.
+func (f *facts) waits(c Chat) map[scenario.Place]bool {
+	all := map[scenario.Place]bool{}
+	for _, m := range c.said() {
+		if has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule", "approval.show") {
+			all[c.place(m)] = true
+		}
+	}
+	return all
+}
+
+func acknowledged(f *facts) []Violation {
+	if f.Pending == 0 {
+		return nil
+	}
+	return []Violation{{Detail: fmt.Sprintf("%d updates were not taken", f.Pending)}}
+}
+
+// secrets searches for the secret in all texts and in all that chats ever showed.
+func secrets(f *facts) (all []Violation) {
+	if f.Secret == "" {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Texts)) {
+		if strings.Contains(f.Texts[name], f.Secret) {
+			all = append(all, Violation{Detail: "it is in " + name})
+		}
+	}
+	for _, c := range f.Chats {
+		for _, m := range c.History {
+			for _, v := range m.Versions {
+				if m.From.Bot && strings.Contains(v.Text, f.Secret) {
+					all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s showed it", m.ID, c.Name)})
+					break
+				}
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(f.Documents)) {
+		if strings.Contains(f.Documents[id], f.Secret) {
+			all = append(all, Violation{Detail: "the file " + id + " has it"})
+		}
+	}
+	return all
+}
+
+// start is the beginning of a text, for a violation.
+func start(text string) string {
+	if r := []rune(text); len(r) > 60 {
+		text = string(r[:60]) + "…"
+	}
+	return strconv.Quote(text)
+}

@@ -1,0 +1,267 @@
+package judge
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/lang"
+	"ductor/test/ordeal/scenario"
+)
+
+// words are the numbers of the words of answers in a text, in order, by token. What stands in directives is a quote of a prompt.
+func words(text string) map[scenario.Token][]int {
+	all := map[scenario.Token][]int{}
+	text = directivePattern.ReplaceAllString(text, " ")
+	for _, m := range wordPattern.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.Atoi(m[2]); err == nil {
+			all[scenario.Token(m[1])] = append(all[scenario.Token(m[1])], n)
+		}
+	}
+	return all
+}
+
+var (
+	wordPattern      = regexp.MustCompile(`\b(p\d+)w(\d+)\b`)
+	directivePattern = regexp.MustCompile(`\[\[[^\]\n]*(\]\]|\n|$)`)
+)
+
+// shown compares the words that an agent said with those that its chat shows.
+func shown(f *facts) (all []Violation) {
+	for _, token := range f.tokens {
+		s := f.sent[token]
+		c, ok := f.chat(s.In)
+		if !ok || s.ID == 0 {
+			continue
+		}
+		numbers := f.numbers(c, token)
+		if v, bad := f.repeated(token, numbers); bad {
+			all = append(all, v)
+		}
+		if f.hurt(s.In) || f.stopped(token) || f.unknown(c, token) || f.lostToPower(token) {
+			continue
+		}
+		for n := range f.saidWords(token) {
+			if !slices.Contains(numbers, n) && !f.inDocument(token, n) {
+				all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s was said and is not shown", token.Word(n))})
+				break
+			}
+		}
+	}
+	return all
+}
+
+// numbers are those of the words of an answer that a chat shows, from its first message to its last.
+func (f *facts) numbers(c Chat, token scenario.Token) (numbers []int) {
+	for _, m := range c.said() {
+		if m.Media == nil {
+			numbers = append(numbers, whole(f.wordsOf(m)[token])...)
+		}
+	}
+	return numbers
+}
+
+// whole leaves out the last word if it is the beginning of the one that would follow: its agent died within it.
+func whole(numbers []int) []int {
+	last := len(numbers) - 1
+	if last > 0 && numbers[last] <= numbers[last-1] && strings.HasPrefix(strconv.Itoa(numbers[last-1]+1), strconv.Itoa(numbers[last])) {
+		return numbers[:last]
+	}
+	return numbers
+}
+
+// repeated finds words that stand twice or in another order. Each further run, and each Show again, may show all once more.
+func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) {
+	copies := f.pressesOf(token, scenario.ShowAgain) + max(f.timesGot(token), f.runs(token))
+	begun, last := 1, -1
+	for _, n := range numbers {
+		if n <= last {
+			begun++
+		}
+		if begun > copies {
+			return Violation{Token: token, Detail: fmt.Sprintf("%s is shown behind %s", token.Word(n), token.Word(last))}, true
+		}
+		last = n
+	}
+	return Violation{}, false
+}
+
+// timesGot is how often an agent got a prompt: what of one attempt was shown stays when another follows.
+func (f *facts) timesGot(token scenario.Token) (n int) {
+	for _, e := range f.events[token] {
+		if e.What == Got {
+			n++
+		}
+	}
+	return n
+}
+
+// saidWords is how many words an agent said for certain: all of a turn that ended well, else those before its last effect.
+func (f *facts) saidWords(token scenario.Token) int {
+	p, last := f.prompts[token], -1
+	for _, e := range f.events[token] {
+		switch e.What {
+		case Done:
+			return len(p.Words())
+		case Effect:
+			if _, number, ok := strings.Cut(e.Name, "."); ok {
+				if i, err := strconv.Atoi(number); err == nil {
+					last = max(last, i)
+				}
+			}
+		}
+	}
+	n := 0
+	for i, act := range p.Acts {
+		if text, ok := act.(scenario.Text); ok && i < last {
+			n += text.Words
+		}
+	}
+	return n
+}
+
+// unknown reports whether the chat says of an answer that a part of it may be missing, or offers to show it again.
+func (f *facts) unknown(c Chat, token scenario.Token) bool {
+	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool {
+		marked := has(m, scenario.ShowAgain) || says(m.Text, "card.part-unknown", "card.part-refused", "turn.not-shown")
+		return marked && (f.about(m, token) || !slices.ContainsFunc(f.tokens, func(t scenario.Token) bool { return f.about(m, t) }))
+	})
+}
+
+// lostToPower reports whether the power failed while a prompt ran, or so soon after that nothing of it was flushed.
+func (f *facts) lostToPower(token scenario.Token) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool {
+		return s.How == scenario.Power && s.At.After(f.sent[token].At) && !f.doneBefore(token, s.At.Add(-f.powerWindow()))
+	})
+}
+
+func (f *facts) doneBefore(token scenario.Token, at time.Time) bool {
+	return slices.ContainsFunc(f.events[token], func(e AgentEvent) bool { return e.What == Done && e.At.Before(at) })
+}
+
+// inDocument reports whether a file that the bot sent has a word.
+func (f *facts) inDocument(token scenario.Token, n int) bool {
+	return slices.ContainsFunc(f.documents, func(words map[scenario.Token][]int) bool { return slices.Contains(words[token], n) })
+}
+
+// approved compares the effects that need an approval with the presses that allowed them.
+func approved(f *facts) (all []Violation) {
+	for _, token := range f.tokens {
+		for _, e := range f.effects[token] {
+			_, number, _ := strings.Cut(e.Name, ".")
+			i, err := strconv.Atoi(number)
+			if p := f.prompts[token]; err != nil || i >= len(p.Acts) || p.Acts[i] != (scenario.Ask{}) {
+				continue
+			}
+			if !f.allowedBefore(token, e) {
+				all = append(all, Violation{Token: token, Detail: e.Name + " happened, and no user who may had allowed it"})
+			}
+		}
+	}
+	return append(all, decidedOnce(f)...)
+}
+
+// allowedBefore looks for the press that allowed an effect: on a message that showed it, by a user who may. A press that allowed
+// more than one request before, or a mode that allows everything, will do too.
+func (f *facts) allowedBefore(token scenario.Token, e AgentEvent) bool {
+	s := f.sent[token]
+	for _, p := range f.Presses {
+		if p.At.After(e.At) || !listed(p.By) || private(s.In) && string(p.By) != string(s.In) {
+			continue
+		}
+		if p.Chat == s.Chat && isOne(p.Label, scenario.AllowOnce) && strings.Contains(p.Text, e.Name) {
+			return true
+		}
+		if isOne(p.Label, scenario.AllowSession, scenario.AllowRule, "approval.accept-edits", "approval.begin-and-edit", "approval.allow-pattern") {
+			return true
+		}
+		if strings.Contains(strings.ToLower(p.Label), "bypass") || strings.Contains(strings.ToLower(p.Text), "bypass") {
+			return true
+		}
+	}
+	return slices.ContainsFunc(f.Scenario.Options.Settings, func(o scenario.Setting) bool {
+		return o.Key == "permissions.mode" && strings.Contains(string(o.Value), "bypass")
+	})
+}
+
+// decidedOnce finds requests that were answered twice.
+func decidedOnce(f *facts) (all []Violation) {
+	for _, token := range f.tokens {
+		decided := map[string]int{}
+		for _, e := range f.events[token] {
+			if e.What == Allowed || e.What == Denied {
+				decided[e.Name]++
+			}
+			if decided[e.Name] == f.runs(token)+1 {
+				all = append(all, Violation{Token: token, Detail: e.Name + " was decided more than once"})
+			}
+		}
+	}
+	return all
+}
+
+// aborted finds effects of prompts that an abort had ended: what came before it, behind the moment at which the chat said so.
+func aborted(f *facts) (all []Violation) {
+	for _, c := range f.Chats {
+		for _, stop := range f.aborts(c.Name) {
+			all = append(all, f.goesOn(c, stop)...)
+		}
+		for _, in := range c.Topics {
+			for _, stop := range f.aborts(in) {
+				all = append(all, f.goesOn(c, stop)...)
+			}
+		}
+	}
+	return all
+}
+
+func (f *facts) goesOn(c Chat, stop Sent) (all []Violation) {
+	at, ok := f.saidStopped(c, stop)
+	if !ok {
+		return nil
+	}
+	for _, token := range f.tokens {
+		s := f.sent[token]
+		_, job := f.jobs[token]
+		if s.In != stop.In || s.ID >= stop.ID || s.ID == 0 || job || f.pressesOf(token, again()...) > 0 || f.edited(token) {
+			continue
+		}
+		for _, e := range f.events[token] {
+			if e.At.After(at) && (e.What == Effect || e.What == Got) {
+				all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s %s came %s behind the abort", e.What, e.Name, e.At.Sub(at))})
+				break
+			}
+		}
+	}
+	return all
+}
+
+func (f *facts) edited(token scenario.Token) bool {
+	return f.sent[token].Old != "" || slices.ContainsFunc(f.Sent, func(s Sent) bool { return s.Old == token })
+}
+
+// abortWithin is how long all that a turn started may live on once the chat says that it is being stopped.
+const abortWithin = 15 * time.Second
+
+// saidStopped is when an abort must be done: when the chat says that it is, or some time after it says that it stops everything.
+func (f *facts) saidStopped(c Chat, stop Sent) (time.Time, bool) {
+	var stopping time.Time
+	for _, m := range c.History {
+		if !m.From.Bot || m.ReplyTo != stop.ID && (m.ID < stop.ID || c.place(m) != stop.In) {
+			continue
+		}
+		for _, v := range m.Versions {
+			if slices.ContainsFunc([]lang.Key{"bot.stopped", "bot.nothing-runs", "bot.nothing-ran"}, func(k lang.Key) bool { return says(v.Text, k) }) {
+				return v.At, true
+			}
+			if says(v.Text, "bot.stopping") {
+				stopping = v.At.Add(abortWithin)
+			}
+		}
+	}
+	return stopping, !stopping.IsZero()
+}

@@ -1,0 +1,369 @@
+package judge
+
+import (
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/test/ordeal/scenario"
+)
+
+func verdictsOfTurns() []verdict {
+	return []verdict{
+		{"all is well", plainPrompt, "", func(s *stage) { s.whole() }},
+		{"an effect twice", plainPrompt, "once", func(s *stage) {
+			s.whole()
+			s.agent(Effect, "p1", "p1.1")
+		}},
+		{"an effect twice by Run again", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.presses("owner", ownerChat, s.next, "🔁 Run again")
+			s.agent(Effect, "p1", "p1.1")
+		}},
+		{"Run again pressed by a viewer", plainPrompt, "once", func(s *stage) {
+			s.whole()
+			s.presses("bob", ownerChat, s.next, "🔁 Run again")
+			s.agent(Effect, "p1", "p1.1")
+		}},
+		{"an effect twice by a crash", plainPrompt, "once", func(s *stage) {
+			s.whole()
+			s.stops(scenario.Crash)
+			s.agent(Effect, "p1", "p1.1")
+		}},
+		{"an effect twice by a power failure just behind the begin", plainPrompt, "", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.1")
+			s.stops(scenario.Power)
+			s.agent(Effect, "p1", "p1.1")
+			s.shows(ownerChat, id, "p1w0 p1w1")
+		}},
+		{"an effect twice by a power failure much later", plainPrompt, "once", func(s *stage) {
+			s.whole()
+			s.now = s.now.Add(time.Hour)
+			s.stops(scenario.Power)
+			s.agent(Effect, "p1", "p1.1")
+		}},
+		{"a job that is due twice", "owner schedules p1 every 1h: run\n", "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+			s.now = s.now.Add(time.Hour)
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a job that runs too often", "owner schedules p1 after 1h: run\n", "once", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a prompt of which nothing is heard", plainPrompt, "ran", func(s *stage) { s.says("owner", ownerChat, "p1") }},
+		{"a prompt of a viewer of which nothing is heard", "bob says p1: run\n", "", func(s *stage) { s.says("bob", ownerChat, "p1") }},
+		{"a prompt that is refused", plainPrompt, "", func(s *stage) {
+			id := s.says("owner", ownerChat, "p1")
+			s.shows(ownerChat, id, "The queue is full, so I do not take this message.")
+		}},
+		{"a prompt that an abort took", plainPrompt, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "/abort")
+		}},
+		{"an abort before a prompt", plainPrompt, "ran", func(s *stage) {
+			s.says("owner", ownerChat, "/abort")
+			s.says("owner", ownerChat, "p1")
+		}},
+		{"the wrong order", plainPrompt + "owner says p2: run\n", "order", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Effect, "p2", "p2.0")
+			s.agent(Effect, "p1", "p1.1")
+			s.shows(ownerChat, 0, "p1w0 p1w1")
+		}},
+		{"the wrong order by Interrupt", plainPrompt + "owner says p2: run\nowner presses bot.interrupt of p2\n", "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Effect, "p2", "p2.0")
+			s.agent(Effect, "p1", "p1.1")
+			s.shows(ownerChat, 0, "p1w0 p1w1")
+		}},
+	}
+}
+
+func verdictsOfEdits() []verdict {
+	text := "owner says p1: run\nowner edits p1 into p2: run\n"
+	edit := func(s *stage) {
+		id := s.says("owner", ownerChat, "p1")
+		s.Sent = append(s.Sent, Sent{By: "owner", In: "owner", Token: "p2", Old: "p1", Chat: ownerChat, ID: id, At: s.pass()})
+		s.chat(ownerChat).History[0].Reactions = []telegram.Reaction{{Emoji: "✍"}}
+	}
+	return []verdict{
+		{"an edit in time", text, "", func(s *stage) {
+			edit(s)
+			s.agent(Effect, "p2", "p2.0")
+		}},
+		{"an edit that came too late", text, "", func(s *stage) {
+			edit(s)
+			s.chat(ownerChat).History[0].Reactions = nil
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"an edit that is lost", text, "edited edited", func(s *stage) {
+			edit(s)
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"Run again pressed twice", plainPrompt, "once", func(s *stage) {
+			s.whole()
+			for range 2 {
+				s.presses("owner", ownerChat, s.next, "🔁 Run again")
+				s.agent(Effect, "p1", "p1.1")
+			}
+		}},
+	}
+}
+
+func verdictsOfAnswers() []verdict {
+	begin := func(s *stage) telegram.MessageID {
+		id := s.says("owner", ownerChat, "p1")
+		s.agent(Effect, "p1", "p1.1")
+		return id
+	}
+	return []verdict{
+		{"a word is missing", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0") }},
+		{"words behind the last effect are missing", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0 p1w1") }},
+		{"words behind the last effect are missing and the turn is done", plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w1")
+			s.agent(Done, "p1", "")
+		}},
+		{"a word is missing and the chat says so", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Show again") }},
+		{"the chat says so in German", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Noch einmal zeigen") }},
+		{"a word is missing and a file has all", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.Documents["file"] = "p1w0 p1w1"
+		}},
+		{"a word is missing in a deleted message", plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w1")
+			c := s.chat(ownerChat)
+			c.History[len(c.History)-1].Deleted = true
+		}},
+		{"a word is missing after an abort", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.says("owner", ownerChat, "/abort")
+		}},
+		{"a word is missing after a power failure", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.stops(scenario.Power)
+		}},
+		{"a word is missing after a crash", plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.stops(scenario.Crash)
+		}},
+		{"an answer is shown twice", plainPrompt, "shown", func(s *stage) {
+			id := s.whole()
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"an answer is shown twice by Show again", plainPrompt, "", func(s *stage) {
+			id := s.whole()
+			s.presses("owner", ownerChat, s.next, "👁 Show again")
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"words in the wrong order", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w1 p1w0") }},
+		{"a title quotes the prompt", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.shows(ownerChat, 0, "Sessions of this chat\n[[start]] p1 [[text \"p1w0 p1…\nanother")
+		}},
+		{"another chat shows an answer", plainPrompt, "here", func(s *stage) {
+			s.whole()
+			s.shows(annChat, 0, "p1w0 p1w1 p1w2")
+		}},
+		{"a word is missing where the chat blocked the bot", plainPrompt + "in owner blocks\n", "", func(s *stage) { begin(s) }},
+	}
+}
+
+func verdictsOfApprovals() []verdict {
+	ask := func(s *stage) telegram.MessageID {
+		id := s.says("owner", ownerChat, "p1")
+		s.agent(Got, "p1", "")
+		return s.shows(ownerChat, id, "May Claude run this command?\necho p1.0", "✅ Allow once", "⛔ Deny")
+	}
+	happens := func(s *stage) {
+		s.agent(Allowed, "p1", "p1.0")
+		s.agent(Effect, "p1", "p1.0")
+		c := s.chat(ownerChat)
+		c.History[len(c.History)-1].Keyboard = nil
+	}
+	return []verdict{
+		{"an approval by the owner", askPrompt, "", func(s *stage) {
+			s.presses("owner", ownerChat, ask(s), "✅ Allow once")
+			happens(s)
+		}},
+		{"no approval", askPrompt, "approved", func(s *stage) {
+			ask(s)
+			happens(s)
+		}},
+		{"a denial", askPrompt, "approved", func(s *stage) {
+			s.presses("owner", ownerChat, ask(s), "⛔ Deny")
+			happens(s)
+		}},
+		{"an approval by a stranger", askPrompt, "approved", func(s *stage) {
+			s.presses("mallory", ownerChat, ask(s), "✅ Allow once")
+			happens(s)
+		}},
+		{"an approval by a user of another chat", askPrompt, "approved", func(s *stage) {
+			s.presses("ann", ownerChat, ask(s), "✅ Allow once")
+			happens(s)
+		}},
+		{"an approval of something else", askPrompt, "approved", func(s *stage) {
+			ask(s)
+			s.presses("owner", ownerChat, s.shows(ownerChat, 0, "echo p2.0", "✅ Allow once"), "✅ Allow once")
+			happens(s)
+		}},
+		{"an approval that came too late", askPrompt, "approved", func(s *stage) {
+			id := ask(s)
+			happens(s)
+			s.presses("owner", ownerChat, id, "✅ Allow once")
+		}},
+		{"a request that is decided twice", askPrompt, "approved", func(s *stage) {
+			s.presses("owner", ownerChat, ask(s), "✅ Allow once")
+			happens(s)
+			s.agent(Denied, "p1", "p1.0")
+		}},
+		{"a rule of the session", askPrompt, "", func(s *stage) {
+			s.presses("owner", ownerChat, ask(s), "Allow this session…")
+			happens(s)
+		}},
+	}
+}
+
+func verdictsOfAborts() []verdict {
+	both := plainPrompt + "owner says p2: run\nowner types \"/abort\"\n"
+	abort := func(s *stage) telegram.MessageID {
+		s.says("owner", ownerChat, "p1")
+		s.says("owner", ownerChat, "p2")
+		s.agent(Got, "p1", "")
+		id := s.says("owner", ownerChat, "/abort")
+		s.shows(ownerChat, id, "Stopped.")
+		return id
+	}
+	return []verdict{
+		{"an abort that holds", both, "", func(s *stage) { abort(s) }},
+		{"an abort after which the turn goes on", both, "aborted", func(s *stage) {
+			abort(s)
+			s.agent(Effect, "p1", "p1.1")
+		}},
+		{"an abort after which what waited begins", both, "aborted", func(s *stage) {
+			abort(s)
+			s.agent(Got, "p2", "")
+		}},
+		{"an abort that never ends", both, "aborted", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.shows(ownerChat, s.says("owner", ownerChat, "/abort"), "Stopping…")
+			s.now = s.now.Add(time.Minute)
+			s.agent(Effect, "p1", "p1.1")
+		}},
+		{"an abort before which the turn ended", both, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.1")
+			s.shows(ownerChat, s.says("owner", ownerChat, "/abort"), "Nothing is running here.")
+		}},
+		{"an abort of a user who may not", both, "", func(s *stage) {
+			s.whole()
+			s.shows(ownerChat, s.says("bob", ownerChat, "/abort"), "Stopped.")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Effect, "p2", "p2.0")
+		}},
+		{"a prompt behind an abort", both, "", func(s *stage) {
+			s.whole()
+			s.shows(ownerChat, s.says("owner", ownerChat, "/abort"), "Stopped.")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Effect, "p2", "p2.0")
+		}},
+	}
+}
+
+func verdictsOfTheRest() []verdict {
+	write := "owner says p1: write a.txt\nowner says p2: write a.txt\n"
+	wrote := func(s *stage, content string) {
+		s.says("owner", ownerChat, "p1")
+		s.agent(Effect, "p1", "p1.0")
+		s.says("owner", ownerChat, "p2")
+		s.agent(Effect, "p2", "p2.0")
+		s.Files["a.txt"] = content
+	}
+	costly := "set budget.day \"0.05\"\nowner says p1: cost 5\nowner says p2: run\n"
+	return []verdict{
+		{"a stranger is answered", plainPrompt, "stranger", func(s *stage) {
+			s.whole()
+			s.shows(malloryChat, s.says("mallory", malloryChat, "hello"), "Hello.")
+		}},
+		{"a stranger is not answered", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.says("mallory", malloryChat, "hello")
+		}},
+		{"a stranger's prompt runs", "mallory says p1: run\n", "stranger", func(s *stage) {
+			s.says("mallory", malloryChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a viewer's prompt runs", "bob says p1: run\n", "stranger", func(s *stage) {
+			s.says("bob", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a file as the last one left it", write, "", func(s *stage) { wrote(s, "p2.0\n") }},
+		{"a file as another one left it", write, "files", func(s *stage) { wrote(s, "p1.0\n") }},
+		{"a torn file", write, "files files", func(s *stage) { wrote(s, "p2") }},
+		{"a call too early", plainPrompt, "limits", func(s *stage) {
+			s.whole()
+			s.calls(ownerChat, 30)
+			s.calls(ownerChat, 0)
+		}},
+		{"a call in another chat", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.calls(ownerChat, 30)
+			s.calls(annChat, 0)
+		}},
+		{"a call in time", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.calls(ownerChat, 30)
+			s.now = s.now.Add(time.Minute)
+			s.calls(ownerChat, 0)
+		}},
+		{"a budget that is spent", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget that was spent in between", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+			s.agent(Done, "p1", "")
+		}},
+		{"a card that runs for ever", plainPrompt, "rest", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+		}},
+		{"a card that waits for its user", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
+		}},
+		{"updates that nobody took", plainPrompt, "acknowledged", func(s *stage) {
+			s.whole()
+			s.Pending = 2
+		}},
+		{"a secret in the log", plainPrompt, "secret", func(s *stage) {
+			s.whole()
+			s.Texts["log"] = "the key is hush-hush"
+		}},
+		{"a secret that a message showed once", plainPrompt, "secret", func(s *stage) {
+			s.whole()
+			c := s.chat(ownerChat)
+			m := &c.History[len(c.History)-1]
+			m.Versions = append([]telegram.Version{{Text: "hush-hush"}}, m.Versions...)
+		}},
+		{"a secret in a file", plainPrompt, "secret", func(s *stage) {
+			s.whole()
+			s.Documents["answer.md"] = "hush-hush"
+		}},
+		{"a user who says the secret", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.says("owner", ownerChat, "hush-hush")
+		}},
+		{"all that worlds find themselves", plainPrompt, "database left alive", func(s *stage) {
+			s.whole()
+			s.Database, s.Left, s.Troubles = []string{"page 3 is torn"}, []string{"a goroutine"}, []string{"panic: nil"}
+		}},
+	}
+}

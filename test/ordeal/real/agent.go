@@ -1,0 +1,97 @@
+package real
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"ductor/internal/sim/agent"
+	"ductor/internal/sim/script"
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+// agentNames are the programs that scripted agents run as. The last is of [agents.acp].
+var agentNames = [...]string{agent.Claude, agent.Codex, agent.Gemini, agent.Copilot, acpAgent}
+
+const acpAgent = "gem"
+
+// agentLog is the file below the home of a world in which agents, and the shells of their tools, log what they do.
+const agentLog = "agents.log"
+
+// beAgent turns this process into a scripted agent if it was started under the name of one. It logs which prompts it begins and
+// which files it writes.
+func beAgent() {
+	name := filepath.Base(os.Args[0])
+	if name == acpAgent || !slices.Contains(agentNames[:], name) {
+		return
+	}
+	log := filepath.Join(filepath.Dir(filepath.Dir(os.Args[0])), "home", agentLog)
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/"
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	program := agent.Program{
+		Args: append([]string{name}, os.Args[1:]...), Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals,
+		Heard: func(prompt string) {
+			for _, word := range strings.Fields(script.Parse(prompt).Plain) {
+				if tokenPattern.MatchString(word) {
+					logLine(log, judge.Got, word)
+				}
+			}
+		},
+		Wrote: func(_, text string) {
+			if name := strings.TrimSpace(text); tokenPattern.MatchString(tokenOf(name)) {
+				logLine(log, judge.Effect, name)
+			}
+		},
+	}
+	syscall.Exit(program.Run(context.Background())) // os.Exit of a program with the race detector takes a second
+}
+
+var tokenPattern = regexp.MustCompile(`^p\d+$`)
+
+// tokenOf is the token of an effect: p1 of p1.2.
+func tokenOf(effect string) string {
+	token, _, _ := strings.Cut(effect, ".")
+	return token
+}
+
+// logLine appends a line that other processes may append to as well.
+func logLine(path string, what judge.What, name string) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "%s %s %d %d\n", what, name, time.Now().UnixNano(), os.Getpid())
+}
+
+// logCommand is what a shell runs to log an effect as an agent would.
+func logCommand(path, effect string) string {
+	return fmt.Sprintf("echo %s %s $(date +%%s%%N) $PPID >> %s", judge.Effect, effect, path)
+}
+
+// did reads what agents logged.
+func (o *ordeal) did() (all []judge.AgentEvent) {
+	raw, _ := os.ReadFile(o.agentLog())
+	for line := range strings.Lines(string(raw)) {
+		var what, name, pid string
+		var ns int64
+		if _, err := fmt.Sscan(line, &what, &name, &ns, &pid); err != nil {
+			continue // it was torn by a kill
+		}
+		all = append(all, judge.AgentEvent{At: time.Unix(0, ns), Run: pid, Token: scenario.Token(tokenOf(name)), What: judge.What(what), Name: name})
+	}
+	return all
+}

@@ -1,0 +1,194 @@
+package real
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// diskKind is the file system on which ductor keeps its state.
+type diskKind string
+
+const (
+	diskOfMachine diskKind = "machine" // whatever the temporary directory is on
+	diskTmpfs     diskKind = "tmpfs"   // a small one in memory, which gets full
+	diskExt4      diskKind = "ext4"    // a small one on a loop device, which gets full, read-only and slow
+)
+
+// disk is a file system of a box that can be filled, frozen and made read-only.
+type disk struct {
+	kind    diskKind
+	at      string // where it is mounted
+	image   string // of ext4
+	ballast *os.File
+	frozen  bool
+}
+
+const diskSize = 48 << 20
+
+// The ioctls by which fsfreeze(8) freezes a file system and thaws it.
+const (
+	fiFreeze = 0xC0045877
+	fiThaw   = 0xC0045878
+	// The ioctl by which ext4 loses power, and its flag by which it writes not even its log.
+	ext4Shutdown   = 0x8004587D
+	shutNoLogFlush = 2
+)
+
+// newDisk mounts a file system at a directory, which must exist.
+func newDisk(kind diskKind, at, image string) (*disk, error) {
+	d := &disk{kind: kind, at: at, image: image}
+	switch kind {
+	case diskTmpfs:
+		if err := unix.Mount("none", at, "tmpfs", 0, "mode=700,size="+strconv.Itoa(diskSize)); err != nil {
+			return nil, fmt.Errorf("mount a tmpfs: %w", err)
+		}
+	case diskExt4:
+		if err := os.WriteFile(image, nil, 0o600); err != nil {
+			return nil, err
+		}
+		if err := os.Truncate(image, diskSize); err != nil {
+			return nil, err
+		}
+		if out, err := exec.Command("mkfs.ext4", "-q", "-F", "-m", "0", image).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("make a disk of ext4: %w: %s", err, out)
+		}
+		if err := d.mount(); err != nil {
+			return nil, err
+		}
+		if err := os.RemoveAll(filepath.Join(at, "lost+found")); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// fill leaves no room on the disk. The disk of the machine stays as it is.
+func (d *disk) fill() error {
+	if d.kind == diskOfMachine || d.ballast != nil {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(d.at, "ballast"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	d.ballast = f
+	piece := make([]byte, 64<<10)
+	for len(piece) > 0 {
+		if _, err := f.Write(piece); errors.Is(err, unix.ENOSPC) {
+			piece = piece[:len(piece)/2]
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear makes room again.
+func (d *disk) clear() error {
+	if d.ballast == nil {
+		return nil
+	}
+	name := d.ballast.Name()
+	err := errors.Join(d.ballast.Close(), os.Remove(name))
+	d.ballast = nil
+	return err
+}
+
+// freeze has every write to the disk wait until thaw, as a disk does that hangs.
+func (d *disk) freeze() error { return d.control(fiFreeze, true) }
+
+func (d *disk) thaw() error { return d.control(fiThaw, false) }
+
+func (d *disk) control(request uint, frozen bool) error {
+	if d.kind != diskExt4 || d.frozen == frozen {
+		return nil
+	}
+	dir, err := os.Open(d.at)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.IoctlSetInt(int(dir.Fd()), request, 0); err != nil && !(request == fiThaw && errors.Is(err, unix.EINVAL)) { // it was mounted anew
+		return fmt.Errorf("freeze or thaw the disk: %w", err)
+	}
+	d.frozen = frozen
+	return nil
+}
+
+// shutdown has the file system forget whatever is not on its device, as a power failure does. Only ext4 can.
+func (d *disk) shutdown() error {
+	if d.kind != diskExt4 {
+		return nil
+	}
+	if err := errors.Join(d.thaw(), d.clear()); err != nil {
+		return err
+	}
+	dir, err := os.Open(d.at)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.IoctlSetPointerInt(int(dir.Fd()), ext4Shutdown, shutNoLogFlush); err != nil {
+		return fmt.Errorf("shut the file system down: %w", err)
+	}
+	return nil
+}
+
+// again mounts the disk after a shutdown. No process may use it.
+func (d *disk) again() error {
+	if d.kind != diskExt4 {
+		return nil
+	}
+	if err := unix.Unmount(d.at, 0); err != nil {
+		return fmt.Errorf("unmount the disk: %w", err)
+	}
+	return d.mount()
+}
+
+func (d *disk) mount() error {
+	if out, err := exec.Command("mount", "-o", "loop", d.image, d.at).CombinedOutput(); err != nil {
+		return fmt.Errorf("mount the disk: %w: %s", err, out)
+	}
+	return nil
+}
+
+// readOnly makes the disk take no writes. It fails while a file is open for writing: kill all that use it first.
+func (d *disk) readOnly(on bool) error {
+	if d.kind == diskOfMachine {
+		return nil
+	}
+	var flags uintptr = unix.MS_REMOUNT
+	if on {
+		flags |= unix.MS_RDONLY
+	}
+	data := ""
+	if d.kind == diskTmpfs {
+		data = "size=" + strconv.Itoa(diskSize)
+	}
+	if err := unix.Mount("none", d.at, "", flags, data); err != nil {
+		return fmt.Errorf("remount the disk: %w", err)
+	}
+	return nil
+}
+
+// check looks at the file system itself: that of ext4 must be clean after all that happened.
+func (d *disk) check() error {
+	if d.kind != diskExt4 {
+		return nil
+	}
+	if err := unix.Unmount(d.at, 0); err != nil {
+		return fmt.Errorf("unmount the disk: %w", err)
+	}
+	out, err := exec.Command("e2fsck", "-f", "-n", d.image).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("e2fsck: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

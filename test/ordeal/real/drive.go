@@ -1,0 +1,72 @@
+package real
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ductor/test/ordeal/report"
+	"ductor/test/ordeal/scenario"
+)
+
+// Job is what a box is to do.
+type Job struct {
+	Seed       uint64
+	Dir        string   // for all its files
+	Builds     []string // directories with a ductor and its runner each: two builds, for upgrades
+	Conditions conditions
+	Script     string // a scenario; empty for that of the seed
+	Soak       time.Duration
+}
+
+// Report is what came out.
+type Report struct {
+	Run        report.Run
+	Script     string
+	Conditions conditions
+	Samples    []sample // of a soak
+	Took       time.Duration
+}
+
+const reportFile = "report.json"
+
+// drive is the driver of a box.
+func drive() error {
+	var job Job
+	if err := json.Unmarshal([]byte(os.Getenv(jobVar)), &job); err != nil {
+		return fmt.Errorf("read the job: %w", err)
+	}
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	s := plan(job.Seed, job.Conditions)
+	if job.Script != "" {
+		var err error
+		if s, err = scenario.Parse(job.Script); err != nil {
+			return err
+		}
+	}
+	if job.Soak > 0 {
+		s = scenario.Scenario{Seed: job.Seed, Options: soakOptions()}
+	}
+	w, err := newWorld(job)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	o := newOrdeal(w, job, s)
+	if err := w.configure(s.Options, o.places.groups()); err != nil {
+		return err
+	}
+	if job.Soak > 0 {
+		o.soak(job.Soak)
+	} else {
+		o.run()
+	}
+	raw, err := json.MarshalIndent(o.report, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(job.Dir, reportFile), raw, 0o600)
+}

@@ -1,0 +1,185 @@
+package real
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+// gather collects what Telegram shows and what agents did.
+func (o *ordeal) gather() {
+	e := &o.evidence
+	e.Ended = time.Now()
+	e.Calls = o.srv.Calls()
+	for i, c := range e.Calls {
+		answered := c.Fault == telegram.NoFault || c.Fault == telegram.TooMany
+		if !answered && c.RetryAfter > 0 || answered && (o.line.mayHaveLost(c.Done) || o.diedAfter(c.Done)) {
+			e.Calls[i].Fault = telegram.DropAfter // ductor cannot know of it
+		}
+	}
+	e.Pending = o.srv.PendingUpdates()
+	e.Agents = o.did()
+	e.Documents = map[string]string{}
+	for _, name := range o.places.order {
+		chat := o.places.chats[name]
+		c := judge.Chat{Name: name, ID: chat.ID(), Topics: map[telegram.TopicID]scenario.Place{}, History: chat.History(), Hurt: o.places.hurt[name]}
+		for place, topic := range o.places.topics {
+			if whole, _, _ := strings.Cut(string(place), "/"); whole == string(name) {
+				c.Topics[topic] = place
+			}
+		}
+		for _, m := range c.History {
+			if m.From.Bot && m.Media != nil {
+				if data, ok := o.srv.FileData(m.Media.FileID); ok {
+					e.Documents[m.Media.FileID] = string(data)
+				}
+			}
+		}
+		e.Chats = append(e.Chats, c)
+	}
+	e.Files = map[string]string{}
+	o.trouble(filepath.WalkDir(o.project(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		below, _ := filepath.Rel(o.project(), path)
+		e.Files[below] = string(raw)
+		return err
+	}))
+}
+
+// diedAfter reports whether ductor died so soon after an answer that the next one may not know of it: it had not read it, which on a
+// busy machine takes a while, or a disk that loses what was not flushed lost power.
+func (o *ordeal) diedAfter(answered time.Time) bool {
+	const reading, flushing = 3 * time.Second, 30 * time.Second
+	return slices.ContainsFunc(o.evidence.Stops, func(s judge.Stop) bool {
+		since := s.At.Sub(answered)
+		return since >= 0 && (since < reading || since < flushing && s.How == scenario.Power && o.disk.kind == diskExt4)
+	})
+}
+
+// gatherLeftovers looks for whatever ductor left behind after its end.
+func (o *ordeal) gatherLeftovers() {
+	e := &o.evidence
+	if err := eventually("the end of all processes", func() bool { return len(processes()) == 0 }); err != nil {
+		for _, p := range processes() {
+			e.Left = append(e.Left, p.String())
+		}
+	}
+	e.Database = o.checkDatabase()
+	e.Left = append(e.Left, o.leftFiles()...)
+	e.Texts = o.texts()
+	log, _ := os.ReadFile(o.log())
+	for line := range strings.Lines(string(log)) {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "WARNING: DATA RACE") {
+			e.Troubles = append(e.Troubles, "ductor: "+strings.TrimSpace(line))
+		}
+	}
+	if err := o.disk.check(); err != nil {
+		e.Left = append(e.Left, err.Error())
+	}
+}
+
+func (o *ordeal) checkDatabase() (found []string) {
+	db, err := sql.Open("sqlite3", "file:"+o.database()+"?mode=ro&immutable=1")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer db.Close()
+	var said string
+	if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&said); err != nil || said != "ok" {
+		found = append(found, fmt.Sprintf("integrity_check: %q %v", said, err))
+	}
+	var broken int
+	if err := db.QueryRow(`SELECT count(*) FROM pragma_foreign_key_check`).Scan(&broken); err != nil || broken > 0 {
+		found = append(found, fmt.Sprintf("%d rows name rows that are not there: %v", broken, err))
+	}
+	return found
+}
+
+// stays are the files that ductor's state directory has after an ordered end: the database, keys, what was sent to users of late, and
+// files whose lock or socket is what counts.
+var stays = []string{
+	"ductor.db", "crash*.log", "ductor.lock", "mcp.key", "mcp.sock", "terminal.sock", "runner/lock", "runner/sock", "locks/*.lock",
+	"started/*.json", "uploads/*/*", "prompts/append-*",
+}
+
+// leftFiles finds temporary files, journals, and locks that are held.
+func (o *ordeal) leftFiles() (left []string) {
+	for _, dir := range []string{o.state(), o.path("tmp")} {
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() && dir == o.state() && strings.Count(path[len(dir):], "/") < 2 || path == dir {
+				return err
+			}
+			below, _ := filepath.Rel(dir, path)
+			known := dir == o.state() && slices.ContainsFunc(stays, func(pattern string) bool { ok, _ := filepath.Match(pattern, below); return ok })
+			switch {
+			case entry.IsDir() && strings.HasPrefix(below, "uploads"):
+			case strings.HasPrefix(below, "claude-tasks"): // of an agent that was killed, and its own
+			case !known:
+				left = append(left, "the file "+path[len(o.dir):])
+			case strings.HasSuffix(path, "lock") && held(path):
+				left = append(left, "the lock "+path[len(o.dir):])
+			}
+			return nil
+		})
+		if err != nil {
+			left = append(left, err.Error())
+		}
+	}
+	return left
+}
+
+// held reports whether a process holds the lock of a file.
+func held(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// texts are all files that have no right to a secret, and which have one: the names and the secrets alone.
+func (o *ordeal) texts() map[string]string {
+	found := map[string]string{}
+	err := filepath.WalkDir(o.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || path == o.config() || path == o.path("image") || strings.HasPrefix(path, o.path("opt")) {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for name, value := range o.secrets {
+			if bytes.Contains(raw, []byte(value)) { // the judge looks for one secret
+				found[fmt.Sprintf("%s (%s)", path[len(o.dir):], name)] = o.evidence.Secret
+			}
+		}
+		return nil
+	})
+	o.trouble(err)
+	for _, call := range o.evidence.Calls {
+		for field, text := range call.Params {
+			for name, value := range o.secrets {
+				if strings.Contains(text, value) {
+					found[fmt.Sprintf("the field %s of a call of %s (%s)", field, call.Method, name)] = o.evidence.Secret
+				}
+			}
+		}
+	}
+	return found
+}

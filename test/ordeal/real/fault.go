@@ -1,0 +1,262 @@
+package real
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+// fault has something go wrong. What goes wrong for a time is put right by a timer, or by heal.
+func (o *ordeal) fault(step scenario.Step) error {
+	switch step := step.(type) {
+	case scenario.Stop:
+		if step.Point != "" {
+			o.waiting.Go(func() {
+				o.awaitPoint(step.Point, step.N)
+				o.trouble(o.end(step))
+			})
+			return nil
+		}
+		return o.end(step)
+	case scenario.Telegram:
+		o.telegram(step)
+	case scenario.Happen:
+		o.places.happen(step)
+	case scenario.Disk:
+		return o.diskFault(step)
+	case scenario.Suspend:
+		all := processes()
+		signalAll(all, syscall.SIGSTOP)
+		time.Sleep(step.For)
+		signalAll(all, syscall.SIGCONT)
+	case scenario.Kill:
+		o.killSome(step)
+	case scenario.Updates:
+		switch step.How {
+		case scenario.Duplicate:
+			o.srv.Repeat(step.N)
+		case scenario.Reorder:
+			o.srv.Reverse(step.N)
+		case scenario.Lag:
+			release := o.srv.Hold()
+			o.waiting.Go(func() { o.sleep(mostWait); release(0) })
+		}
+	}
+	return nil
+}
+
+// sleep lets time pass, unless all is to be put right.
+func (o *ordeal) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-o.healed:
+	}
+}
+
+// end ends ductor, and starts it again some time later.
+func (o *ordeal) end(step scenario.Stop) error {
+	o.ending.Lock() // two ends do not overlap
+	defer o.ending.Unlock()
+	stop := judge.Stop{How: step.How}
+	var err error
+	switch step.How {
+	case scenario.Crash:
+		o.kill()
+	case scenario.Power:
+		err = o.power()
+	case scenario.Upgrade:
+		err = errors.Join(o.install(1-o.build), o.stop())
+	case scenario.Restart:
+		err = o.stop()
+	}
+	stop.At = time.Now()
+	o.sleep(step.Down)
+	stop.Up = time.Now()
+	o.mu.Lock()
+	o.evidence.Stops = append(o.evidence.Stops, stop)
+	o.mu.Unlock()
+	return errors.Join(err, o.awaitPoll())
+}
+
+// power ends everything at once. What was not flushed is lost on a disk that can lose it.
+func (o *ordeal) power() error {
+	lost := o.disk.shutdown()
+	for {
+		all := processes()
+		signalAll(all, syscall.SIGKILL)
+		o.kill()
+		if len(all) == 0 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if lost != nil {
+		return lost
+	}
+	return o.disk.again()
+}
+
+// awaitPoint waits for the n-th such moment from now, at most for a while.
+func (o *ordeal) awaitPoint(point scenario.Point, n int) {
+	const most, look = 8 * time.Second, time.Millisecond
+	moment := func() int64 { return int64(len(o.srv.Calls(telegram.Writes))) }
+	switch point {
+	case scenario.AtWrite, scenario.AtFlush:
+		moment = func() int64 { return changeOf(o.database() + "-wal") }
+	case scenario.AtOutput:
+		moment = o.journals
+	}
+	last := moment()
+	for deadline := time.Now().Add(most); n > 0 && time.Now().Before(deadline); {
+		select {
+		case <-time.After(look):
+		case <-o.healed:
+			return
+		}
+		if now := moment(); now != last {
+			last = now
+			n--
+		}
+	}
+}
+
+// changeOf is a number that is another one when a file has changed.
+func changeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.ModTime().UnixNano() + info.Size()
+}
+
+// journals is how many bytes agents have printed into the files of runs.
+func (o *ordeal) journals() (sum int64) {
+	files, _ := filepath.Glob(filepath.Join(o.state(), "runner", "*", "out"))
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil {
+			sum += info.Size()
+		}
+	}
+	return sum
+}
+
+// telegram has calls go wrong.
+func (o *ordeal) telegram(step scenario.Telegram) {
+	f := telegram.Fault{Method: step.Method, Skip: step.Skip, Times: step.Times, RetryAfter: max(1, int(step.For.Seconds()))}
+	kinds := map[scenario.TelegramFault]telegram.FaultKind{
+		scenario.TooMany: telegram.TooMany, scenario.ServerError: telegram.ServerError, scenario.BadGateway: telegram.BadGateway,
+		scenario.GatewayAfter: telegram.BadGatewayAfter, scenario.DropBefore: telegram.DropBefore, scenario.DropAfter: telegram.DropAfter,
+		scenario.Half: telegram.BadJSON, scenario.Hang: telegram.Hang,
+	}
+	until := time.Now().Add(step.For)
+	switch step.Fault {
+	case scenario.LimitsStrict:
+		o.srv.SetLimits(telegram.StrictLimits())
+		return
+	case scenario.LimitsReal:
+		o.srv.SetLimits(telegram.RealLimits())
+		return
+	case scenario.Away:
+		o.waiting.Go(func() { o.line.set(refuse); o.sleep(step.For); o.line.set(o.job.Conditions.Line) })
+		return
+	case scenario.TooManyUnseen:
+		f.Kind = telegram.DropBefore
+		o.inject(f)
+		f = telegram.Fault{Method: step.Method, When: noPoll, Kind: telegram.TooMany, Until: until}
+	case scenario.Ban:
+		f = telegram.Fault{When: noPoll, Kind: telegram.TooMany, Until: until}
+	case scenario.Late:
+		f.Late = step.For
+	default:
+		f.Kind = kinds[step.Fault]
+	}
+	o.inject(f)
+}
+
+func noPoll(c telegram.Call) bool { return c.Method != "getUpdates" }
+
+func (o *ordeal) inject(f telegram.Fault) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.injected = append(o.injected, o.srv.Inject(f))
+}
+
+// diskFault has the disk under ductor's state be full, or hang, for a while.
+func (o *ordeal) diskFault(step scenario.Disk) error {
+	bad, good := o.disk.fill, o.disk.clear
+	if step.Fault == scenario.DiskSlow {
+		bad, good = o.disk.freeze, o.disk.thaw
+	}
+	if err := bad(); err != nil {
+		return err
+	}
+	o.waiting.Go(func() {
+		o.sleep(max(step.For, time.Second))
+		o.trouble(good())
+	})
+	return nil
+}
+
+// killSome kills processes -9.
+func (o *ordeal) killSome(step scenario.Kill) {
+	all := processes()
+	some := of(all, roleOfAgent)
+	switch step.What {
+	case scenario.Runner:
+		some = of(all, roleOfRunner)
+	case scenario.Agent:
+		some = o.agentOf(step.Of, some)
+	}
+	o.note("kills %v", some)
+	signalAll(some, syscall.SIGKILL)
+}
+
+// agentOf picks the agent that caused the last effect of a prompt, or any.
+func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
+	for _, e := range o.did() {
+		for _, p := range agents {
+			if e.Token == token && e.Run == fmt.Sprint(p.pid) {
+				return []process{p}
+			}
+		}
+	}
+	if len(agents) == 0 {
+		return nil
+	}
+	return agents[:1]
+}
+
+// heal ends all faults.
+func (o *ordeal) heal() {
+	o.mu.Lock()
+	for _, i := range o.injected {
+		i.Remove()
+	}
+	o.injected = nil
+	close(o.healed)
+	o.mu.Unlock()
+	o.waiting.Wait()
+	o.line.set(fair)
+	o.srv.SetLimits(telegram.Limits{})
+	o.srv.Repeat(-1)
+	o.srv.Reverse(-1)
+	o.trouble(errors.Join(o.disk.thaw(), o.disk.clear()))
+	o.healed = make(chan struct{})
+}
+
+// eventually waits for a condition.
+func eventually(what string, ok func() bool) error {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("waited in vain for %s", what)
+		}
+	}
+	return nil
+}

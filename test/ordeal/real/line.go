@@ -1,0 +1,200 @@
+package real
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// weather is how the network between ductor and Telegram is.
+type weather string
+
+const (
+	fair    weather = "fair"
+	refuse  weather = "refuse" // new connections are closed at once, old ones are reset
+	stall   weather = "stall"  // nothing passes, and nothing is closed
+	slow    weather = "slow"   // every piece takes a while
+	lossy   weather = "lossy"  // connections are reset now and then
+	chopped weather = "half"   // answers end in the middle
+)
+
+// line is the way between ductor and the simulated Telegram: a proxy on loopback. Safe for concurrent use.
+type line struct {
+	listener net.Listener
+	to       string
+	wait     sync.WaitGroup
+
+	mu      sync.Mutex
+	weather weather
+	changed chan struct{} // closed when the weather changes
+	open    map[net.Conn]bool
+	random  *rand.Rand
+	cuts    []time.Time // when connections ended before their time
+}
+
+func newLine(to string, seed uint64) (*line, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	l := &line{
+		listener: listener, to: strings.TrimPrefix(to, "http://"), weather: fair, changed: make(chan struct{}),
+		open: map[net.Conn]bool{}, random: rand.New(rand.NewPCG(2, seed)),
+	}
+	l.wait.Go(l.serve)
+	return l, nil
+}
+
+func (l *line) url() string { return fmt.Sprintf("http://%s", l.listener.Addr()) }
+
+// set changes the weather. What is open feels it too.
+func (l *line) set(w weather) {
+	l.mu.Lock()
+	l.weather = w
+	close(l.changed)
+	l.changed = make(chan struct{})
+	l.mu.Unlock()
+	if w == refuse {
+		l.cut()
+	}
+}
+
+func (l *line) now() (weather, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.weather, l.changed
+}
+
+// cut resets every open connection.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cuts = append(l.cuts, time.Now())
+	for c := range l.open {
+		reset(c)
+	}
+}
+
+// reset closes a connection so that the other end sees a reset and not an end.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}
+
+func (l *line) close() {
+	_ = l.listener.Close()
+	l.set(refuse)
+	l.wait.Wait()
+}
+
+func (l *line) serve() {
+	for {
+		conn, err := l.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		l.wait.Go(func() { l.relay(conn) })
+	}
+}
+
+// track remembers a connection until done.
+func (l *line) track(c net.Conn) (done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[c] = true
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.open, c)
+		_ = c.Close()
+	}
+}
+
+func (l *line) relay(client net.Conn) {
+	defer l.track(client)()
+	if w, _ := l.now(); w == refuse {
+		reset(client)
+		return
+	}
+	server, err := net.Dial("tcp", l.to)
+	if err != nil {
+		return
+	}
+	defer l.track(server)()
+	var both sync.WaitGroup
+	both.Go(func() { l.pass(server, client, false); _ = server.(*net.TCPConn).CloseWrite() })
+	both.Go(func() { l.pass(client, server, true); reset(client) })
+	both.Wait()
+}
+
+// pass copies until one end closes or the weather ends the connection.
+func (l *line) pass(to io.Writer, from io.Reader, answers bool) {
+	piece := make([]byte, 4<<10)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 && !l.through(to, piece[:n], answers) {
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// through sends a piece as the weather has it. It returns false if the connection is over.
+func (l *line) through(to io.Writer, piece []byte, answers bool) bool {
+	const pause = 150 * time.Millisecond
+	for {
+		w, changed := l.now()
+		switch w {
+		case stall:
+			<-changed
+			continue
+		case slow:
+			time.Sleep(pause)
+		case lossy:
+			if l.chance(10) {
+				return false
+			}
+		case chopped:
+			if answers && l.chance(4) {
+				_, _ = to.Write(piece[:len(piece)/2])
+				return false
+			}
+		case refuse:
+			return false
+		}
+		_, err := to.Write(piece)
+		return err == nil
+	}
+}
+
+// chance reports whether a connection is to end before its time.
+func (l *line) chance(one int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.random.IntN(one) > 0 {
+		return false
+	}
+	l.cuts = append(l.cuts, time.Now())
+	return true
+}
+
+// mayHaveLost reports whether the answer to a call may not have arrived: a connection ended soon after it was given.
+func (l *line) mayHaveLost(answered time.Time) bool {
+	const transit = time.Second
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.cuts, func(at time.Time) bool { return !at.Before(answered) && at.Sub(answered) < transit })
+}

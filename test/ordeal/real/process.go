@@ -1,0 +1,117 @@
+package real
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// role is what a process of a box is.
+type role string
+
+const (
+	roleOfHarness role = "harness" // the init and the driver of the box, and what loads its machine
+	roleOfDuctor  role = "ductor"
+	roleOfRunner  role = "runner"
+	roleOfAgent   role = "agent"
+	roleOfTool    role = "tool" // whatever an agent started
+)
+
+// process is a process of the box.
+type process struct {
+	pid     int
+	state   byte // as in /proc/PID/stat: 'Z' for a zombie
+	role    role
+	command string
+}
+
+func (p process) String() string {
+	return fmt.Sprintf("%s %d (%c): %s", p.role, p.pid, p.state, p.command)
+}
+
+// processes lists all processes of the box but those of the harness. They are all of this PID namespace: /proc is its own.
+func processes() []process {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var all []process
+	for _, stat := range stats {
+		raw, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it ended
+		}
+		dir := filepath.Dir(stat)
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		_, rest, _ := strings.Cut(string(raw), ") ")
+		fields := strings.Fields(rest)
+		if pid == os.Getpid() || pid == 1 || len(fields) < 2 {
+			continue
+		}
+		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		program, _ := os.Readlink(filepath.Join(dir, "exe"))
+		p := process{pid: pid, state: fields[0][0], command: strings.TrimSpace(strings.ReplaceAll(string(cmdline), "\x00", " "))}
+		p.role = roleOf(strings.TrimSuffix(program, " (deleted)"), p.command)
+		if p.role != roleOfHarness {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func roleOf(program, command string) role {
+	first, _, _ := strings.Cut(command, " ")
+	switch name := filepath.Base(first); {
+	case strings.HasPrefix(first, harnessName):
+		return roleOfHarness
+	case filepath.Base(program) == "ductor-runner":
+		return roleOfRunner
+	case slices.Contains(agentNames[:], name):
+		return roleOfAgent
+	case filepath.Base(program) == "ductor":
+		return roleOfDuctor
+	}
+	return roleOfTool
+}
+
+// of picks the processes of a role.
+func of(all []process, is role) (picked []process) {
+	for _, p := range all {
+		if p.role == is {
+			picked = append(picked, p)
+		}
+	}
+	return picked
+}
+
+func signalAll(some []process, sig syscall.Signal) {
+	for _, p := range some {
+		_ = syscall.Kill(p.pid, sig) // it may have ended
+	}
+}
+
+// measures are what a process holds.
+type measures struct {
+	RSS         int64 // bytes
+	Descriptors int
+	Threads     int
+}
+
+func measure(pid int) (m measures) {
+	if open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid)); err == nil {
+		m.Descriptors = len(open)
+	}
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		switch name {
+		case "VmRSS":
+			m.RSS = n << 10
+		case "Threads":
+			m.Threads = int(n)
+		}
+	}
+	return m
+}

@@ -1,0 +1,148 @@
+package real
+
+import (
+	"bufio"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3" // to look into ductor's database from outside
+
+	"ductor/internal/sim/telegram"
+	"ductor/test/ordeal/scenario"
+)
+
+// settle waits until ductor has nothing left to do. To the end users answer what agents ask, and ask once for each answer that may
+// not have arrived.
+func (o *ordeal) settle(most time.Duration, toTheEnd bool) error {
+	if toTheEnd {
+		if err := o.awaitPoll(); err != nil {
+			return err
+		}
+	}
+	var owed, before string
+	deadline := time.Now().Add(most)
+	for ; time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if toTheEnd && o.answerAll() {
+			continue
+		}
+		if owed = o.owed(toTheEnd); owed == "" {
+			return nil
+		}
+		if owed != before {
+			o.note("owed: %s", owed)
+			before = owed
+			if toTheEnd { // it goes on
+				deadline = time.Now().Add(most)
+			}
+		}
+		if toTheEnd && !o.up() { // it ended by itself, as over a disk that failed
+			if err := o.awaitPoll(); err != nil {
+				return err
+			}
+		}
+	}
+	if toTheEnd {
+		o.dump()
+		return fmt.Errorf("all does not come to rest: %s; the log of ductor has its goroutines", owed)
+	}
+	return fmt.Errorf("not at rest: %s", owed)
+}
+
+type messageKey struct {
+	chat telegram.ChatID
+	id   telegram.MessageID
+}
+
+// answerAll has users press what waits for them. It reports whether there was anything.
+func (o *ordeal) answerAll() (pressed bool) {
+	for name, chat := range o.places.chats {
+		users := []scenario.Person{scenario.Owner, scenario.Ann} // in a group, who asked decides
+		if chat.Person() != nil {
+			users = []scenario.Person{scenario.Person(name)}
+		}
+		for _, m := range chat.View().FromBot() {
+			for _, button := range []scenario.Button{scenario.AllowOnce, "approval.deny", "approval.no-answer-button", scenario.ShowAgain} {
+				label := labelOf(m, button, false)
+				key := messageKey{m.Chat, m.ID}
+				if label == "" || o.again[key] {
+					continue
+				}
+				o.again[key], pressed = true, true
+				for _, by := range users {
+					o.note("%s presses %q of %d", by, label, m.ID)
+					o.press(by, m, label, true)
+				}
+			}
+		}
+	}
+	o.pressing.Wait()
+	return pressed
+}
+
+// quiet is how long Telegram must have heard nothing but polls. It is longer than any pause between two edits.
+const quiet = 1500 * time.Millisecond
+
+// owed says what ductor still has to do; empty for nothing.
+func (o *ordeal) owed(toTheEnd bool) string {
+	if n := o.srv.PendingUpdates(); n > 0 {
+		return fmt.Sprintf("%d updates are not acknowledged", n)
+	}
+	if what, err := o.unfinished(toTheEnd); what != "" || err != nil {
+		return fmt.Sprintf("%s %v", what, err)
+	}
+	if n, err := outboxWaiting(); n > 0 || err != nil {
+		return fmt.Sprintf("%d calls wait in the outbox %v", n, err)
+	}
+	last := o.srv.Calls(func(c telegram.Call) bool { return c.Method != "getUpdates" })
+	if n := len(last); n > 0 && time.Since(last[n-1].Done) < quiet {
+		return "Telegram heard of it a moment ago"
+	}
+	return ""
+}
+
+// outboxWaiting asks ductor how many calls to Telegram wait for their turn.
+func outboxWaiting() (n int, err error) {
+	client := http.Client{Timeout: 2 * time.Second}
+	answer, err := client.Get("http://" + monitor + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if _, err := fmt.Sscanf(lines.Text(), "ductor_outbox_waiting %d", &n); err == nil {
+			return n, nil
+		}
+	}
+	return 0, errors.Join(errors.New("no count of the outbox"), lines.Err())
+}
+
+// unfinished reads from the database what is not finished there. Turns that wait for a decision count to the end alone.
+func (o *ordeal) unfinished(toTheEnd bool) (what string, err error) {
+	db, err := sql.Open("sqlite3", "file:"+o.database()+"?mode=ro")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	open := ` AND NOT EXISTS (SELECT 1 FROM asks WHERE state = 'open')`
+	if toTheEnd {
+		open = ""
+	}
+	var left []string
+	for _, query := range []string{
+		`inbox WHERE handled = 0`, `messages WHERE content IS NOT NULL`, `turns WHERE delivered = 0` + open, `asks WHERE state = 'open'` + open,
+	} {
+		var n int
+		if err := db.QueryRow(`SELECT count(*) FROM ` + query).Scan(&n); err != nil {
+			return "", err
+		}
+		if n > 0 {
+			left = append(left, fmt.Sprintf("%d of %s", n, query))
+		}
+	}
+	return strings.Join(left, ", "), nil
+}

@@ -1,0 +1,116 @@
+// Command replay writes an overlay for `go test -overlay` with which a bubble of synctest runs the same way each time: what the
+// runtime of Go decides by chance (which ready case of a select, the order of a map and of timers of one moment) it decides by a
+// sequence of the bubble's own, and no goroutine loses its turn because it took long. It needs GOMAXPROCS=1.
+//
+// It changes the source of the installed Go in a copy, and fails where that is not as it knows it.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// change is a piece of a file of Go's library, and what takes its place.
+type change struct{ file, before, after string }
+
+// inBubble returns what a function of the runtime does first in a bubble.
+func inBubble(do string) string {
+	return "	if gp := getg().m.curg; gp != nil && gp.bubble != nil {\n		return " + do + "\n	}\n"
+}
+
+// changes are the changes. The bubble has a sequence for each purpose, so that what the library makes at its first use only does
+// not change which case of a select is taken. The order of all maps is the same.
+func changes() []change {
+	return []change{
+		{"runtime/rand.go", "	mp := getg().m\n	c := &mp.chacha8\n", inBubble("gp.bubble.chance(0)") + "	mp := getg().m\n	c := &mp.chacha8\n"},
+		{"runtime/rand.go", "	mp := getg().m\n	// Implement wyrand", inBubble("uint32(gp.bubble.chance(1))") + "	mp := getg().m\n	// Implement wyrand"},
+		{"runtime/rand.go", "func maps_rand() uint64 {\n", "func maps_rand() uint64 {\n" + inBubble("0x5bd1e9955bd1e995")},
+		{"runtime/rand.go", "// mrandinit initializes", `// numbers is what package math/rand calls.
+//
+//go:linkname numbers
+func numbers() uint64 {
+` + inBubble("gp.bubble.chance(2)") + `	return rand()
+}
+
+// mrandinit initializes`},
+		{"math/rand/v2/rand.go", "//go:linkname runtime_rand runtime.rand\n", "//go:linkname runtime_rand runtime.numbers\n"},
+		{"math/rand/rand.go", "//go:linkname runtime_rand runtime.rand\n", "//go:linkname runtime_rand runtime.numbers\n"},
+		{"runtime/synctest.go", "	active  int // other sources of activity\n}\n", `	active  int // other sources of activity
+	chances [3]uint64
+}
+
+// bubblesRun counts bubbles that run.
+var bubblesRun atomic.Int32
+
+// chance is the next number of one of the bubble's own sequences.
+//
+//go:nosplit
+func (b *synctestBubble) chance(of int) uint64 {
+	b.chances[of] += 0x9e3779b97f4a7c15
+	z := b.chances[of]
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+`},
+		{"runtime/synctest.go", "	gp.bubble = bubble\n	defer func() {\n", "	gp.bubble = bubble\n	bubblesRun.Add(1)\n	defer func() {\n		bubblesRun.Add(-1)\n"},
+		{"runtime/proc.go", "func retake(now int64) uint32 {\n", "func retake(now int64) uint32 {\n	if bubblesRun.Load() > 0 {\n		return 0\n	}\n"},
+	}
+}
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: replay DIRECTORY")
+		os.Exit(2)
+	}
+	path, err := write(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "replay:", err)
+		os.Exit(1)
+	}
+	fmt.Println(path)
+}
+
+// write writes the changed files and the overlay into a directory, and returns the path of the overlay.
+func write(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", err
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the source of Go: %w", err)
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for _, c := range changes() {
+		source := filepath.Join(strings.TrimSpace(string(root)), "src", c.file)
+		target, changed := overlay.Replace[source]
+		if !changed {
+			target = source
+		}
+		text, err := os.ReadFile(target)
+		if err != nil {
+			return "", err
+		}
+		if strings.Count(string(text), c.before) != 1 {
+			return "", fmt.Errorf("%s is not as it was in Go 1.26: it has no %q", source, c.before)
+		}
+		overlay.Replace[source] = filepath.Join(dir, strings.ReplaceAll(c.file, "/", "_"))
+		if err := os.WriteFile(overlay.Replace[source], []byte(strings.Replace(string(text), c.before, c.after, 1)), 0o600); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, text, 0o600)
+}

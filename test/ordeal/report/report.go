@@ -1,0 +1,150 @@
+// Package report collects what runs of the ordeal tried and found, and writes docs/reliability.md from that.
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+// Run is the result of a number of seeds in one world. The files of a directory are one Run each.
+type Run struct {
+	World      string // simulated or real
+	Commit     string
+	Date       time.Time
+	First      uint64 // the first seed
+	Seeds      int
+	Replayed   int // of them, how many were played twice and led to the same events
+	Took       time.Duration
+	Lived      time.Duration  // on the clock of the worlds, all seeds together
+	Steps      map[string]int // by scenario.Kind
+	Faults     map[string]int // of those, the faults
+	Messages   int            // prompts that users sent
+	Violations []Found
+}
+
+// Found is what one seed violated.
+type Found struct {
+	Seed   uint64
+	Rule   string
+	Detail string
+}
+
+// Add counts a scenario that was played, and what the judge found.
+func (r *Run) Add(e judge.Evidence, found []judge.Violation) {
+	if r.Steps == nil {
+		r.Steps, r.Faults = map[string]int{}, map[string]int{}
+	}
+	r.Seeds++
+	r.Lived += e.Ended.Sub(e.Began)
+	for _, step := range e.Scenario.Steps {
+		r.Steps[scenario.Kind(step)]++
+		if scenario.IsFault(step) {
+			r.Faults[scenario.Kind(step)]++
+		}
+		if _, ok := scenario.PromptOf(step); ok {
+			r.Messages++
+		}
+	}
+	for _, v := range found {
+		r.Violations = append(r.Violations, Found{e.Scenario.Seed, v.Rule, v.String()})
+	}
+}
+
+// Merge adds what another part of the same run tried and found.
+func (r *Run) Merge(o Run) {
+	if r.Steps == nil {
+		r.Steps, r.Faults = map[string]int{}, map[string]int{}
+	}
+	r.Seeds, r.Replayed, r.Messages = r.Seeds+o.Seeds, r.Replayed+o.Replayed, r.Messages+o.Messages
+	r.Took, r.Lived = r.Took+o.Took, r.Lived+o.Lived
+	for kind, n := range o.Steps {
+		r.Steps[kind] += n
+	}
+	for kind, n := range o.Faults {
+		r.Faults[kind] += n
+	}
+	r.Violations = append(r.Violations, o.Violations...)
+	if r.First == 0 || o.First < r.First {
+		r.First = o.First
+	}
+}
+
+// Save writes the run into a file.
+func (r Run) Save(path string) error { return save(path, r) }
+
+func save(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// Runs reads the runs of a directory, the oldest first.
+func Runs(dir string) (all []Run, err error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		var r Run
+		if err := load(name, &r); err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	slices.SortStableFunc(all, func(a, b Run) int { return a.Date.Compare(b.Date) })
+	return all, nil
+}
+
+func load(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// Defect is the result of the search for one planted defect.
+type Defect struct {
+	Name  string
+	Title string // what is broken, in words
+	Seeds int    // how many seeds were played until it was found, or in all
+	Found bool
+	Rule  string // that found it
+	Seed  uint64
+}
+
+// SaveDefects writes the results of a hunt.
+func SaveDefects(path string, all []Defect) error { return save(path, all) }
+
+// Defects reads the results of a hunt.
+func Defects(path string) (all []Defect, err error) { return all, load(path, &all) }
+
+// Load reads all results below a directory: runs/*.json, defects.json and fixes.json.
+func Load(dir string) (r Results, err error) {
+	if r.Runs, err = Runs(filepath.Join(dir, "runs")); err != nil {
+		return r, err
+	}
+	if r.Defects, err = Defects(filepath.Join(dir, "defects.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return r, err
+	}
+	if r.Fixes, err = Fixes(filepath.Join(dir, "fixes.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return r, err
+	}
+	return r, nil
+}

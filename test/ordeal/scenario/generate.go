@@ -1,0 +1,253 @@
+package scenario
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Profile says of what kind the generated scenarios are.
+type Profile struct {
+	// Steps is how many steps there are at most. 0 is 40.
+	Steps int
+	// Agents are those that the world has. None is Claude.
+	Agents []string
+	// Without are kinds of steps, as Kind names them, that the world cannot perform: "power", "disk full".
+	Without []string
+	// Calm leaves out all faults.
+	Calm bool
+}
+
+// Generate makes a scenario. It is the same for the same seed and profile.
+func Generate(seed uint64, p Profile) Scenario {
+	if p.Steps == 0 {
+		p.Steps = 40
+	}
+	if len(p.Agents) == 0 {
+		p.Agents = []string{"claude"}
+	}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x0DEA1)), profile: p}
+	g.scenario.Seed = seed
+	g.options()
+	g.say()
+	for n := 3 + g.IntN(p.Steps-2); len(g.scenario.Steps) < n; {
+		g.step()
+	}
+	return g.scenario
+}
+
+type generator struct {
+	*rand.Rand
+	profile  Profile
+	scenario Scenario
+	prompts  []placed // all so far
+	places   []Place  // of groups
+	events   []Happen // what can be put right again
+	budget   bool     // there is one
+}
+
+// placed is a prompt and where it was sent.
+type placed struct {
+	Prompt
+	by Person
+	in Place
+}
+
+// options make the world: mostly a plain one.
+func (g *generator) options() {
+	o := &g.scenario.Options
+	o.Agents = append(o.Agents, g.profile.Agents[g.IntN(len(g.profile.Agents))])
+	if len(g.profile.Agents) > 1 && g.chance(30) {
+		o.Agents = g.profile.Agents
+	}
+	for _, who := range []Person{Owner, Ann} {
+		if g.chance(10) {
+			o.Languages = append(o.Languages, Language{who, pick(g, "de", "zh", "en")})
+		}
+	}
+	if g.chance(40) {
+		c := Chat{Name: "team", Kind: pick(g, Group, Supergroup)}
+		o.Chats = append(o.Chats, c)
+		g.places = append(g.places, "team")
+	}
+	if g.chance(40) {
+		o.Chats = append(o.Chats, Chat{Name: "lab", Kind: Forum, Topics: []string{"red", "blue"}})
+		g.places = append(g.places, "lab", "lab/red", "lab/blue")
+	}
+	set := func(percent int, key, value string) {
+		if g.chance(percent) {
+			o.Settings = append(o.Settings, Setting{key, Quoted(value)})
+		}
+	}
+	set(30, "permissions.mode", pick(g, `"ask"`, `"accept-edits"`, `"plan"`))
+	set(15, "stream.mode", `"draft"`)
+	set(15, "stream.display", pick(g, `"rich"`, `"plain"`))
+	set(10, "queue.max", "3")
+	if g.budget = g.chance(10); g.budget {
+		set(100, "budget.day", "0.05")
+	}
+	set(10, "agents.grace", `"500ms"`)
+	set(10, "permissions.ask_timeout", `"1m"`)
+	set(10, "agents."+o.Agents[0]+".mode", `"one-shot"`)
+}
+
+func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
+
+func pick[T any](g *generator, from ...T) T { return from[g.IntN(len(from))] }
+
+// a duration between both, rounded so that it reads well.
+func (g *generator) between(least, most time.Duration) time.Duration {
+	d := least + time.Duration(g.Int64N(int64(most-least)+1))
+	switch {
+	case d > time.Minute:
+		return d.Round(time.Second)
+	case d > time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// add appends a step that the world can perform.
+func (g *generator) add(step Step) {
+	if g.profile.Calm && IsFault(step) {
+		return
+	}
+	kind := Kind(step)
+	for _, without := range g.profile.Without {
+		if without == kind {
+			return
+		}
+	}
+	g.scenario.Steps = append(g.scenario.Steps, step)
+}
+
+// choice is a way to go on, with its weight.
+type choice struct {
+	weight int
+	do     func(*generator)
+}
+
+func choices() []choice {
+	return []choice{
+		{26, (*generator).say},
+		{7, (*generator).queue},
+		{5, (*generator).ask},
+		{3, (*generator).send},
+		{4, (*generator).edit},
+		{18, (*generator).press},
+		{6, (*generator).pressAny},
+		{8, (*generator).command},
+		{3, (*generator).reply},
+		{2, (*generator).schedule},
+		{2, (*generator).webhook},
+		{1, (*generator).terminal},
+		{22, (*generator).wait},
+		{9, (*generator).stop},
+		{11, (*generator).telegram},
+		{3, (*generator).updates},
+		{3, (*generator).disk},
+		{3, (*generator).happen},
+		{2, (*generator).clock},
+		{3, (*generator).kill},
+		{1, func(g *generator) { g.add(Heal{}) }},
+	}
+}
+
+func (g *generator) step() {
+	all := choices()
+	sum := 0
+	for _, c := range all {
+		sum += c.weight
+	}
+	n := g.IntN(sum)
+	for _, c := range all {
+		if n -= c.weight; n < 0 {
+			c.do(g)
+			return
+		}
+	}
+}
+
+// user is mostly the owner.
+func (g *generator) user() Person {
+	switch n := g.IntN(100); {
+	case n < 70:
+		return Owner
+	case n < 88:
+		return Ann
+	case n < 94:
+		return Bob
+	}
+	return Mallory
+}
+
+func (g *generator) place() Place {
+	if len(g.places) == 0 || g.chance(60) {
+		return ""
+	}
+	return pick(g, g.places...)
+}
+
+// prompt makes a new prompt and remembers it.
+func (g *generator) prompt(by Person, in Place) Prompt {
+	p := Prompt{Token: Token(fmt.Sprintf("p%d", len(g.prompts)+1)), Acts: g.acts()}
+	g.prompts = append(g.prompts, placed{p, by, in})
+	return p
+}
+
+func (g *generator) acts() (all []Act) {
+	if g.chance(60) { // what it has done is seen soon
+		all = append(all, Run{})
+	}
+	for n := len(all) + 1 + g.IntN(4); len(all) < n; {
+		all = append(all, g.act())
+	}
+	if g.budget && g.chance(30) {
+		all = append(all, Cost{Cents: 2 + g.IntN(4)})
+	}
+	if g.chance(70) {
+		all = append(all, Text{Words: 1 + g.IntN(30)})
+	}
+	return all
+}
+
+func (g *generator) act() Act {
+	n := g.IntN(100)
+	switch {
+	case n < 30:
+		return g.text()
+	case n < 48:
+		return Run{For: pick(g, 0, 0, 0, g.between(100*time.Millisecond, 5*time.Second), 30*time.Second)}
+	case n < 60:
+		return Ask{}
+	case n < 74:
+		return Write{File: pick(g, "a.txt", "b.txt", "shared.txt", "deep/er.txt")}
+	case n < 80:
+		return Sleep{For: g.between(50*time.Millisecond, 20*time.Second)}
+	case n < 84:
+		return Think{Words: 5 + g.IntN(40)}
+	case n < 86:
+		return Leak{}
+	case n < 88:
+		return Cost{Cents: 1 + g.IntN(5)}
+	case n < 89:
+		return Background{For: g.between(time.Second, 10*time.Second)}
+	case n < 90:
+		return Question{Text: "Which one?"}
+	case n < 91:
+		return Compact{}
+	case n < 95:
+		return Fail{Status: pick(g, 400, 401, 429, 500, 529), Times: pick(g, 0, 1, 2)}
+	}
+	return Break{How: pick(g, Crashes, Hangs, Floods, Garbage, Silent, Drops, Stubborn, Holding)}
+}
+
+func (g *generator) text() Text {
+	switch n := g.IntN(100); {
+	case n < 60:
+		return Text{Words: 1 + g.IntN(60), Every: pick(g, 0, 5*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond)}
+	case n < 90:
+		return Text{Words: 60 + g.IntN(600), Every: pick(g, 0, 20*time.Millisecond)}
+	}
+	return Text{Words: 700 + g.IntN(3000)}
+}

@@ -1,0 +1,234 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"ductor/internal/app"
+	"ductor/internal/sim/disk"
+	"ductor/internal/store"
+	"ductor/internal/store/sqlite"
+	"ductor/test/ordeal/scenario"
+)
+
+// storage is the state directory. The database is on a simulated disk. A copy of the other files is taken at the moment of ductor's
+// death.
+type storage struct {
+	dir, copy string
+	world     *World
+	medium    *disk.Disk
+
+	mu     sync.Mutex
+	faults []*diskFault
+	left   []func() error // closes what ductor left open on a failed disk
+}
+
+// diskFault is a fault of the scenario at work.
+type diskFault struct {
+	scenario.Disk
+	until time.Time
+	hits  int
+	seen  int
+}
+
+func newStorage(w *World, seed uint64) *storage {
+	d := &storage{dir: w.path("state"), copy: w.path("frozen"), world: w}
+	err := prepare(filepath.Join(d.dir, app.DatabaseFile), seed)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if d.medium, err = disk.New(d.dir, seed); err != nil {
+		w.t.Fatal(err)
+	}
+	d.medium.SetFaults(d.fault)
+	d.medium.OnCrash(func(disk.Crash) { w.current().die() })
+	return d
+}
+
+// freshEvery is of how many worlds one begins without a database. The others have an empty one, which spares them the making.
+const freshEvery = 10
+
+// empty is the file of an empty database.
+var empty = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "ordeal-empty-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, app.DatabaseFile)
+	db, err := store.Open(context.Background(), path, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// Prepare does once what all worlds need. Call it outside of a bubble.
+func Prepare() error {
+	_, err := empty()
+	return err
+}
+
+// prepare makes the database of a world.
+func prepare(path string, seed uint64) error {
+	if seed%freshEvery == 0 {
+		return nil
+	}
+	text, err := empty()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
+// options are those of the database.
+func (d *storage) options() store.Options {
+	return store.Options{SQLite: sqlite.Options{Sync: d.medium.Sync, Left: func(release func() error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.left = append(d.left, release)
+	}}}
+}
+
+// release closes what ductor left open.
+func (d *storage) release() {
+	d.mu.Lock()
+	left := d.left
+	d.left = nil
+	d.mu.Unlock()
+	for _, f := range left {
+		_ = f() // the disk failed
+	}
+}
+
+// inject has the disk go wrong.
+func (d *storage) inject(s scenario.Disk) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := &diskFault{Disk: s}
+	if s.For > 0 && s.Fault != scenario.DiskSlow {
+		f.until = time.Now().Add(s.For)
+	}
+	d.faults = append(d.faults, f)
+}
+
+func (d *storage) heal() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults = nil
+}
+
+// fault says what happens at a call.
+func (d *storage) fault(c disk.Call) disk.Fault {
+	if how := d.world.current().diskStep(c.Op); how != disk.NoCrash {
+		return disk.Fault{Crash: how}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.faults {
+		if found := f.strike(c); found != (disk.Fault{}) {
+			return found
+		}
+	}
+	return disk.Fault{}
+}
+
+// strike is what the fault makes of a call.
+func (f *diskFault) strike(c disk.Call) (found disk.Fault) {
+	flushes := c.Op == disk.Sync || c.Op == disk.SyncDir
+	switch f.Fault {
+	case scenario.DiskFull:
+		if c.Grows {
+			found.Err = syscall.ENOSPC
+		}
+	case scenario.DiskEIO:
+		found.Err = syscall.EIO
+	case scenario.DiskFsync:
+		if flushes {
+			found.Err, found.Evict = syscall.EIO, true
+		}
+	case scenario.DiskSlow:
+		if flushes {
+			found.Delay = f.For
+		}
+	}
+	if found == (disk.Fault{}) {
+		return found
+	}
+	switch f.seen++; {
+	case !f.until.IsZero() && time.Now().Before(f.until):
+	case f.until.IsZero() && f.seen > f.Skip && f.hits < max(1, f.Times):
+	default:
+		return disk.Fault{}
+	}
+	f.hits++
+	return found
+}
+
+// isDatabase reports whether a file of the state directory is on the simulated disk.
+func isDatabase(name string) bool {
+	end, ok := strings.CutPrefix(name, app.DatabaseFile)
+	return ok && (end == "" || end == "-wal" || end == "-shm" || end == "-journal")
+}
+
+// freeze copies the files as a process that is killed now would leave them.
+func (d *storage) freeze() {
+	if err := copyDir(d.dir, d.copy); err != nil {
+		panic(fmt.Sprintf("copy the state of ductor: %v", err)) // there is no test to fail in this goroutine
+	}
+}
+
+// thaw puts everything back as the death of ductor left it.
+func (d *storage) thaw() error {
+	d.release()
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return fmt.Errorf("remove what a dead ductor wrote: %w", err)
+	}
+	for _, e := range entries {
+		if isDatabase(e.Name()) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(d.dir, e.Name())); err != nil {
+			return fmt.Errorf("remove what a dead ductor wrote: %w", err)
+		}
+	}
+	if err := copyDir(d.copy, d.dir); err != nil {
+		return fmt.Errorf("put back the state of a dead ductor: %w", err)
+	}
+	if err := os.RemoveAll(d.copy); err != nil {
+		return fmt.Errorf("remove a copy: %w", err)
+	}
+	return d.medium.Restart()
+}
+
+// copyDir copies files and directories, without the database.
+func copyDir(from, to string) error {
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, strings.TrimPrefix(path, from))
+		switch {
+		case e.IsDir():
+			return os.MkdirAll(target, 0o700)
+		case !e.Type().IsRegular() || filepath.Dir(path) == from && isDatabase(e.Name()):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, text, 0o600)
+	})
+}

@@ -1,0 +1,97 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ductor/internal/app"
+	"ductor/internal/sim/telegram"
+	"ductor/internal/store"
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+// given is the answer to a press.
+type given struct {
+	press int
+	text  string
+	came  bool
+}
+
+// look takes the evidence that is there while ductor runs.
+func (p *player) look() {
+	e := &p.evidence
+	e.Ended = time.Now()
+	e.Documents = map[string]string{}
+	for _, c := range p.town.chats {
+		one := judge.Chat{Name: c.name, ID: c.ID(), Hurt: len(c.hurt) > 0, History: c.History(), Topics: map[telegram.TopicID]scenario.Place{}}
+		for place, id := range c.topics {
+			one.Topics[id] = place
+		}
+		for _, m := range one.History {
+			if m.Media != nil && m.From.Bot {
+				data, _ := p.Telegram.FileData(m.Media.FileID)
+				e.Documents[m.Media.FileID] = string(data)
+			}
+		}
+		e.Chats = append(e.Chats, one)
+	}
+	e.Calls = p.Telegram.Calls()
+	e.Pending = p.Telegram.PendingUpdates()
+	e.Agents = p.machine.did()
+	e.Files = p.files("project")
+}
+
+// lookBehind takes the evidence that ductor leaves behind.
+func (p *player) lookBehind() {
+	e := &p.evidence
+	for _, g := range p.answers {
+		e.Presses[g.press].Answer, e.Presses[g.press].Answered = g.text, g.came
+	}
+	e.Stops = p.stops
+	e.Texts = p.files("state")
+	e.Texts["the log"] = strings.Join(p.logOfDuctor(), "\n")
+	if err := store.Check(context.Background(), filepath.Join(p.path("state"), app.DatabaseFile)); err != nil {
+		e.Database = append(e.Database, err.Error())
+	}
+	for name := range p.files("tmp") {
+		if strings.HasPrefix(name, "claude-tasks/") { // of the scripted agent
+			continue
+		}
+		e.Left = append(e.Left, "a temporary file: "+name)
+	}
+}
+
+// logOfDuctor are the lines that ductor logged.
+func (p *player) logOfDuctor() (all []string) {
+	for _, line := range p.log.all() {
+		if _, said, ok := strings.Cut(line, " ductor "); ok {
+			all = append(all, said)
+		}
+	}
+	return all
+}
+
+// files reads the files below a directory of the world, by their paths in it.
+func (p *player) files(name string) map[string]string {
+	all := map[string]string{}
+	root := p.path(name)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		all[strings.TrimPrefix(path, root+"/")] = string(text)
+		return nil
+	})
+	p.trouble("look at files", err)
+	return all
+}

@@ -1,0 +1,266 @@
+package simulated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"ductor/internal/app"
+	"ductor/internal/sim/disk"
+	"ductor/orchestrator"
+	"ductor/test/ordeal/scenario"
+)
+
+// errDead is what a ductor gets for everything that it tries after its death.
+var errDead = errors.New("ductor is dead")
+
+// atStep is any step that has an effect outside of ductor.
+const atStep scenario.Point = "step"
+
+// life is one ductor, from its start to its end or death. Each step that has an effect outside is counted, so that ductor can
+// end at any of them. From its death on nothing that it does has an effect.
+type life struct {
+	world    *World
+	number   int
+	launcher *launcher
+	alive    context.Context // done at the death
+	end      context.CancelFunc
+	stopping chan struct{} // closed when it is to end, or died
+
+	app    *app.App
+	cancel context.CancelFunc
+	ran    chan struct{} // closed when Run has returned
+	err    error         // of Run
+
+	mu     sync.Mutex
+	phase  phase
+	counts map[scenario.Point]int
+	plan   plan // how it is to end, at the N-th moment of its kind
+}
+
+// phase is how far the end of a life has come.
+type phase int
+
+const (
+	living phase = iota
+	asked        // to end
+	dead
+)
+
+// step counts a moment; it is an error if ductor is dead.
+func (l *life) step(at scenario.Point, what string) error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase == dead {
+		return errDead
+	}
+	l.counts[at]++
+	if l.plan.Point == at && l.plan.N == l.counts[at] && l.phase == living {
+		l.stop(fmt.Sprintf("at %s %d: %s", at, l.plan.N, what))
+		if l.phase == dead {
+			return errDead
+		}
+	}
+	return nil
+}
+
+// effect is step for what has an effect outside.
+func (l *life) effect(what string) error { return l.step(atStep, what) }
+
+func (l *life) dead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.phase == dead
+}
+
+func (l *life) ending() scenario.Stop {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.plan.Stop
+}
+
+// End ends ductor as s says: now, or at a moment to come. It does nothing while none runs.
+func (w *World) End(s scenario.Stop) {
+	l := w.current()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase != living {
+		return
+	}
+	s.N += l.counts[s.Point]
+	l.plan = plan{s}
+	if s.Point == "" {
+		l.stop("now")
+	}
+}
+
+// stop ends the life as planned. It is called with mu held.
+func (l *life) stop(when string) {
+	l.world.log.note("stop", "life %d: %s %s", l.number, l.plan.How, when)
+	l.phase = asked
+	if how := l.plan.crash(); how != disk.NoCrash {
+		l.mu.Unlock()
+		l.world.disk.medium.Crash(how) // calls die
+		l.mu.Lock()
+		return
+	}
+	close(l.stopping)
+}
+
+// die ends the life in the middle of whatever it does. The disk is dead already.
+func (l *life) die() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.phase = dead
+	l.world.disk.freeze()
+	l.end()
+	if l.plan.How == scenario.Power {
+		l.world.machine.powerOff()
+	}
+	l.launcher.abandonAll()
+	close(l.stopping)
+}
+
+// diskStep counts a call to the disk, and returns how ductor dies in it.
+func (l *life) diskStep(op disk.Op) disk.Crash {
+	at := map[disk.Op]scenario.Point{disk.Write: scenario.AtWrite, disk.Sync: scenario.AtFlush}[op]
+	if l == nil || at == "" {
+		return disk.NoCrash
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counts[at]++; l.phase != living || l.plan.Point != at || l.plan.N != l.counts[at] {
+		return disk.NoCrash
+	}
+	l.phase = asked
+	l.world.log.note("stop", "life %d: %s at %s %d", l.number, l.plan.How, at, l.plan.N)
+	how := l.plan.crash()
+	if how == disk.NoCrash {
+		close(l.stopping)
+	}
+	return how
+}
+
+// plan is how a life is to end.
+type plan struct{ scenario.Stop }
+
+// crash is what a planned end does to the disk.
+func (p plan) crash() disk.Crash {
+	switch p.How {
+	case scenario.Crash:
+		return disk.Kill
+	case scenario.Power:
+		return disk.Power
+	}
+	return disk.NoCrash
+}
+
+// failed ends a life that ended by itself. systemd starts another one.
+func (l *life) failed(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase != living {
+		return
+	}
+	l.world.log.note("failed", "life %d: %v", l.number, err)
+	l.phase, l.plan = asked, plan{scenario.Stop{How: scenario.Restart, Down: restartPause}}
+	close(l.stopping)
+}
+
+// restartPause is how long systemd waits before it starts a ductor that failed.
+const restartPause = 5 * time.Second
+
+// open builds and runs a ductor, which is the current life from its beginning.
+func (w *World) open() error {
+	w.lives++
+	l := &life{
+		world: w, number: w.lives, ran: make(chan struct{}), stopping: make(chan struct{}), counts: map[scenario.Point]int{},
+	}
+	l.alive, l.end = context.WithCancel(context.Background())
+	l.launcher = newLauncher(l)
+	w.log.note("begin", "life %d", l.number)
+	w.setLife(l)
+	var ctx context.Context
+	ctx, l.cancel = context.WithCancel(context.Background())
+	var err error
+	l.app, err = app.Build(ctx, w.cfg, app.Options{
+		Log:   slog.New(slog.NewTextHandler(ductorLog{l}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime})),
+		Scrub: app.NewScrubber(w.cfg), Launcher: l.launcher, Transport: l, Store: w.disk.options(), Started: func() error { return nil },
+	})
+	if err != nil {
+		l.cancel()
+		return fmt.Errorf("build life %d: %w", l.number, err)
+	}
+	go func() {
+		defer close(l.ran)
+		if l.err = l.app.Run(ctx); l.err != nil && ctx.Err() == nil {
+			l.failed(l.err)
+		}
+	}()
+	return nil
+}
+
+// leave ends ductor in order, and agents go on.
+func (l *life) leave() {
+	l.cancel()
+	<-l.ran
+	l.app.Leave()
+	l.world.log.note("left", "life %d", l.number)
+}
+
+// bury waits until nothing of a dead ductor runs, and takes back what it wrote after its death.
+func (l *life) bury() error {
+	if !l.dead() {
+		l.world.disk.release()
+		if l.err != nil && !errors.Is(l.err, context.Canceled) && !errors.Is(l.err, orchestrator.ErrDiskFailed) {
+			return fmt.Errorf("life %d failed: %w", l.number, l.err)
+		}
+		return nil
+	}
+	l.cancel()
+	<-l.ran
+	l.app.Leave()
+	return l.world.disk.thaw()
+}
+
+// RoundTrip makes a call to Telegram, unless ductor is dead.
+func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := l.effect("call " + r.URL.Path); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(l.alive, cancel)()
+	answer, err := l.world.wire.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.step(scenario.AtCall, "answer "+r.URL.Path); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// ductorLog writes ductor's log into the world's.
+type ductorLog struct{ *life }
+
+func (d ductorLog) Write(p []byte) (int, error) {
+	if !d.dead() {
+		d.world.log.said("ductor", "%d: %s", d.number, p)
+	}
+	return len(p), nil
+}
+
+func withoutTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}

@@ -1,0 +1,364 @@
+package simulated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"ductor/cli"
+	directives "ductor/internal/sim/script"
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+// run is a program from its start to its end, and what it printed.
+type run struct {
+	machine *machine
+	id      cli.RunID
+	purpose cli.Purpose
+	pid     int
+	name    string
+	signals chan os.Signal
+	life    context.Context
+	kill    context.CancelFunc
+	done    chan struct{} // closed at the end
+	in      input
+	stderr  tail
+
+	mu      sync.Mutex
+	deaf    bool // to SIGTERM
+	by      cli.Terminator
+	ended   bool
+	exit    cli.ExitStatus
+	out     []byte // from freed on
+	freed   int64
+	printed []stamp
+	changed signal
+	prompt  scenario.Token // what it began to work on last
+	owner   *process       // of a living ductor; nil for none
+	orphan  *time.Timer
+	age     *time.Timer
+}
+
+// stamp is when the output at an offset was printed.
+type stamp struct {
+	offset int64
+	at     time.Time
+}
+
+func (r *run) String() string { return fmt.Sprintf("%s %d", r.name, r.pid) }
+
+// outputOf is the standard output of a program: a file that it appends to.
+type outputOf struct{ *run }
+
+func (o outputOf) Write(p []byte) (int, error) {
+	if !o.append(p) {
+		return 0, os.ErrClosed
+	}
+	if o.purpose.Mode != "" {
+		o.machine.printed()
+	}
+	return len(p), nil
+}
+
+// append adds to the output; false if the program has ended.
+func (r *run) append(p []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return false
+	}
+	r.printed = append(r.printed, stamp{r.freed + int64(len(r.out)), time.Now()})
+	r.out = append(r.out, p...)
+	r.changed.broadcast()
+	return true
+}
+
+// note writes a line of the log. What probes do also happens when all is at rest.
+func (r *run) note(kind, format string, args ...any) {
+	note := r.machine.log.note
+	if r.purpose.Mode == "" {
+		note = r.machine.log.said
+	}
+	note(kind, "%s: %s", r, fmt.Sprintf(format, args...))
+}
+
+// heard notes the prompts that the agent begins to work on: each begins with its token. ductor joins some that came at once.
+func (r *run) heard(prompt string) {
+	for _, word := range strings.Fields(directives.Parse(prompt).Plain) {
+		if token := scenario.Token(word); tokenPattern.MatchString(word) {
+			r.mu.Lock()
+			r.prompt = token
+			r.mu.Unlock()
+			r.machine.event(r, token, judge.Got, "")
+		}
+	}
+}
+
+// wrote notes the effect that a file names.
+func (r *run) wrote(_, text string) { r.effect(text) }
+
+// asked notes the answer to a question whether something may happen.
+func (r *run) asked(about string, allowed bool) {
+	what := judge.Denied
+	if allowed {
+		what = judge.Allowed
+	}
+	if name := effectPattern.FindString(about); name != "" {
+		token, _, _ := strings.Cut(name, ".")
+		r.machine.event(r, scenario.Token(token), what, name)
+	}
+}
+
+var effectPattern = regexp.MustCompile(`\bp\d+\.\d+\b`)
+
+func (r *run) effect(name string) {
+	name = strings.TrimSpace(name)
+	if token, _, ok := strings.Cut(name, "."); ok && tokenPattern.MatchString(token) {
+		r.machine.event(r, scenario.Token(token), judge.Effect, name)
+	}
+}
+
+var tokenPattern = regexp.MustCompile(`^p\d+$`)
+
+// end notes how the program ended, and ends what is left of it.
+func (r *run) end(how cli.ExitStatus) {
+	r.mu.Lock()
+	if !r.ended {
+		r.ended = true
+		r.exit = how
+		if r.exit.By == "" {
+			r.exit.By = r.by
+		}
+		r.note("end", "%+v", r.exit)
+		close(r.done)
+		r.changed.broadcast()
+		r.stopTimers()
+	}
+	r.mu.Unlock()
+	r.in.close()
+	r.kill()
+	select {
+	case r.signals <- os.Kill:
+	default:
+	}
+}
+
+// stopTimers is called with mu held.
+func (r *run) stopTimers() {
+	for _, t := range []*time.Timer{r.orphan, r.age} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+func (r *run) killBy(by cli.Terminator) {
+	r.end(cli.ExitStatus{Code: -int(syscall.SIGKILL), Signal: true, By: by})
+}
+
+func (r *run) ignoreTerm() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deaf = true
+}
+
+// stop ends the program: TERM, grace, KILL.
+func (r *run) stop(ctx context.Context, grace time.Duration, by cli.Terminator) {
+	r.mu.Lock()
+	if r.by == "" {
+		r.by = by
+	}
+	deaf := r.deaf
+	r.mu.Unlock()
+	if !deaf && ctx.Err() == nil && grace > 0 {
+		r.signal(syscall.SIGTERM)
+	}
+	wait := time.NewTimer(grace)
+	defer wait.Stop()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	case <-wait.C:
+	}
+	r.killBy(by)
+}
+
+func (r *run) signal(s os.Signal) {
+	select {
+	case <-r.done:
+	case r.signals <- s:
+	default:
+	}
+}
+
+// abandon has the machine end the run if no ductor takes it for a while.
+func (r *run) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owner = nil
+	if r.ended {
+		return
+	}
+	after := r.machine.orphan
+	if r.purpose.Mode == "" {
+		after = time.Second
+	}
+	r.orphan = time.AfterFunc(after, func() { r.killBy(cli.EndedOrphaned) })
+}
+
+// limit has the age of the run counted from now.
+func (r *run) limit() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.age != nil {
+		r.age.Stop()
+	}
+	if !r.ended && r.machine.age > 0 {
+		r.age = time.AfterFunc(r.machine.age, func() { r.killBy(cli.EndedByAge) })
+	}
+}
+
+// left describes the run to the next ductor.
+func (r *run) left() cli.LeftRun {
+	read, closed := r.in.state()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return cli.LeftRun{
+		Run: r.id, Purpose: r.purpose, PID: r.pid, OutputEnd: r.freed + int64(len(r.out)), InputEnd: read, InputClosed: closed, Alive: !r.ended,
+	}
+}
+
+// trim forgets output before an offset.
+func (r *run) trim(before int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := min(before-r.freed, int64(len(r.out))); n > 0 {
+		r.out, r.freed = r.out[n:], r.freed+n
+	}
+}
+
+// readAt reads output from an offset on, and waits for it until gone.
+func (r *run) readAt(p []byte, at int64, gone <-chan struct{}) (int, error) {
+	for {
+		r.mu.Lock()
+		n := 0
+		if at >= r.freed && at-r.freed < int64(len(r.out)) {
+			n = copy(p, r.out[at-r.freed:])
+		}
+		freed, ended, changed := r.freed, r.ended, r.changed.wait()
+		r.mu.Unlock()
+		select {
+		case <-gone:
+			return 0, cli.ErrDetached
+		default:
+		}
+		switch {
+		case at < freed:
+			return 0, &cli.LostOutput{From: at, To: freed, Reason: "it was forgotten"}
+		case n > 0:
+			return n, nil
+		case ended:
+			return 0, io.EOF
+		}
+		select {
+		case <-changed:
+		case <-gone:
+		}
+	}
+}
+
+// when is when the output at an offset was printed.
+func (r *run) when(offset int64) (at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.printed {
+		if s.offset > offset {
+			break
+		}
+		at = s.at
+	}
+	return at
+}
+
+// input is the standard input of a program: a pipe with room for everything.
+type input struct {
+	mu      sync.Mutex
+	text    []byte
+	sent    int64
+	closed  bool
+	changed signal
+}
+
+var errInputClosed = errors.New("standard input is closed")
+
+func (i *input) write(p []byte) (int, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
+		return 0, errInputClosed
+	}
+	i.text = append(i.text, p...)
+	i.sent += int64(len(p))
+	i.changed.broadcast()
+	return len(p), nil
+}
+
+func (i *input) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.closed = true
+	i.changed.broadcast()
+}
+
+func (i *input) state() (sent int64, closed bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.sent, i.closed
+}
+
+func (i *input) Read(p []byte) (int, error) {
+	for {
+		i.mu.Lock()
+		n := copy(p, i.text)
+		i.text = i.text[n:]
+		closed, changed := i.closed, i.changed.wait()
+		i.mu.Unlock()
+		switch {
+		case n > 0:
+			return n, nil
+		case closed:
+			return 0, io.EOF
+		}
+		<-changed
+	}
+}
+
+// tail keeps the end of standard error.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-tailBytes):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

@@ -1,0 +1,126 @@
+package simulated
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+var (
+	from   = flag.Uint64("from", 1, "the first seed")
+	seeds  = flag.Uint64("seeds", 0, "how many seeds to play; 0: a few without faults")
+	steps  = flag.Int("steps", 20, "the most steps of a scenario")
+	calm   = flag.Bool("calm", false, "play without faults")
+	only   = flag.String("agents", "claude,codex,gemini,copilot", "the agents of the worlds")
+	jobs   = flag.Int("jobs", 0, "how many processes play seeds at once; 0: this one does")
+	until  = flag.Bool("until-found", false, "end at the first seed that violates a rule")
+	result = flag.String("result", "", "a file for what was tried and found, with -jobs")
+	long   = flag.Duration("for", 0, "play seeds for so long, however many these are")
+)
+
+func profile() scenario.Profile {
+	return scenario.Profile{Steps: *steps, Agents: strings.Split(*only, ","), Without: Without(), Calm: *calm}
+}
+
+// outcome is what came of a scenario.
+type outcome struct {
+	evidence judge.Evidence
+	found    []judge.Violation
+	log      []string
+	hash     string
+}
+
+// play plays a scenario in an empty directory, and judges it.
+func play(t *testing.T, s scenario.Scenario) (found []judge.Violation, log []string, hash string) {
+	o := playWhole(t, s)
+	return o.found, o.log, o.hash
+}
+
+func playWhole(t *testing.T, s scenario.Scenario) (o outcome) {
+	base := os.TempDir()
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		base = "/dev/shm" // a memory is the faster disk
+	}
+	dir := filepath.Join(base, fmt.Sprintf("ordeal-%06d-%010d", os.Getpid()%1e6, s.Seed))
+	defer os.RemoveAll(dir)
+	if err := Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	SetChance(t, s.Seed)
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collecting wakes goroutines in an order of its own
+	synctest.Test(t, func(t *testing.T) {
+		o.evidence, o.log, o.hash = Play(t, dir, s)
+		o.found = judge.Judge(o.evidence)
+	})
+	return o
+}
+
+// sliceOfGate is how many seeds the gate plays.
+const sliceOfGate = 10
+
+// TestSeeds plays a scenario for each of some seeds.
+func TestSeeds(t *testing.T) {
+	if *seeds == 0 && *long == 0 {
+		*seeds, *calm = sliceOfGate, true
+	}
+	if *jobs > 0 {
+		playTogether(t)
+		return
+	}
+	for seed := *from; seed < *from+*seeds && !(*until && t.Failed()); seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := scenario.Generate(seed, profile())
+			began := time.Now()
+			say(line{Seed: seed})
+			o := playWhole(t, s)
+			l := line{Seed: seed, Played: true, Took: time.Since(began), Hash: o.hash, Found: o.found}
+			l.Run.Add(o.evidence, o.found)
+			say(l)
+			for _, v := range o.found {
+				t.Error(v)
+			}
+			if t.Failed() || testing.Verbose() && *seeds == 1 {
+				t.Logf("%s\n%s\nagain: go test ./test/ordeal/simulated -run TestSeeds -from %d -seeds 1 -steps %d", s, strings.Join(o.log, "\n"), seed, *steps)
+			}
+		})
+	}
+}
+
+// TestReplay plays each seed twice, and compares.
+func TestReplay(t *testing.T) {
+	if *seeds == 0 {
+		t.Skip("no -seeds")
+	}
+	same := uint64(0)
+	for seed := *from; seed < *from+*seeds; seed++ {
+		s := scenario.Generate(seed, profile())
+		var logs [2][]string
+		for i := range logs {
+			t.Run(fmt.Sprintf("%d/%d", seed, i), func(t *testing.T) { _, logs[i], _ = play(t, s) })
+		}
+		at := 0
+		for at < len(logs[0]) && at < len(logs[1]) && logs[0][at] == logs[1][at] {
+			at++
+		}
+		if at == len(logs[0]) && at == len(logs[1]) {
+			same++
+			continue
+		}
+		t.Logf("seed %d differs at line %d of %d and %d:", seed, at, len(logs[0]), len(logs[1]))
+		for i := range logs {
+			t.Logf("%.300q", logs[i][at:min(at+3, len(logs[i]))])
+		}
+	}
+	t.Logf("%d of %d seeds replayed", same, *seeds)
+}

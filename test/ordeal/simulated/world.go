@@ -1,0 +1,277 @@
+package simulated
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/config"
+	"ductor/internal/sim/telegram"
+	"ductor/orchestrator"
+	"ductor/test/ordeal/judge"
+	"ductor/test/ordeal/scenario"
+)
+
+// World is everything around ductor, and ductor itself. It lives in a bubble of synctest.
+type World struct {
+	Telegram *telegram.Server
+
+	t       testing.TB
+	dir     string
+	cfg     config.Config
+	machine *machine
+	disk    *storage
+	wire    http.RoundTripper
+	log     *log
+	town    town
+
+	lives   int
+	stops   []judge.Stop // of the goroutine that starts lives, until it has ended
+	failure error        // of a start; likewise
+	ended   chan struct{}
+	living  sync.WaitGroup
+
+	mu   sync.Mutex
+	life *life
+}
+
+// secret is in the environment of ductor and of agents, and must be nowhere else.
+const secret = "sk-ordeal-4f1c9b7e5d2a8c6037e1"
+
+// New makes a world below an empty directory. ductor is not started.
+func New(t testing.TB, dir string, s scenario.Scenario) *World {
+	t.Helper()
+	o := s.Options
+	w := &World{t: t, dir: dir, log: newLog(dir), ended: make(chan struct{})}
+	w.Telegram = telegram.New(telegram.Options{})
+	w.wire = w.Telegram.Client().Transport
+	w.Telegram.OnCall(w.called)
+	w.town = newTown(w.Telegram, o)
+	w.makeDirs()
+	w.configure(o)
+	a := w.cfg.Agents
+	w.machine = &machine{log: w.log, home: w.path("agents"), orphan: a.OrphanAfter, age: a.StaleAfter, runs: map[cli.RunID]*run{}, installed: agentsOf(o)}
+	chance := rand.New(rand.NewPCG(s.Seed, 1))
+	w.machine.forgets = func() bool { return chance.IntN(2) == 0 }
+	w.machine.printed = func() { _ = w.current().step(scenario.AtOutput, "output") }
+	w.disk = newStorage(w, s.Seed)
+	return w
+}
+
+// called notes a call to Telegram. Typing and polling go on while nothing happens.
+func (w *World) called(c telegram.Call) {
+	if c.RetryAfter > 0 {
+		w.log.awaits(c.At.Add(time.Duration(c.RetryAfter) * time.Second))
+	}
+	switch c.Method {
+	case "getUpdates":
+		if c.Params["offset"] != "0" {
+			w.log.said("poll", "offset %s: %d", c.Params["offset"], c.Code)
+		}
+	case "sendChatAction":
+		w.log.said("typing", "in %v", c.Chat)
+		w.log.works()
+	default:
+		w.log.note("call", "%s %v %v: %v %d %s", c.Method, c.Params, c.Fault, c.OK, c.Message, c.Description)
+	}
+}
+
+func (w *World) path(name string) string { return filepath.Join(w.dir, name) }
+
+// socketFiles are the sockets in the state directory. A bubble cannot have them; directories in their places keep ductor from
+// listening, after which all else goes on.
+func socketFiles() []string { return []string{"terminal.sock", "mcp.sock"} }
+
+func (w *World) makeDirs() {
+	for _, name := range []string{"home", "agents", "project", "tmp"} {
+		if err := os.MkdirAll(w.path(name), 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for _, name := range socketFiles() {
+		if err := os.MkdirAll(filepath.Join(w.path("state"), name, "none"), 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for name, value := range map[string]string{
+		"HOME": w.path("home"), "TMPDIR": w.path("tmp"), "ANTHROPIC_API_KEY": "dummy", "OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy",
+		"COPILOT_GITHUB_TOKEN": "dummy", "IS_SANDBOX": "1", scenario.SecretVariable: secret,
+	} {
+		w.t.Setenv(name, value)
+	}
+}
+
+func agentsOf(o scenario.Options) []string {
+	if len(o.Agents) == 0 {
+		return []string{"claude"}
+	}
+	return o.Agents
+}
+
+// askTimeout is how long users may take to answer what an agent asks: a shorter time than by default, for what is cheaper.
+func askTimeout(o scenario.Options) string {
+	for _, s := range o.Settings {
+		if s.Key == "permissions.ask_timeout" {
+			return string(s.Value)
+		}
+	}
+	return `"5m"`
+}
+
+// configure writes and reads the configuration.
+func (w *World) configure(o scenario.Options) {
+	var b strings.Builder
+	set := func(key, value string) { fmt.Fprintf(&b, "%s = %s\n", key, value) }
+	set("telegram.token", fmt.Sprintf("%q", w.Telegram.Token()))
+	set("telegram.api_base", `"http://telegram.invalid"`)
+	set("telegram.allowed_users", fmt.Sprintf("[%d, %d, %d]", idOf(scenario.Owner), idOf(scenario.Ann), idOf(scenario.Bob)))
+	set(fmt.Sprintf("users.%d.role", idOf(scenario.Bob)), `"viewer"`)
+	set("telegram.allowed_groups", w.town.groups())
+	set("telegram.group_trigger", `"all"`)
+	set("storage.dir", fmt.Sprintf("%q", w.path("state")))
+	set("projects.default_dir", fmt.Sprintf("%q", w.path("project")))
+	set("projects.roots", fmt.Sprintf("[%q]", w.path("project")))
+	set("agents.default", fmt.Sprintf("%q", agentsOf(o)[0]))
+	set("permissions.ask_timeout", askTimeout(o))
+	for _, s := range o.Settings {
+		if s.Key == "permissions.ask_timeout" {
+			continue
+		}
+		set(s.Key, string(s.Value))
+	}
+	file := w.path("config.toml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	cfg, err := config.Load(file)
+	if err != nil {
+		w.t.Fatalf("%v\n%s", err, b.String())
+	}
+	w.cfg = cfg
+}
+
+// Start starts ductor, and starts it again whenever it ended, until Stop.
+func (w *World) Start() error {
+	err := w.open()
+	if err == nil {
+		w.living.Go(w.revive)
+	}
+	return err
+}
+
+func (w *World) setLife(l *life) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.life = l
+}
+
+func (w *World) current() *life {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.life
+}
+
+// revive ends a life as it is asked to, buries a dead one, and starts the next.
+func (w *World) revive() {
+	for {
+		l := w.current()
+		select {
+		case <-w.ended:
+			return
+		case <-l.stopping:
+		}
+		if err := w.replace(l); err != nil {
+			w.log.note("failure", "%v", err)
+			w.failure = err
+			return
+		}
+	}
+}
+
+func (w *World) replace(l *life) error {
+	end := l.ending()
+	if !l.dead() {
+		l.leave()
+	}
+	stop := judge.Stop{How: end.How, At: time.Now()}
+	if err := l.bury(); err != nil {
+		return err
+	}
+	time.Sleep(end.Down)
+	if err := w.openAgain(); err != nil {
+		return err
+	}
+	stop.Up = time.Now()
+	w.stops = append(w.stops, stop)
+	return nil
+}
+
+// openAgain opens the next life. systemd tries again if ductor dies at the start, or its disk fails.
+func (w *World) openAgain() (err error) {
+	for range mostStarts {
+		if err = w.open(); err == nil {
+			return nil
+		}
+		l := w.current()
+		w.log.note("failed", "start of life %d: %v", l.number, err)
+		switch {
+		case l.dead():
+			if err := w.disk.thaw(); err != nil {
+				return err
+			}
+		case errors.Is(err, orchestrator.ErrDiskFailed):
+			w.disk.release()
+		default:
+			return err
+		}
+		time.Sleep(restartPause)
+	}
+	return err
+}
+
+// mostStarts is how often a start may fail.
+const mostStarts = 1000
+
+// quiet is how long nothing must have happened for the world to be at rest.
+const quiet = 90 * time.Second
+
+// Settle waits until nothing happens any more: at most for most. With waiting it also waits for answers to what agents ask.
+func (w *World) Settle(most time.Duration, waiting bool) error {
+	for began := time.Now(); w.log.quietFor(waiting) < quiet || waiting && w.Telegram.PendingUpdates() > 0; time.Sleep(5 * time.Second) {
+		if time.Since(began) > most {
+			return fmt.Errorf("after %s things still happen", most)
+		}
+	}
+	return nil
+}
+
+// Stop ends ductor in order, and then its agents. Nothing of the world runs when it returns.
+func (w *World) Stop() error {
+	close(w.ended)
+	w.living.Wait()
+	err := w.failure
+	if l := w.current(); err == nil {
+		if !l.dead() {
+			l.leave()
+		}
+		err = l.bury()
+	}
+	w.machine.close()
+	w.disk.release()
+	w.disk.medium.Close()
+	if closed := w.Telegram.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// Log lists what happened.
+func (w *World) Log() []string { return w.log.all() }
