@@ -91,7 +91,7 @@ func (r *Rescue) rebuild(ctx context.Context, draft string) (err error) {
 			err = Check(ctx, draft)
 		}
 		if err == nil {
-			err = os.Rename(draft, filepath.Join(r.Aside, nextName))
+			err = sqlite.Place(draft, filepath.Join(r.Aside, nextName))
 			remove(draft) // the log that the check made, in which nothing is
 		}
 	}()
