@@ -161,7 +161,7 @@ func TestARuleIsMadeOnlyAsItWasShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), orchestrator.Verdict{Choice: orchestrator.AllowSession})
-	if !errors.Is(err, orchestrator.ErrBadChoice) {
+	if !errors.Is(err, orchestrator.ErrPathMoved) {
 		t.Errorf("pressed: %v", err)
 	}
 	h.decide(t, a, orchestrator.Verdict{Choice: orchestrator.Deny})

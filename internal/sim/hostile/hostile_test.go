@@ -10,8 +10,8 @@ func TestASquareIsFound(t *testing.T) {
 	text := func(size int) string { return strings.Repeat("a", size) }
 	count := 0
 	square := func(text string) {
-		for i := range len(text) / 16 {
-			count += strings.Count(text[i*16:], "b")
+		for i := range len(text) / 8 {
+			count += strings.Count(text[i*8:], "b")
 		}
 	}
 	line := func(text string) {

@@ -159,25 +159,6 @@ func (d *disk) mount() error {
 	return nil
 }
 
-// readOnly makes the disk take no writes. It fails while a file is open for writing: kill all that use it first.
-func (d *disk) readOnly(on bool) error {
-	if d.kind == diskOfMachine {
-		return nil
-	}
-	var flags uintptr = unix.MS_REMOUNT
-	if on {
-		flags |= unix.MS_RDONLY
-	}
-	data := ""
-	if d.kind == diskTmpfs {
-		data = "size=" + strconv.Itoa(diskSize)
-	}
-	if err := unix.Mount("none", d.at, "", flags, data); err != nil {
-		return fmt.Errorf("remount the disk: %w", err)
-	}
-	return nil
-}
-
 // check looks at the file system itself: that of ext4 must be clean after all that happened.
 func (d *disk) check() error {
 	if d.kind != diskExt4 {
