@@ -19,7 +19,7 @@ func readOutput(text string) {
 	OneLine(text, 300)
 	Hunks(text)
 	DiffMakes(text, text[:len(text)/2], text)
-	OwnWords(text)
+	_ = OwnWords(text)
 	HasWord(text, "sudo")
 	quoted, err := json.Marshal(text)
 	if err != nil {

@@ -53,7 +53,7 @@ func readOutput(src string) {
 	Revealed(src)
 	OneLine(src)
 	LastLines(src, MessageLimit)
-	Cut(src, len(src)/2)
+	_ = Cut(src, len(src)/2)
 	Width(src)
 	DiffText(lang.Printer{}, "x", src)
 	DiffCount(src)
