@@ -27,11 +27,17 @@ type mortal struct {
 
 	mu    sync.Mutex
 	steps int
-	at    int  // the step to die at; 0 for never
-	after bool // die when the step has taken effect, but nobody was told
-	dead  bool
-	log   []string
-	died  chan struct{}
+	death
+	dead bool
+	log  []string
+	died chan struct{}
+}
+
+// death says when ductor dies.
+type death struct {
+	of    string // the name of the steps that count; empty for all
+	at    int    // the step to die at; 0 for never
+	after bool   // die when the step has taken effect, but nobody was told
 }
 
 var errDead = errors.New("ductor is dead")
@@ -43,9 +49,12 @@ func (m *mortal) step(name string, do func() error) error {
 		m.mu.Unlock()
 		return errDead
 	}
-	m.steps++
 	m.log = append(m.log, name)
-	now := m.steps == m.at
+	now := false
+	if m.of == "" || m.of == name {
+		m.steps++
+		now = m.steps == m.at
+	}
 	if now {
 		m.dead = true
 		defer close(m.died)
@@ -151,7 +160,7 @@ func liveAndDie(t *testing.T, at int, after bool) (steps []string) {
 	uploads := filepath.Join(t.TempDir(), "uploads")
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t, uploads)
-		first := &mortal{Desk: h.desk, Journal: h.journal, transport: h.opts.Transport, at: at, after: after, died: make(chan struct{})}
+		first := &mortal{Desk: h.desk, Journal: h.journal, transport: h.opts.Transport, death: death{at: at, after: after}, died: make(chan struct{})}
 		wire := h.opts.Transport
 
 		h.opts.Journal, h.opts.Transport = first, first

@@ -224,7 +224,7 @@ func runAndDie(t *testing.T, at int, after bool) (steps []string) {
 		var mu sync.Mutex
 		runs := make(map[string]int)
 		wire := h.opts.Transport
-		life := &mortal{transport: wire, at: at, after: after, died: make(chan struct{})}
+		life := &mortal{transport: wire, death: death{at: at, after: after}, died: make(chan struct{})}
 
 		h.opts.Transport = life
 		first := startDuctor(t, h, mortalStore{life, db}, echo{life: life, mu: &mu, runs: runs})
