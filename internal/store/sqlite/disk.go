@@ -37,11 +37,11 @@ func (d *disk) now() (orchestrator.DiskState, context.Context) {
 	return d.state, d.epoch
 }
 
-// become changes the state. A disk that failed, or under a damaged database, stays so.
+// become changes the state. A disk that failed stays so.
 func (d *disk) become(s orchestrator.DiskState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.state == s || d.state == orchestrator.DiskFailed || d.state == orchestrator.DiskDamaged {
+	if d.state == s || d.state == orchestrator.DiskFailed {
 		return
 	}
 	d.change()
@@ -56,8 +56,6 @@ func (d *disk) refusal() error {
 		return ErrDiskFull
 	case orchestrator.DiskFailed:
 		return ErrDisk
-	case orchestrator.DiskDamaged:
-		return ErrCorrupt
 	}
 	return nil
 }
@@ -77,8 +75,6 @@ func (d *disk) record(err error) error {
 		d.become(orchestrator.DiskFull)
 	case errors.Is(err, ErrDisk):
 		d.become(orchestrator.DiskFailed)
-	case errors.Is(err, ErrCorrupt):
-		d.become(orchestrator.DiskDamaged)
 	}
 	return err
 }
@@ -127,12 +123,7 @@ func (w *writer) repeatFlush(ctx context.Context) error {
 	if w.log.isFlushed(committed) {
 		return nil
 	}
-	if w.index == nil { // it stays open; see held
-		if w.index, err = os.Open(w.path + "-shm"); err != nil {
-			return fmt.Errorf("check the log: %w", err)
-		}
-	}
-	if err = checkLogBy(w.index, w.path); err == nil {
+	if err = checkLog(w.path); err == nil {
 		err = rewriteLog(w.path, w.disk.sync)
 	}
 	if errors.Is(err, errLogLost) {

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 )
 
 const (
@@ -59,20 +58,7 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// held are the paths of databases that this process writes. Their files are neither opened nor closed beside SQLite: with any
-// descriptor of a file that it closes, a process gives up all its locks on the file, and the next process to close the
-// database would take itself for the last one and delete the log.
-var held sync.Map
-
-func isHeld(path string) bool {
-	_, is := held.Load(path)
-	return is
-}
-
 func checkHeader(path string, size int64) error {
-	if isHeld(path) {
-		return nil
-	}
 	if size == 0 {
 		// Made by an Open that was killed before SQLite wrote to it, unless a log beside it holds changes.
 		return checkNoLog(path)
@@ -101,11 +87,8 @@ func checkHeader(path string, size int64) error {
 // checkNoLog refuses an empty or missing database beside a log with changes of it: SQLite would delete the log.
 func checkNoLog(path string) error {
 	info, err := os.Stat(path + "-wal")
-	if err == nil && info.Size() > walHeader { // the header alone is left if the first start ends early
-		return fmt.Errorf("%w: the file is gone or empty, but %s-wal still holds changes of it. %s", ErrCorrupt, path, restoreAdvice)
+	if err != nil || info.Size() <= walHeader { // the header alone is left if the first start ends early
+		return nil
 	}
-	if _, err := os.Stat(path + openSuffix); err == nil {
-		return fmt.Errorf("%w: the file is gone or empty, and so is its log. %s", ErrCorrupt, restoreAdvice)
-	}
-	return nil
+	return fmt.Errorf("%w: the file is gone or empty, but %s-wal still holds changes of it. Put the file back, or move the -wal file away to start anew", ErrCorrupt, path)
 }

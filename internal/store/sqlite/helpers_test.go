@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,23 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// otherProcess names the database that another process writes one item to.
-const otherProcess = "DUCTOR_SQLITE_TEST_OTHER"
-
-func TestMain(m *testing.M) {
-	if path := os.Getenv(otherProcess); path != "" {
-		db, err := Open(context.Background(), path, items, Options{})
-		if err == nil {
-			err = errors.Join(put(context.Background(), db, "other", nil), db.Close())
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // items is the schema of the tests: named contents.
 var items = Schema{
@@ -94,12 +76,7 @@ type syncer struct{ do func(*os.File) error }
 
 func (s *syncer) options() Options {
 	s.do = fdatasync
-	return Options{Sync: func(f *os.File) error {
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil
-		}
-		return s.do(f)
-	}}
+	return Options{Sync: func(f *os.File) error { return s.do(f) }}
 }
 
 func (s *syncer) fail(err error) { s.do = func(*os.File) error { return err } }

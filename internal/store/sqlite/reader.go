@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"sync"
-
-	"ductor/orchestrator"
 )
 
 // reader is a small pool of connections that cannot write. They see every committed transaction and never
@@ -57,50 +55,28 @@ type Row interface{ Scan(dest ...any) error }
 // One scans the only row of a query; sql.ErrNoRows when there is none.
 func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (v T, err error) {
 	if ok, err := db.writer.read(ctx, func(t *Tx) error { v, err = OneIn(t, scan, query, args...); return err }); ok || err != nil {
-		return v, db.explain(err)
+		return v, explain(err)
 	}
 	s, err := db.reader.stmt(ctx, query)
 	if err != nil {
-		return v, db.explain(err)
+		return v, explain(err)
 	}
 	v, err = scan(s.QueryRowContext(ctx, args...))
-	return v, db.explain(err)
+	return v, explain(err)
 }
 
 // Many scans every row of a query.
 func Many[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (all []T, err error) {
 	if ok, err := db.writer.read(ctx, func(t *Tx) error { all, err = ManyIn(t, scan, query, args...); return err }); ok || err != nil {
-		return all, db.explain(err)
+		return all, explain(err)
 	}
 	s, err := db.reader.stmt(ctx, query)
 	if err != nil {
-		return nil, db.explain(err)
+		return nil, explain(err)
 	}
 	all, err = collect(ctx, s, args, scan)
-	return all, db.explain(err)
+	return all, explain(err)
 }
-
-// explain is what went wrong with a read. After one that finds damage nothing is written any more.
-func (db *DB) explain(err error) error {
-	err = explain(err)
-	if db.writer != nil && errors.Is(err, ErrCorrupt) {
-		db.writer.disk.become(orchestrator.DiskDamaged)
-	}
-	return err
-}
-
-// CheckPages reads the whole database, and its indexes beside their tables. It takes long for a large one.
-func (db *DB) CheckPages(ctx context.Context) error {
-	conn, err := db.reader.pool.Conn(ctx)
-	if err != nil {
-		return db.explain(err)
-	}
-	defer conn.Close()
-	return db.explain(checkPages(ctx, conn, true))
-}
-
-// Unchecked reports whether the file was so large that Open did not read all of it.
-func (db *DB) Unchecked() bool { return db.unchecked }
 
 // Value scans a row of one column.
 func Value[T any](row Row) (v T, err error) {
@@ -126,8 +102,8 @@ func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row)
 	return slices.Clip(all), rows.Err()
 }
 
-// check says whether the file is one that this version reads. It reads all pages, unless briefly is set.
-func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
+// check says whether the file is one that this version reads.
+func (r *reader) check(ctx context.Context, schema Schema) error {
 	conn, err := r.pool.Conn(ctx)
 	if err != nil {
 		return damaged(err)
@@ -136,10 +112,8 @@ func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
 	if err := schema.checkOwner(ctx, conn); err != nil {
 		return err
 	}
-	if !briefly {
-		if err := checkPages(ctx, conn, false); err != nil {
-			return err
-		}
+	if err := checkPages(ctx, conn); err != nil {
+		return err
 	}
 	steps, err := schema.steps()
 	if err != nil {

@@ -20,8 +20,7 @@ type writer struct {
 	conn     *sql.Conn
 	stmts    map[string]prepared
 	kept     *kept
-	index    *os.File // of the log; nil before it is looked at
-	log      *walLog  // nil where SQLite itself brings every commit to the disk
+	log      *walLog // nil where SQLite itself brings every commit to the disk
 	disk     *disk
 	shared   shared
 	flushing sync.WaitGroup // beside the transactions; entered with the token
@@ -55,8 +54,14 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 	return w, nil
 }
 
-// prepare brings the tables of a file that was checked up to date.
+// prepare checks the file and brings its tables up to date.
 func (w *writer) prepare(ctx context.Context, schema Schema) error {
+	if err := schema.checkOwner(ctx, w.conn); err != nil {
+		return err
+	}
+	if err := checkPages(ctx, w.conn); err != nil {
+		return err
+	}
 	if err := w.disk.record(w.rewriteLeft(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
 		return fmt.Errorf("bring the log to the disk: %w", err)
 	}
@@ -70,7 +75,7 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	}
 	outdated := 0 < version && version < len(steps)
 	if outdated {
-		if err := BackUp(ctx, w.path, w.path+backupSuffix, schema); err != nil {
+		if err := backUp(ctx, w.conn, w.path, schema.CleanCopy); err != nil {
 			return fmt.Errorf("copy the database before it is changed: %w", err)
 		}
 	}
@@ -110,7 +115,6 @@ func (w *writer) openLog(ctx context.Context) error {
 			_, err = w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		}
 		if err == nil {
-			w.log.unmark() // of a process that is gone
 			return nil
 		}
 		w.log.committed.Add(1) // what the log holds may not be on the disk
@@ -262,14 +266,9 @@ func (w *writer) close() error {
 	var errs []error
 	if w.log != nil {
 		errs = append(errs, w.log.close())
-		w.log.unmark() // SQLite deletes the log with its last connection
 	}
 	for _, p := range w.stmts {
 		errs = append(errs, p.stmt.Close())
 	}
-	errs = append(errs, w.conn.Close(), w.pool.Close())
-	if w.index != nil {
-		errs = append(errs, w.index.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, w.conn.Close(), w.pool.Close())...)
 }
