@@ -49,7 +49,7 @@ func TestTheRealAgentsAllowAPattern(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
 			town.say(`[[start]] [[tool cmd="touch one"]] [[text "the first"]]`)
 			town.press("Allow pattern…")
-			town.await("(touch *)")
+			town.await("touch *")
 			town.press("✅ Allow with this rule")
 			town.await("the first")
 			town.say(`[[start]] [[tool cmd="touch two"]] [[text "the second"]]`)
