@@ -326,7 +326,7 @@ func TestARequestWaitsForTheConnection(t *testing.T) {
 	e.cut()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := r.Inspect(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := r.Inspect(ctx); err == nil || ctx.Err() == nil { // the error may be that of the last try
 		t.Errorf("with no way there: %v", err)
 	}
 	written := make(chan error, 1)

@@ -137,7 +137,7 @@ go test ./test/ordeal/simulated -run TestSeeds -jobs 2 -from 1 -seeds 1000      
 go test ./test/ordeal/simulated -run TestSeeds -from 42 -seeds 1 -v              # one seed, with all that happened
 go test ./test/ordeal/simulated -run TestScript -v -shrink 42                    # its scenario, as short as it still fails
 go test ./test/ordeal/simulated -run TestScript -v -script scenario.txt          # a scenario of your own
-go test ./test/ordeal/real -run TestSeeds                                        # real processes; needs namespaces
+DUCTOR_TEST_LONG=1 go test ./test/ordeal/real -run TestOrdeal -seeds 100          # real processes; needs namespaces
 go run ./test/ordeal/defects                                                     # check the harness with planted defects
 ` + "```" + `
 
