@@ -123,7 +123,7 @@ func TestTextBehindTheEndOfATurnGoesIntoItsCard(t *testing.T) {
 	if n := town.shown("It goes away."); n != 0 {
 		t.Errorf("what was deleted is there %d times", n)
 	}
-	said = town.say(`[[start]][[text n=400 size=10]][[late "It does not fit. " after=300ms]][[late "%s" after=1ms]]`, strings.Repeat("x", 200))
+	said = town.say(`[[start]][[text n=400 size=10]][[late "It does not fit. " after=3s]][[late "%s" after=1ms]]`, strings.Repeat("x", 200))
 	town.awaitAfter(said, "It does not fit.")
 	if m := town.awaitDone(4); strings.Contains(m.Text, "It does not fit.") {
 		t.Errorf("the card shows %q", m.Text)
