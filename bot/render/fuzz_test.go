@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"ductor/internal/sim/hostile"
 )
 
 // Any bytes render to a valid text, the same in a stream cut in two, and split by the law.
@@ -11,7 +13,7 @@ func FuzzMarkdown(f *testing.F) {
 	for _, m := range markup {
 		f.Add("a"+m+"b\n\n"+m+" c", 3)
 	}
-	f.Add(answer(2000), 700)
+	f.Add(hostile.Answer(2000), 700)
 	f.Fuzz(func(t *testing.T, src string, cut int) {
 		text := Markdown(src)
 		if err := Check(text); err != nil {

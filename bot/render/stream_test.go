@@ -1,6 +1,10 @@
 package render
 
-import "testing"
+import (
+	"testing"
+
+	"ductor/internal/sim/hostile"
+)
 
 // A block that looked final is none any more when its beginning is taken back.
 func TestStreamRetractsIntoTheStartOfABlock(t *testing.T) {
@@ -28,7 +32,7 @@ func TestStreamRetractsIntoTheStartOfABlock(t *testing.T) {
 // However an answer is written, no look at it parses more than the last block, which is bounded: the work over an answer is in
 // proportion to its length.
 func TestALookParsesABlockAtMost(t *testing.T) {
-	for name, src := range shapes(8 * maxBlock) {
+	for name, src := range hostile.Markdown(8 * maxBlock) {
 		var s Stream
 		for i := range 16 {
 			s.Append(src[len(src)*i/16 : len(src)*(i+1)/16])
