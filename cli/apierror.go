@@ -26,17 +26,13 @@ func (e APIError) Kind() FailureKind {
 	if (kind == "" || kind == Refused) && named != "" && named != APIFailed { // it says more
 		kind = named
 	}
+	if (kind == "" || kind == APIFailed) && lostConnection().MatchString(e.Text) { // Gemini gives the status 500 to a stream that broke
+		return NetworkDown
+	}
 	switch kind {
 	case Refused, Forbidden: // some APIs answer so if a limit is reached or a log-in has expired
 		return cmp.Or(sharpKind(e.Text), kind)
-	case APIFailed: // Gemini gives the status 500 to a stream that broke
-		if lostConnection().MatchString(e.Text) {
-			return NetworkDown
-		}
 	case "":
-		if lostConnection().MatchString(e.Text) {
-			return NetworkDown
-		}
 		if kind = KindOfWords(": "+strings.ToLower(e.Text), looseWords()); kind == UnknownFailure {
 			kind = cmp.Or(named, kind)
 		}
