@@ -1,0 +1,71 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/test/ordeal/scenario"
+)
+
+// limits finds calls to a chat that was to be left alone. A new process does not know what the last one was told.
+func limits(f *facts) (all []Violation) {
+	type silence struct{ from, until time.Time }
+	shut := map[telegram.ChatID]silence{}
+	calls := slices.Clone(f.Calls)
+	slices.SortStableFunc(calls, func(a, b telegram.Call) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, c := range calls {
+		if c.Chat == 0 || !telegram.Writes(c) {
+			continue
+		}
+		s, known := shut[c.Chat]
+		if known && c.At.After(s.from) && c.At.Before(s.until) && !f.diedBetween(s.from, c.At) {
+			all = append(all, Violation{Detail: fmt.Sprintf("%s in chat %d came %s before the time that Telegram named", c.Method, c.Chat, s.until.Sub(c.At))})
+		}
+		if c.RetryAfter > 0 && c.Fault != telegram.DropAfter {
+			shut[c.Chat] = silence{c.Done, c.Done.Add(time.Duration(c.RetryAfter) * time.Second)}
+		}
+	}
+	return all
+}
+
+func (f *facts) diedBetween(from, to time.Time) bool {
+	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return !s.At.Before(from) && !s.At.After(to) })
+}
+
+// budget adds up what prompts that ended cost, and finds those that began behind it. A day that changes begins anew.
+func budget(f *facts) (all []Violation) {
+	most, set := 0, false
+	for _, o := range f.Scenario.Options.Settings {
+		if o.Key == "budget.day" {
+			amount, err := strconv.ParseFloat(string(o.Value), 64)
+			most, set = int(amount*100+0.5), err == nil
+		}
+	}
+	lifted := slices.ContainsFunc(f.Presses, func(p Press) bool { return isOne(p.Label, "bot.lift") })
+	if !set || lifted || f.elapsed() > time.Hour {
+		return nil
+	}
+	spent := 0
+	for _, e := range f.Agents {
+		switch {
+		case e.What == Got && spent >= most:
+			all = append(all, Violation{Token: e.Token, Detail: fmt.Sprintf("began when %d of %d cents were spent", spent, most)})
+		case e.What == Done:
+			spent += costOf(f.prompts[e.Token])
+		}
+	}
+	return all
+}
+
+func costOf(p scenario.Prompt) (cents int) {
+	for _, act := range p.Acts {
+		if c, ok := act.(scenario.Cost); ok {
+			cents = c.Cents
+		}
+	}
+	return cents
+}
