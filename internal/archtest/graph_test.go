@@ -132,7 +132,8 @@ var imports = map[string][]string{
 	"scripts/together":               {},
 
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
-	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/steps", "cli", "internal/secrets"},
+	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/turn", "cli", "internal/secrets"},
+	"orchestrator/turn":         {"cli", "internal/growstack", "internal/secrets", "orchestrator", "orchestrator/steps"},
 	"orchestrator/changes":      {"cli", "git", "internal/secrets", "orchestrator"},
 	"orchestrator/users":        {"orchestrator", "internal/paircode"},
 	"orchestrator/files":        {"orchestrator", "cli", "internal/rooted", "internal/secrets"},

@@ -61,31 +61,34 @@ func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 
 // compact runs a turn that shortens the context. Its result says how full the context was and is. Both are what /context says, since what
 // an agent counts of a compaction may lack its instructions and tools.
-func (e *Engine) compact(ctx, keep context.Context, a asking, t orchestrator.Turn, left cli.Remains, show func(cli.Event)) cli.Result {
-	req, run := a.req, e.opts.Gateway.Resume
-	before, shortened := e.lastFill(keep, a.session.ID, t.AgentEnv()), false
-	if left != cli.RemainsRun {
-		before, run = e.fill(ctx, a.session.ID, t.Agent, req, ""), e.opts.Gateway.Run
+func (a *attempt) compact() cli.Result {
+	e, t := a.e, a.turn
+	run, shortened := e.opts.Gateway.Resume, false
+	var before cli.Fill
+	if a.resumes {
+		before = e.lastFill(a.keep, a.session.ID, t.AgentEnv())
+	} else {
+		before, run = e.fill(a.ctx, a.session.ID, t.Agent, a.req, ""), e.opts.Gateway.Run
 	}
-	r := run(ctx, t.Agent, req, func(ev cli.Event) {
+	r := run(a.ctx, t.Agent, a.req, func(ev cli.Event) {
 		if _, is := ev.(cli.CompactBoundary); is {
 			shortened, ev = true, cli.CompactBoundary{}
 		}
-		show(ev)
+		a.event(ev)
 	})
 	switch {
 	case r.Err != nil && errors.Is(r.Err, errors.ErrUnsupported):
-		return e.compactAfresh(ctx, keep, a, t, req, show)
+		return a.compactAfresh()
 	case r.Err != nil || r.Aborted || r.Detached:
 		return r
 	case !shortened: // its text says why
 		r.Err = cli.Failf(cli.Refused, t.Agent, "%s", cli.ShortLine(r.Text))
 		return r
 	}
-	if now, err := e.opts.Gateway.Fill(ctx, t.Agent, req, ""); err == nil && now.Used > 0 {
+	if now, err := e.opts.Gateway.Fill(a.ctx, t.Agent, a.req, ""); err == nil && now.Used > 0 {
 		r.Fill = now
 	}
-	r.Text = shorter(e.opts.Lang.Of(t.Prompt.Conversation.Chat), before, r.Fill)
+	r.Text = shorter(a.printer(), before, r.Fill)
 	return r
 }
 
@@ -117,10 +120,10 @@ func (e *Engine) summarizer(t orchestrator.Turn) *handoff.Summarizer {
 	return &own
 }
 
-// compactAfresh has the agent begin a new session with the next prompt, which is told the history in short.
-func (e *Engine) compactAfresh(ctx, keep context.Context, a asking, t orchestrator.Turn, req cli.Request, show func(cli.Event)) cli.Result {
-	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
-	turns, err := e.opts.Store.History(keep, a.session.ID, mostMissed)
+// compactAfresh forgets the agent's session: the next prompt begins a new one, which gets the history in short.
+func (a *attempt) compactAfresh() cli.Result {
+	e, t, p := a.e, a.turn, a.printer()
+	turns, err := e.opts.Store.History(a.keep, a.session.ID, mostMissed)
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, fmt.Errorf("load history: %w", err))}
 	}
@@ -128,22 +131,15 @@ func (e *Engine) compactAfresh(ctx, keep context.Context, a asking, t orchestrat
 	told := handoff.Write(turns, "", e.turns().HandoffTokens)
 	if s := e.summarizer(t); told.LeftOut > 0 && s != nil {
 		s.Keep = t.Prompt.Text
-		show(cli.Status{Kind: cli.StatusCompacting})
-		summarized, err := s.Write(ctx, req, a.session.ID, turns, e.turns().HandoffTokens)
-		show(cli.Status{Kind: cli.StatusIdle})
-		if err != nil {
-			e.log.Warn("history is shortened instead of summarized", "session", a.session.ID, "turn", t.ID, "err", err)
-		} else {
-			told = summarized
-		}
+		told = a.summarize(s, turns, told, cli.Status{Kind: cli.StatusCompacting})
 	}
-	if ctx.Err() != nil {
-		return cli.Cut(ctx, t.Agent)
+	if a.ctx.Err() != nil {
+		return cli.Cut(a.ctx, t.Agent)
 	}
-	if err := e.opts.Store.SetAgentSession(keep, a.session.ID, t.AgentEnv(), ""); err != nil {
+	if err := e.opts.Store.SetAgentSession(a.keep, a.session.ID, t.AgentEnv(), ""); err != nil {
 		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
 	}
-	e.opts.Gateway.Release(req.Conversation)
+	e.opts.Gateway.Release(a.req.Conversation)
 	text := p.Text("turn.compacted-afresh", told.Turns, p.Tokens(int64(told.Tokens)))
 	if n := told.Whole(); n > 0 {
 		text += " " + p.Text("turn.compacted-without", n)

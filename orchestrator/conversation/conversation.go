@@ -111,7 +111,7 @@ func (c *conversation) startNext() {
 			<-w.after
 		}
 		c.e.unqueued(w)
-		c.e.run(ctx, c, w)
+		c.runningTurn(ctx, w).run()
 		c.do(c.ended)
 	}()
 }

@@ -7,89 +7,96 @@ import (
 	"strings"
 
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
 	"ductor/orchestrator/handoff"
-	"ductor/orchestrator/steps"
 )
 
-// asking is what an agent is asked, and in which session.
-type asking struct {
-	req     cli.Request
-	session orchestrator.Session
-	instead *cli.Failure       // why the configured agent is not asked; nil if it is, or if the user chose
-	ended   cli.PermissionMode // was chosen for another environment, and ended with this turn; empty for none
-	steps   *steps.Recorder
-	files   *fileWatch
-	handed  *cli.HandedOver // that the chat does not show yet
+// preparation is the request of the first attempt of a turn, with what the card shows before it.
+type preparation struct {
+	req       cli.Request
+	instead   *cli.Failure       // of the configured agent, in whose place another runs the turn; nil for none
+	endedMode cli.PermissionMode // a mode that the user chose for another environment and that ended with this turn; "" for none
 }
 
-// prepare settles session, agent and model of t and makes the request. A turn that was running keeps what it
-// has.
-func (e *Engine) prepare(ctx context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (asking, error) {
-	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
+// prepare chooses session, agent and model of the turn and makes the request. A turn that the previous process was running keeps its own.
+func (r *runningTurn) prepare() (preparation, error) {
+	e, t := r.e, &r.turn
+	conv, err := e.opts.Store.Conversation(r.keep, t.Prompt.Conversation)
 	if err != nil {
-		return asking{}, fmt.Errorf("load conversation: %w", err)
+		return preparation{}, fmt.Errorf("load conversation: %w", err)
 	}
 	conv = wanting(conv, t.Wants)
-	if left != "" {
-		return e.prepareLeft(ctx, conv, *t)
+	if r.waiting.left != "" {
+		return r.prepareLeft(conv)
 	}
-	if err := e.afterOther(ctx, *t); err != nil {
-		return asking{}, err
+	if err := e.afterOther(r.keep, *t); err != nil {
+		return preparation{}, err
 	}
-	budget, err := e.withinBudget(ctx, *t)
+	budget, err := e.withinBudget(r.keep, *t)
 	if err != nil {
-		return asking{}, err
+		return preparation{}, err
 	}
-	session, err := e.sessionFor(ctx, c, conv, *t)
+	if r.session, err = e.sessionFor(r.keep, r.c, conv, *t); err != nil {
+		return preparation{}, err
+	}
+	t.Session = r.session.ID
+	if err := e.checkDir(r.session.Dir); err != nil {
+		return preparation{}, err
+	}
+	if t.Sandbox, err = e.sandboxOf(conv.ID, r.session.Dir, t.Wants.Sandbox); err != nil {
+		return preparation{}, err
+	}
+	who, err := e.choice(r.keep, conv, t.Sandbox)
 	if err != nil {
-		return asking{}, err
-	}
-	t.Session = session.ID
-	if err := e.checkDir(session.Dir); err != nil {
-		return asking{}, err
-	}
-	if t.Sandbox, err = e.sandboxOf(conv.ID, session.Dir, t.Wants.Sandbox); err != nil {
-		return asking{}, err
-	}
-	who, err := e.choice(ctx, conv, t.Sandbox)
-	if err != nil {
-		return asking{}, err
+		return preparation{}, err
 	}
 	if conv.Agent == "" { // a user's own choice is asked, whatever is known of it
-		who = e.around(ctx, *t, who)
+		who = r.around(who)
 	}
-	ended := e.endElsewhere(ctx, &conv, *t)
+	ended := e.endElsewhere(r.keep, &conv, *t)
 	if t.Prompt.Rights.Of == orchestrator.RightsOfChat && e.bypassed(conv, t.Sandbox) {
 		t.Bypass = conv.BypassUntil
 	}
 	t.Agent, t.Model, t.Started, t.State = who.agent, who.model, e.now(), orchestrator.TurnRunning
-	a, err := e.attemptOf(ctx, conv, session, *t, who, budget)
-	a.ended = ended
-	return a, err
+	req, err := r.request(conv, who, budget)
+	return preparation{req: req, instead: who.instead, endedMode: ended}, err
 }
 
-// attemptOf makes what the agent is asked in an attempt of a turn, the first and all others alike. budget is what it may cost; 0 for no
-// limit.
-func (e *Engine) attemptOf(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who choice, budget float64) (asking, error) {
-	req, err := e.request(ctx, conv, s, t, who)
+// request makes the request of an attempt, the first and all others alike. budget limits its cost; 0 for no limit.
+func (r *runningTurn) request(conv orchestrator.Conversation, who choice, budget float64) (cli.Request, error) {
+	req, err := r.e.request(r.keep, conv, r.session, r.turn, who)
 	req.Budget = budget
-	if !t.Bypass.IsZero() { // until it is told otherwise
+	if !r.turn.Bypass.IsZero() { // until it is told otherwise
 		req.Permission = cli.Bypass
 	}
-	return asking{req: req, session: s, steps: &steps.Recorder{Now: e.now}, files: &fileWatch{snapshots: e.opts.Snapshots}, handed: &cli.HandedOver{}, instead: who.instead}, err
+	return req, err
 }
 
-// prepareLeft is prepare for a turn that the previous process was running: it goes on where it is.
-func (e *Engine) prepareLeft(ctx context.Context, conv orchestrator.Conversation, t orchestrator.Turn) (asking, error) {
-	session, err := e.opts.Store.Session(ctx, t.Session)
-	if err != nil {
-		return asking{}, fmt.Errorf("load session: %w", err)
+// prepareLeft prepares a turn that the previous process was running.
+func (r *runningTurn) prepareLeft(conv orchestrator.Conversation) (p preparation, err error) {
+	if r.session, err = r.e.opts.Store.Session(r.keep, r.turn.Session); err != nil {
+		return preparation{}, fmt.Errorf("load session: %w", err)
 	}
-	a, err := e.attemptOf(ctx, conv, session, t, choice{agent: t.Agent, model: t.Model, effort: conv.Effort}, 0)
-	a.req.Began = t.Started
-	return a, err
+	p.req, err = r.request(conv, choice{agent: r.turn.Agent, model: r.turn.Model, effort: conv.Effort}, 0)
+	p.req.Began = r.turn.Started
+	return p, err
+}
+
+// prepareAgain makes the request of another attempt, by who.
+func (r *runningTurn) prepareAgain(who choice) (cli.Request, error) {
+	conv, err := r.e.opts.Store.Conversation(r.keep, r.turn.Prompt.Conversation)
+	if err != nil {
+		return cli.Request{}, err
+	}
+	if r.session, err = r.e.opts.Store.Session(r.keep, r.turn.Session); err != nil {
+		return cli.Request{}, err
+	}
+	budget, err := r.e.withinBudget(r.keep, r.turn)
+	if err != nil {
+		return cli.Request{}, err
+	}
+	r.turn.Agent, r.turn.Model = who.agent, who.model
+	return r.request(wanting(conv, r.turn.Wants), who, budget)
 }
 
 // request says what the agent is asked, without what it missed.
@@ -142,55 +149,66 @@ func wording(p orchestrator.Prompt) (string, []cli.Image) {
 	return text, images
 }
 
-// handOff puts before a prompt what the agent missed of the session, and returns how much that is. What does not fit is summarized where
-// a model is configured for that; it is shortened if that fails.
-func (e *Engine) handOff(ctx, keep context.Context, c *conversation, s orchestrator.Session, t orchestrator.Turn, req *cli.Request, show func(cli.Event)) (handed cli.HandedOver, err error) {
-	p := e.opts.Lang.Of(c.id.Chat)
-	turns, err := e.missed(keep, c.last, s, t)
+// handOff puts before the prompt the history of the session that the agent missed. If the history does not fit, the configured model
+// summarizes it; without one, or if that fails, ductor shortens it.
+func (a *attempt) handOff() error {
+	e, t, p := a.e, a.turn, a.printer()
+	turns, err := e.missed(a.keep, a.c.last, a.session, t)
 	if err != nil {
-		return handed, err
+		return err
 	}
-	own := s.AgentSessions[t.AgentEnv()]
+	own := a.session.AgentSessions[t.AgentEnv()]
 	if own.Told == "" && !own.Terminal {
-		e.addContext(p, req, show)
+		a.addContext()
 	}
 	if own.Told == "" {
-		e.warnOfTerminals(p, s, t.AgentEnv(), show)
+		a.warnOfTerminals()
 	}
 	told := handoff.Write(turns, "", e.turns().HandoffTokens)
-	summarizer := e.summarizer(t)
-	wanted := told.LeftOut > 0 && told.Turns > 0 && summarizer != nil && (e.opts.Summarizer.Model.Agent != "" || t.Wants.Summarize || summarizer.Has(keep, s.ID))
-	if wanted {
-		show(cli.Status{Kind: cli.StatusWaiting, Detail: p.Text("turn.summarizing", len(turns))})
-		summarized, err := summarizer.Write(ctx, *req, s.ID, turns, e.turns().HandoffTokens)
-		show(cli.Status{Kind: cli.StatusIdle})
-		if err != nil {
-			e.log.Warn("history is shortened instead of summarized", "session", s.ID, "turn", t.ID, "err", err)
-		} else {
-			told = summarized
-		}
+	if s := e.summarizer(t); s != nil && told.LeftOut > 0 && told.Turns > 0 &&
+		(e.opts.Summarizer.Model.Agent != "" || t.Wants.Summarize || s.Has(a.keep, a.session.ID)) {
+		waits := cli.Status{Kind: cli.StatusWaiting, Detail: p.Text("turn.summarizing", len(turns))}
+		told = a.summarize(s, turns, told, waits)
 	}
-	req.Prompt = told.Text + req.Prompt
-	return cli.HandedOver{To: t.Agent, Model: t.Model, Turns: told.Turns, Tokens: told.Tokens, LeftOut: told.Whole(), Shortened: told.Shortened}, nil
+	a.req.Prompt = told.Text + a.req.Prompt
+	a.known.Hand(cli.HandedOver{
+		To: t.Agent, Model: t.Model, Turns: told.Turns, Tokens: told.Tokens, LeftOut: told.Whole(), Shortened: told.Shortened,
+	})
+	return nil
+}
+
+// summarize has a model summarize history, and shows meanwhile that the turn waits for it. It returns otherwise if that fails.
+func (a *attempt) summarize(s *handoff.Summarizer, turns []orchestrator.Turn, otherwise handoff.Told, waits cli.Status) handoff.Told {
+	a.event(waits)
+	summarized, err := s.Write(a.ctx, a.req, a.session.ID, turns, a.e.turns().HandoffTokens)
+	a.event(cli.Status{Kind: cli.StatusIdle})
+	if err != nil {
+		a.log().Warn("history is shortened instead of summarized", "session", a.session.ID, "err", err)
+		return otherwise
+	}
+	return summarized
 }
 
 // warnOfTerminals names the agents that know what was said in a terminal, to a user whose next agent does not.
-func (e *Engine) warnOfTerminals(p lang.Printer, s orchestrator.Session, who orchestrator.AgentEnv, show func(cli.Event)) {
-	for of, has := range s.AgentSessions {
+func (a *attempt) warnOfTerminals() {
+	who := a.turn.AgentEnv()
+	for of, has := range a.session.AgentSessions {
 		if has.Terminal && of != who {
-			show(cli.Status{Kind: cli.StatusWarning, Detail: p.Text("turn.terminal-untold", of.Agent.Name(), who.Agent.Name())})
+			text := a.printer().Text("turn.terminal-untold", of.Agent.Name(), who.Agent.Name())
+			a.event(cli.Status{Kind: cli.StatusWarning, Detail: text})
 		}
 	}
 }
 
 // addContext puts before the first prompt of an agent in a session the files that its project names.
-func (e *Engine) addContext(p lang.Printer, req *cli.Request, show func(cli.Event)) {
-	project := e.projectOf(req.Dir)
+func (a *attempt) addContext() {
+	project := a.e.projectOf(a.req.Dir)
 	text, left := handoff.Context(project.Dir, project.Context)
 	for _, l := range left {
-		show(cli.Status{Kind: cli.StatusWarning, Detail: p.Text("turn.context-left-out", l.File, l.Err.Error())})
+		text := a.printer().Text("turn.context-left-out", l.File, l.Err.Error())
+		a.event(cli.Status{Kind: cli.StatusWarning, Detail: text})
 	}
-	req.Prompt = text + req.Prompt
+	a.req.Prompt = text + a.req.Prompt
 }
 
 // mostMissed limits the turns that are read for an agent that joins a session. A budget of tokens rarely has room for more.

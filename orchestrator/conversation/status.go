@@ -170,7 +170,7 @@ func (e *Engine) AskFor(ctx context.Context, turn cli.TurnID, h orchestrator.Hel
 func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string, asked cli.Event) (cli.Decision, error) {
 	return e.approvals.AskOutside(ctx, approval.Running{
 		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent, Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
-		Dir:  dir, Mode: cli.Ask, Secrets: e.newHider(cli.Request{Dir: dir}),
+		Dir:  dir, Mode: cli.Ask, Secrets: e.redactor(cli.Request{Dir: dir}),
 	}, asked)
 }
 
