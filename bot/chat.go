@@ -51,13 +51,13 @@ func (c *Chat) ShowApproval(a orchestrator.Approval) {
 
 // Card opens the message that grows for a turn. Nothing is sent yet.
 func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card {
-	return c.icons.Watch(t, c.silence.Watch(t, c.files.After(t, c.cards.Open(t))))
+	return c.turnCard(t, c.cards.Open(t))
 }
 
 // Reopen opens the card of a turn that the previous process was showing; see orchestrator.Chat.
 func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	c.silence.Forget(t.ID, t.Prompt.Conversation)
-	return c.icons.Watch(t, c.silence.Watch(t, c.files.After(t, c.cards.Reopen(ctx, t))))
+	return c.turnCard(t, c.cards.Reopen(ctx, t))
 }
 
 // Queued shows that a turn waits.

@@ -161,7 +161,7 @@ type Chat interface {
 
 // Card is the growing message of one turn.
 type Card interface {
-	// Show adds an event. It never waits for the network.
+	// Show adds an event. It never waits for the network. Its caller serializes the calls.
 	Show(ev cli.Event)
 	// Finish shows the outcome and returns when all of it is delivered, or when delivery is known to be
 	// impossible or unknown and the chat was told where that could be done. An error means that the

@@ -18,7 +18,7 @@ import (
 //  2. the file watch
 //  3. the steps
 //  4. the progress, which recovery from failures needs
-//  5. the card
+//  5. the card of the chat, which watches for silence and sets the icon of the topic before it shows the event
 //
 // One lock covers all of them, so that they need none for an event. Safe for concurrent use.
 type Fanout struct {
