@@ -132,6 +132,20 @@ type Gateway interface {
 	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }
 
+// Tracer follows the turns of agents for monitors. internal/trace implements it.
+type Tracer interface {
+	// Begin follows a turn from now on.
+	Begin(agent cli.Agent, req cli.Request) TurnTrace
+}
+
+// TurnTrace follows one turn of an agent. Its caller serializes the calls.
+type TurnTrace interface {
+	// Take takes an event of the turn.
+	Take(ev cli.Event)
+	// End takes the result of the turn.
+	End(r cli.Result)
+}
+
 // Chat shows turns to people. Package bot implements it.
 type Chat interface {
 	// Card opens the message that grows for a turn. It sends nothing yet, and does not block.

@@ -125,6 +125,10 @@ func (a *attempt) event(ev cli.Event) {
 // ask has the agent answer, and once more in a new session if the agent no longer has the one to resume.
 func (a *attempt) ask() cli.Result {
 	gateway := a.e.opts.Gateway
+	run := gateway.Run
+	if a.resumes {
+		run = gateway.Resume
+	}
 	if !a.resumes && a.req.Project == cli.WithoutProject {
 		a.req.Project = a.requests.AskForProject(a.ctx, a.event)
 	}
@@ -132,11 +136,9 @@ func (a *attempt) ask() cli.Result {
 	switch {
 	case result.Err != nil || result.Text != "":
 	case a.req.Task == cli.TaskCompact && a.req.Resume != "":
-		result = a.compact()
-	case a.resumes:
-		result = gateway.Resume(a.ctx, a.turn.Agent, a.req, a.event)
+		result = a.compact(run)
 	default:
-		result = gateway.Run(a.ctx, a.turn.Agent, a.req, a.event)
+		result = a.call(run, a.event)
 	}
 	lost := result.Err != nil && result.Err.Kind == cli.ResumeFailed && a.req.Resume != ""
 	if !lost || a.req.Task != cli.TaskPrompt || a.ctx.Err() != nil {
@@ -149,7 +151,22 @@ func (a *attempt) ask() cli.Result {
 	if err := a.beginSession(); err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, err)}
 	}
-	return gateway.Run(a.ctx, a.turn.Agent, a.req, a.event)
+	return a.call(gateway.Run, a.event)
+}
+
+// gatewayRun is Run or Resume of orchestrator.Gateway.
+type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result
+
+// call runs the agent and traces that.
+func (a *attempt) call(run gatewayRun, emit func(cli.Event)) cli.Result {
+	if a.e.opts.Tracer == nil {
+		return run(a.ctx, a.turn.Agent, a.req, emit)
+	}
+	trace := a.e.opts.Tracer.Begin(a.turn.Agent, a.req)
+	a.events.Trace(trace)
+	result := run(a.ctx, a.turn.Agent, a.req, emit)
+	trace.End(result)
+	return result
 }
 
 // prepareHistory puts the history that the agent missed before the prompt. If the result has an error or a text, the attempt ends with it.

@@ -61,16 +61,16 @@ func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 
 // compact runs a turn that shortens the context. Its result says how full the context was and is. Both are what /context says, since what
 // an agent counts of a compaction may lack its instructions and tools.
-func (a *attempt) compact() cli.Result {
+func (a *attempt) compact(run gatewayRun) cli.Result {
 	e, t := a.e, a.turn
-	run, shortened := e.opts.Gateway.Resume, false
 	var before cli.Fill
 	if a.resumes {
 		before = e.lastFill(a.keep, a.session.ID, t.AgentEnv())
 	} else {
-		before, run = e.fill(a.ctx, a.session.ID, t.Agent, a.req, ""), e.opts.Gateway.Run
+		before = e.fill(a.ctx, a.session.ID, t.Agent, a.req, "")
 	}
-	r := run(a.ctx, t.Agent, a.req, func(ev cli.Event) {
+	shortened := false
+	r := a.call(run, func(ev cli.Event) {
 		if _, is := ev.(cli.CompactBoundary); is {
 			shortened, ev = true, cli.CompactBoundary{}
 		}

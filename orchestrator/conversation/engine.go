@@ -22,6 +22,7 @@ import (
 type Options struct {
 	Store     orchestrator.Store
 	Gateway   orchestrator.Gateway
+	Tracer    orchestrator.Tracer // nil: nothing traces turns
 	Chat      orchestrator.Chat
 	Orders    orchestrator.OrderStore // nil: SubmitOrder takes none
 	Snapshots orchestrator.Snapshots  // nil: files are not looked at

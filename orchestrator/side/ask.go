@@ -23,9 +23,10 @@ type Gateway interface {
 	Release(conversation cli.Conversation)
 }
 
-// Client asks agents. All fields but Secrets are required.
+// Client asks agents. All fields but Tracer and Secrets are required.
 type Client struct {
 	Gateway Gateway
+	Tracer  orchestrator.Tracer // nil: nothing traces the questions
 	NewID   func() string
 	// Budgets are those that the questions count in, which are not put once one is spent; nil for none.
 	Budgets *spending.Budgets
@@ -91,7 +92,15 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	size := 0
 	at.Conversation = cli.Conversation("side/" + a.NewID())
 	defer a.Gateway.Release(at.Conversation)
-	result := a.Gateway.Run(limited, q.Model.Agent, asked(at, q), func(ev cli.Event) {
+	req := asked(at, q)
+	var trace orchestrator.TurnTrace
+	if a.Tracer != nil {
+		trace = a.Tracer.Begin(q.Model.Agent, req)
+	}
+	result := a.Gateway.Run(limited, q.Model.Agent, req, func(ev cli.Event) {
+		if trace != nil {
+			trace.Take(ev)
+		}
 		if q.Watch != nil {
 			q.Watch(ev)
 		}
@@ -101,6 +110,9 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 			}
 		}
 	})
+	if trace != nil {
+		trace.End(result)
+	}
 	a.Gateway.Settled(at.Turn) // no start of ductor resumes it
 	if a.Budgets != nil {
 		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn), Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,

@@ -17,8 +17,9 @@ import (
 //  1. the Redactor removes secrets; it may hold text back and pass it on with a later event
 //  2. the file watch
 //  3. the steps
-//  4. the progress, which recovery from failures needs
-//  5. the card of the chat, which watches for silence and sets the icon of the topic before it shows the event
+//  4. the trace of the attempt
+//  5. the progress, which recovery from failures needs
+//  6. the card of the chat, which watches for silence and sets the icon of the topic before it shows the event
 //
 // One lock covers all of them, so that they need none for an event. Safe for concurrent use.
 type Fanout struct {
@@ -26,6 +27,7 @@ type Fanout struct {
 
 	mu       sync.Mutex
 	files    orchestrator.TurnWatch // nil before the prompt leaves, or if nothing watches files
+	trace    orchestrator.TurnTrace // of the attempt that runs; nil if nothing traces turns
 	steps    steps.Recorder
 	progress progress
 	open     func() orchestrator.Card // nil for a turn that shows nothing but its outcome
@@ -49,11 +51,19 @@ func (f *Fanout) Event(ev cli.Event) {
 	f.redactor.pass(known, ev, f)
 }
 
-// Show passes on an event of ductor itself. It contains no secrets, and no work on files.
+// Show passes on an event of ductor itself, which contains no secrets. The agent did nothing, so there is no change of files, and no trace.
 func (f *Fanout) Show(ev cli.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.steps.Take(ev)
 	f.showLocked(ev)
+}
+
+// Trace sets the trace of the attempt that runs next.
+func (f *Fanout) Trace(t orchestrator.TurnTrace) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trace = t
 }
 
 // observeLocked takes an event that contains no secrets.
@@ -61,11 +71,14 @@ func (f *Fanout) observeLocked(ev cli.Event) {
 	if f.files != nil {
 		f.files.Take(ev)
 	}
+	f.steps.Take(ev)
+	if f.trace != nil {
+		f.trace.Take(ev)
+	}
 	f.showLocked(ev)
 }
 
 func (f *Fanout) showLocked(ev cli.Event) {
-	f.steps.Take(ev)
 	f.progress.take(ev)
 	switch {
 	case f.card != nil:
