@@ -93,6 +93,7 @@ type state int
 
 const (
 	heard  state = iota // nothing: the agent says something
+	paused              // nothing: the turn waits for something else than the agent
 	silent              // it is shown
 	waited              // nothing any more: a user waits, or the turn has ended
 )
@@ -111,11 +112,10 @@ type Turn struct {
 	// needsLock is true if the next event changes more than lastActivity: the notice is shown, the turn is paused or the timer does not run.
 	needsLock atomic.Bool
 
-	mu     sync.Mutex
-	state  state
-	paused bool // the turn waits for something else than the agent
-	asks   cli.Asks
-	tools  map[cli.ToolID]string // that run
+	mu    sync.Mutex
+	state state
+	asks  cli.Asks
+	tools map[cli.ToolID]string // that run
 }
 
 // Observe takes an event of the turn. Text, the most frequent event, needs no lock.
@@ -131,31 +131,34 @@ func (k *Turn) Observe(ev cli.Event) {
 		}
 	}
 	k.mu.Lock()
-	k.noteLocked(ev)
+	next := k.noteLocked(ev)
 	shown := k.state == silent
 	if k.state != waited {
-		k.state = heard
+		k.state = next
 		k.timer.Reset(k.after)
 	}
-	k.needsLock.Store(k.paused)
+	k.needsLock.Store(k.state == paused)
 	k.mu.Unlock()
 	if shown {
 		k.notice.Update(outbox.Awaited)
 	}
 }
 
-func (k *Turn) noteLocked(ev cli.Event) {
-	k.paused = false
+// noteLocked returns the state after an event.
+func (k *Turn) noteLocked(ev cli.Event) state {
 	k.asks.Note(ev)
 	switch ev := ev.(type) {
 	case cli.Status:
-		k.paused = ev.Kind == cli.StatusPaused || ev.Kind == cli.StatusWaiting && ev.Detail != ""
+		if ev.Kind == cli.StatusPaused || ev.Kind == cli.StatusWaiting && ev.Detail != "" {
+			return paused
+		}
 	case cli.ToolStarted:
 		name := render.ToolName(k.watcher.opts.Lang.Of(k.turn.Prompt.Conversation.Chat), ev.Name)
 		k.tools[ev.ID] = strings.TrimSpace(name + " " + ev.Title)
 	case cli.ToolEnded:
 		delete(k.tools, ev.ID)
 	}
+	return heard
 }
 
 // elapsed is called by the timer. It shows the notice if the agent was silent for so long, or else waits for the rest of the time.
@@ -167,9 +170,9 @@ func (k *Turn) elapsed() {
 	switch {
 	case k.state != heard:
 	case rest > 0:
-		k.needsLock.Store(k.paused)
+		k.needsLock.Store(false)
 		k.timer.Reset(rest)
-	case !k.paused && len(k.asks) == 0:
+	case len(k.asks) == 0:
 		k.state, says = silent, true
 	}
 	k.mu.Unlock()

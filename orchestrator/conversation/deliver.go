@@ -265,6 +265,9 @@ func (e *Engine) diskFull() error {
 	return nil
 }
 
+// AwaitDisk implements turn.Conversation.
+func (c *conversation) AwaitDisk(ctx context.Context) bool { return c.e.awaitDisk(ctx) }
+
 // awaitDisk waits while the disk is full. False: ctx ended before, or it is not known when there is room.
 func (e *Engine) awaitDisk(ctx context.Context) bool {
 	state, changed := e.diskState()

@@ -92,15 +92,7 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	size := 0
 	at.Conversation = cli.Conversation("side/" + a.NewID())
 	defer a.Gateway.Release(at.Conversation)
-	req := asked(at, q)
-	var trace orchestrator.TurnTrace
-	if a.Tracer != nil {
-		trace = a.Tracer.Begin(q.Model.Agent, req)
-	}
-	result := a.Gateway.Run(limited, q.Model.Agent, req, func(ev cli.Event) {
-		if trace != nil {
-			trace.Take(ev)
-		}
+	result := a.run(limited, q.Model.Agent, asked(at, q), func(ev cli.Event) {
 		if q.Watch != nil {
 			q.Watch(ev)
 		}
@@ -110,9 +102,6 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 			}
 		}
 	})
-	if trace != nil {
-		trace.End(result)
-	}
 	a.Gateway.Settled(at.Turn) // no start of ductor resumes it
 	if a.Budgets != nil {
 		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn), Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
@@ -135,6 +124,20 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 		return result, ErrNoText
 	}
 	return result, nil
+}
+
+// run runs an agent and traces that.
+func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	if a.Tracer == nil {
+		return a.Gateway.Run(ctx, agent, req, emit)
+	}
+	trace := a.Tracer.Begin(agent, req)
+	result := a.Gateway.Run(ctx, agent, req, func(ev cli.Event) {
+		trace.Take(ev)
+		emit(ev)
+	})
+	trace.End(result)
+	return result
 }
 
 // asked is a request with a question in it.

@@ -1,5 +1,3 @@
-// Package turn passes the events of a running turn to everything that follows it: secrets, files, steps, the progress of the turn and
-// its card.
 package turn
 
 import (

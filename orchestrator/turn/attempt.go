@@ -1,4 +1,4 @@
-package conversation
+package turn
 
 import (
 	"context"
@@ -11,41 +11,41 @@ import (
 	"ductor/internal/secrets"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
-	"ductor/orchestrator/turn"
 )
 
 // attempt is one try to have the agent of a turn answer its prompt.
 type attempt struct {
-	*runningTurn
+	*Turn
 	req      cli.Request
 	resumes  bool        // the previous process began it
 	begun    atomic.Bool // the store has where it begins
-	known    *turn.Knowledge
+	known    *Knowledge
 	requests *approval.Requests
 }
 
-// runAttempts runs the turn until an attempt has a result that no other attempt follows.
-func (r *runningTurn) runAttempts(first cli.Request) cli.Result {
-	a := &attempt{runningTurn: r, req: first, resumes: r.waiting.left == cli.RemainsRun}
+// Run runs the turn until an attempt has a result that no other attempt follows. first is the request of the first attempt.
+func (t *Turn) Run(first cli.Request) cli.Result {
+	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
 	var result cli.Result
 	for {
 		result = a.run()
-		r.begun = r.begun || a.begun.Load()
-		who, ok := r.followUp(&result, &followed)
+		t.begun = t.begun || a.begun.Load()
+		who, ok := t.followUp(&result, &followed, a.req.Effort)
 		if !ok {
 			break
 		}
-		req, err := r.prepareAgain(who)
+		req, session, err := t.start.Conversation.PrepareAgain(t.keep, &t.turn, who)
 		if err != nil {
-			r.log().Error("run a turn once more", "err", err)
+			t.log().Error("run a turn once more", "err", err)
 			break
 		}
-		a = &attempt{runningTurn: r, req: req}
+		t.session = session
+		a = &attempt{Turn: t, req: req}
 	}
 	result.Fallback = result.Fallback || followed.repeated
-	if !result.Aborted && !result.Detached && r.e.life.Err() == nil {
-		r.e.opts.Breakers.Ended(r.turn.Sandbox, r.turn.Agent, result.Err)
+	if !result.Aborted && !result.Detached && t.runner.opts.Life.Err() == nil {
+		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, result.Err)
 	}
 	return result
 }
@@ -57,19 +57,20 @@ func (a *attempt) run() cli.Result {
 	if a.resumes {
 		a.watchFiles(a.turn, a.req.Dir)
 	}
-	a.c.asked(a.turn, a.req, &a.begun)
-	a.known = turn.NewKnowledge(a.e.opts.Store, a.turn, a.req.Resume, &a.handed, a.events.Show)
-	redactor := a.e.redactor(a.req)
-	a.events.Redact(redactor)
-	a.requests = a.e.approvals.Open(a.ctx, approval.Running{
-		Turn: a.turn, Dir: a.req.Dir, Mode: a.req.Permission, Tools: toolsOf(a.turn.Agent, a.req),
-		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes, Secrets: redactor, Show: a.events.Show,
+	a.start.Conversation.Asked(a.turn, a.req, &a.begun)
+	req := a.req // as it is now
+	a.known = NewKnowledge(a.runner.opts.Store, a.turn, a.req.Resume, &a.handed, a.Events.Show)
+	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
+	a.Events.Redact(redactor)
+	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.Running{
+		Turn: a.turn, Dir: a.req.Dir, Mode: a.req.Permission, Tools: ToolsOf(a.turn.Agent, a.req),
+		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes, Secrets: redactor, Show: a.Events.Show,
 	})
 	result := a.ask()
 	a.known.Ended()
 	a.requests.Drain()
 	if !result.Detached {
-		a.e.approvals.WithdrawTurn(a.keep, a.turn.ID)
+		a.runner.opts.Approvals.WithdrawTurn(a.keep, a.turn.ID)
 	}
 	a.requests.Close()
 	if err := a.known.Wait(); err != nil {
@@ -83,9 +84,9 @@ func (a *attempt) run() cli.Result {
 func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Context, cli.Start) error {
 	return func(ctx context.Context, at cli.Start) error {
 		for {
-			ok, err := a.e.opts.Store.StartTurn(ctx, t, at)
+			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
 			switch {
-			case errors.Is(err, orchestrator.ErrDiskFull) && a.e.awaitDisk(a.ctx):
+			case errors.Is(err, orchestrator.ErrDiskFull) && a.start.Conversation.AwaitDisk(a.ctx):
 				continue
 			case err != nil:
 				return fmt.Errorf("start turn: %w", err)
@@ -94,7 +95,7 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 			}
 			a.begun.Store(true)
 			a.watchFiles(t, dir)
-			a.c.takeParts(a.keep, t)
+			a.start.Conversation.Began(a.keep, t)
 			return nil
 		}
 	}
@@ -102,8 +103,8 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 
 // watchFiles starts to watch files when the prompt leaves, so that the first words do not wait for that.
 func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
-	if files := a.e.opts.Snapshots; files != nil {
-		a.events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
+	if files := a.runner.opts.Snapshots; files != nil {
+		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
 	}
 }
 
@@ -113,18 +114,18 @@ func (a *attempt) event(ev cli.Event) {
 	switch ev.(type) {
 	case cli.CaughtUp:
 		if a.resumes {
-			a.c.resumed(a.keep, a.turn)
+			a.start.Conversation.CaughtUp(a.keep, a.turn)
 		}
 	case cli.Result, cli.PromptAccepted:
 		return // the card shows the outcome once it is stored
 	}
-	a.events.Event(ev)
+	a.Events.Event(ev)
 	a.requests.Take(ev) // after the card, which so shows a question before its answer
 }
 
 // ask has the agent answer, and once more in a new session if the agent no longer has the one to resume.
 func (a *attempt) ask() cli.Result {
-	gateway := a.e.opts.Gateway
+	gateway := a.runner.opts.Gateway
 	run := gateway.Run
 	if a.resumes {
 		run = gateway.Resume
@@ -145,8 +146,8 @@ func (a *attempt) ask() cli.Result {
 		return result
 	}
 	// The agent refused before it read the prompt, so it gets the prompt only once.
-	if a.e.hasAnswered(a.keep, a.session, a.turn) {
-		a.events.Show(cli.Status{Kind: cli.StatusWarning, Detail: a.printer().Text("turn.session-lost")})
+	if a.hasAnswered() {
+		a.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: a.printer().Text("turn.session-lost")})
 	}
 	if err := a.beginSession(); err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, err)}
@@ -159,11 +160,11 @@ type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) c
 
 // call runs the agent and traces that.
 func (a *attempt) call(run gatewayRun, emit func(cli.Event)) cli.Result {
-	if a.e.opts.Tracer == nil {
+	if a.runner.opts.Tracer == nil {
 		return run(a.ctx, a.turn.Agent, a.req, emit)
 	}
-	trace := a.e.opts.Tracer.Begin(a.turn.Agent, a.req)
-	a.events.Trace(trace)
+	trace := a.runner.opts.Tracer.Begin(a.turn.Agent, a.req)
+	a.Events.Trace(trace)
 	result := run(a.ctx, a.turn.Agent, a.req, emit)
 	trace.End(result)
 	return result
@@ -186,31 +187,23 @@ func (a *attempt) prepareHistory() (result cli.Result) {
 
 // beginSession changes the request so that it begins a new session of the agent, which gets the history.
 func (a *attempt) beginSession() (err error) {
-	if err := a.e.opts.Store.SetAgentSession(a.keep, a.turn.Session, a.turn.AgentEnv(), ""); err != nil {
+	if err := a.runner.opts.Store.SetAgentSession(a.keep, a.turn.Session, a.turn.AgentEnv(), ""); err != nil {
 		return err
 	}
-	if a.session, err = a.e.opts.Store.Session(a.keep, a.turn.Session); err != nil {
+	if a.session, err = a.runner.opts.Store.Session(a.keep, a.turn.Session); err != nil {
 		return err
 	}
 	a.req.Resume = ""
 	a.known.Forget()
-	a.req.Prompt, _ = wording(a.turn.Prompt)
+	a.req.Prompt, _ = Wording(a.turn.Prompt)
 	return a.handOff()
 }
 
-// redactor creates a Redactor of the secrets of a request.
-func (e *Engine) redactor(req cli.Request) *turn.Redactor {
-	return turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(req) })
-}
-
-// secretsOf returns the secrets of ductor, of the project that a request works in, and of its tool servers.
-func (e *Engine) secretsOf(req cli.Request) *secrets.Set {
-	var set *secrets.Set
-	if e.opts.Secrets != nil {
-		set = e.opts.Secrets(req.Dir)
+// ToolsOf returns the tools that an agent may use for a request, in its own words. Lists that it cannot be held to leave it none.
+func ToolsOf(agent cli.Agent, req cli.Request) cli.ToolList {
+	list, err := tools.For(agent, req.ToolLists...)
+	if err != nil {
+		return cli.ToolList{Only: []string{""}}
 	}
-	for _, s := range req.Servers {
-		set = set.With(secrets.OfEnvironment(s.Environ())...)
-	}
-	return set
+	return list
 }
