@@ -90,6 +90,9 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 	if err := regular(named); err != nil {
 		return nil, err
 	}
+	if named.Size() > most { // not opened: closing ductor's own database would give up SQLite's locks on it
+		return nil, &Error{Refusal: TooLarge, Size: named.Size()}
+	}
 	// What was swapped in since must not keep us waiting, as a pipe would.
 	f, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
