@@ -41,7 +41,7 @@ const (
 	Returns        // it is sent again, once, if a user deletes it
 	Changes        // it is to show something else yet: what the store has of it stays owed
 	Goes           // it is deleted; where Telegram does not delete it, it shows the text
-	OnlyEdits      // it is not sent if the chat does not have it
+	OnlyEdits      // it is the end of the message, which is not sent for it if the chat does not have it
 )
 
 // carried reports whether one call of Telegram carries all of the content: an album has no buttons, and a file no rich content.
