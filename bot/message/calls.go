@@ -87,6 +87,9 @@ func (m *Message) replyTo(want Content) int {
 }
 
 func (m *Message) callEdit(ctx context.Context, want Content) error {
+	if want.Unknown {
+		return m.all.client.EditKeyboard(ctx, m.To().Chat, m.ID(), want.Keyboard)
+	}
 	if rich := m.richOf(want); rich != nil {
 		return m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
 	}

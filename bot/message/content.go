@@ -19,6 +19,7 @@ type Content struct {
 	ReplyTo  int            `json:"reply_to,omitempty"` // 0 for none
 	Silent   bool           `json:"silent,omitempty"`
 	Files    []File         `json:"files,omitempty"` // the message is these, several as an album; Text is below the first
+	Unknown  bool           `json:"-"`               // nobody knows what else the message shows: only its buttons change
 	Mark     int64          `json:"-"`               // is stored with a message that is sent
 	Life     Life           `json:"-"`
 }
@@ -75,7 +76,7 @@ func (c Content) fingerprint() string {
 		rich, _ := json.Marshal(c.Rich) // cannot fail, see Encode
 		c.Text = render.Text{Text: string(rich)}
 	}
-	return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard)
+	return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard, c.Unknown)
 }
 
 // Digest is a Mark by which the next process knows what a message showed when it was sent. It is below zero.
