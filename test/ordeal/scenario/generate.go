@@ -131,7 +131,10 @@ func choices() []choice {
 	return []choice{
 		{26, (*generator).say},
 		{7, (*generator).queue},
-		{5, (*generator).ask},
+		{9, (*generator).ask},
+		{5, (*generator).insist},
+		{6, (*generator).ending},
+		{5, (*generator).halt},
 		{3, (*generator).send},
 		{4, (*generator).edit},
 		{18, (*generator).press},
