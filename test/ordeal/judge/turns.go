@@ -45,7 +45,7 @@ func shown(f *facts) (all []Violation) {
 		if f.hurt(s.In) || f.stopped(token) || f.unknown(c, token) || f.lostToPower(token) {
 			continue
 		}
-		for n := range f.saidWords(token) {
+		for n := f.announcing(token); n < f.saidWords(token); n++ {
 			if !slices.Contains(numbers, n) && !f.inDocument(token, n) {
 				all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s was said and is not shown", token.Word(n))})
 				break
@@ -122,6 +122,31 @@ func (f *facts) saidWords(token scenario.Token) int {
 		}
 	}
 	return n
+}
+
+// announcing is how many of the words of an answer only say which tool comes next: codex exec prints messages whole, and what it says
+// before a tool is no part of its answer.
+func (f *facts) announcing(token scenario.Token) (words int) {
+	if !f.ranOneShotCodex(token) {
+		return 0
+	}
+	said := 0
+	for _, act := range f.prompts[token].Acts {
+		switch act := act.(type) {
+		case scenario.Text:
+			said += act.Words
+		case scenario.Run, scenario.Ask, scenario.Write, scenario.Background:
+			words = said
+		}
+	}
+	return words
+}
+
+func (f *facts) ranOneShotCodex(token scenario.Token) bool {
+	oneShot := slices.ContainsFunc(f.Scenario.Options.Settings, func(o scenario.Setting) bool {
+		return o.Key == "agents.codex.mode" && strings.Contains(string(o.Value), "one-shot")
+	})
+	return oneShot && slices.ContainsFunc(f.events[token], func(e AgentEvent) bool { return e.Agent == "codex" })
 }
 
 // unknown reports whether the chat says of an answer that a part of it may be missing, or offers to show it again.

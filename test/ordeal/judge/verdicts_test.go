@@ -128,6 +128,20 @@ func verdictsOfAnswers() []verdict {
 			s.shows(ownerChat, begin(s), "p1w0 p1w1")
 			s.agent(Done, "p1", "")
 		}},
+		{"what codex exec says before a tool is missing", oneShot + plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w2")
+			s.Agents[0].Agent = "codex"
+			s.agent(Done, "p1", "")
+		}},
+		{"what codex exec says behind its last tool is missing", oneShot + plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w1")
+			s.Agents[0].Agent = "codex"
+			s.agent(Done, "p1", "")
+		}},
+		{"what another agent says before a tool is missing", oneShot + plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w2")
+			s.agent(Done, "p1", "")
+		}},
 		{"a word is missing and the chat says so", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Show again") }},
 		{"the chat says so in German", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Noch einmal zeigen") }},
 		{"a word is missing and a file has all", plainPrompt, "", func(s *stage) {
