@@ -81,12 +81,14 @@ func (g *generator) insist() {
 		g.add(Settle{})
 	}
 	button := pick(g, RunAgain, RunAgain, RunAgain, StartFresh, ShowAgain)
-	for i := range 2 + g.IntN(3) {
-		press := Press{By: by, Old: i > 0, Button: button, Of: p.Token}
-		if g.chance(20) {
-			press.By = g.anyone()
+	for range 1 + g.IntN(3) {
+		for i := range 1 + g.IntN(3) { // at once, before the button can change
+			press := Press{By: by, Old: i > 0 || g.chance(50), Button: button, Of: p.Token}
+			if g.chance(20) {
+				press.By = g.anyone()
+			}
+			g.add(press)
 		}
-		g.add(press)
 		if g.chance(20) {
 			g.add(Stop{How: pick(g, Crash, Restart)})
 		}
@@ -139,5 +141,18 @@ func (g *generator) halt() {
 	}
 	if g.chance(50) {
 		g.begin(by, in, Run{})
+	}
+}
+
+// spend asks for one turn after another that cost something, until a budget may be spent.
+func (g *generator) spend() {
+	if !g.budget {
+		g.say()
+		return
+	}
+	by, in := pick(g, Owner, Owner, Ann), g.place()
+	for range 2 + g.IntN(3) {
+		g.begin(by, in, Run{}, Cost{Cents: 2 + g.IntN(4)})
+		g.pause()
 	}
 }
