@@ -101,7 +101,8 @@ func (g *generator) ending() {
 	by, in := pick(g, Owner, Owner, Ann), g.place()
 	every := pick(g, 5, 20, 50, 100)
 	text := Text{Words: 2 + g.IntN(60), Every: time.Duration(every) * time.Millisecond}
-	t := Telegram{Fault: Late, For: g.between(50*time.Millisecond, 6*time.Second), Method: pick(g, "", "sendMessage", "editMessageText"), Times: 1 + g.IntN(40)}
+	late := pick(g, g.between(50*time.Millisecond, 400*time.Millisecond), g.between(50*time.Millisecond, 400*time.Millisecond), g.between(400*time.Millisecond, 6*time.Second))
+	t := Telegram{Fault: Late, For: late, Method: pick(g, "", "", "sendMessage", "editMessageText"), Times: 1 + g.IntN(40)}
 	if g.chance(25) {
 		t = Telegram{Fault: pick(g, DropAfter, Half, GatewayAfter, ServerError, DropBefore), Method: t.Method, Skip: g.IntN(3), Times: 1 + g.IntN(2)}
 	}
