@@ -343,8 +343,8 @@ func secrets(f *facts) (all []Violation) {
 	}
 	for _, c := range f.Chats {
 		for _, m := range c.History {
-			for _, v := range m.Versions {
-				if m.From.Bot && strings.Contains(v.Text, f.Secret) {
+			for _, v := range m.Versions { // half of it is too much, even for a moment
+				if m.From.Bot && strings.Contains(v.Text, f.Secret[:len(f.Secret)/2]) {
 					all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s showed it", m.ID, c.Name)})
 					break
 				}
