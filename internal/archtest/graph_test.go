@@ -1,8 +1,6 @@
 package archtest
 
 import (
-	"go/parser"
-	"go/token"
 	"maps"
 	"slices"
 	"strings"
@@ -219,20 +217,16 @@ func checkModule(t *testing.T, pkg, path string) {
 func packagesOf(t *testing.T) []*goPackage {
 	t.Helper()
 	found := map[string]*goPackage{}
-	for _, s := range goFiles(t) {
-		if strings.HasSuffix(s.path, "_test.go") || strings.Contains(s.path, "testdata/") || strings.HasPrefix(s.path, "tools/") || strings.HasPrefix(s.path, "test/") {
+	for _, f := range parsedTree(t) {
+		if !f.isShipped() {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), s.path, s.text, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := found[s.pkg]
+		p := found[f.pkg]
 		if p == nil {
-			p = &goPackage{path: s.pkg}
-			found[s.pkg] = p
+			p = &goPackage{path: f.pkg}
+			found[f.pkg] = p
 		}
-		for _, imp := range file.Imports {
+		for _, imp := range f.Imports {
 			p.imports = append(p.imports, strings.Trim(imp.Path.Value, `"`))
 		}
 	}
