@@ -25,7 +25,7 @@ const (
 # tests of package bot, and for all files of a simulator or a tool.
 #
 #   quantity            counts, in one package                                                     goal
-#   clauses             habits of prose that cost readers time, in 1,000 lines of comments           50
+#   clauses             habits of prose that cost readers time, in 1,000 lines of comments, in tens  50
 #   excess-fields       fields and booleans of wide structs past the limits of 12 and 2               0
 #   excess-parameters   parameters of functions past 6                                                0
 #   function-lines      lines of the longest function                                                60

@@ -1,12 +1,10 @@
 package archtest
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -43,26 +41,17 @@ func parsedTree(t *testing.T) []parsedFile {
 	return files
 }
 
-// parseFiles parses several files at the same time. The result has their order.
 func parseFiles(sources []sourceFile) ([]parsedFile, error) {
 	set := token.NewFileSet()
-	files, failures := make([]parsedFile, len(sources)), make([]error, len(sources))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for i := range next {
-				files[i] = parsedFile{sourceFile: sources[i], set: set}
-				files[i].File, failures[i] = parser.ParseFile(set, sources[i].path, sources[i].text, parser.ParseComments|parser.SkipObjectResolution)
-			}
-		})
+	var files []parsedFile
+	for _, s := range sources {
+		file, err := parser.ParseFile(set, s.path, s.text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, parsedFile{s, file, set})
 	}
-	for i := range sources {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	return files, errors.Join(failures...)
+	return files, nil
 }
 
 // parse parses the text of one file for a test.
