@@ -158,7 +158,7 @@ var modules = map[string][]string{
 	"golang.org/x/image":                     {"bot/picture"},
 	"golang.org/x/text":                      {"lang"},
 	"golang.org/x/time":                      {"bot/outbox", "heartbeat/webhook"},
-	"golang.org/x/term":                      {"cmd/ductor", "cmd/ductor/sub"},
+	"golang.org/x/term":                      {"cmd/ductor/sub"},
 	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp", "internal/setup", "internal/terminal"},
