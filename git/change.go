@@ -75,13 +75,15 @@ type DiffOptions struct {
 // Diff returns the differences between two trees in unified format. It detects renames.
 func (r *Repo) Diff(ctx context.Context, from, to string, o DiffOptions) (string, error) {
 	args := []string{
-		"--literal-pathspecs", "-c", "core.quotePath=false", "diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all",
+		"--literal-pathspecs", "-c", "core.quotePath=false", "diff-tree", "-r", "-p", "-M", "--no-ext-diff",
+		"--no-textconv", "--no-color", "--ignore-submodules=all",
 		"--src-prefix=a/" + o.Prefix, "--dst-prefix=b/" + o.Prefix, from, to,
 	}
 	if o.Path != "" && o.Path != "." {
 		args = append(args, "--", o.Path)
 	}
-	out, err := execute(ctx, r.launcher, command{args: args, dir: r.Top, env: gitEnv(safeSettings("")), timeout: r.timeout(), limit: o.Limit})
+	out, err := execute(ctx, r.launcher,
+		command{args: args, dir: r.Top, env: gitEnv(safeSettings("")), timeout: r.timeout(), limit: o.Limit})
 	if err != nil {
 		return "", fmt.Errorf("compare snapshots: %w", err)
 	}
@@ -100,6 +102,7 @@ func (r *Repo) Head(ctx context.Context) (string, error) {
 
 // Ignores reports whether the working tree contains ignored files.
 func (r *Repo) Ignores(ctx context.Context) (bool, error) {
-	out, err := r.runShadow(ctx, "", "", "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--no-empty-directory")
+	out, err := r.runShadow(ctx, "", "", "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory",
+		"--no-empty-directory")
 	return out != "", err
 }

@@ -124,7 +124,8 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	names, err := listSettingNames(ctx, r.launcher, r.Top) // a filter can be named "unset", which check-attr cannot tell from no filter
+	// a filter can be named "unset", which check-attr cannot tell from no filter
+	names, err := listSettingNames(ctx, r.launcher, r.Top)
 	if err != nil {
 		return "", err
 	}
@@ -133,8 +134,10 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 	for _, step := range []struct {
 		input string
 		args  []string
-	}{{"", start}, {files, []string{"--literal-pathspecs", "add", "-A", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
-		out, err := execute(ctx, r.launcher, command{args: step.args, dir: r.Top, env: env, input: step.input, timeout: r.timeout(), limit: maxOutput})
+	}{{"", start}, {files, []string{"--literal-pathspecs", "add", "-A", "-f", "--pathspec-from-file=-",
+		"--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
+		out, err := execute(ctx, r.launcher,
+			command{args: step.args, dir: r.Top, env: env, input: step.input, timeout: r.timeout(), limit: maxOutput})
 		if err != nil {
 			return "", fmt.Errorf("make the tree of a commit: %w", err)
 		}

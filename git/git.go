@@ -64,13 +64,15 @@ func (g *Git) runAcross(ctx context.Context, at Place, others []string, args ...
 		more, _ := listSettingNames(ctx, launcher, dir) // git cannot work in a directory whose settings it cannot list
 		names += more
 	}
-	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(safeSettings(names)), timeout: commandTimeout, limit: 1 << 20})
+	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(safeSettings(names)),
+		timeout: commandTimeout, limit: 1 << 20})
 }
 
 // listSettingNames returns the names of all settings that apply in a directory.
 func listSettingNames(ctx context.Context, l cli.Launcher, dir string) (string, error) {
 	return execute(ctx, l, command{
-		args: []string{"config", "--null", "--list", "--name-only"}, dir: dir, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: maxOutput,
+		args: []string{"config", "--null", "--list", "--name-only"}, dir: dir, env: gitEnv(safeSettings("")),
+		timeout: commandTimeout, limit: maxOutput,
 	})
 }
 
@@ -99,14 +101,16 @@ func subsections(listed, section string) (names []string) {
 // hookEvents returns the events for which our commands would run hooks. Since Git 2.55 one setting disables all hooks
 // of an event.
 func hookEvents() []string {
-	return []string{"post-checkout", "post-index-change", "reference-transaction", "pre-commit", "post-commit", "pre-auto-gc", "fsmonitor-watchman"}
+	return []string{"post-checkout", "post-index-change", "reference-transaction", "pre-commit", "post-commit",
+		"pre-auto-gc", "fsmonitor-watchman"}
 }
 
 // safeSettings returns settings, as pairs of name and value, that disable all programs: the fixed ones, and the filters
 // and named hooks (Git 2.54) in a list of setting names. They override the repository's settings.
 func safeSettings(listed string) []string {
 	off := []string{
-		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false", "core.askPass", "",
+		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false",
+		"core.askPass", "",
 		"commit.gpgSign", "false", "tag.gpgSign", "false", "log.showSignature", "false", "credential.helper", "",
 		"protocol.allow", "never", "submodule.recurse", "false", "gc.auto", "0", "maintenance.auto", "false",
 	}
@@ -125,7 +129,8 @@ func safeSettings(listed string) []string {
 // gitEnv returns the agents' environment with the given settings, which are pairs of name and value.
 func gitEnv(settings []string) []string {
 	own := map[string]string{
-		"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_PAGER": "cat", "GIT_EDITOR": "false", "LC_ALL": "C",
+		"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_PAGER": "cat",
+		"GIT_EDITOR": "false", "LC_ALL": "C",
 		"GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_COUNT": strconv.Itoa(len(settings) / 2),
 	}
 	for i := 0; i < len(settings); i += 2 {

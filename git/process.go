@@ -27,7 +27,7 @@ type command struct {
 	dir     string
 	env     []string
 	input   string
-	timeout    time.Duration
+	timeout time.Duration
 	limit   int64 // of the output, in bytes; more is ErrTooMuch
 }
 
@@ -38,7 +38,8 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	if c.program == "" {
 		c.program = "git"
 	}
-	p, err := l.Start(ctx, cli.Command{Path: c.program, Args: c.args, Dir: c.dir, Env: c.env, For: cli.Purpose{Agent: "git"}})
+	p, err := l.Start(ctx, cli.Command{Path: c.program, Args: c.args, Dir: c.dir, Env: c.env,
+		For: cli.Purpose{Agent: "git"}})
 	if err != nil {
 		return "", fmt.Errorf("start %s: %w", c.program, err)
 	}

@@ -21,14 +21,14 @@ import (
 type Repo struct {
 	Top string // directory of the working tree
 
-	git      *Git
-	launcher cli.Launcher
-	in       cli.Sandbox
-	gitDir   string
-	objects  string
-	mu       *sync.Mutex // shared by all Repos of this working tree
-	excluded      []string    // files that snapshots exclude; it grows from snapshot to snapshot
-	shadowSettings      []string    // settings of commands in the shadow directory; nil before prepareShadow
+	git            *Git
+	launcher       cli.Launcher
+	in             cli.Sandbox
+	gitDir         string
+	objects        string
+	mu             *sync.Mutex // shared by all Repos of this working tree
+	excluded       []string    // files that snapshots exclude; it grows from snapshot to snapshot
+	shadowSettings []string    // settings of commands in the shadow directory; nil before prepareShadow
 }
 
 // Open opens the repository that contains a directory. It returns orchestrator.ErrNoRepository if there is none.
@@ -38,8 +38,9 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 		return nil, err
 	}
 	out, err := execute(ctx, launcher, command{
-		args: []string{"rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-path", "objects"},
-		dir:  at.Dir, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 20,
+		args: []string{"rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-path",
+			"objects"},
+		dir: at.Dir, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 20,
 	})
 	var exit *ExitError
 	if foreign := (*orchestrator.ForeignRepository)(nil); errors.As(err, &foreign) {
@@ -55,7 +56,8 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 	if len(lines) != 3 { // a path with a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
-	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], objects: lines[2], mu: g.lockOf(at.In, lines[1])}, nil
+	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], objects: lines[2],
+		mu: g.lockOf(at.In, lines[1])}, nil
 }
 
 // lockOf returns the lock of a working tree.
@@ -78,7 +80,9 @@ func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string
 			return "", err
 		}
 	}
-	return execute(ctx, r.launcher, command{args: hardenArgs(args), dir: r.Top, env: gitEnv(safeSettings(names)), input: input, timeout: r.timeout(), limit: maxOutput})
+	return execute(ctx, r.launcher,
+		command{args: hardenArgs(args), dir: r.Top, env: gitEnv(safeSettings(names)), input: input,
+			timeout: r.timeout(), limit: maxOutput})
 }
 
 // timeout limits a single command on the working tree.
@@ -95,18 +99,23 @@ func (r *Repo) runShadow(ctx context.Context, index, input string, args ...strin
 }
 
 func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input string, args ...string) (string, error) {
-	env := append(gitEnv(off), "GIT_DIR="+r.shadowDir(), "GIT_WORK_TREE="+r.Top, "GIT_OBJECT_DIRECTORY="+r.objects, "GIT_LITERAL_PATHSPECS=1")
+	env := append(gitEnv(off), "GIT_DIR="+r.shadowDir(), "GIT_WORK_TREE="+r.Top, "GIT_OBJECT_DIRECTORY="+r.objects,
+		"GIT_LITERAL_PATHSPECS=1")
 	if index != "" {
 		env = append(env, "GIT_INDEX_FILE="+path.Join(r.shadowDir(), index))
 	}
-	return execute(ctx, r.launcher, command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
+	return execute(ctx, r.launcher,
+		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
 }
 
 // exactSettings returns settings that let git see files exactly as they are, with their modes and links.
 func exactSettings(listed string) []string {
-	return append(safeSettings(listed), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true", "core.autocrlf", "false", "core.safecrlf", "false",
-		"core.sparseCheckout", "false", "core.splitIndex", "false", "core.untrackedCache", "false", "core.trustctime", "true", "core.checkStat", "default",
-		"core.precomposeUnicode", "false", "advice.addEmbeddedRepo", "false", "index.threads", "true", "core.logAllRefUpdates", "false")
+	return append(safeSettings(listed), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true",
+		"core.autocrlf", "false", "core.safecrlf", "false",
+		"core.sparseCheckout", "false", "core.splitIndex", "false", "core.untrackedCache", "false", "core.trustctime",
+		"true", "core.checkStat", "default",
+		"core.precomposeUnicode", "false", "advice.addEmbeddedRepo", "false", "index.threads", "true",
+		"core.logAllRefUpdates", "false")
 }
 
 // attributes of the shadow directory take precedence over those of the repository, the working tree and the user.
@@ -130,7 +139,8 @@ func (r *Repo) prepareShadow(ctx context.Context) error {
 
 func (r *Repo) createShadow(ctx context.Context, names string) error {
 	_, err := execute(ctx, r.launcher, command{
-		args: []string{"init", "-q", "--bare", "--template=", r.shadowDir()}, dir: r.Top, env: gitEnv(safeSettings(names)), timeout: commandTimeout, limit: 1 << 20,
+		args: []string{"init", "-q", "--bare", "--template=", r.shadowDir()}, dir: r.Top,
+		env: gitEnv(safeSettings(names)), timeout: commandTimeout, limit: 1 << 20,
 	})
 	if err != nil {
 		return fmt.Errorf("make a directory for snapshots: %w", err)
@@ -148,11 +158,13 @@ func (r *Repo) createShadow(ctx context.Context, names string) error {
 	if err != nil {
 		return err
 	}
-	link, err := r.runShadowWith(ctx, off, "", strings.TrimSuffix(exclude, "\n"), "hash-object", "-w", "--stdin", "--no-filters")
+	link, err := r.runShadowWith(ctx, off, "", strings.TrimSuffix(exclude, "\n"), "hash-object", "-w", "--stdin",
+		"--no-filters")
 	if err != nil {
 		return err
 	}
-	files := "100644 " + strings.TrimSpace(blob) + "\tinfo/attributes\x00120000 " + strings.TrimSpace(link) + "\tinfo/exclude\x00"
+	files := "100644 " + strings.TrimSpace(blob) + "\tinfo/attributes\x00120000 " + strings.TrimSpace(link) +
+		"\tinfo/exclude\x00"
 	if _, err := r.runShadowWith(ctx, off, "start", files, "update-index", "-z", "--add", "--index-info"); err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 
 // Limits of uncommitted data in a snapshot.
 const (
-	maxNewFile = 64 << 20 // bytes of one file; larger files are excluded
-	maxNewTotal    = 1 << 30  // bytes of all files
+	maxNewFile  = 64 << 20 // bytes of one file; larger files are excluded
+	maxNewTotal = 1 << 30  // bytes of all files
 )
 
 // ErrTooLarge means that a snapshot would exceed maxNewTotal.
@@ -26,7 +26,8 @@ type End string
 
 const (
 	BeforeTurn End = "before"
-	AfterTurn  End = "after" // includes files that were visible before the turn, even if the turn added them to .gitignore
+	// includes files that were visible before the turn, even if the turn added them to .gitignore
+	AfterTurn End = "after"
 )
 
 // Snapshot stores the current files and returns their tree: all files that git tracks or would add, with their modes,
@@ -81,7 +82,8 @@ func (r *Repo) addAll(ctx context.Context, out []string) error {
 	}
 	if strings.Contains(err.Error(), "index.lock") { // left by a killed process: nobody else writes this index
 		_, _ = execute(ctx, r.launcher, command{
-			program: "rm", args: []string{"-f", path.Join(r.shadowDir(), "index.lock")}, dir: r.Top, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 10,
+			program: "rm", args: []string{"-f", path.Join(r.shadowDir(), "index.lock")}, dir: r.Top,
+			env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 10,
 		})
 		_, err = r.runShadow(ctx, "", "", args...)
 	}
@@ -165,7 +167,8 @@ func (r *Repo) findTooLarge(ctx context.Context) (large []string, err error) {
 		}
 	}
 	if sum > maxNewTotal {
-		if committed, err := r.runOwn(ctx, "", "ls-files", "-z"); err != nil || r.totalSize(subtract(listed, committed)) > maxNewTotal {
+		if committed, err := r.runOwn(ctx, "", "ls-files", "-z"); err != nil ||
+			r.totalSize(subtract(listed, committed)) > maxNewTotal {
 			return nil, errors.Join(ErrTooLarge, err)
 		}
 	}

@@ -35,7 +35,8 @@ func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree,
 	if len(all) < 2 {
 		return all, nil
 	}
-	merged, err := g.Run(ctx, Place{at.In, all[0].Dir}, "for-each-ref", "--merged=HEAD", "--format=%(refname:lstrip=2)", "refs/heads")
+	merged, err := g.Run(ctx, Place{at.In, all[0].Dir}, "for-each-ref", "--merged=HEAD",
+		"--format=%(refname:lstrip=2)", "refs/heads")
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,8 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 	if _, err := g.Run(ctx, at, "check-ref-format", "--branch", branch); err != nil || strings.HasPrefix(branch, "-") {
 		return fmt.Errorf("%w: %q", orchestrator.ErrBadBranch, branch)
 	}
-	known, err := g.Run(ctx, at, "for-each-ref", "--format=%(refname)", "refs/heads/"+branch, "refs/remotes/origin/"+branch)
+	known, err := g.Run(ctx, at, "for-each-ref", "--format=%(refname)", "refs/heads/"+branch,
+		"refs/remotes/origin/"+branch)
 	if err != nil {
 		return err
 	}
