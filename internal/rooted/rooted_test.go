@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// tree makes a directory with every kind of file.
+// tree creates a directory with every kind of file.
 func tree(t *testing.T) string {
 	t.Helper()
 	top := t.TempDir()
@@ -83,8 +83,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A file that is replaced while it is looked at is refused or read whole; nothing else of the machine is ever read, and a
-// pipe keeps nobody waiting.
+// If a file is replaced during Read, Read rejects it or returns all of it. It never reads another file of the machine
+// and never blocks on a pipe.
 func TestReadWhileAnotherReplaces(t *testing.T) {
 	dir := tree(t)
 	stop := make(chan struct{})
@@ -175,7 +175,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// What Main does in a container is what the functions do here.
+// Main in a container returns the same as the functions here.
 func TestMainAnswers(t *testing.T) {
 	dir := tree(t)
 	askFor := func(most int64, in string, args ...string) (Answer, string) {
