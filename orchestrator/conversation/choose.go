@@ -158,6 +158,12 @@ func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time, m
 	return at, nil
 }
 
+// RunLater implements turn.Conversation.
+func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error {
+	_, err := c.e.later(ctx, t, at, "")
+	return err
+}
+
 // forgetLater deletes the jobs of former limits, which ran.
 func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID, person orchestrator.PersonID) error {
 	all, err := e.opts.Jobs.Jobs(ctx, in)
