@@ -224,7 +224,19 @@ func (e *Engine) missed(ctx context.Context, last lastTurn, s orchestrator.Sessi
 	if told != "" { // else a session that was forgotten had them
 		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool { return h.AgentEnv() == who && asked(h) })
 	}
-	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), t.Again), nil
+	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), repeats(turns, t)), nil
+}
+
+// repeats returns the turn of which t asks the prompt once more; empty if there is none. A job that ActionLater made does, unless a user
+// changed its prompt.
+func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
+	id, later := strings.CutPrefix(string(t.Wants.Job), laterJob)
+	if later && slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
+		return h.ID == cli.TurnID(id) && strings.HasPrefix(t.Prompt.Text, h.Prompt.Text)
+	}) {
+		return cli.TurnID(id)
+	}
+	return t.Again
 }
 
 // hasAnswered reports whether the agent of a turn has said anything in a session, or knows it from a terminal: what it does not know any
