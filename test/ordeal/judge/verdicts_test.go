@@ -302,6 +302,16 @@ func verdictsOfTheRest() []verdict {
 			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
 			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
 		}},
+		{"a card that waits for a decision that was made", plainPrompt, "rest rest", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
+			s.Open = map[telegram.ChatID]bool{annChat: true}
+		}},
+		{"an approval that is open", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
+			s.Open = map[telegram.ChatID]bool{ownerChat: true}
+		}},
 		{"updates that nobody took", plainPrompt, "acknowledged", func(s *stage) {
 			s.whole()
 			s.Pending = 2
