@@ -292,7 +292,8 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
 			return true
 		}
-		return f.diedBetween(c.At, c.Done.Add(time.Second+f.latest())) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) || f.latest() >= 10*time.Second
+		return f.diedBetween(c.At, c.Done.Add(time.Second+f.latest())) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
+			f.failedFlush() && f.diedBetween(c.At, c.Done.Add(lazyWindow)) || f.latest() >= 10*time.Second
 	})
 }
 
