@@ -298,6 +298,21 @@ func verdictsOfTheRest() []verdict {
 		{"a card that runs for ever", plainPrompt, "rest", func(s *stage) {
 			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
 		}},
+		{"a card whose number came too late for a ductor that died", "telegram late for 5s\n" + plainPrompt, "", func(s *stage) {
+			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
+			s.now = s.now.Add(3 * time.Second)
+			s.stops(scenario.Crash)
+		}},
+		{"a card whose number a failed flush lost", "disk fsync times 1\n" + plainPrompt, "", func(s *stage) {
+			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
+			s.now = s.now.Add(time.Second)
+			s.stops(scenario.Restart)
+		}},
+		{"a card whose number came in time", "telegram late for 5s\n" + plainPrompt, "rest", func(s *stage) {
+			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
+			s.now = s.now.Add(10 * time.Second)
+			s.stops(scenario.Crash)
+		}},
 		{"a card that waits for its user", plainPrompt, "", func(s *stage) {
 			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
 			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
