@@ -86,13 +86,6 @@ func (m *Message) replyTo(want Content) int {
 	return want.ReplyTo
 }
 
-func (m *Message) callEdit(ctx context.Context, want Content) error {
-	if rich := m.richOf(want); rich != nil {
-		return m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
-	}
-	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text, render.MessageLimit), want.Keyboard)
-}
-
 // richOf is the rich content that the message is to show; nil for none, and where Telegram refused it.
 func (m *Message) richOf(want Content) []render.Block {
 	m.mu.Lock()
@@ -156,7 +149,12 @@ func (m *Message) refused(f tgapi.Fault, err error) bool {
 }
 
 func (m *Message) edit(ctx context.Context, want Content) error {
-	err := m.callEdit(ctx, want)
+	var err error
+	if rich := m.richOf(want); rich != nil {
+		err = m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
+	} else {
+		err = m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text, render.MessageLimit), want.Keyboard)
+	}
 	m.reach(err)
 	keep := context.WithoutCancel(ctx)
 	switch f := tgapi.FaultOf(err); f.Kind {

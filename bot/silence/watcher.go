@@ -193,7 +193,8 @@ func (k *watched) end(s state) {
 
 // Finish implements orchestrator.Card.
 func (k *watched) Finish(ctx context.Context, o orchestrator.Outcome) error {
-	k.forget()
+	k.end(waited)
+	k.drop()
 	return k.Card.Finish(ctx, o)
 }
 
@@ -202,11 +203,6 @@ func (k *watched) Leave(ctx context.Context) {
 	k.timer.Stop()
 	k.drop()
 	k.Card.Leave(ctx)
-}
-
-func (k *watched) forget() {
-	k.end(waited)
-	k.drop()
 }
 
 func (k *watched) drop() {
