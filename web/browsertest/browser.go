@@ -16,8 +16,6 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-
-	"ductor/internal/testprogram"
 )
 
 // patience is how long anything in a page may take before it counts as never.
@@ -172,21 +170,18 @@ func (p *Page) Keys(keys string) {
 	p.Do(chromedp.KeyEvent(keys))
 }
 
-// Shoot writes a picture of the page below $DUCTOR_TEST_PICTURES, if that is set. With scripts/test --long it checks that there is something
-// in the picture.
+// Shoot writes a picture of the page below $DUCTOR_TEST_PICTURES, if that is set, and checks that there is something in it. scripts/test --long
+// sets it.
 func (p *Page) Shoot(name string) {
 	p.t.Helper()
 	dir := os.Getenv("DUCTOR_TEST_PICTURES")
-	if dir == "" && !testprogram.Long() {
+	if dir == "" {
 		return
 	}
 	var picture []byte
 	p.Do(chromedp.CaptureScreenshot(&picture))
 	if len(picture) < 5000 {
 		p.t.Errorf("the picture %s has %d bytes: the page is empty", name, len(picture))
-	}
-	if dir == "" {
-		return
 	}
 	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600); err != nil {
 		p.t.Fatal(err)
