@@ -43,7 +43,7 @@ func (s *Scheduler) followAll(ctx context.Context) ([]orchestrator.JobRun, error
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // a held run does not delay one that a user starts
+			ahead[r.Job] = true // a held run does not delay a run that a user starts
 		case r.State == orchestrator.RunAsked: // it ended: the next run need not wait until the chat shows the result
 			ahead[r.Job] = false
 		}

@@ -137,7 +137,7 @@ func Jobs(p Printer, store JobStore) Check {
 	}}
 }
 
-// failed counts the failed runs since the last one that did not fail. runs has the newest first.
+// failed counts the failed runs since the last successful or aborted run. runs has the newest first.
 func failed(runs []orchestrator.JobRun) (n int) {
 	for _, r := range runs {
 		switch r.State {

@@ -19,7 +19,7 @@ import (
 	"ductor/internal/proctree"
 )
 
-// timeout limits all checks together, except those of sandboxes.
+// timeout limits all checks together, except the checks of sandboxes.
 const timeout = 30 * time.Second
 
 // Examine runs the checks of a configuration. It removes the secrets of the configuration and the environment from all

@@ -44,7 +44,7 @@ func Handler(s Sources) http.Handler {
 // collector creates the metrics of the current state.
 type collector struct{ Sources }
 
-// Describe implements prometheus.Collector. It announces no metrics, since those of turns are unknown before the first
+// Describe implements prometheus.Collector. It announces no metrics, since the series of turns are unknown before the first
 // turn.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 

@@ -12,7 +12,7 @@ import (
 // stopTimeout limits how long the tour waits for ductor in a stop.
 const stopTimeout = time.Minute
 
-// stops returns the stops of the tour. It omits the one that changes a file unless undo is set.
+// stops returns the stops of the tour. It omits the stop "change" unless undo is set.
 func stops(undo bool) []stop {
 	all := []stop{
 		{
@@ -91,7 +91,7 @@ func finished(part string) func(telegram.View) bool {
 	}
 }
 
-// containing reports whether a message of the bot contains one of the texts.
+// containing reports whether a message of the bot contains any of the texts.
 func containing(parts ...string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(parts, func(part string) bool {

@@ -24,7 +24,7 @@ type Message struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Answer is a line from ductor. The first line says whether ductor will answer (Wait); if so, a line with the answer
+// Answer is a line from ductor. Wait in the first line announces an answer; then a line with the answer
 // follows.
 type Answer struct {
 	Wait   bool            `json:"wait,omitempty"`

@@ -1,4 +1,4 @@
-// Package presence reports whether the user is away from this machine: because the user said so, or because logind
+// Package presence reports whether the user is away from this machine: because the user chose that, or because logind
 // reports all of the user's sessions as locked or idle.
 //
 // The package does NOT know what happens while the user is away.
