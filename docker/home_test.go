@@ -18,7 +18,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// says runs a script with a home and gives what it prints.
+// says runs a script with a home and returns its output.
 func (s *sandbox) says(home, script string, files ...string) string {
 	s.Helper()
 	cmd := shell(s.o, s.canary, script)
@@ -50,8 +50,8 @@ func (s *sandbox) home(session string) string {
 	return dir
 }
 
-// Each session has a home of its own, seeded once, which outlives the container. A log-in that an agent renewed stays;
-// one that was renewed on this machine arrives.
+// Each session has a home of its own, which is seeded once and outlives the container. A log-in that an agent renewed
+// stays; one that was renewed on this machine arrives.
 func TestHomesOfSessions(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -82,7 +82,7 @@ func TestHomesOfSessions(t *testing.T) {
 	}
 
 	s.says(one, `echo -n renewed inside >~/.agent/key`)
-	again := newSandbox(t, o) // a ductor that knows nothing of it
+	again := newSandbox(t, o) // a ductor without any cached knowledge of it
 	again.home("s-1")
 	if got := again.says(one, `cat ~/.agent/key`); got != "renewed inside" {
 		t.Errorf("after a restart the agent finds %q", got)
@@ -131,7 +131,7 @@ func (s *sandbox) forgets(one, two string) {
 	}
 }
 
-// A home in memory, of a sandbox that forgets, is made and seeded like any other, and anew when the container was
+// A home in memory, of a sandbox that forgets, is created and seeded like any other, and again after the container was
 // stopped.
 func TestHomesThatAreForgotten(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestHomesThatAreForgotten(t *testing.T) {
 	}
 }
 
-// A home that is as it should be costs no program in the container.
+// A home that is already prepared starts no program in the container.
 func TestAHomeIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t, testOptions(t, needEngine(t)))
@@ -169,8 +169,8 @@ func TestAHomeIsMadeOnce(t *testing.T) {
 	}
 }
 
-// Files that a prompt names are copied to their own paths, by an engine of this machine as well as by another's. What is
-// not named is not there.
+// Files that a prompt names are copied to the same paths, by a local engine as well as by a remote one. Other files do
+// not appear there.
 func TestSharedFiles(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
@@ -233,7 +233,7 @@ func (s *sandbox) brings(files ...string) {
 	}
 }
 
-// bringsDirectories names directories: they are there with the files in them, and nothing else is.
+// bringsDirectories names directories: they appear with the files in them and nothing else.
 func (s *sandbox) bringsDirectories(shared string) {
 	full, empty := filepath.Join(shared, "full"), filepath.Join(shared, "empty")
 	if err := errors.Join(os.MkdirAll(filepath.Join(full, "deeper"), 0o755), os.Mkdir(empty, 0o755)); err != nil {
@@ -261,7 +261,7 @@ func (s *sandbox) bringsDirectories(shared string) {
 	}
 }
 
-// bringsNothingElse tries files that are not to be brought anywhere.
+// bringsNothingElse tries to copy files that must not be copied.
 func (s *sandbox) bringsNothingElse(shared, outside string) {
 	link, dirLink, big := filepath.Join(shared, "link"), filepath.Join(shared, "up"), filepath.Join(shared, "big")
 	chatLink := filepath.Join(shared, "chat link")
@@ -283,7 +283,7 @@ func (s *sandbox) bringsNothingElse(shared, outside string) {
 	}
 }
 
-// An errand is run in the container, which is made for it, as the agents' user and with what a program would be given.
+// Help runs in the container, which is created for it, as the agents' user and with a program's environment.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))

@@ -12,7 +12,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// Sandboxes that are made of the same image make it once, though all of them want it at the same time.
+// Sandboxes with the same image build it only once, even if all of them need it at the same time.
 func TestManySandboxesMakeTheirImageOnce(t *testing.T) {
 	e := needEngine(t)
 	o := testOptions(t, e)
@@ -52,7 +52,7 @@ func TestManySandboxesMakeTheirImageOnce(t *testing.T) {
 	}
 }
 
-// A container that somebody else removes at the same moment is removed.
+// Removing a container succeeds even if another client removes it at the same moment.
 func TestRemovedTwiceAtOnce(t *testing.T) {
 	e := needEngine(t)
 	o := testOptions(t, e)
@@ -73,7 +73,7 @@ func TestRemovedTwiceAtOnce(t *testing.T) {
 	s.works()
 }
 
-// A container that its engine cannot start any more is made anew, and nothing waits for what ran in it.
+// A container that its engine cannot start any more is recreated, and nothing waits for its former runs.
 func TestAContainerThatCannotBeStartedIsMadeAnew(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	network := "ductor-test-" + o.Owner

@@ -20,30 +20,30 @@ import (
 	"ductor/internal/runner"
 )
 
-// place is a container as the place of runs.
-type place struct {
+// remote is a container in which runs live. It implements runner.Remote.
+type remote struct {
 	engine *Engine
 	opts   Options
 	name   string
 	log    *slog.Logger
 	notes  *notebook
-	idle   func(ctx context.Context) bool // no run is alive in it
-	rests  func(ctx context.Context) bool // all runs that are alive in it wait for their next turn
-	watch  *watch
+	idle   func(ctx context.Context) bool // reports whether no run is alive in the container
+	rests  func(ctx context.Context) bool // reports whether all live runs wait for their next turn
+	watch  *pauseWatch
 
 	sources sources
 
-	turn chan struct{} // held by who makes or starts the container
+	turn chan struct{} // held while the container is created or started
 
 	mu   sync.Mutex
-	path string // PATH in it; empty until it was made or looked at
+	path string // PATH in the container; empty until known
 }
 
-var _ runner.Remote = (*place)(nil)
+var _ runner.Remote = (*remote)(nil)
 
-// Dial starts a program in the container that carries bytes to and from the runner.
-func (p *place) Dial(ctx context.Context, effort runner.Effort) (net.Conn, error) {
-	ready := p.make
+// Dial starts a program in the container that connects to the runner.
+func (p *remote) Dial(ctx context.Context, effort runner.Effort) (net.Conn, error) {
+	ready := p.ensure
 	if effort < runner.Make {
 		ready = func(ctx context.Context) error { return p.wake(ctx, effort) }
 	}
@@ -51,29 +51,29 @@ func (p *place) Dial(ctx context.Context, effort runner.Effort) (net.Conn, error
 		return nil, err
 	}
 	conn, err := p.exec(ctx, nil, runner.Connect, "root="+runsDir)
-	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) { // it ended just now
+	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) { // the container has just stopped
 		if why := p.trouble(ctx); why != nil {
 			return nil, why
 		}
 	}
-	return conn, p.engine.failed("start a program in the sandbox", err)
+	return conn, p.engine.describe("start a program in the sandbox", err)
 }
 
-// trouble says why nothing can be started in the container, as far as that is seen.
-func (p *place) trouble(ctx context.Context) error {
+// trouble returns the reason why nothing can be started in the container, or nil if none is visible.
+func (p *remote) trouble(ctx context.Context) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
 		return err
 	}
-	if why := state(c, there); why != nil {
+	if why := stoppedError(c, there); why != nil {
 		return why
 	}
 	return nil
 }
 
-// wake sees to it that the container runs, if it is there. One of an older ductor, which had a supervisor for each agent, is
-// removed with its agents: their turns show as interrupted.
-func (p *place) wake(ctx context.Context, effort runner.Effort) error {
+// wake starts an existing container according to effort. It removes a container of an older ductor, which had a
+// supervisor for each agent, with its agents: their turns appear as interrupted.
+func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (p *place) wake(ctx context.Context, effort runner.Effort) error {
 		p.noteContainer("")
 		there = false
 	}
-	why := state(c, there)
+	why := stoppedError(c, there)
 	switch {
 	case why == nil:
 		return nil
@@ -96,36 +96,39 @@ func (p *place) wake(ctx context.Context, effort runner.Effort) error {
 	return p.revive(ctx)
 }
 
-// isOurs says whether a container has a runner.
+// isOurs reports whether a container has ductor-runner in it.
 func isOurs(c container.InspectResponse) bool { return c.Config.Labels[labelRunner] != "" }
 
-// Restart ends all that runs in the container at once, and starts it anew.
-func (p *place) Restart(ctx context.Context) error {
+// Restart kills all processes in the container and starts it again.
+func (p *remote) Restart(ctx context.Context) error {
 	p.log.Warn("a sandbox is started anew: nothing more can be started in it", "sandbox", p.opts.Name)
-	ctx, cancel := p.engine.work(ctx)
+	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
-	return p.engine.failed("start the sandbox's container anew", p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)}))
+	return p.engine.describe("start the sandbox's container anew",
+		p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)}))
 }
 
-// Program is the runner that the container is to have.
-func (p *place) Program() (id, path string) {
-	id, _ = p.sources.runner(p.opts, "") // without it the one that is there is good
+// Program returns the digest and the path of the runner that the container should have.
+func (p *remote) Program() (id, path string) {
+	id, _ = p.sources.runner(p.opts, "") // if it cannot be read, any runner in the container will do
 	return id, p.opts.Runner
 }
 
-// exec runs our program in the container as it is; its standard input and output are the connection. env is added to
-// the container's.
-func (p *place) exec(ctx context.Context, env []string, args ...string) (net.Conn, error) {
-	ctx, cancel := p.engine.brief(ctx)
+// exec starts our program in the container without preparing that first. The connection is the program's standard input
+// and output. env is added to the container's environment.
+func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Conn, error) {
+	ctx, cancel := p.engine.requestContext(ctx)
 	defer cancel()
 	created, err := p.engine.api.ContainerExecCreate(ctx, p.name, container.ExecOptions{
-		Cmd: append([]string{programFile}, args...), Env: env, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		Cmd: append([]string{programFile}, args...), Env: env, AttachStdin: true, AttachStdout: true,
+		AttachStderr: true,
 	})
 	if err != nil {
 		return nil, err
 	}
 	g := &guard{}
-	h, err := p.engine.api.ContainerExecAttach(context.WithValue(ctx, guardKey{}, g), created.ID, container.ExecAttachOptions{})
+	h, err := p.engine.api.ContainerExecAttach(context.WithValue(ctx, guardKey{}, g), created.ID,
+		container.ExecAttachOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -137,19 +140,19 @@ func (p *place) exec(ctx context.Context, env []string, args ...string) (net.Con
 	return &execConn{Conn: h.Conn, r: h.Reader, watch: p.watch}, nil
 }
 
-func (p *place) lock(ctx context.Context) error {
+func (p *remote) lock(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return p.engine.failed("prepare the sandbox", context.Cause(ctx))
+		return p.engine.describe("prepare the sandbox", context.Cause(ctx))
 	}
 }
 
-func (p *place) unlock() { <-p.turn }
+func (p *remote) unlock() { <-p.turn }
 
-// revive starts the container if it is there and does not run.
-func (p *place) revive(ctx context.Context) error {
+// revive starts the container if it exists and is not running.
+func (p *remote) revive(ctx context.Context) error {
 	if err := p.lock(ctx); err != nil {
 		return err
 	}
@@ -159,13 +162,13 @@ func (p *place) revive(ctx context.Context) error {
 		return err
 	}
 	if !there {
-		return state(c, there)
+		return stoppedError(c, there)
 	}
-	return p.engine.revive(ctx, c)
+	return p.engine.startContainer(ctx, c)
 }
 
-// make sees to it that the container is there, is as it is wanted, and runs.
-func (p *place) make(ctx context.Context) error {
+// ensure makes sure that the container exists, is up to date, and runs.
+func (p *remote) ensure(ctx context.Context) error {
 	if err := p.lock(ctx); err != nil {
 		return err
 	}
@@ -184,7 +187,7 @@ func (p *place) make(ctx context.Context) error {
 		return err
 	}
 	if there && !p.outdated(ctx, c, want) {
-		err := p.engine.revive(ctx, c)
+		err := p.engine.startContainer(ctx, c)
 		var own *Error
 		if !errors.As(err, &own) || !own.gone {
 			return err
@@ -200,10 +203,10 @@ func (p *place) make(ctx context.Context) error {
 	return p.create(ctx, want)
 }
 
-// fit makes the image that is wanted, if it is not there.
-func (p *place) fit(ctx context.Context) (fitted, error) {
+// fit makes the configured image unless it exists, and records the result.
+func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
-	if ctx.Err() == nil && !isAway(err) {
+	if ctx.Err() == nil && !isUnreachable(err) {
 		if err := p.notes.failed(err); err != nil {
 			p.log.Warn("note how the making of an image ended", "sandbox", p.opts.Name, "err", err)
 		}
@@ -211,9 +214,9 @@ func (p *place) fit(ctx context.Context) (fitted, error) {
 	return f, err
 }
 
-// outdated reports whether a container is to be replaced: it was made under other settings, or its image or what ductor adds to that is an
-// old one and nothing is lost by it.
-func (p *place) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
+// outdated reports whether a container should be replaced: if its settings changed, or if its image or ductor-runner is
+// outdated and replacing it loses nothing.
+func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
 	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {
 	case differs(labelPolicy) && differs(labelSettings):
@@ -221,19 +224,19 @@ func (p *place) outdated(ctx context.Context, c container.InspectResponse, want 
 		return true
 	case c.State.Dead || c.State.Status == container.StateRemoving:
 		return true
-	case c.State.Paused: // what runs in it cannot be asked before it is woken
+	case c.State.Paused: // it must be unpaused before its runs can be listed
 		return false
 	case differs(labelPolicy):
 		return !c.State.Running || p.rests(ctx)
-	case c.Config.Image != want.Config.Image: // another runner, or more that is added to an image
+	case c.Config.Image != want.Config.Image: // another runner, or other files that are added to an image
 		return !c.State.Running || p.idle(ctx)
 	}
 	return false
 }
 
-func (p *place) create(ctx context.Context, want blueprint) error {
+func (p *remote) create(ctx context.Context, want blueprint) error {
 	c, err := p.createOnce(ctx, want)
-	if cerrdefs.IsNotFound(err) { // the image was removed since it was looked for, as one that nothing used
+	if cerrdefs.IsNotFound(err) { // the image was unused and was removed in the meantime
 		if _, err = p.fit(ctx); err == nil {
 			c, err = p.createOnce(ctx, want)
 		}
@@ -241,18 +244,18 @@ func (p *place) create(ctx context.Context, want blueprint) error {
 	if err != nil {
 		return p.createError(err)
 	}
-	ctx, cancel := p.engine.work(ctx)
+	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
 	if err = p.seed(ctx, c.ID); err == nil {
 		err = p.createError(p.engine.api.ContainerStart(ctx, c.ID, container.StartOptions{}))
 	}
 	if err != nil {
-		done, cancel := p.engine.undo(ctx)
+		done, cancel := p.engine.cleanupContext(ctx)
 		defer cancel()
 		return errors.Join(err, p.engine.remove(done, c.ID))
 	}
 	p.log.Info("a sandbox was made", "sandbox", p.opts.Name, "container", p.name, "engine", p.engine.host)
-	before := owned(p.opts.Owner)
+	before := ownerFilter(p.opts.Owner)
 	before.Add("label", labelName+"="+p.opts.Name)
 	if err := p.engine.removeShared(ctx, before); err != nil {
 		p.log.Warn("remove what a container before it left", "sandbox", p.opts.Name, "err", err)
@@ -261,8 +264,8 @@ func (p *place) create(ctx context.Context, want blueprint) error {
 	return nil
 }
 
-func (p *place) createOnce(ctx context.Context, want blueprint) (container.CreateResponse, error) {
-	ctx, cancel := p.engine.work(ctx)
+func (p *remote) createOnce(ctx context.Context, want blueprint) (container.CreateResponse, error) {
+	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
 	limits, err := p.engine.resources(ctx, p.opts)
 	if err != nil {
@@ -272,18 +275,19 @@ func (p *place) createOnce(ctx context.Context, want blueprint) (container.Creat
 	return p.engine.api.ContainerCreate(ctx, &want.Config, &want.Host, nil, nil, p.name)
 }
 
-func (p *place) createError(err error) error {
+func (p *remote) createError(err error) error {
 	if err != nil && strings.Contains(err.Error(), "bind source path does not exist") {
 		return &Error{
-			Reason: fmt.Sprintf("a directory of the sandbox is not on the machine of Docker at %s (%s)", p.engine.host, lastCause(err)),
-			Fix:    "make it there, at the same path", Err: err,
+			Reason: fmt.Sprintf("a directory of the sandbox is not on the machine of Docker at %s (%s)",
+				p.engine.host, lastCause(err)),
+			Fix: "make it there, at the same path", Err: err,
 		}
 	}
-	return p.engine.failed("make the sandbox's container", err)
+	return p.engine.describe("make the sandbox's container", err)
 }
 
-// noteContainer remembers that there is a container from now on, or none.
-func (p *place) noteContainer(id string) {
+// noteContainer records the ID of the current container, or "" for none.
+func (p *remote) noteContainer(id string) {
 	n := note{Container: id}
 	if id != "" {
 		n.Used = time.Now()
@@ -293,13 +297,13 @@ func (p *place) noteContainer(id string) {
 	}
 }
 
-func (p *place) setPath(path string) {
+func (p *remote) setPath(path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.path = path
 }
 
-func (p *place) getPath() string {
+func (p *remote) getPath() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.path == "" {
@@ -311,28 +315,28 @@ func (p *place) getPath() string {
 // execConn is the standard input and output of a program in a container.
 type execConn struct {
 	net.Conn
-	r    io.Reader
-	left int  // bytes of standard output before the next head
-	said bool // standard output has begun
+	r       io.Reader
+	left    int  // bytes of standard output before the next header
+	started bool // whether standard output has started
 
-	watch *watch
+	watch *pauseWatch
 }
 
-// Close ends the program's standard input and output.
+// Close closes the program's standard input and output.
 func (c *execConn) Close() error {
 	c.watch.remove(c.Conn)
 	return c.Conn.Close()
 }
 
-// The streams of a connection without a terminal: each piece has a head of a stream's number, three zeroes and a
-// length (Docker Engine API, "Attach to a container: Stream format").
+// Format of a connection without a terminal: each piece has a header with the stream's number, three zeros and a length
+// (Docker Engine API, "Attach to a container: Stream format").
 const (
 	streamHead   = 8
 	streamStdout = 1
 	streamStderr = 2
 )
 
-// Read gives standard output. A program that cannot be started says so where its output would be.
+// Read reads standard output. If the program could not be started, the engine writes the reason there instead.
 func (c *execConn) Read(p []byte) (int, error) {
 	for c.left == 0 {
 		var head [streamHead]byte
@@ -344,9 +348,9 @@ func (c *execConn) Read(p []byte) (int, error) {
 		}
 		size := int(binary.BigEndian.Uint32(head[4:]))
 		switch {
-		case head[0] == streamStdout && !c.said && size > 0:
-			c.left, c.said = size, true
-			if err := c.refused(); err != nil {
+		case head[0] == streamStdout && !c.started && size > 0:
+			c.left, c.started = size, true
+			if err := c.startError(); err != nil {
 				return 0, err
 			}
 		case head[0] == streamStdout:
@@ -365,14 +369,15 @@ func (c *execConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// mostRefusal is how long the engine's own words may be to be told from a program's output, in bytes.
-const mostRefusal = 4 << 10
+// maxEngineText limits a message of the engine, to distinguish it from a program's output, in bytes.
+const maxEngineText = 4 << 10
 
-// refused says whether standard output is the engine's own words: that a program could not be started, in a container
-// that ends or has no room for a process more. They are one piece of text that ends with CR LF, whatever they say (moby,
-// postContainerExecStart). What our programs say first is a frame, which holds zeroes, or a line that ends with LF alone.
-func (c *execConn) refused() error {
-	if c.left > mostRefusal {
+// startError returns an error if standard output is a message of the engine that the program could not be started,
+// because the container is stopping or has no room for another process. Such a message is a single piece of text that
+// ends with CR LF (moby, postContainerExecStart). The first output of our programs is either a frame, which contains
+// zeros, or a line that ends with LF only.
+func (c *execConn) startError() error {
+	if c.left > maxEngineText {
 		return nil
 	}
 	piece := make([]byte, c.left)
@@ -383,5 +388,6 @@ func (c *execConn) refused() error {
 		return nil
 	}
 	c.left = 0
-	return &Error{Reason: "no program can be started in the sandbox's container: " + cli.Shorten(lastLine(string(text)), 300)}
+	return &Error{Reason: "no program can be started in the sandbox's container: " +
+		cli.Shorten(lastLine(string(text)), 300)}
 }

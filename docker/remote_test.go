@@ -10,7 +10,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// An engine that is started anew and lets its containers live: the turn goes on unnoticed.
+// After a restart of an engine with live restore, the turn continues without noticing.
 func TestEngineRestartsUnderATurn(t *testing.T) {
 	t.Parallel()
 	own := startEngine(t, "--live-restore")
@@ -37,8 +37,8 @@ func TestEngineRestartsUnderATurn(t *testing.T) {
 	s.works()
 }
 
-// A second engine, reached by TLS and by ssh, gets its image by save and load. It is lost, and the first one's
-// conversations go on.
+// A second engine, reached through TLS and ssh, gets its image by save and load. When that engine is lost,
+// conversations on the first one continue.
 func TestSecondEngine(t *testing.T) {
 	t.Parallel()
 	first := needEngine(t)
@@ -55,7 +55,7 @@ func TestSecondEngine(t *testing.T) {
 		second := connectTo(t, tlsOptions)
 		o := here.o
 		tag := o.Image
-		for range 2 { // the second time there is nothing to do
+		for range 2 { // the second time nothing is sent
 			if err := first.Send(t.Context(), second, tag); err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,8 @@ func TestSecondEngine(t *testing.T) {
 		there.stop(p)
 		there.works()
 	})
-	// An engine that ends in mid-turn ends what runs in it: the turn learns why, and the next one works when it is back.
+	// An engine that ends during a turn ends its containers: the turn reports the reason, and the next turn works when
+	// the engine is back.
 	t.Run("ends in mid-turn", func(t *testing.T) {
 		s := newSandbox(t, testOptions(t, own.connect()))
 		p := s.ready(deaf)
@@ -116,8 +117,8 @@ func TestSecondEngine(t *testing.T) {
 	})
 }
 
-// endsWithEngine waits for the end of a program whose engine ends, and the containers before it. Its runner may have
-// the time to say how it ended, and the engine that its container did.
+// endsWithEngine waits for the end of a program whose engine shuts down, containers first. The runner or the engine may
+// still report how it ended.
 func (s *sandbox) endsWithEngine(p cli.Process) {
 	s.Helper()
 	if _, err := io.ReadAll(p.Stdout()); err != nil && !strings.Contains(err.Error(), "the sandbox's container was stopped") {

@@ -7,7 +7,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// A container makes way for one of a newer image at the next start or look-up, but not while something runs in it.
+// A container is replaced by one of a newer image at the next start or look-up, but not while something runs in it.
 func TestANewerImageIsTakenAsSoonAsNothingIsLost(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))

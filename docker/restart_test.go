@@ -16,8 +16,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// clientVar makes the test binary a ductor that starts something in a container and waits to be killed. It holds
-// the options.
+// clientVar turns the test binary into a ductor that starts something in a container and waits to be killed. It
+// contains the options.
 const clientVar = "DOCKER_TEST_CLIENT"
 
 func runClient() {
@@ -44,7 +44,8 @@ func runClient() {
 	time.Sleep(time.Hour)
 }
 
-// killedClient starts a deaf tree in a container by a ductor that is killed then, and names its run.
+// killedClient starts a process tree that ignores signals in a container, from a ductor that is then killed. It returns
+// the run.
 func killedClient(t *testing.T, o Options) cli.RunID {
 	t.Helper()
 	o.Engine = nil
@@ -82,7 +83,7 @@ func killedClient(t *testing.T, o Options) cli.RunID {
 	return run
 }
 
-// A ductor that is killed leaves its run in the container; the next one finds it, goes on with it and ends it.
+// A killed ductor leaves its run in the container; the next ductor finds it, continues it and ends it.
 func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -109,7 +110,7 @@ func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
 	s.works()
 }
 
-// A run whose ductor never comes back ends within its time.
+// A run whose ductor never comes back ends in time.
 func TestOrphanEndsByItself(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -119,7 +120,7 @@ func TestOrphanEndsByItself(t *testing.T) {
 	s.works()
 }
 
-// A run that is too old is ended inside, by the same hand as on the host.
+// An overdue run is ended inside the container, by the same code as on the host.
 func TestOldRunIsEnded(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -133,7 +134,7 @@ func TestOldRunIsEnded(t *testing.T) {
 	s.stop(p)
 }
 
-// What is no longer configured is removed at the start, with what runs in it; what is, stays.
+// At the start, containers that are no longer configured are removed with their processes; the others stay.
 func TestOrphanedContainersAreRemoved(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)
@@ -150,7 +151,7 @@ func TestOrphanedContainersAreRemoved(t *testing.T) {
 	kept.works()
 }
 
-// Other settings make another container; the home stays.
+// Changed settings lead to a new container; the home stays.
 func TestChangedSettingsReplaceTheContainer(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -203,7 +204,7 @@ func TestIdleContainerIsRetired(t *testing.T) {
 	s.works()
 }
 
-// What a container may and sees.
+// The rights of a container and the files that it sees.
 func TestConfinement(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -228,7 +229,8 @@ grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t\n' '  '; echo; echo "[$SS
 	}
 }
 
-// A container of an older ductor, which had a supervisor for each agent, is removed with its agents when its runs are asked for.
+// A container of an older ductor, which had a supervisor for each agent, is removed with its agents when its runs are
+// listed.
 func TestContainerOfAnOlderDuctorIsRemoved(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))

@@ -2,7 +2,7 @@ package docker
 
 import "testing"
 
-// An engine that can neither fetch nor build gets the image of one that can.
+// An engine that can neither fetch nor build gets the image from another one.
 func TestAnImageFromAnotherEngine(t *testing.T) {
 	first := needEngine(t)
 	o := testOptions(t, startEngine(t).connect())

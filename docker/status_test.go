@@ -11,7 +11,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// A look at a sandbox makes nothing, and says what it needs and how it is.
+// Status creates nothing, and reports the needs and the state of a sandbox.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)
@@ -61,7 +61,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// foreignProgram is the same for a machine of another architecture, by its head.
+// foreignProgram is a program for another architecture, according to its header.
 func foreignProgram(t testing.TB, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -74,7 +74,8 @@ func foreignProgram(t testing.TB, path string) string {
 	return foreign
 }
 
-// What ductor made of images that no sandbox wants any more goes; what is wanted, used, or of another owner stays.
+// Images made by ductor that no sandbox needs any more are removed; needed ones, used ones and those of other owners
+// stay.
 func TestOldImagesGo(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)
@@ -100,7 +101,7 @@ func TestOldImagesGo(t *testing.T) {
 			t.Errorf("%d images were removed, %v, want %d", n, err, want)
 		}
 	}
-	cleaned(nil, 0) // a container of each is there
+	cleaned(nil, 0) // a container of each exists
 	if _, err := e.Clean(t.Context(), o.Owner, func(name string) bool { return name == "second" }); err != nil {
 		t.Error(err)
 	}
@@ -135,7 +136,7 @@ func (s *sandbox) images() []string {
 	return all
 }
 
-// The homes of an engine are listed with their last use.
+// Homes lists the homes of an engine with their last use.
 func TestHomesAreListed(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)

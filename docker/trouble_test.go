@@ -18,7 +18,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// shell is a command that would leave a canary on this machine if it ever ran here: the directory is not mounted.
+// shell returns a command that would leave a canary file on this machine if it ever ran here: the directory is not
+// mounted.
 func shell(o Options, canary, script string) cli.Command {
 	return cli.Command{
 		Path: "sh", Args: []string{"-c", "echo ran 2>/dev/null >" + canary + "; " + script}, Dir: o.Projects[0],
@@ -26,13 +27,13 @@ func shell(o Options, canary, script string) cli.Command {
 	}
 }
 
-// sandbox is a launcher under trouble.
+// sandbox is a launcher for tests of failures.
 type sandbox struct {
 	testing.TB
 	*Launcher
 	o      Options
 	canary string
-	env    []string // of what it starts, besides this machine's
+	env    []string // added to this machine's environment
 }
 
 func newSandbox(t testing.TB, o Options) *sandbox {
@@ -56,7 +57,7 @@ func (s *sandbox) start(script string) cli.Process {
 	return p
 }
 
-// works is a turn that goes well.
+// works runs a turn and expects success.
 func (s *sandbox) works() {
 	s.Helper()
 	p := s.start("echo fine")
@@ -77,7 +78,7 @@ func (s *sandbox) stop(p cli.Process) {
 	s.nothingOf(p.Run())
 }
 
-// nothingOf finds no process of a run on this machine, where a container's are seen too.
+// nothingOf expects that no process of a run exists on this machine, where a container's processes are visible too.
 func (s *sandbox) nothingOf(run cli.RunID) {
 	s.Helper()
 	dockertest.Eventually(s, "nothing is left of the run", func() bool {
@@ -86,7 +87,7 @@ func (s *sandbox) nothingOf(run cli.RunID) {
 	})
 }
 
-// lost reads a process to the error that its place is gone.
+// lost reads a process until the error that its environment is gone.
 func (s *sandbox) lost(p cli.Process, words ...string) {
 	s.Helper()
 	_, err := io.ReadAll(p.Stdout())
@@ -94,7 +95,7 @@ func (s *sandbox) lost(p cli.Process, words ...string) {
 	<-p.Done()
 }
 
-// isFailure finds a failure of the sandbox in an error, with words for the chat.
+// isFailure expects an error to be a failure of the sandbox, with words for the chat.
 func (s *sandbox) isFailure(err error, words ...string) {
 	s.Helper()
 	var f *cli.Failure
@@ -132,14 +133,14 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 		s := s.in(t)
 		p := s.ready(deaf)
 		dockertest.Docker(t, "rm", "-f", name)
-		s.lost(p, "the sandbox's container was ") // stopped, for a moment, and then removed
+		s.lost(p, "the sandbox's container was ") // briefly stopped, then removed
 		s.stop(p)
 		s.works()
 	})
 	t.Run("stopped", func(t *testing.T) {
 		s := s.in(t)
 		p := s.ready(deaf)
-		dockertest.Docker(t, "stop", name) // in good order: the runner ends it and has time to say so
+		dockertest.Docker(t, "stop", name) // an orderly stop: the runner ends the program and can report it
 		_, err := io.ReadAll(p.Stdout())
 		<-p.Done()
 		if got := p.Exit(); err == nil && got.By != cli.EndedByTerminated {
@@ -163,7 +164,7 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 	t.Run("runner killed", func(t *testing.T) { goesOnAfter(s.in(t), name, "ductor run") })
 }
 
-// goesOnAfter kills a program of ours in a container under a turn, which goes on unnoticed.
+// goesOnAfter kills one of our programs in a container during a turn, which continues without noticing.
 func goesOnAfter(s *sandbox, name, words string) {
 	s.Helper()
 	p := s.ready("sleep 1; echo after; cat")
@@ -193,8 +194,8 @@ func TestContainerPausedInMidTurn(t *testing.T) {
 	s.works()
 }
 
-// What is started in a container without room for a process more says that. What fills it can be stopped, also when not even
-// a connection can be had any more.
+// If a container has no room for another process, a start fails with that reason. The processes that fill it can be
+// stopped, even if not even a connection can be made.
 func TestContainerWithoutRoomForAProcess(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -223,17 +224,17 @@ func TestContainerWithoutRoomForAProcess(t *testing.T) {
 	}
 }
 
-// killIn kills the programs in a container whose command line holds words.
+// killIn kills the programs in a container whose command line contains words.
 func killIn(t testing.TB, name, words string) {
 	t.Helper()
 	for line := range strings.Lines(dockertest.Docker(t, "top", name, "-eo", "pid,args")) {
 		if strings.Contains(line, words) {
-			_ = exec.Command("kill", "-9", strings.Fields(line)[0]).Run() // a spare may have ended already
+			_ = exec.Command("kill", "-9", strings.Fields(line)[0]).Run() // a spare may already have exited
 		}
 	}
 }
 
-// in is the same sandbox for a subtest.
+// in returns the same sandbox for a subtest.
 func (s *sandbox) in(t testing.TB) *sandbox {
 	return &sandbox{TB: t, Launcher: s.Launcher, o: s.o, canary: s.canary}
 }
@@ -292,13 +293,13 @@ func TestMemoryLimit(t *testing.T) {
 			t.Error(err)
 		}
 		<-p.Done()
-		if got := p.Exit(); !got.OOM || got.Code != -9 && got.By != cli.EndedUnseen { // the runner may have gone with it
+		if got := p.Exit(); !got.OOM || got.Code != -9 && got.By != cli.EndedUnseen { // the runner may have been killed too
 			t.Errorf("exit %+v", got)
 		}
 		s.stop(p)
 		s.works()
 	})
-	t.Run("what it started", func(t *testing.T) { // is the agent's to tell
+	t.Run("what it started", func(t *testing.T) { // the agent reports that
 		s := s.in(t)
 		p := s.ready(`tail /dev/zero; echo "tail: $?"`)
 		out, err := io.ReadAll(p.Stdout())
@@ -325,7 +326,7 @@ func TestDiskFull(t *testing.T) {
 	if _, err := io.ReadFull(p.Stdout(), line); err != nil {
 		t.Fatal(err)
 	}
-	for prepared := 0; ; prepared++ { // what was prepared before can still be used
+	for prepared := 0; ; prepared++ { // spare processes can still be used
 		q, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
 		if err != nil {
 			t.Log(err)
@@ -342,7 +343,7 @@ func TestDiskFull(t *testing.T) {
 	if _, err := io.WriteString(p.Stdin(), "go\n"); err != nil {
 		t.Fatal(err)
 	}
-	out, err := io.ReadAll(p.Stdout()) // who reads along has it all, disk or not
+	out, err := io.ReadAll(p.Stdout()) // an attached reader gets all output even if the disk is full
 	if err != nil || len(out) != 300005 {
 		t.Errorf("%d bytes, %v", len(out), err)
 	}
