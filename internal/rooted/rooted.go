@@ -89,6 +89,9 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 	if err := checkRegular(named); err != nil {
 		return nil, err
 	}
+	if named.Size() > most { // not opened: closing ductor's own database would give up SQLite's locks on it
+		return nil, &Error{Refusal: TooLarge, Size: named.Size()}
+	}
 	// Do not block if the file was replaced by a pipe in the meantime.
 	f, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -119,6 +119,27 @@ func TestReadWhileAnotherReplaces(t *testing.T) {
 	<-done
 }
 
+// A file that is too large is not opened: to close it would give up the locks that this process has on it.
+func TestAFileThatIsTooLargeKeepsItsLocks(t *testing.T) {
+	dir := tree(t)
+	f, err := os.OpenFile(filepath.Join(dir, "large"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var stat syscall.Stat_t
+	err = errors.Join(syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}), syscall.Fstat(int(f.Fd()), &stat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir, "large", 0); refusalOf(err) != TooLarge {
+		t.Errorf("Read says %v", err)
+	}
+	if locks, err := os.ReadFile("/proc/locks"); err != nil || !strings.Contains(string(locks), fmt.Sprintf(":%d ", stat.Ino)) {
+		t.Errorf("the lock is gone, %v", err)
+	}
+}
+
 func TestList(t *testing.T) {
 	dir := tree(t)
 	all, err := List(dir, ".")
