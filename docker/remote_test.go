@@ -81,8 +81,7 @@ func TestSecondEngine(t *testing.T) {
 		there.stop(p)
 		there.works()
 	})
-	// An engine that ends during a turn ends its containers: the turn reports the reason, and the next turn works when
-	// the engine is back.
+	// If an engine ends during a turn, the turn reports the reason. The next turn works once the engine is back.
 	t.Run("ends in mid-turn", func(t *testing.T) {
 		s := newSandbox(t, testOptions(t, own.connect()))
 		p := s.ready(deaf)

@@ -210,7 +210,8 @@ func TestADeadlineIsToldAsOne(t *testing.T) {
 			t.Errorf("%v is told as %v", late, err)
 		}
 	}
-	if err := e.describe("start a program", &net.OpError{Op: "dial", Net: "unix", Err: syscall.ENOENT}); !strings.Contains(err.Error(), "cannot be reached") {
+	err := e.describe("start a program", &net.OpError{Op: "dial", Net: "unix", Err: syscall.ENOENT})
+	if !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("a socket that is not there is told as %v", err)
 	}
 }

@@ -293,7 +293,7 @@ func TestMemoryLimit(t *testing.T) {
 			t.Error(err)
 		}
 		<-p.Done()
-		if got := p.Exit(); !got.OOM || got.Code != -9 && got.By != cli.EndedUnseen { // the runner may have been killed too
+		if got := p.Exit(); !got.OOM || got.Code != -9 && got.By != cli.EndedUnseen { // the runner may be dead too
 			t.Errorf("exit %+v", got)
 		}
 		s.stop(p)
