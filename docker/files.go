@@ -56,7 +56,7 @@ func (l *Launcher) files(ctx context.Context, in *bytes.Buffer, most int64, args
 	content []byte, err error) {
 	l.touch()
 	if err := l.remote.ensure(ctx); err != nil {
-		return answer, nil, fmt.Errorf("look for files in a sandbox: %w", err)
+		return answer, nil, fmt.Errorf("access files in a sandbox: %w", err)
 	}
 	err = l.remote.runProgram(ctx, in, nil, append([]string{rooted.Verb}, args...), func(out io.Reader) (err error) {
 		answer, content, err = rooted.ReadAnswer(out, most)

@@ -203,7 +203,7 @@ func (e *Engine) derive(ctx context.Context, o Options, f fittedImage) (err erro
 		&container.Config{Image: f.base, Cmd: []string{programFile}, Labels: map[string]string{labelOwner: o.Owner}},
 		&container.HostConfig{NetworkMode: container.NetworkMode(NetworkNone)}, nil, nil, "")
 	if err != nil {
-		return fmt.Errorf("make a container of it: %w", err)
+		return fmt.Errorf("create a container of it: %w", err)
 	}
 	defer func() {
 		done, cancel := e.cleanupContext(ctx)
@@ -212,7 +212,7 @@ func (e *Engine) derive(ctx context.Context, o Options, f fittedImage) (err erro
 	}()
 	_, err = e.api.ContainerStatPath(ctx, c.ID, tempDir)
 	if err != nil && !cerrdefs.IsNotFound(err) {
-		return fmt.Errorf("look for %s: %w", tempDir, err)
+		return fmt.Errorf("stat %s: %w", tempDir, err)
 	}
 	layer, err := layerOf(o, program, err != nil)
 	if err != nil {
@@ -226,7 +226,7 @@ func (e *Engine) derive(ctx context.Context, o Options, f fittedImage) (err erro
 			labelRunner: f.runner}},
 	})
 	if err != nil {
-		return fmt.Errorf("keep the image: %w", err)
+		return fmt.Errorf("commit the image: %w", err)
 	}
 	return nil
 }

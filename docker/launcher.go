@@ -129,7 +129,7 @@ func (l *Launcher) touch() {
 	defer l.mu.Unlock()
 	l.used = time.Now()
 	if err := l.notes.used(l.used); err != nil {
-		l.log.Warn("that a sandbox is used", "sandbox", l.opts.Name, "err", err)
+		l.log.Warn("record the use of a sandbox", "sandbox", l.opts.Name, "err", err)
 	}
 }
 

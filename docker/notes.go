@@ -34,7 +34,7 @@ type notebook struct {
 
 func openNotebook(dir string, o Options) (*notebook, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a directory for notes: %w", err)
+		return nil, fmt.Errorf("create a directory for notes: %w", err)
 	}
 	return &notebook{path: filepath.Join(dir, o.containerName()+".json"), name: o.Name}, nil
 }
@@ -57,7 +57,7 @@ func (b *notebook) forget() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := os.Remove(b.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget a container: %w", err)
+		return fmt.Errorf("remove the note of a container: %w", err)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (b *notebook) store(n note) error {
 		return err
 	}
 	if err := rooted.ReplaceFile(b.path, raw, nil); err != nil {
-		return fmt.Errorf("note what container there is: %w", err)
+		return fmt.Errorf("store the note of a container: %w", err)
 	}
 	return nil
 }

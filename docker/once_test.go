@@ -58,7 +58,7 @@ func TestRemovedTwiceAtOnce(t *testing.T) {
 	o := testOptions(t, e)
 	s := newSandbox(t, o)
 	for range 3 {
-		s.works()
+		s.runTurn()
 		var all sync.WaitGroup
 		for i := range 4 {
 			all.Go(func() {
@@ -70,7 +70,7 @@ func TestRemovedTwiceAtOnce(t *testing.T) {
 		}
 		all.Wait()
 	}
-	s.works()
+	s.runTurn()
 }
 
 // A container that its engine cannot start any more is recreated, and nothing waits for its former runs.
@@ -85,11 +85,11 @@ func TestAContainerThatCannotBeStartedIsMadeAnew(t *testing.T) {
 		dockertest.Docker(t, "network", "rm", network)
 	})
 	s := newSandbox(t, o)
-	p := s.ready("echo kept >~/file; cat")
+	p := s.startReady("echo kept >~/file; cat")
 	dockertest.Docker(t, "kill", o.containerName())
 	dockertest.Docker(t, "network", "rm", network)
 	anew()
-	s.lost(p, "stopped")
+	s.awaitGone(p, "stopped")
 	s.stop(p)
 	q := s.start("cat ~/file")
 	if out, err := io.ReadAll(q.Stdout()); err != nil || string(out) != "kept\n" {

@@ -79,7 +79,7 @@ func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 		return err
 	}
 	if there && !isOurs(c) {
-		p.log.Info("a sandbox of an older ductor is removed", "sandbox", p.opts.Name)
+		p.log.Info("remove a sandbox of an older ductor", "sandbox", p.opts.Name)
 		if err := p.engine.remove(ctx, c.ID); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func isOurs(c container.InspectResponse) bool { return c.Config.Labels[labelRunn
 
 // Restart kills all processes in the container and starts it again.
 func (p *remote) Restart(ctx context.Context) error {
-	p.log.Warn("a sandbox is started anew: nothing more can be started in it", "sandbox", p.opts.Name)
+	p.log.Warn("restart a sandbox in which nothing can be started any more", "sandbox", p.opts.Name)
 	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
 	return p.engine.describe("start the sandbox's container anew",
@@ -192,7 +192,7 @@ func (p *remote) ensure(ctx context.Context) error {
 		if !errors.As(err, &own) || !own.gone {
 			return err
 		}
-		p.log.Warn("a sandbox's container is made anew", "sandbox", p.opts.Name, "err", err)
+		p.log.Warn("recreate the container of a sandbox", "sandbox", p.opts.Name, "err", err)
 	}
 	if there {
 		if err := p.engine.remove(ctx, c.ID); err != nil {
@@ -208,7 +208,7 @@ func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
 	if ctx.Err() == nil && !isUnreachable(err) {
 		if err := p.notes.failed(err); err != nil {
-			p.log.Warn("note how the making of an image ended", "sandbox", p.opts.Name, "err", err)
+			p.log.Warn("record the result of making an image", "sandbox", p.opts.Name, "err", err)
 		}
 	}
 	return f, err
@@ -220,7 +220,7 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
 	switch {
 	case differs(labelPolicy) && differs(labelSettings):
-		p.log.Info("a sandbox is replaced, for its settings changed", "sandbox", p.opts.Name)
+		p.log.Info("replace a sandbox whose settings changed", "sandbox", p.opts.Name)
 		return true
 	case c.State.Dead || c.State.Status == container.StateRemoving:
 		return true
@@ -254,11 +254,11 @@ func (p *remote) create(ctx context.Context, want blueprint) error {
 		defer cancel()
 		return errors.Join(err, p.engine.remove(done, c.ID))
 	}
-	p.log.Info("a sandbox was made", "sandbox", p.opts.Name, "container", p.name, "engine", p.engine.host)
+	p.log.Info("created a sandbox", "sandbox", p.opts.Name, "container", p.name, "engine", p.engine.host)
 	before := ownerFilter(p.opts.Owner)
 	before.Add("label", labelName+"="+p.opts.Name)
 	if err := p.engine.removeShared(ctx, before); err != nil {
-		p.log.Warn("remove what a container before it left", "sandbox", p.opts.Name, "err", err)
+		p.log.Warn("remove leftovers of a previous container", "sandbox", p.opts.Name, "err", err)
 	}
 	p.noteContainer(c.ID)
 	return nil
@@ -293,7 +293,7 @@ func (p *remote) noteContainer(id string) {
 		n.Used = time.Now()
 	}
 	if err := p.notes.write(n); err != nil {
-		p.log.Warn("note what container there is", "sandbox", p.opts.Name, "err", err)
+		p.log.Warn("store the note of a container", "sandbox", p.opts.Name, "err", err)
 	}
 }
 

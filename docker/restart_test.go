@@ -84,7 +84,7 @@ func killedClient(t *testing.T, o Options) cli.RunID {
 }
 
 // A killed ductor leaves its run in the container; the next ductor finds it, continues it and ends it.
-func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
+func TestRunOfAKilledDuctorContinues(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	run := killedClient(t, o)
@@ -107,7 +107,7 @@ func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
 	if bridges := strings.Count(dockertest.Docker(t, "top", o.containerName(), "-eo", "pid,args"), "ductor-runner connect"); bridges > 1 {
 		t.Errorf("%d bridges are left, some of them the killed ductor's", bridges)
 	}
-	s.works()
+	s.runTurn()
 }
 
 // A run whose ductor never comes back ends in time.
@@ -116,8 +116,8 @@ func TestOrphanEndsByItself(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	o.OrphanAfter = time.Second
 	s := newSandbox(t, o)
-	s.nothingOf(killedClient(t, o))
-	s.works()
+	s.expectNoProcesses(killedClient(t, o))
+	s.runTurn()
 }
 
 // An overdue run is ended inside the container, by the same code as on the host.
@@ -126,7 +126,7 @@ func TestOldRunIsEnded(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	o.MaxAge = time.Second
 	s := newSandbox(t, o)
-	p := s.ready(deaf)
+	p := s.startReady(deaf)
 	<-p.Done()
 	if got := p.Exit(); got.By != cli.EndedByAge {
 		t.Errorf("exit %+v", got)
@@ -140,15 +140,15 @@ func TestOrphanedContainersAreRemoved(t *testing.T) {
 	e := needEngine(t)
 	o := testOptions(t, e)
 	kept := newSandbox(t, o)
-	kept.works()
+	kept.runTurn()
 	gone := o
 	gone.Name = "of another time"
 	run := killedClient(t, gone)
 	if n, err := e.Clean(t.Context(), o.Owner, func(name string) bool { return name == o.Name }); err != nil || n != 1 {
 		t.Errorf("%d containers were removed, %v", n, err)
 	}
-	kept.nothingOf(run)
-	kept.works()
+	kept.expectNoProcesses(run)
+	kept.runTurn()
 }
 
 // Changed settings lead to a new container; the home stays.
@@ -156,7 +156,7 @@ func TestChangedSettingsReplaceTheContainer(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
-	p := s.ready("echo kept >~/file; cat")
+	p := s.startReady("echo kept >~/file; cat")
 	id := dockertest.Docker(t, "inspect", "-f", "{{.Id}}", o.containerName())
 	o.Memory, o.PIDs = 200<<20, 100
 	next := newSandbox(t, o)
@@ -179,7 +179,7 @@ func TestIdleContainerIsRetired(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
-	p := s.ready(deaf)
+	p := s.startReady(deaf)
 	if done, err := s.Retire(t.Context(), 0); done || err != nil {
 		t.Errorf("a busy one: %v, %v", done, err)
 	}
@@ -201,7 +201,7 @@ func TestIdleContainerIsRetired(t *testing.T) {
 	if size, _, err := l.Size(t.Context()); err != nil || size != 0 {
 		t.Errorf("one that is gone holds %d bytes, %v", size, err)
 	}
-	s.works()
+	s.runTurn()
 }
 
 // The rights of a container and the files that it sees.
@@ -235,7 +235,7 @@ func TestContainerOfAnOlderDuctorIsRemoved(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
-	s.works()
+	s.runTurn()
 	dockertest.Docker(t, "rm", "-f", o.containerName())
 	dockertest.Docker(t, "run", "-d", "--network", "none", "--name", o.containerName(), "--label", labelOwner+"="+o.Owner, "--label", "ductor.supervisor=old", o.Image, "sleep", "600")
 	next := newSandbox(t, o)
@@ -245,5 +245,5 @@ func TestContainerOfAnOlderDuctorIsRemoved(t *testing.T) {
 	if there := dockertest.Docker(t, "ps", "-aq", "--filter", "name="+o.containerName()); there != "" {
 		t.Errorf("it is still there: %s", there)
 	}
-	next.works()
+	next.runTurn()
 }

@@ -57,15 +57,15 @@ func silentEngine(t testing.TB) *Engine {
 	return relay(t, 50*time.Millisecond, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }) // until it is closed
 }
 
-// silentAt is the machine's engine, except that it never answers requests that contain a word.
-func silentAt(t testing.TB, word string) *Engine {
+// silentOn is the machine's engine, except that it never answers requests that contain a word.
+func silentOn(t testing.TB, word string) *Engine {
 	t.Helper()
-	return watched(t, func(request []byte) (pass bool) { return !bytes.Contains(request, []byte(word)) })
+	return filteredEngine(t, func(request []byte) (pass bool) { return !bytes.Contains(request, []byte(word)) })
 }
 
-// watched is the machine's engine, with a function that checks each request first. After it rejects one, the connection
+// filteredEngine is the machine's engine, with a function that checks each request first. After it rejects one, the connection
 // stays silent.
-func watched(t testing.TB, look func(request []byte) (pass bool)) *Engine {
+func filteredEngine(t testing.TB, look func(request []byte) (pass bool)) *Engine {
 	t.Helper()
 	return relay(t, time.Second, func(conn net.Conn) {
 		engine, err := net.Dial("unix", strings.TrimPrefix(dockertest.Host(), "unix://"))
@@ -106,7 +106,7 @@ func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	removed := 0
-	o.Engine = watched(t, func(request []byte) bool {
+	o.Engine = filteredEngine(t, func(request []byte) bool {
 		if removed == 0 && bytes.Contains(request, []byte("/containers/create?name=")) {
 			removed++
 			if out, err := exec.Command("docker", "-H", dockertest.Host(), "rmi", images[len(images)-1]).CombinedOutput(); err != nil {
@@ -120,8 +120,8 @@ func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
 	}
 }
 
-// inTime returns the error of a function that must not block for ever.
-func inTime(t testing.TB, do func(ctx context.Context) error) error {
+// withDeadline returns the error of a function that must not block for ever.
+func withDeadline(t testing.TB, do func(ctx context.Context) error) error {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- do(context.Background()) }()
@@ -149,7 +149,7 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 		s := newSandbox(t, o)
 		fails := func(name string, do func(ctx context.Context) error) {
 			t.Run(name, func(t *testing.T) {
-				s.in(t).isFailure(inTime(t, do), "in time", "docker info")
+				s.forSubtest(t).expectFailure(withDeadline(t, do), "in time", "docker info")
 			})
 		}
 		fails("start", func(ctx context.Context) error {
@@ -188,19 +188,19 @@ func TestEngineThatStopsAnswering(t *testing.T) {
 			dockertest.Write(t, key, "k3y", 0o600)
 			o.Seeds = []Seed{{From: key, To: "key"}}
 			hanging := o
-			hanging.Engine = silentAt(t, word)
+			hanging.Engine = silentOn(t, word)
 			s := newSandbox(t, hanging)
-			s.isFailure(inTime(t, func(ctx context.Context) error {
+			s.expectFailure(withDeadline(t, func(ctx context.Context) error {
 				_, err := s.Launcher.Start(ctx, shell(o, s.canary, "true"))
 				return err
 			}), "in time")
-			newSandbox(t, o).works()
+			newSandbox(t, o).runTurn()
 		})
 	}
 }
 
 // A timeout is reported as such, whether the context or the connection noticed it first.
-func TestADeadlineIsToldAsOne(t *testing.T) {
+func TestTimeoutsAreReportedAsTimeouts(t *testing.T) {
 	e := &Engine{host: "unix:///x"}
 	for _, late := range []error{
 		context.DeadlineExceeded, fmt.Errorf("exec: %w", context.Canceled),

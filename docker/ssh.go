@@ -72,7 +72,7 @@ func dialCommand(ctx context.Context, command []string) (net.Conn, error) {
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("make a socket: %w", err)
+		return nil, fmt.Errorf("create a socket: %w", err)
 	}
 	mine, theirs := os.NewFile(uintptr(pair[0]), "engine"), os.NewFile(uintptr(pair[1]), command[0])
 	defer mine.Close()

@@ -25,7 +25,7 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	is(StateThere, StateNone)
-	s.works()
+	s.runTurn()
 	is(StateThere, StateRunning)
 	dockertest.Pause(t, dockertest.Host(), o.containerName())
 	is(StateThere, StatePaused)
@@ -52,12 +52,12 @@ func TestStatus(t *testing.T) {
 		{func(o *Options) { o.Image = "no-such-image:1" }, "docker pull"},
 		{func(o *Options) { o.Runner = "/no/such/file" }, "CGO_ENABLED=0 go build"},
 		{func(o *Options) { o.Runner = foreignProgram(t, o.Runner) }, "ductor-runner is for arm64"},
-		{func(o *Options) { o.Engine = elsewhere(t, "unix:///no/such/socket") }, "cannot be reached"},
+		{func(o *Options) { o.Engine = engineAt(t, "unix:///no/such/socket") }, "cannot be reached"},
 	} {
 		o := o
 		c.change(&o)
 		_, err := newSandbox(t, o).Status(t.Context())
-		s.isFailure(err, c.word)
+		s.expectFailure(err, c.word)
 	}
 }
 
@@ -87,13 +87,13 @@ func TestOldImagesGo(t *testing.T) {
 	dockerfileOf("one")
 	other := o
 	one := newSandbox(t, o)
-	one.works()
+	one.runTurn()
 	first := one.images()
 	dockerfileOf("another")
 	o.Dir = t.TempDir()
 	o.Name = "second"
 	second := newSandbox(t, o)
-	second.works()
+	second.runTurn()
 	wanted := second.images()
 	cleaned := func(keep []string, want int) {
 		t.Helper()
@@ -108,7 +108,7 @@ func TestOldImagesGo(t *testing.T) {
 	other.Owner = o.Owner + "x" // another ductor uses the first image
 	other.Image, other.Build = first[0], nil
 	t.Cleanup(func() { wipe(t, e, other) })
-	newSandbox(t, other).works()
+	newSandbox(t, other).runTurn()
 	cleaned(wanted, 0)
 	if _, err := e.Clean(t.Context(), other.Owner, nil); err != nil {
 		t.Error(err)
@@ -117,7 +117,7 @@ func TestOldImagesGo(t *testing.T) {
 		t.Errorf("old are %+v, %v", old, err)
 	}
 	cleaned(wanted, 2)
-	second.works()
+	second.runTurn()
 	if again := second.images(); !slices.Equal(again, wanted) {
 		t.Errorf("then it wants %v, before %v", again, wanted)
 	}
@@ -141,7 +141,7 @@ func TestHomesAreListed(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)
 	o := testOptions(t, e)
-	newSandbox(t, o).works()
+	newSandbox(t, o).runTurn()
 	homes, err := e.Homes(t.Context(), o.Owner, o.Dir)
 	if err != nil || len(homes) != 1 || homes[0].Name != o.Name || time.Since(homes[0].Used).Abs() > time.Hour {
 		t.Fatalf("the homes are %+v, %v", homes, err)

@@ -130,13 +130,13 @@ func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	real := realagent.Gemini(t, "http://"+modelAddress)
 	program := filepath.Join(t.TempDir(), "gemini")
-	dockertest.Write(t, program, "#!/bin/sh\nexec /opt/node "+linked(t, real.Path)+" \"$@\"\n", 0o755)
+	dockertest.Write(t, program, "#!/bin/sh\nexec /opt/node "+resolved(t, real.Path)+" \"$@\"\n", 0o755)
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Fatal(err)
 	}
-	modules := linked(t, filepath.Join(filepath.Dir(real.Path), ".."))
-	for source, target := range map[string]string{program: "/opt/gemini", linked(t, node): "/opt/node", linked(t, "/lib"): "/lib", linked(t, "/lib64"): "/lib64", modules: modules} {
+	modules := resolved(t, filepath.Join(filepath.Dir(real.Path), ".."))
+	for source, target := range map[string]string{program: "/opt/gemini", resolved(t, node): "/opt/node", resolved(t, "/lib"): "/lib", resolved(t, "/lib64"): "/lib64", modules: modules} {
 		o.Mounts = append(o.Mounts, Mount{Source: source, Target: target})
 	}
 	o.Seeds = []Seed{{From: filepath.Join(real.Home, ".gemini"), To: ".gemini"}}
@@ -167,8 +167,8 @@ func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 	ask(id, `[[history]] later`, "windmill")
 }
 
-// linked returns the target of a link.
-func linked(t testing.TB, path string) string {
+// resolved returns the target of a link.
+func resolved(t testing.TB, path string) string {
 	t.Helper()
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

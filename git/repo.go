@@ -143,7 +143,7 @@ func (r *Repo) createShadow(ctx context.Context, names string) error {
 		env: gitEnv(safeSettings(names)), timeout: commandTimeout, limit: 1 << 20,
 	})
 	if err != nil {
-		return fmt.Errorf("make a directory for snapshots: %w", err)
+		return fmt.Errorf("create a directory for snapshots: %w", err)
 	}
 	names, err = r.runShadowWith(ctx, exactSettings(names), "", "", "config", "--null", "--list", "--name-only")
 	if err != nil {

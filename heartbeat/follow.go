@@ -111,7 +111,7 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 		r.Reason = p.Text("job.bad-choice", err.Error())
 		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case err != nil:
-		return delayed(r, now), fmt.Errorf("ask for the turn: %w", err)
+		return delayed(r, now), fmt.Errorf("submit the turn: %w", err)
 	}
 	r.State, r.Asked = orchestrator.RunAsked, now
 	return r, s.opts.Store.MoveRun(ctx, r)

@@ -105,10 +105,10 @@ func (r Retention) Run(ctx context.Context) {
 	for {
 		for _, line := range r.Trim(ctx) {
 			if line.Err != nil && !errors.Is(line.Err, context.Canceled) {
-				r.Logger.Warn("forget what is old", "what", line.Name, "err", line.Err)
+				r.Logger.Warn("remove old data", "what", line.Name, "err", line.Err)
 			}
 			if line.Items > 0 {
-				r.Logger.Info("forgot what is old", "what", line.Name, "items", line.Items, "bytes", line.Bytes)
+				r.Logger.Info("removed old data", "what", line.Name, "items", line.Items, "bytes", line.Bytes)
 			}
 		}
 		select {

@@ -186,7 +186,7 @@ func (h *Handler) rejectUnsigned(w http.ResponseWriter, hook *hookState) {
 	}
 	hook.mu.Unlock()
 	if warn {
-		h.opts.Logger.Warn("webhook refused: the secret or signature is wrong", "hook", hook.Name, "times", refused)
+		h.opts.Logger.Warn("rejected a webhook call: wrong secret or signature", "hook", hook.Name, "times", refused)
 	}
 	h.answer(w, http.StatusUnauthorized)
 }

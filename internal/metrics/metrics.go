@@ -82,7 +82,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	o.agents(c.Live(ctx))
 	if load, err := c.Load(ctx); err != nil {
-		c.Log.Warn("metrics of the store are left out", "err", err)
+		c.Log.Warn("omitted the metrics of the store", "err", err)
 	} else {
 		o.load(load)
 	}

@@ -36,7 +36,7 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	for empty := 0; ; {
 		live, err := t.liveMembers()
 		if err != nil {
-			return fmt.Errorf("look for processes: %w", err)
+			return fmt.Errorf("list processes: %w", err)
 		}
 		if len(live) == 0 && !t.groupPopulated() {
 			if empty++; empty >= t.requiredScans() {
@@ -65,7 +65,7 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 
 func survivorsError(live []procStat) error {
 	if len(live) == 0 {
-		return errors.New("processes would not end that cannot be seen from here")
+		return errors.New("processes that are invisible from here would not end")
 	}
 	return fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID)
 }

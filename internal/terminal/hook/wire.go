@@ -62,10 +62,10 @@ func CheckPeer(c *net.UnixConn) error {
 		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
 	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("look at who connects: %w", err)
+		return fmt.Errorf("get the peer of a connection: %w", err)
 	}
 	if int(cred.Uid) != os.Geteuid() {
-		return fmt.Errorf("user %d may not tell of terminals", cred.Uid)
+		return fmt.Errorf("user %d must not connect", cred.Uid)
 	}
 	return nil
 }

@@ -59,12 +59,12 @@ func (p *Presence) Choose(c Choice) error {
 	path := filepath.Join(p.opts.State, choiceFile)
 	if c == Auto {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("forget whether you are away: %w", err)
+			return fmt.Errorf("reset whether you are away: %w", err)
 		}
 		return nil
 	}
 	if err := rooted.ReplaceFile(path, []byte(c+"\n"), nil); err != nil {
-		return fmt.Errorf("keep whether you are away: %w", err)
+		return fmt.Errorf("store whether you are away: %w", err)
 	}
 	return nil
 }
