@@ -41,7 +41,7 @@ func (c *homeCache) has(f homeKey, state string) bool {
 	return c.made[f] == state
 }
 
-func (c *homeCache) put(f homeKey, state string) {
+func (c *homeCache) store(f homeKey, state string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil {
@@ -117,7 +117,7 @@ func (l *Launcher) prepareHome(ctx context.Context, f homeKey, seeds []Seed) err
 	if _, err := l.remote.callHomes(ctx, &s.raw, path.Dir(f.home), homes.Make, path.Base(f.home)); err != nil {
 		return err
 	}
-	l.homes.put(f, life+state)
+	l.homes.store(f, life+state)
 	return nil
 }
 

@@ -136,7 +136,7 @@ func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Co
 		h.Close()
 		return nil, context.Cause(ctx)
 	}
-	p.watch.add(h.Conn)
+	p.watch.watchConn(h.Conn)
 	return &execConn{Conn: h.Conn, r: h.Reader, watch: p.watch}, nil
 }
 

@@ -99,15 +99,15 @@ func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
 
 func (s *seedArchive) addAll(seeds []Seed) error {
 	for _, seed := range seeds {
-		if err := s.add(seed); err != nil {
+		if err := s.addSeed(seed); err != nil {
 			return seedError(seed, err)
 		}
 	}
 	return nil
 }
 
-// add adds a file, or a directory with all its files.
-func (s *seedArchive) add(seed Seed) error {
+// addSeed adds a file, or a directory with all its files.
+func (s *seedArchive) addSeed(seed Seed) error {
 	return eachFile(seed, func(file, to string, info fs.FileInfo) error {
 		if err := s.parents(to); err != nil {
 			return err

@@ -46,7 +46,7 @@ func (c *broughtCache) last() string {
 	return c.id
 }
 
-func (c *broughtCache) put(id string, files map[string]version) {
+func (c *broughtCache) store(id string, files map[string]version) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.id != id {
@@ -201,7 +201,7 @@ func (l *Launcher) load(ctx context.Context, id string, b *bundle) error {
 	if err != nil {
 		return l.remote.engine.describe("copy files into the sandbox", err)
 	}
-	l.brought.put(id, b.versions())
+	l.brought.store(id, b.versions())
 	return nil
 }
 
@@ -305,7 +305,7 @@ func (b *bundle) versions() map[string]version {
 func (b *bundle) pack(to *io.PipeWriter) error {
 	archive := newTree(to, tar.Header{Mode: 0o755})
 	for _, c := range b.selected {
-		if err := b.add(archive, c); err != nil {
+		if err := b.writeItem(archive, c); err != nil {
 			_ = to.CloseWithError(err) // never fails
 			return err
 		}
@@ -315,7 +315,7 @@ func (b *bundle) pack(to *io.PipeWriter) error {
 	return err
 }
 
-func (b *bundle) add(archive *tree, c item) error {
+func (b *bundle) writeItem(archive *tree, c item) error {
 	if c.isDir() {
 		return archive.parents(c.below + "/.")
 	}

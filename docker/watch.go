@@ -21,8 +21,8 @@ type pauseWatch struct {
 	wg     sync.WaitGroup
 }
 
-// add watches a connection until remove.
-func (w *pauseWatch) add(c net.Conn) {
+// watchConn watches a connection until remove.
+func (w *pauseWatch) watchConn(c net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conns[c] = true

@@ -53,7 +53,7 @@ func Start(t testing.TB, o Options) *Engine {
 		t.Fatal(err)
 	}
 	e.Start()
-	t.Cleanup(e.end)
+	t.Cleanup(e.cleanUp)
 	return e
 }
 
@@ -136,9 +136,9 @@ func (e *Engine) Docker(args ...string) string {
 	return On(e.t, e.Host(), args...)
 }
 
-func (e *Engine) end() {
-	if ids, err := ask(e.Host(), "ps", "-aq"); err == nil && ids != "" { // the engine may be down
-		_, _ = ask(e.Host(), append([]string{"rm", "-f"}, strings.Fields(ids)...)...) // the engine ends anyway
+func (e *Engine) cleanUp() {
+	if ids, err := runDocker(e.Host(), "ps", "-aq"); err == nil && ids != "" { // the engine may be down
+		_, _ = runDocker(e.Host(), append([]string{"rm", "-f"}, strings.Fields(ids)...)...) // the engine ends anyway
 	}
 	if e.cmd != nil { // false if a failed test left it stopped
 		e.Stop()

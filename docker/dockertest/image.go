@@ -115,7 +115,7 @@ func Build(t testing.TB, host, name, steps string) {
 	file := filepath.Join(t.TempDir(), "Dockerfile")
 	Write(t, file, dockerfile+steps, 0o644)
 	On(t, host, "build", "--quiet", "--network", "none", "--tag", name, "--file", file, ImageDir(t))
-	t.Cleanup(func() { _, _ = ask(host, "rmi", "--force", name) }) // it may be gone
+	t.Cleanup(func() { _, _ = runDocker(host, "rmi", "--force", name) }) // it may be gone
 }
 
 // Write creates a file with a fixed modification time, since an engine's cache depends on it.

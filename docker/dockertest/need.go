@@ -36,13 +36,13 @@ func LeaveOut(t testing.TB, why ...any) {
 }
 
 func answers(host string) (string, error) {
-	return ask(host, "version", "--format", "{{.Server.Version}}")
+	return runDocker(host, "version", "--format", "{{.Server.Version}}")
 }
 
 // askTimeout limits the docker program, so that a hanging engine does not block a test.
 const askTimeout = time.Minute
 
-func ask(host string, args ...string) (string, error) {
+func runDocker(host string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "docker", append([]string{"--host", host}, args...)...).CombinedOutput()
@@ -58,7 +58,7 @@ func Docker(t testing.TB, args ...string) string {
 // On runs the docker program against the engine at host and returns its output.
 func On(t testing.TB, host string, args ...string) string {
 	t.Helper()
-	out, err := ask(host, args...)
+	out, err := runDocker(host, args...)
 	if err != nil {
 		t.Fatalf("docker %v: %v: %s", args, err, out)
 	}
@@ -83,7 +83,7 @@ func Pause(t testing.TB, host, container string) {
 	t.Helper()
 	settle(t, host, container)
 	Eventually(t, "the container is paused", func() bool {
-		out, err := ask(host, "pause", container)
+		out, err := runDocker(host, "pause", container)
 		if err != nil && !strings.Contains(out, "unable to freeze") {
 			t.Fatalf("pause %s: %v: %s", container, err, out)
 		}

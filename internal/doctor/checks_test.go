@@ -117,7 +117,7 @@ func TestEachCheckFailsAndPasses(t *testing.T) {
 	for i, r := range rows() {
 		name := string(r.check)
 		if r.about != "" {
-			name = string(r.check.of(r.about))
+			name = string(r.check.named(r.about))
 		}
 		t.Run(fmt.Sprint(i, " ", name), func(t *testing.T) {
 			s := newSetUp(t)

@@ -83,7 +83,7 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	var watched sync.WaitGroup
 	watched.Go(watch)
 	of := h.session()
-	deciding, done := h.s.waiting.add(ctx, of.ID)
+	deciding, done := h.s.waiting.addWaiter(ctx, of.ID)
 	defer done()
 	wait := h.s.opts.Wait
 	if !h.Since.IsZero() {
