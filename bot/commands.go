@@ -90,7 +90,6 @@ func commandMenu(p lang.Printer) []menuItem {
 		{"cwd", p.Text("bot.menu-cwd")},
 		{"consult", p.Text("bot.menu-consult")},
 		{"group", p.Text("bot.menu-group")},
-		{"summarize", p.Text("bot.menu-summarize")},
 		{"pair", p.Text("bot.menu-pair")},
 		{"users", p.Text("bot.menu-users")},
 		{"doctor", p.Text("bot.menu-doctor")},
@@ -147,8 +146,10 @@ func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
 		return c.page(c.projects.Command), true
 	case "newtopic":
 		return c.newTopic, true
-	case "consult", "group", "summarize":
+	case "consult", "group":
 		return c.asks(name)
+	case "summarize":
+		return c.gone("bot.summarize-is-gone"), true
 	case "cwd":
 		return c.cwd, true
 	case "diff":
@@ -223,6 +224,13 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
+// gone returns the handler of a command that was removed. It names the replacement.
+func (c *commands) gone(replacement lang.Key) updates.CommandFunc {
+	return func(ctx context.Context, r updates.Request) {
+		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))
+	}
+}
+
 func (c *commands) fresh(ctx context.Context, r updates.Request) {
 	if err := c.desk.New(ctx, r.In.Conversation); err != nil {
 		c.fail(ctx, r, "bot.not-begun", err)
@@ -255,19 +263,11 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 }
 
 func (c *commands) listSessions(ctx context.Context, r updates.Request) {
-	if r.Args != "import" {
-		c.page(c.sessions.Command)(ctx, r)
+	if r.Args == "import" {
+		c.gone("sessions.import-is-gone")(ctx, r)
 		return
 	}
-	_, file, err := r.File(ctx)
-	if err != nil && !errors.Is(err, updates.ErrNoFile) {
-		c.log.Error("a file could not be fetched", "update", r.In.Update, "err", err)
-		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.not-fetched"))
-		return
-	}
-	c.page(func(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
-		return c.sessions.Import(ctx, by, file)
-	})(ctx, r)
+	c.page(c.sessions.Command)(ctx, r)
 }
 
 func (c *commands) terminal(ctx context.Context, r updates.Request) {

@@ -41,8 +41,6 @@ func (c *commands) asks(name string) (do updates.CommandFunc, known bool) {
 		return c.unknown, false
 	case name == "group":
 		return c.ask(c.consults.Group), true
-	case name == "summarize":
-		return c.ask(c.consults.Summarize), true
 	}
 	return c.ask(c.consults.Consult), true
 }

@@ -23,7 +23,7 @@ func TestAViewerChangesNothing(t *testing.T) {
 		actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actLogIn, actLift, actShow, actCancel, actStop, actSteer,
 		actInterrupt, actRestart, actKeep, actLanguage, "m", "p", "a", "j", "f", "o", "unknown",
 	})
-	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "summarize": true, "pair": true, "users": true, "doctor": true} // of this rig
+	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "pair": true, "users": true, "doctor": true} // of this rig
 	var named []string
 	for _, m := range commandMenu(lang.Printer{}) {
 		if need := updates.RightFor(updates.Command{Name: m.Command}); need != "" && need != orchestrator.Read && !absent[m.Command] {

@@ -59,7 +59,7 @@ func (c Command) takesFile() bool {
 
 // takesPrompt says whether what stands behind a command is for an agent, as formatted as a prompt.
 func (c Command) takesPrompt() bool {
-	return slices.Contains([]string{"cmd", "compact", "consult", "cron", "group", "summarize"}, c.Name)
+	return slices.Contains([]string{"cmd", "compact", "consult", "cron", "group"}, c.Name)
 }
 
 // unescaped is the prompt that a text stands for: "//compact" is "/compact".
