@@ -25,9 +25,9 @@ func TestAViewerChangesNothing(t *testing.T) {
 	})
 	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "pair": true, "users": true, "doctor": true} // of this rig
 	var named []string
-	for _, m := range commandMenu(lang.Printer{}) {
-		if need := updates.RightFor(updates.Command{Name: m.Command}); need != "" && need != orchestrator.Read && !absent[m.Command] {
-			named = append(named, m.Command)
+	for _, c := range allCommands(t) {
+		if c.Right != "" && c.Right != orchestrator.Read && !absent[c.Name] {
+			named = append(named, c.Name)
 		}
 	}
 	from := map[string]any{"from": map[string]any{"id": viewer, "first_name": "Vera"}}

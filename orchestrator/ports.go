@@ -71,6 +71,8 @@ type Store interface {
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
 	// OpenTurns lists turns that are queued, running, or ended but not delivered, oldest first.
 	OpenTurns(ctx context.Context) ([]Turn, error)
+	// TurnsShownWaiting lists turns that no longer wait, and of which a chat still shows that they do.
+	TurnsShownWaiting(ctx context.Context) ([]Turn, error)
 	// RunningTurns lists the turns that run, and those after which an agent worked in the background.
 	RunningTurns(ctx context.Context) ([]cli.OpenTurn, error)
 	// EndBackground forgets that an agent works in the background of a run, which is gone.

@@ -248,6 +248,17 @@ func (w *Chat) Edit(_ context.Context, _ int64, message int, t render.Text, k tg
 	return w.edit(message, t, nil, k)
 }
 
+// EditKeyboard changes the buttons of a message.
+func (w *Chat) EditKeyboard(ctx context.Context, chat int64, message int, k tgapi.Keyboard) error {
+	w.Mu.Lock()
+	p := w.posts[message]
+	w.Mu.Unlock()
+	if p == nil {
+		return fault(tgapi.MessageGone)
+	}
+	return w.edit(message, p.Text, p.Rich, k)
+}
+
 func (w *Chat) edit(message int, t render.Text, rich []render.Block, k tgapi.Keyboard) error {
 	f := w.Begin("edit")
 	if err := f.Fails(); err != nil {

@@ -87,6 +87,9 @@ func (m *Message) replyTo(want Content) int {
 }
 
 func (m *Message) callEdit(ctx context.Context, want Content) error {
+	if want.Unknown {
+		return m.all.client.EditKeyboard(ctx, m.To().Chat, m.ID(), want.Keyboard)
+	}
 	if rich := m.richOf(want); rich != nil {
 		return m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
 	}
@@ -186,12 +189,28 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 	return err
 }
 
-// edited records that no edit is left to make. The store hears of that only if it says what is owed.
+// edited records that no edit is left to make. The store hears of that only if it says what is owed, or if the message came to show
+// its end.
 func (m *Message) edited(ctx context.Context, want Content) error {
-	if !m.showed(want) {
+	owed := m.showed(want)
+	if !m.ends(want) && !owed {
 		return nil
 	}
 	return m.save(ctx, orchestrator.Sent, m.ID())
+}
+
+// ends records whether a message shows its end. It reports whether that is new.
+func (m *Message) ends(shown Content) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	end := shown.Life == OnlyEdits
+	if end == (m.row.Mark == orchestrator.EndShown) {
+		return false
+	}
+	if m.row.Mark = shown.Mark; end {
+		m.row.Mark = orchestrator.EndShown
+	}
+	return true
 }
 
 func (m *Message) remove(ctx context.Context, want Content) error {

@@ -92,7 +92,7 @@ func (m *Message) ID() int {
 	return m.row.ID
 }
 
-// Mark is what Content.Mark was when the message was sent last.
+// Mark is what Content.Mark was when the message was sent last; orchestrator.EndShown if it shows its end.
 func (m *Message) Mark() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

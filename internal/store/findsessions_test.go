@@ -216,7 +216,9 @@ func (t tx) insertEndedTurn(turn orchestrator.Turn) error {
 	if state == orchestrator.TurnSteered {
 		state = orchestrator.TurnCancelled
 	}
-	_, err = t.Exec(`UPDATE turns SET state = ?, steered_into = ?, ended = ?, answer = ?, outcome = ?, delivered = 1 WHERE id = ?`,
-		string(state), string(turn.Into), millis(turn.Ended), turn.Outcome.Text, outcome, string(turn.ID))
+	const end = `UPDATE turns SET state = ?, steered_into = ?, ended = ?, answer = ?, outcome = ?, delivered = 1
+		WHERE id = ?`
+	_, err = t.Exec(end, string(state), string(turn.Into), millis(turn.Ended), turn.Outcome.Text, outcome,
+		string(turn.ID))
 	return err
 }

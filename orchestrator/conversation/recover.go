@@ -13,8 +13,16 @@ import (
 
 // Recover takes up what the previous process left: turns that ran go on in their cards, or are shown as
 // interrupted where that cannot be, and are never asked twice; outcomes the chat has not seen are shown;
-// queued turns run. It returns once all of it is on its way. Call it once, before the first Submit.
+// queued turns run; what a chat shows to wait, and does not, is corrected. It returns once all of it is on its way. Call it once,
+// before the first Submit.
 func (e *Engine) Recover(ctx context.Context) error {
+	past, err := e.opts.Store.TurnsShownWaiting(ctx)
+	if err != nil {
+		return fmt.Errorf("load what is shown to wait: %w", err)
+	}
+	for _, t := range past {
+		e.opts.Chat.Unqueued(t)
+	}
 	turns, err := e.opts.Store.OpenTurns(ctx)
 	if err != nil {
 		return fmt.Errorf("load open turns: %w", err)

@@ -115,6 +115,8 @@ func (s *stage) whole() telegram.MessageID {
 const (
 	plainPrompt = "owner says p1: text 2; run; text 1\n"
 	askPrompt   = "owner says p1: ask\n"
+	failPrompt  = "owner says p1: text 1; run; text 1; fail 500 times 1; text 1\n"
+	oneShot     = "set agents.codex.mode \"one-shot\"\n"
 )
 
 // verdict is a run and the rules that it violates.

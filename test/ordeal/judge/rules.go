@@ -272,7 +272,8 @@ func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		waits := f.waits(c)
 		for _, m := range c.said() {
-			if has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] && !f.hurt(c.place(m)) && !f.unheardOf(m) {
+			says := has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] || asks(m) && f.Open != nil && !f.Open[c.ID]
+			if says && !f.hurt(c.place(m)) && !f.unheardOf(m) {
 				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID, c.place(m), start(m.Text))})
 			}
 		}
@@ -311,11 +312,16 @@ func (f *facts) slow() bool {
 func (f *facts) waits(c Chat) map[scenario.Place]bool {
 	all := map[scenario.Place]bool{}
 	for _, m := range c.said() {
-		if has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule", "approval.show") {
+		if asks(m) && (f.Open == nil || f.Open[c.ID]) {
 			all[c.place(m)] = true
 		}
 	}
 	return all
+}
+
+// asks reports whether a message waits for the decision of a user.
+func asks(m telegram.Message) bool {
+	return has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule", "approval.show")
 }
 
 func acknowledged(f *facts) []Violation {
@@ -337,8 +343,8 @@ func secrets(f *facts) (all []Violation) {
 	}
 	for _, c := range f.Chats {
 		for _, m := range c.History {
-			for _, v := range m.Versions {
-				if m.From.Bot && strings.Contains(v.Text, f.Secret) {
+			for _, v := range m.Versions { // half of it is too much, even for a moment
+				if m.From.Bot && strings.Contains(v.Text, f.Secret[:len(f.Secret)/2]) {
 					all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s showed it", m.ID, c.Name)})
 					break
 				}

@@ -25,7 +25,8 @@ func (p *player) spoil(s scenario.Telegram) {
 	case scenario.Ban:
 		f = telegram.Fault{When: isNoPoll, Kind: telegram.TooMany, Until: time.Now().Add(s.For)}
 	case scenario.Away:
-		f = telegram.Fault{Kind: telegram.DropBefore, Until: time.Now().Add(s.For)}
+		p.leave(time.Now().Add(s.For))
+		return
 	case scenario.Late:
 		f.Late = s.For
 	default:
@@ -48,6 +49,7 @@ func (p *player) heal() {
 		f.Remove()
 	}
 	p.faults = nil
+	p.leave(time.Now())
 	p.disk.heal()
 	p.Telegram.SetLimits(telegram.Limits{})
 	p.Telegram.Repeat(-1)
