@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestSuspend stops timers for eight hours while the wall clock goes on. The scheduler sees the new time within
+// TestSuspend stops timers for eight hours while the wall clock continues. The scheduler notices the new time within
 // Options.Poll, and applies the policy for missed runs.
 func TestSuspend(t *testing.T) {
 	for policy, want := range map[string][]string{
@@ -20,11 +20,11 @@ func TestSuspend(t *testing.T) {
 	} {
 		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day.Add(9*time.Hour+30*time.Minute-8*time.Second))
+				h := newRig(t, day.Add(9*time.Hour+30*time.Minute-8*time.Second))
 				st := h.add(t, "0 * * * *", func(j *orchestrator.Job) { j.Missed = policy })
 				h.start(t)
 				time.Sleep(8 * time.Second)
-				h.move(8 * time.Hour) // from 9:30 to 17:30: 10:00 to 17:00 are missed
+				h.moveClock(8 * time.Hour) // from 9:30 to 17:30: 10:00 to 17:00 are missed
 				time.Sleep(45 * time.Minute)
 				h.stop()
 				var got []string
@@ -50,11 +50,10 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBack never has a moment run twice, and a clock that was a year ahead does not silence a job
-// for a year.
+// TestAClockThatIsSetBack: no time runs twice, and a clock that was a year ahead does not block a job for a year.
 func TestAClockThatIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day.Add(7*time.Hour+55*time.Minute))
+		h := newRig(t, day.Add(7*time.Hour+55*time.Minute))
 		h.add(t, "0 8 * * *")
 		h.start(t)
 		ran := func(when string, want int) {
@@ -65,25 +64,25 @@ func TestAClockThatIsSetBack(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		ran("first morning", 1)
-		h.move(-30 * time.Minute) // 7:35 again
+		h.moveClock(-30 * time.Minute) // 7:35 again
 		time.Sleep(time.Hour)
 		ran("a little back", 1)
-		h.move(-4 * time.Hour) // 4:35 again
+		h.moveClock(-4 * time.Hour) // 4:35 again
 		time.Sleep(8 * time.Hour)
 		ran("hours back", 1)
 		time.Sleep(24 * time.Hour)
 		ran("second morning", 2)
-		h.move(year)
+		h.moveClock(year)
 		time.Sleep(time.Minute)
 		ran("a year ahead", 3)
-		h.move(-year)
+		h.moveClock(-year)
 		time.Sleep(24 * time.Hour)
 		ran("and back", 4)
 		h.stop()
 	})
 }
 
-// TestQuietHours holds what is due in them until they end, or skips it; a user may still run it.
+// TestQuietHours: due runs wait for the end of quiet hours or are skipped; a user may still run the job.
 func TestQuietHours(t *testing.T) {
 	for policy, want := range map[string][]string{
 		orchestrator.QuietHold: {"21:00", "03:00", "07:00", "09:00"},
@@ -91,7 +90,7 @@ func TestQuietHours(t *testing.T) {
 	} {
 		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day.Add(18*time.Hour))
+				h := newRig(t, day.Add(18*time.Hour))
 				st := h.add(t, "0 9,21,23 * * *", func(j *orchestrator.Job) {
 					j.QuietFrom, j.QuietTo, j.QuietPolicy = "22:00", "07:00", policy
 				})
@@ -114,16 +113,16 @@ func TestQuietHours(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBackToBeforeAJobWasMade: whatever its schedule, the job does not wait for the day it was made.
+// TestAClockThatIsSetBackToBeforeAJobWasMade: no schedule makes the job wait for the day when it was created.
 func TestAClockThatIsSetBackToBeforeAJobWasMade(t *testing.T) {
 	for schedule, want := range map[string]int{"every 2h": 12, "0 */2 * * *": 12, "0 8 * * *": 1, "30 0 8 * * *": 1} {
 		t.Run(schedule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day.Add(40*24*time.Hour+7*time.Minute))
+				h := newRig(t, day.Add(40*24*time.Hour+7*time.Minute))
 				h.add(t, schedule)
 				h.start(t)
 				time.Sleep(time.Minute)
-				h.move(-35 * 24 * time.Hour)
+				h.moveClock(-35 * 24 * time.Hour)
 				time.Sleep(24 * time.Hour)
 				h.stop()
 				if got := len(h.runner.times()); got != want {

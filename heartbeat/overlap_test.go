@@ -10,12 +10,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestAnOverlap: what is due while the run before is not over is skipped or waits, as the job wants.
+// TestAnOverlap: a run that is due before the previous one has ended is skipped or waits, according to the job's
+// policy.
 func TestAnOverlap(t *testing.T) {
 	for policy, want := range map[string]int{orchestrator.OverlapSkip: 2, orchestrator.OverlapQueue: 4} {
 		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day)
+				h := newRig(t, day)
 				st := h.add(t, "every 10m", func(j *orchestrator.Job) { j.Overlap = policy })
 				h.runner.set(func() { h.runner.hang = true })
 				h.start(t)
@@ -40,7 +41,7 @@ func TestAnOverlap(t *testing.T) {
 
 func TestAQueueOfOverlapsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		st := h.add(t, "every 1m", func(j *orchestrator.Job) { j.Overlap = orchestrator.OverlapQueue })
 		h.runner.set(func() { h.runner.hang = true })
 		h.start(t)
@@ -52,10 +53,11 @@ func TestAQueueOfOverlapsIsBounded(t *testing.T) {
 	})
 }
 
-// TestABusyConversationQueues: a full queue is waited for, however long, and a job that is refused fails with the reason.
+// TestABusyConversationQueues: a run waits for a full queue as long as necessary, and a rejected job fails with the
+// reason.
 func TestABusyConversationQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		h.runner.full = true
 		st := h.add(t, "0 1 * * *")
 		h.start(t)
@@ -80,10 +82,11 @@ func TestABusyConversationQueues(t *testing.T) {
 	})
 }
 
-// TestProactivePromptWaits: a proactive prompt waits while a turn uses its session, and the chat does not show its OK word.
+// TestProactivePromptWaits: a proactive prompt waits while a turn uses its session, and the chat does not show its OK
+// word.
 func TestProactivePromptWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		h.runner.busy = true
 		h.runner.answer = func(orchestrator.Order) orchestrator.Outcome {
 			return orchestrator.Outcome{State: orchestrator.TurnDone, Text: " **HEARTBEAT_OK**. "}
@@ -110,10 +113,10 @@ func TestProactivePromptWaits(t *testing.T) {
 	})
 }
 
-// TestHeldDeliveryDelaysNoManualRun: a manual run in quiet hours runs, also after a delivery that waits for their end.
+// TestHeldDeliveryDelaysNoManualRun: a manual run in quiet hours runs even after a delivery that waits for their end.
 func TestHeldDeliveryDelaysNoManualRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day) // midnight
+		h := newRig(t, day) // midnight
 		job := orchestrator.Job{
 			Name: "build", Kind: orchestrator.JobHook, Conversation: here,
 			JobTiming: orchestrator.JobTiming{Overlap: orchestrator.OverlapQueue, QuietFrom: "22:00", QuietTo: "07:00"},

@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestRetries tries a failed run again after waits that double, as turns of their own, and tells the chat of the end
-// only. What a person ended or a crash interrupted is not tried again.
+// TestRetries retries a failed run after pauses that double, as separate turns, and reports only the end. It does not
+// retry a run that a user ended or a crash interrupted.
 func TestRetries(t *testing.T) {
 	for state, want := range map[orchestrator.TurnState][]time.Duration{
 		orchestrator.TurnFailed:      {0, time.Minute, 3 * time.Minute, 7 * time.Minute},
@@ -27,7 +27,7 @@ func TestRetries(t *testing.T) {
 	} {
 		t.Run(string(state), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day)
+				h := newRig(t, day)
 				h.runner.answer = func(orchestrator.Order) orchestrator.Outcome {
 					return orchestrator.Outcome{State: state, Failure: "It broke.", CostUSD: 1}
 				}
@@ -59,11 +59,11 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestAnUnchangedResultDisturbsNobody: the same answer again is silent, another or a failure is not, and what follows
-// a failure is news.
-func TestAnUnchangedResultDisturbsNobody(t *testing.T) {
+// TestAnUnchangedResultIsSilent: a repeated answer is silent; a different one, a failure, and the answer after a
+// failure are not.
+func TestAnUnchangedResultIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		answers := []string{"all green", "all  green\n", "red", "!", "red", "OK", "red"}
 		h.runner.answer = func(orchestrator.Order) orchestrator.Outcome {
 			a := answers[0]
@@ -89,12 +89,12 @@ func TestAnUnchangedResultDisturbsNobody(t *testing.T) {
 	})
 }
 
-// TestAReportThatFailsIsMadeAgain, and is no trouble if it only takes a while.
-func TestAReportThatFailsIsMadeAgain(t *testing.T) {
+// TestAFailedReportIsRetried. ErrLater is not logged as a failure.
+func TestAFailedReportIsRetried(t *testing.T) {
 	for trouble, want := range map[error]bool{errors.New("the disk is full"): true, fmt.Errorf("still: %w", heartbeat.ErrLater): false} {
 		synctest.Test(t, func(t *testing.T) {
 			var log strings.Builder
-			h := build(t, day, func(o *heartbeat.Options) {
+			h := newRig(t, day, func(o *heartbeat.Options) {
 				o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
 			})
 			h.chat.fail = trouble
@@ -116,10 +116,10 @@ func TestAReportThatFailsIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestTheNextRunDoesNotWaitForTheChat: a chat that takes a while to show a result keeps no other run.
+// TestTheNextRunDoesNotWaitForTheChat: a chat that is slow to show a result delays no other run.
 func TestTheNextRunDoesNotWaitForTheChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		h.runner.hang, h.chat.fail = true, heartbeat.ErrLater
 		st := h.add(t, "0 1 * * *")
 		h.start(t)
@@ -140,10 +140,10 @@ func TestTheNextRunDoesNotWaitForTheChat(t *testing.T) {
 	})
 }
 
-// TestWhatTheChatIsToldOfARun: which turn shows the result, what an order says of itself, and what is said below.
-func TestWhatTheChatIsToldOfARun(t *testing.T) {
+// TestReportOfARun: which turn shows the result, the order's texts, and the note below.
+func TestReportOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		var fails atomic.Bool
 		h.runner.answer = func(o orchestrator.Order) orchestrator.Outcome {
 			if fails.Load() && o.Wants.Title == "⏰ CI" {
@@ -162,7 +162,7 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 		time.Sleep(time.Hour)
 		fails.Store(false)
 		time.Sleep(time.Minute)
-		h.move(3 * time.Hour)
+		h.moveClock(3 * time.Hour)
 		time.Sleep(time.Minute)
 		h.stop()
 		green := orchestrator.Digest("green")
@@ -175,7 +175,7 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 			`⏰ CI known=false word="ok" then="` + then + `"`,
 			`⏰ CI known=true word="ok" then="` + then + `"`,
 			`⏰ CI known=true word="ok" then="` + then + `"`,
-			`⏰ CI known=false word="" then="` + then + `"`, // somebody waits for it
+			`⏰ CI known=false word="" then="` + then + `"`, // a user waits for it
 			`⏰ CI known=true word="ok" then="` + then + `"`,
 			`⏰ CI known=true word="ok" then="` + then + `"`,
 			`⏰ CI · try 2 of 2 known=false word="ok" then=""`,
@@ -205,10 +205,10 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 	})
 }
 
-// TestWhatWasTheSameIsNotSaidBelowOtherNews: the chat takes a while, and meanwhile the answer is another.
-func TestWhatWasTheSameIsNotSaidBelowOtherNews(t *testing.T) {
+// TestUnchangedNoteNeedsTheSameAnswer: while the chat is slow, the answer changes.
+func TestUnchangedNoteNeedsTheSameAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		answers := []string{"green", "green", "red"}
 		h.runner.answer = func(orchestrator.Order) orchestrator.Outcome {
 			a := answers[0]
@@ -224,7 +224,7 @@ func TestWhatWasTheSameIsNotSaidBelowOtherNews(t *testing.T) {
 		h.start(t)
 		time.Sleep(time.Hour + time.Minute)
 		fail(heartbeat.ErrLater)
-		time.Sleep(2*time.Hour + 7*time.Second) // never in the middle of a look
+		time.Sleep(2*time.Hour + 7*time.Second) // never in the middle of a scan
 		fail(nil)
 		time.Sleep(time.Minute)
 		h.stop()

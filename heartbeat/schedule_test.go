@@ -8,9 +8,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestAddRefusesSchedules without a moment to come, and with moments that are too close.
+// TestAddRefusesSchedules without a future time, or with times that are too close.
 func TestAddRefusesSchedules(t *testing.T) {
-	h := build(t, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	h := newRig(t, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	for line, why := range map[string]string{
 		"0 0 30 2 *":          "No such time comes any more.",
 		"at 2020-01-01 08:00": "No such time comes any more.",

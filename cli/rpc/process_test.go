@@ -13,7 +13,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// program is a process inside the test: say prints, and heard is what it was sent.
+// program is a fake process: say prints, and heard is its input.
 type program struct {
 	stdout *io.PipeReader
 	out    *io.PipeWriter
@@ -21,17 +21,17 @@ type program struct {
 	done   chan struct{}
 	exit   cli.ExitStatus
 	stderr string
-	begin  func(context.Context, cli.Mark) error // nil takes every mark
+	begin  func(context.Context, cli.Mark) error // nil accepts every mark
 	once   sync.Once
 
 	mu    sync.Mutex
 	marks []cli.Mark
 }
 
-// input keeps what it is written. A write waits while it is held.
+// input records writes. A write blocks while the input is held.
 type input struct {
-	held chan struct{} // closed to let writes through; nil holds none
-	fail error         // of each write; may be nil
+	held chan struct{} // closed to let writes through; nil blocks none
+	fail error         // error of each write; may be nil
 
 	mu     sync.Mutex
 	text   []byte
@@ -75,7 +75,7 @@ func newProgram() *program {
 	return p
 }
 
-func (p *program) die(code int) {
+func (p *program) exitWith(code int) {
 	p.once.Do(func() {
 		p.exit = cli.ExitStatus{Code: code}
 		close(p.done)
@@ -83,7 +83,7 @@ func (p *program) die(code int) {
 	})
 }
 
-func (p *program) say(s string)          { _, _ = io.WriteString(p.out, s) } // it is not read after the end
+func (p *program) say(s string)          { _, _ = io.WriteString(p.out, s) } // fails after the end of the output
 func (p *program) Run() cli.RunID        { return "run" }
 func (p *program) PID() int              { return 1 }
 func (p *program) Stdin() io.WriteCloser { return p.stdin }
@@ -95,7 +95,7 @@ func (p *program) Done() <-chan struct{} { return p.done }
 func (p *program) Exit() cli.ExitStatus  { return p.exit }
 func (p *program) Detach()               { _ = p.stdout.CloseWithError(cli.ErrDetached) }
 func (p *program) Stop(context.Context, time.Duration) error {
-	p.die(-15)
+	p.exitWith(-15)
 	return nil
 }
 
@@ -113,15 +113,15 @@ func (p *program) Begin(ctx context.Context, m cli.Mark) error {
 	return nil
 }
 
-func (p *program) begun() []cli.Mark {
+func (p *program) recordedMarks() []cli.Mark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.marks)
 }
 
-// listener is a Handler that writes down what it gets.
+// listener is a Handler that records all calls.
 type listener struct {
-	known  string          // the method that it knows
+	known  string          // the only method that it knows
 	notice func(m Message) // may be nil
 
 	mu    sync.Mutex
@@ -130,7 +130,7 @@ type listener struct {
 	ended int
 }
 
-func (l *listener) note(s string, end int64) {
+func (l *listener) record(s string, end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.notes, l.ends = append(l.notes, s), append(l.ends, end)
@@ -143,23 +143,23 @@ func (l *listener) all() []string {
 }
 
 func (l *listener) Notified(m Message) {
-	l.note("notified "+m.Method+string(m.Params), m.End)
+	l.record("notified "+m.Method+string(m.Params), m.End)
 	if l.notice != nil {
 		l.notice(m)
 	}
 }
 
 func (l *listener) Requested(m Message) bool {
-	l.note("requested "+m.Method+" "+string(m.ID), m.End)
+	l.record("requested "+m.Method+" "+string(m.ID), m.End)
 	return m.Method == l.known
 }
 
 func (l *listener) Changed(c turn.Change) {
 	switch {
 	case c.Lost != nil:
-		l.note("lost", c.Lost.To)
+		l.record("lost", c.Lost.To)
 	case c.CaughtUp:
-		l.note("caught up", 0)
+		l.record("caught up", 0)
 	default:
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -167,8 +167,8 @@ func (l *listener) Changed(c turn.Change) {
 	}
 }
 
-// talk makes a Peer of a program, which the end of the test stops.
-func talk(t *testing.T, o Options) (*Peer, *program, *listener) {
+// newTestPeer returns a Peer of a program. The end of the test stops it.
+func newTestPeer(t *testing.T, o Options) (*Peer, *program, *listener) {
 	t.Helper()
 	l := &listener{known: "known"}
 	program := newProgram()
@@ -182,8 +182,8 @@ func talk(t *testing.T, o Options) (*Peer, *program, *listener) {
 	return p, program, l
 }
 
-// answer reads what the program was sent as lines, and gives the last message.
-func answer(t *testing.T, sent string) Message {
+// lastMessage parses the program's input as lines and returns the last message.
+func lastMessage(t *testing.T, sent string) Message {
 	t.Helper()
 	var m Message
 	for line := range slices.Values(splitLines(sent)) {

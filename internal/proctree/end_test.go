@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Whom no look finds is waited for while the kernel says that somebody is left.
-func TestEndTakesTheKernelsWord(t *testing.T) {
+// End waits for processes that no scan finds while the kernel reports a populated group.
+func TestEndWaitsForAnEmptyControlGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		group := Group{Path: t.TempDir()}

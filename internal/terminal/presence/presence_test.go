@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sessions answers as loginctl does.
+// sessions returns a fake loginctl.
 func sessions(all map[string]string) func(context.Context, ...string) (string, error) {
 	return func(_ context.Context, args ...string) (string, error) {
 		if args[0] == "show-user" {
@@ -26,7 +26,7 @@ func sessions(all map[string]string) func(context.Context, ...string) (string, e
 	}
 }
 
-func TestWhoIsAway(t *testing.T) {
+func TestAway(t *testing.T) {
 	const desk, locked = "Class=user State=active LockedHint=no IdleHint=no", "Class=user State=active LockedHint=yes IdleHint=no"
 	const idle, manager = "Class=user State=online LockedHint=no IdleHint=yes", "Class=manager State=active LockedHint=no IdleHint=no"
 	for name, tt := range map[string]struct {
@@ -56,8 +56,8 @@ func TestWhoIsAway(t *testing.T) {
 	}
 }
 
-// What the user says counts more than logind, also for the next process, until the user says auto.
-func TestWhatTheUserSaysCounts(t *testing.T) {
+// The user's choice overrides logind, even after a restart, until the user chooses auto.
+func TestTheUsersChoiceOverridesLogind(t *testing.T) {
 	state := t.TempDir()
 	ask := sessions(map[string]string{"1": "Class=user State=active LockedHint=no IdleHint=no"})
 	for _, tt := range []struct {
