@@ -142,7 +142,7 @@ type Approvals interface {
 	// ErrBadChoice for a choice that this approval does not have or answers that do not fit.
 	// by.Updates are marked handled with the decision, and only then.
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
-	// Approval loads an approval of the conversation. ErrNoApproval, ErrElsewhere.
+	// Approval loads an approval of the conversation. ErrNoApproval; ErrElsewhere with the approval of another one.
 	Approval(ctx context.Context, id ApprovalID, in ConversationID) (Approval, error)
 
 	// Revoke takes a rule back. What it let through stays. ErrNoRule if the conversation has no such rule.

@@ -187,7 +187,8 @@ func (s *Screen) enter(ctx context.Context, a orchestrator.Approval) (*entry, er
 // draftKey is the key of a draft in the journal.
 func draftKey(id orchestrator.ApprovalID) string { return "ask:" + string(id) }
 
-// load reads the draft of the previous process, once. A message that no user has changed since it was sent shows what it was sent with.
+// load reads the draft of the previous process, once. A message that no user has changed since it was sent shows what it was sent with,
+// unless its group may have become a supergroup since: then an edit finds that out.
 func (s *Screen) load(ctx context.Context, e *entry) error {
 	s.mu.Lock()
 	loaded, questions := e.loaded, e.approval.Questions
@@ -212,11 +213,15 @@ func (s *Screen) load(ctx context.Context, e *entry) error {
 		return nil
 	}
 	e.draft, e.loaded = d, true
-	if c := s.drawLocked(e); e.message.State() == orchestrator.Sent && len(d.Updates) == 0 && e.message.Mark() == c.Mark {
+	moves := e.message.To().Chat < 0 && e.message.To().Chat > supergroups
+	if c := s.drawLocked(e); !moves && e.message.State() == orchestrator.Sent && len(d.Updates) == 0 && e.message.Mark() == c.Mark {
 		e.message.Trust(c)
 	}
 	return nil
 }
+
+// supergroups is above the ids of all supergroups: Telegram puts -100 before their numbers.
+const supergroups = -1_000_000_000_000
 
 // change changes the draft of an entry by f, saves it and shows it, unless f returns false.
 func (s *Screen) change(ctx context.Context, e *entry, f func(d *draft) bool) (draft, error) {

@@ -27,7 +27,7 @@ func (s *Screen) Press(ctx context.Context, p Press, data string) (answer string
 	if !ok {
 		return say.Text("common.stale-button"), nil, nil
 	}
-	p.By.Conversation = s.home(p.By.Conversation, pressed.id)
+	p.By.Conversation = s.home(ctx, p.By.Conversation, pressed.id)
 	approval, err := s.service.Approval(ctx, pressed.id, p.By.Conversation)
 	switch {
 	case err != nil:

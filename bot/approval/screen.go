@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -106,11 +107,17 @@ func (s *Screen) Hint(in orchestrator.ConversationID) string {
 
 // home is the conversation of an approval, if its message is in in. That is another one if the topic is gone or the group has moved. The
 // message is not compared: a press may come before Telegram has answered which one it sent.
-func (s *Screen) home(in orchestrator.ConversationID, of orchestrator.ApprovalID) orchestrator.ConversationID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.entries[of]; e != nil && e.message.To() == in {
-		return e.conv
+func (s *Screen) home(ctx context.Context, in orchestrator.ConversationID, of orchestrator.ApprovalID) orchestrator.ConversationID {
+	a, err := s.service.Approval(ctx, of, in)
+	if !errors.Is(err, orchestrator.ErrElsewhere) {
+		return in
+	}
+	m := s.o.Messages.Open(message.Spec{Key: keyPrefix + string(of), To: a.Conversation})
+	if err := m.Load(ctx); err != nil {
+		s.o.Log.Warn("look up where an approval is shown", "approval", of, "err", err)
+	}
+	if m.To() == in {
+		return a.Conversation
 	}
 	return in
 }

@@ -102,6 +102,41 @@ func TestAnOpenCardFollowsItsGroup(t *testing.T) {
 	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "made"))
 }
 
+// The same over a restart, before or after which the group moves.
+func TestAnOpenCardFollowsItsGroupOverARestart(t *testing.T) {
+	const was, is = -42, -1000000000042
+	for name, restart := range map[string]func(town *town, move func()){
+		"moved before":     func(town *town, move func()) { move(); town.awaitButton("✅ Allow once"); town.leave(); town.start() },
+		"moved in between": func(town *town, move func()) { town.leave(); move(); town.start() },
+		"moved after":      func(town *town, move func()) { town.leave(); town.start(); move() },
+		"restarted again": func(town *town, move func()) {
+			town.leave()
+			move()
+			town.start()
+			town.awaitButton("✅ Allow once")
+			town.leave()
+			town.start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			town := newTown(t, func(c *config.Config) {
+				c.Permissions.Mode, c.Telegram.AllowedGroups, c.Telegram.GroupTrigger = "ask", []int64{was, is}, "all"
+			})
+			user, group := town.chat.Person(), town.srv.Group(was, "Team")
+			town.chat = group
+			user.Send(group, `[[start]] [[ask cmd="touch made"]] [[text "that was all"]]`)
+			town.awaitButton("✅ Allow once")
+			restart(town, func() { town.chat = group.Upgrade(is, user) })
+			answer, err := user.Press(town.soon(), town.awaitButton("✅ Allow once"), "✅ Allow once")
+			if err != nil || answer.Text != "Allowed." {
+				t.Errorf("the press is answered with %+v: %v", answer, err)
+			}
+			awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "made"))
+			town.await("that was all")
+		})
+	}
+}
+
 // A user blocks the bot while a turn runs. Once the bot may write again, it offers the answer, and Show again shows all of it, also
 // after a restart.
 func TestAnAnswerIsKeptWhileTheBotIsBlocked(t *testing.T) {

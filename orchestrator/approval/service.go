@@ -84,7 +84,7 @@ func (s *Service) Approval(ctx context.Context, id orchestrator.ApprovalID, in o
 		return orchestrator.Approval{}, notFound(err)
 	}
 	if approval.Conversation != in {
-		return orchestrator.Approval{}, orchestrator.ErrElsewhere
+		return approval, orchestrator.ErrElsewhere
 	}
 	return approval, nil
 }
