@@ -121,7 +121,9 @@ const (
 	plainPrompt = "owner says p1: text 2; run; text 1\n"
 	askPrompt   = "owner says p1: ask\n"
 	failPrompt  = "owner says p1: text 1; run; text 1; fail 500 times 1; text 1\n"
-	oneShot     = "set agents.codex.mode \"one-shot\"\n"
+	// Claude alone runs commands in the background.
+	backgroundPrompt = "owner says p1: text 1; run; text 1; background 1s; fail 500 times 1; text 1\n"
+	oneShot          = "set agents.codex.mode \"one-shot\"\n"
 )
 
 // verdict is a run and the rules that it violates.

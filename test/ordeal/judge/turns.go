@@ -154,7 +154,7 @@ func (f *facts) owed(token scenario.Token) (numbers []int) {
 				}
 				next++
 			}
-		case scenario.Run, scenario.Ask, scenario.Write, scenario.Background:
+		case scenario.Run, scenario.Ask, scenario.Write:
 			if announces {
 				numbers = nil
 			}

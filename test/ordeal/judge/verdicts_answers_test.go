@@ -44,6 +44,11 @@ func verdictsOfAnswers() []verdict {
 			s.Agents[0].Agent = "copilot"
 			s.agent(Done, "p1", "")
 		}},
+		{"what Copilot says before it has nothing run in the background is missing", backgroundPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w2")
+			s.Agents[0].Agent = "copilot"
+			s.agent(Done, "p1", "")
+		}},
 		{"what Copilot says before a tool is missing", failPrompt, "shown", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w1 p1w2")
 			s.Agents[0].Agent = "copilot"

@@ -289,6 +289,20 @@ func verdictsOfTheRest() []verdict {
 			s.says("owner", ownerChat, "p2")
 			s.agent(Got, "p2", "")
 		}},
+		{"a budget and an agent that names no costs", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.Agents[0].Agent = "codex"
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget of another day", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.now = s.now.Add(24 * time.Hour)
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
 		{"a budget that was spent in between", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("owner", ownerChat, "p2")
@@ -340,6 +354,12 @@ func verdictsOfTheRest() []verdict {
 			c := s.chat(ownerChat)
 			m := &c.History[len(c.History)-1]
 			m.Versions = append([]telegram.Version{{Text: "hush-hush"}}, m.Versions...)
+		}},
+		{"half of a secret that a message showed once", plainPrompt, "secret", func(s *stage) {
+			s.whole()
+			c := s.chat(ownerChat)
+			m := &c.History[len(c.History)-1]
+			m.Versions = append([]telegram.Version{{Text: "the key is hush-"}}, m.Versions...)
 		}},
 		{"a secret in a file", plainPrompt, "secret", func(s *stage) {
 			s.whole()
