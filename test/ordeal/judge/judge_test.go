@@ -151,7 +151,8 @@ func (v verdict) test(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, list := range [][]verdict{
-		verdictsOfTurns(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfApprovals(), verdictsOfAborts(), verdictsOfCards(), verdictsOfTheRest(),
+		verdictsOfTurns(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
+		verdictsOfCards(), verdictsOfTheRest(),
 	} {
 		for _, v := range list {
 			t.Run(strings.ReplaceAll(v.name, " ", "_"), v.test)

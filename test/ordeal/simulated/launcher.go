@@ -239,7 +239,7 @@ func (p *process) Read(b []byte) (int, error) {
 
 type stdin struct{ *process }
 
-// effect is that of the life; of a process that ductor left nothing has an effect any more.
+// effect counts a step of the life. It returns ErrDetached after Detach.
 func (s stdin) effect(what string) error {
 	select {
 	case <-s.gone:
