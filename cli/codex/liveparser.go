@@ -240,6 +240,9 @@ func (p *liveParser) wholeMessage(it *liveItem) {
 	}
 	delete(p.comments, it.ID)
 	p.streaming = ""
+	if p.torn == it.ID { // it was said whole after all
+		p.torn = ""
+	}
 }
 
 // thoughtOf is reasoning that was not streamed.

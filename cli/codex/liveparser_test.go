@@ -185,6 +185,24 @@ func TestTheWorkOverNoticesIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Lines(recordedNotices(t)), func(text string) { readNotices([]byte(text)) })
 }
 
+// A message that a failure of the model interrupted and that ends all the same stays when another one begins.
+func TestAMessageThatEndsAfterAFailureStays(t *testing.T) {
+	out := turn.NewEmitter(Agent, time.Now, func(cli.Event) {})
+	p := newLiveParser(out, cli.Request{})
+	say := func(id, text string) {
+		p.itemNotice("item/completed", &notice{Item: &liveItem{ID: id, Type: itemMessage, Text: text}})
+	}
+	p.itemNotice("item/started", &notice{Item: &liveItem{ID: "1", Type: itemMessage}})
+	p.out.Text("1", "fir")
+	p.trouble(&notice{Error: &turnError{Message: "Reconnecting... 1/5"}, WillRetry: true})
+	say("1", "first")
+	p.itemNotice("item/started", &notice{Item: &liveItem{ID: "2", Type: itemMessage}})
+	say("2", "second")
+	if got := out.Answer(); got != "first\n\nsecond" {
+		t.Errorf("%q", got)
+	}
+}
+
 // The tools of a sub-agent are those of the tool that started it. What it says is no part of the answer.
 func TestToolsOfASubAgent(t *testing.T) {
 	var events []cli.Event

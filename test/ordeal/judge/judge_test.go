@@ -150,7 +150,10 @@ func (v verdict) test(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	seen := map[string]bool{}
-	for _, list := range [][]verdict{verdictsOfTurns(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfApprovals(), verdictsOfAborts(), verdictsOfTheRest()} {
+	for _, list := range [][]verdict{
+		verdictsOfTurns(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
+		verdictsOfCards(), verdictsOfTheRest(),
+	} {
 		for _, v := range list {
 			t.Run(strings.ReplaceAll(v.name, " ", "_"), v.test)
 			for _, rule := range strings.Fields(v.want) {

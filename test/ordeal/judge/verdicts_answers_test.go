@@ -20,40 +20,6 @@ func verdictsOfAnswers() []verdict {
 			s.shows(ownerChat, begin(s), "p1w0 p1w1")
 			s.agent(Done, "p1", "")
 		}},
-		{"what codex exec says before a tool is missing", oneShot + plainPrompt, "", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w2")
-			s.Agents[0].Agent = "codex"
-			s.agent(Done, "p1", "")
-		}},
-		{"what codex exec says behind its last tool is missing", oneShot + plainPrompt, "shown", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0 p1w1")
-			s.Agents[0].Agent = "codex"
-			s.agent(Done, "p1", "")
-		}},
-		{"what another agent says before a tool is missing", oneShot + plainPrompt, "shown", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w2")
-			s.agent(Done, "p1", "")
-		}},
-		{"what a second attempt of codex says before a tool is missing", plainPrompt, "", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w2\nsecond attempt · Codex")
-			s.Agents[0].Agent = "codex"
-			s.agent(Done, "p1", "")
-		}},
-		{"what Copilot says before its model fails is missing", failPrompt, "", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0 p1w2")
-			s.Agents[0].Agent = "copilot"
-			s.agent(Done, "p1", "")
-		}},
-		{"what Copilot says before it has nothing run in the background is missing", backgroundPrompt, "", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0 p1w2")
-			s.Agents[0].Agent = "copilot"
-			s.agent(Done, "p1", "")
-		}},
-		{"what Copilot says before a tool is missing", failPrompt, "shown", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w1 p1w2")
-			s.Agents[0].Agent = "copilot"
-			s.agent(Done, "p1", "")
-		}},
 		{"a word is missing and the chat says so", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Show again") }},
 		{"the chat says so in German", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Noch einmal zeigen") }},
 		{"a word is missing and a file has all", plainPrompt, "", func(s *stage) {
@@ -112,5 +78,49 @@ func verdictsOfAnswers() []verdict {
 			s.shows(annChat, 0, "p1w0 p1w1 p1w2")
 		}},
 		{"a word is missing where the chat blocked the bot", plainPrompt + "in owner blocks\n", "", func(s *stage) { begin(s) }},
+	}
+}
+
+func verdictsOfWithdrawnText() []verdict {
+	begin := func(s *stage) telegram.MessageID {
+		id := s.says("owner", ownerChat, "p1")
+		s.agent(Effect, "p1", "p1.1")
+		return id
+	}
+	return []verdict{
+		{"what codex exec says before a tool is missing", oneShot + plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w2")
+			s.Agents[0].Agent = "codex"
+			s.agent(Done, "p1", "")
+		}},
+		{"what codex exec says behind its last tool is missing", oneShot + plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w1")
+			s.Agents[0].Agent = "codex"
+			s.agent(Done, "p1", "")
+		}},
+		{"what another agent says before a tool is missing", oneShot + plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w2")
+			s.agent(Done, "p1", "")
+		}},
+		{"what a second attempt of codex says before a tool is missing", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w2\nsecond attempt · Codex")
+			s.Agents[0].Agent = "codex"
+			s.agent(Done, "p1", "")
+		}},
+		{"what Copilot says before its model fails is missing", failPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w2")
+			s.Agents[0].Agent = "copilot"
+			s.agent(Done, "p1", "")
+		}},
+		{"what Copilot says before it has nothing run in the background is missing", backgroundPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w2")
+			s.Agents[0].Agent = "copilot"
+			s.agent(Done, "p1", "")
+		}},
+		{"what Copilot says before a tool is missing", failPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w1 p1w2")
+			s.Agents[0].Agent = "copilot"
+			s.agent(Done, "p1", "")
+		}},
 	}
 }

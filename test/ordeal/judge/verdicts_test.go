@@ -309,38 +309,6 @@ func verdictsOfTheRest() []verdict {
 			s.agent(Got, "p2", "")
 			s.agent(Done, "p1", "")
 		}},
-		{"a card that runs for ever", plainPrompt, "rest", func(s *stage) {
-			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
-		}},
-		{"a card whose number came too late for a ductor that died", "telegram late for 5s\n" + plainPrompt, "", func(s *stage) {
-			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
-			s.now = s.now.Add(3 * time.Second)
-			s.stops(scenario.Crash)
-		}},
-		{"a card whose number a failed flush lost", "disk fsync times 1\n" + plainPrompt, "", func(s *stage) {
-			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
-			s.now = s.now.Add(time.Second)
-			s.stops(scenario.Restart)
-		}},
-		{"a card whose number came in time", "telegram late for 5s\n" + plainPrompt, "rest", func(s *stage) {
-			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
-			s.now = s.now.Add(10 * time.Second)
-			s.stops(scenario.Crash)
-		}},
-		{"a card that waits for its user", plainPrompt, "", func(s *stage) {
-			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
-			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
-		}},
-		{"a card that waits for a decision that was made", plainPrompt, "rest rest", func(s *stage) {
-			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
-			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
-			s.Open = map[telegram.ChatID]bool{annChat: true}
-		}},
-		{"an approval that is open", plainPrompt, "", func(s *stage) {
-			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
-			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
-			s.Open = map[telegram.ChatID]bool{ownerChat: true}
-		}},
 		{"updates that nobody took", plainPrompt, "acknowledged", func(s *stage) {
 			s.whole()
 			s.Pending = 2

@@ -239,8 +239,18 @@ func (p *process) Read(b []byte) (int, error) {
 
 type stdin struct{ *process }
 
+// effect counts a step of the life. It returns ErrDetached after Detach.
+func (s stdin) effect(what string) error {
+	select {
+	case <-s.gone:
+		return cli.ErrDetached
+	default:
+		return s.launcher.life.effect(what)
+	}
+}
+
 func (s stdin) Write(b []byte) (int, error) {
-	if err := s.launcher.life.effect("write"); err != nil {
+	if err := s.effect("write"); err != nil {
 		return 0, err
 	}
 	s.run.note("input", "%s", b)
@@ -252,7 +262,7 @@ func (s stdin) Write(b []byte) (int, error) {
 }
 
 func (s stdin) Close() error {
-	if err := s.launcher.life.effect("close"); err != nil {
+	if err := s.effect("close"); err != nil {
 		return err
 	}
 	s.run.in.close()

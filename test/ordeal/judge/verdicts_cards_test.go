@@ -1,0 +1,47 @@
+package judge
+
+import (
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/test/ordeal/scenario"
+)
+
+func verdictsOfCards() []verdict {
+	const late = "telegram late for 5s\n" + plainPrompt
+	running := func(s *stage) { s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")) }
+	return []verdict{
+		{"a card that runs for ever", plainPrompt, "rest", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+		}},
+		{"a card whose number came too late for a ductor that died", late, "", func(s *stage) {
+			running(s)
+			s.now = s.now.Add(3 * time.Second)
+			s.stops(scenario.Crash)
+		}},
+		{"a card whose number a failed flush lost", "disk fsync times 1\n" + plainPrompt, "", func(s *stage) {
+			running(s)
+			s.now = s.now.Add(time.Second)
+			s.stops(scenario.Restart)
+		}},
+		{"a card whose number came in time", late, "rest", func(s *stage) {
+			running(s)
+			s.now = s.now.Add(10 * time.Second)
+			s.stops(scenario.Crash)
+		}},
+		{"a card that waits for its user", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
+		}},
+		{"a card that waits for a decision that was made", plainPrompt, "rest rest", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
+			s.Open = map[telegram.ChatID]bool{annChat: true}
+		}},
+		{"an approval that is open", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
+			s.Open = map[telegram.ChatID]bool{ownerChat: true}
+		}},
+	}
+}
