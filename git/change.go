@@ -11,25 +11,26 @@ import (
 // Change is a file that differs between two snapshots.
 type Change struct {
 	Path           string // relative to the working tree
-	Old, New       Blob   // without a mode: it is not there
-	Added, Removed int    // lines; -1 of a file that is no text
+	Old, New       Blob   // of a missing file: There returns false
+	Added, Removed int    // lines; -1 for binary files
 }
 
-// Blob is what a snapshot has of a file.
+// Blob is a file's mode and content ID in a snapshot.
 type Blob struct{ Mode, ID string }
 
-// There says whether the file is there.
+// There reports whether the file exists.
 func (b Blob) There() bool { return b.Mode != "000000" }
 
-// Repository says whether it is a repository within, whose files are no part of the snapshot.
+// Repository reports whether the path is a nested repository. A snapshot does not contain the files of a nested
+// repository.
 func (b Blob) Repository() bool { return b.Mode == "160000" }
 
-// Changes lists what differs from one tree to another, by path. A renamed file is one that went and one that came.
+// Changes lists the differences between two trees, sorted by path. A rename appears as a deletion and an addition.
 func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	if from == to {
 		return nil, nil
 	}
-	raw, err := r.own(ctx, "", "diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", from, to)
+	raw, err := r.runOwn(ctx, "", "diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", from, to)
 	if err != nil {
 		return nil, fmt.Errorf("compare snapshots: %w", err)
 	}
@@ -42,7 +43,7 @@ func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 		places[fields[i+1]] = len(all)
 		all = append(all, Change{Path: fields[i+1], Old: Blob{meta[0], meta[2]}, New: Blob{meta[1], meta[3]}})
 	}
-	counted, err := r.own(ctx, "", "diff-tree", "-r", "-z", "--no-renames", "--numstat", from, to)
+	counted, err := r.runOwn(ctx, "", "diff-tree", "-r", "-z", "--no-renames", "--numstat", from, to)
 	if err != nil {
 		return nil, fmt.Errorf("count changed lines: %w", err)
 	}
@@ -50,13 +51,13 @@ func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 		added, rest, _ := strings.Cut(line, "\t")
 		removed, name, ok := strings.Cut(rest, "\t")
 		if i, known := places[name]; ok && known {
-			all[i].Added, all[i].Removed = lines(added), lines(removed)
+			all[i].Added, all[i].Removed = parseLineCount(added), parseLineCount(removed)
 		}
 	}
 	return all, nil
 }
 
-func lines(count string) int {
+func parseLineCount(count string) int {
 	n, err := strconv.Atoi(count)
 	if err != nil {
 		return -1
@@ -64,41 +65,44 @@ func lines(count string) int {
 	return n
 }
 
-// DiffOptions say what of a diff is wanted.
+// DiffOptions configures Diff.
 type DiffOptions struct {
 	Path   string // a file or a directory; empty for all
-	Prefix string // before each path
-	Limit  int64  // of bytes; more is ErrTooMuch
+	Prefix string // added before each path
+	Limit  int64  // in bytes; a longer diff is ErrTooMuch
 }
 
-// Diff gives what differs from one tree to another in unified form, renamed files as such.
+// Diff returns the differences between two trees in unified format. It detects renames.
 func (r *Repo) Diff(ctx context.Context, from, to string, o DiffOptions) (string, error) {
 	args := []string{
-		"--literal-pathspecs", "-c", "core.quotePath=false", "diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all",
+		"--literal-pathspecs", "-c", "core.quotePath=false", "diff-tree", "-r", "-p", "-M", "--no-ext-diff",
+		"--no-textconv", "--no-color", "--ignore-submodules=all",
 		"--src-prefix=a/" + o.Prefix, "--dst-prefix=b/" + o.Prefix, from, to,
 	}
 	if o.Path != "" && o.Path != "." {
 		args = append(args, "--", o.Path)
 	}
-	out, err := execute(ctx, r.launcher, command{args: args, dir: r.Top, env: environment(settings("")), wait: r.patience(), limit: o.Limit})
+	out, err := execute(ctx, r.launcher,
+		command{args: args, dir: r.Top, env: gitEnv(safeSettings("")), timeout: r.timeout(), limit: o.Limit})
 	if err != nil {
 		return "", fmt.Errorf("compare snapshots: %w", err)
 	}
 	return out, nil
 }
 
-// Head gives the tree of the commit that is checked out; the empty tree where there is none.
+// Head returns the tree of HEAD, or the empty tree if there is no commit yet.
 func (r *Repo) Head(ctx context.Context) (string, error) {
-	tree, err := r.own(ctx, "", "rev-parse", "--verify", "-q", "HEAD^{tree}")
+	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", "HEAD^{tree}")
 	var exit *ExitError
 	if errors.As(err, &exit) {
-		tree, err = r.own(ctx, "", "hash-object", "-t", "tree", "-w", "--stdin")
+		tree, err = r.runOwn(ctx, "", "hash-object", "-t", "tree", "-w", "--stdin")
 	}
 	return strings.TrimSpace(tree), err
 }
 
-// Ignores says whether there are ignored files.
+// Ignores reports whether the working tree contains ignored files.
 func (r *Repo) Ignores(ctx context.Context) (bool, error) {
-	out, err := r.second(ctx, "", "", "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--no-empty-directory")
+	out, err := r.runShadow(ctx, "", "", "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory",
+		"--no-empty-directory")
 	return out != "", err
 }

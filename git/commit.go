@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Why nothing is committed.
+// Errors of Commit: reasons why nothing was committed.
 var (
 	ErrNoIdentity = errors.New("git does not know the name and the address of its user")
 	ErrMerging    = errors.New("a merge, a rebase or a revert is under way")
@@ -16,52 +16,53 @@ var (
 	ErrNothing    = errors.New("the last commit has it already")
 )
 
-// Commit makes a commit of changes and of nothing else, in the name that the configuration of git has, without hooks. The index has them
-// too then; what else is in it stays. Files that are not as New says are a *Differs; then nothing is committed.
+// Commit commits the given changes and nothing else. It uses the user's configured git identity and runs no hooks.
+// Afterwards the index contains the changes too; whatever else was staged stays staged. If a file is no longer as New
+// describes it, Commit returns a *Differs and commits nothing.
 func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, under := range []string{"MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
-		if _, err := r.own(ctx, "", "rev-parse", "--verify", "-q", under); err == nil {
+		if _, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", under); err == nil {
 			return "", ErrMerging
 		}
 	}
-	if err := r.asLeft(ctx, changes); err != nil {
+	if err := r.checkUnchanged(ctx, changes); err != nil {
 		return "", err
 	}
-	head, err := r.own(ctx, "", "rev-parse", "--verify", "-q", "HEAD^{commit}")
+	head, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", "HEAD^{commit}")
 	var exit *ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return "", err
 	}
 	head = strings.TrimSpace(head)
-	names, err := r.known(ctx, changes)
+	names, err := r.knownPaths(ctx, changes)
 	if err != nil {
 		return "", err
 	}
-	if err := r.unfiltered(ctx, names); err != nil {
+	if err := r.rejectFiltered(ctx, names); err != nil {
 		return "", err
 	}
-	tree, err := r.treeToCommit(ctx, head, names)
+	tree, err := r.writeCommitTree(ctx, head, names)
 	if err != nil {
 		return "", err
 	}
-	if id, err = r.commitTree(ctx, tree, head, message); err != nil {
+	if id, err = r.createCommit(ctx, tree, head, message); err != nil {
 		return "", err
 	}
-	if _, err := r.own(ctx, names, "--literal-pathspecs", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul"); err != nil {
+	if _, err := r.runOwn(ctx, names, "--literal-pathspecs", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul"); err != nil {
 		return id, fmt.Errorf("bring the index up to date: %w", err)
 	}
 	return id, nil
 }
 
-// asLeft gives a *Differs with the files that are not as New says.
-func (r *Repo) asLeft(ctx context.Context, changes []Change) error {
+// checkUnchanged returns a *Differs naming the files that are not as New describes them.
+func (r *Repo) checkUnchanged(ctx context.Context, changes []Change) error {
 	now, err := r.snapshot(ctx, AfterTurn)
 	if err != nil {
 		return err
 	}
-	have, err := r.listed(ctx, now, changes)
+	have, err := r.blobsAt(ctx, now, changes)
 	if err != nil {
 		return err
 	}
@@ -77,13 +78,14 @@ func (r *Repo) asLeft(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// known lists the files that are there or in the last commit, each ended by a zero byte: git knows no others.
-func (r *Repo) known(ctx context.Context, changes []Change) (string, error) {
+// knownPaths lists the changed files that exist now or in the last commit, each terminated by a zero byte. Git rejects
+// the others as unknown. It returns ErrNothing if none is left.
+func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
 		return "", err
 	}
-	before, err := r.listed(ctx, head, changes)
+	before, err := r.blobsAt(ctx, head, changes)
 	if err != nil {
 		return "", err
 	}
@@ -99,9 +101,10 @@ func (r *Repo) known(ctx context.Context, changes []Change) (string, error) {
 	return names.String(), nil
 }
 
-// unfiltered gives ErrFilter if git would have a program change one of the files, such as LFS: ductor runs none.
-func (r *Repo) unfiltered(ctx context.Context, names string) error {
-	out, err := r.own(ctx, names, "check-attr", "-z", "--stdin", "filter")
+// rejectFiltered returns ErrFilter if git would have to run a filter program, such as LFS, for one of the files. ductor
+// never runs one.
+func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
+	out, err := r.runOwn(ctx, names, "check-attr", "-z", "--stdin", "filter")
 	if err != nil {
 		return fmt.Errorf("look for filters: %w", err)
 	}
@@ -114,23 +117,27 @@ func (r *Repo) unfiltered(ctx context.Context, names string) error {
 	return nil
 }
 
-// treeToCommit is the last commit with the files as they are.
-func (r *Repo) treeToCommit(ctx context.Context, head, files string) (string, error) {
+// writeCommitTree writes the tree of the last commit with the given files as they are now. It returns ErrNothing if
+// that is the tree of HEAD.
+func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string, error) {
 	start := []string{"read-tree", "--empty"}
 	if head != "" {
 		start = []string{"read-tree", head}
 	}
-	names, err := listed(ctx, r.launcher, r.Top) // a filter of which check-attr says that it is none can be called so
+	// a filter can be named "unset", which check-attr cannot tell from no filter
+	names, err := listSettingNames(ctx, r.launcher, r.Top)
 	if err != nil {
 		return "", err
 	}
-	env := append(environment(settings(names)), "GIT_INDEX_FILE="+path.Join(r.secondDir(), "commit"))
+	env := append(gitEnv(safeSettings(names)), "GIT_INDEX_FILE="+path.Join(r.shadowDir(), "commit"))
 	tree := ""
 	for _, step := range []struct {
 		input string
 		args  []string
-	}{{"", start}, {files, []string{"--literal-pathspecs", "add", "-A", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
-		out, err := execute(ctx, r.launcher, command{args: step.args, dir: r.Top, env: env, input: step.input, wait: r.patience(), limit: most})
+	}{{"", start}, {files, []string{"--literal-pathspecs", "add", "-A", "-f", "--pathspec-from-file=-",
+		"--pathspec-file-nul"}}, {"", []string{"write-tree"}}} {
+		out, err := execute(ctx, r.launcher,
+			command{args: step.args, dir: r.Top, env: env, input: step.input, timeout: r.timeout(), limit: maxOutput})
 		if err != nil {
 			return "", fmt.Errorf("make the tree of a commit: %w", err)
 		}
@@ -142,13 +149,13 @@ func (r *Repo) treeToCommit(ctx context.Context, head, files string) (string, er
 	return tree, nil
 }
 
-// commitTree has HEAD be a commit of a tree, if it is still where it was.
-func (r *Repo) commitTree(ctx context.Context, tree, head, message string) (string, error) {
+// createCommit creates a commit of a tree and moves HEAD to it. It fails if HEAD is no longer at head.
+func (r *Repo) createCommit(ctx context.Context, tree, head, message string) (string, error) {
 	args := []string{"commit-tree", tree, "-F", "-"}
 	if head != "" {
 		args = append(args, "-p", head)
 	}
-	id, err := r.own(ctx, message+"\n", args...)
+	id, err := r.runOwn(ctx, message+"\n", args...)
 	var exit *ExitError
 	if errors.As(err, &exit) && strings.Contains(exit.Stderr, "ident") {
 		return "", fmt.Errorf("%w: %w", ErrNoIdentity, err)
@@ -162,6 +169,6 @@ func (r *Repo) commitTree(ctx context.Context, tree, head, message string) (stri
 		old = strings.Repeat("0", len(id))
 	}
 	subject, _, _ := strings.Cut(message, "\n")
-	_, err = r.own(ctx, "", "update-ref", "-m", "commit: "+subject, "HEAD", id, old)
+	_, err = r.runOwn(ctx, "", "update-ref", "-m", "commit: "+subject, "HEAD", id, old)
 	return id, err
 }

@@ -1,9 +1,10 @@
-// Package git runs git in the environment of a project's agents and with their rights, for what ductor itself wants of a repository:
-// worktrees, what changed, and undoing it.
+// Package git runs git for ductor's own purposes: worktrees, changes of a turn, and undo. It runs git in the
+// environment of a project's agents and with their rights.
 //
-// A repository can name programs that git runs. None runs here: hooks, file system monitors, external diffs, text conversions,
-// filters, signatures, editors and remote protocols are off. What has a name of the repository's choice is listed before each command that
-// could run it, as it counts where git works. Nothing is fetched and nothing is asked for.
+// A repository can configure programs that git runs. This package disables all of them: hooks, file system monitors,
+// external diffs, text conversions, filters, signatures, editors and remote protocols. Some settings have a name that
+// the repository chooses. Before a command that could run such a program, the package lists the settings that apply in
+// git's directory and disables each by its name. Git never fetches and never prompts.
 package git
 
 import (
@@ -18,12 +19,11 @@ import (
 	"ductor/cli"
 )
 
-// wait is how long one command may take.
-const wait = 30 * time.Second
+// commandTimeout limits a single command.
+const commandTimeout = 30 * time.Second
 
-// Environments are where git runs. *service.Service implements it.
+// Environments start processes in the environments of agents. *service.Service implements it.
 type Environments interface {
-	// Launcher starts processes in an environment.
 	Launcher(in cli.Sandbox) (cli.Launcher, error)
 }
 
@@ -32,10 +32,10 @@ type Git struct {
 	envs Environments
 
 	mu    sync.Mutex
-	locks map[string]*sync.Mutex // of working trees in which snapshots are made
+	locks map[string]*sync.Mutex // guard snapshots, by working tree
 }
 
-// New makes a Git.
+// New returns a Git.
 func New(envs Environments) *Git { return &Git{envs: envs, locks: map[string]*sync.Mutex{}} }
 
 // Place is a directory in an environment.
@@ -46,42 +46,46 @@ type Place struct {
 
 // Run runs git in a directory and returns what it printed, at most a megabyte.
 func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error) {
-	return g.runFor(ctx, at, nil, args...)
+	return g.runAcross(ctx, at, nil, args...)
 }
 
-// runFor is Run for a command that has git work in other directories too: what their settings name is off as well.
-func (g *Git) runFor(ctx context.Context, at Place, others []string, args ...string) (string, error) {
+// runAcross is Run for a command that also makes git work in other directories. It disables the programs that their
+// settings name, too.
+func (g *Git) runAcross(ctx context.Context, at Place, others []string, args ...string) (string, error) {
 	launcher, err := g.envs.Launcher(at.In)
 	if err != nil {
 		return "", err
 	}
-	names, err := listed(ctx, launcher, at.Dir)
+	names, err := listSettingNames(ctx, launcher, at.Dir)
 	if err != nil {
 		return "", err
 	}
 	for _, dir := range others {
-		more, _ := listed(ctx, launcher, dir) // where they cannot be listed git does nothing
+		more, _ := listSettingNames(ctx, launcher, dir) // git cannot work in a directory whose settings it cannot list
 		names += more
 	}
-	return execute(ctx, launcher, command{args: quiet(args), dir: at.Dir, env: environment(settings(names)), wait: wait, limit: 1 << 20})
+	return execute(ctx, launcher, command{args: hardenArgs(args), dir: at.Dir, env: gitEnv(safeSettings(names)),
+		timeout: commandTimeout, limit: 1 << 20})
 }
 
-// listed lists the names of all settings that count in a directory.
-func listed(ctx context.Context, l cli.Launcher, dir string) (string, error) {
+// listSettingNames returns the names of all settings that apply in a directory.
+func listSettingNames(ctx context.Context, l cli.Launcher, dir string) (string, error) {
 	return execute(ctx, l, command{
-		args: []string{"config", "--null", "--list", "--name-only"}, dir: dir, env: environment(settings("")), wait: wait, limit: most,
+		args: []string{"config", "--null", "--list", "--name-only"}, dir: dir, env: gitEnv(safeSettings("")),
+		timeout: commandTimeout, limit: maxOutput,
 	})
 }
 
-// quiet is a command without programs that an option turns off, and none that would run git in a submodule, whose settings are its own.
-func quiet(args []string) []string {
+// hardenArgs adds options that prevent programs which only an option can disable. They also keep git from running in
+// submodules, which have settings of their own.
+func hardenArgs(args []string) []string {
 	if len(args) > 0 && slices.Contains([]string{"diff", "diff-tree", "diff-index", "diff-files", "log", "show"}, args[0]) {
 		return append([]string{args[0], "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}, args[1:]...)
 	}
 	return args
 }
 
-// subsections names those of a section among the names of settings.
+// subsections returns the subsections of a section, without duplicates, from a list of setting names.
 func subsections(listed, section string) (names []string) {
 	seen := map[string]bool{}
 	for setting := range strings.SplitSeq(listed, "\x00") {
@@ -94,19 +98,23 @@ func subsections(listed, section string) (names []string) {
 	return names
 }
 
-// events are those at which what ductor has git do would run hooks. From Git 2.55 on one switch turns off all hooks of an event.
-func events() []string {
-	return []string{"post-checkout", "post-index-change", "reference-transaction", "pre-commit", "post-commit", "pre-auto-gc", "fsmonitor-watchman"}
+// hookEvents returns the events for which our commands would run hooks. Since Git 2.55 one setting disables all hooks
+// of an event.
+func hookEvents() []string {
+	return []string{"post-checkout", "post-index-change", "reference-transaction", "pre-commit", "post-commit",
+		"pre-auto-gc", "fsmonitor-watchman"}
 }
 
-// settings turn off what runs programs, filters and the hooks of Git 2.54 by name. They count before those of the repository.
-func settings(listed string) []string {
+// safeSettings returns settings, as pairs of name and value, that disable all programs: the fixed ones, and the filters
+// and named hooks (Git 2.54) in a list of setting names. They override the repository's settings.
+func safeSettings(listed string) []string {
 	off := []string{
-		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false", "core.askPass", "",
+		"core.hooksPath", "/dev/null", "core.fsmonitor", "false", "core.pager", "cat", "core.editor", "false",
+		"core.askPass", "",
 		"commit.gpgSign", "false", "tag.gpgSign", "false", "log.showSignature", "false", "credential.helper", "",
 		"protocol.allow", "never", "submodule.recurse", "false", "gc.auto", "0", "maintenance.auto", "false",
 	}
-	for _, name := range append(events(), subsections(listed, "hook")...) {
+	for _, name := range append(hookEvents(), subsections(listed, "hook")...) {
 		off = append(off, "hook."+name+".enabled", "false")
 	}
 	for _, name := range subsections(listed, "filter") {
@@ -118,10 +126,11 @@ func settings(listed string) []string {
 	return off
 }
 
-// environment is that of agents with settings, which are pairs of a name and a value.
-func environment(settings []string) []string {
+// gitEnv returns the agents' environment with the given settings, which are pairs of name and value.
+func gitEnv(settings []string) []string {
 	own := map[string]string{
-		"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_PAGER": "cat", "GIT_EDITOR": "false", "LC_ALL": "C",
+		"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": "none", "GIT_PAGER": "cat",
+		"GIT_EDITOR": "false", "LC_ALL": "C",
 		"GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_COUNT": strconv.Itoa(len(settings) / 2),
 	}
 	for i := 0; i < len(settings); i += 2 {

@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Each check of a property runs some sixty processes. -rapid.checks overrides how often they are tried.
+// Each check of a property runs about sixty processes. -rapid.checks overrides the number of checks.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "12"); err != nil {
 		panic(err)
@@ -34,7 +34,7 @@ func (h host) Launcher(in cli.Sandbox) (cli.Launcher, error) {
 	return h.launcher, nil
 }
 
-// repo is a repository with a commit.
+// repo is a test repository with one commit.
 type repo struct {
 	t   *testing.T
 	git *git.Git
@@ -54,7 +54,7 @@ func newRepo(t *testing.T) *repo {
 	return r
 }
 
-// sh runs a script beside the repository, as its user would.
+// sh runs a script in a directory beside the repository, as the user would.
 func (r *repo) sh(below, script string) string {
 	r.t.Helper()
 	cmd := exec.Command("sh", "-ec", script)
@@ -80,8 +80,8 @@ func (r *repo) worktrees() (all []orchestrator.Worktree) {
 	return all
 }
 
-// A worktree is made for a new branch, one that is there and one of origin; it is listed as merged once it is, a dirty one is removed
-// only where that is wanted, and a branch outlives its worktree.
+// AddWorktree works for new branches, existing ones and those of origin. Worktrees reports merged branches.
+// RemoveWorktree removes a dirty worktree only if the caller agrees, and always keeps the branch.
 func TestWorktrees(t *testing.T) {
 	r := newRepo(t)
 	ctx := t.Context()
@@ -133,7 +133,7 @@ func TestWorktrees(t *testing.T) {
 	}
 }
 
-// A repository runs none of its programs, whatever it is configured to.
+// ductor runs no program that a repository configures.
 func TestNoProgramOfARepositoryRuns(t *testing.T) {
 	r := newRepo(t)
 	canary := filepath.Join(filepath.Dir(r.at.Dir), "ran")
@@ -171,7 +171,7 @@ func TestNoProgramOfARepositoryRuns(t *testing.T) {
 	if ran, err := os.ReadFile(canary); err == nil {
 		t.Errorf("programs of the repository ran:\n%s", ran)
 	}
-	// The canary sings: git as users run it runs them.
+	// Check the canary: git does run these programs if the user runs it.
 	if r.sh("app", "git diff || true"); canaryMissing(canary) {
 		t.Error("nothing would have run anyway")
 	}

@@ -9,8 +9,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// A configuration that came with a repository, as out of an archive, runs nothing: hooks of Git 2.54 that have any name, filters that
-// count in a new worktree alone, and a filter whose name says that there is none. Older versions of git know no such hooks.
+// A configuration that came with a repository, for example from an archive, runs nothing: not the hooks of Git 2.54,
+// which have arbitrary names, no filters that apply only in a new worktree, and no filter called "unset". Older
+// versions of git ignore such hooks.
 func TestNoProgramOfAConfigurationRuns(t *testing.T) {
 	r := newRepo(t)
 	above := filepath.Dir(r.at.Dir)
@@ -27,9 +28,9 @@ func TestNoProgramOfAConfigurationRuns(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(tree, "a.txt")); err != nil || string(text) != "one\n" {
 		t.Errorf("the worktree has %q, %v", text, err)
 	}
-	r.sh("tree", "touch -d 2001-01-01 a.txt") // git status looks into it again
+	r.sh("tree", "touch -d 2001-01-01 a.txt") // makes git status read the file again
 	r.must(r.git.RemoveWorktree(ctx, r.at, tree, orchestrator.KeepChanges))
-	changes := r.around("echo x > c.md; echo x > d.go")
+	changes := r.changesOf("echo x > c.md; echo x > d.go")
 	_, err := r.open().Commit(ctx, changes, "c")
 	r.must(err)
 	if got := r.sh("app", "git -c core.fsmonitor=false show --name-status --format= --no-textconv"); got != "A\tc.md\nA\td.go\n" {
@@ -38,7 +39,7 @@ func TestNoProgramOfAConfigurationRuns(t *testing.T) {
 	if ran, err := os.ReadFile(filepath.Join(above, "ran")); err == nil {
 		t.Errorf("programs of the repository ran:\n%s", ran)
 	}
-	// The canary sings: git as users run it runs them.
+	// Check the canary: git does run these programs if the user runs it.
 	if r.sh("app", "git worktree add -q ../other safe; touch c.md; git add --renormalize c.md"); canaryMissing(filepath.Join(above, "ran")) {
 		t.Error("nothing would have run anyway")
 	}

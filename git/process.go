@@ -15,31 +15,31 @@ import (
 	"ductor/orchestrator"
 )
 
-// most is how many bytes of output are read of one command: the names of 100,000 files and more.
-const most = 64 << 20
+// maxOutput limits the output of one command. It holds the names of more than 100,000 files.
+const maxOutput = 64 << 20
 
-// ErrTooMuch says that git printed more than is read.
+// ErrTooMuch means that git printed more than the command's limit.
 var ErrTooMuch = errors.New("git printed too much")
 
-// command is one run of a program.
 type command struct {
-	program string // git, if empty
+	program string // default: git
 	args    []string
 	dir     string
 	env     []string
 	input   string
-	wait    time.Duration
-	limit   int64 // of its output; more is an error
+	timeout time.Duration
+	limit   int64 // of the output, in bytes; more is ErrTooMuch
 }
 
-// execute runs a command to its end, and returns what it printed.
+// execute runs a command until it exits and returns its output. If the command fails it returns an *ExitError.
 func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.wait)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	if c.program == "" {
 		c.program = "git"
 	}
-	p, err := l.Start(ctx, cli.Command{Path: c.program, Args: c.args, Dir: c.dir, Env: c.env, For: cli.Purpose{Agent: "git"}})
+	p, err := l.Start(ctx, cli.Command{Path: c.program, Args: c.args, Dir: c.dir, Env: c.env,
+		For: cli.Purpose{Agent: "git"}})
 	if err != nil {
 		return "", fmt.Errorf("start %s: %w", c.program, err)
 	}
@@ -48,7 +48,7 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
-		_, _ = io.Copy(p.Stdin(), strings.NewReader(c.input)) // its exit says what it did not get
+		_, _ = io.Copy(p.Stdin(), strings.NewReader(c.input)) // if input is missing, the exit code shows it
 		_ = p.Stdin().Close()
 	}()
 	out, err := io.ReadAll(io.LimitReader(p.Stdout(), c.limit+1))
@@ -73,7 +73,7 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	}
 	if code := p.Exit().Code; code != 0 {
 		err := &ExitError{What: c.program + " " + c.args[0], Code: code, Stderr: p.StderrTail()}
-		if m := foreign().FindStringSubmatch(err.Stderr); m != nil {
+		if m := foreignPattern().FindStringSubmatch(err.Stderr); m != nil {
 			return "", fmt.Errorf("%w: %w", &orchestrator.ForeignRepository{Dir: m[1]}, err)
 		}
 		return "", err
@@ -81,14 +81,14 @@ func execute(ctx context.Context, l cli.Launcher, c command) (string, error) {
 	return string(out), nil
 }
 
-// foreign is how git says that it does not trust the owner of a repository.
-var foreign = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`dubious ownership in repository at '(.*)'`) })
+// foreignPattern matches git's complaint that another user owns the repository.
+var foreignPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`dubious ownership in repository at '(.*)'`) })
 
-// ExitError says that a command did not go well.
+// ExitError is the error of a command that exited with a non-zero code.
 type ExitError struct {
 	What   string
 	Code   int
-	Stderr string // the end of it
+	Stderr string // only the end
 }
 
 func (e *ExitError) Error() string {

@@ -14,31 +14,33 @@ import (
 	"ductor/orchestrator"
 )
 
-// Repo is the working tree of a repository. ductor sees it through a second git directory inside of the repository's own, which has
-// an index of its own and attributes that turn off whatever changes a file's bytes on their way: what it restores is what was there,
-// byte by byte. Objects go to the repository. Methods wait for each other; what one of them holds is held by its working tree.
+// Repo is the working tree of a repository. ductor accesses it through a shadow git directory inside the repository's
+// git directory. The shadow has its own index, and attributes that disable every conversion of file contents. So a
+// restored file is identical to the original, byte by byte. Objects are stored in the repository. Methods wait for each
+// other: one lock guards each working tree.
 type Repo struct {
-	Top string // the directory of the working tree
+	Top string // directory of the working tree
 
-	git      *Git
-	launcher cli.Launcher
-	in       cli.Sandbox
-	gitDir   string
-	objects  string
-	mu       *sync.Mutex // of the working tree
-	out      []string    // files that snapshots leave out, from one to the next
-	off      []string    // settings of commands in it; nil before they are known
+	git            *Git
+	launcher       cli.Launcher
+	in             cli.Sandbox
+	gitDir         string
+	objects        string
+	mu             *sync.Mutex // shared by all Repos of this working tree
+	excluded       []string    // files that snapshots exclude; it grows from snapshot to snapshot
+	shadowSettings []string    // settings of commands in the shadow directory; nil before prepareShadow
 }
 
-// Open finds the repository that a directory is in; orchestrator.ErrNoRepository if it is in none.
+// Open opens the repository that contains a directory. It returns orchestrator.ErrNoRepository if there is none.
 func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 	launcher, err := g.envs.Launcher(at.In)
 	if err != nil {
 		return nil, err
 	}
 	out, err := execute(ctx, launcher, command{
-		args: []string{"rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-path", "objects"},
-		dir:  at.Dir, env: environment(settings("")), wait: wait, limit: 1 << 20,
+		args: []string{"rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-path",
+			"objects"},
+		dir: at.Dir, env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 20,
 	})
 	var exit *ExitError
 	if foreign := (*orchestrator.ForeignRepository)(nil); errors.As(err, &foreign) {
@@ -54,10 +56,11 @@ func (g *Git) Open(ctx context.Context, at Place) (*Repo, error) {
 	if len(lines) != 3 { // a path with a line break
 		return nil, fmt.Errorf("%w: its path has a line break", orchestrator.ErrNoRepository)
 	}
-	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], objects: lines[2], mu: g.lockOf(at.In, lines[1])}, nil
+	return &Repo{Top: lines[0], git: g, launcher: launcher, in: at.In, gitDir: lines[1], objects: lines[2],
+		mu: g.lockOf(at.In, lines[1])}, nil
 }
 
-// lockOf is the lock of a working tree.
+// lockOf returns the lock of a working tree.
 func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,98 +71,109 @@ func (g *Git) lockOf(in cli.Sandbox, gitDir string) *sync.Mutex {
 	return g.locks[key]
 }
 
-// own runs git in the repository itself.
-func (r *Repo) own(ctx context.Context, input string, args ...string) (string, error) {
+// runOwn runs git in the repository itself.
+func (r *Repo) runOwn(ctx context.Context, input string, args ...string) (string, error) {
 	names := ""
 	if changes := []string{"update-ref", "reset"}; slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(changes, arg) }) {
 		var err error
-		if names, err = listed(ctx, r.launcher, r.Top); err != nil {
+		if names, err = listSettingNames(ctx, r.launcher, r.Top); err != nil {
 			return "", err
 		}
 	}
-	return execute(ctx, r.launcher, command{args: quiet(args), dir: r.Top, env: environment(settings(names)), input: input, wait: r.patience(), limit: most})
+	return execute(ctx, r.launcher,
+		command{args: hardenArgs(args), dir: r.Top, env: gitEnv(safeSettings(names)), input: input,
+			timeout: r.timeout(), limit: maxOutput})
 }
 
-// patience is how long one command may take.
-func (r *Repo) patience() time.Duration { return 2 * time.Minute }
+// timeout limits a single command on the working tree.
+func (r *Repo) timeout() time.Duration { return 2 * time.Minute }
 
-func (r *Repo) secondDir() string { return path.Join(r.gitDir, "ductor") }
+func (r *Repo) shadowDir() string { return path.Join(r.gitDir, "ductor") }
 
-// second runs git in the second git directory, with an index of it: "" for the one that stays.
-func (r *Repo) second(ctx context.Context, index, input string, args ...string) (string, error) {
-	if err := r.prepare(ctx); err != nil {
+// runShadow runs git in the shadow directory with the named index; "" selects the permanent one.
+func (r *Repo) runShadow(ctx context.Context, index, input string, args ...string) (string, error) {
+	if err := r.prepareShadow(ctx); err != nil {
 		return "", err
 	}
-	return r.run(ctx, r.off, index, input, args...)
+	return r.runShadowWith(ctx, r.shadowSettings, index, input, args...)
 }
 
-func (r *Repo) run(ctx context.Context, off []string, index, input string, args ...string) (string, error) {
-	env := append(environment(off), "GIT_DIR="+r.secondDir(), "GIT_WORK_TREE="+r.Top, "GIT_OBJECT_DIRECTORY="+r.objects, "GIT_LITERAL_PATHSPECS=1")
+func (r *Repo) runShadowWith(ctx context.Context, off []string, index, input string, args ...string) (string, error) {
+	env := append(gitEnv(off), "GIT_DIR="+r.shadowDir(), "GIT_WORK_TREE="+r.Top, "GIT_OBJECT_DIRECTORY="+r.objects,
+		"GIT_LITERAL_PATHSPECS=1")
 	if index != "" {
-		env = append(env, "GIT_INDEX_FILE="+path.Join(r.secondDir(), index))
+		env = append(env, "GIT_INDEX_FILE="+path.Join(r.shadowDir(), index))
 	}
-	return execute(ctx, r.launcher, command{args: quiet(args), dir: r.Top, env: env, input: input, wait: r.patience(), limit: most})
+	return execute(ctx, r.launcher,
+		command{args: hardenArgs(args), dir: r.Top, env: env, input: input, timeout: r.timeout(), limit: maxOutput})
 }
 
-// plain are the settings with which a file is what it is: with its mode and its links.
-func plain(listed string) []string {
-	return append(settings(listed), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true", "core.autocrlf", "false", "core.safecrlf", "false",
-		"core.sparseCheckout", "false", "core.splitIndex", "false", "core.untrackedCache", "false", "core.trustctime", "true", "core.checkStat", "default",
-		"core.precomposeUnicode", "false", "advice.addEmbeddedRepo", "false", "index.threads", "true", "core.logAllRefUpdates", "false")
+// exactSettings returns settings that let git see files exactly as they are, with their modes and links.
+func exactSettings(listed string) []string {
+	return append(safeSettings(listed), "core.bare", "false", "core.fileMode", "true", "core.symlinks", "true",
+		"core.autocrlf", "false", "core.safecrlf", "false",
+		"core.sparseCheckout", "false", "core.splitIndex", "false", "core.untrackedCache", "false", "core.trustctime",
+		"true", "core.checkStat", "default",
+		"core.precomposeUnicode", "false", "advice.addEmbeddedRepo", "false", "index.threads", "true",
+		"core.logAllRefUpdates", "false")
 }
 
-// attributes of the second git directory come before those of the repository, its working tree and its user.
+// attributes of the shadow directory take precedence over those of the repository, the working tree and the user.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
-// prepare makes the second git directory where it is missing. One that came with the repository has settings too.
-func (r *Repo) prepare(ctx context.Context) error {
-	if r.off != nil {
+// prepareShadow creates the shadow directory unless it exists. An existing one may have come with the repository, so
+// its settings are disabled too.
+func (r *Repo) prepareShadow(ctx context.Context) error {
+	if r.shadowSettings != nil {
 		return nil
 	}
-	names, err := r.run(ctx, plain(""), "", "", "config", "--null", "--list", "--name-only")
+	names, err := r.runShadowWith(ctx, exactSettings(""), "", "", "config", "--null", "--list", "--name-only")
 	if err == nil {
-		if _, err = r.run(ctx, plain(names), "", "", "rev-parse", "--verify", "-q", "refs/ductor/ready"); err == nil {
-			r.off = plain(names)
+		if _, err = r.runShadowWith(ctx, exactSettings(names), "", "", "rev-parse", "--verify", "-q", "refs/ductor/ready"); err == nil {
+			r.shadowSettings = exactSettings(names)
 			return nil
 		}
 	}
-	return r.make(ctx, names)
+	return r.createShadow(ctx, names)
 }
 
-func (r *Repo) make(ctx context.Context, names string) error {
+func (r *Repo) createShadow(ctx context.Context, names string) error {
 	_, err := execute(ctx, r.launcher, command{
-		args: []string{"init", "-q", "--bare", "--template=", r.secondDir()}, dir: r.Top, env: environment(settings(names)), wait: wait, limit: 1 << 20,
+		args: []string{"init", "-q", "--bare", "--template=", r.shadowDir()}, dir: r.Top,
+		env: gitEnv(safeSettings(names)), timeout: commandTimeout, limit: 1 << 20,
 	})
 	if err != nil {
 		return fmt.Errorf("make a directory for snapshots: %w", err)
 	}
-	names, err = r.run(ctx, plain(names), "", "", "config", "--null", "--list", "--name-only")
+	names, err = r.runShadowWith(ctx, exactSettings(names), "", "", "config", "--null", "--list", "--name-only")
 	if err != nil {
 		return err
 	}
-	off := plain(names)
-	exclude, err := r.own(ctx, "", "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
+	off := exactSettings(names)
+	exclude, err := r.runOwn(ctx, "", "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
 	if err != nil {
 		return err
 	}
-	blob, err := r.run(ctx, off, "", attributes, "hash-object", "-w", "--stdin", "--no-filters")
+	blob, err := r.runShadowWith(ctx, off, "", attributes, "hash-object", "-w", "--stdin", "--no-filters")
 	if err != nil {
 		return err
 	}
-	link, err := r.run(ctx, off, "", strings.TrimSuffix(exclude, "\n"), "hash-object", "-w", "--stdin", "--no-filters")
+	link, err := r.runShadowWith(ctx, off, "", strings.TrimSuffix(exclude, "\n"), "hash-object", "-w", "--stdin",
+		"--no-filters")
 	if err != nil {
 		return err
 	}
-	files := "100644 " + strings.TrimSpace(blob) + "\tinfo/attributes\x00120000 " + strings.TrimSpace(link) + "\tinfo/exclude\x00"
-	if _, err := r.run(ctx, off, "start", files, "update-index", "-z", "--add", "--index-info"); err != nil {
+	files := "100644 " + strings.TrimSpace(blob) + "\tinfo/attributes\x00120000 " + strings.TrimSpace(link) +
+		"\tinfo/exclude\x00"
+	if _, err := r.runShadowWith(ctx, off, "start", files, "update-index", "-z", "--add", "--index-info"); err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, off, "start", "", "--work-tree="+r.secondDir(), "checkout-index", "-a", "-f", "-q"); err != nil {
+	if _, err := r.runShadowWith(ctx, off, "start", "", "--work-tree="+r.shadowDir(), "checkout-index", "-a", "-f", "-q"); err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, off, "", "", "update-ref", "refs/ductor/ready", strings.TrimSpace(blob)); err != nil {
+	if _, err := r.runShadowWith(ctx, off, "", "", "update-ref", "refs/ductor/ready", strings.TrimSpace(blob)); err != nil {
 		return err
 	}
-	r.off = off
+	r.shadowSettings = off
 	return nil
 }

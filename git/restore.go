@@ -9,52 +9,54 @@ import (
 	"strings"
 )
 
-// ErrInTheWay says that something that snapshots leave out is where a file belongs.
+// ErrInTheWay means that an ignored file blocks the path of a file to restore.
 var ErrInTheWay = errors.New("ignored files are in the way")
 
-// Differs are paths that are neither as they were before nor as they became.
+// Differs is an error that names files which are neither in the old nor in the new state of a change.
 type Differs struct{ Paths []string }
 
 func (d *Differs) Error() string { return "changed since: " + strings.Join(d.Paths, ", ") }
 
-// Restore has each file of changes be as Old says, where it is as New says; all others stay. If one is as neither says, nothing changes, and
-// the error is a *Differs. What a process that died has restored already counts as done. The index and HEAD stay as they are.
+// Restore reverts changes: each file that is as New describes it becomes as Old describes it. All other files, the
+// index and HEAD stay as they are. If a file is as neither describes it, nothing changes and the error is a *Differs.
+// Files that an earlier, killed process has already restored count as done.
 func (r *Repo) Restore(ctx context.Context, changes []Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, todo, err := r.check(ctx, changes)
+	now, todo, err := r.prepareRestore(ctx, changes)
 	if err != nil || len(todo) == 0 {
 		return err
 	}
 	first, later := todo, []Change(nil)
 	if slices.ContainsFunc(todo, func(c Change) bool { return path.Base(c.Path) == ".gitignore" }) {
-		first, later = apart(todo)
+		first, later = splitDeletions(todo)
 	}
-	if now, err = r.reach(ctx, now, first); err != nil {
+	if now, err = r.writeFiles(ctx, now, first); err != nil {
 		return err
 	}
-	// A file that came to be looked at only because it was no longer ignored stays.
-	if later, err = r.notIgnored(ctx, later); err != nil || len(later) == 0 {
+	// Keep a file that is only visible because restoring .gitignore no longer ignores it.
+	if later, err = r.dropIgnored(ctx, later); err != nil || len(later) == 0 {
 		return err
 	}
-	_, err = r.reach(ctx, now, later)
+	_, err = r.writeFiles(ctx, now, later)
 	return err
 }
 
-// reach has the files be as changes say, and gives their tree.
-func (r *Repo) reach(ctx context.Context, now string, changes []Change) (string, error) {
-	goal, err := r.with(ctx, now, changes)
+// writeFiles reverts changes in the working tree and returns the resulting tree.
+func (r *Repo) writeFiles(ctx context.Context, now string, changes []Change) (string, error) {
+	goal, err := r.revertedTree(ctx, now, changes)
 	if err != nil {
 		return "", err
 	}
-	if _, err := r.second(ctx, "", "", "read-tree", "-m", "-u", now, goal); err != nil {
+	if _, err := r.runShadow(ctx, "", "", "read-tree", "-m", "-u", now, goal); err != nil {
 		return "", fmt.Errorf("write the files: %w", err)
 	}
 	return goal, nil
 }
 
-// apart takes the files that are to be deleted out of changes, but those that are in the way of another one.
-func apart(changes []Change) (first, later []Change) {
+// splitDeletions separates the files to delete (later) from the other changes (first). Deletions that make room for
+// another file belong to first.
+func splitDeletions(changes []Change) (first, later []Change) {
 	stays := map[string]bool{}
 	for _, c := range changes {
 		stays[c.Path] = c.Old.There()
@@ -73,8 +75,8 @@ func apart(changes []Change) (first, later []Change) {
 	return first, later
 }
 
-// notIgnored takes the changes of ignored files out.
-func (r *Repo) notIgnored(ctx context.Context, changes []Change) (some []Change, err error) {
+// dropIgnored removes the changes of ignored files.
+func (r *Repo) dropIgnored(ctx context.Context, changes []Change) (some []Change, err error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
@@ -82,7 +84,7 @@ func (r *Repo) notIgnored(ctx context.Context, changes []Change) (some []Change,
 	for _, c := range changes {
 		names.WriteString(c.Path + "\x00")
 	}
-	out, err := r.own(ctx, names.String(), "check-ignore", "-z", "--no-index", "--stdin")
+	out, err := r.runOwn(ctx, names.String(), "check-ignore", "-z", "--no-index", "--stdin")
 	if exit := (*ExitError)(nil); errors.As(err, &exit) && exit.Code == 1 { // none of them
 		return changes, nil
 	}
@@ -98,28 +100,28 @@ func (r *Repo) notIgnored(ctx context.Context, changes []Change) (some []Change,
 	return some, nil
 }
 
-// Check gives the error with which Restore would refuse changes.
+// Check returns the error with which Restore would reject the changes.
 func (r *Repo) Check(ctx context.Context, changes []Change) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, _, err := r.check(ctx, changes)
+	_, _, err := r.prepareRestore(ctx, changes)
 	return err
 }
 
-// check looks at the files, and gives the changes that are still to be reverted.
-func (r *Repo) check(ctx context.Context, changes []Change) (now string, todo []Change, err error) {
+// prepareRestore takes a snapshot and returns the changes that still have to be reverted.
+func (r *Repo) prepareRestore(ctx context.Context, changes []Change) (now string, todo []Change, err error) {
 	if now, err = r.snapshot(ctx, AfterTurn); err != nil {
 		return "", nil, err
 	}
-	if todo, err = r.compare(ctx, now, changes); err != nil {
+	if todo, err = r.pendingChanges(ctx, now, changes); err != nil {
 		return "", nil, err
 	}
-	return now, todo, r.clear(ctx, todo)
+	return now, todo, r.checkObstacles(ctx, todo)
 }
 
-// compare gives the changes that are still to be reverted; a *Differs if there are others since.
-func (r *Repo) compare(ctx context.Context, now string, changes []Change) (todo []Change, err error) {
-	have, err := r.listed(ctx, now, changes)
+// pendingChanges returns the changes that still have to be reverted. It returns a *Differs if other changes followed.
+func (r *Repo) pendingChanges(ctx context.Context, now string, changes []Change) (todo []Change, err error) {
+	have, err := r.blobsAt(ctx, now, changes)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +141,8 @@ func (r *Repo) compare(ctx context.Context, now string, changes []Change) (todo 
 	return todo, nil
 }
 
-// listed gives what a tree has at the paths of changes.
-func (r *Repo) listed(ctx context.Context, tree string, changes []Change) (map[string]Blob, error) {
+// blobsAt returns the blobs of a tree at the paths of changes.
+func (r *Repo) blobsAt(ctx context.Context, tree string, changes []Change) (map[string]Blob, error) {
 	have := map[string]Blob{}
 	for _, c := range changes {
 		zero := c.Old.ID
@@ -154,7 +156,7 @@ func (r *Repo) listed(ctx context.Context, tree string, changes []Change) (map[s
 		for _, c := range some {
 			args = append(args, c.Path)
 		}
-		out, err := r.own(ctx, "", args...)
+		out, err := r.runOwn(ctx, "", args...)
 		if err != nil {
 			return nil, fmt.Errorf("look at the files: %w", err)
 		}
@@ -168,8 +170,8 @@ func (r *Repo) listed(ctx context.Context, tree string, changes []Change) (map[s
 	return have, nil
 }
 
-// clear gives ErrInTheWay if an ignored file is where a file is to be written.
-func (r *Repo) clear(ctx context.Context, changes []Change) error {
+// checkObstacles returns ErrInTheWay if an ignored file blocks the path of a file to restore.
+func (r *Repo) checkObstacles(ctx context.Context, changes []Change) error {
 	for some := range slices.Chunk(changes, 500) {
 		args := []string{"ls-files", "-z", "-o", "-i", "--exclude-standard", "--"}
 		paths := len(args)
@@ -181,7 +183,7 @@ func (r *Repo) clear(ctx context.Context, changes []Change) error {
 		if len(args) == paths {
 			continue
 		}
-		out, err := r.second(ctx, "", "", args...)
+		out, err := r.runShadow(ctx, "", "", args...)
 		if err != nil {
 			return fmt.Errorf("look for ignored files: %w", err)
 		}
@@ -192,10 +194,10 @@ func (r *Repo) clear(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-// with gives a tree that has changes reverted.
-func (r *Repo) with(ctx context.Context, tree string, changes []Change) (string, error) {
+// revertedTree writes a tree with the changes reverted and returns its ID.
+func (r *Repo) revertedTree(ctx context.Context, tree string, changes []Change) (string, error) {
 	var input strings.Builder
-	for _, gone := range []bool{true, false} { // a directory goes before a file takes its place
+	for _, gone := range []bool{true, false} { // remove a directory before a file takes its place
 		for _, c := range changes {
 			if c.Old.There() != gone {
 				input.WriteString(strings.TrimPrefix(c.Old.Mode, "000") + " " + c.Old.ID + "\t" + c.Path + "\x00")
@@ -206,10 +208,10 @@ func (r *Repo) with(ctx context.Context, tree string, changes []Change) (string,
 		input string
 		args  []string
 	}{{"", []string{"read-tree", tree}}, {input.String(), []string{"update-index", "-z", "--add", "--index-info"}}} {
-		if _, err := r.second(ctx, "goal", step.input, step.args...); err != nil {
+		if _, err := r.runShadow(ctx, "goal", step.input, step.args...); err != nil {
 			return "", fmt.Errorf("make the tree: %w", err)
 		}
 	}
-	goal, err := r.second(ctx, "goal", "", "write-tree")
+	goal, err := r.runShadow(ctx, "goal", "", "write-tree")
 	return strings.TrimSpace(goal), err
 }

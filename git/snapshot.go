@@ -12,26 +12,27 @@ import (
 	"time"
 )
 
-// Bounds of what a snapshot stores of files that no commit has.
+// Limits of uncommitted data in a snapshot.
 const (
-	largestNew = 64 << 20 // of one file; a larger one is left out
-	mostNew    = 1 << 30  // of all
+	maxNewFile  = 64 << 20 // bytes of one file; larger files are excluded
+	maxNewTotal = 1 << 30  // bytes of all files
 )
 
-// ErrTooLarge says that a snapshot would store too much.
+// ErrTooLarge means that a snapshot would exceed maxNewTotal.
 var ErrTooLarge = errors.New("the files that are in no commit are too large for a snapshot")
 
-// End is an end of a turn.
+// End is the beginning or the end of a turn.
 type End string
 
-// The ends of a turn.
 const (
 	BeforeTurn End = "before"
-	AfterTurn  End = "after" // what was there before the turn is still looked at, though the turn had it ignored
+	// includes files that were visible before the turn, even if the turn added them to .gitignore
+	AfterTurn End = "after"
 )
 
-// Snapshot stores all files as they are, and gives the tree: those that git has or would add, with their modes, links as links. Neither
-// HEAD nor the index, the stash or any file changes. It leaves out ignored files, and what is inside of repositories within; see Nested.
+// Snapshot stores the current files and returns their tree: all files that git tracks or would add, with their modes,
+// and links as links. HEAD, the index, the stash and the files stay unchanged. Ignored files and the contents of nested
+// repositories are not included; see Nested.
 func (r *Repo) Snapshot(ctx context.Context, when End) (tree string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,58 +41,60 @@ func (r *Repo) Snapshot(ctx context.Context, when End) (tree string, err error) 
 
 func (r *Repo) snapshot(ctx context.Context, when End) (tree string, err error) {
 	if when == BeforeTurn {
-		if err := r.agree(ctx); err != nil {
+		if err := r.syncTrackedIgnored(ctx); err != nil {
 			return "", err
 		}
 	}
-	out, err := r.leftOut(ctx)
+	out, err := r.findTooLarge(ctx)
 	if err != nil {
 		return "", err
 	}
-	r.out = append(r.out, out...)
-	for range mostUnborn {
-		if err = r.addAll(ctx, r.out); err == nil {
+	r.excluded = append(r.excluded, out...)
+	for range maxUnborn {
+		if err = r.addAll(ctx, r.excluded); err == nil {
 			break
 		}
 		unborn := unbornIn(err)
-		if unborn == "" || slices.Contains(r.out, unborn) {
+		if unborn == "" || slices.Contains(r.excluded, unborn) {
 			return "", fmt.Errorf("look at the files: %w", err)
 		}
-		r.out = append(r.out, unborn)
+		r.excluded = append(r.excluded, unborn)
 	}
 	if err != nil {
 		return "", fmt.Errorf("look at the files: %w", err)
 	}
-	tree, err = r.second(ctx, "", "", "write-tree")
+	tree, err = r.runShadow(ctx, "", "", "write-tree")
 	if err != nil {
 		return "", fmt.Errorf("store a snapshot: %w", err)
 	}
 	return strings.TrimSpace(tree), nil
 }
 
-// addAll has the index have the files as they are, but those that are left out.
+// addAll updates the shadow index with all current files except the excluded ones.
 func (r *Repo) addAll(ctx context.Context, out []string) error {
 	args := []string{"--no-literal-pathspecs", "add", "-A", "--", "."}
 	for _, name := range out {
 		args = append(args, ":(exclude,top,literal)"+name)
 	}
-	_, err := r.second(ctx, "", "", args...)
+	_, err := r.runShadow(ctx, "", "", args...)
 	if err == nil {
 		return nil
 	}
-	if strings.Contains(err.Error(), "index.lock") { // of a process that was killed: nothing else writes here
+	if strings.Contains(err.Error(), "index.lock") { // left by a killed process: nobody else writes this index
 		_, _ = execute(ctx, r.launcher, command{
-			program: "rm", args: []string{"-f", path.Join(r.secondDir(), "index.lock")}, dir: r.Top, env: environment(settings("")), wait: wait, limit: 1 << 10,
+			program: "rm", args: []string{"-f", path.Join(r.shadowDir(), "index.lock")}, dir: r.Top,
+			env: gitEnv(safeSettings("")), timeout: commandTimeout, limit: 1 << 10,
 		})
-		_, err = r.second(ctx, "", "", args...)
+		_, err = r.runShadow(ctx, "", "", args...)
 	}
 	return err
 }
 
-// mostUnborn bounds the repositories within that have no commit: git adds none of them, and nothing beside them.
-const mostUnborn = 8
+// maxUnborn limits the number of nested repositories without a commit. Git refuses to add such a repository, and
+// everything else in the same command.
+const maxUnborn = 8
 
-// unbornIn names the repository without a commit that git could not add.
+// unbornIn returns the nested repository without a commit because of which git add failed, or "".
 func unbornIn(err error) string {
 	var exit *ExitError
 	if !errors.As(err, &exit) {
@@ -105,33 +108,33 @@ func unbornIn(err error) string {
 	return strings.TrimSuffix(name, "/")
 }
 
-// agree has the index of snapshots track what the repository does among what is ignored, and nothing else of that.
-func (r *Repo) agree(ctx context.Context) error {
+// syncTrackedIgnored makes the shadow index track exactly those ignored files that the repository tracks.
+func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	const list = "ls-files -z -c -i --exclude-standard"
-	theirs, err := r.own(ctx, "", strings.Fields(list)...)
+	theirs, err := r.runOwn(ctx, "", strings.Fields(list)...)
 	if err != nil {
 		return fmt.Errorf("list what is tracked and ignored: %w", err)
 	}
-	ours, err := r.second(ctx, "", "", strings.Fields(list)...)
+	ours, err := r.runShadow(ctx, "", "", strings.Fields(list)...)
 	if err != nil {
 		return fmt.Errorf("list what a snapshot has and is ignored: %w", err)
 	}
 	if theirs == ours {
 		return nil
 	}
-	if drop := without(ours, theirs); drop != "" {
-		if _, err := r.second(ctx, "", drop, "update-index", "-z", "--force-remove", "--stdin"); err != nil {
+	if drop := subtract(ours, theirs); drop != "" {
+		if _, err := r.runShadow(ctx, "", drop, "update-index", "-z", "--force-remove", "--stdin"); err != nil {
 			return err
 		}
 	}
-	if add := without(theirs, ours); add != "" {
-		_, err = r.second(ctx, "", add, "update-index", "-z", "--add", "--remove", "--stdin")
+	if add := subtract(theirs, ours); add != "" {
+		_, err = r.runShadow(ctx, "", add, "update-index", "-z", "--add", "--remove", "--stdin")
 	}
 	return err
 }
 
-// without gives the names of one list, each ended by a zero byte, that another one lacks.
-func without(list, other string) string {
+// subtract returns the names that are in list but not in other. Each name is terminated by a zero byte.
+func subtract(list, other string) string {
 	has := map[string]bool{}
 	for name := range strings.SplitSeq(other, "\x00") {
 		has[name] = true
@@ -145,9 +148,10 @@ func without(list, other string) string {
 	return out.String()
 }
 
-// leftOut names the new files that are too large for a snapshot.
-func (r *Repo) leftOut(ctx context.Context) (large []string, err error) {
-	listed, err := r.second(ctx, "", "", "ls-files", "-z", "-o", "--exclude-standard")
+// findTooLarge returns the new files that are too large for a snapshot. It returns ErrTooLarge if the uncommitted files
+// together exceed maxNewTotal.
+func (r *Repo) findTooLarge(ctx context.Context) (large []string, err error) {
+	listed, err := r.runShadow(ctx, "", "", "ls-files", "-z", "-o", "--exclude-standard")
 	if err != nil {
 		return nil, fmt.Errorf("list new files: %w", err)
 	}
@@ -155,22 +159,23 @@ func (r *Repo) leftOut(ctx context.Context) (large []string, err error) {
 	for name := range strings.SplitSeq(listed, "\x00") {
 		info, err := os.Lstat(filepath.Join(r.Top, name))
 		switch {
-		case name == "" || err != nil || !info.Mode().IsRegular() || slices.Contains(r.out, name):
-		case info.Size() > largestNew:
+		case name == "" || err != nil || !info.Mode().IsRegular() || slices.Contains(r.excluded, name):
+		case info.Size() > maxNewFile:
 			large = append(large, name)
 		default:
 			sum += info.Size()
 		}
 	}
-	if sum > mostNew {
-		if committed, err := r.own(ctx, "", "ls-files", "-z"); err != nil || r.sizeOf(without(listed, committed)) > mostNew {
+	if sum > maxNewTotal {
+		if committed, err := r.runOwn(ctx, "", "ls-files", "-z"); err != nil ||
+			r.totalSize(subtract(listed, committed)) > maxNewTotal {
 			return nil, errors.Join(ErrTooLarge, err)
 		}
 	}
 	return large, nil
 }
 
-func (r *Repo) sizeOf(names string) (sum int64) {
+func (r *Repo) totalSize(names string) (sum int64) {
 	for name := range strings.SplitSeq(names, "\x00") {
 		if info, err := os.Lstat(filepath.Join(r.Top, name)); err == nil && info.Mode().IsRegular() {
 			sum += info.Size()
@@ -179,9 +184,10 @@ func (r *Repo) sizeOf(names string) (sum int64) {
 	return sum
 }
 
-// Touched reports whether a file that git has or would add was written since a moment, or one was made or deleted beside it.
+// Touched reports whether a file that git tracks or would add was written after since, or a file beside it was created
+// or deleted.
 func (r *Repo) Touched(ctx context.Context, since time.Time) (bool, error) {
-	listed, err := r.own(ctx, "", "ls-files", "-z", "-c", "-o", "--exclude-standard")
+	listed, err := r.runOwn(ctx, "", "ls-files", "-z", "-c", "-o", "--exclude-standard")
 	if err != nil {
 		return false, fmt.Errorf("list files: %w", err)
 	}
@@ -200,9 +206,9 @@ func (r *Repo) Touched(ctx context.Context, since time.Time) (bool, error) {
 	return false, nil
 }
 
-// Nested lists the repositories within that a snapshot names: submodules that are checked out, and others.
+// Nested lists the nested repositories in a snapshot: initialized submodules and others.
 func (r *Repo) Nested(ctx context.Context, tree string) (dirs []string, err error) {
-	listed, err := r.own(ctx, "", "ls-tree", "-r", "-z", "--full-tree", tree)
+	listed, err := r.runOwn(ctx, "", "ls-tree", "-r", "-z", "--full-tree", tree)
 	if err != nil {
 		return nil, fmt.Errorf("list repositories within: %w", err)
 	}
@@ -214,18 +220,18 @@ func (r *Repo) Nested(ctx context.Context, tree string) (dirs []string, err erro
 	return dirs, nil
 }
 
-// Keep has a ref hold a tree, out of sight of what lists branches and tags.
+// Keep protects a tree from garbage collection by a ref that commands for branches and tags do not list.
 func (r *Repo) Keep(ctx context.Context, name, tree string) error {
-	_, err := r.own(ctx, "", "update-ref", refs+name, tree)
+	_, err := r.runOwn(ctx, "", "update-ref", refPrefix+name, tree)
 	return err
 }
 
-// refs is where snapshots are.
-const refs = "refs/ductor/"
+// refPrefix precedes the names of snapshots.
+const refPrefix = "refs/ductor/"
 
-// Kept gives the tree that a ref holds; empty if there is none.
+// Kept returns the tree that Keep stored under a name, or "" if there is none.
 func (r *Repo) Kept(ctx context.Context, name string) (string, error) {
-	tree, err := r.own(ctx, "", "rev-parse", "--verify", "-q", refs+name)
+	tree, err := r.runOwn(ctx, "", "rev-parse", "--verify", "-q", refPrefix+name)
 	var exit *ExitError
 	if errors.As(err, &exit) {
 		return "", nil
@@ -233,12 +239,12 @@ func (r *Repo) Kept(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(tree), err
 }
 
-// Forget deletes refs; those that are not there are passed over.
+// Forget deletes refs. It ignores missing ones.
 func (r *Repo) Forget(ctx context.Context, names ...string) error {
 	var input strings.Builder
 	for _, name := range names {
-		input.WriteString("delete " + refs + name + "\n")
+		input.WriteString("delete " + refPrefix + name + "\n")
 	}
-	_, err := r.own(ctx, input.String(), "update-ref", "--stdin")
+	_, err := r.runOwn(ctx, input.String(), "update-ref", "--stdin")
 	return err
 }

@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// look is a working tree as it is: each file with its mode and what it holds, what is ignored included, and what git thinks of it.
-func (r *repo) look() map[string]string {
+// state returns the working tree's files with their modes and contents, ignored ones too, and git's own view of it.
+func (r *repo) state() map[string]string {
 	r.t.Helper()
 	seen := map[string]string{}
 	err := filepath.WalkDir(r.at.Dir, func(path string, d fs.DirEntry, err error) error {
@@ -65,8 +65,8 @@ func (r *repo) open() *git.Repo {
 	return repo
 }
 
-// around runs a script as a turn would be, and gives what it changed.
-func (r *repo) around(script string) []git.Change {
+// changesOf takes snapshots around a script, as a turn does, and returns its changes.
+func (r *repo) changesOf(script string) []git.Change {
 	r.t.Helper()
 	repo, ctx := r.open(), r.t.Context()
 	before, err := repo.Snapshot(ctx, git.BeforeTurn)
@@ -79,7 +79,7 @@ func (r *repo) around(script string) []git.Change {
 	return changes
 }
 
-// reverse are the changes that bring back what changes revert.
+// reverse returns the changes that undo the undoing of changes.
 func reverse(changes []git.Change) (back []git.Change) {
 	for _, c := range changes {
 		back = append(back, git.Change{Path: c.Path, Old: c.New, New: c.Old})
@@ -87,8 +87,9 @@ func reverse(changes []git.Change) (back []git.Change) {
 	return back
 }
 
-// crowd has every kind of file, an index that is neither HEAD nor the working tree, a stash and a merge that conflicts.
-const crowd = `
+// everyKindOfFile creates every kind of file, an index that differs from HEAD and the working tree, a stash and a
+// conflicting merge.
+const everyKindOfFile = `
 	mkdir -p dir/deep build; echo two > dir/deep/two.txt; printf 'a\000b' > data.bin; printf '#!/bin/sh\n' > run.sh; chmod +x run.sh; ln -s a.txt link; ln -s nowhere dangling
 	printf 'one\r\ntwo\n' > mixed.txt; printf '$Id$\n' > ident.txt; echo large > big.lfs; echo forced > forced.log
 	printf '*.log\nbuild/\n' > .gitignore; printf '* text=auto\n*.txt text eol=crlf ident\n*.lfs filter=lfs\n' > .gitattributes
@@ -99,42 +100,44 @@ const crowd = `
 	echo stashed > a.txt; git stash -q; echo staged > a.txt; git add a.txt; echo worked >> a.txt; echo new > new.txt; git add -N new.txt; git rm -q --cached dir/deep/two.txt
 	echo untracked > un\ tracked.txt; echo é > 'é"	x'; echo obj > build/obj; echo log > x.log; mkdir 'glob*'; echo g > 'glob*/[a]'`
 
-// A turn that touches every kind of file is undone exactly, and the undoing too: contents, modes, links and the index, byte by byte.
+// Undo restores a turn that touched every kind of file exactly, and so does undoing the undo: contents, modes, links
+// and the index, byte by byte.
 func TestUndoRestoresTheExactTree(t *testing.T) {
 	r := newRepo(t)
-	r.sh("app", crowd)
-	before := r.look()
-	changes := r.around(`echo x >> a.txt; rm dir/deep/two.txt; mv data.bin moved.bin; chmod -x run.sh; chmod +x ident.txt; rm link; ln -s run.sh link; rm dangling; echo file > dangling
+	r.sh("app", everyKindOfFile)
+	before := r.state()
+	changes := r.changesOf(`echo x >> a.txt; rm dir/deep/two.txt; mv data.bin moved.bin; chmod -x run.sh; chmod +x ident.txt; rm link; ln -s run.sh link; rm dangling; echo file > dangling
 		printf 'one\ntwo\r\n' > mixed.txt; echo changed > big.lfs; echo more >> forced.log; rm 'un tracked.txt'; echo e > 'é"	x'; echo deep > dir/deeper; mkdir -p made/by/turn; echo m > made/by/turn/m
 		rm ident.txt; mkdir ident.txt; echo in > ident.txt/in; rm -r 'glob*'; echo g > 'glob*'; echo fresh > new.txt; : > empty`)
-	after := r.look()
+	after := r.state()
 	if len(changes) < 18 {
 		t.Errorf("only %d changes: %+v", len(changes), changes)
 	}
 	repo, ctx := r.open(), t.Context()
 	for range 2 {
 		r.must(repo.Restore(ctx, changes))
-		if d := cmp.Diff(before, r.look()); d != "" {
+		if d := cmp.Diff(before, r.state()); d != "" {
 			t.Fatalf("undone, it differs:\n%s", d)
 		}
-		r.must(repo.Restore(ctx, changes)) // once more changes nothing
-		if d := cmp.Diff(before, r.look()); d != "" {
+		r.must(repo.Restore(ctx, changes)) // a second time: changes nothing
+		if d := cmp.Diff(before, r.state()); d != "" {
 			t.Fatalf("undone twice, it differs:\n%s", d)
 		}
 		r.must(repo.Restore(ctx, reverse(changes)))
-		if d := cmp.Diff(after, r.look()); d != "" {
+		if d := cmp.Diff(after, r.state()); d != "" {
 			t.Fatalf("done again, it differs:\n%s", d)
 		}
 	}
 }
 
-// What changed since is not overwritten: it is named, and all stays as it is. What others changed in other files stays, too.
+// Undo does not overwrite later changes: it names the files and changes nothing. Later changes in other files stay,
+// too.
 func TestUndoRefusesWhatChangedSince(t *testing.T) {
 	r := newRepo(t)
 	r.sh("app", `echo b > b.txt; echo '*.o' > .gitignore`)
-	changes := r.around(`echo x > a.txt; echo y > c.txt; rm b.txt`)
+	changes := r.changesOf(`echo x > a.txt; echo y > c.txt; rm b.txt`)
 	r.sh("app", `echo mine > a.txt; echo other > other.txt`)
-	before, repo := r.look(), r.open()
+	before, repo := r.state(), r.open()
 	var differs *git.Differs
 	if err := repo.Restore(t.Context(), changes); !errors.As(err, &differs) || fmt.Sprint(differs.Paths) != "[a.txt]" {
 		t.Errorf("a file that changed: %v", err)
@@ -144,7 +147,7 @@ func TestUndoRefusesWhatChangedSince(t *testing.T) {
 		t.Errorf("an ignored file in the way: %v", err)
 	}
 	r.sh("app", `rm -r b.txt; echo mine > a.txt`)
-	if d := cmp.Diff(before, r.look()); d != "" {
+	if d := cmp.Diff(before, r.state()); d != "" {
 		t.Errorf("a refusal changed files:\n%s", d)
 	}
 	r.sh("app", `echo x > a.txt`)
@@ -154,16 +157,16 @@ func TestUndoRefusesWhatChangedSince(t *testing.T) {
 	}
 }
 
-// Snapshots need no commit, survive the collection of garbage, and are seen by nothing that lists branches, tags or changes.
+// Snapshots need no commit, survive git gc, and appear in no list of branches, tags or changes.
 func TestSnapshotsOfARepositoryWithoutCommits(t *testing.T) {
 	r := newRepo(t)
 	r.sh("app", `rm -rf .git; git init -q -b main; echo staged > s; git add s`)
-	before, ctx := r.look(), t.Context()
+	before, ctx := r.state(), t.Context()
 	repo := r.open()
 	tree, err := repo.Snapshot(ctx, git.BeforeTurn)
 	r.must(err)
 	r.must(repo.Keep(ctx, "turns/1", tree))
-	if d := cmp.Diff(before, r.look()); d != "" {
+	if d := cmp.Diff(before, r.state()); d != "" {
 		t.Errorf("a snapshot changed something:\n%s", d)
 	}
 	r.sh("app", `git gc -q --prune=now; echo x > s; rm a.txt; git branch -a; test -z "$(git log --all 2>&1 | grep -v fatal)"`)
@@ -176,7 +179,7 @@ func TestSnapshotsOfARepositoryWithoutCommits(t *testing.T) {
 	changes, err := repo.Changes(ctx, kept, after)
 	r.must(err)
 	r.must(repo.Restore(ctx, changes))
-	if d := cmp.Diff(before, r.look()); d != "" {
+	if d := cmp.Diff(before, r.state()); d != "" {
 		t.Errorf("undone, it differs:\n%s", d)
 	}
 	r.must(repo.Forget(ctx, "turns/1", "turns/2"))
@@ -189,11 +192,12 @@ func TestSnapshotsOfARepositoryWithoutCommits(t *testing.T) {
 	}
 }
 
-// A file that a turn has ignored is still looked at after it; before the next turn it is not.
+// If a turn makes git ignore a file, the snapshot after the turn still includes it. The snapshot before the next turn
+// does not.
 func TestIgnoredFilesAreLeftAlone(t *testing.T) {
 	r := newRepo(t)
 	r.sh("app", `echo keep > keep.txt; echo '*.log' > .gitignore; echo l > x.log`)
-	changes := r.around(`echo changed > keep.txt; printf 'keep.txt\n*.log\n' > .gitignore; echo changed > x.log`)
+	changes := r.changesOf(`echo changed > keep.txt; printf 'keep.txt\n*.log\n' > .gitignore; echo changed > x.log`)
 	names := ""
 	for _, c := range changes {
 		names += c.Path + " "
@@ -205,28 +209,28 @@ func TestIgnoredFilesAreLeftAlone(t *testing.T) {
 	if got := r.sh("app", "cat keep.txt x.log"); got != "keep\nchanged\n" {
 		t.Errorf("the files are %q", got)
 	}
-	changes = r.around("rm .gitignore; echo mine > mine.txt")
+	changes = r.changesOf("rm .gitignore; echo mine > mine.txt")
 	r.must(r.open().Restore(t.Context(), changes))
 	if got := r.sh("app", "cat x.log; ls"); got != "changed\na.txt\nkeep.txt\nx.log\n" {
 		t.Errorf("a turn without .gitignore is undone: %q", got)
 	}
-	r.around("printf 'keep.txt\n' > .gitignore")
-	if changes := r.around("echo again > keep.txt"); len(changes) != 0 {
+	r.changesOf("printf 'keep.txt\n' > .gitignore")
+	if changes := r.changesOf("echo again > keep.txt"); len(changes) != 0 {
 		t.Errorf("an ignored file changed: %+v", changes)
 	}
 }
 
-// A process that is killed leaves a lock, which does not keep later snapshots from being made.
+// A lock that a killed process left does not block later snapshots.
 func TestALeftLockIsTakenAway(t *testing.T) {
 	r := newRepo(t)
-	r.around("true")
+	r.changesOf("true")
 	r.sh("app", "touch .git/ductor/index.lock")
-	if changes := r.around("echo x > a.txt"); len(changes) != 1 || changes[0].Added != 1 || changes[0].Removed != 1 {
+	if changes := r.changesOf("echo x > a.txt"); len(changes) != 1 || changes[0].Added != 1 || changes[0].Removed != 1 {
 		t.Errorf("it changed %+v", changes)
 	}
 }
 
-// Whatever users and turns do to files, in whatever order: each turn can be undone to exactly what was before it.
+// Whatever users and turns do to files, in any order: undoing a turn restores exactly the state before it.
 func TestAnyTurnIsUndoneExactly(t *testing.T) {
 	r := newRepo(t)
 	names := []string{"a", "b", "d/a", "d/e/b", "x.log", "s p"}
@@ -243,17 +247,17 @@ func TestAnyTurnIsUndoneExactly(t *testing.T) {
 			return strings.ReplaceAll(script, "mkdir -p", "rm -f d 2>/dev/null || :; mkdir -p")
 		}
 		r.sh("app", edits("by the user"))
-		before := r.look()
+		before := r.state()
 		change := edits("by the agent")
-		changes := r.around(change)
-		index := r.look()["the index"]
+		changes := r.changesOf(change)
+		index := r.state()["the index"]
 		if err := r.open().Restore(r.t.Context(), changes); err != nil {
 			if errors.Is(err, git.ErrInTheWay) {
 				t.Skip()
 			}
 			t.Fatal(err)
 		}
-		after := r.look()
+		after := r.state()
 		if after["the index"] != index {
 			t.Error("undoing changed the index")
 		}

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Worktrees lists the worktrees of the repository that a directory is in, the first one first.
+// Worktrees lists the worktrees of a directory's repository, the main one first.
 func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree, error) {
 	out, err := g.Run(ctx, at, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
@@ -35,7 +35,8 @@ func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree,
 	if len(all) < 2 {
 		return all, nil
 	}
-	merged, err := g.Run(ctx, Place{at.In, all[0].Dir}, "for-each-ref", "--merged=HEAD", "--format=%(refname:lstrip=2)", "refs/heads")
+	merged, err := g.Run(ctx, Place{at.In, all[0].Dir}, "for-each-ref", "--merged=HEAD",
+		"--format=%(refname:lstrip=2)", "refs/heads")
 	if err != nil {
 		return nil, err
 	}
@@ -46,13 +47,14 @@ func (g *Git) Worktrees(ctx context.Context, at Place) ([]orchestrator.Worktree,
 	return all, nil
 }
 
-// AddWorktree checks a branch out in a new directory. A branch that is not there is made of that of origin, or else of what is
-// checked out at at.
+// AddWorktree checks out a branch in a new directory. A missing branch starts at origin's branch of the same name, or
+// else at the commit that is checked out in at.
 func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) error {
 	if _, err := g.Run(ctx, at, "check-ref-format", "--branch", branch); err != nil || strings.HasPrefix(branch, "-") {
 		return fmt.Errorf("%w: %q", orchestrator.ErrBadBranch, branch)
 	}
-	known, err := g.Run(ctx, at, "for-each-ref", "--format=%(refname)", "refs/heads/"+branch, "refs/remotes/origin/"+branch)
+	known, err := g.Run(ctx, at, "for-each-ref", "--format=%(refname)", "refs/heads/"+branch,
+		"refs/remotes/origin/"+branch)
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,8 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 	if _, err := g.Run(ctx, at, append([]string{"worktree", "add", "--no-checkout"}, args...)...); err != nil {
 		return err
 	}
-	// Settings can count in the new worktree alone, so the files come when these are listed there.
+	// Check out the files only now: settings can apply to the new worktree alone, and Run disables those that it lists
+	// there.
 	if _, err = g.Run(ctx, Place{at.In, dir}, "reset", "--hard", "-q"); err != nil {
 		_, undo := g.Run(ctx, at, "worktree", "remove", "--force", "--", dir)
 		return errors.Join(err, undo)
@@ -75,20 +78,20 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 	return nil
 }
 
-// Dirty says whether a worktree holds what no commit does.
+// Dirty reports whether a worktree contains uncommitted changes.
 func (g *Git) Dirty(ctx context.Context, at Place) (bool, error) {
 	out, err := g.Run(ctx, at, "status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
 	return out != "", err
 }
 
-// RemoveWorktree removes a worktree of the repository at at, and keeps its branch; ErrDirtyWorktree if it holds what no commit does and
-// that is not to be lost.
+// RemoveWorktree removes a worktree and keeps its branch. It returns ErrDirtyWorktree if the worktree contains
+// uncommitted changes, unless the caller agreed to drop them.
 func (g *Git) RemoveWorktree(ctx context.Context, at Place, dir string, changes orchestrator.Changes) error {
 	args := []string{"worktree", "remove", "--", dir}
 	if changes == orchestrator.DropChanges {
 		args = []string{"worktree", "remove", "--force", "--", dir}
 	}
-	_, err := g.runFor(ctx, at, []string{dir}, args...)
+	_, err := g.runAcross(ctx, at, []string{dir}, args...)
 	if err == nil || changes == orchestrator.DropChanges {
 		return err
 	}

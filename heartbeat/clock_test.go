@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestSuspend stops timers for eight hours while the wall clock goes on. The scheduler sees the new time within
+// TestSuspend stops timers for eight hours while the wall clock continues. The scheduler notices the new time within
 // Options.Poll, and applies the policy for missed runs.
 func TestSuspend(t *testing.T) {
 	for policy, want := range map[string][]string{
@@ -50,8 +50,7 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBack never has a moment run twice, and a clock that was a year ahead does not silence a job
-// for a year.
+// TestAClockThatIsSetBack: no time runs twice, and a clock that was a year ahead does not block a job for a year.
 func TestAClockThatIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day.Add(7*time.Hour+55*time.Minute))
@@ -83,7 +82,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	})
 }
 
-// TestQuietHours holds what is due in them until they end, or skips it; a user may still run it.
+// TestQuietHours: due runs wait for the end of quiet hours or are skipped; a user may still run the job.
 func TestQuietHours(t *testing.T) {
 	for policy, want := range map[string][]string{
 		orchestrator.QuietHold: {"21:00", "03:00", "07:00", "09:00"},
@@ -114,7 +113,7 @@ func TestQuietHours(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBackToBeforeAJobWasMade: whatever its schedule, the job does not wait for the day it was made.
+// TestAClockThatIsSetBackToBeforeAJobWasMade: no schedule makes the job wait for the day when it was created.
 func TestAClockThatIsSetBackToBeforeAJobWasMade(t *testing.T) {
 	for schedule, want := range map[string]int{"every 2h": 12, "0 */2 * * *": 12, "0 8 * * *": 1, "30 0 8 * * *": 1} {
 		t.Run(schedule, func(t *testing.T) {

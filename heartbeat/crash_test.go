@@ -14,9 +14,9 @@ import (
 
 var errCrash = errors.New("killed here")
 
-// TestNothingTwiceAndNothingLost kills ductor at any step, before or after it took effect, and has it sleep for any
-// time. Whatever the policies: each run is asked for at most once, what ran was told, and every moment is
-// accounted for, by the run it had or the one that stands for it or says why it was skipped.
+// TestNothingTwiceAndNothingLost kills ductor at any step, before or after the step took effect, and lets it sleep for
+// any time. Under all policies, each run is submitted at most once, every end is reported, and every time is accounted
+// for: by its own run, by the one that stands for it, or by one that says why it was skipped.
 func TestNothingTwiceAndNothingLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := build(nil, day)
@@ -62,11 +62,11 @@ func TestNothingTwiceAndNothingLost(t *testing.T) {
 			h.wall = h.wall.Add(time.Duration(rapid.Int64Range(0, int64(5*time.Hour)).Draw(t, "pass")))
 		}
 		finishAll(h)
-		check(t, h, st)
+		validate(t, h, st)
 	})
 }
 
-// finishAll ends all runs, and starts no new ones.
+// finishAll ends all runs and starts no new ones.
 func finishAll(h *rig) {
 	h.store.before, h.store.after, h.runner.before, h.runner.after, h.runner.hang = nil, nil, nil, nil, false
 	h.Tick(context.Background())
@@ -80,7 +80,7 @@ func finishAll(h *rig) {
 	}
 }
 
-func check(t *rapid.T, h *rig, st orchestrator.JobStatus) {
+func validate(t *rapid.T, h *rig, st orchestrator.JobStatus) {
 	t.Helper()
 	loc, err := time.LoadLocation(st.Job.Zone)
 	if err != nil {

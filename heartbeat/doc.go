@@ -1,10 +1,10 @@
-// Package heartbeat starts turns by the clock: scheduled jobs, the proactive prompt and the runs of webhooks. It also ends
-// stale turns and prunes old data.
+// Package heartbeat starts turns by the clock: scheduled jobs, the proactive prompt and the runs of webhooks. It also
+// ends stale turns and prunes old data.
 //
-// It stores a run before it submits the turn of the run, so that no crash loses a run or starts one twice. Package
-// orchestrator runs the turns, package bot shows results, internal/store stores jobs and runs; ports.go says what this
-// package needs of them.
+// It stores a run before it submits the run's turn, so that a crash neither loses a run nor starts it twice. Package
+// orchestrator runs the turns, package bot shows results, and internal/store stores jobs and runs; ports.go has the
+// interfaces to them.
 //
-// All decisions compare wall clocks. After a suspend or a change of the clock, the scheduler needs at most Options.Poll
-// to see the new time.
+// All decisions compare wall clocks. After a suspend or a change of the clock, the scheduler notices the new time
+// within Options.Poll.
 package heartbeat

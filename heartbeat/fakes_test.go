@@ -12,8 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// runner is a heartbeat.Runner whose turns outlive the scheduler. answer gives the outcome of a turn; by default it is
-// done at once, with the answer "fine".
+// runner is a heartbeat.Runner whose turns survive the scheduler. answer returns the outcome of a turn; by default it
+// is done at once with the answer "fine".
 type runner struct {
 	mu     sync.Mutex
 	now    func() time.Time
@@ -21,7 +21,7 @@ type runner struct {
 	asked  []orchestrator.Order // each turn once
 	at     []time.Time          // when
 	answer func(o orchestrator.Order) orchestrator.Outcome
-	hang   bool // turns go on until finish
+	hang   bool // turns run until finish
 	full   bool
 	busy   bool
 	refuse error

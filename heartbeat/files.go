@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Files is the Shelf of a directory: the regular files in it and below. Links are not followed and not touched.
+// Files returns a Shelf of the regular files in a directory and its subdirectories. It neither follows nor removes
+// links.
 func Files(dir string) Things {
 	return Things{List: func(ctx context.Context) ([]Thing, error) { return listFiles(ctx, dir) }}
 }
@@ -34,7 +35,8 @@ func listFiles(ctx context.Context, dir string) ([]Thing, error) {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		all = append(all, Thing{info.ModTime(), info.Size(), func(context.Context) error { return removeFile(dir, rel) }})
+		all = append(all, Thing{info.ModTime(), info.Size(),
+			func(context.Context) error { return removeFile(dir, rel) }})
 		return err
 	})
 	if err != nil {
@@ -43,7 +45,7 @@ func listFiles(ctx context.Context, dir string) ([]Thing, error) {
 	return all, nil
 }
 
-// removeFile removes a file below dir, and the directories that are empty after that.
+// removeFile removes a file below dir, and directories that become empty.
 func removeFile(dir, file string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// fire records the due runs of a job together with its next moment, before any of their turns is submitted. After a crash
+// fire stores the due runs of a job together with its next time, before any of their turns is submitted. After a crash
 // the job is either still due or its runs are stored.
 func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	now := s.now()
@@ -22,8 +22,8 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	}
 	next := plan.Next(now)
 	if st.Next.After(now) {
-		// The clock was set far back. Moments that come again run only if they did not run before: their runs have the
-		// same ids.
+		// The clock was set far back. Times that come again do not start a second run, because runs of the same time
+		// have the same ID.
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 	return err
 }
 
-// due makes the runs of all moments up to now, with the job's policy for missed ones.
+// due returns the runs for all times up to now, according to the job's policy for missed ones.
 func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now time.Time) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	moments, count := momentsUntil(plan, st.Next, now)
@@ -61,7 +61,7 @@ func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now t
 			last = late[len(late)-1]
 		}
 		runs = append(runs, skipped(st.Job, last, missed, p.Text("job.missed")))
-	default: // one run for all, on time if one of them is
+	default: // one run for all; it is on time if the last one is
 		last := moments[len(moments)-1]
 		fresh = nil
 		runs = append(runs, newRun(st.Job, orchestrator.CauseMissed, last, count))
@@ -72,19 +72,19 @@ func (s *Scheduler) due(st orchestrator.JobStatus, plan schedule.Schedule, now t
 	return runs
 }
 
-// countMost limits how many moments momentsUntil counts one by one.
-const countMost = 5000
+// maxCounted limits how many times momentsUntil counts one by one.
+const maxCounted = 5000
 
-// momentsUntil gives the newest moments from first, which is one, to now, at most MostMissed, and the number of all
-// moments, of which it counts at most countMost.
+// momentsUntil returns the latest times from first (which is one of them) to now, at most MostMissed, and the number of
+// all times, of which it counts at most maxCounted.
 func momentsUntil(plan schedule.Schedule, first, now time.Time) (moments []time.Time, count int) {
 	t := first
-	for count < countMost && !t.IsZero() && !t.After(now) {
+	for count < maxCounted && !t.IsZero() && !t.After(now) {
 		moments = append(moments, t)
 		count++
 		t = plan.Next(t)
 	}
-	for window := time.Hour; count == countMost && window > 0; window *= 2 {
+	for window := time.Hour; count == maxCounted && window > 0; window *= 2 {
 		from := now.Add(-window)
 		if !from.After(moments[len(moments)-1]) {
 			break
@@ -102,7 +102,8 @@ func momentsUntil(plan schedule.Schedule, first, now time.Time) (moments []time.
 }
 
 func newRun(j orchestrator.Job, cause orchestrator.JobCause, due time.Time, standsFor int) orchestrator.JobRun {
-	return orchestrator.JobRun{ID: orchestrator.DueRun(j.ID, due), Job: j.ID, Cause: cause, Due: due, StandsFor: standsFor, Prompt: j.Prompt,
+	return orchestrator.JobRun{ID: orchestrator.DueRun(j.ID, due), Job: j.ID, Cause: cause, Due: due,
+		StandsFor: standsFor, Prompt: j.Prompt,
 		Attempt: 1, State: orchestrator.RunWaiting}
 }
 
@@ -116,7 +117,7 @@ func skip(r orchestrator.JobRun, at time.Time, reason string) orchestrator.JobRu
 	return r
 }
 
-// overlap skips runs while another run of the job is open, if that is the job's policy, and runs beyond the limit of
+// overlap skips runs while another run of the job is open, if the job's policy says so, and runs beyond the limit of
 // waiting ones. Late runs of orchestrator.MissedAll wait for each other.
 func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRun) []orchestrator.JobRun {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
@@ -140,7 +141,7 @@ func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRu
 	return runs
 }
 
-// hold lets runs wait for the end of quiet hours, or skips them. A waiting run is open, so the overlap policy applies to
+// hold delays runs until the end of quiet hours, or skips them. A waiting run is open, so the overlap policy applies to
 // the runs after it.
 func (s *Scheduler) hold(j orchestrator.Job, runs []orchestrator.JobRun, now time.Time) []orchestrator.JobRun {
 	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))

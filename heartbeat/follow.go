@@ -10,11 +10,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// submitRetry is the wait after an order that the orchestrator did not accept.
+// submitRetry is the pause before an order that the orchestrator did not accept is submitted again.
 const submitRetry = 15 * time.Second
 
-// followAll advances every open run, the oldest first, and returns those that are still open. The failure of a run does
-// not stop the others.
+// followAll advances every open run, the oldest first, and returns the runs that are still open. If one run fails, it
+// continues with the others.
 func (s *Scheduler) followAll(ctx context.Context) ([]orchestrator.JobRun, error) {
 	runs, err := s.opts.Store.OpenRuns(ctx)
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *Scheduler) followAll(ctx context.Context) ([]orchestrator.JobRun, error
 	}
 	var left []orchestrator.JobRun
 	var errs []error
-	ahead := map[orchestrator.JobID]bool{} // an older run of the job is open
+	ahead := map[orchestrator.JobID]bool{} // whether an older run of the job is open
 	for _, r := range runs {
 		ahead[r.Job] = ahead[r.Job] || r.State == orchestrator.RunAsked
 	}
@@ -43,8 +43,8 @@ func (s *Scheduler) followAll(ctx context.Context) ([]orchestrator.JobRun, error
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // a run that is held does not delay one that a user starts
-		case r.State == orchestrator.RunAsked: // it ended: the next run does not wait until the chat shows that
+			ahead[r.Job] = true // a held run does not delay one that a user starts
+		case r.State == orchestrator.RunAsked: // it ended: the next run need not wait until the chat shows the result
 			ahead[r.Job] = false
 		}
 		if after.State.Open() || !after.Notified {
@@ -61,12 +61,12 @@ func (s *Scheduler) follow(ctx context.Context, r orchestrator.JobRun) (orchestr
 		return r, err
 	}
 	if r.State == orchestrator.RunWaiting {
-		if r, err = s.ask(ctx, st, r); err != nil {
+		if r, err = s.submitTurn(ctx, st, r); err != nil {
 			return r, err
 		}
 	}
 	if r.State == orchestrator.RunAsked {
-		if r, err = s.watch(ctx, st, r); err != nil {
+		if r, err = s.checkTurn(ctx, st, r); err != nil {
 			return r, err
 		}
 	}
@@ -76,9 +76,10 @@ func (s *Scheduler) follow(ctx context.Context, r orchestrator.JobRun) (orchestr
 	return s.notify(ctx, r)
 }
 
-// ask submits the turn of a waiting run. After a crash before the run is stored as asked, it submits the same turn id
-// again, which changes nothing.
-func (s *Scheduler) ask(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun) (orchestrator.JobRun, error) {
+// submitTurn submits the turn of a waiting run. After a crash before the run is stored as asked, it submits the same
+// turn ID again, which has no effect.
+func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
+	r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	j := st.Job
 	now := s.now()
@@ -91,32 +92,32 @@ func (s *Scheduler) ask(ctx context.Context, st orchestrator.JobStatus, r orches
 	}
 	if end, quiet := s.quiet(j, r, now); quiet {
 		r.NotBefore = end
-		return r, s.opts.Store.MoveRun(ctx, r) // it is stored as held, so that it delays no other run
+		return r, s.opts.Store.MoveRun(ctx, r) // stored as held, so that it delays no other run
 	}
 	if busy, err := s.inUse(ctx, j); err != nil || busy {
-		return later(r, now), err
+		return delayed(r, now), err
 	}
 	err := s.opts.Runner.SubmitOrder(ctx, s.order(st, r))
 	switch {
 	case errors.Is(err, orchestrator.ErrQueueFull):
-		return later(r, now), nil
+		return delayed(r, now), nil
 	case errors.Is(err, orchestrator.ErrOutsideRoot):
 		r.Reason = p.Text("job.directory-outside", j.Dir)
-		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case errors.Is(err, orchestrator.ErrNotADir):
 		r.Reason = p.Text("job.directory-missing", j.Dir)
-		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case errors.Is(err, orchestrator.ErrBadChoice):
 		r.Reason = p.Text("job.bad-choice", err.Error())
-		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case err != nil:
-		return later(r, now), fmt.Errorf("ask for the turn: %w", err)
+		return delayed(r, now), fmt.Errorf("ask for the turn: %w", err)
 	}
 	r.State, r.Asked = orchestrator.RunAsked, now
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
-// order is the turn that a run submits.
+// order returns the order that a run submits.
 func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orchestrator.Order {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	j := st.Job
@@ -134,7 +135,7 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 	if skipsSame(j, r) {
 		o.Wants.Known = st.Digest
 	}
-	if r.Cause == orchestrator.CauseManual {
+	if r.Cause == orchestrator.CauseManual { // the user waits for the answer
 		o.Wants.Silence = "" // a user waits for the answer
 	}
 	if r.Attempt <= j.Retries {
@@ -143,17 +144,17 @@ func (s *Scheduler) order(st orchestrator.JobStatus, r orchestrator.JobRun) orch
 	return o
 }
 
-// skipsSame says whether the chat shows a repeated answer only once. A manual run always shows its answer, and so does
-// a webhook, each of whose calls is another event, and a retry after a failure.
+// skipsSame reports whether the chat shows a repeated answer only once. It always shows the answer of a manual run, of
+// a webhook (each call is another event) and of a retry after a failure.
 func skipsSame(j orchestrator.Job, r orchestrator.JobRun) bool {
 	return r.Cause != orchestrator.CauseManual && j.Kind != orchestrator.JobHook && r.Attempt == 1
 }
 
-// longestHold is the longest wait of a run: for the end of quiet hours, or before a retry.
+// longestHold is the longest delay of a run: until the end of quiet hours, or before a retry.
 const longestHold = 25 * time.Hour
 
-// quiet gives the end of the quiet hours in which a webhook's run waits. Scheduled runs are held when they are recorded,
-// and manual runs do not wait.
+// quiet returns the end of the quiet hours if a webhook's run has to wait for it. Scheduled runs are held when they are
+// stored, and manual runs do not wait.
 func (s *Scheduler) quiet(j orchestrator.Job, r orchestrator.JobRun, now time.Time) (time.Time, bool) {
 	if r.Cause != orchestrator.CauseHook {
 		return time.Time{}, false
@@ -161,7 +162,7 @@ func (s *Scheduler) quiet(j orchestrator.Job, r orchestrator.JobRun, now time.Ti
 	return schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))
 }
 
-// inUse says whether a proactive prompt has to wait for a turn of its conversation.
+// inUse reports whether a proactive prompt has to wait for a turn of its conversation.
 func (s *Scheduler) inUse(ctx context.Context, j orchestrator.Job) (bool, error) {
 	if j.Kind != orchestrator.JobHeartbeat {
 		return false, nil
@@ -173,19 +174,20 @@ func (s *Scheduler) inUse(ctx context.Context, j orchestrator.Job) (bool, error)
 	return busy, nil
 }
 
-// later delays a run a little. The delay is not stored.
-func later(r orchestrator.JobRun, now time.Time) orchestrator.JobRun {
+// delayed delays a run by submitRetry. It does not store the delay.
+func delayed(r orchestrator.JobRun, now time.Time) orchestrator.JobRun {
 	r.NotBefore = now.Add(submitRetry)
 	return r
 }
 
-// watch checks the turn of a run, and ends the run with it.
-func (s *Scheduler) watch(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun) (orchestrator.JobRun, error) {
+// checkTurn checks the turn of a run, and ends the run once the turn has ended.
+func (s *Scheduler) checkTurn(ctx context.Context, st orchestrator.JobStatus,
+	r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	t, err := s.opts.Runner.Turn(ctx, r.Turn())
 	if errors.Is(err, orchestrator.ErrNoTurn) {
 		r.Reason = p.Text("job.turn-gone")
-		return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	}
 	if err != nil {
 		return r, fmt.Errorf("load the turn: %w", err)
@@ -197,20 +199,20 @@ func (s *Scheduler) watch(ctx context.Context, st orchestrator.JobStatus, r orch
 	r.CostUSD += t.Outcome.CostUSD
 	switch t.State {
 	case orchestrator.TurnDone:
-		return s.done(ctx, st, r, t.Outcome)
+		return s.finishRun(ctx, st, r, t.Outcome)
 	case orchestrator.TurnAborted, orchestrator.TurnCancelled, orchestrator.TurnSteered:
 		r.Reason, r.Notified = p.Text("job.user-ended"), true
-		return s.end(ctx, r, orchestrator.RunAborted, st.JobResult)
+		return s.endRun(ctx, r, orchestrator.RunAborted, st.JobResult)
 	}
 	r.Text, r.Reason = t.Outcome.Shown(), t.Outcome.Failure
 	if t.State == orchestrator.TurnFailed && r.Attempt <= st.Job.Retries {
 		return s.retry(ctx, st.Job, r)
 	}
-	return s.end(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
+	return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 }
 
-// retry lets a failed run wait for its next attempt. A turn that a crash interrupted is not tried again: it may have had
-// effects.
+// retry schedules the next attempt of a failed run. Callers do not retry a turn that a crash interrupted, since it may
+// have had effects.
 func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrator.JobRun) (orchestrator.JobRun, error) {
 	r.NotBefore = s.now().Add(backoff(j, r))
 	r.Attempt++
@@ -219,29 +221,31 @@ func (s *Scheduler) retry(ctx context.Context, j orchestrator.Job, r orchestrato
 	return r, s.opts.Store.MoveRun(ctx, r)
 }
 
-// backoff is the wait after an attempt that failed.
+// backoff returns the pause after a failed attempt.
 func backoff(j orchestrator.Job, r orchestrator.JobRun) time.Duration {
 	return min(j.Backoff<<(r.Attempt-1), MostBackoff)
 }
 
-func (s *Scheduler) done(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun, o orchestrator.Outcome) (orchestrator.JobRun, error) {
+func (s *Scheduler) finishRun(ctx context.Context, st orchestrator.JobStatus, r orchestrator.JobRun,
+	o orchestrator.Outcome) (orchestrator.JobRun, error) {
 	r.Text, r.Reason = o.Shown(), ""
 	if orchestrator.OnlyWord(o.Text, st.Job.OKWord) {
 		r.Notified = true
-		return s.end(ctx, r, orchestrator.RunDone, st.JobResult)
+		return s.endRun(ctx, r, orchestrator.RunDone, st.JobResult)
 	}
 	digest := orchestrator.Digest(o.Text)
 	r.Changed = digest != st.Digest
 	if r.Changed || !skipsSame(st.Job, r) {
-		return s.end(ctx, r, orchestrator.RunDone, orchestrator.JobResult{Digest: digest, Shown: r.Turn()})
+		return s.endRun(ctx, r, orchestrator.RunDone, orchestrator.JobResult{Digest: digest, Shown: r.Turn()})
 	}
 	result := st.JobResult
 	result.Same++
-	return s.end(ctx, r, orchestrator.RunDone, result)
+	return s.endRun(ctx, r, orchestrator.RunDone, result)
 }
 
-// end stores the end of a run and the result of its job.
-func (s *Scheduler) end(ctx context.Context, r orchestrator.JobRun, state orchestrator.JobRunState, result orchestrator.JobResult) (orchestrator.JobRun, error) {
+// endRun stores the end of a run and the result of its job.
+func (s *Scheduler) endRun(ctx context.Context, r orchestrator.JobRun, state orchestrator.JobRunState,
+	result orchestrator.JobResult) (orchestrator.JobRun, error) {
 	ended := r
 	ended.State, ended.Ended = state, s.now()
 	if err := s.opts.Store.EndRun(ctx, ended, result); err != nil {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// friday is the time of the tests without a year of their own.
+// friday is the time of most tests.
 var friday = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 var here = orchestrator.ConversationID{Chat: 7, Topic: 3}
@@ -35,7 +35,7 @@ func zone(t testing.TB, name string) *time.Location {
 	return loc
 }
 
-// rig is a scheduler with fakes around it.
+// rig is a scheduler with its fakes.
 type rig struct {
 	*heartbeat.Scheduler
 	store  *memory
@@ -43,7 +43,7 @@ type rig struct {
 	chat   *chat
 	mu     sync.Mutex
 	skew   time.Duration
-	wall   time.Time // the time of the clock, if it is set; else that of the bubble, moved by skew
+	wall   time.Time // if set, the clock shows this time; else that of the bubble plus skew
 	ids    int
 	stop   func()
 }
@@ -68,7 +68,7 @@ func (h *rig) id() string {
 	return fmt.Sprint("j", h.ids)
 }
 
-// build makes a rig whose clock shows start. Its scheduler does not run.
+// build returns a rig whose clock shows start. Its scheduler is not running.
 func build(t testing.TB, start time.Time, change ...func(*heartbeat.Options)) *rig {
 	h := &rig{store: &memory{runs: map[orchestrator.JobRunID]*orchestrator.JobRun{}}, chat: &chat{known: map[orchestrator.JobRunID]bool{}}, runner: &runner{turns: map[cli.TurnID]*orchestrator.Turn{}}}
 	h.skew = time.Until(start)
@@ -77,7 +77,7 @@ func build(t testing.TB, start time.Time, change ...func(*heartbeat.Options)) *r
 	return h
 }
 
-// renew makes a new scheduler over the same store, as after a crash.
+// renew creates a new scheduler on the same store, as after a crash.
 func (h *rig) renew(change ...func(*heartbeat.Options)) {
 	opts := heartbeat.Options{Store: h.store, Runner: h.runner, Notifier: h.chat, Now: h.now, NewID: h.id,
 		Zone: time.UTC, Logger: slog.New(slog.DiscardHandler)}
@@ -95,7 +95,7 @@ func (h *rig) start(t testing.TB) {
 	h.stop = func() { cancel(); <-done }
 }
 
-// lazily lets the scheduler read the clock every few hours, so that a year is short.
+// lazily lets the scheduler read the clock only every few hours, so that a year takes little time.
 func lazily(o *heartbeat.Options) { o.Poll = 6 * time.Hour }
 
 func in(name string) func(*heartbeat.Options) {

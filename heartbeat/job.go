@@ -16,19 +16,19 @@ import (
 	"ductor/orchestrator/approval"
 )
 
-// Bounds of a job.
+// Limits of a job.
 const (
-	// MostMissed limits the missed runs of a job with MissedAll; beyond it only the newest run.
+	// MostMissed limits the missed runs of a job with MissedAll. If there are more, only the latest times get a run.
 	MostMissed = 100
-	// MostBackoff limits the wait before a retry.
+	// MostBackoff limits the pause before a retry.
 	MostBackoff = 6 * time.Hour
-	// MostJobs limits the jobs that users make in one conversation.
+	// MostJobs limits the jobs that users add in one conversation.
 	MostJobs = 50
-	// MostJobsOfUser limits the jobs that a user makes in all conversations.
+	// MostJobsOfUser limits the jobs that a user adds in all conversations.
 	MostJobsOfUser = 100
 
-	nameMost   = 64
-	promptMost = 64 << 10
+	maxName   = 64
+	maxPrompt = 64 << 10
 )
 
 // withDefaults sets the empty fields of a job to their defaults.
@@ -50,24 +50,24 @@ func withDefaults(j orchestrator.Job) orchestrator.Job {
 	return j
 }
 
-// equal says whether two jobs with defaults are the same.
-func equal(a, b orchestrator.Job) bool {
+// sameJob reports whether two jobs with defaults are the same.
+func sameJob(a, b orchestrator.Job) bool {
 	same := a.Rights.Equal(b.Rights)
 	b.Rights = a.Rights
 	return same && reflect.DeepEqual(a, b)
 }
 
-// check returns what is wrong with a job with defaults, as a sentence for its author.
-func check(j orchestrator.Job) error {
+// validate validates a job with defaults. Its errors are sentences for the job's author.
+func validate(j orchestrator.Job) error {
 	switch {
 	case j.Conversation.Chat == 0:
 		return fmt.Errorf("a job needs a chat to answer in")
 	case strings.TrimSpace(j.Prompt) == "" && j.Kind != orchestrator.JobHook:
 		return fmt.Errorf("a job needs a prompt")
-	case len(j.Prompt) > promptMost:
-		return fmt.Errorf("the prompt is longer than %d bytes", promptMost)
-	case len(j.Name) > nameMost || strings.ContainsFunc(j.Name, unicode.IsControl):
-		return fmt.Errorf("a name is one line of at most %d bytes", nameMost)
+	case len(j.Prompt) > maxPrompt:
+		return fmt.Errorf("the prompt is longer than %d bytes", maxPrompt)
+	case len(j.Name) > maxName || strings.ContainsFunc(j.Name, unicode.IsControl):
+		return fmt.Errorf("a name is one line of at most %d bytes", maxName)
 	case j.Dir != "" && !filepath.IsAbs(j.Dir):
 		return fmt.Errorf("the directory %q is not absolute", j.Dir)
 	case j.Dir != "" && j.Session == orchestrator.SharedSession:

@@ -12,24 +12,24 @@ import (
 	"ductor/orchestrator"
 )
 
-// Jobs is what the chat does with the jobs of a Scheduler. Safe for concurrent use.
+// Jobs implements orchestrator.Jobs on top of a Scheduler. Safe for concurrent use.
 type Jobs struct {
 	s    *Scheduler
 	opts JobsOptions
 }
 
-// JobsOptions configure Jobs. Directory is required.
+// JobsOptions configures Jobs. Directory is required.
 type JobsOptions struct {
-	// Directory says whether a job may work in a directory, and gives its absolute path; see
+	// Directory returns the absolute path of a directory, or an error if jobs must not work there; see
 	// conversation.Engine.Directory.
 	Directory func(path string) (string, error)
-	// Stale is the age at which a turn counts as stale; a time limit must be shorter. 0 is never.
+	// Stale is the age at which a turn counts as stale. Time limits of jobs must be shorter. 0 means never.
 	Stale time.Duration
 }
 
 var _ orchestrator.Jobs = (*Jobs)(nil)
 
-// NewJobs makes the Jobs of a scheduler.
+// NewJobs returns the Jobs of a scheduler.
 func NewJobs(s *Scheduler, opts JobsOptions) *Jobs { return &Jobs{s: s, opts: opts} }
 
 func (k *Jobs) Jobs(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
@@ -40,11 +40,13 @@ func (k *Jobs) Jobs(ctx context.Context, in orchestrator.ConversationID) ([]orch
 	return all, err
 }
 
-func (k *Jobs) Job(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+func (k *Jobs) Job(ctx context.Context, id orchestrator.JobID,
+	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	return k.shown(k.s.Get(ctx, id, in))
 }
 
-func (k *Jobs) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, limit int) ([]orchestrator.JobRun, error) {
+func (k *Jobs) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
+	limit int) ([]orchestrator.JobRun, error) {
 	st, err := k.s.Get(ctx, id, in)
 	if err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrato
 		return orchestrator.Job{}, &orchestrator.BadJob{Why: p.Text("job.no-prompt", schedule.Describe(p, j.Schedule))}
 	}
 	j = withDefaults(j)
-	j.When = when(p, j)
+	j.When = scheduleText(p, j)
 	return j, nil
 }
 
@@ -84,7 +86,7 @@ func (k *Jobs) ReadSchedule(text, zone string) (line, named string, err error) {
 }
 
 func (k *Jobs) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error) {
-	j, err := k.checked(j)
+	j, err := k.validated(j)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}
@@ -120,36 +122,41 @@ func (k *Jobs) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.Job
 	if here >= MostJobs || own >= MostJobsOfUser {
 		return orchestrator.JobStatus{}, orchestrator.ErrJobsFull
 	}
-	if j, err = k.checked(j); err != nil {
+	if j, err = k.validated(j); err != nil {
 		return orchestrator.JobStatus{}, err
 	}
 	return k.shown(k.s.Add(ctx, j))
 }
 
-func (k *Jobs) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
+func (k *Jobs) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
+	change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
 	return k.shown(k.s.Edit(ctx, id, by.Conversation, func(j *orchestrator.Job) error {
 		if err := change(j); err != nil {
 			return err
 		}
-		checked, err := k.checked(*j)
+		checked, err := k.validated(*j)
 		*j = checked
 		return err
 	}))
 }
 
-func (k *Jobs) PauseJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus, error) {
+func (k *Jobs) PauseJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus,
+	error) {
 	return k.shown(k.s.Pause(ctx, id, by.Conversation))
 }
 
-func (k *Jobs) ResumeJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus, error) {
+func (k *Jobs) ResumeJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus,
+	error) {
 	return k.shown(k.s.Resume(ctx, id, by.Conversation))
 }
 
-func (k *Jobs) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press, key string) (orchestrator.JobStatus, error) {
+func (k *Jobs) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
+	key string) (orchestrator.JobStatus, error) {
 	_, err := k.s.RunNow(ctx, id, by.Conversation, key)
 	switch {
 	case errors.Is(err, ErrNotCalled):
-		return orchestrator.JobStatus{}, &orchestrator.BadJob{Why: k.s.opts.Lang.Of(by.Conversation.Chat).Text("job.not-called")}
+		return orchestrator.JobStatus{},
+			&orchestrator.BadJob{Why: k.s.opts.Lang.Of(by.Conversation.Chat).Text("job.not-called")}
 	case err != nil:
 		return orchestrator.JobStatus{}, err
 	}
@@ -160,9 +167,9 @@ func (k *Jobs) DeleteJob(ctx context.Context, id orchestrator.JobID, by orchestr
 	return k.s.Delete(ctx, id, by.Conversation)
 }
 
-// checked is a job with its defaults and its directory as an absolute path; *orchestrator.BadJob for a directory outside
-// the roots and for a time limit that is too long.
-func (k *Jobs) checked(j orchestrator.Job) (orchestrator.Job, error) {
+// validated returns a job with its defaults and an absolute directory. It returns an *orchestrator.BadJob if the
+// directory is outside the roots or the time limit is too long.
+func (k *Jobs) validated(j orchestrator.Job) (orchestrator.Job, error) {
 	p := k.s.opts.Lang.Of(j.Conversation.Chat)
 	if stale := k.opts.Stale; stale > 0 && j.Timeout >= stale {
 		return j, &orchestrator.BadJob{Why: p.Text("job.limit-too-long", p.Span(stale))}
@@ -180,10 +187,10 @@ func (k *Jobs) checked(j orchestrator.Job) (orchestrator.Job, error) {
 	return withDefaults(j), nil
 }
 
-// badJob makes a sentence for the chat of an error.
+// badJob converts an error into a sentence for the chat.
 func badJob(err error) error { return &orchestrator.BadJob{Why: sentence(err)} }
 
-// sentence is the text of an error as one.
+// sentence returns the text of an error with a capital letter and a period.
 func sentence(err error) string {
 	why := err.Error()
 	if why != "" {
@@ -203,10 +210,10 @@ func (k *Jobs) shown(st orchestrator.JobStatus, err error) (orchestrator.JobStat
 	return k.show(st), nil
 }
 
-// show puts the times of a status in the zone of its job, and the schedule in words. A paused job has no next run.
+// show converts the times of a status to the job's time zone, and the schedule to words. A paused job has no next run.
 func (k *Jobs) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	loc := k.s.knownZone(st.Job)
-	st.Job.When = when(k.s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
+	st.Job.When = scheduleText(k.s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
 	switch {
 	case st.Job.Paused:
 		st.Next = time.Time{}
@@ -220,8 +227,8 @@ func (k *Jobs) show(st orchestrator.JobStatus) orchestrator.JobStatus {
 	return st
 }
 
-// when puts the schedule of a job in words; empty where a webhook starts it.
-func when(p lang.Printer, j orchestrator.Job) string {
+// scheduleText returns the schedule of a job in words, or "" for a webhook's job.
+func scheduleText(p lang.Printer, j orchestrator.Job) string {
 	if j.Kind == orchestrator.JobHook {
 		return ""
 	}

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestADraftIsAddedOnce under the id it has, and what cannot be is said in a sentence and changes nothing.
+// TestADraftIsAddedOnce under its ID. An invalid one changes nothing, and its error is a sentence.
 func TestADraftIsAddedOnce(t *testing.T) {
 	h := build(t, day)
 	d := heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Stale: time.Hour, Directory: func(path string) (string, error) {
@@ -61,7 +61,7 @@ func TestADraftIsAddedOnce(t *testing.T) {
 	}
 }
 
-// TestAnEditAndAPauseAtOnceLoseNeither: a job is paused while what an edit makes of it is looked at.
+// TestAnEditAndAPauseAtOnceLoseNeither: a job is paused while the result of an edit is being checked.
 func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 	h := build(t, day)
 	var d *heartbeat.Jobs
@@ -75,7 +75,7 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(100 * time.Millisecond): // it has to wait for the edit
+		case <-time.After(100 * time.Millisecond): // it must wait for the edit
 		}
 		return path, nil
 	}})
@@ -96,7 +96,7 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 	}
 }
 
-// What is no schedule is said in the language of the chat, with what to write in English.
+// The error for an invalid schedule is in the chat's language, with examples in English.
 func TestAnUnclearScheduleIsSaidInTheChatsLanguage(t *testing.T) {
 	choices, err := lang.OpenChoices(t.Context(), german{}, 42)
 	if err != nil {
@@ -117,7 +117,7 @@ func (german) Languages(context.Context) ([]lang.Choice, error) {
 	return []lang.Choice{{ID: 42, Chosen: "de"}}, nil
 }
 
-// A user makes so many jobs, however many conversations they are in.
+// A user can create only so many jobs, in however many conversations.
 func TestAUsersJobsAreBounded(t *testing.T) {
 	h := build(t, day)
 	jobs := heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Directory: func(path string) (string, error) { return path, nil }})

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Add checks a job, gives it its creation time, and an id if it has none, and stores it. *orchestrator.BadJob for an
-// invalid job.
+// Add validates and stores a job. It sets the creation time, and an ID if there is none. It returns an
+// *orchestrator.BadJob if the job is invalid.
 func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,10 +23,11 @@ func (s *Scheduler) Add(ctx context.Context, j orchestrator.Job) (orchestrator.J
 	return s.save(ctx, withDefaults(j))
 }
 
-// Edit changes a job of the conversation and computes its next moment again. It ignores changes of the id, kind,
-// conversation and creation time, and changes nothing if f fails. orchestrator.ErrJobConfigured for a job of the
+// Edit changes a job of the conversation and recomputes its next time. It ignores changes of the ID, kind, conversation
+// and creation time. If f fails it changes nothing. It returns orchestrator.ErrJobConfigured for a job of the
 // configuration.
-func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, f func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
+func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
+	f func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st, err := s.Get(ctx, id, in)
@@ -40,28 +41,33 @@ func (s *Scheduler) Edit(ctx context.Context, id orchestrator.JobID, in orchestr
 	if err := f(&j); err != nil {
 		return orchestrator.JobStatus{}, err
 	}
-	j.ID, j.Kind, j.Configured, j.Conversation, j.Created = st.Job.ID, st.Job.Kind, false, st.Job.Conversation, st.Job.Created
-	if j.Rights.Of == orchestrator.RightsOfPress && (j.Prompt != st.Job.Prompt || j.Schedule != st.Job.Schedule) { // no turn had rights for that
+	j.ID, j.Kind, j.Configured, j.Conversation, j.Created = st.Job.ID, st.Job.Kind, false, st.Job.Conversation,
+		st.Job.Created
+	// the turn that created the job had no rights for that
+	if j.Rights.Of == orchestrator.RightsOfPress && (j.Prompt != st.Job.Prompt || j.Schedule != st.Job.Schedule) {
 		j.Rights = orchestrator.Rights{}
 	}
 	j = withDefaults(j)
 	if j.Schedule == st.Job.Schedule && j.Zone == st.Job.Zone && j.Paused == st.Job.Paused {
-		return s.keep(ctx, j, st)
+		return s.saveUnchanged(ctx, j, st)
 	}
 	return s.save(ctx, j)
 }
 
-// Pause stops a job of the conversation from running until Resume. Its waiting runs still run.
-func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+// Pause stops a job of the conversation from starting runs until Resume. Waiting runs still run.
+func (s *Scheduler) Pause(ctx context.Context, id orchestrator.JobID,
+	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	return s.pause(ctx, id, in, true)
 }
 
-// Resume lets a paused job run again, from its next moment on. Moments during the pause do not count as missed.
-func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+// Resume reactivates a paused job from its next time on. Times during the pause do not count as missed.
+func (s *Scheduler) Resume(ctx context.Context, id orchestrator.JobID,
+	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	return s.pause(ctx, id, in, false)
 }
 
-func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, paused bool) (orchestrator.JobStatus, error) {
+func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
+	paused bool) (orchestrator.JobStatus, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st, err := s.Get(ctx, id, in)
@@ -72,7 +78,7 @@ func (s *Scheduler) pause(ctx context.Context, id orchestrator.JobID, in orchest
 	return s.save(ctx, st.Job)
 }
 
-// Delete deletes a job of the conversation. A running turn of it continues.
+// Delete deletes a job of the conversation. Its running turn continues.
 func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,10 +92,11 @@ func (s *Scheduler) Delete(ctx context.Context, id orchestrator.JobID, in orches
 	return s.opts.Store.DeleteJob(ctx, id)
 }
 
-// RunNow runs a job of the conversation now, after its open runs, also if it is paused and in quiet hours. A repeated key
-// returns the run with orchestrator.ErrRepeated and does not start another. A webhook's job runs with the last payload;
-// ErrNotCalled if there was none.
-func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, key string) (orchestrator.JobRun, error) {
+// RunNow runs a job of the conversation now, after its open runs, even if it is paused or in quiet hours. If a key is
+// repeated, it returns the run with orchestrator.ErrRepeated and starts no other. A webhook's job runs with the last
+// payload; RunNow returns ErrNotCalled if there was none.
+func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
+	key string) (orchestrator.JobRun, error) {
 	defer s.Poke()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +124,7 @@ func (s *Scheduler) RunNow(ctx context.Context, id orchestrator.JobID, in orches
 	return r, err
 }
 
-// lastCall is the prompt of the last delivery of a webhook; ErrNotCalled without one.
+// lastCall returns the prompt of a webhook's last delivery, or ErrNotCalled if there was none.
 func (s *Scheduler) lastCall(ctx context.Context, id orchestrator.JobID) (string, error) {
 	runs, err := s.opts.Store.Runs(ctx, id, orchestrator.MostQueuedRuns)
 	if err != nil {
@@ -131,7 +138,7 @@ func (s *Scheduler) lastCall(ctx context.Context, id orchestrator.JobID) (string
 	return "", ErrNotCalled
 }
 
-// List gives the jobs of a conversation, the oldest first.
+// List returns the jobs of a conversation, the oldest first.
 func (s *Scheduler) List(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
 	all, err := s.opts.Store.Jobs(ctx)
 	if err != nil {
@@ -140,16 +147,17 @@ func (s *Scheduler) List(ctx context.Context, in orchestrator.ConversationID) ([
 	return slices.DeleteFunc(all, func(st orchestrator.JobStatus) bool { return st.Job.Conversation != in }), nil
 }
 
-// Runs lists the last runs of a job of a conversation, newest first.
-func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID, limit int) ([]orchestrator.JobRun, error) {
+// Runs returns the last runs of a conversation's job, the newest first.
+func (s *Scheduler) Runs(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
+	limit int) ([]orchestrator.JobRun, error) {
 	if _, err := s.Get(ctx, id, in); err != nil {
 		return nil, err
 	}
 	return s.opts.Store.Runs(ctx, id, limit)
 }
 
-// Sync stores the jobs of the configuration. By name it adds new jobs, updates changed ones and deletes the others. A job
-// that a user paused stays paused. Sync stores nothing if a job is invalid.
+// Sync stores the jobs of the configuration: it adds new ones, updates changed ones and deletes missing ones, by name.
+// A job that a user paused stays paused. If a job is invalid, Sync stores nothing.
 func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,21 +195,24 @@ func (s *Scheduler) Sync(ctx context.Context, jobs []orchestrator.Job) error {
 	return nil
 }
 
-func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job, known map[orchestrator.JobID]orchestrator.JobStatus) error {
+func (s *Scheduler) syncOne(ctx context.Context, j orchestrator.Job,
+	known map[orchestrator.JobID]orchestrator.JobStatus) error {
 	old, there := known[j.ID]
 	if there {
 		j.Created, j.Paused = old.Job.Created, old.Job.Paused
 	}
-	if there && equal(j, old.Job) {
-		return nil // its due and missed moments stay
+	if there && sameJob(j, old.Job) {
+		return nil // do not recompute its due and missed times
 	}
 	_, err := s.save(ctx, j)
 	return err
 }
 
-// keep stores a job with an unchanged schedule. Its next moment stays, so that a change of the prompt loses no run.
-func (s *Scheduler) keep(ctx context.Context, j orchestrator.Job, st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
-	if err := check(j); err != nil {
+// saveUnchanged stores a job with an unchanged schedule. It does not change the next time, so that an edited prompt
+// loses no run.
+func (s *Scheduler) saveUnchanged(ctx context.Context, j orchestrator.Job,
+	st orchestrator.JobStatus) (orchestrator.JobStatus, error) {
+	if err := validate(j); err != nil {
 		return orchestrator.JobStatus{}, badJob(err)
 	}
 	if err := s.opts.Store.SaveJob(ctx, j, st.Next, st.Planned); err != nil {
@@ -210,7 +221,7 @@ func (s *Scheduler) keep(ctx context.Context, j orchestrator.Job, st orchestrato
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// save stores a job with defaults and its next moment.
+// save stores a job with defaults and its next time.
 func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
 	next, err := s.next(j)
 	if err != nil {
@@ -223,9 +234,10 @@ func (s *Scheduler) save(ctx context.Context, j orchestrator.Job) (orchestrator.
 	return s.opts.Store.Job(ctx, j.ID)
 }
 
-// next checks a job and computes its next moment. It is zero for a configured or paused job whose only moment is over.
+// next validates a job and returns its next time. For a configured or paused job whose only time is over, it returns
+// zero.
 func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
-	if err := check(j); err != nil {
+	if err := validate(j); err != nil {
 		return time.Time{}, err
 	}
 	plan, err := s.plan(j)
@@ -242,8 +254,10 @@ func (s *Scheduler) next(j orchestrator.Job) (time.Time, error) {
 	return plan.Next(s.now()), nil
 }
 
-// Get gives one job of a conversation; orchestrator.ErrNoJob, or orchestrator.ErrElsewhere for another conversation's.
-func (s *Scheduler) Get(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+// Get returns a job of a conversation. It returns orchestrator.ErrNoJob if there is none, and orchestrator.ErrElsewhere
+// if it belongs to another conversation.
+func (s *Scheduler) Get(ctx context.Context, id orchestrator.JobID,
+	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	st, err := s.opts.Store.Job(ctx, id)
 	if err != nil {
 		return orchestrator.JobStatus{}, err

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestWhatPeopleDoWithJobs goes through what the chat's screens do.
+// TestWhatPeopleDoWithJobs performs the actions of the chat's screens.
 func TestWhatPeopleDoWithJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
@@ -29,7 +29,7 @@ func TestWhatPeopleDoWithJobs(t *testing.T) {
 			t.Errorf("paused: %+v, %v", st, err)
 		}
 		time.Sleep(30 * time.Hour)
-		for _, want := range []error{nil, orchestrator.ErrRepeated} { // a press that is delivered twice
+		for _, want := range []error{nil, orchestrator.ErrRepeated} { // a button press that is delivered twice
 			if _, err := h.RunNow(ctx, id, here, "press 7"); !errors.Is(err, want) {
 				t.Error(err)
 			}
@@ -73,7 +73,8 @@ func TestWhatPeopleDoWithJobs(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestJobsOfTheConfiguration come and go with it, keep what was missed, and are changed nowhere else.
+// TestJobsOfTheConfiguration: they are added and removed with the configuration, keep their missed runs, and cannot be
+// changed in chats.
 func TestJobsOfTheConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
@@ -115,7 +116,7 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		if _, err := h.Edit(ctx, a, here, func(*orchestrator.Job) error { return nil }); !errors.Is(err, orchestrator.ErrJobConfigured) {
 			t.Errorf("edit: %v", err)
 		}
-		h.move(5 * time.Hour) // ductor was not there at 1, 2 and 3
+		h.move(5 * time.Hour) // ductor was not running at 1, 2 and 3
 		h.renew()
 		sync(job("a", "0 1 * * *"), job("b", "0 2 * * *"))
 		h.start(t)
@@ -139,7 +140,8 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 	})
 }
 
-// A run that a user pressed for has the rights of the chat, at most in its mode. A job that was given another prompt or schedule has not.
+// A run started by a user's button has the rights of the chat, at most in its mode. A job whose prompt or schedule was
+// edited loses its rights.
 func TestARunThatAUserPressedForHasTheRightsOfTheChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)

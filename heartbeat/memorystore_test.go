@@ -9,14 +9,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// memory is a Store as internal/store is one, without a disk. A crash is an error from before or after, which
-// run around the effect.
+// memory is a Store like internal/store, but without a disk. To simulate a crash, before or after (which run around the
+// effect) return an error.
 type memory struct {
 	mu     sync.Mutex
 	jobs   []orchestrator.JobStatus
 	runs   map[orchestrator.JobRunID]*orchestrator.JobRun
-	order  []*orchestrator.JobRun // as recorded
-	open   []*orchestrator.JobRun // something is to be done about them
+	order  []*orchestrator.JobRun // in the order of RecordRuns
+	open   []*orchestrator.JobRun // runs that still need work
 	before func(op string) error
 	after  func(op string) error
 }

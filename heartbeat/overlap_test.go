@@ -10,7 +10,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestAnOverlap: what is due while the run before is not over is skipped or waits, as the job wants.
+// TestAnOverlap: a run that is due before the previous one has ended is skipped or waits, according to the job's
+// policy.
 func TestAnOverlap(t *testing.T) {
 	for policy, want := range map[string]int{orchestrator.OverlapSkip: 2, orchestrator.OverlapQueue: 4} {
 		t.Run(policy, func(t *testing.T) {
@@ -52,7 +53,8 @@ func TestAQueueOfOverlapsIsBounded(t *testing.T) {
 	})
 }
 
-// TestABusyConversationQueues: a full queue is waited for, however long, and a job that is refused fails with the reason.
+// TestABusyConversationQueues: a run waits for a full queue as long as necessary, and a rejected job fails with the
+// reason.
 func TestABusyConversationQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
@@ -80,7 +82,8 @@ func TestABusyConversationQueues(t *testing.T) {
 	})
 }
 
-// TestProactivePromptWaits: a proactive prompt waits while a turn uses its session, and the chat does not show its OK word.
+// TestProactivePromptWaits: a proactive prompt waits while a turn uses its session, and the chat does not show its OK
+// word.
 func TestProactivePromptWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
@@ -110,7 +113,7 @@ func TestProactivePromptWaits(t *testing.T) {
 	})
 }
 
-// TestHeldDeliveryDelaysNoManualRun: a manual run in quiet hours runs, also after a delivery that waits for their end.
+// TestHeldDeliveryDelaysNoManualRun: a manual run in quiet hours runs even after a delivery that waits for their end.
 func TestHeldDeliveryDelaysNoManualRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day) // midnight

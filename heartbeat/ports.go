@@ -9,33 +9,34 @@ import (
 	"ductor/orchestrator"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrNotCalled = errors.New("the webhook was not called yet")
 	ErrLater     = errors.New("the chat does not show it yet")
 )
 
-// Store keeps jobs and their runs. internal/store implements it. Every method is one transaction and durable when it
-// returns. Safe for concurrent use.
+// Store stores jobs and their runs. internal/store implements it. Every method is one transaction, which is durable
+// when the method returns. Safe for concurrent use.
 type Store interface {
-	// SaveJob stores a new or changed job and its next moment. Its cost and its runs stay.
+	// SaveJob stores a new or changed job and its next time. It does not change its cost and runs.
 	SaveJob(ctx context.Context, j orchestrator.Job, next, planned time.Time) error
-	// DeleteJob deletes a job and its runs; orchestrator.ErrNoJob for an unknown id.
+	// DeleteJob deletes a job and its runs. It returns orchestrator.ErrNoJob for an unknown ID.
 	DeleteJob(ctx context.Context, id orchestrator.JobID) error
-	// Job returns orchestrator.ErrNoJob for an unknown id.
+	// Job returns orchestrator.ErrNoJob for an unknown ID.
 	Job(ctx context.Context, id orchestrator.JobID) (orchestrator.JobStatus, error)
 	// Jobs lists all jobs, the oldest first.
 	Jobs(ctx context.Context) ([]orchestrator.JobStatus, error)
-	// RecordRuns stores runs and the next moment of their job, all or none. It skips runs with a stored id and returns
-	// the others. orchestrator.ErrNoJob for an unknown job.
-	RecordRuns(ctx context.Context, job orchestrator.JobID, runs []orchestrator.JobRun, next, planned time.Time) ([]orchestrator.JobRun, error)
-	// MoveRun stores the changed fields of an open run. It does not change a run that ended, and ignores an unknown id.
+	// RecordRuns atomically stores runs and the next time of their job. It skips runs whose ID is already stored and
+	// returns the others. It returns orchestrator.ErrNoJob for an unknown job.
+	RecordRuns(ctx context.Context, job orchestrator.JobID, runs []orchestrator.JobRun, next,
+		planned time.Time) ([]orchestrator.JobRun, error)
+	// MoveRun stores the changed fields of an open run. It does not change an ended run, and ignores an unknown ID.
 	MoveRun(ctx context.Context, r orchestrator.JobRun) error
-	// EndRun is MoveRun for a run that ended. It adds the cost of the run to its job and stores the result of the job.
+	// EndRun is MoveRun for a run that ended. It also adds the run's cost to its job and stores the job's result.
 	EndRun(ctx context.Context, r orchestrator.JobRun, result orchestrator.JobResult) error
 	// MarkNotified records that the chat shows the result of a run.
 	MarkNotified(ctx context.Context, id orchestrator.JobRunID) error
-	// OpenRuns lists runs that are open, or ended and not notified, in the order in which they were recorded.
+	// OpenRuns lists the runs that are open, or ended but not notified, in the order in which they were stored.
 	OpenRuns(ctx context.Context) ([]orchestrator.JobRun, error)
 	// Runs lists the last runs of a job, the newest first.
 	Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error)
@@ -43,21 +44,21 @@ type Store interface {
 
 // Runner runs turns. cmd/ductor connects it to the orchestrator. Safe for concurrent use.
 type Runner interface {
-	// SubmitOrder is that of conversation.Engine.
+	// SubmitOrder is the method of conversation.Engine.
 	SubmitOrder(ctx context.Context, o orchestrator.Order) error
-	// Turn returns orchestrator.ErrNoTurn for an unknown id.
+	// Turn returns orchestrator.ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error)
-	// Busy says whether a turn runs or waits in a conversation.
+	// Busy reports whether a turn is running or queued in a conversation.
 	Busy(ctx context.Context, id orchestrator.ConversationID) (bool, error)
 }
 
-// Report is the end of a run for the chat.
+// Report describes the end of a run for the chat.
 type Report struct {
 	Job  orchestrator.Job
 	Run  orchestrator.JobRun
 	Turn cli.TurnID
-	// Silent: the result is the same as before, so an edit adds Note to the message of Result.Shown, without a
-	// notification. Otherwise there is a new message, with a notification: the card of Turn, or Note where there is none.
+	// Silent means that the result is the same as before: Report adds Note to the message of Result.Shown by an edit,
+	// without a notification. Otherwise it sends a new message with a notification: the card of Turn, or else Note.
 	Silent bool
 	Result orchestrator.JobResult
 	Note   string
@@ -65,8 +66,8 @@ type Report struct {
 
 // Notifier shows results. Package bot implements it.
 type Notifier interface {
-	// Report shows the end of a run. The report is durable when it returns nil, and a repeated report of a run shows it
-	// once. The scheduler repeats a report that fails. Report does not wait for the network: it returns ErrLater, which
-	// is not logged, while the message is on its way.
+	// Report shows the end of a run. The report is durable when Report returns nil, and a repeated report of a run has
+	// no effect. The scheduler retries if Report fails. Report does not wait for the network: while the message is on
+	// its way, it returns ErrLater, which is not logged.
 	Report(ctx context.Context, r Report) error
 }

@@ -9,15 +9,17 @@ import (
 	"ductor/orchestrator"
 )
 
-// DefaultOKWord is the answer to a proactive prompt when the user needs to know nothing.
+// DefaultOKWord is the agent's answer to a proactive prompt if there is nothing to tell the user.
 const DefaultOKWord = "HEARTBEAT_OK"
 
-// Proactive completes a job for Scheduler.Sync to a proactive prompt: at an interval an agent is asked whether the user
-// should know anything. Its OK word is not shown, it waits while a turn uses its session, and missed runs are skipped.
+// Proactive turns a job into a proactive prompt for Scheduler.Sync: at an interval it asks an agent whether the user
+// should know anything. The chat does not show the OK word. The prompt waits while a turn uses its session, and missed
+// runs are skipped.
 func Proactive(j orchestrator.Job, interval time.Duration) orchestrator.Job {
 	j.OKWord = cmp.Or(j.OKWord, DefaultOKWord)
 	j.Kind, j.Schedule = orchestrator.JobHeartbeat, "every "+schedule.FormatInterval(interval)
-	j.Prompt = fmt.Sprintf("%s\n\nIf there is nothing that needs a person's attention, answer only: %s", j.Prompt, j.OKWord)
+	j.Prompt = fmt.Sprintf("%s\n\nIf there is nothing that needs a person's attention, answer only: %s", j.Prompt,
+		j.OKWord)
 	j.Missed, j.Overlap = orchestrator.MissedSkip, orchestrator.OverlapSkip
 	return j
 }

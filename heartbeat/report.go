@@ -11,13 +11,13 @@ import (
 
 // notify reports the end of a run to the chat.
 func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestrator.JobRun, error) {
-	st, err := s.opts.Store.Job(ctx, r.Job) // with the result of the run
+	st, err := s.opts.Store.Job(ctx, r.Job) // includes the result of the run
 	if err != nil {
 		return r, err
 	}
 	report := Report{Job: st.Job, Run: r, Turn: r.Turn(), Result: st.JobResult}
 	switch {
-	// Same is 0 if the answer changed since: the message then shows another answer.
+	// Same is 0 if the answer has changed since: then the message shows another answer.
 	case r.State == orchestrator.RunDone && !r.Changed && skipsSame(st.Job, r) && st.Shown != "" && st.Same > 0:
 		report.Silent, report.Note = true, s.sameNote(st, r)
 	case r.State == orchestrator.RunFailed:
@@ -33,7 +33,7 @@ func (s *Scheduler) notify(ctx context.Context, r orchestrator.JobRun) (orchestr
 	return r, nil
 }
 
-// sameNote says that the answer did not change, and when.
+// sameNote returns the note that the answer is unchanged, with the time.
 func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) string {
 	p := s.opts.Lang.Of(st.Job.Conversation.Chat)
 	at := s.moment(st.Job, r.Ended)
@@ -43,7 +43,7 @@ func (s *Scheduler) sameNote(st orchestrator.JobStatus, r orchestrator.JobRun) s
 	return p.Text("job.same-on", at)
 }
 
-// title is the first line of a run in the chat: its job, and whether it is late or a retry.
+// title returns the first line of a run in the chat: its job, and whether it is late or a retry.
 func (s *Scheduler) title(j orchestrator.Job, r orchestrator.JobRun) string {
 	p := s.opts.Lang.Of(j.Conversation.Chat)
 	parts := []string{symbol(j) + " " + j.Name}
@@ -59,7 +59,7 @@ func (s *Scheduler) title(j orchestrator.Job, r orchestrator.JobRun) string {
 	return strings.Join(parts, " · ")
 }
 
-// symbol marks the kind of a job.
+// symbol returns the emoji for a kind of job.
 func symbol(j orchestrator.Job) string {
 	switch j.Kind {
 	case orchestrator.JobHook:
@@ -70,7 +70,7 @@ func symbol(j orchestrator.Job) string {
 	return "⏰"
 }
 
-// moment formats a time in the zone of a job.
+// moment formats a time in the job's time zone.
 func (s *Scheduler) moment(j orchestrator.Job, t time.Time) string {
 	return s.opts.Lang.Of(j.Conversation.Chat).Moment(t.In(s.knownZone(j)))
 }

@@ -17,8 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestRetries tries a failed run again after waits that double, as turns of their own, and tells the chat of the end
-// only. What a person ended or a crash interrupted is not tried again.
+// TestRetries retries a failed run after pauses that double, as separate turns, and reports only the end. It does not
+// retry a run that a user ended or a crash interrupted.
 func TestRetries(t *testing.T) {
 	for state, want := range map[orchestrator.TurnState][]time.Duration{
 		orchestrator.TurnFailed:      {0, time.Minute, 3 * time.Minute, 7 * time.Minute},
@@ -59,8 +59,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestAnUnchangedResultDisturbsNobody: the same answer again is silent, another or a failure is not, and what follows
-// a failure is news.
+// TestAnUnchangedResultDisturbsNobody: a repeated answer is silent; a different one, a failure, and the answer after a
+// failure are not.
 func TestAnUnchangedResultDisturbsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
@@ -89,7 +89,7 @@ func TestAnUnchangedResultDisturbsNobody(t *testing.T) {
 	})
 }
 
-// TestAReportThatFailsIsMadeAgain, and is no trouble if it only takes a while.
+// TestAReportThatFailsIsMadeAgain. ErrLater is not logged as a failure.
 func TestAReportThatFailsIsMadeAgain(t *testing.T) {
 	for trouble, want := range map[error]bool{errors.New("the disk is full"): true, fmt.Errorf("still: %w", heartbeat.ErrLater): false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAReportThatFailsIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestTheNextRunDoesNotWaitForTheChat: a chat that takes a while to show a result keeps no other run.
+// TestTheNextRunDoesNotWaitForTheChat: a chat that is slow to show a result delays no other run.
 func TestTheNextRunDoesNotWaitForTheChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
@@ -140,7 +140,7 @@ func TestTheNextRunDoesNotWaitForTheChat(t *testing.T) {
 	})
 }
 
-// TestWhatTheChatIsToldOfARun: which turn shows the result, what an order says of itself, and what is said below.
+// TestWhatTheChatIsToldOfARun: which turn shows the result, the order's texts, and the note below.
 func TestWhatTheChatIsToldOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
@@ -175,7 +175,7 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 			`⏰ CI known=false word="ok" then="` + then + `"`,
 			`⏰ CI known=true word="ok" then="` + then + `"`,
 			`⏰ CI known=true word="ok" then="` + then + `"`,
-			`⏰ CI known=false word="" then="` + then + `"`, // somebody waits for it
+			`⏰ CI known=false word="" then="` + then + `"`, // a user waits for it
 			`⏰ CI known=true word="ok" then="` + then + `"`,
 			`⏰ CI known=true word="ok" then="` + then + `"`,
 			`⏰ CI · try 2 of 2 known=false word="ok" then=""`,
@@ -205,7 +205,7 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 	})
 }
 
-// TestWhatWasTheSameIsNotSaidBelowOtherNews: the chat takes a while, and meanwhile the answer is another.
+// TestWhatWasTheSameIsNotSaidBelowOtherNews: while the chat is slow, the answer changes.
 func TestWhatWasTheSameIsNotSaidBelowOtherNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := build(t, day)
@@ -224,7 +224,7 @@ func TestWhatWasTheSameIsNotSaidBelowOtherNews(t *testing.T) {
 		h.start(t)
 		time.Sleep(time.Hour + time.Minute)
 		fail(heartbeat.ErrLater)
-		time.Sleep(2*time.Hour + 7*time.Second) // never in the middle of a look
+		time.Sleep(2*time.Hour + 7*time.Second) // never in the middle of a scan
 		fail(nil)
 		time.Sleep(time.Minute)
 		h.stop()

@@ -8,71 +8,71 @@ import (
 	"time"
 )
 
-// Limits say what is kept: what is younger than Age, and of that the newest of Bytes. 0 is no limit.
+// Limits configures what is kept: data younger than Age, and of that the newest Bytes. 0 means no limit.
 type Limits struct {
 	Age   time.Duration
 	Bytes int64
 }
 
-// Cut is Limits at a moment: what is older than Before goes, and then the oldest until Bytes are left. A zero Before
-// and 0 Bytes are no limit.
+// Cut is Limits at a certain time: it removes data older than Before, and then the oldest until Bytes are left. A zero
+// Before or 0 Bytes means no limit.
 type Cut struct {
 	Before time.Time
 	Bytes  int64
 }
 
-// Trimmed is what a cut takes, or would take, and what it leaves.
+// Trimmed counts the data that a cut removes, or would remove, and the data that remains.
 type Trimmed struct {
 	Items, Bytes         int64
 	LeftItems, LeftBytes int64
 }
 
-// Take counts things that go among those that are left so far. Negative numbers take that back.
+// Take moves items from the remaining to the removed ones. Negative numbers undo that.
 func (t *Trimmed) Take(items, bytes int64) {
 	t.Items, t.Bytes, t.LeftItems, t.LeftBytes = t.Items+items, t.Bytes+bytes, t.LeftItems-items, t.LeftBytes-bytes
 }
 
-// Goes says whether a thing goes that was used last at a time, where t is what goes before it.
+// Goes reports whether the cut removes an item with this time of last use. t counts the items that it removed before.
 func (c Cut) Goes(t Trimmed, used time.Time) bool {
 	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
 
-// Shelf is one kind of thing that piles up. Safe for concurrent use.
+// Shelf is a kind of data that accumulates. Safe for concurrent use.
 type Shelf interface {
-	// Plan says what Trim would take, and takes nothing.
+	// Plan returns the result of Trim without removing anything.
 	Plan(ctx context.Context, c Cut) (Trimmed, error)
-	// Trim takes it. What was taken before an error is counted.
+	// Trim removes the data. If it fails, it returns the count of what it removed until then.
 	Trim(ctx context.Context, c Cut) (Trimmed, error)
 }
 
-// Kept is a shelf with its name and limits.
+// Kept is a Shelf with its name and limits.
 type Kept struct {
 	Name   string // "uploads", "transcripts", "audit", "runs"
 	Shelf  Shelf
 	Limits Limits
 }
 
-// Retention forgets what is old or too much. All fields are required.
+// Retention removes data that is too old or too large. All fields are required.
 type Retention struct {
-	Shelves func() []Kept // now
+	Shelves func() []Kept // returns the current shelves
 	Now     func() time.Time
 	Logger  *slog.Logger
-	Every   time.Duration // between two rounds
+	Every   time.Duration // interval between rounds
 }
 
-// Forgot is the line of one shelf in a report.
+// Forgot is the result of one Shelf.
 type Forgot struct {
 	Name string
 	Trimmed
-	Err error // this shelf could not be cut; the others were
+	Err error // the failure of this shelf, which does not affect the others
 }
 
-// DryRun says what a round would take now, for users to see before they trust it. It changes nothing.
+// DryRun returns what Trim would remove now, so that users can check it. It changes nothing.
 func (r Retention) DryRun(ctx context.Context) []Forgot {
 	return r.round(ctx, Shelf.Plan)
 }
 
-// Trim does one round now.
+// Trim runs one round now.
 func (r Retention) Trim(ctx context.Context) []Forgot {
 	return r.round(ctx, Shelf.Trim)
 }
@@ -98,7 +98,7 @@ func (l Limits) at(now time.Time) Cut {
 	return c
 }
 
-// Run does a round at once and then every so often, until ctx is done.
+// Run runs a round immediately and then at each interval until ctx is done.
 func (r Retention) Run(ctx context.Context) {
 	tick := time.NewTicker(r.Every)
 	defer tick.Stop()

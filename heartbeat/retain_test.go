@@ -14,8 +14,8 @@ import (
 	"ductor/heartbeat"
 )
 
-// TestForgettingByAgeAndSize: the dry run says what the round then does, the oldest go first, and nothing outside of
-// the directory is touched.
+// TestForgettingByAgeAndSize: the dry run predicts the round, the oldest files go first, and nothing outside of the
+// directory changes.
 func TestForgettingByAgeAndSize(t *testing.T) {
 	const h = time.Hour
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestAddRefusesSchedules without a moment to come, and with moments that are too close.
+// TestAddRefusesSchedules without a future time, or with times that are too close.
 func TestAddRefusesSchedules(t *testing.T) {
 	h := build(t, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	for line, why := range map[string]string{

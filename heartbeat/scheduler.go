@@ -14,29 +14,30 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configure a Scheduler. Store, Runner, Notifier, Now, NewID and Logger are required.
+// Options configures a Scheduler. Store, Runner, Notifier, Now, NewID and Logger are required.
 type Options struct {
 	Store    Store
 	Runner   Runner
 	Notifier Notifier
 	Now      func() time.Time // the wall clock
-	Zone     *time.Location   // of jobs without a zone; time.Local when nil
-	Lang     *lang.Choices    // of what becomes of runs
+	Zone     *time.Location   // of jobs without a zone; default: time.Local
+	Lang     *lang.Choices    // for messages about runs
 	NewID    func() string
 	Logger   *slog.Logger
-	// Poll is the longest time between two reads of the clock; 15 seconds when 0.
+	// Poll is the longest time between two reads of the clock. The default is 15 seconds.
 	Poll time.Duration
 }
 
 const (
-	// grace is how late a run may be and still counts as on time.
+	// grace is how late a run may be and still count as on time.
 	grace = 2 * time.Minute
-	// busyPoll is the longest time between two reads of the clock while turns of jobs run. Poke ends the wait early.
+	// busyPoll is the longest time between two reads of the clock while turns of jobs are running. Poke ends the wait
+	// early.
 	busyPoll = 2 * time.Second
 )
 
-// setBack is how far the clock must go back before the next moments are computed again. Smaller steps are corrections of
-// the clock. A run that happened does not happen again either way.
+// setBack is how far the clock must go back before the next times are recomputed. Smaller steps are corrections of the
+// clock. In both cases a run that happened does not happen again.
 const setBack = time.Hour
 
 // Scheduler runs jobs when they are due. Safe for concurrent use: a mutex serializes its operations.
@@ -44,19 +45,19 @@ type Scheduler struct {
 	opts Options
 	log  *slog.Logger
 	poke chan struct{}
-	mu   sync.Mutex // held for store writes and calls of the runner, never for a turn
+	mu   sync.Mutex // held during store writes and calls of the runner, never during a turn
 }
 
-// New makes a Scheduler. It runs no job before Run.
+// New returns a Scheduler. It starts no jobs before Run.
 func New(opts Options) *Scheduler {
 	opts.Zone, opts.Poll = cmp.Or(opts.Zone, time.Local), cmp.Or(opts.Poll, 15*time.Second)
 	return &Scheduler{opts: opts, log: opts.Logger, poke: make(chan struct{}, 1)}
 }
 
-// now is the wall clock without its monotonic part, which stands still while the machine sleeps.
+// now returns the wall clock without its monotonic part, which stops while the machine sleeps.
 func (s *Scheduler) now() time.Time { return s.opts.Now().Round(0) }
 
-// Run runs jobs until ctx is done. Submitted turns continue after that; the next process records their ends.
+// Run runs jobs until ctx is done. Submitted turns then continue; the next process records their ends.
 func (s *Scheduler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		timer := time.NewTimer(s.Tick(ctx))
@@ -69,7 +70,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// Poke makes Run tick at once, because a turn ended or a job changed. It never blocks.
+// Poke makes Run tick immediately, because a turn ended or a job changed. It never blocks.
 func (s *Scheduler) Poke() {
 	select {
 	case s.poke <- struct{}{}:
@@ -77,7 +78,7 @@ func (s *Scheduler) Poke() {
 	}
 }
 
-// Tick does what is due now and returns the time until the next tick, at most Options.Poll. Run calls it.
+// Tick does everything that is due and returns the time until the next tick, at most Options.Poll. Run calls it.
 func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 	return s.untilNext(ctx, left)
 }
 
-// untilNext is the time until the next known moment, within bounds.
+// untilNext returns the time until the next known event, at most Options.Poll.
 func (s *Scheduler) untilNext(ctx context.Context, left []orchestrator.JobRun) time.Duration {
 	now, wait := s.now(), s.opts.Poll
 	sooner := func(t time.Time) {
@@ -118,7 +119,7 @@ func (s *Scheduler) untilNext(ctx context.Context, left []orchestrator.JobRun) t
 	return max(wait, time.Millisecond)
 }
 
-// zone is the time zone of a job.
+// zone returns the time zone of a job.
 func (s *Scheduler) zone(j orchestrator.Job) (*time.Location, error) {
 	if j.Zone == "" {
 		return s.opts.Zone, nil
@@ -126,7 +127,7 @@ func (s *Scheduler) zone(j orchestrator.Job) (*time.Location, error) {
 	return schedule.Zone(j.Zone)
 }
 
-// knownZone is the time zone of a job, or that of jobs without one where this machine does not know it.
+// knownZone returns the time zone of a job, or the default one if this machine does not know the job's.
 func (s *Scheduler) knownZone(j orchestrator.Job) *time.Location {
 	if loc, err := s.zone(j); err == nil {
 		return loc
@@ -134,7 +135,7 @@ func (s *Scheduler) knownZone(j orchestrator.Job) *time.Location {
 	return s.opts.Zone
 }
 
-// plan is the schedule of a job; nil for one without.
+// plan returns the schedule of a job, or nil if a webhook starts it.
 func (s *Scheduler) plan(j orchestrator.Job) (schedule.Schedule, error) {
 	if j.Kind == orchestrator.JobHook {
 		return nil, nil

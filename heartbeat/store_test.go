@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestOverTheRealStore is a week of a job with everything set, with the database closed and opened every day, and a
-// restart in the middle of each run.
+// TestOverTheRealStore runs a job with all settings for a week. Every day the database is reopened, and ductor restarts
+// in the middle of each run.
 func TestOverTheRealStore(t *testing.T) {
 	path, h := filepath.Join(t.TempDir(), "db"), build(t, day)
 	h.wall = day
@@ -55,7 +55,7 @@ func TestOverTheRealStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Those of midnight are held until half past five, and the clock is looked at every hour.
+	// Runs of midnight wait until half past five, and the scheduler reads the clock every hour.
 	if st.Runs != 14 || st.CostUSD != 3.5 || st.Open != 0 || len(h.runner.asked) != 14 || len(h.chat.shown()) != 14 {
 		t.Errorf("it stands at %+v; %d turns, %d reports", st, len(h.runner.asked), len(h.chat.shown()))
 	}

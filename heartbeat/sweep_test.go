@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// agents is the runs that a sweep sees. One that was ended takes until the sweep after the next to go.
+// agents are the runs that a sweep sees. An ended run disappears only at the second sweep after that.
 type agents struct {
 	mu    sync.Mutex
 	runs  []cli.RunInfo
@@ -36,7 +36,7 @@ func (a *agents) EndStale(turn cli.TurnID) bool {
 	return slices.ContainsFunc(a.runs, func(i cli.RunInfo) bool { return i.Turn == turn })
 }
 
-// TestTheSweepEndsWhatIsFarTooOld: by the wall clock, turns of users and of jobs alike, and logs each once.
+// TestTheSweepEndsWhatIsFarTooOld by the wall clock, for turns of users and of jobs, and logs each once.
 func TestTheSweepEndsWhatIsFarTooOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -54,7 +54,7 @@ func TestTheSweepEndsWhatIsFarTooOld(t *testing.T) {
 			t.Helper()
 			time.Sleep(d)
 			synctest.Wait()
-			logged, runs := strings.Count(log.String(), "far too old"), len(a.List()) // whose lock is between this read and the next write
+			logged, runs := strings.Count(log.String(), "far too old"), len(a.List()) // its lock orders this read before the next write
 			if runs != left || logged != lines {
 				t.Errorf("after %s: %d runs are left, want %d; %d lines, want %d", time.Since(start)+skew, runs, left, logged, lines)
 			}

@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// Things is a Shelf of things that are listed and removed one by one, the longest unused first.
+// Things is a Shelf of items that are removed one by one, those unused for longest first.
 type Things struct {
-	// List lists all things. With an error it lists those that it found.
+	// List returns all items. With an error, it returns the items that it found.
 	List func(context.Context) ([]Thing, error)
-	// InUse is since when something may be in use: what was used later stays. Nil spares nothing.
+	// InUse returns a time: items used after it may be in use and stay. Nil protects nothing.
 	InUse func() time.Time
 }
 
-// Thing is one of Things.
+// Thing is an item of Things.
 type Thing struct {
 	Used  time.Time
 	Bytes int64
-	// Forget removes it. ErrInUse keeps it, and is no failure.
+	// Forget removes the item. If it returns ErrInUse, the item stays, which is no failure.
 	Forget func(context.Context) error
 }
 
-// ErrInUse keeps a Thing.
+// ErrInUse means that a Thing must stay.
 var ErrInUse = errors.New("it is in use")
 
-// Plan says what Trim would take.
+// Plan implements Shelf.
 func (s Things) Plan(ctx context.Context, c Cut) (Trimmed, error) {
 	all, err := s.List(ctx)
-	_, t := s.cut(all, c)
+	_, t := s.selectOld(all, c)
 	return t, err
 }
 
-// Trim removes things, the longest unused first.
+// Trim implements Shelf.
 func (s Things) Trim(ctx context.Context, c Cut) (Trimmed, error) {
 	all, err := s.List(ctx)
-	gone, t := s.cut(all, c)
+	gone, t := s.selectOld(all, c)
 	errs := []error{err}
 	for _, thing := range gone {
 		err := ctx.Err()
@@ -55,8 +55,8 @@ func (s Things) Trim(ctx context.Context, c Cut) (Trimmed, error) {
 	return t, errors.Join(errs...)
 }
 
-// cut parts what goes from what stays.
-func (s Things) cut(all []Thing, c Cut) (gone []Thing, t Trimmed) {
+// selectOld selects the items that go.
+func (s Things) selectOld(all []Thing, c Cut) (gone []Thing, t Trimmed) {
 	slices.SortFunc(all, func(a, b Thing) int { return a.Used.Compare(b.Used) })
 	t.LeftItems = int64(len(all))
 	for _, thing := range all {

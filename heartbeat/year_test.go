@@ -13,18 +13,19 @@ var day = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const year = 365 * 24 * time.Hour
 
-// TestAYear runs a year of jobs of every sort in Paris, through both of its clock changes, and holds when each ran.
+// TestAYear runs many kinds of jobs in Paris for a year, through both changes of the clock, and compares the times of
+// their runs.
 func TestAYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		paris := zone(t, "Europe/Paris")
 		h := build(t, day.Add(-time.Hour), lazily, in("Europe/Paris"))
 		counts := map[orchestrator.JobID]int{}
 		for schedule, want := range map[string]int{
-			"30 2 * * *":          365, // in the night the clocks are set
+			"30 2 * * *":          365, // in the night of the clock changes
 			"0 8 * * 1-5":         261,
 			"0 0 1 * *":           12,
 			"every 6h":            4 * 365,
-			"0 * 25 * *":          11*24 + 25, // by real hours: on one of these days the clock is set back
+			"0 * 25 * *":          11*24 + 25, // by elapsed hours: on one of these days the clock is set back
 			"0 */6 * * *":         4 * 365,
 			"0 9 29 2 *":          0,
 			"at 2026-05-01 12:00": 1,
@@ -56,8 +57,8 @@ func TestAYear(t *testing.T) {
 	})
 }
 
-// TestAYearOfADay runs jobs of every day for a year where clocks are set in every way: by half an hour, in the southern
-// summer, at midnight, and at three quarters past the hour of everybody else.
+// TestAYearOfADay runs daily jobs for a year in zones with unusual clock changes: by half an hour, in the southern
+// summer, at midnight, and at a quarter to the hour elsewhere.
 func TestAYearOfADay(t *testing.T) {
 	for _, name := range []string{"America/New_York", "Australia/Lord_Howe", "America/Santiago", "Pacific/Chatham"} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestAYearOfADay(t *testing.T) {
 						days[o.Prompt.Text] = map[string]int{}
 					}
 					days[o.Prompt.Text][at.Format(time.DateOnly)]++
-					set := offset(at) != offset(at.Add(-time.Hour)) // a clock that is set forward may leave the moment out
+					set := offset(at) != offset(at.Add(-time.Hour)) // a clock that is set forward may skip the time
 					if clock := at.Format(time.TimeOnly); clock != jobs[o.Prompt.Text] && !set {
 						t.Errorf("%q ran at %s", o.Prompt.Text, at)
 					}
@@ -106,7 +107,7 @@ func TestAYearOfADay(t *testing.T) {
 	}
 }
 
-// TestAYearOfHours goes by real hours where the clock is set by half of one: each full hour of the wall once.
+// TestAYearOfHours: by elapsed hours where clocks change by half an hour, each full hour of the wall clock once.
 func TestAYearOfHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loc := zone(t, "Australia/Lord_Howe")

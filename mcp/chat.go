@@ -23,14 +23,14 @@ func (t *toolset) register() {
 	t.addWork()
 }
 
-// Limits of what is said in a chat.
+// Limits of messages and questions, in bytes where nothing else is said.
 const (
-	mostMessage  = 32 << 10 // bytes of a message
-	mostSaid     = 64 << 10 // bytes of all messages of a turn
-	mostQuestion = 3000     // bytes of a question
-	mostOptions  = 10
-	mostOption   = 60 // bytes of an option, which is a button
-	mostCaption  = 1000
+	maxMessage  = 32 << 10 // one message
+	maxSent     = 64 << 10 // all messages of a turn
+	maxQuestion = 3000     // bytes of a question
+	maxOptions  = 10
+	maxOption   = 60 // an option is the text of a button
+	maxCaption  = 1000
 )
 
 type sendMessage struct {
@@ -57,8 +57,8 @@ func (t *toolset) addAskUser(name string) {
 		func(in askUser) string { return in.Question }, t.askUser)
 }
 
-// adapt adds what a client needs besides. Gemini passes over every tool called ask_user: it has one itself, which it does not use
-// here.
+// adapt adds tools for particular clients. Gemini ignores every tool called ask_user, because it has one of its own,
+// which it does not use here.
 func (t *toolset) adapt(client *sdk.InitializeParams) {
 	if client != nil && client.ClientInfo != nil && strings.Contains(client.ClientInfo.Name, "gemini") {
 		t.addAskUser("ask_the_user")
@@ -69,10 +69,11 @@ func (t *toolset) sendMessage(ctx context.Context, c call, in sendMessage) (stri
 	switch n := len(in.Text); {
 	case strings.TrimSpace(in.Text) == "":
 		return "", errors.New("the text is empty")
-	case n > mostMessage:
-		return "", fmt.Errorf("the text has %d bytes, and %d are the limit of a message; send a file instead", n, mostMessage)
+	case n > maxMessage:
+		return "", fmt.Errorf("the text has %d bytes, and %d are the limit of a message; send a file instead", n,
+			maxMessage)
 	}
-	if err := t.s.says(c, len(in.Text)); err != nil {
+	if err := t.s.countSent(c, len(in.Text)); err != nil {
 		return "", err
 	}
 	if err := t.s.opts.Chat.SendFor(ctx, c.Turn, c.Hide(in.Text)); err != nil {
@@ -81,15 +82,15 @@ func (t *toolset) sendMessage(ctx context.Context, c call, in sendMessage) (stri
 	return "It is on its way to the chat.", nil
 }
 
-// says counts the bytes of messages in a turn.
-func (s *Server) says(c call, n int) error {
+// countSent counts the bytes of a turn's messages. It returns an error if they exceed the limit.
+func (s *Server) countSent(c call, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	made := s.calls[c.Prompt.Conversation]
-	if made.said+n > mostSaid {
-		return fmt.Errorf("this turn has sent %d bytes of messages, and %d are the limit; put what is long into a file and send that", made.said, mostSaid)
+	if made.sent+n > maxSent {
+		return fmt.Errorf("this turn has sent %d bytes of messages, and %d are the limit; put what is long into a file and send that", made.sent, maxSent)
 	}
-	made.said += n
+	made.sent += n
 	s.calls[c.Prompt.Conversation] = made
 	return nil
 }
@@ -98,19 +99,21 @@ func (t *toolset) askUser(ctx context.Context, c call, in askUser) (string, erro
 	switch {
 	case strings.TrimSpace(in.Question) == "":
 		return "", errors.New("the question is empty")
-	case len(in.Question) > mostQuestion:
-		return "", fmt.Errorf("the question has %d bytes, and %d are the limit", len(in.Question), mostQuestion)
-	case len(in.Options) > mostOptions:
-		return "", fmt.Errorf("there are %d options, and %d are the limit", len(in.Options), mostOptions)
+	case len(in.Question) > maxQuestion:
+		return "", fmt.Errorf("the question has %d bytes, and %d are the limit", len(in.Question), maxQuestion)
+	case len(in.Options) > maxOptions:
+		return "", fmt.Errorf("there are %d options, and %d are the limit", len(in.Options), maxOptions)
 	}
 	q := cli.Question{Text: in.Question, Multi: in.Multiple, Free: !in.Only || len(in.Options) == 0}
 	for _, o := range in.Options {
-		if strings.TrimSpace(o) == "" || len(o) > mostOption {
-			return "", fmt.Errorf("the option %q does not fit a button: it has 1 to %d bytes", cli.Shorten(o, mostOption), mostOption)
+		if strings.TrimSpace(o) == "" || len(o) > maxOption {
+			return "", fmt.Errorf("the option %q does not fit a button: it has 1 to %d bytes",
+				cli.Shorten(o, maxOption), maxOption)
 		}
 		q.Options = append(q.Options, cli.Option{Label: o})
 	}
-	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, cli.QuestionAsked{Tool: Name + ".ask_user", Questions: []cli.Question{q}})
+	d, err := t.s.opts.Turns.AskUser(ctx, c.ID,
+		cli.QuestionAsked{Tool: Name + ".ask_user", Questions: []cli.Question{q}})
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("ask the user: %w", err)
@@ -125,14 +128,15 @@ type sendFile struct {
 	Caption string `json:"caption,omitempty" jsonschema:"a text below the file"`
 }
 
-// sendFile sends a file of the project into the chat. Each call sends once.
+// sendFile sends a file of the project into the chat. Each call sends the file again.
 func (t *toolset) sendFile(ctx context.Context, c call, in sendFile) (string, error) {
 	place, err := t.s.opts.Place(ctx, c.Turn)
 	if err != nil {
 		return "", fmt.Errorf("find the project: %w", err)
 	}
-	file := orchestrator.OutFile{Path: in.Path, Caption: c.Hide(cli.Shorten(in.Caption, mostCaption))}
-	refused, err := t.s.opts.Files.SendFiles(ctx, c.Prompt.Conversation, place, "mcp/"+t.s.opts.NewID(), []orchestrator.OutFile{file})
+	file := orchestrator.OutFile{Path: in.Path, Caption: c.Hide(cli.Shorten(in.Caption, maxCaption))}
+	refused, err := t.s.opts.Files.SendFiles(ctx, c.Prompt.Conversation, place, "mcp/"+t.s.opts.NewID(),
+		[]orchestrator.OutFile{file})
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("send a file: %w", err)

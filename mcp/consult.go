@@ -12,18 +12,20 @@ import (
 
 // Limits of consulting.
 const (
-	mostConsults = 8 // questions to models in one turn
+	maxConsults = 8 // questions to models in one turn
 )
 
-// Consults asks models beside the turns of conversations, and has agents work for turns; *consult.Engine implements it.
+// Consults consults models outside of the conversations' turns, and lets agents work for turns. *consult.Engine
+// implements it.
 type Consults interface {
 	Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error)
 	Find(ctx context.Context, in orchestrator.ConversationID, id orchestrator.ConsultID) (orchestrator.Consult, error)
 	Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error)
-	Group(ctx context.Context, q orchestrator.GroupQuestion, step func(orchestrator.GroupStep)) (orchestrator.GroupAnswer, error)
+	Group(ctx context.Context, q orchestrator.GroupQuestion,
+		step func(orchestrator.GroupStep)) (orchestrator.GroupAnswer, error)
 }
 
-// FindModel finds the model that a name means, among those of an environment. The error says what can be chosen instead.
+// FindModel resolves a model's name among the models of an environment. Its error lists the alternatives.
 type FindModel func(ctx context.Context, in cli.Sandbox, name string) (orchestrator.ModelChoice, error)
 
 type consultWith struct {
@@ -50,8 +52,8 @@ func (t *toolset) addConsult() {
 		func(in groupThink) string { return strings.Join(in.Models, ", ") + ": " + in.Question }, t.groupThink)
 }
 
-// put is a question with what belongs to it.
-func put(question, background, format string) string {
+// compose combines a question with its context and the desired format.
+func compose(question, background, format string) string {
 	if background != "" {
 		question = "<context>\n" + background + "\n</context>\n\n" + question
 	}
@@ -65,11 +67,12 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 	if strings.TrimSpace(in.Question) == "" {
 		return "", errors.New("the question is empty")
 	}
-	if err := t.s.consults(c, 1); err != nil {
+	if err := t.s.countConsults(c, 1); err != nil {
 		return "", err
 	}
 	q := orchestrator.ConsultQuestion{
-		Conversation: c.Prompt.Conversation, Asks: c.ID, Follows: orchestrator.ConsultID(in.Session), Text: put(in.Question, in.Context, in.Format),
+		Conversation: c.Prompt.Conversation, Asks: c.ID, Follows: orchestrator.ConsultID(in.Session),
+		Text: compose(in.Question, in.Context, in.Format),
 		Wait: t.s.opts.Patience,
 	}
 	if in.Session == "" {
@@ -89,12 +92,12 @@ func (t *toolset) consultWith(ctx context.Context, c call, in consultWith) (stri
 	return fmt.Sprintf("%s\n\n(%s answered; session_id %s%s)", answer.Text, answer.Model, answer.Consult, more), nil
 }
 
-// groupThink asks the models side by side. One that fails is left out, as long as two answer.
+// groupThink asks the models concurrently. It skips models that fail, as long as two answer.
 func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string, error) {
 	if len(in.Models) < 2 || len(in.Models) > orchestrator.GroupMost {
 		return "", fmt.Errorf("a group has 2 to %d models", orchestrator.GroupMost)
 	}
-	if err := t.s.consults(c, len(in.Models)+1); err != nil {
+	if err := t.s.countConsults(c, len(in.Models)+1); err != nil {
 		return "", err
 	}
 	var panel []orchestrator.ModelChoice
@@ -106,7 +109,8 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 		panel = append(panel, m)
 	}
 	all, err := t.s.opts.Consults.Group(ctx, orchestrator.GroupQuestion{
-		Conversation: c.Prompt.Conversation, Asks: c.ID, Panel: panel, Rounds: 1, Text: put(in.Question, in.Context, ""), Wait: t.s.opts.Patience,
+		Conversation: c.Prompt.Conversation, Asks: c.ID, Panel: panel, Rounds: 1,
+		Text: compose(in.Question, in.Context, ""), Wait: t.s.opts.Patience,
 	}, func(orchestrator.GroupStep) {})
 	if err != nil && !errors.Is(err, orchestrator.ErrNoGroup) {
 		return "", notAnswered(err)
@@ -114,7 +118,7 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	var b strings.Builder
 	for _, s := range append(all.Steps, all.Conclusion) {
 		switch {
-		case s.Model.Agent == "": // nothing to conclude
+		case s.Model.Agent == "": // there is no conclusion
 		case s.Err != nil:
 			fmt.Fprintf(&b, "## %s did not answer\n\n%v\n\n", s.Model, notAnswered(s.Err))
 		case s.Round > 1:
@@ -129,23 +133,25 @@ func (t *toolset) groupThink(ctx context.Context, c call, in groupThink) (string
 	return b.String(), nil
 }
 
-// consults counts questions to models in a turn. A turn that no listed user asked for asks none.
-func (s *Server) consults(c call, n int) error {
+// countConsults counts a turn's questions to models. It returns an error if they exceed the limit, or if no listed user
+// asked for the turn.
+func (s *Server) countConsults(c call, n int) error {
 	if !c.Prompt.Rights.OfChat() {
 		return errors.New("only a turn that a listed user asked for in the chat can ask other models")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	made := s.calls[c.Prompt.Conversation]
-	if made.consults+n > mostConsults {
-		return fmt.Errorf("this turn has asked models %d times, and %d are the limit; go on without", made.consults, mostConsults)
+	if made.consults+n > maxConsults {
+		return fmt.Errorf("this turn has asked models %d times, and %d are the limit; go on without", made.consults,
+			maxConsults)
 	}
 	made.consults += n
 	s.calls[c.Prompt.Conversation] = made
 	return nil
 }
 
-// notAnswered is why a model did not answer, as an agent reads it.
+// notAnswered returns the reason why a model did not answer, worded for an agent.
 func notAnswered(err error) error {
 	switch failure := (*cli.Failure)(nil); {
 	case errors.As(err, &failure):

@@ -1,6 +1,7 @@
-// Package mcp serves tools of ductor to the agents of conversations, by the Model Context Protocol: they send messages and files,
-// ask the user, schedule prompts, look into sessions and have other agents help.
+// Package mcp serves ductor's tools to the agents of conversations through the Model Context Protocol. With them agents
+// send messages and files, ask the user, schedule prompts, read sessions and delegate work to other agents.
 //
-// An agent starts `ductor mcp`, which package relay makes a way to the socket of the running ductor. A token names the conversation
-// and the agent. A call counts only while that agent runs a turn there, and has the rights of that turn.
+// An agent starts `ductor mcp`, which connects it to the socket of the running ductor (package relay). A token
+// identifies the conversation and the agent. A call is valid only while that agent runs a turn there, and has that
+// turn's rights.
 package mcp

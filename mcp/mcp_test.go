@@ -23,11 +23,11 @@ import (
 
 var home = orchestrator.ConversationID{Chat: 1}
 
-// world is what the tools act on.
+// world is the fake environment of the tools.
 type world struct {
 	orchestrator.Sessions
 	mu      sync.Mutex
-	turn    *orchestrator.ActiveTurn // nil while none runs
+	turn    *orchestrator.ActiveTurn // nil if no turn runs
 	notices []string
 	audit   []orchestrator.AuditEntry
 	asked   []cli.Event
@@ -78,13 +78,13 @@ func (w *world) Session(context.Context, orchestrator.ConversationID, orchestrat
 	return orchestrator.Session{}, orchestrator.ErrElsewhere
 }
 
-// jobs are those that agents scheduled.
+// jobs records the jobs that agents scheduled.
 type jobs struct {
 	anyJobs
 	w *world
 }
 
-// anyJobs is Jobs, of which a method has the name too.
+// anyJobs is Jobs under another name, because a method has that name.
 type anyJobs interface{ orchestrator.Jobs }
 
 func (jobs) ReadSchedule(text, _ string) (string, string, error) {
@@ -114,7 +114,7 @@ func (w *world) SendFiles(_ context.Context, _ orchestrator.ConversationID, _ or
 	return nil, nil
 }
 
-// Ask answers with what was asked, but for a model that is silent.
+// Ask answers with the question; one model never answers.
 func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error) {
 	if q.Model.Agent == "silent" {
 		return orchestrator.ConsultAnswer{}, &cli.Failure{Kind: cli.Overloaded, Agent: "silent"}
@@ -122,7 +122,7 @@ func (w *world) Ask(_ context.Context, q orchestrator.ConsultQuestion) (orchestr
 	return orchestrator.ConsultAnswer{Consult: "C1", Model: q.Model, Text: "on " + string(q.Follows) + ": " + q.Text}, nil
 }
 
-// AskFor is what no tool calls.
+// AskFor is not called by any tool.
 func (w *world) AskFor(context.Context, cli.TurnID, orchestrator.Helper, cli.Event) (cli.Decision, error) {
 	return cli.Decision{}, orchestrator.ErrNoTurn
 }
@@ -144,7 +144,7 @@ func (w *world) Work(_ context.Context, task orchestrator.Work) (orchestrator.Co
 	return orchestrator.ConsultAnswer{Consult: "C1", Model: task.Model, Text: "did: " + task.Text}, nil
 }
 
-// Role is that of a tester.
+// Role returns the role "tester".
 func (w *world) Role(name string) (orchestrator.Role, bool) {
 	if name != "tester" {
 		return orchestrator.Role{}, false
@@ -154,7 +154,7 @@ func (w *world) Role(name string) (orchestrator.Role, bool) {
 
 func (w *world) Roles() []string { return []string{"tester"} }
 
-// Group asks each model of the panel, and has the first conclude.
+// Group asks each model of the panel and lets the first conclude.
 func (w *world) Group(ctx context.Context, q orchestrator.GroupQuestion, _ func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
 	for _, m := range q.Panel {
 		a, err := w.Ask(ctx, orchestrator.ConsultQuestion{Model: m, Text: q.Text})
@@ -174,7 +174,7 @@ func findModel(_ context.Context, _ cli.Sandbox, name string) (orchestrator.Mode
 	return orchestrator.ModelChoice{Agent: cli.Agent(name)}, nil
 }
 
-// rig is a server, and the world around it.
+// rig is a server with its world.
 type rig struct {
 	*world
 	t    *testing.T
@@ -186,7 +186,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	dir := t.TempDir()
-	for len(dir) < 120 { // longer than the name of a socket may be
+	for len(dir) < 120 { // longer than a socket's path may be
 		dir = filepath.Join(dir, "a-long-name-of-a-directory")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -223,7 +223,7 @@ func (r *rig) start() {
 	r.srv, r.stop = srv, func() { cancel(); served.Wait() }
 }
 
-// client connects by a relay, as an agent does.
+// client connects through a relay, as an agent does.
 func (r *rig) client(token string) (*sdk.ClientSession, error) {
 	r.t.Helper()
 	toRelay, fromClient := io.Pipe()
@@ -251,7 +251,7 @@ func (r *rig) connected() *sdk.ClientSession {
 	return s
 }
 
-// call calls a tool and gives its text, and whether the tool says that it failed.
+// call calls a tool and returns its text and whether it failed.
 func call(t *testing.T, s *sdk.ClientSession, tool string, args map[string]any) (text string, failed bool) {
 	t.Helper()
 	got, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -285,7 +285,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// The agents of one conversation have so many connections, and of those that show no token there are so many. Others are served all the same.
+// Connections are limited: those of one conversation, and those without a token. Others still get served.
 func TestConnectionsAreBounded(t *testing.T) {
 	r := newRig(t)
 	s := r.connected()
@@ -445,7 +445,7 @@ func TestSchedulingAsksTheUser(t *testing.T) {
 	}
 }
 
-// A turn that no listed user asked for asks no model.
+// A turn that no listed user asked for cannot ask models.
 func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
 	for _, of := range []orchestrator.RightsOf{orchestrator.RightsOfJob, orchestrator.RightsOfMember} {
 		r := newRig(t)
@@ -462,7 +462,7 @@ func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
 	}
 }
 
-// Another agent works once the user allows it, who sees the whole task; only for a turn that may change something.
+// Another agent works after the user, who sees the whole task, allows it; and only for turns that may change something.
 func TestWorkAsksTheUser(t *testing.T) {
 	r := newRig(t)
 	s := r.connected()
@@ -613,7 +613,8 @@ func TestSearchStaysInTheProject(t *testing.T) {
 	}
 }
 
-// An agent outlives ductor with its relay: the next process serves it, and says what it does not know.
+// An agent with its relay survives a restart of ductor. The next process serves it, and rejects sessions that it does
+// not know.
 func TestTheRelayOutlivesARestart(t *testing.T) {
 	r := newRig(t)
 	s := r.connected()

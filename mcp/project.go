@@ -17,11 +17,11 @@ import (
 
 // Limits of counting.
 const (
-	mostCounted    = 20_000  // files
-	mostFile       = 2 << 20 // bytes of a file that is read
-	mostRead       = 256 << 20
-	binaryLook     = 8 << 10 // bytes in which a NUL makes a file no text
-	mostTopEntries = 40
+	maxFiles      = 20_000  // files
+	maxFileSize   = 2 << 20 // bytes of one file
+	maxRead       = 256 << 20
+	binaryPrefix  = 8 << 10 // a NUL in this many bytes at the beginning marks a binary file
+	maxTopEntries = 40
 )
 
 type countTokens struct {
@@ -33,12 +33,12 @@ func (t *toolset) addProject() {
 		func(in countTokens) string { return in.Path }, countProject)
 }
 
-// count is what was counted.
+// count is the result of counting.
 type count struct {
-	files, tokens, passed int
-	read                  int64
-	top                   map[string]int // tokens by the first part of the path
-	cut                   bool
+	files, tokens, skipped int
+	read                   int64
+	top                    map[string]int // tokens by first element of the path
+	truncated              bool
 }
 
 func countProject(ctx context.Context, c call, in countTokens) (string, error) {
@@ -62,14 +62,14 @@ func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 		case err != nil && name == at:
 			return fmt.Errorf("%q cannot be read", at)
 		case err != nil:
-			sum.passed++
+			sum.skipped++
 			return nil
 		case d.IsDir() && name != at && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
 			return fs.SkipDir
 		case d.IsDir(), strings.HasPrefix(d.Name(), "."), !d.Type().IsRegular():
 			return nil
-		case sum.files >= mostCounted || sum.read >= mostRead:
-			sum.cut = true
+		case sum.files >= maxFiles || sum.read >= maxRead:
+			sum.truncated = true
 			return fs.SkipAll
 		}
 		sum.add(root.FS(), at, name, d)
@@ -81,16 +81,16 @@ func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 	return sum.String(), nil
 }
 
-// add counts a file, or passes over one that is long or no text.
+// add counts a file. It skips large and binary files.
 func (c *count) add(files fs.FS, at, name string, d fs.DirEntry) {
 	info, err := d.Info()
-	if err != nil || info.Size() > mostFile {
-		c.passed++
+	if err != nil || info.Size() > maxFileSize {
+		c.skipped++
 		return
 	}
 	raw, err := fs.ReadFile(files, name)
-	if err != nil || bytes.IndexByte(raw[:min(len(raw), binaryLook)], 0) >= 0 {
-		c.passed++
+	if err != nil || bytes.IndexByte(raw[:min(len(raw), binaryPrefix)], 0) >= 0 {
+		c.skipped++
 		return
 	}
 	n := handoff.Tokens(string(raw))
@@ -106,15 +106,15 @@ func (c *count) add(files fs.FS, at, name string, d fs.DirEntry) {
 func (c *count) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "About %d tokens in %d files.", c.tokens, c.files)
-	if c.passed > 0 {
-		fmt.Fprintf(&b, " %d files were passed over: they are no text, are too long or cannot be read.", c.passed)
+	if c.skipped > 0 {
+		fmt.Fprintf(&b, " %d files were passed over: they are no text, are too long or cannot be read.", c.skipped)
 	}
-	if c.cut {
+	if c.truncated {
 		b.WriteString(" There are more files, which were not counted.")
 	}
 	b.WriteString("\n")
 	names := slices.SortedFunc(maps.Keys(c.top), func(a, b string) int { return c.top[b] - c.top[a] })
-	for _, name := range names[:min(len(names), mostTopEntries)] {
+	for _, name := range names[:min(len(names), maxTopEntries)] {
 		if name != "" {
 			fmt.Fprintf(&b, "%8d  %s\n", c.top[name], name)
 		}

@@ -11,8 +11,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostPrompt limits the prompt of a job, in bytes: an approval shows all of it.
-const mostPrompt = 4000
+// maxPrompt limits the prompt of a job in bytes, because an approval shows all of it.
+const maxPrompt = 4000
 
 type schedule struct {
 	When   string `json:"when" jsonschema:"the schedule: a cron line, or words such as 'every weekday at 9:00', 'tomorrow at 14:00', 'in 2 hours'"`
@@ -32,15 +32,15 @@ func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, er
 	if !c.Prompt.Rights.OfChat() {
 		return "", errors.New("only a turn that a listed user asked for in the chat can schedule something")
 	}
-	if len(in.Prompt) > mostPrompt {
-		return "", fmt.Errorf("the prompt has %d bytes, and %d are the limit", len(in.Prompt), mostPrompt)
+	if len(in.Prompt) > maxPrompt {
+		return "", fmt.Errorf("the prompt has %d bytes, and %d are the limit", len(in.Prompt), maxPrompt)
 	}
 	st, err := t.job(c, in)
 	if err != nil {
 		return "", badJob(err)
 	}
 	asked := approval(c, "schedule", st.Job.When, in.Prompt, struct {
-		When   string `json:"when"` // the schedule in words
+		When   string `json:"when"` // in words
 		Line   string `json:"schedule"`
 		Prompt string `json:"prompt"`
 		Name   string `json:"name,omitempty"`
@@ -59,7 +59,7 @@ func (t *toolset) schedule(ctx context.Context, c call, in schedule) (string, er
 	return fmt.Sprintf("The job %q runs %s; next at %s.", st.Job.Name, st.Job.When, st.Next), nil
 }
 
-// job is the job that a call asks for, checked.
+// job returns the validated job of a call.
 func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 	line, zone, err := t.s.opts.Jobs.ReadSchedule(in.When, "")
 	if err != nil {
@@ -67,11 +67,12 @@ func (t *toolset) job(c call, in schedule) (orchestrator.JobStatus, error) {
 	}
 	return t.s.opts.Jobs.CheckJob(orchestrator.Job{
 		ID: orchestrator.JobID(t.s.opts.NewID()), Conversation: c.Prompt.Conversation, Person: c.Prompt.Person,
-		Name: cli.OneLine(in.Name, mostOption), Prompt: in.Prompt, JobTiming: orchestrator.JobTiming{Schedule: line, Zone: zone},
+		Name: cli.OneLine(in.Name, maxOption), Prompt: in.Prompt,
+		JobTiming: orchestrator.JobTiming{Schedule: line, Zone: zone},
 	})
 }
 
-// badJob is an error of Jobs as an agent reads it.
+// badJob words an error of Jobs for an agent.
 func badJob(err error) error {
 	if bad := (*orchestrator.BadJob)(nil); errors.As(err, &bad) {
 		return bad
@@ -79,12 +80,13 @@ func badJob(err error) error {
 	return fmt.Errorf("schedule: %w", err)
 }
 
-// approval is what the user decides on: the first line, the text below it, and each field of input that says more. Same are fields that
-// say the first line in another form.
+// approval returns the question for the user: the first line, the text below it, and the other fields of input. same
+// lists fields that repeat the first line in another form.
 func approval(c call, tool, first, text string, input any, same ...string) cli.ApprovalAsked {
-	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(first+": "+text, titleBytes), Detail: first + "\n\n" + text}
+	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(first+": "+text, titleBytes),
+		Detail: first + "\n\n" + text}
 	raw, err := json.Marshal(input)
-	if err != nil { // texts can always be encoded
+	if err != nil { // cannot fail for texts
 		asked.Missing = "what it would do"
 	}
 	asked.Input = raw

@@ -20,33 +20,33 @@ import (
 	"ductor/orchestrator"
 )
 
-// Name is the server's name among the tool servers of an agent.
+// Name is the name of this tool server in agents' configurations.
 const Name = cli.OwnServer
 
-// Options configure a Server. All are required but Jobs and Consults.
+// Options configures a Server. All fields but Jobs and Consults are required.
 type Options struct {
-	Dir      string // the state directory: it has the socket and the key of tokens
+	Dir      string // state directory with the socket and the token key
 	Version  string // shown to agents
 	Turns    orchestrator.ActiveTurns
 	Chat     Chat
 	Audit    Audit
 	Sessions orchestrator.Sessions
-	Jobs     orchestrator.Jobs // nil: nothing can be scheduled
+	Jobs     orchestrator.Jobs // nil: no schedule tool
 	Files    orchestrator.FileSender
-	// Place is where a turn finds its files.
+	// Place returns the place of a turn's files.
 	Place     func(ctx context.Context, turn orchestrator.Turn) (orchestrator.FilePlace, error)
-	Consults  Consults // nil: no model can be asked
+	Consults  Consults // nil: no tools that use other models
 	FindModel FindModel
 	Roles     Roles
-	Patience  time.Duration // a call that takes longer is ended
+	Patience  time.Duration // limit of a call
 	Now       func() time.Time
 	NewID     func() string
 	Log       *slog.Logger
 }
 
-// Chat is where messages go.
+// Chat sends messages to a chat.
 type Chat interface {
-	// SendFor says one thing, in Markdown, for the agent of a turn. It is stored when the method returns.
+	// SendFor sends a Markdown text on behalf of a turn's agent. When it returns, the message is stored.
 	SendFor(ctx context.Context, t orchestrator.Turn, text string) error
 }
 
@@ -62,33 +62,34 @@ type Server struct {
 	schemas *sdk.SchemaCache
 
 	mu       sync.Mutex
-	calls    map[orchestrator.ConversationID]counted
-	greeting int                                 // connections that have not shown a token
-	joined   map[orchestrator.ConversationID]int // connections that have
+	calls    map[orchestrator.ConversationID]turnUsage
+	greeting int                                 // connections without a valid token so far
+	joined   map[orchestrator.ConversationID]int // connections with a token
 }
 
-// counted is how many calls a turn has made.
-type counted struct {
+// turnUsage is the usage of one turn.
+type turnUsage struct {
 	turn                   cli.TurnID
 	calls, consults, works int
-	said                   int // bytes of messages
+	sent                   int // bytes of messages
 }
 
-// Open makes a Server. Serve takes the connections of agents.
+// Open returns a Server. Run it with Serve.
 func Open(o Options) (*Server, error) {
 	k, err := openKeys(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{opts: o, keys: k, schemas: sdk.NewSchemaCache(), calls: map[orchestrator.ConversationID]counted{}, joined: map[orchestrator.ConversationID]int{}}, nil
+	return &Server{opts: o, keys: k, schemas: sdk.NewSchemaCache(),
+		calls: map[orchestrator.ConversationID]turnUsage{}, joined: map[orchestrator.ConversationID]int{}}, nil
 }
 
-// Token is what an agent of a conversation shows.
+// Token returns the token for an agent of a conversation.
 func (s *Server) Token(in orchestrator.ConversationID, agent cli.Agent) string {
 	return s.keys.token(caller{in, agent})
 }
 
-// Serve serves agents until ctx ends, and returns when no call runs any more.
+// Serve serves agents until ctx ends. It returns when no call runs any more.
 func (s *Server) Serve(ctx context.Context) error {
 	listener, err := relay.Listen(s.opts.Dir)
 	if err != nil {
@@ -97,25 +98,27 @@ func (s *Server) Serve(ctx context.Context) error {
 	return statesocket.Serve(ctx, listener, func(ctx context.Context, conn *net.UnixConn) { s.ServeConn(ctx, conn) })
 }
 
-// helloWait is how long a client may take for its first line, and helloBytes how long that may be.
+// helloTimeout and helloBytes limit a client's first line.
 const (
-	helloWait  = 30 * time.Second
-	helloBytes = 64 << 10
+	helloTimeout = 30 * time.Second
+	helloBytes   = 64 << 10
 )
 
 // Limits of connections.
 const (
-	mostGreeting = 64 // that have not shown a token
-	mostJoined   = 32 // of the agents of one conversation
+	maxGreeting = 64 // without a valid token so far
+	maxJoined   = 32 // of the agents in one conversation
 )
 
-var errTooManyClients = fmt.Errorf("the agents of this chat have %d connections, which is the limit; close one", mostJoined)
+var errTooManyClients = fmt.Errorf("the agents of this chat have %d connections, which is the limit; close one",
+	maxJoined)
 
-// greet counts a connection until done is called; false if too many have shown no token.
+// greet counts a new connection until the caller calls done. It returns false if too many connections have not sent a
+// token.
 func (s *Server) greet() (done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.greeting >= mostGreeting {
+	if s.greeting >= maxGreeting {
 		return nil, false
 	}
 	s.greeting++
@@ -126,11 +129,11 @@ func (s *Server) greet() (done func(), ok bool) {
 	}), true
 }
 
-// join counts a connection of a conversation until leave is called.
+// join counts a connection of a conversation until the caller calls leave.
 func (s *Server) join(in orchestrator.ConversationID) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.joined[in] >= mostJoined {
+	if s.joined[in] >= maxJoined {
 		return nil, errTooManyClients
 	}
 	s.joined[in]++
@@ -143,7 +146,7 @@ func (s *Server) join(in orchestrator.ConversationID) (leave func(), err error) 
 	}, nil
 }
 
-// ServeConn serves one client until it leaves or ctx ends. It closes conn.
+// ServeConn serves one client until it disconnects or ctx ends. It closes conn.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -153,7 +156,8 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	defer greeted()
 	in := bufio.NewReaderSize(conn, helloBytes)
-	_ = conn.SetReadDeadline(time.Now().Add(helloWait)) // a closed connection fails below
+	// fails only for a closed connection, which ReadSlice notices
+	_ = conn.SetReadDeadline(time.Now().Add(helloTimeout))
 	line, err := in.ReadSlice('\n')
 	if err != nil {
 		return
@@ -186,32 +190,39 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// refuse says why a client is not served, and reads what it has sent until it leaves: the answer could get lost otherwise.
+// refuse sends the reason for rejecting a client. Then it reads until the client disconnects, or else the answer could
+// be lost.
 func (s *Server) refuse(conn net.Conn, why error) {
 	raw, err := json.Marshal(relay.Refusal{Refused: why.Error()})
 	if err != nil {
 		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(helloWait)) // what fails fails below
+	_ = conn.SetDeadline(time.Now().Add(helloTimeout)) // Write notices errors
 	if _, err := conn.Write(append(raw, '\n')); err == nil {
 		_, _ = io.Copy(io.Discard, conn)
 	}
 }
 
-// talk serves a client whose token is good. One that made its initialize request to the previous process goes on.
+// talk serves an authenticated client. A client that already sent initialize to the previous process continues its
+// session.
 func (s *Server) talk(ctx context.Context, conn net.Conn, in io.Reader, c caller, client *sdk.InitializeParams) error {
 	t := &toolset{s: s, caller: c}
-	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Title: "ductor", Version: s.opts.Version}, &sdk.ServerOptions{
-		Instructions: "Tools of the chat that the user writes in. " +
-			"Use them when the user asks for it, or when you cannot go on without the user.",
-		Capabilities: &sdk.ServerCapabilities{}, SchemaCache: s.schemas, Logger: slog.New(slog.DiscardHandler),
-		InitializedHandler: func(_ context.Context, req *sdk.InitializedRequest) { t.adapt(req.Session.InitializeParams()) },
-	})
+	t.server = sdk.NewServer(&sdk.Implementation{Name: Name, Title: "ductor", Version: s.opts.Version},
+		&sdk.ServerOptions{
+			Instructions: "Tools of the chat that the user writes in. " +
+				"Use them when the user asks for it, or when you cannot go on without the user.",
+			Capabilities: &sdk.ServerCapabilities{}, SchemaCache: s.schemas, Logger: slog.New(slog.DiscardHandler),
+			InitializedHandler: func(_ context.Context,
+				req *sdk.InitializedRequest) {
+				t.adapt(req.Session.InitializeParams())
+			},
+		})
 	t.register()
 	var state *sdk.ServerSessionOptions
 	if client != nil {
 		t.adapt(client)
-		state = &sdk.ServerSessionOptions{State: &sdk.ServerSessionState{InitializeParams: client, InitializedParams: &sdk.InitializedParams{}}}
+		state = &sdk.ServerSessionOptions{State: &sdk.ServerSessionState{InitializeParams: client,
+			InitializedParams: &sdk.InitializedParams{}}}
 	}
 	transport := &sdk.IOTransport{Reader: io.NopCloser(in), Writer: conn, MaxLineLength: relay.MaxLine}
 	session, err := t.server.Connect(ctx, transport, state)

@@ -12,13 +12,13 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Limits of what agents read of sessions.
+// Limits of reading sessions.
 const (
-	mostSessions  = 50
-	usualSessions = 20
-	mostTurns     = 50
-	usualTurns    = 10
-	turnTokens    = 600 // of a question or an answer
+	maxSessions     = 50
+	defaultSessions = 20
+	maxTurns        = 50
+	defaultTurns    = 10
+	turnTokens      = 600 // of one question or answer
 )
 
 type listSessions struct {
@@ -47,7 +47,7 @@ func (t *toolset) addSessions() {
 		func(in searchHistory) string { return in.Words }, t.searchHistory)
 }
 
-// within gives a number that the agent chose, or the usual one.
+// within returns n limited to most, or usual if the agent did not set n.
 func within(n, usual, most int) int {
 	if n <= 0 {
 		return usual
@@ -57,23 +57,25 @@ func within(n, usual, most int) int {
 
 func (t *toolset) listSessions(ctx context.Context, c call, in listSessions) (string, error) {
 	found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
-		Conversation: c.Prompt.Conversation, Archived: in.Archived, Offset: max(in.Offset, 0), Limit: within(in.Limit, usualSessions, mostSessions),
+		Conversation: c.Prompt.Conversation, Archived: in.Archived, Offset: max(in.Offset, 0),
+		Limit: within(in.Limit, defaultSessions, maxSessions),
 	})
 	if err != nil {
 		return "", fmt.Errorf("list sessions: %w", err)
 	}
-	return described(found, more, c), nil
+	return describeFound(found, more, c), nil
 }
 
-// described lists sessions, one a line.
-func described(found []orchestrator.FoundSession, more bool, c call) string {
+// describeFound lists sessions, one a line.
+func describeFound(found []orchestrator.FoundSession, more bool, c call) string {
 	var b strings.Builder
 	for _, s := range found {
 		current := ""
 		if s.ID == c.Session {
 			current = ", this session"
 		}
-		fmt.Fprintf(&b, "%s  %q in %s, %d turns, used %s%s\n", s.ID, s.Title, s.Dir, s.Messages, s.Used.UTC().Format(time.RFC3339), current)
+		fmt.Fprintf(&b, "%s  %q in %s, %d turns, used %s%s\n", s.ID, s.Title, s.Dir, s.Messages,
+			s.Used.UTC().Format(time.RFC3339), current)
 		if s.Excerpt != "" {
 			fmt.Fprintf(&b, "    %s\n", s.Excerpt)
 		}
@@ -92,21 +94,23 @@ func (t *toolset) describeSession(ctx context.Context, c call, in describeSessio
 	if err != nil {
 		return "", noSession(err)
 	}
-	turns, err := t.s.opts.Sessions.Turns(ctx, c.Prompt.Conversation, s.ID, within(in.Turns, usualTurns, mostTurns))
+	turns, err := t.s.opts.Sessions.Turns(ctx, c.Prompt.Conversation, s.ID, within(in.Turns, defaultTurns, maxTurns))
 	if err != nil {
 		return "", noSession(err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q in %s, begun %s, %d turns, %d tokens\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339), s.Messages, s.Tokens)
+	fmt.Fprintf(&b, "%q in %s, begun %s, %d turns, %d tokens\n", s.Title, s.Dir, s.Created.UTC().Format(time.RFC3339),
+		s.Messages, s.Tokens)
 	for _, turn := range turns {
 		fmt.Fprintf(&b, "\n## %s, %s\n\n%s\n\n### %s\n\n%s\n", turn.Queued.UTC().Format(time.RFC3339), turn.State,
-			handoff.Middle(turn.Prompt.Text, turnTokens), strings.TrimSpace(string(turn.Agent)+" "+string(turn.Outcome.Model)),
+			handoff.Middle(turn.Prompt.Text, turnTokens),
+			strings.TrimSpace(string(turn.Agent)+" "+string(turn.Outcome.Model)),
 			handoff.Middle(turn.Outcome.Text+turn.Outcome.Failure, turnTokens))
 	}
 	return b.String(), nil
 }
 
-// noSession says the same of a session that is not there and of one of another chat.
+// noSession returns the same error for a missing session and for one of another chat.
 func noSession(err error) error {
 	if errors.Is(err, orchestrator.ErrElsewhere) || errors.Is(err, orchestrator.ErrNoSession) {
 		return errors.New("there is no such session in this chat; list_sessions lists them")
@@ -118,11 +122,12 @@ func (t *toolset) searchHistory(ctx context.Context, c call, in searchHistory) (
 	if strings.TrimSpace(in.Words) == "" {
 		return "", errors.New("there are no words to search for")
 	}
-	limit := within(in.Limit, usualSessions, mostSessions)
+	limit := within(in.Limit, defaultSessions, maxSessions)
 	var all []orchestrator.FoundSession
-	for offset := 0; ; offset += mostSessions {
+	for offset := 0; ; offset += maxSessions {
 		found, more, err := t.s.opts.Sessions.FindSessions(ctx, orchestrator.SessionQuery{
-			Conversation: c.Prompt.Conversation, Words: cli.Shorten(in.Words, mostQuestion), Offset: offset, Limit: mostSessions,
+			Conversation: c.Prompt.Conversation, Words: cli.Shorten(in.Words, maxQuestion), Offset: offset,
+			Limit: maxSessions,
 		})
 		if err != nil {
 			return "", fmt.Errorf("search: %w", err)
@@ -133,10 +138,10 @@ func (t *toolset) searchHistory(ctx context.Context, c call, in searchHistory) (
 			}
 		}
 		if len(all) > limit {
-			return described(all[:limit], true, c), nil
+			return describeFound(all[:limit], true, c), nil
 		}
 		if !more {
-			return described(all, false, c), nil
+			return describeFound(all, false, c), nil
 		}
 	}
 }

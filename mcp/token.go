@@ -18,16 +18,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// caller is whom a token names.
+// caller is the identity in a token.
 type caller struct {
 	Conversation orchestrator.ConversationID `json:"conversation"`
 	Agent        cli.Agent                   `json:"agent"`
 }
 
-// ErrToken says that ductor did not make a token.
+// ErrToken means that a token was not issued by ductor.
 var ErrToken = errors.New("the token is not valid")
 
-// keys makes and checks tokens. An agent outlives ductor with its token, so the key is in a file.
+// keys issues and verifies tokens. An agent keeps its token while ductor restarts, so the key is stored in a file.
 type keys struct{ key []byte }
 
 const (
@@ -35,7 +35,7 @@ const (
 	keyBytes = 32
 )
 
-// openKeys reads the key in dir, or makes one.
+// openKeys reads the key in dir, or creates it.
 func openKeys(dir string) (keys, error) {
 	path := filepath.Join(dir, keyFile)
 	key, err := os.ReadFile(path)
@@ -55,10 +55,11 @@ func openKeys(dir string) (keys, error) {
 	return keys{key}, nil
 }
 
-// token names a caller. The same caller has the same token, so that an agent that runs fits its next turn.
+// token returns the token of a caller. It is always the same for a caller, so that a running agent can be reused for
+// the next turn.
 func (k keys) token(c caller) string {
 	raw, err := json.Marshal(c)
-	if err != nil { // numbers and texts can always be encoded
+	if err != nil { // cannot fail for numbers and texts
 		return ""
 	}
 	named := base64.RawURLEncoding.EncodeToString(raw)
@@ -71,7 +72,7 @@ func (k keys) sign(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// caller says whom a token names; ErrToken for one that ductor did not make.
+// caller returns the caller that a token identifies. It returns ErrToken if ductor did not issue the token.
 func (k keys) caller(token string) (caller, error) {
 	named, signature, found := strings.Cut(token, ".")
 	signed, err := base64.RawURLEncoding.DecodeString(signature)

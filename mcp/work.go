@@ -10,10 +10,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostWorks limits what a turn has other agents work on.
-const mostWorks = 4
+// maxWorks limits how often a turn may delegate work.
+const maxWorks = 4
 
-// Roles are the roles that an agent can be given; see conversation.Roles.
+// Roles provides the roles for other agents; see conversation.Roles.
 type Roles interface {
 	Role(name string) (orchestrator.Role, bool)
 	Roles() []string
@@ -44,7 +44,7 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 	if err != nil {
 		return "", err
 	}
-	if err := t.s.works(c); err != nil {
+	if err := t.s.countWork(c); err != nil {
 		return "", err
 	}
 	d, err := t.s.opts.Turns.AskUser(ctx, c.ID, approval(c, "work_with", w.Model.String(), in.Task, struct {
@@ -67,7 +67,7 @@ func (t *toolset) workWith(ctx context.Context, c call, in workWith) (string, er
 	return fmt.Sprintf("%s\n\n(%s worked on it; session_id %s)", report.Text, report.Model, report.Consult), nil
 }
 
-// mayWork says why a call can have no agent work.
+// mayWork returns an error if a call must not delegate work.
 func mayWork(c call, in workWith) error {
 	switch n := len(in.Task) + len(in.Context); {
 	case !c.Prompt.Rights.OfChat():
@@ -76,16 +76,18 @@ func mayWork(c call, in workWith) error {
 		return errors.New("this turn only plans, and so another agent cannot work for it; consult_with asks one")
 	case strings.TrimSpace(in.Task) == "":
 		return errors.New("the task is empty")
-	case n > mostPrompt:
-		return fmt.Errorf("task and context have %d bytes, and %d are the limit; put what is long into a file", n, mostPrompt)
+	case n > maxPrompt:
+		return fmt.Errorf("task and context have %d bytes, and %d are the limit; put what is long into a file", n,
+			maxPrompt)
 	}
 	return nil
 }
 
-// work is what a call asks for, checked.
+// work returns the validated work of a call.
 func (t *toolset) work(ctx context.Context, c call, in workWith) (orchestrator.Work, error) {
 	w := orchestrator.Work{For: c, ConsultQuestion: orchestrator.ConsultQuestion{
-		Conversation: c.Prompt.Conversation, Follows: orchestrator.ConsultID(in.Session), Text: put(in.Task, in.Context, ""), Wait: t.s.opts.Patience,
+		Conversation: c.Prompt.Conversation, Follows: orchestrator.ConsultID(in.Session),
+		Text: compose(in.Task, in.Context, ""), Wait: t.s.opts.Patience,
 	}}
 	role, known := t.s.opts.Roles.Role(in.Role)
 	if in.Role != "" && !known {
@@ -110,12 +112,12 @@ func (t *toolset) work(ctx context.Context, c call, in workWith) (orchestrator.W
 	return w, err
 }
 
-// works counts what a turn has other agents work on.
-func (s *Server) works(c call) error {
+// countWork counts the work that a turn delegates. It returns an error if that exceeds the limit.
+func (s *Server) countWork(c call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	made := s.calls[c.Prompt.Conversation]
-	if made.works >= mostWorks {
+	if made.works >= maxWorks {
 		return fmt.Errorf("this turn has had other agents work %d times, which is the limit; go on without", made.works)
 	}
 	made.works++

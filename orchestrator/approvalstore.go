@@ -21,6 +21,8 @@ type ApprovalStore interface {
 	FindSameApproval(ctx context.Context, session SessionID, digest string) (Approval, error)
 	// OpenApprovals lists the open approvals of all turns, oldest first.
 	OpenApprovals(ctx context.Context) ([]Approval, error)
+	// ApprovalsShownOpen lists approvals that are over, and of which a chat still shows that they are open, oldest first.
+	ApprovalsShownOpen(ctx context.Context) ([]Approval, error)
 	// DecideApproval closes an open approval and audits it, stores its rule and marks its updates handled, all or none;
 	// false, and nothing stored, if it is not open, or if it would be allowed or answered and its turn does
 	// not run or was aborted. One of a terminal has no turn. The approval is as it stands after. Of d.Secret nothing is left in any file of the store.

@@ -117,6 +117,9 @@ const (
 	Removed SendState = "removed" // no longer in the chat
 )
 
+// EndShown is the Mark of a message that says no longer that something waits.
+const EndShown = -1
+
 // Message is what is known about a message of the bot.
 type Message struct {
 	Key          string     // names it
@@ -124,7 +127,7 @@ type Message struct {
 	Conversation ConversationID
 	State        SendState
 	ID           int    // Telegram's number; 0 before it is known
-	Mark         int64  // what its sender notes with it
+	Mark         int64  // what its sender notes with it; EndShown once the chat shows what it says in the end
 	Content      []byte // what it must end up showing, as package bot encodes it; nil once it does, or if its sender knows
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// No request without the token reaches the API, and none that names another host or comes from another page.
+// Requests without the token, for other hosts or from other pages never reach the API.
 func FuzzGuard(f *testing.F) {
 	f.Add("GET", "/api/x", "127.0.0.1:4711", "Bearer right", "http://127.0.0.1:4711", "cors")
 	f.Add("POST", "//api/", "localhost:4711", "Bearer wrong", "null", "navigate")

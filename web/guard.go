@@ -9,20 +9,21 @@ import (
 	"strings"
 )
 
-// policy lets a page load only what this server serves. Pages hold no script or style of their own.
+// policy allows a page to load only files of this server. Pages contain no inline scripts or styles.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Site is what a Server serves. A part that is nil answers nothing.
+// Site is the content of a Server. A nil part answers nothing.
 type Site struct {
-	Files http.Handler // the page itself, for everyone on this machine: it must hold nothing secret
-	API   http.Handler // what the page shows and does, for requests with the token
-	Open  http.Handler // what monitors read, without a token
+	Files http.Handler // the page itself, without a token: it must not contain secrets
+	API   http.Handler // the page's data and actions; requires the token
+	Open  http.Handler // endpoints for monitors, without a token
 }
 
-// guard decides which requests reach a site: those that name this server as their host and do not come from another page.
-// The API also wants the token in a header. The token stands in the fragment of the page's address, which no browser sends,
-// and the page keeps it in its own storage. A cookie would go to every port of this host, and so to other users' programs.
+// guard decides which requests reach a site. A request must name this server as its host and must not come from another
+// page. The API also requires the token in a header. The token is in the fragment of the page's URL, which browsers do
+// not send, and the page keeps it in its own storage. A cookie would not be safe: browsers send it to all ports of this
+// host, and so to other users' programs.
 type guard struct {
 	token string
 	port  string
@@ -30,7 +31,7 @@ type guard struct {
 
 func newGuard(token string, port int) *guard { return &guard{token: token, port: strconv.Itoa(port)} }
 
-// protect puts the guard before a site.
+// protect wraps a site with the guard.
 func (g *guard) protect(site Site) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setPolicy(w.Header())
@@ -44,12 +45,13 @@ func (g *guard) protect(site Site) http.Handler {
 		case site.Files != nil && r.Method == http.MethodGet && !strings.Contains(r.URL.Path, apiPath):
 			site.Files.ServeHTTP(w, r)
 		default:
-			Fail(w, http.StatusUnauthorized, "Open the page by the whole address that ductor printed: the token in it is missing here.")
+			Fail(w, http.StatusUnauthorized,
+				"Open the page by the whole address that ductor printed: the token in it is missing here.")
 		}
 	})
 }
 
-// apiPath is in the address of each request to an API.
+// apiPath is part of the path of each API request.
 const apiPath = "/api/"
 
 func setPolicy(h http.Header) {
@@ -63,13 +65,13 @@ func setPolicy(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// isOpen says whether a request is for what monitors read.
+// isOpen reports whether a request is for an endpoint of monitors.
 func isOpen(r *http.Request) bool {
 	return r.Method == http.MethodGet && (r.URL.Path == "/metrics" || r.URL.Path == "/healthz")
 }
 
-// isHost refuses the names of other hosts that lead to this address: without it, a page that renames its own host to
-// 127.0.0.1 would be of the same origin as this one.
+// isHost rejects other host names that resolve to this address. Otherwise a page that rebinds its own host name to
+// 127.0.0.1 would have the same origin as this server.
 func (g *guard) isHost(hostPort string) bool {
 	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil || port != g.port {
@@ -79,7 +81,8 @@ func (g *guard) isHost(hostPort string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// isOwnOrigin says whether a request comes from this page, or from no page. Browsers say so in one or both headers.
+// isOwnOrigin reports whether a request comes from this page, or from no page. Browsers send one or both of the
+// headers.
 func (g *guard) isOwnOrigin(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host {
 		return false
@@ -88,7 +91,7 @@ func (g *guard) isOwnOrigin(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return true
 	}
-	// Another page may lead here, but not ask for anything in the background.
+	// Another page may link here, but not send background requests.
 	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
@@ -97,7 +100,7 @@ func (g *guard) knowsToken(r *http.Request) bool {
 	return ok && g.matches(bearer)
 }
 
-// matches compares without telling by its time how much is right; sums have one length.
+// matches compares tokens in constant time. Hashes have equal lengths.
 func (g *guard) matches(token string) bool {
 	want, got := sha256.Sum256([]byte(g.token)), sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Everyone on this machine may have the page itself. Only a request that names this host, comes from no other page and has
-// the token in its header reaches what the page shows. A cookie counts for nothing, and is never set.
+// The page itself is open to everyone on this machine. The API requires the right host, no other page as origin, and
+// the token in the header. A cookie is neither accepted nor set.
 func TestOnlyWhoKnowsTheTokenReachesTheAPI(t *testing.T) {
 	const own = "127.0.0.1:4711"
 	answer := func(status int) http.Handler {

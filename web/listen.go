@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Server serves one handler to those who know its token. Make it with Listen, run it with Serve.
+// Server serves a site to clients that know its token. Create it with Listen and run it with Serve.
 type Server struct {
 	listener net.Listener
 	guard    *guard
 }
 
-// Listen takes the address, "127.0.0.1:0" for any free port. It refuses addresses that other machines reach. The token is
-// a random one.
+// Listen listens on an address; "127.0.0.1:0" selects any free port. It rejects addresses that other machines can
+// reach. It creates a random token.
 func Listen(addr string) (*Server, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -41,25 +41,25 @@ func Listen(addr string) (*Server, error) {
 	return &Server{listener: l, guard: newGuard(rand.Text(), l.Addr().(*net.TCPAddr).Port)}, nil
 }
 
-// URL is the address to open in a browser, with the token.
+// URL returns the address to open in a browser, with the token.
 func (s *Server) URL() string { return s.Origin() + "/#token=" + s.guard.token }
 
-// Origin is the address without a path.
+// Origin returns the address without a path.
 func (s *Server) Origin() string { return "http://" + s.listener.Addr().String() }
 
-// Times of the HTTP server. A stream of events is written without a limit.
+// Timeouts of the HTTP server. Streams of events have no write timeout.
 const (
-	headerWait = 10 * time.Second
-	idleWait   = 2 * time.Minute
-	endWait    = 2 * time.Second
+	headerTimeout   = 10 * time.Second
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 2 * time.Second
 )
 
-// Serve answers until ctx ends; it returns when no handler runs any more.
+// Serve serves the site until ctx ends. It returns when no handler runs any more.
 func (s *Server) Serve(ctx context.Context, site Site) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
-		Handler: s.guard.protect(site), ReadHeaderTimeout: headerWait, IdleTimeout: idleWait,
+		Handler: s.guard.protect(site), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		BaseContext: func(net.Listener) context.Context { return base },
 	}
 	served := make(chan error, 1)
@@ -69,8 +69,8 @@ func (s *Server) Serve(ctx context.Context, site Site) error {
 		return fmt.Errorf("serve the page: %w", err)
 	case <-ctx.Done():
 	}
-	end() // streams end with it
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	end() // ends the streams
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
 		server.Close()
@@ -79,16 +79,16 @@ func (s *Server) Serve(ctx context.Context, site Site) error {
 	return nil
 }
 
-// Close gives the address back. It is for a Server that never served.
+// Close stops listening. Use it for a Server that never served.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// entrance leads on to an address.
-const entrance = `<!doctype html><html lang="en"><head><title>ductor</title><meta http-equiv="refresh" content="0;url=%[1]s"></head>` +
+// redirectPage is a page that redirects to an address.
+const redirectPage = `<!doctype html><html lang="en"><head><title>ductor</title><meta http-equiv="refresh" content="0;url=%[1]s"></head>` +
 	`<body><a href="%[1]s">Go to the page</a></body></html>`
 
-// OpenBrowser has the user's browser open an address. The address holds a token, so it does not appear among the
-// arguments of a program, where every user of the machine reads it: it goes through a private file in dir, which the
-// caller removes. false if the session has no screen or no program to open addresses with.
+// OpenBrowser opens an address in the user's browser. The address contains a token, so it must not appear among the
+// arguments of a program, which every user of the machine can read. OpenBrowser passes it in a private file in dir,
+// which the caller must remove. It returns false if the session has no screen or no program that opens addresses.
 func OpenBrowser(address, dir string) (bool, error) {
 	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return false, nil
@@ -98,14 +98,14 @@ func OpenBrowser(address, dir string) (bool, error) {
 		return false, nil
 	}
 	path := filepath.Join(dir, "open.html")
-	if err := os.WriteFile(path, fmt.Appendf(nil, entrance, html.EscapeString(address)), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, redirectPage, html.EscapeString(address)), 0o600); err != nil {
 		return false, fmt.Errorf("write the file that leads to the page: %w", err)
 	}
 	cmd := exec.Command(opener, path)
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("open a browser: %w", err)
 	}
-	// It may stay as long as the browser does.
+	// The opener may run as long as the browser does.
 	if err := cmd.Process.Release(); err != nil {
 		return false, fmt.Errorf("open a browser: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 //go:embed page
 var shared embed.FS
 
-// Pages serves the files of a page, and below /shared/ those that all pages have in common.
+// Pages serves the files of a page, and the common files of all pages below /shared/.
 func Pages(own fs.FS) http.Handler {
 	common, err := fs.Sub(shared, "page")
 	if err != nil {
@@ -30,13 +30,13 @@ func Answer(w http.ResponseWriter, value any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // the page may be gone
+	_, _ = w.Write(data) // the page may have been closed
 }
 
-// Fail answers with an error that the page shows.
+// Fail answers with an error, which the page shows.
 func Fail(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	data, _ := json.Marshal(map[string]string{"error": why}) // strings can always be encoded
-	_, _ = w.Write(data)                                     // the page may be gone
+	data, _ := json.Marshal(map[string]string{"error": why}) // cannot fail for strings
+	_, _ = w.Write(data)                                     // the page may have been closed
 }

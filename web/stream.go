@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Stream sends events to a page, in the format of EventSource, which itself cannot send the token.
+// Stream sends events to a page in the format of EventSource. (EventSource itself cannot send the token.)
 type Stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 }
 
-// sendWait is how long a page may take to read an event before it counts as gone.
-const sendWait = 20 * time.Second
+// sendTimeout is how long a page may take to read an event.
+const sendTimeout = 20 * time.Second
 
-// OpenStream begins the answer.
+// OpenStream starts the response.
 func OpenStream(w http.ResponseWriter) (*Stream, error) {
 	s := &Stream{w: w, control: http.NewResponseController(w)}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -25,7 +25,7 @@ func OpenStream(w http.ResponseWriter) (*Stream, error) {
 	return s, s.Flush()
 }
 
-// Send adds an event. It leaves with the next Flush.
+// Send appends an event. Flush sends it.
 func (s *Stream) Send(name string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -34,14 +34,15 @@ func (s *Stream) Send(name string, value any) error {
 	return s.SendJSON(name, data)
 }
 
-// SendJSON is Send for a value that is encoded already.
+// SendJSON is Send for an encoded value.
 func (s *Stream) SendJSON(name string, data []byte) error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(sendWait)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := s.control.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("limit the time of an event: %w", err)
 	}
 	_, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, data)
 	return err
 }
 
-// Flush sends what was added.
+// Flush sends the appended events.
 func (s *Stream) Flush() error { return s.control.Flush() }

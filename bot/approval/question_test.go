@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ductor/bot/render"
+	"ductor/bot/bottest"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -52,7 +52,7 @@ func TestLawQuestionsAreAMessage(t *testing.T) {
 
 func checkQuestion(rt *rapid.T, a orchestrator.Approval, d draft) {
 	m, k := (view{Approval: a}).draw(d, "Ann")
-	if err := render.CheckMessage(m, render.MessageLimit); err != nil {
+	if err := bottest.CheckMessage(m); err != nil {
 		rt.Fatalf("%q: %v", m.Text, err)
 	}
 	if a.State != orchestrator.ApprovalOpen && strings.Contains(m.Text, "\n") {

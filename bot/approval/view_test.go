@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ductor/bot/bottest"
 	"ductor/bot/render"
 	"ductor/bot/tgapi"
 	"ductor/cli"
@@ -153,7 +154,7 @@ func TestTheFullTextShowsEverything(t *testing.T) {
 	a.Request.Detail = strings.Repeat("word ", 3000) + "end"
 	var all strings.Builder
 	for _, m := range (view{Approval: a}).fullText() {
-		if err := render.CheckMessage(m, render.MessageLimit); err != nil {
+		if err := bottest.CheckMessage(m); err != nil {
 			t.Error(err)
 		}
 		all.WriteString(m.Text)
@@ -196,7 +197,7 @@ func TestLawAnApprovalIsAMessage(t *testing.T) {
 			if a.State != orchestrator.ApprovalOpen && a.Request.Tool != cli.PlanTool && strings.Contains(m.Text, "\n") {
 				rt.Fatalf("an approval that is %s takes more than a line: %q", a.State, m.Text)
 			}
-			if err := render.CheckMessage(m, render.MessageLimit); err != nil {
+			if err := bottest.CheckMessage(m); err != nil {
 				rt.Fatalf("%q: %v", m.Text, err)
 			}
 			if (len(k) > 0) != (a.State == orchestrator.ApprovalOpen) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ductor/bot/render"
+	"ductor/bot/render/rendertest"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -116,9 +117,22 @@ func (w *Chat) check(t render.Text) {
 	if w.Unchecked {
 		return
 	}
-	if err := render.CheckMessage(t, render.MessageLimit); err != nil {
+	if err := CheckMessage(t); err != nil {
 		w.T.Errorf("Telegram would not take %q: %v", t.Text, err)
 	}
+}
+
+// CheckMessage returns an error if Telegram would reject or change a text that is sent as a message.
+func CheckMessage(t render.Text) error {
+	return rendertest.CheckMessage(t.Text, Entities(t), render.MessageLimit)
+}
+
+// Entities returns the entities of a text as package rendertest reads them.
+func Entities(t render.Text) (all []rendertest.Entity) {
+	for _, e := range t.Entities {
+		all = append(all, rendertest.Entity{Kind: string(e.Kind), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+	}
+	return all
 }
 
 func (w *Chat) Send(_ context.Context, m tgapi.Message) (int, error) {
@@ -230,6 +244,17 @@ func (w *Chat) EditRich(_ context.Context, _ int64, message int, blocks []render
 
 func (w *Chat) Edit(_ context.Context, _ int64, message int, t render.Text, k tgapi.Keyboard) error {
 	return w.edit(message, t, nil, k)
+}
+
+// EditKeyboard changes the buttons of a message.
+func (w *Chat) EditKeyboard(ctx context.Context, chat int64, message int, k tgapi.Keyboard) error {
+	w.Mu.Lock()
+	p := w.posts[message]
+	w.Mu.Unlock()
+	if p == nil {
+		return fault(tgapi.MessageGone)
+	}
+	return w.edit(message, p.Text, p.Rich, k)
 }
 
 func (w *Chat) edit(message int, t render.Text, rich []render.Block, k tgapi.Keyboard) error {

@@ -574,6 +574,28 @@ func TestCardInterruptedTurnKeepsItsText(t *testing.T) {
 	})
 }
 
+// Nothing says what the message of a turn shows that ended within its first two seconds: it keeps that, and loses its Stop button.
+func TestCardInterruptedBeforeItsTextWasStored(t *testing.T) {
+	onStage(t, func(s *stage) {
+		c := s.cards.Open(s.turn).(*card)
+		c.Show(cli.TextDelta{Text: "I have begun"})
+		c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "make"})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		c.mu.Lock()
+		c.finished = true // as good as dead
+		c.alarm.timer.Stop()
+		c.mu.Unlock()
+		for range 2 {
+			s.restart(orchestrator.TurnInterrupted, "")
+			s.wantText("I have begun\n\n⏳ Run make\n----\n⚠️ Interrupted by a restart.\n[Run again]")
+			if posts := s.wall.Visible(); len(posts[0].Buttons) > 0 {
+				t.Errorf("the first message has the buttons %v", posts[0].Buttons)
+			}
+		}
+	})
+}
+
 func TestCardInterruptedBeforeAnythingWasShown(t *testing.T) {
 	onStage(t, func(s *stage) {
 		s.restart(orchestrator.TurnInterrupted, "")

@@ -27,6 +27,7 @@ type savedCard struct {
 	File    bool           `json:"file,omitempty"`   // a file with the whole answer follows
 	Rich    richContent    `json:"rich,omitzero"`    // instead of Texts, where Telegram takes it
 	End     *ending        `json:"end,omitempty"`    // a message announces the end; nil for none
+	Strips  bool           `json:"strips,omitempty"` // the message before First loses its buttons
 
 	// While the turn runs: where its messages begin in the document, as segment and offset, and the
 	// fingerprints of what those before First show; empty for one that is not known.
@@ -37,6 +38,7 @@ type savedCard struct {
 // contents is what the messages of a card should show, from first on.
 type contents struct {
 	first   int
+	strips  bool // the message before first loses its buttons: what else it shows is not known
 	texts   []render.Text
 	buttons tgapi.Keyboard
 	remark  string // below the last message, if it has room
@@ -69,10 +71,21 @@ func (r richContent) text(texts []render.Text) render.Text {
 	return render.Plain("…")
 }
 
+// from is the first message that changes.
+func (s contents) from() int {
+	if s.strips {
+		return s.first - 1
+	}
+	return s.first
+}
+
 // wants gives each message its content; the buttons are below the last message.
 func (s contents) wants() []message.Content {
 	out := make([]message.Content, s.first+len(s.texts))
 	last := -1
+	if s.strips {
+		out[s.first-1] = message.Content{Unknown: true, Life: message.OnlyEdits}
+	}
 	for i, t := range s.texts {
 		out[s.first+i].Text, out[s.first+i].Life = t, s.life
 		if t.Text != "" {
@@ -91,7 +104,7 @@ func (s contents) wants() []message.Content {
 
 func (s contents) encode(topic int) ([]byte, error) {
 	return savedCard{
-		Final: true, First: s.first, Texts: s.texts, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
+		Final: true, First: s.first, Strips: s.strips, Texts: s.texts, Buttons: s.buttons, Topic: topic, Remark: s.remark, File: s.file != "", End: s.end, Rich: s.rich,
 	}.encode()
 }
 
@@ -105,7 +118,7 @@ func (c savedCard) encode() ([]byte, error) {
 
 // contents is the stored final content of a card.
 func (c savedCard) contents(file string) contents {
-	s := contents{first: c.First, texts: c.Texts, buttons: c.Buttons, remark: c.Remark, end: c.End}
+	s := contents{first: c.First, strips: c.Strips && c.First > 0, texts: c.Texts, buttons: c.Buttons, remark: c.Remark, end: c.End}
 	s.rich = c.Rich
 	if c.File {
 		s.file = file
@@ -128,7 +141,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 		}
 	}
 	for call := 1 << 30; ; call++ { // later than any call before
-		if s.shows(content.first, content.on(s).wants()) {
+		if s.shows(content.from(), content.on(s).wants()) {
 			break
 		}
 		priority := outbox.Awaited
@@ -137,7 +150,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 		}
 		err := c.out(ctx, s, priority, func(ctx context.Context) error {
 			// Decided only now: a call that was in flight may have changed what is left to do.
-			act, _ := s.next(content.first, content.on(s).wants(), true)
+			act, _ := s.next(content.from(), content.on(s).wants(), true)
 			if act.step == message.None {
 				return outbox.ErrNotNeeded
 			}
@@ -285,12 +298,12 @@ func (c *Cards) resume(t orchestrator.Turn, s *messages, saved savedCard) conten
 	}
 	d.finish(o, nil)
 	mark := d.slices([]position{{}}, position{})[0]
-	alone := contents{first: s.opened(), texts: []render.Text{mark}, buttons: c.offer(p, t.ID, o), end: c.endOf(s, o)}
+	alone := contents{first: s.opened(), strips: !s.gone(), texts: []render.Text{mark}, buttons: c.offer(p, t.ID, o), end: c.endOf(s, o)}
 	if len(saved.Texts) == 0 || s.opened() != saved.First+1 || s.parts[saved.First].State() != orchestrator.Sent {
 		return alone
 	}
 	if saved.Rich.Blocks != nil {
-		alone.first, alone.rich = saved.First, saved.Rich.with(mark)
+		alone.first, alone.strips, alone.rich = saved.First, false, saved.Rich.with(mark)
 	}
 	shown := saved.Texts[len(saved.Texts)-1]
 	if shown.Text == "" {

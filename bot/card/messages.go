@@ -133,7 +133,7 @@ func (s *messages) before(a, b action) bool {
 
 func (s *messages) actionFor(i int, wants []message.Content, final bool) action {
 	a := action{part: i, want: message.Content{Life: message.Goes}}
-	if i < len(wants) && wants[i].Text.Text != "" {
+	if i < len(wants) && (wants[i].Text.Text != "" || wants[i].Unknown) {
 		a.want = wants[i]
 		a.want.Life, a.want.Silent = cmp.Or(wants[i].Life, message.Returns), i > 0 // one message, one sound
 		if i == 0 {

@@ -10,7 +10,7 @@ import (
 
 	"ductor/bot/bottest"
 	"ductor/bot/outbox"
-	"ductor/bot/render"
+	"ductor/bot/render/rendertest"
 	"ductor/bot/tgapi"
 	"ductor/cli"
 	"ductor/internal/sim/telegram"
@@ -86,11 +86,11 @@ func (s *theatre) valid(c *telegram.Chat) {
 			s.Errorf("message %d was deleted", m.ID)
 		}
 		for _, v := range m.Versions {
-			t := render.Text{Text: v.Text}
+			var entities []rendertest.Entity
 			for _, e := range v.Entities {
-				t.Entities = append(t.Entities, render.Entity{Kind: render.Kind(e.Type), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+				entities = append(entities, rendertest.Entity{Kind: e.Type, Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
 			}
-			if err := render.Check(t); m.From.Bot && err != nil {
+			if err := rendertest.Check(v.Text, entities); m.From.Bot && err != nil {
 				s.Errorf("message %d was %q: %v", m.ID, v.Text, err)
 			}
 		}

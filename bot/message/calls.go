@@ -86,6 +86,16 @@ func (m *Message) replyTo(want Content) int {
 	return want.ReplyTo
 }
 
+func (m *Message) callEdit(ctx context.Context, want Content) error {
+	if want.Unknown {
+		return m.all.client.EditKeyboard(ctx, m.To().Chat, m.ID(), want.Keyboard)
+	}
+	if rich := m.richOf(want); rich != nil {
+		return m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
+	}
+	return m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text, render.MessageLimit), want.Keyboard)
+}
+
 // richOf is the rich content that the message is to show; nil for none, and where Telegram refused it.
 func (m *Message) richOf(want Content) []render.Block {
 	m.mu.Lock()
@@ -149,12 +159,7 @@ func (m *Message) refused(f tgapi.Fault, err error) bool {
 }
 
 func (m *Message) edit(ctx context.Context, want Content) error {
-	var err error
-	if rich := m.richOf(want); rich != nil {
-		err = m.all.client.EditRich(ctx, m.To().Chat, m.ID(), rich, want.Keyboard)
-	} else {
-		err = m.all.client.Edit(ctx, m.To().Chat, m.ID(), m.dressed(want.Text, render.MessageLimit), want.Keyboard)
-	}
+	err := m.callEdit(ctx, want)
 	m.reach(err)
 	keep := context.WithoutCancel(ctx)
 	switch f := tgapi.FaultOf(err); f.Kind {
@@ -184,12 +189,28 @@ func (m *Message) edit(ctx context.Context, want Content) error {
 	return err
 }
 
-// edited records that no edit is left to make. The store hears of that only if it says what is owed.
+// edited records that no edit is left to make. The store hears of that only if it says what is owed, or if the message came to show
+// its end.
 func (m *Message) edited(ctx context.Context, want Content) error {
-	if !m.showed(want) {
+	owed := m.showed(want)
+	if !m.ends(want) && !owed {
 		return nil
 	}
 	return m.save(ctx, orchestrator.Sent, m.ID())
+}
+
+// ends records whether a message shows its end. It reports whether that is new.
+func (m *Message) ends(shown Content) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	end := shown.Life == OnlyEdits
+	if end == (m.row.Mark == orchestrator.EndShown) {
+		return false
+	}
+	if m.row.Mark = shown.Mark; end {
+		m.row.Mark = orchestrator.EndShown
+	}
+	return true
 }
 
 func (m *Message) remove(ctx context.Context, want Content) error {

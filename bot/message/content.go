@@ -19,6 +19,7 @@ type Content struct {
 	ReplyTo  int            `json:"reply_to,omitempty"` // 0 for none
 	Silent   bool           `json:"silent,omitempty"`
 	Files    []File         `json:"files,omitempty"` // the message is these, several as an album; Text is below the first
+	Unknown  bool           `json:"-"`               // nobody knows what else the message shows: only its buttons change
 	Mark     int64          `json:"-"`               // is stored with a message that is sent
 	Life     Life           `json:"-"`
 }
@@ -41,7 +42,7 @@ const (
 	Returns        // it is sent again, once, if a user deletes it
 	Changes        // it is to show something else yet: what the store has of it stays owed
 	Goes           // it is deleted; where Telegram does not delete it, it shows the text
-	OnlyEdits      // it is not sent if the chat does not have it
+	OnlyEdits      // it is the end of the message, which is not sent for it if the chat does not have it
 )
 
 // carried reports whether one call of Telegram carries all of the content: an album has no buttons, and a file no rich content.
@@ -75,7 +76,7 @@ func (c Content) fingerprint() string {
 		rich, _ := json.Marshal(c.Rich) // cannot fail, see Encode
 		c.Text = render.Text{Text: string(rich)}
 	}
-	return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard)
+	return render.Fingerprint(c.Text) + fmt.Sprint(c.Keyboard, c.Unknown)
 }
 
 // Digest is a Mark by which the next process knows what a message showed when it was sent. It is below zero.

@@ -76,12 +76,16 @@ func (p *producer) check(t bottest.Failer) {
 	switch goes := p.want.Life == Goes; {
 	case len(posts) > 1:
 		t.Errorf("the chat shows %d messages:\n%s", len(posts), p.wall.Text())
-	case state == orchestrator.Unknown, p.want.Life == OnlyEdits:
+	case state == orchestrator.Unknown, p.want.Life == OnlyEdits && len(posts) == 0:
 	case goes && len(posts) > 0, !goes && (len(posts) == 0 || posts[0].Text.Text != p.want.Text.Text):
 		t.Errorf("the message is %s and the chat shows %q, not %+v", state, p.wall.Text(), p.want)
 	}
-	if row, _ := p.shelf.FindMessage(context.Background(), "m"); row.State != "" && row.State != orchestrator.Sending && row.State != state {
+	row, _ := p.shelf.FindMessage(context.Background(), "m")
+	if row.State != "" && row.State != orchestrator.Sending && row.State != state {
 		t.Errorf("the journal says that the message is %s, and it is %s", row.State, state)
+	}
+	if end := row.Mark == orchestrator.EndShown; state == orchestrator.Sent && end != (p.want.Life == OnlyEdits) {
+		t.Errorf("the journal says that the message shows its end: %v; it shows %+v", end, p.want)
 	}
 }
 
@@ -128,8 +132,11 @@ func TestLawAMessageEndsUpShowingWhatIsWanted(t *testing.T) {
 				}
 				time.Sleep(time.Duration(rapid.IntRange(0, 3000).Draw(rt, "pause")) * time.Millisecond)
 			}
-			if rapid.Bool().Draw(rt, "goes") {
+			switch rapid.IntRange(0, 3).Draw(rt, "end") {
+			case 0:
 				p.wants(Content{Life: Goes})
+			case 1:
+				p.wants(Content{Text: render.Plain("the end"), Life: OnlyEdits})
 			}
 			p.check(rt)
 			_ = p.out.Drain(context.Background())

@@ -92,7 +92,7 @@ func (m *Message) ID() int {
 	return m.row.ID
 }
 
-// Mark is what Content.Mark was when the message was sent last.
+// Mark is what Content.Mark was when the message was sent last; orchestrator.EndShown if it shows its end.
 func (m *Message) Mark() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,6 +187,10 @@ func (m *Message) takeUp(row orchestrator.Message) {
 			m.storage, m.trouble.lost = behind, row.Content
 		}
 		row.State, row.Content = orchestrator.Unknown, nil
+	case orchestrator.Failed, orchestrator.Removed:
+		if row.Content != nil { // of a version that stored what it could not show
+			m.storage, row.Content = behind, nil
+		}
 	}
 	m.row = row
 }

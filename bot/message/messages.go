@@ -23,6 +23,7 @@ type Client interface {
 	SendFiles(ctx context.Context, f tgapi.Files) (int, error)
 	Edit(ctx context.Context, chat int64, message int, t render.Text, k tgapi.Keyboard) error
 	EditRich(ctx context.Context, chat int64, message int, blocks []render.Block, k tgapi.Keyboard) error
+	EditKeyboard(ctx context.Context, chat int64, message int, k tgapi.Keyboard) error
 	Delete(ctx context.Context, chat int64, message int) error
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/color"
 	"image/png"
 	"math"
 
@@ -146,6 +145,3 @@ func (c *Canvas) PNG() ([]byte, error) {
 	}
 	return out.Bytes(), nil
 }
-
-// at is the colour of a pixel, for tests.
-func (c *Canvas) at(x, y int) color.NRGBA { return c.paints.list[c.image.ColorIndexAt(x, y)] }

@@ -194,3 +194,6 @@ func TestLinesAreDrawn(t *testing.T) {
 		}
 	}
 }
+
+// at returns the colour of a pixel.
+func (c *Canvas) at(x, y int) color.NRGBA { return c.paints.list[c.image.ColorIndexAt(x, y)] }

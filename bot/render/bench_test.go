@@ -58,11 +58,11 @@ func TestLargeShapesHoldTheLaws(t *testing.T) {
 	for name, src := range hostile.Markdown(size / 5) {
 		t.Run(name, func(t *testing.T) {
 			text := Markdown(src)
-			if err := Check(text); err != nil {
+			if err := check(text); err != nil {
 				t.Fatal(err)
 			}
 			for i, p := range Split(text, 4096) {
-				if err := CheckMessage(p.Text, 4096); err != nil {
+				if err := checkMessage(p.Text, 4096); err != nil {
 					t.Fatalf("part %d: %v", i, err)
 				}
 			}

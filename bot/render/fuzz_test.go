@@ -16,7 +16,7 @@ func FuzzMarkdown(f *testing.F) {
 	f.Add(hostile.Answer(2000), 700)
 	f.Fuzz(func(t *testing.T, src string, cut int) {
 		text := Markdown(src)
-		if err := Check(text); err != nil {
+		if err := check(text); err != nil {
 			t.Fatalf("%v: %q", err, notation(text))
 		}
 		cut = min(max(cut, 0), len(src))
@@ -48,7 +48,7 @@ func FuzzSplit(f *testing.F) {
 		text := Concat(Slice(plain, 0, from), Wrap(kinds[int(kind)%len(kinds)], Slice(plain, from, to)), Slice(plain, to, 1<<30))
 		var joined strings.Builder
 		for i, p := range Split(text, limit) {
-			if err := CheckMessage(p.Text, limit); err != nil {
+			if err := checkMessage(p.Text, limit); err != nil {
 				t.Fatalf("part %d: %v: %q", i, err, notation(p.Text))
 			}
 			joined.WriteString(p.Text.Text + p.Gap)

@@ -25,7 +25,7 @@ func TestMarkdownCases(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := Markdown(string(src))
-			if err := Check(text); err != nil {
+			if err := check(text); err != nil {
 				t.Error(err)
 			}
 			golden(t, filepath.Join(dir, "out.txt"), notation(text)+"\n")

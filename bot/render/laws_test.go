@@ -18,13 +18,13 @@ func TestMarkdownIsValidAtEveryCut(t *testing.T) {
 		src := drawSource(t, "source")
 		src = src[:rapid.IntRange(0, len(src)).Draw(t, "cut")]
 		text := Markdown(src)
-		if err := Check(text); err != nil {
+		if err := check(text); err != nil {
 			t.Fatalf("%v\nsource %q\ntext %q", err, src, notation(text))
 		}
 		if text.Text == "" {
 			return
 		}
-		if err := CheckMessage(Text{Text: text.Text, Entities: text.Entities[:min(len(text.Entities), MaxEntities)]}, 1<<20); err != nil && !IsBlank(text.Text) {
+		if err := checkMessage(Text{Text: text.Text, Entities: text.Entities[:min(len(text.Entities), MaxEntities)]}, 1<<20); err != nil && !IsBlank(text.Text) {
 			t.Fatalf("%v\nsource %q\ntext %q", err, src, notation(text))
 		}
 	})
@@ -103,7 +103,7 @@ func TestADividedBlockLosesNothing(t *testing.T) {
 		}
 		s := Stream{most: rapid.SampledFrom([]int{12, 16, 40}).Draw(t, "most")}
 		s.Append(src)
-		if err := Check(s.Text()); err != nil {
+		if err := check(s.Text()); err != nil {
 			t.Fatalf("%v\nsource %q\ntext %q", err, src, notation(s.Text()))
 		}
 		visible := func(text string) string { return strings.Join(strings.Fields(text), "") }
@@ -128,7 +128,7 @@ func TestSplitKeepsEverything(t *testing.T) {
 		parts := Split(text, limit)
 		var joined strings.Builder
 		for i, p := range parts {
-			if err := CheckMessage(p.Text, limit); err != nil {
+			if err := checkMessage(p.Text, limit); err != nil {
 				t.Fatalf("part %d: %v\n%q\nof %q", i, err, notation(p.Text), notation(text))
 			}
 			if !IsBlank(p.Gap) {
@@ -201,7 +201,7 @@ func TestBuildersKeepValidity(t *testing.T) {
 			"text": text, "wrapped": Wrap(kind, text), "sliced": Slice(text, from, from+limit), "shortened": Shorten(text, limit),
 			"styled": Styled(kind, text.Text), "plain": Plain(text.Text),
 		} {
-			if err := Check(got); err != nil {
+			if err := check(got); err != nil {
 				t.Fatalf("%s: %v\n%q", name, err, notation(got))
 			}
 		}

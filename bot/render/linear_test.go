@@ -27,7 +27,7 @@ func readAnswer(src string) {
 	Split(text, MessageLimit)
 	AsMessage(Shorten(text, MessageLimit))
 	Slice(text, len(src)/4, len(src)/2)
-	_ = CheckMessage(text, len(src))
+	_ = checkMessage(text, len(src))
 }
 
 // Likewise for what is read of an answer as a whole.

@@ -83,7 +83,7 @@ func (b Block) check(depth int) error {
 	if slices.ContainsFunc(b.Text.Entities, func(e Entity) bool { return e.Kind == Pre || e.Kind.quote() }) {
 		return fmt.Errorf("it has a block inside its text: %s", notation(b.Text))
 	}
-	if err := Check(b.Text); err != nil {
+	if err := check(b.Text); err != nil {
 		return err
 	}
 	switch b.Kind {

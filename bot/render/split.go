@@ -11,6 +11,9 @@ type Part struct {
 	Gap string // the whitespace that was dropped behind the part
 }
 
+// MaxEntities is how many entities Telegram keeps in one message; Split stays within it.
+const MaxEntities = 100
+
 // maxAttributes bounds the bytes of addresses and languages in one part: with the longest text and the most
 // entities, the request stays under Telegram's 32768 bytes.
 const maxAttributes = 8 << 10

@@ -29,7 +29,7 @@ func TestBuilders(t *testing.T) {
 			if got := notation(c.got); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
-			if err := Check(c.got); err != nil {
+			if err := check(c.got); err != nil {
 				t.Error(err)
 			}
 		})

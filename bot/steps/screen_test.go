@@ -8,7 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ductor/bot/render"
+	"ductor/bot/bottest"
+	"ductor/bot/render/rendertest"
 	"ductor/cli"
 	"ductor/orchestrator"
 	"ductor/orchestrator/steps"
@@ -68,7 +69,7 @@ func TestAnySequenceOfPresses(t *testing.T) {
 			if other := fmt.Sprintf("of turn-%d", 3-in.Chat); strings.Contains(shown, other) {
 				t.Errorf("%s pressed in %v shows %q", what, in, other)
 			}
-			if err := render.Check(a.Formatted); a.Formatted.Text != "" && err != nil {
+			if err := rendertest.Check(a.Formatted.Text, bottest.Entities(a.Formatted)); a.Formatted.Text != "" && err != nil {
 				t.Error(err)
 			}
 			for _, row := range a.Edit.Keyboard {

@@ -46,9 +46,13 @@ func yard(t *testing.T) (req cli.Request, outside string) {
 // An agent reads what lies in the conversation's directories, and nothing else.
 func TestReadingFiles(t *testing.T) {
 	req, outside := yard(t)
-	provider, p := play(t, nil)
+	provider, p := play(t, func(o *Options) { o.Protected = []string{filepath.Join(req.Dir, "own")} })
+	if err := os.WriteFile(filepath.Join(req.Dir, "own"), []byte("token"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	open(t, provider, req)
 	for path, want := range map[string]string{
+		req.Dir + "/own":                             "",
 		req.Dir + "/a.txt":                           "1\n2\n3\n4\n",
 		req.Dir + "/inner":                           "1\n2\n3\n4\n",
 		req.Dir + "/../in/a.txt":                     "1\n2\n3\n4\n",

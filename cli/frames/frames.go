@@ -1,5 +1,5 @@
-// Package frames cuts the output of a program into messages: lines, or bodies behind headers with their length. Its memory is
-// bounded however long a message is, and what is lost of the output costs no more than the message that it tears.
+// Package frames splits the output of a program into messages: lines, or bodies with a header that contains their
+// length. Memory is limited regardless of a message's length. Lost output costs only the messages that it damages.
 package frames
 
 import (
@@ -16,26 +16,26 @@ import (
 	"ductor/cli"
 )
 
-// Framing is how messages are told apart.
+// Framing is the way in which messages are separated.
 type Framing int
 
-// The framings. Lines ends each message with a newline. ContentLength writes a header before each message that says its
-// length in bytes, as in the language server protocol.
+// The framings. Lines ends each message with a newline. ContentLength puts a header with the length in bytes before
+// each message, like the language server protocol.
 const (
 	Lines Framing = iota
 	ContentLength
 )
 
-// MaxMessage is the longest message that is taken when nothing else is said, in bytes. A longer one is thrown away.
+// MaxMessage is the default limit of a message in bytes. Longer messages are discarded.
 const MaxMessage = 64 << 20
 
 const (
 	readBuffer  = 64 << 10
-	keptBody    = 256 << 10 // a buffer above this is given back after its message
-	garbageHead = 1 << 10   // how much of a message that is too long is kept
+	keptBody    = 256 << 10 // larger buffers are released after their message
+	garbageHead = 1 << 10   // how much of a discarded message is passed to Garbage
 )
 
-// Frame is body as it is written.
+// Frame returns body with its frame.
 func (f Framing) Frame(body []byte) []byte {
 	if f == Lines {
 		return append(body, '\n')
@@ -43,48 +43,48 @@ func (f Framing) Frame(body []byte) []byte {
 	return append([]byte("Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
 }
 
-// Options say how to read an output.
+// Options configures a Reader.
 type Options struct {
 	Framing Framing
-	Limit   int   // of a message in bytes; MaxMessage when 0
-	From    int64 // the offset at which the output begins
-	// CaughtUp is called once all that was printed before the offset Until is dealt with: before the first read after it. Nil
-	// where nothing is caught up with.
+	Limit   int   // of a message in bytes; 0 means MaxMessage
+	From    int64 // offset at which the output begins
+	// CaughtUp is called once after all output before the offset Until was handled, and before the next read. It may be
+	// nil.
 	CaughtUp func()
 	Until    int64
-	Garbage  func([]byte)          // gets what is no message, or its beginning; valid during the call
-	Lost     func(*cli.LostOutput) // learns that output is missing
+	Garbage  func([]byte)          // receives (the beginning of) output that is no message; valid during the call
+	Lost     func(*cli.LostOutput) // receives losses of output
 }
 
-// Reader cuts a program's output into messages. It holds what is read of the one that is not whole yet.
+// Reader splits a program's output into messages. It buffers the incomplete message.
 type Reader struct {
 	opts Options
 	in   *bufio.Reader
-	at   int64 // offset of what is taken next
+	at   int64 // offset of the next byte to take
 	body []byte
-	torn bool // what comes next has lost its beginning
+	torn bool // the beginning of the next message is lost
 }
 
-// NewReader makes a Reader of what out prints.
+// NewReader returns a Reader of out.
 func NewReader(out io.Reader, o Options) *Reader {
 	o.Limit = cmp.Or(o.Limit, MaxMessage)
 	s := &source{r: out, at: o.From, until: o.Until, caughtUp: o.CaughtUp}
 	return &Reader{opts: o, in: bufio.NewReaderSize(s, readBuffer), at: o.From}
 }
 
-// At is the offset after what was read last.
+// At returns the offset after the last message read.
 func (r *Reader) At() int64 { return r.at }
 
-// Next gives the next message, which is valid until the call after it. A last line counts without its newline, and lines that are
-// empty do not count.
+// Next returns the next message, which is valid until the next call. The last line needs no newline. Empty lines are
+// skipped.
 func (r *Reader) Next() ([]byte, error) {
 	if cap(r.body) > keptBody {
 		r.body = nil
 	}
 	for {
-		read := r.line
+		read := r.readLine
 		if r.opts.Framing == ContentLength {
-			read = r.headed
+			read = r.readHeaded
 		}
 		raw, err := read()
 		var lost *cli.LostOutput
@@ -93,16 +93,16 @@ func (r *Reader) Next() ([]byte, error) {
 			r.torn, r.at = true, lost.To
 			r.opts.Lost(lost)
 		case len(raw) > 0:
-			return raw, nil // its error comes again
+			return raw, nil // the next read returns the error again
 		case err != nil:
 			return nil, err
 		}
 	}
 }
 
-// line reads a line; nil for one that is empty, too long or torn.
-func (r *Reader) line() ([]byte, error) {
-	line, size, err := r.rawLine()
+// readLine reads a line. It returns nil if the line is empty, too long or damaged.
+func (r *Reader) readLine() ([]byte, error) {
+	line, size, err := r.readRawLine()
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, err
@@ -116,14 +116,14 @@ func (r *Reader) line() ([]byte, error) {
 	return bytes.TrimSpace(line), err
 }
 
-// rawLine reads up to a newline, and gives its beginning if it is too long.
-func (r *Reader) rawLine() (line []byte, size int, err error) {
+// readRawLine reads up to a newline. It returns only the beginning of a line that is too long.
+func (r *Reader) readRawLine() (line []byte, size int, err error) {
 	r.body = r.body[:0]
 	for {
 		part, err := r.in.ReadSlice('\n')
 		r.at += int64(len(part))
 		if size == 0 && !errors.Is(err, bufio.ErrBufferFull) {
-			return part, len(part), err // whole: it need not be copied
+			return part, len(part), err // complete in the buffer: no copy needed
 		}
 		r.body = append(r.body, part...)
 		if size += len(part); size > r.opts.Limit {
@@ -135,25 +135,25 @@ func (r *Reader) rawLine() (line []byte, size int, err error) {
 	}
 }
 
-// lengthHeader is the end of a line that says how long the message behind it is.
+// lengthHeader matches the header with a message's length at the end of a line.
 var lengthHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)content-length:[ \t]*(\d{1,18})\s*$`) })
 
-// headed reads a header, and the message behind it; nil for one that is too long. What stands in one line with a header,
-// and before it, is the rest of a message that was torn, or garbage.
-func (r *Reader) headed() ([]byte, error) {
+// readHeaded reads a header and its message. It returns nil if the message is too long. Text before the header, even on
+// the same line, is the rest of a damaged message, or garbage.
+func (r *Reader) readHeaded() ([]byte, error) {
 	length := -1
 	for {
-		line, _, err := r.rawLine()
+		line, _, err := r.readRawLine()
 		text := bytes.TrimSpace(line)
 		header := lengthHeader().FindSubmatchIndex(text)
 		switch {
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err
 		case header != nil:
-			length, _ = strconv.Atoi(string(text[header[2]:header[3]])) // digits that fit
+			length, _ = strconv.Atoi(string(text[header[2]:header[3]])) // cannot fail: at most 18 digits
 			text = text[:header[0]]
 		case len(text) == 0 && length >= 0:
-			return r.content(length)
+			return r.readContent(length)
 		}
 		if len(text) > 0 && !r.torn && !otherHeader(text) {
 			r.opts.Garbage(text)
@@ -170,7 +170,7 @@ func otherHeader(text []byte) bool {
 	return bytes.EqualFold(name, []byte("Content-Type"))
 }
 
-func (r *Reader) content(length int) ([]byte, error) {
+func (r *Reader) readContent(length int) ([]byte, error) {
 	if length > r.opts.Limit {
 		return nil, r.skip(length)
 	}
@@ -183,22 +183,22 @@ func (r *Reader) content(length int) ([]byte, error) {
 	return r.body, nil
 }
 
-// skip throws a message away while it streams by.
+// skip discards a message while reading it.
 func (r *Reader) skip(length int) error {
-	head, _ := r.in.Peek(garbageHead) // an error comes again
+	head, _ := r.in.Peek(garbageHead) // CopyN returns the error again
 	r.opts.Garbage(head)
 	n, err := io.CopyN(io.Discard, r.in, int64(length))
 	r.at += n
 	return err
 }
 
-// source says once when all that was printed before until has been taken: at the read after it.
+// source calls caughtUp once, at the first read after all output before until was consumed.
 type source struct {
 	r        io.Reader
-	at       int64 // how far was read
+	at       int64 // offset read so far
 	until    int64
-	caughtUp func() // nil once called, and where nothing is caught up with
-	err      error  // that came with the last bytes
+	caughtUp func() // nil after the call, or if unused
+	err      error  // arrived with the last bytes
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -220,7 +220,7 @@ func (s *source) Read(p []byte) (int, error) {
 		s.at = lost.To
 	}
 	if err != nil && (n > 0 || s.caughtUp != nil && lost == nil) {
-		s.err = err // what came before it is dealt with first
+		s.err = err // first handle the output before the error
 		return n, nil
 	}
 	return n, err

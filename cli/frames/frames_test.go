@@ -13,7 +13,7 @@ import (
 	"ductor/cli"
 )
 
-// cut reads all of out, and gives the messages, where each ends, what was garbage and how it ended.
+// cut reads all of out. It returns the messages with their end offsets, the garbage, and the final error.
 func cut(f Framing, out io.Reader) (messages []string, ends []int64, garbage []string, err error) {
 	var r *Reader
 	r = NewReader(out, Options{
@@ -56,7 +56,7 @@ var framings = map[string]struct {
 	"a header without its blank": {ContentLength, "Content-Length: 3\r\n{1}\r\n" + framed("{2}"), []string{"{2}"}, []string{"{1}"}, io.EOF},
 }
 
-// However the output is cut into pieces, the messages are the same.
+// The messages do not depend on how the output is split into reads.
 func TestFramings(t *testing.T) {
 	for name, tt := range framings {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestFramings(t *testing.T) {
 	}
 }
 
-// What is too long is thrown away but for its beginning, and what follows arrives.
+// A message that is too long is discarded except for its beginning; the following messages arrive.
 func TestAMessageThatIsTooLong(t *testing.T) {
 	long := strings.Repeat("x", MaxMessage+1)
 	for name, framing := range map[string]Framing{"lines": Lines, "frames": ContentLength} {
@@ -93,11 +93,11 @@ func TestAMessageThatIsTooLong(t *testing.T) {
 	}
 }
 
-// losing is output of which the part from to is missing: a read gives what is before it together with the loss.
+// losing is output with a missing part: one read returns the data before it together with the loss.
 type losing struct {
 	text     string
 	at, to   int
-	told, by bool // by: the loss comes by itself
+	told, by bool // by: the loss arrives without data
 }
 
 func (l *losing) Read(p []byte) (int, error) {
@@ -115,14 +115,14 @@ func (l *losing) Read(p []byte) (int, error) {
 		return 0, lost
 	}
 	n := copy(p, l.text[:l.at])
-	if l.by = true; len(p) > l.at { // all of it is read at once
+	if l.by = true; len(p) > l.at { // read at once
 		l.told = true
 		return n, lost
 	}
 	return n, nil
 }
 
-// What a loss tore is thrown away, and reading goes on with the next whole message.
+// A damaged message is discarded, and reading continues with the next complete one.
 func TestOutputThatIsLost(t *testing.T) {
 	for name, framing := range map[string]Framing{"lines": Lines, "frames": ContentLength} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestOutputThatIsLost(t *testing.T) {
 	}
 }
 
-// What was printed before an offset is caught up with exactly there, however much is there to read.
+// CaughtUp is called exactly at the offset Until, however much output is available.
 func TestCatchingUp(t *testing.T) {
 	const out = "{1}\n{2}\n{3}\n"
 	for until, want := range map[int64]string{0: "past {1} {2} {3}", 4: "{1} past {2} {3}", 6: "{1} past {2} {3}", 12: "{1} {2} {3} past", 99: "{1} {2} {3} past"} {
@@ -188,7 +188,7 @@ func fuzzFraming(f *testing.F, framing Framing) {
 	})
 }
 
-// FuzzLines and FuzzContentLength read any bytes: no panic, and the same messages at the same offsets however the bytes
-// come.
+// FuzzLines and FuzzContentLength read arbitrary bytes: no panic, and the same messages at the same offsets however the
+// bytes are split.
 func FuzzLines(f *testing.F)         { fuzzFraming(f, Lines) }
 func FuzzContentLength(f *testing.F) { fuzzFraming(f, ContentLength) }

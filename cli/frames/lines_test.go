@@ -15,7 +15,7 @@ import (
 	"ductor/cli"
 )
 
-// readEach reads lines from the beginning; lines that are too long are given by their beginning and where they end.
+// readEach passes on lines from the beginning, and for lines that are too long their beginning and end offset.
 func readEach(r io.Reader, limit int, line func([]byte), oversized func(head []byte, end int64)) error {
 	var lines *Reader
 	lines = NewReader(r, Options{Limit: limit, Garbage: func(head []byte) { oversized(head, lines.At()) }})
@@ -31,7 +31,7 @@ func readEach(r io.Reader, limit int, line func([]byte), oversized func(head []b
 	}
 }
 
-// readAll collects what is read; an oversized line is written as its head.
+// readAll returns all lines, and the head of each line that is too long.
 func readAll(r io.Reader, limit int) (lines []string, err error) {
 	err = readEach(r, limit,
 		func(line []byte) { lines = append(lines, string(line)) },
@@ -83,7 +83,7 @@ func TestReadLinesPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// Law: lines joined by newlines come out as they went in, whatever their length and the size of reads.
+// Law: lines joined by newlines are read unchanged, whatever their length and the size of reads.
 func TestReadLinesLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 70_000).Draw(t, "limit")
@@ -109,7 +109,7 @@ func TestReadLinesLaw(t *testing.T) {
 	})
 }
 
-// chunks reads its data a few bytes at a time.
+// chunks returns its data a few bytes at a time.
 type chunks struct {
 	data []byte
 	size int
@@ -124,7 +124,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// endless is a line without end, up to its size.
+// endless is a single line of the given size.
 type endless struct{ left int64 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -201,7 +201,7 @@ func FuzzReadLines(f *testing.F) {
 	})
 }
 
-// lossy gives data in small reads, and for each zero byte in it a loss of some bytes.
+// lossy returns data in small reads, and a loss of some bytes for each zero byte in it.
 type lossy struct {
 	data []byte
 	size int
@@ -228,8 +228,8 @@ func (l *lossy) Read(p []byte) (int, error) {
 
 const lossSize = 1000
 
-// linesOf says slowly what must be told of lossy data: each line, or that it is over limit, and the offset after it; each loss
-// and the offset after that.
+// linesOf is a slow reference implementation for lossy data: each line (or that it is over the limit) with its end
+// offset, and each loss with its end offset.
 func linesOf(data []byte, limit int) (want []string) {
 	var line []byte
 	torn, at := false, int64(0)
@@ -264,7 +264,7 @@ func linesOf(data []byte, limit int) (want []string) {
 	return want
 }
 
-// What is lost costs the line it tears and no other, and every offset is right.
+// A loss costs only the line that it damages, and every offset is right.
 func FuzzReadLinesWithLosses(f *testing.F) {
 	f.Add([]byte("a\nb\x00c\nd\n"), uint8(3), uint8(2))
 	f.Add([]byte("\x00\x00\n\x00a"), uint8(1), uint8(1))

@@ -10,25 +10,25 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxPending is how many calls may wait for an answer at a time.
+// maxPending limits the calls that wait for an answer.
 const maxPending = 1 << 10
 
 var errTooManyCalls = errors.New("too many calls wait for an answer")
 
-// calls are the requests of ours that wait for an answer. Safe for concurrent use.
-type calls struct {
+// calls tracks our requests that wait for an answer. Safe for concurrent use.
+type calls struct { // of their IDs; unique among the connections to the program
 	prefix string // of their ids: no other connection to the same program has it
 
 	mu      sync.Mutex
 	next    int
-	pending map[string]func(Message) // nil once no answer comes any more
+	pending map[string]func(Message) // nil after the end: no more answers come
 }
 
 func newCalls() *calls {
 	return &calls{prefix: uuid.NewString()[:8] + "-", pending: map[string]func(Message){}}
 }
 
-// answered hands an answer to the call that waits for it. It passes over one that came twice or too late, and one to the
+// answered passes an answer to the call that waits for it. It ignores duplicate and late answers, and those to the
 // previous process.
 func (c *calls) answered(m Message) {
 	id := Text(m.ID)
@@ -41,13 +41,13 @@ func (c *calls) answered(m Message) {
 	}
 }
 
-func (c *calls) end() {
+func (c *calls) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = nil
 }
 
-// NextID makes an id that no other request to the program has.
+// NextID returns an ID that no other request to the program uses.
 func (p *Peer) NextID() string {
 	c := p.calls
 	c.mu.Lock()
@@ -56,7 +56,7 @@ func (p *Peer) NextID() string {
 	return c.prefix + strconv.Itoa(c.next)
 }
 
-// Expect has f called once, on the goroutine that reads, with the answer to the request of this id.
+// Expect registers f to be called once with the answer to the request with this ID, on the reading goroutine.
 func (p *Peer) Expect(id string, f func(Message)) error {
 	c := p.calls
 	c.mu.Lock()
@@ -78,8 +78,8 @@ func (p *Peer) Forget(id string) {
 	delete(p.calls.pending, id)
 }
 
-// Call sends a request and waits for the answer, which is read into result unless that is nil. A refusal gives an error
-// with an *Error in its chain, and the end of the output one that is ErrEnded.
+// Call sends a request, waits for the answer and decodes it into result, unless that is nil. If the program rejects the
+// request, the error wraps an *Error. If the output ends, it is ErrEnded.
 func (p *Peer) Call(ctx context.Context, method string, params, result any) error {
 	id, answer := p.NextID(), make(chan Message, 1)
 	err := p.Expect(id, func(m Message) { answer <- m })
@@ -98,7 +98,7 @@ func (p *Peer) Call(ctx context.Context, method string, params, result any) erro
 	case <-p.ended:
 	}
 	select {
-	case m := <-answer: // the last that was said
+	case m := <-answer: // the answer may have arrived just before the end
 		return m.Read(p.opts.Agent, method, result)
 	default:
 		return fmt.Errorf("%s: %w", method, ErrEnded)

@@ -11,10 +11,10 @@ import (
 	"ductor/cli/turn"
 )
 
-// Ended is closed when the program prints nothing any more.
+// Ended returns a channel that is closed when the program's output has ended.
 func (p *Peer) Ended() <-chan struct{} { return p.ended }
 
-// Failure says what the end of the program in the middle of a turn means. Use it once Ended is closed.
+// Failure returns the failure if the program ended during a turn. Use it after Ended is closed.
 func (p *Peer) Failure() *cli.Failure {
 	p.mu.Lock()
 	garbage, err := p.garbage, p.readErr
@@ -25,20 +25,20 @@ func (p *Peer) Failure() *cli.Failure {
 	return turn.EndFailure(p.opts.Agent, p.process, exitLimit, err, garbage)
 }
 
-// CloseInput gives the program end of file once all that was sent is written.
+// CloseInput closes the program's standard input after all queued messages are written.
 func (p *Peer) CloseInput() { p.out.Close() }
 
-// Stop ends the program with all it started, and waits for both goroutines. Idempotent.
+// Stop ends the program with all its descendants and waits for both goroutines. It is idempotent.
 func (p *Peer) Stop(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace+stopSlack)
 	defer cancel()
 	err := p.process.Stop(ctx, grace)
 	p.out.Drop(ErrEnded)
-	_ = p.process.Stdin().Close() // frees a write that blocks; a second Close has no error worth telling
+	_ = p.process.Stdin().Close() // unblocks a blocked write; a second Close may fail, which does not matter
 	return errors.Join(err, p.wait(ctx))
 }
 
-// Detach writes what was sent, gives the process up, which goes on, and waits for both goroutines.
+// Detach writes all queued messages, lets the process continue without this Peer, and waits for both goroutines.
 func (p *Peer) Detach() error {
 	p.out.Flush(flushLimit)
 	p.process.Detach()

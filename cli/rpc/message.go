@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// Message is what the program prints: a request if it has ID and Method, a notification if it has a Method alone, else
+// Message is a message of the program. With ID and Method it is a request, with only a Method a notification, otherwise
 // a response.
 type Message struct {
 	ID     json.RawMessage `json:"id,omitempty"` // as the program wrote it: a string or a number
@@ -20,14 +20,14 @@ type Message struct {
 	End int64 `json:"-"`
 }
 
-// hasID is false for the id null, which stands for none.
+// hasID returns false for a null ID, which counts as missing.
 func (m Message) hasID() bool { return len(m.ID) > 0 && string(m.ID) != "null" }
 
-// Asks says whether the message is a request.
+// Asks reports whether the message is a request.
 func (m Message) Asks() bool { return m.Method != "" && m.hasID() }
 
-// Read reads the answer of agent to a request into result, unless that is nil. A refusal gives an error with an *Error in
-// its chain.
+// Read decodes the response of agent into result, unless that is nil. If the program rejected the request, the error
+// wraps an *Error.
 func (m Message) Read(agent cli.Agent, method string, result any) error {
 	if m.Error != nil {
 		return fmt.Errorf("%s: %w", method, m.Error)
@@ -43,7 +43,7 @@ func (m Message) Read(agent cli.Agent, method string, result any) error {
 	return nil
 }
 
-// Text is an id without its quotes, if it is a string.
+// Text returns an ID; it removes the quotes if the ID is a string.
 func Text(id json.RawMessage) string {
 	var s string
 	if json.Unmarshal(id, &s) == nil {
@@ -60,14 +60,14 @@ const (
 	CodeInternal       = -32603
 )
 
-// Error is why a request was refused.
+// Error is the reason why a request was rejected.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// Error is what the error says. Some programs put the reason into data.
+// Error returns the reason. Some programs put it into data.
 func (e *Error) Error() string {
 	var data struct {
 		Details string `json:"details"`
@@ -90,7 +90,7 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// outgoing is a message of ours.
+// outgoing is a message to the program.
 type outgoing struct {
 	Version string `json:"jsonrpc,omitempty"`
 	ID      any    `json:"id,omitempty"`

@@ -13,39 +13,39 @@ import (
 )
 
 const (
-	beginLimit = 30 * time.Second // for recording where a turn begins
-	flushLimit = 5 * time.Second  // for writing what was sent, before a process is detached
-	exitLimit  = 2 * time.Second  // from the end of the output to that of the process
-	stopSlack  = 10 * time.Second // what ending a process may take beyond its grace
+	beginLimit = 30 * time.Second // for recording the start of a turn
+	flushLimit = 5 * time.Second  // for writing queued messages before detaching
+	exitLimit  = 2 * time.Second  // between the end of the output and the exit of the process
+	stopSlack  = 10 * time.Second // for ending a process, in addition to its grace
 )
 
-// ErrEnded says that the program prints nothing any more: no answer will come.
+// ErrEnded means that the program's output has ended, so that no answer will come.
 var ErrEnded = errors.New("the agent's output has ended")
 
-// Handler gets what the program says, in the order it was said, on the goroutine that reads. It must not wait for the
-// program. What it gets is its own.
+// Handler receives the program's messages in order, on the reading goroutine. It must not wait for the program. It owns
+// the messages that it receives.
 type Handler interface {
-	// Notified takes a notification.
+	// Notified receives a notification.
 	Notified(m Message)
-	// Requested takes a request, to be answered with Reply or Refuse, now or later. It says false of a method that it
-	// does not know, which is refused.
+	// Requested receives a request, to be answered with Reply or Refuse, now or later. If it returns false, the method
+	// is unknown and Peer rejects the request.
 	Requested(m Message) (known bool)
-	// Changed learns what happened to the output, between two messages.
+	// Changed receives changes of the output's state, between two messages.
 	Changed(c turn.Change)
 }
 
-// Options say how to talk with a program. Handler is required.
+// Options configures a Peer. Handler is required.
 type Options struct {
 	Agent   cli.Agent
 	Framing frames.Framing
-	Version string // that each message of ours names, "2.0"; empty for a protocol without
+	Version string // the version in each of our messages, "2.0"; empty for a protocol without it
 	Handler Handler
-	From    int64 // the offset at which the output begins
-	Past    bool  // what the program printed before the offset Until is caught up with
+	From    int64 // offset at which the output begins
+	Past    bool  // output before the offset Until was printed before we attached
 	Until   int64
 }
 
-// Peer talks with one program: one goroutine reads, one writes. Safe for concurrent use.
+// Peer communicates with one program: one goroutine reads, one writes. Safe for concurrent use.
 type Peer struct {
 	process cli.Process
 	opts    Options
@@ -54,24 +54,26 @@ type Peer struct {
 	calls   *calls
 	handled atomic.Int64
 	past    atomic.Bool
-	ended   chan struct{} // closed when nothing is read any more
+	ended   chan struct{} // closed when reading has ended
 
 	mu      sync.Mutex
 	garbage turn.Garbage
 	readErr error
 }
 
-// New makes a Peer that can write. The caller calls Listen to have it read, and ends it with Stop or Detach.
+// New returns a Peer that can write. The caller starts reading with Listen and ends the Peer with Stop or Detach.
 func New(process cli.Process, o Options) *Peer {
-	p := &Peer{process: process, opts: o, out: turn.NewWriter(process.Stdin()), calls: newCalls(), ended: make(chan struct{})}
+	p := &Peer{process: process, opts: o, out: turn.NewWriter(process.Stdin()), calls: newCalls(),
+		ended: make(chan struct{})}
 	p.handled.Store(o.From)
 	p.past.Store(o.Past)
 	return p
 }
 
-// Listen begins to read.
+// Listen starts reading.
 func (p *Peer) Listen() {
-	o := frames.Options{Framing: p.opts.Framing, From: p.opts.From, Until: p.opts.Until, Garbage: p.Garbage, Lost: p.lost}
+	o := frames.Options{Framing: p.opts.Framing, From: p.opts.From, Until: p.opts.Until, Garbage: p.Garbage,
+		Lost: p.lost}
 	if p.opts.Past {
 		o.CaughtUp = func() {
 			p.past.Store(false)
@@ -93,14 +95,15 @@ func (p *Peer) read() {
 			p.end(err)
 			return
 		}
-		// Before it is handled: a turn that this message lets begin does not get it again after a restart.
+		// Store the offset before handling: a turn that this message starts must not receive the message again after a
+		// restart.
 		p.handled.Store(p.in.At())
-		p.take(raw)
+		p.dispatch(raw)
 	}
 }
 
-// take hands on one message.
-func (p *Peer) take(raw []byte) {
+// dispatch routes one message.
+func (p *Peer) dispatch(raw []byte) {
 	m := Message{End: p.in.At()}
 	if json.Unmarshal(raw, &m) != nil {
 		p.Garbage(raw)
@@ -109,13 +112,14 @@ func (p *Peer) take(raw []byte) {
 	switch {
 	case m.Asks():
 		if !p.opts.Handler.Requested(m) {
-			_ = p.Refuse(m.ID, CodeNoMethod, "ductor does not know "+cli.OneLine(m.Method, 100)) // a dead program shows otherwise
+			// a dead program is noticed elsewhere
+			_ = p.Refuse(m.ID, CodeNoMethod, "ductor does not know "+cli.OneLine(m.Method, 100))
 		}
 	case m.Method != "":
 		p.opts.Handler.Notified(m)
 	case m.hasID():
 		p.calls.answered(m)
-	case m.Error == nil: // an error without an id answers what the program could not read
+	case m.Error == nil: // an error without an ID refers to a message that the program could not read
 		p.Garbage(raw)
 	}
 }
@@ -126,7 +130,7 @@ func (p *Peer) lost(l *cli.LostOutput) {
 }
 
 func (p *Peer) end(err error) {
-	p.calls.end()
+	p.calls.close()
 	p.mu.Lock()
 	p.readErr = err
 	p.mu.Unlock()
@@ -134,15 +138,15 @@ func (p *Peer) end(err error) {
 	p.opts.Handler.Changed(turn.Change{Ended: true})
 }
 
-// Garbage notes a part of the output that cannot be read.
+// Garbage records a part of the output that cannot be parsed.
 func (p *Peer) Garbage(raw []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.garbage.Add(raw)
 }
 
-// Handled is the offset after the last message that was handed on, or is being.
+// Handled returns the offset after the last message that was or is being handled.
 func (p *Peer) Handled() int64 { return p.handled.Load() }
 
-// Past says whether what is handed on was printed before Options.Until.
+// Past reports whether the current message was printed before Options.Until.
 func (p *Peer) Past() bool { return p.past.Load() }

@@ -17,7 +17,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// Each raw line becomes what it is for the handler, is answered, or is garbage.
+// Each raw line reaches the handler as the right kind of message, is answered, or is garbage.
 func TestRawLines(t *testing.T) {
 	for name, tt := range map[string]struct {
 		line, noted, reply string
@@ -67,7 +67,7 @@ func TestRawLines(t *testing.T) {
 	}
 }
 
-// Answers come in any order, twice or never, and each call gets its own.
+// Answers may arrive in any order, twice or never; each call gets its own.
 func TestAnswersFindTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, program, _ := talk(t, Options{})
@@ -103,7 +103,7 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 
 func TestHowACallEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
-		say  string // behind the id
+		say  string // after the ID
 		do   func(p *Peer, program *program, cancel context.CancelCauseFunc)
 		want func(error) bool
 	}{
@@ -180,7 +180,7 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// A turn that a message lets begin is recorded after that message.
+// A turn that a message starts is recorded with the offset after that message.
 func TestATurnBeginsAfterWhatWasHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, program, l := talk(t, Options{From: 100})
@@ -209,7 +209,7 @@ func TestATurnBeginsAfterWhatWasHandled(t *testing.T) {
 	})
 }
 
-// A prompt whose beginning cannot be recorded is not written, and what is queued behind it is.
+// If the start of a prompt cannot be recorded, the prompt is not written, but the messages queued after it are.
 func TestAPromptThatIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, program, _ := talk(t, Options{})
@@ -233,7 +233,7 @@ func TestAPromptThatIsNotRecorded(t *testing.T) {
 	})
 }
 
-// A program that does not read makes no caller wait, holds a bounded amount, and is stopped or detached all the same.
+// A program that does not read blocks no caller, uses limited memory, and can still be stopped or detached.
 func TestAProgramThatDoesNotRead(t *testing.T) {
 	for name, end := range map[string]func(p *Peer) error{
 		"stopped":  func(p *Peer) error { return p.Stop(context.Background(), 0) },
@@ -246,7 +246,7 @@ func TestAProgramThatDoesNotRead(t *testing.T) {
 				p.Listen()
 				var told []error
 				big := turn.Parcel{Data: make([]byte, turn.WriterLimit/2), Sent: func(err error) { told = append(told, err) }}
-				for range 3 { // one is being written
+				for range 3 { // one of them is being written
 					if err := p.out.Put(big); err != nil {
 						t.Fatal(err)
 					}
@@ -271,7 +271,7 @@ func TestAProgramThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// What was sent before a process is detached is written.
+// Detach writes all queued messages first.
 func TestDetachWritesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, program, _ := talk(t, Options{Framing: frames.ContentLength, Version: "2.0"})
@@ -293,7 +293,7 @@ func TestDetachWritesFirst(t *testing.T) {
 	})
 }
 
-// A write that fails ends the writing, and each message learns of it.
+// A failed write ends the writing, and every queued message gets the error.
 func TestAProgramThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, program, _ := talk(t, Options{})
@@ -336,7 +336,7 @@ func TestInputIsClosedAfterWhatWasSent(t *testing.T) {
 	})
 }
 
-// What was printed before the process was attached to is told as such, up to its end.
+// Messages printed before the process was attached are reported as past, up to Options.Until.
 func TestThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, program, l := talk(t, Options{Past: true, From: 10, Until: 25})
@@ -351,7 +351,7 @@ func TestThePast(t *testing.T) {
 	})
 }
 
-// The end of a process is told as it is for every agent: who ended it, else its last words, else what could not be read.
+// The end of a process is reported as for every agent: who ended it, otherwise its last words, otherwise the garbage.
 func TestWhatTheEndMeans(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(*program)

@@ -13,7 +13,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// program is a process inside the test: say prints, and heard is what it was sent.
+// program is a fake process: say prints, and heard is its input.
 type program struct {
 	stdout *io.PipeReader
 	out    *io.PipeWriter
@@ -21,17 +21,17 @@ type program struct {
 	done   chan struct{}
 	exit   cli.ExitStatus
 	stderr string
-	begin  func(context.Context, cli.Mark) error // nil takes every mark
+	begin  func(context.Context, cli.Mark) error // nil accepts every mark
 	once   sync.Once
 
 	mu    sync.Mutex
 	marks []cli.Mark
 }
 
-// input keeps what it is written. A write waits while it is held.
+// input records writes. A write blocks while the input is held.
 type input struct {
-	held chan struct{} // closed to let writes through; nil holds none
-	fail error         // of each write; may be nil
+	held chan struct{} // closed to let writes through; nil blocks none
+	fail error         // error of each write; may be nil
 
 	mu     sync.Mutex
 	text   []byte
@@ -83,7 +83,7 @@ func (p *program) die(code int) {
 	})
 }
 
-func (p *program) say(s string)          { _, _ = io.WriteString(p.out, s) } // it is not read after the end
+func (p *program) say(s string)          { _, _ = io.WriteString(p.out, s) } // fails after the end of the output
 func (p *program) Run() cli.RunID        { return "run" }
 func (p *program) PID() int              { return 1 }
 func (p *program) Stdin() io.WriteCloser { return p.stdin }
@@ -119,9 +119,9 @@ func (p *program) begun() []cli.Mark {
 	return slices.Clone(p.marks)
 }
 
-// listener is a Handler that writes down what it gets.
+// listener is a Handler that records all calls.
 type listener struct {
-	known  string          // the method that it knows
+	known  string          // the only method that it knows
 	notice func(m Message) // may be nil
 
 	mu    sync.Mutex
@@ -167,7 +167,7 @@ func (l *listener) Changed(c turn.Change) {
 	}
 }
 
-// talk makes a Peer of a program, which the end of the test stops.
+// talk returns a Peer of a program. The end of the test stops it.
 func talk(t *testing.T, o Options) (*Peer, *program, *listener) {
 	t.Helper()
 	l := &listener{known: "known"}
@@ -182,7 +182,7 @@ func talk(t *testing.T, o Options) (*Peer, *program, *listener) {
 	return p, program, l
 }
 
-// answer reads what the program was sent as lines, and gives the last message.
+// answer parses the program's input as lines and returns the last message.
 func answer(t *testing.T, sent string) Message {
 	t.Helper()
 	var m Message

@@ -9,20 +9,21 @@ import (
 	"ductor/cli/turn"
 )
 
-// Prompt is the request that asks for a turn.
+// Prompt is a request that starts a turn.
 type Prompt struct {
-	ID     string // the next process of ductor knows the answer by it
+	ID     string // the next process of ductor recognizes the answer by it
 	Method string
 	Params any
-	// Mark is where the turn begins, given the size of the request. It is recorded right before that is written, unless it
-	// has no Turn; nothing is written between, and a request whose Mark cannot be recorded is not written.
+	// Mark returns the start of the turn, given the size of the request. It is recorded immediately before the request
+	// is written, unless it has no Turn. If recording fails, the request is not written.
 	Mark     func(size int) cli.Mark
-	Marked   func(cli.Mark) // gets what was recorded; may be nil
-	Answered func(Message)  // gets the answer, on the goroutine that reads
-	Unsent   func(error)    // is told why the request was not written, if it was not
+	Marked   func(cli.Mark) // receives the recorded mark; may be nil
+	Answered func(Message)  // receives the answer, on the reading goroutine
+	Unsent   func(error)    // receives the error if the request was not written
 }
 
-// Ask queues a prompt and returns at once. The end of ctx has it not recorded.
+// Ask queues a prompt and returns immediately. If ctx ends before the turn's start is recorded, the prompt is not
+// written.
 func (p *Peer) Ask(ctx context.Context, q Prompt) {
 	before := func(size int) error {
 		m := q.Mark(size)
@@ -45,12 +46,12 @@ func (p *Peer) Ask(ctx context.Context, q Prompt) {
 	}
 	err := p.Expect(q.ID, q.Answered)
 	if err == nil {
-		err = p.put(outgoing{ID: q.ID, Method: q.Method, Params: q.Params}, before, sent)
+		err = p.enqueue(outgoing{ID: q.ID, Method: q.Method, Params: q.Params}, before, sent)
 	}
 	sent(err)
 }
 
-// Send queues a request whose answer is not waited for.
+// Send queues a request and ignores its answer.
 func (p *Peer) Send(method string, params any) error { return p.request(p.NextID(), method, params) }
 
 // request queues a request; params may be nil.
@@ -58,28 +59,28 @@ func (p *Peer) request(id, method string, params any) error {
 	if params == nil {
 		params = struct{}{}
 	}
-	return p.put(outgoing{ID: id, Method: method, Params: params}, nil, nil)
+	return p.enqueue(outgoing{ID: id, Method: method, Params: params}, nil, nil)
 }
 
 // Notify queues a notification.
 func (p *Peer) Notify(method string, params any) error {
-	return p.put(outgoing{Method: method, Params: params}, nil, nil)
+	return p.enqueue(outgoing{Method: method, Params: params}, nil, nil)
 }
 
-// Reply queues the answer to a request. sent is told how writing went, unless Reply failed; it may be nil.
+// Reply queues the answer to a request. Unless Reply fails, sent (which may be nil) receives the result of writing.
 func (p *Peer) Reply(id json.RawMessage, result any, sent func(error)) error {
 	if result == nil {
 		result = json.RawMessage("null")
 	}
-	return p.put(outgoing{ID: id, Result: result}, nil, sent)
+	return p.enqueue(outgoing{ID: id, Result: result}, nil, sent)
 }
 
-// Refuse queues an answer that says why there is none.
+// Refuse queues an error as the answer to a request.
 func (p *Peer) Refuse(id json.RawMessage, code int, why string) error {
-	return p.put(outgoing{ID: id, Error: &Error{Code: code, Message: why}}, nil, nil)
+	return p.enqueue(outgoing{ID: id, Error: &Error{Code: code, Message: why}}, nil, nil)
 }
 
-func (p *Peer) put(m outgoing, before func(int) error, sent func(error)) error {
+func (p *Peer) enqueue(m outgoing, before func(int) error, sent func(error)) error {
 	m.Version = p.opts.Version
 	body, err := json.Marshal(m)
 	if err != nil {

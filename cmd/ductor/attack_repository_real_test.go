@@ -1,21 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"ductor/cli/clitest"
 	"ductor/internal/config"
 	"ductor/internal/realagent"
 	"ductor/internal/sim/modelapi"
@@ -282,44 +275,20 @@ func TestTheDemoRunsNothingOfTheDirectoryAboveIt(t *testing.T) {
 	if err := os.Symlink(c.Path, filepath.Join(bin, "claude")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, clitest.Program(t), "demo", "--terminal")
-	cmd.Env = append(c.Environ(), beDuctor+"=1", "TMPDIR="+above, "PATH="+bin+":"+os.Getenv("PATH"))
-	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 10*time.Second
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+	c.Setenv(t)
+	t.Setenv("TMPDIR", above)
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	address, _ := startPageIn(t, c.Vars["HOME"], "demo", "--open=false")
+	chat := openDemo(t, address)
+	chat.send(`hello [[text "an answer"]]`)
+	asked := chat.await("May Claude use the settings", "an answer")
+	if strings.Contains(asked.Text, "May Claude") {
+		chat.press(asked, "Without them")
+		chat.await("an answer")
+	} else {
+		t.Errorf("Claude ran without a question: %q", asked.Text)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	write := func(line string) {
-		if _, err := io.WriteString(in, line+"\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(`hello [[text "an answer"]]`)
-	asked := false
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		said, is := strings.CutPrefix(lines.Text(), "ductor> ")
-		if strings.Contains(said, "May Claude use the settings") {
-			asked = true
-			write("#2") // without them
-		} else if is {
-			break
-		}
-	}
-	if err := in.Close(); err != nil {
-		t.Error(err)
-	}
-	cancel()
-	_ = cmd.Wait() // it was told to end
-	if _, err := os.Stat(ran); err == nil || !asked {
-		t.Errorf("asked: %v; a server of the directory above ran: %v", asked, err == nil)
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a server of the directory above ran")
 	}
 }

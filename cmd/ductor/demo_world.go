@@ -99,14 +99,3 @@ func loggedIn(ctx context.Context, cfg *config.Config) bool {
 	cfg.Agents.Default = usable
 	return true
 }
-
-func (w *demoWorld) greeting() string {
-	who, hint := "the agents that are logged in here", "ductor demo --scripted chats with a scripted agent instead, which costs nothing.\n"
-	if w.scripted {
-		who = "a scripted agent"
-		hint = "It takes directions: try  look [[tool cmd=\"ls -la\"]] [[text \"**Done.**\"]]\n"
-	}
-	return fmt.Sprintf("A simulated Telegram chat with %s, working in %s.\n"+
-		"Write a message. /model picks a model, /abort stops, #1 presses the first button, Ctrl-D ends.\n%s",
-		who, w.bot.cfg.Projects.DefaultDir, hint)
-}

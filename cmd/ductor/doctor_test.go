@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ductor/internal/app"
 	"ductor/internal/sim/telegram"
 )
 
@@ -87,4 +88,40 @@ func TestTheDoctorInTheChat(t *testing.T) {
 			t.Error("a message waits for ever")
 		}
 	}
+}
+
+// TestTheDoctorLeavesTheDatabaseToDuctor: after ductor examined its own database, another process that opens and closes that neither
+// deletes its log nor cuts it off. All that is said afterwards is there after a crash.
+func TestTheDoctorLeavesTheDatabaseToDuctor(t *testing.T) {
+	town := surroundings(t, nil)
+	path, database := town.writeConfig(), filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)
+	d := startDaemon(t, "run", "-c", path)
+	town.say(`[[text "before"]]`)
+	town.await("before")
+	town.say("/doctor")
+	town.await("checks passed.")
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{database, database + "-shm"} {
+		var stat syscall.Stat_t
+		if err := syscall.Stat(file, &stat); err != nil || !strings.Contains(string(locks), fmt.Sprintf(":%d ", stat.Ino)) {
+			t.Errorf("nobody has a lock on %s, %v", file, err)
+		}
+	}
+	log, err := os.Stat(database + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runDuctor(t, "users", "list", "-c", path)
+	if now, err := os.Stat(database + "-wal"); err != nil || !os.SameFile(log, now) {
+		t.Errorf("the log is gone: %v", err)
+	}
+	town.say(`[[text "after"]]`)
+	town.await("after")
+	d.kill()
+	startDaemon(t, "run", "-c", path)
+	town.say(`[[text "after a crash"]]`)
+	town.await("after a crash")
 }

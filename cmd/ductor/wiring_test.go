@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -14,24 +13,25 @@ import (
 	"testing"
 	"time"
 
-	"ductor/cli/clitest"
 )
 
 // What the configuration and the command line promise, seen from outside: the real program, its configuration file and the
 // chat.
 
 func TestDemoAnswersWithoutATokenOrAnAgent(t *testing.T) {
-	cmd := exec.Command(clitest.Program(t), "demo", "--scripted", "--terminal")
-	cmd.Env = append(os.Environ(), beDuctor+"=1", "HOME="+t.TempDir())
-	cmd.Stdin = strings.NewReader(`[[text "the scripted agent speaks"]]` + "\n/status\n/help\n")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for _, want := range []string{"the scripted agent speaks", "claude", "/abort"} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("the terminal lacks %q: %s", want, out)
-		}
+	chat := openDemo(t, startPage(t, "demo", "--scripted", "--open=false"))
+	chat.send(`[[text "the scripted agent speaks"]]`)
+	chat.await("the scripted agent speaks")
+	chat.send("/status")
+	chat.await("Claude")
+	chat.send("/help")
+	chat.await("/abort")
+}
+
+func TestTheDemoNamesTheReplacementOfTheTerminal(t *testing.T) {
+	code, _, stderr := runDuctor(t, "demo", "--scripted", "--terminal")
+	if code != exitFailure || !strings.Contains(stderr, "--open=false") {
+		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"ductor/lang"
 )
 
-// Describe puts a schedule in words of a language. ParseSentence reads most English descriptions of the lines it makes; a line
-// without words is shown as it is.
+// Describe describes a schedule in words of a language. ParseSentence understands most of the English descriptions. If
+// there are no words for a line, Describe quotes it.
 func Describe(p lang.Printer, schedule string) string {
 	line := strings.TrimSpace(schedule)
 	word, rest, _ := strings.Cut(line, " ")
@@ -30,7 +30,7 @@ func Describe(p lang.Printer, schedule string) string {
 	return p.Text("schedule.line", line)
 }
 
-// spanWords says how often: "every hour", "every 2 hours", "every 90 minutes".
+// spanWords describes an interval: "every hour", "every 2 hours", "every 90 minutes".
 func spanWords(p lang.Printer, d time.Duration) string {
 	switch {
 	case d <= 0 || d%time.Second != 0:
@@ -43,7 +43,7 @@ func spanWords(p lang.Printer, d time.Duration) string {
 	return p.Text("schedule.seconds", int(d/time.Second))
 }
 
-// cronWords says a cron line; empty for one that has no words.
+// cronWords describes a cron line. It returns "" if there are no words for it.
 func cronWords(p lang.Printer, line string) string {
 	if known, ok := map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
 		"@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}[strings.ToLower(line)]; ok {
@@ -73,8 +73,8 @@ func cronWords(p lang.Printer, line string) string {
 		return ""
 	}
 	days := daysWords(p, dates, weekdays)
-	times := listed(p, hour, 0, 23, func(h int) string { return fmt.Sprintf("%d:%02d", h, n) })
-	if days == "" || times == "" || strings.Count(hour, ",") >= 6 { // which no sentence says
+	times := listWords(p, hour, 0, 23, func(h int) string { return fmt.Sprintf("%d:%02d", h, n) })
+	if days == "" || times == "" || strings.Count(hour, ",") >= 6 { // no sentence expresses that
 		return ""
 	}
 	return p.Text("schedule.at", days, times)
@@ -89,23 +89,23 @@ func daysWords(p lang.Printer, dates, weekdays string) string {
 	case dates == "*" && weekdays == weekend:
 		return p.Text("schedule.weekends")
 	case dates == "*":
-		if words := listed(p, weekdays, 0, 6, func(n int) string { return p.Text(weekdayTexts[n]) }); words != "" {
+		if words := listWords(p, weekdays, 0, 6, func(n int) string { return p.Text(weekdayTexts[n]) }); words != "" {
 			return p.Text("schedule.on-days", words)
 		}
 	case weekdays == "*":
-		if words := listed(p, dates, 1, 31, func(n int) string { return ordinal(p, n) }); words != "" {
+		if words := listWords(p, dates, 1, 31, func(n int) string { return ordinal(p, n) }); words != "" {
 			return p.Text("schedule.on-dates", words)
 		}
 	}
 	return ""
 }
 
-// weekdayTexts are the texts of the days of the week, as cron counts them.
+// weekdayTexts are the names of the weekdays in cron's order.
 var weekdayTexts = [...]lang.Key{"schedule.sunday", "schedule.monday", "schedule.tuesday", "schedule.wednesday",
 	"schedule.thursday", "schedule.friday", "schedule.saturday"}
 
-// listed says a list of numbers within bounds; empty if it is none.
-func listed(p lang.Printer, list string, least, most int, say func(int) string) (words string) {
+// listWords describes a list of numbers within limits. It returns "" if the list is invalid.
+func listWords(p lang.Printer, list string, least, most int, say func(int) string) (words string) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
 		switch {
@@ -120,7 +120,7 @@ func listed(p lang.Printer, list string, least, most int, say func(int) string) 
 	return words
 }
 
-// ordinal is a day of the month.
+// ordinal returns a day of the month.
 func ordinal(p lang.Printer, n int) string {
 	switch n {
 	case 1, 21, 31:

@@ -46,7 +46,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestParseSentenceReadsDescriptions: the description of a sentence's schedule makes the same schedule.
+// TestParseSentenceReadsDescriptions: parsing a schedule's description returns the same schedule.
 func TestParseSentenceReadsDescriptions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := fmt.Sprintf("%d:%02d", rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute"))

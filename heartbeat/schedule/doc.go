@@ -1,3 +1,3 @@
-// Package schedule reads schedules, as cron lines or in words, and computes their moments in a time zone. It has no clock
-// and keeps no state.
+// Package schedule parses schedules, as cron lines or in words, and computes their times in a time zone. It has no
+// clock and no state.
 package schedule

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// parts are what a word in capitals stands for in the pattern of a form or a hint.
+// parts are the patterns of the words in capitals that forms and hints use.
 var parts = strings.NewReplacer(
 	"EVERY", `(?:every|each)`,
 	"AND", `(?:and|&)`,
@@ -35,22 +35,22 @@ func pattern(text string) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + text + ")(?P<rest>(?: .*)?)$")
 }
 
-// A form is one kind of sentence. line makes the schedule line of a sentence that matches.
+// form is one kind of sentence. line returns the schedule line of a matching sentence.
 type form struct {
 	pattern  *regexp.Regexp
-	timed    bool   // times of day come at its end
-	weekdays string // of a form that names them without a list
+	timed    bool   // whether times of day follow at the end
+	weekdays string // the weekdays, if the form implies them
 	line     func(sentence) (string, error)
 }
 
-// Days of the week as cron writes them.
+// Days of the week in cron's notation.
 const (
 	workdays = "1-5"
 	weekend  = "0,6"
 )
 
-// forms are the sentences that ParseSentence reads. They are compiled when the first sentence is read: that takes 3 ms and
-// a megabyte, which the runner and most runs of ductor never need.
+// forms are the sentences that ParseSentence understands. They are compiled at first use: that takes 3 ms and a
+// megabyte, which the runner and most runs of ductor never need.
 var forms = sync.OnceValue(func() []form {
 	return []form{
 		timed(`daily|EVERY (?:day|morning|evening|night)`, "*", cronLine),
@@ -69,7 +69,8 @@ func timed(text, weekdays string, line func(sentence) (string, error)) form {
 	return form{pattern(`(?:` + text + `)(?: TIMES)?`), true, weekdays, line}
 }
 
-// hints say what is missing of a sentence that begins like a schedule and has no form. They name its last group.
+// hints describe what is missing in a sentence that begins like a schedule but matches no form. Their texts contain the
+// last group.
 var hints = sync.OnceValue(func() []incomplete {
 	return []incomplete{
 		{pattern(`(?:on )?(?P<word>DAY)`), `"on %[1]s" could mean once or always: say "next %[1]s" or "every %[1]s"`},
@@ -80,7 +81,7 @@ var hints = sync.OnceValue(func() []incomplete {
 	}
 })
 
-// incomplete is how a sentence begins that lacks something, and what to say of it.
+// incomplete is the beginning of an incomplete sentence, and the hint for it.
 type incomplete struct {
 	pattern *regexp.Regexp
 	text    string
@@ -90,11 +91,11 @@ type incomplete struct {
 type sentence struct {
 	form
 	now   time.Time
-	found map[string]string // what the form's groups have, by their names
+	found map[string]string // the form's groups by name
 }
 
-// readSentence gives the schedule line of the first form that matches. If none does, the error is of the form that left the
-// least of it, or a hint.
+// readSentence returns the schedule line of the first form that matches the whole text. If none does, the error is
+// about the form that matches most of the text, or a hint.
 func readSentence(text string, now time.Time) (string, error) {
 	why, least := error(nil), len(text)
 	for _, f := range forms() {
@@ -115,13 +116,13 @@ func readSentence(text string, now time.Time) (string, error) {
 	}
 	for _, h := range hints() {
 		if found := match(h.pattern, text); found != nil {
-			return "", missing(h.text, found["word"])
+			return "", missingError(h.text, found["word"])
 		}
 	}
-	return "", unclear("I do not know when %q is", text)
+	return "", unclearError("I do not know when %q is", text)
 }
 
-// match gives the groups of a text; nil if it does not match.
+// match returns the groups of a text by name, or nil if it does not match.
 func match(p *regexp.Regexp, text string) map[string]string {
 	groups := p.FindStringSubmatch(text)
 	if groups == nil {
@@ -136,21 +137,21 @@ func match(p *regexp.Regexp, text string) map[string]string {
 
 var wantsTime = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:at|and|&)(?: at)? (\S+)`) })
 
-// leftOver says what is wrong with a sentence that matches a form up to its rest.
+// leftOver returns the error for a sentence of which a form matches only the beginning.
 func leftOver(f form, found map[string]string, rest string) error {
 	word := wantsTime().FindStringSubmatch(rest)
 	switch {
 	case f.timed && (rest == "" || rest == "at"):
-		return missing("say at what time")
+		return missingError("say at what time")
 	case f.timed && word != nil:
-		return unclear("%q is no time of day", word[1])
+		return unclearError("%q is no time of day", word[1])
 	case found["dates"] != "" && strings.HasPrefix(rest, "of "):
-		return unclear("only days of every month are understood")
+		return unclearError("only days of every month are understood")
 	}
-	return unclear("I do not know what %q means there", rest)
+	return unclearError("I do not know what %q means there", rest)
 }
 
-// cronLine makes a cron line of times of day, days of the week and days of the month.
+// cronLine returns a cron line with times of day, days of the week and days of the month.
 func cronLine(s sentence) (string, error) {
 	times, err := timesOf(s.found["times"])
 	if err != nil {
@@ -159,13 +160,13 @@ func cronLine(s sentence) (string, error) {
 	var hours []int
 	for _, t := range times {
 		if t.minute != times[0].minute {
-			return "", unclear("times of one schedule share their minute: make two of it")
+			return "", unclearError("times of one schedule share their minute: make two of it")
 		}
 		hours = append(hours, t.hour)
 	}
 	var dates, days []int
 	for _, date := range digits.FindAllString(s.found["dates"], -1) {
-		n, _ := strconv.Atoi(date) // the pattern holds its bounds
+		n, _ := strconv.Atoi(date) // the pattern guarantees a valid number
 		dates = append(dates, n)
 	}
 	for _, day := range dayName.FindAllString(s.found["days"]+s.found["weekdays"], -1) {
@@ -173,7 +174,8 @@ func cronLine(s sentence) (string, error) {
 	}
 	slices.Sort(dates)
 	slices.Sort(days)
-	return fmt.Sprintf("%d %s %s * %s", times[0].minute, cronList(hours), cronList(dates), cmp.Or(s.weekdays, cronList(days))), nil
+	return fmt.Sprintf("%d %s %s * %s", times[0].minute, cronList(hours), cronList(dates),
+		cmp.Or(s.weekdays, cronList(days))), nil
 }
 
 func cronList(numbers []int) string {
@@ -183,14 +185,14 @@ func cronList(numbers []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(slices.Compact(numbers)), " ", ","), "[]")
 }
 
-// once makes the line of a single moment.
+// once returns the schedule line of a single time.
 func once(s sentence) (string, error) {
 	times, err := timesOf(s.found["times"])
 	if err != nil {
 		return "", err
 	}
 	if len(times) != 1 {
-		return "", unclear("once is one time of day")
+		return "", unclearError("once is one time of day")
 	}
 	day := s.now
 	switch next, date := s.found["next"], s.found["date"]; {
@@ -200,7 +202,7 @@ func once(s sentence) (string, error) {
 		day = day.AddDate(0, 0, (weekday(next)-int(day.Weekday())+6)%7+1)
 	case date != "":
 		if day, err = time.Parse(time.DateOnly, date); err != nil {
-			return "", unclear("%q is no date", date)
+			return "", unclearError("%q is no date", date)
 		}
 	}
 	return fmt.Sprintf("at %s %02d:%02d", day.Format(time.DateOnly), times[0].hour, times[0].minute), nil
@@ -222,18 +224,18 @@ var (
 	dayName = regexp.MustCompile(`sun|mon|tue|wed|thu|fri|sat`)
 )
 
-// weekday is the number of a day of the week, from 0 for sunday.
+// weekday returns the number of a weekday; sunday is 0.
 func weekday(name string) int { return strings.Index("sunmontuewedthufrisat", name[:3]) / 3 }
 
 type timeOfDay struct{ hour, minute int }
 
-// timesOf reads times of day, each once.
+// timesOf parses times of day and removes duplicates.
 func timesOf(text string) (times []timeOfDay, err error) {
 	for _, m := range clock.FindAllStringSubmatch(text, -1) {
 		hour, _ := strconv.Atoi(m[1]) // 0 for a word
 		minute, _ := strconv.Atoi("0" + m[2])
 		if minute > 59 || hour > 23 || m[3] != "" && (hour < 1 || hour > 12) {
-			return nil, unclear("%q is no time of day", strings.TrimSpace(m[0]))
+			return nil, unclearError("%q is no time of day", strings.TrimSpace(m[0]))
 		}
 		if m[3] != "" {
 			hour %= 12
@@ -252,14 +254,15 @@ func timesOf(text string) (times []timeOfDay, err error) {
 var units = []struct {
 	name string
 	of   time.Duration
-}{{"week", 7 * 24 * time.Hour}, {"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}}
+}{{"week", 7 * 24 * time.Hour}, {"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second",
+	time.Second}}
 
-// spanOf reads an interval.
+// spanOf parses an interval.
 func spanOf(found map[string]string) (time.Duration, error) {
 	if text := found["duration"]; text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return 0, unclear("%q is no interval", text)
+			return 0, unclearError("%q is no interval", text)
 		}
 		return d, nil
 	}
@@ -270,20 +273,20 @@ func spanOf(found map[string]string) (time.Duration, error) {
 	if words := strings.Fields("a one two three four five six seven eight nine ten eleven twelve"); err != nil {
 		n = max(slices.Index(words, found["number"]), 1)
 	}
-	name := cmp.Or(found["one"]+found["unit"], "hour") // of "hourly" too
+	name := cmp.Or(found["one"]+found["unit"], "hour") // "hourly" has neither
 	for _, unit := range units {
-		if unit.name[0] != name[0] { // also of short names
+		if unit.name[0] != name[0] { // compares first letters, since names may be abbreviated
 			continue
 		}
-		if time.Duration(n) > mostInterval/unit.of {
+		if time.Duration(n) > maxInterval/unit.of {
 			return 0, fmt.Errorf("%d %ss is longer than a year", n, name)
 		}
 		return time.Duration(n) * unit.of, nil
 	}
-	return 0, unclear("%q is no unit of time", name)
+	return 0, unclearError("%q is no unit of time", name)
 }
 
-// FormatInterval writes an interval without empty units: 2h, not 2h0m0s.
+// FormatInterval formats an interval without empty units: 2h, not 2h0m0s.
 func FormatInterval(d time.Duration) string {
 	text := d.String()
 	for _, empty := range []string{"m0s", "h0m"} {

@@ -5,24 +5,24 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones also where the machine has none
+	_ "time/tzdata" // time zones, in case the machine has none
 
 	"github.com/robfig/cron/v3"
 )
 
-// The bounds of an interval, and of the time between two runs of a cron line.
+// Limits of an interval, and of the time between two runs of a cron line.
 const (
-	leastInterval = time.Minute
-	mostInterval  = 366 * 24 * time.Hour
-	leastGap      = 10 * time.Second
+	minInterval = time.Minute
+	maxInterval = 366 * 24 * time.Hour
+	minGap      = 10 * time.Second
 )
 
-// ErrNever is a schedule without a moment in the next years.
+// ErrNever means that a schedule has no time in the next years.
 var ErrNever = errors.New("no such time comes any more")
 
-// A Schedule knows the moments at which something is due.
+// Schedule computes the times at which something is due.
 type Schedule interface {
-	// Next is the first moment after t, in whole seconds; zero if there is none.
+	// Next returns the first time after t, in whole seconds, or zero if there is none.
 	Next(t time.Time) time.Time
 }
 
@@ -55,14 +55,14 @@ func parseEvery(text string, anchor time.Time) (Schedule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is no interval such as 90m or 2h", text)
 	}
-	if step < leastInterval || step > mostInterval || step%time.Second != 0 {
+	if step < minInterval || step > maxInterval || step%time.Second != 0 {
 		return nil, fmt.Errorf("an interval is a minute to a year, in whole seconds, and not %s", step)
 	}
 	return every{step, anchor.Truncate(time.Second)}, nil
 }
 
-// Next counts in fixed steps from the anchor, so that a clock that is set back gives the same moments again. It counts
-// backwards too: the clock may have been far ahead when the anchor was set.
+// Next counts in fixed steps from the anchor, so that it returns the same times again if the clock is set back. It also
+// counts backwards: the clock may have been far ahead when the anchor was set.
 func (e every) Next(t time.Time) time.Time {
 	passed := t.Sub(e.anchor)
 	steps := passed / e.step
@@ -90,7 +90,7 @@ func (a at) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// A byWall matches the local time of day, a byHour elapsed hours.
+// byWall matches the local time of day, byHour elapsed hours.
 type (
 	byWall struct {
 		spec cron.Schedule // in UTC
@@ -99,7 +99,7 @@ type (
 	byHour struct{ spec *cron.SpecSchedule }
 )
 
-// cutZone parts a cron line from the time zone before it; false if it has none.
+// cutZone splits a cron line and the time zone before it. It returns false if there is no zone.
 func cutZone(line string) (rest, zone string, ok bool) {
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
 		if text, ok := strings.CutPrefix(line, prefix); ok {
@@ -158,13 +158,13 @@ func (p byWall) Next(t time.Time) time.Time {
 	}
 }
 
-// Once says whether a schedule has a single moment.
+// Once reports whether a schedule has a single time.
 func Once(s Schedule) bool {
 	_, once := s.(at)
 	return once
 }
 
-// Zone finds a time zone by its IANA name. An empty name is an error.
+// Zone returns a time zone by its IANA name. An empty name is an error.
 func Zone(name string) (*time.Location, error) {
 	loc, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
@@ -173,7 +173,7 @@ func Zone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// Check refuses a schedule that has no moment after now, and one whose moments are too close for any agent.
+// Check rejects a schedule that has no time after now, or whose times are too close for any agent.
 func Check(s Schedule, now time.Time) error {
 	last := s.Next(now)
 	if last.IsZero() {
@@ -181,8 +181,8 @@ func Check(s Schedule, now time.Time) error {
 	}
 	for range 8 {
 		next := s.Next(last)
-		if gap := next.Sub(last); !next.IsZero() && gap < leastGap {
-			return fmt.Errorf("it would run again after %s; leave at least %s", gap, leastGap)
+		if gap := next.Sub(last); !next.IsZero() && gap < minGap {
+			return fmt.Errorf("it would run again after %s; leave at least %s", gap, minGap)
 		}
 		if last = next; next.IsZero() {
 			break
@@ -191,17 +191,17 @@ func Check(s Schedule, now time.Time) error {
 	return nil
 }
 
-// A wall time is the local time of a zone, written as if it were UTC. Wall times have no gaps and no repetitions, so
-// schedules are computed in them and then converted to instants.
+// A wall time is the local time in a zone, written as if it were UTC. Wall times have no gaps and no repetitions, so
+// schedules are computed in wall times and then converted to instants.
 
-// wallTime is the local time at t.
+// wallTime returns the local time at t.
 func wallTime(t time.Time, loc *time.Location) time.Time {
 	l := t.In(loc)
 	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)
 }
 
-// instant is the moment at which clocks of a zone show a wall time: the first one if they show it twice, and the end of
-// the gap if they skip it.
+// instant returns the time at which clocks in a zone show a wall time: the first one if they show it twice, and the end
+// of the gap if they skip it.
 func instant(wall time.Time, loc *time.Location) time.Time {
 	before, after := offsetAt(wall.Add(-24*time.Hour), loc), offsetAt(wall.Add(24*time.Hour), loc)
 	var found time.Time

@@ -22,7 +22,7 @@ func zone(t testing.TB, name string) *time.Location {
 
 const stamp = "2006-01-02 15:04:05 -0700"
 
-// TestMomentsOfASchedule is what schedules mean, above all where clocks are set.
+// TestMomentsOfASchedule: the times of schedules, above all around changes of the clock.
 func TestMomentsOfASchedule(t *testing.T) {
 	for _, c := range []struct {
 		name, line, zone, after string
@@ -98,8 +98,8 @@ func TestWhatIsNoSchedule(t *testing.T) {
 	}
 }
 
-// TestAYearOfADailyJobHasEachDayOnce holds in every zone and for every time of day: no day without a run and none
-// with two, however the clocks are set.
+// TestAYearOfADailyJobHasEachDayOnce in every zone and for every time of day: one run on every day, despite changes of
+// the clock.
 func TestAYearOfADailyJobHasEachDayOnce(t *testing.T) {
 	zones := []string{"Europe/Paris", "America/New_York", "Australia/Lord_Howe", "America/St_Johns", "Africa/Casablanca",
 		"Asia/Kathmandu", "America/Santiago", "Pacific/Chatham", "UTC"}
@@ -138,7 +138,7 @@ func offset(t time.Time) int {
 
 func itoa(n int) string { return string(rune('0'+n/10)) + string(rune('0'+n%10)) }
 
-// TestMomentsGoForward: whatever the line and the zone, the next moment is later, and none lies in between.
+// TestMomentsGoForward: for every line and zone, the next time is later, and there is none in between.
 func TestMomentsGoForward(t *testing.T) {
 	field := func(most int) *rapid.Generator[string] {
 		return rapid.OneOf(rapid.Just("*"), rapid.Just("*/7"), rapid.Map(rapid.IntRange(1, most), itoa))

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Spec is a schedule that a user wrote in words, in the form that Parse reads.
+// Spec is a schedule that a user wrote in words, as a line for Parse.
 type Spec struct {
 	Line string
-	Zone string // the time zone that the user named; empty for none
+	Zone string // the time zone that the user named; may be empty
 }
 
-// Split gives the line without a time zone that is a part of it, and the zone.
+// Split returns the line and the time zone, wherever the zone is given.
 func (s Spec) Split() (line, zone string) {
 	if line, zone, ok := cutZone(s.Line); ok {
 		return line, zone
@@ -23,49 +23,50 @@ func (s Spec) Split() (line, zone string) {
 	return s.Line, s.Zone
 }
 
-// ErrUnclear is a sentence that says no schedule, or could mean two. Its text has examples.
+// ErrUnclear means that a sentence is not a schedule, or is ambiguous. Its text contains examples.
 var ErrUnclear = errors.New(`say it like "every weekday at 8:30", "every 2 hours", "on mondays and fridays at 7", ` +
 	`"daily at 07:00 Europe/Paris", "on the 1st at 9:00", "tomorrow at 9", "in 20 minutes", or as a cron line such as "30 8 * * 1-5"`)
 
-// hint is an ErrUnclear that says what is missing of a schedule which was understood so far.
+// hint is an ErrUnclear that names the missing part of a schedule.
 type hint struct{ error }
 
 func (h hint) Unwrap() error { return h.error }
 
-func missing(format string, args ...any) error { return hint{unclear(format, args...)} }
+func missingError(format string, args ...any) error { return hint{unclearError(format, args...)} }
 
-func unclear(format string, args ...any) error {
+func unclearError(format string, args ...any) error {
 	return fmt.Errorf("%s; %w", fmt.Sprintf(format, args...), ErrUnclear)
 }
 
-// sentenceMost bounds a schedule that a user writes, in words and bytes.
+// sentenceWords and sentenceBytes limit a schedule that a user writes.
 const (
 	sentenceWords = 16
 	sentenceBytes = 200
 )
 
-// ParseSentence reads when something is to be done, in words or as a schedule. now and loc place "tomorrow" and
-// "in 20 minutes". It understands few sentences and guesses at none.
+// ParseSentence parses a schedule in words or in the syntax of Parse. It resolves "tomorrow" and "in 20 minutes" with
+// now and loc. It understands few sentences and never guesses.
 func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error) {
 	words := strings.Fields(text)
 	if len(words) > sentenceWords || len(text) > sentenceBytes {
-		return Spec{}, unclear("that is too long for a schedule")
+		return Spec{}, unclearError("that is too long for a schedule")
 	}
 	zone := ""
 	if n := len(words); n > 0 && namesZone(words[n-1]) {
 		found, err := Zone(words[n-1])
 		if err != nil {
-			return Spec{}, unclear("%s", err)
+			return Spec{}, unclearError("%s", err)
 		}
 		zone, loc, words = words[n-1], found, words[:n-1]
 	}
 	line := strings.Join(words, " ")
-	if first, rest, cut := strings.Cut(line, " "); cut && (strings.EqualFold(first, "every") || strings.EqualFold(first, "at")) {
+	if first, rest, cut := strings.Cut(line, " "); cut &&
+		(strings.EqualFold(first, "every") || strings.EqualFold(first, "at")) {
 		line = strings.ToLower(first) + " " + rest
 	}
 	plan, err := Parse(line, loc, now)
 	if err != nil && !cronLike().MatchString(line) {
-		if line, err = readSentence(normalised(words), wallTime(now, loc)); err == nil {
+		if line, err = readSentence(normalize(words), wallTime(now, loc)); err == nil {
 			plan, err = Parse(line, loc, now)
 		}
 	}
@@ -78,13 +79,13 @@ func ParseSentence(text string, now time.Time, loc *time.Location) (Spec, error)
 	return Spec{Line: line, Zone: zone}, nil
 }
 
-// cronLike is a line that its reader means as a cron line.
+// cronLike matches lines that are meant as cron lines.
 var cronLike = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:@|CRON_TZ=|TZ=|[0-9*/,?-]+(?: [0-9*/,?-]+){4,5}$)`)
 })
 
-// normalised gives words in lower case, without commas after them.
-func normalised(words []string) string {
+// normalize converts words to lower case and removes trailing commas.
+func normalize(words []string) string {
 	var out []string
 	for _, w := range words {
 		out = append(out, strings.ToLower(strings.TrimRight(w, ",")))
@@ -92,8 +93,8 @@ func normalised(words []string) string {
 	return strings.Join(out, " ")
 }
 
-// ParseRequest splits what a user wrote into when and what: the schedule comes first, and what follows its
-// longest reading is the prompt. A line break or a colon and a space after the schedule may part them.
+// ParseRequest splits a user's request into the schedule and the prompt. The schedule comes first; the longest valid
+// one counts, and the prompt follows. A line break, or a colon and a space, may separate them.
 func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string, error) {
 	text = strings.TrimSpace(text)
 	if head, rest, ok := strings.Cut(text, "\n"); ok {
@@ -108,21 +109,21 @@ func ParseRequest(text string, now time.Time, loc *time.Location) (Spec, string,
 		if err == nil {
 			return said, strings.TrimSpace(text[ends[i]:]), nil
 		}
-		if more := telling(err); more > telling(why) || more == tellsWrong {
+		if more := explains(err); more > explains(why) || more == tellsWrong {
 			why = err
 		}
 	}
 	return Spec{}, "", why
 }
 
-// How much the reason tells that a text is no schedule.
+// How much an error explains why a text is not a schedule.
 const (
 	tellsNothing = iota
-	tellsMissing // what is missing
-	tellsWrong   // what is wrong with a schedule that is one
+	tellsMissing // names the missing part
+	tellsWrong   // names the error in a complete schedule
 )
 
-func telling(err error) int {
+func explains(err error) int {
 	helps := hint{}
 	switch {
 	case !errors.Is(err, ErrUnclear):
@@ -133,12 +134,12 @@ func telling(err error) int {
 	return tellsNothing
 }
 
-// namesZone says whether a word looks like the name of a time zone, and not like a part of a cron line.
+// namesZone reports whether a word looks like the name of a time zone rather than a part of a cron line.
 func namesZone(word string) bool {
 	return word == "UTC" || strings.Contains(word, "/") && (word[0] >= 'A' && word[0] <= 'Z')
 }
 
-// wordEnds gives where the first words of a text end.
+// wordEnds returns the end offsets of the first words of a text.
 func wordEnds(text string, most int) (ends []int) {
 	end := 0
 	for word := range strings.FieldsSeq(text) {

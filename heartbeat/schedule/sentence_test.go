@@ -11,7 +11,7 @@ import (
 	"ductor/heartbeat/schedule"
 )
 
-// friday is the time at which the tests read sentences.
+// friday is the time at which the tests parse sentences.
 var friday = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func TestSentences(t *testing.T) {
@@ -74,7 +74,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestReasonIsOfTheClosestForm: the error is that of the form that matched the most words.
+// TestReasonIsOfTheClosestForm: the error is about the form that matched the most words.
 func TestReasonIsOfTheClosestForm(t *testing.T) {
 	for sentence, want := range map[string]string{
 		"soon":                      `I do not know when "soon" is`,
@@ -100,7 +100,7 @@ func TestReasonIsOfTheClosestForm(t *testing.T) {
 	}
 }
 
-// TestUnclearSentences: a sentence with two meanings, or none, is not guessed at.
+// TestUnclearSentences: ParseSentence does not guess at sentences with two meanings or none.
 func TestUnclearSentences(t *testing.T) {
 	for _, sentence := range []string{
 		"", "soon", "every", "every day", "every morning", "every other day at 9", "every fortnight", "on friday at 9",
@@ -144,7 +144,7 @@ func TestARequestIsWhenAndWhat(t *testing.T) {
 	}
 }
 
-// FuzzSentence: what is understood is a schedule that comes, and means the same when it is read again.
+// FuzzSentence: a valid sentence has a time to come, and parsing its line again returns the same schedule.
 func FuzzSentence(f *testing.F) {
 	for _, s := range []string{"every weekday at 8:30 check", "in 20 minutes", "on the 1st and 15th at 9", "next fri at 7 pm",
 		"daily at 07:00 Europe/Paris\nx", "every half an hour", "30 8 * * 1-5 x", "every 2h:", "at 2026-11-22 08:00"} {

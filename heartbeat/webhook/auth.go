@@ -14,15 +14,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// claim is what the headers of a delivery say. The handler reads it before the body.
+// claim contains the authentication headers of a delivery. The handler checks it before it reads the body.
 type claim struct {
 	macs  [][]byte // signatures, one of which must match the body
-	stamp string   // signed along with the body; Stripe's t
-	key   string   // the idempotency key of the caller
+	stamp string   // Stripe's t, which is signed together with the body
+	key   string   // idempotency key of the caller
 }
 
-// claimOf reads the headers, and refuses a delivery with a wrong one before its body is read. It compares the secret of a
-// bearer.
+// claimOf parses the headers and rejects a delivery with invalid ones before its body is read. For a bearer it compares
+// the secret.
 func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
 	switch h.Auth {
 	case GitHub:
@@ -41,7 +41,7 @@ func (h Hook) claimOf(header http.Header, now time.Time) (claim, error) {
 	return claim{key: key}, nil
 }
 
-// sameSecret compares in constant time, so that its duration reveals neither a prefix nor the length.
+// sameSecret compares in constant time: its duration reveals neither a prefix nor the length.
 func sameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
@@ -56,8 +56,8 @@ func githubClaim(header string) (claim, error) {
 	return claim{macs: [][]byte{mac}}, nil
 }
 
-// stripeMost limits the signatures of one header; a sender uses two while it changes its secret.
-const stripeMost = 4
+// maxStripeMACs limits the signatures in one header. A sender uses two while it changes its secret.
+const maxStripeMACs = 4
 
 func stripeClaim(header string, now time.Time) (claim, error) {
 	if len(header) > 1024 {
@@ -73,7 +73,7 @@ func stripeClaim(header string, now time.Time) (claim, error) {
 			}
 			c.stamp = value
 		case "v1":
-			if mac, ok := readMAC(value); ok && len(c.macs) < stripeMost {
+			if mac, ok := readMAC(value); ok && len(c.macs) < maxStripeMACs {
 				c.macs = append(c.macs, mac)
 			}
 		}
@@ -91,7 +91,7 @@ func readMAC(text string) ([]byte, bool) {
 	return mac, err == nil && len(mac) == sha256.Size
 }
 
-// verify checks the body against the claim, and gives the signature and the event of the delivery; see Delivery.
+// verify checks the body against the claim. It returns the signature and the event of the delivery; see Delivery.
 func (h Hook) verify(c claim, body []byte) (signature, event string, err error) {
 	if h.Auth == Bearer {
 		if c.key != "" {
@@ -118,7 +118,7 @@ func (h Hook) verify(c claim, body []byte) (signature, event string, err error) 
 	return "mac " + hex.EncodeToString(want), event, nil
 }
 
-// stripeEvent names the event of a body. Stripe repeats an unanswered delivery with a new signature.
+// stripeEvent returns the event's ID in a body. Stripe repeats an unanswered delivery with a new signature.
 func stripeEvent(body []byte) string {
 	var event struct{ ID string }
 	if json.Unmarshal(body, &event) != nil || event.ID == "" {

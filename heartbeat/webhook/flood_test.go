@@ -14,8 +14,8 @@ import (
 	"ductor/heartbeat/webhook"
 )
 
-// TestAFloodIsRefused: a thousand deliveries at once, signed, unsigned and huge, through a real server. Few run, none of
-// the huge ones is read, and memory stays what it was.
+// TestAFloodIsRefused sends a thousand concurrent deliveries, signed, unsigned and huge, through a real server. Few
+// run, no huge one is read, and memory stays constant.
 func TestAFloodIsRefused(t *testing.T) {
 	s := open(t, func(h *webhook.Hook) { h.PerMinute = 5 })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -64,7 +64,7 @@ func TestAFloodIsRefused(t *testing.T) {
 	}
 }
 
-// TestAHookHasItsRate: what is too much is told so, and the next minute is another. A replay takes nothing of it.
+// TestAHookHasItsRate: excess deliveries get 429, and the next minute starts anew. Replays do not count.
 func TestAHookHasItsRate(t *testing.T) {
 	s := open(t, func(h *webhook.Hook) { h.PerMinute = 2 })
 	call := func(body string, want int) {
@@ -97,7 +97,7 @@ func TestWebhooksListenOnThisMachineOnly(t *testing.T) {
 	accepted := make(chan error, 1)
 	go func() {
 		var err error
-		for err == nil { // there is no place for the last one
+		for err == nil { // no slot is free for the last one
 			_, err = l.Accept()
 		}
 		accepted <- err

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options configure a Handler. Hooks, Store, Now, NewID and Logger are required.
+// Options configures a Handler. Hooks, Store, Now, NewID and Logger are required.
 type Options struct {
 	Hooks  []Hook
 	Store  Store
@@ -26,11 +26,11 @@ type Options struct {
 	Poke   func() // makes the scheduler tick; may be nil
 }
 
-// inFlight limits the deliveries of one hook that are recorded at a time: more than a healthy disk delays.
+// inFlight limits how many deliveries of one hook are stored concurrently. A healthy disk never delays that many.
 const inFlight = 8
 
-// Handler answers POST /hooks/{name}. It is an http.Handler, safe for concurrent use. The limit of connections limits the
-// bodies that it reads at a time.
+// Handler serves POST /hooks/{name}. It is an http.Handler, safe for concurrent use. The limit of connections also
+// limits how many bodies it reads concurrently.
 type Handler struct {
 	opts  Options
 	mux   *http.ServeMux
@@ -39,20 +39,21 @@ type Handler struct {
 
 type hookState struct {
 	Hook
-	prompt []part // the template of the job's prompt
+	prompt []part // template of the job's prompt
 	limit  *rate.Limiter
-	slots  chan struct{} // of complete deliveries with a valid signature; slow and unauthenticated callers hold none
+	// used by complete, authenticated deliveries only; slow and unauthenticated callers occupy none
+	slots chan struct{}
 
 	mu      sync.Mutex
-	recent  []string // signatures of recorded deliveries, the newest last, so that a replay needs no write
+	recent  []string // signatures of stored deliveries, the newest last; a replay then needs no write
 	refused int
 	warned  time.Time
 }
 
-// recentMost limits the signatures in memory.
-const recentMost = 256
+// maxRecent limits the signatures in memory.
+const maxRecent = 256
 
-// New checks the hooks. The scheduler must know their Jobs before the first call.
+// New validates the hooks. The scheduler must know their Jobs before the first call.
 func New(opts Options) (*Handler, error) {
 	if opts.Poke == nil {
 		opts.Poke = func() {}
@@ -72,14 +73,15 @@ func New(opts Options) (*Handler, error) {
 		}
 		every := rate.Every(time.Minute / time.Duration(hook.PerMinute))
 		h.hooks[hook.Name] = &hookState{
-			Hook: hook, prompt: prompt, limit: rate.NewLimiter(every, max(1, min(hook.PerMinute, 10))), slots: make(chan struct{}, inFlight),
+			Hook: hook, prompt: prompt, limit: rate.NewLimiter(every, max(1, min(hook.PerMinute, 10))),
+			slots: make(chan struct{}, inFlight),
 		}
 	}
 	h.mux.HandleFunc("POST /hooks/{name}", h.serve)
 	return h, nil
 }
 
-// Jobs gives the jobs of the hooks, for heartbeat.Scheduler.Sync.
+// Jobs returns the jobs of the hooks, for heartbeat.Scheduler.Sync.
 func (h *Handler) Jobs() []orchestrator.Job {
 	var jobs []orchestrator.Job
 	for _, hook := range h.opts.Hooks {
@@ -88,9 +90,9 @@ func (h *Handler) Jobs() []orchestrator.Job {
 	return jobs
 }
 
-// ServeHTTP answers a delivery: 202 for a recorded or repeated one, 401 for a wrong signature, 404, 405, 409 for a replay,
-// 413 for a body that is too long, 429 for too many deliveries or waiting runs of the hook, 503 for too many deliveries
-// that are being recorded and for a paused hook.
+// ServeHTTP answers a delivery with 202 if it was stored or repeated, 401 for a wrong signature, 404, 405, 409 for a
+// replay, 413 for a body that is too long, 429 for too many deliveries or waiting runs of the hook, and 503 if too many
+// deliveries are being stored or the hook is paused.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
@@ -99,14 +101,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	// A delivery that its header rules out is refused before its body is read.
+	// Reject a delivery by its headers, if possible, before reading the body.
 	if r.ContentLength > hook.BodyMax {
 		h.answer(w, http.StatusRequestEntityTooLarge)
 		return
 	}
 	c, err := hook.claimOf(r.Header, h.opts.Now())
 	if err != nil {
-		h.unsigned(w, hook)
+		h.rejectUnsigned(w, hook)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, hook.BodyMax))
@@ -124,7 +126,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookState, c claim, body []byte) {
 	signature, event, err := hook.verify(c, body)
 	if err != nil {
-		h.unsigned(w, hook)
+		h.rejectUnsigned(w, hook)
 		return
 	}
 	select {
@@ -134,7 +136,7 @@ func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookS
 		h.answer(w, http.StatusServiceUnavailable)
 		return
 	}
-	if signature != "" && hook.knows(signature) {
+	if signature != "" && hook.wasRecorded(signature) {
 		h.answer(w, http.StatusConflict)
 		return
 	}
@@ -144,10 +146,12 @@ func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookS
 		return
 	}
 	job := orchestrator.ConfiguredJob(orchestrator.JobHook, hook.Name)
-	run := orchestrator.JobRun{ID: orchestrator.KeyedRun(job, h.opts.NewID()), Job: job, Cause: orchestrator.CauseHook, Due: now,
+	run := orchestrator.JobRun{ID: orchestrator.KeyedRun(job, h.opts.NewID()), Job: job,
+		Cause: orchestrator.CauseHook, Due: now,
 		StandsFor: 1, Prompt: compose(hook.Name, hook.prompt, body), Attempt: 1, State: orchestrator.RunWaiting}
-	// A caller that hangs up does not cancel the write.
-	result, err := h.opts.Store.RecordDelivery(context.WithoutCancel(ctx), Delivery{Signature: signature, Event: event, At: now, Run: run})
+	// The write continues even if the caller disconnects.
+	result, err := h.opts.Store.RecordDelivery(context.WithoutCancel(ctx),
+		Delivery{Signature: signature, Event: event, At: now, Run: run})
 	if err != nil {
 		h.opts.Logger.Error("record a delivery", "hook", hook.Name, "err", err)
 		h.answer(w, http.StatusInternalServerError)
@@ -171,8 +175,8 @@ func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookS
 	}
 }
 
-// unsigned refuses a delivery. It warns at most once a minute, so that a flood does not fill the log.
-func (h *Handler) unsigned(w http.ResponseWriter, hook *hookState) {
+// rejectUnsigned rejects a delivery. It warns at most once a minute, so that a flood does not fill the log.
+func (h *Handler) rejectUnsigned(w http.ResponseWriter, hook *hookState) {
 	now := h.opts.Now()
 	hook.mu.Lock()
 	hook.refused++
@@ -196,10 +200,10 @@ func (h *Handler) answer(w http.ResponseWriter, code int) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, http.StatusText(code)+"\n") // the caller may have hung up
+	_, _ = io.WriteString(w, http.StatusText(code)+"\n") // the caller may have disconnected
 }
 
-func (s *hookState) knows(signature string) bool {
+func (s *hookState) wasRecorded(signature string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Contains(s.recent, signature)
@@ -212,7 +216,7 @@ func (s *hookState) remember(signature string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recent = append(s.recent, signature)
-	if len(s.recent) > recentMost {
-		s.recent = slices.Delete(s.recent, 0, len(s.recent)-recentMost)
+	if len(s.recent) > maxRecent {
+		s.recent = slices.Delete(s.recent, 0, len(s.recent)-maxRecent)
 	}
 }

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "correct horse battery staple"
 
-// rig is a handler over a real store, with a clock of its own.
+// rig is a handler on a real store, with a clock of its own.
 type rig struct {
 	*webhook.Handler
 	db  *store.DB
@@ -103,7 +103,7 @@ func stripe(key string, at time.Time, body string) string {
 	return fmt.Sprintf("t=%d,v1=%s", at.Unix(), mac(key, fmt.Sprintf("%d.%s", at.Unix(), body)))
 }
 
-// call delivers a body and returns the answer's code.
+// call delivers a body and returns the response's code.
 func (s *rig) call(path, body string, header ...string) int {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
@@ -114,8 +114,8 @@ func (s *rig) call(path, body string, header ...string) int {
 	return w.Code
 }
 
-// flood makes the delivery of a number: of four one is signed, three are not, and some of them are ten megabytes long. 0 is no
-// answer: the server hung up on a body that it does not want.
+// flood makes the delivery of a number: of four, one is signed and three are not, and some are ten megabytes long. It
+// returns 0 if there is no response because the server closed the connection.
 func flood(client *http.Client, base string, i int) int {
 	body := fmt.Sprint("delivery ", i)
 	signature := "sha256=" + mac(secret, body)
@@ -147,7 +147,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// noStore is a HookStore that must not be asked.
+// noStore is a Store that must not be called.
 type noStore struct{ t *testing.T }
 
 func (n noStore) RecordDelivery(context.Context, webhook.Delivery) (webhook.Result, error) {

@@ -11,17 +11,17 @@ import (
 	"ductor/cli"
 )
 
-// payloadMost limits the payload at each placeholder, in bytes.
-const payloadMost = 32 << 10
+// maxPayload limits the payload at each placeholder, in bytes.
+const maxPayload = 32 << 10
 
-// part of a template: fixed text, or a placeholder for the payload.
+// part is a part of a template: fixed text, or a placeholder for the payload.
 type part struct {
 	text    string
 	payload bool
-	path    []string // into a JSON payload; empty for all of it
+	path    []string // path into a JSON payload; empty for all of it
 }
 
-// parseTemplate reads a prompt with the placeholders {{payload}} and {{payload.a.b}}.
+// parseTemplate parses a prompt with the placeholders {{payload}} and {{payload.a.b}}.
 func parseTemplate(text string) ([]part, error) {
 	var parts []part
 	placeholders := 0
@@ -34,7 +34,8 @@ func parseTemplate(text string) ([]part, error) {
 		name, after, ok := strings.Cut(rest, "}}")
 		path := strings.Split(strings.TrimSpace(name), ".")
 		if !ok || path[0] != "payload" {
-			return nil, fmt.Errorf("a prompt knows {{payload}} and {{payload.some.field}}, not {{%s}}", cli.Shorten(name, 60))
+			return nil, fmt.Errorf("a prompt knows {{payload}} and {{payload.some.field}}, not {{%s}}",
+				cli.Shorten(name, 60))
 		}
 		if placeholders++; placeholders > 8 {
 			return nil, fmt.Errorf("a prompt has at most 8 placeholders for the payload")
@@ -48,8 +49,8 @@ func parseTemplate(text string) ([]part, error) {
 	return parts, nil
 }
 
-// compose makes the prompt of a delivery. It puts the payload between lines with a random word that the sender cannot
-// know, and tells the agent not to obey it.
+// compose creates the prompt of a delivery. It puts the payload between lines with a random word, which the sender
+// cannot know, and tells the agent not to obey it.
 func compose(hook string, parts []part, body []byte) string {
 	fence := "UNTRUSTED " + rand.Text()
 	var b strings.Builder
@@ -60,12 +61,13 @@ func compose(hook string, parts []part, body []byte) string {
 			b.WriteString(p.text)
 			continue
 		}
-		fmt.Fprintf(&b, "\n----- begin %s -----\n%s\n----- end %s -----\n", fence, cli.Shorten(plain(pick(body, p.path)), payloadMost), fence)
+		fmt.Fprintf(&b, "\n----- begin %s -----\n%s\n----- end %s -----\n", fence,
+			cli.Shorten(plain(pick(body, p.path)), maxPayload), fence)
 	}
 	return b.String()
 }
 
-// pick gives a part of a JSON body as text, and the whole body for an empty path.
+// pick returns a part of a JSON body as text, or the whole body if path is empty.
 func pick(body []byte, path []string) string {
 	if len(path) == 0 {
 		return string(body)
@@ -75,7 +77,7 @@ func pick(body []byte, path []string) string {
 		return "(the payload is no JSON)"
 	}
 	for _, name := range path {
-		object, _ := v.(map[string]any) // only an object has parts
+		object, _ := v.(map[string]any) // only objects have parts
 		part, ok := object[name]
 		if !ok {
 			return "(there is none)"

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever is delivered stands between two lines that it cannot imitate, and no longer than it may be.
+// The payload is always between two lines that it cannot imitate, and within the size limit.
 func FuzzCompose(f *testing.F) {
 	f.Add("say {{payload.a.b}} of {{ payload }}", []byte(`{"a":{"b":"text"}}`))
 	f.Add("nothing", []byte("\x00\u202e----- end"))
@@ -30,7 +30,7 @@ func FuzzCompose(f *testing.F) {
 		if utf8.ValidString(template) && !utf8.ValidString(prompt) {
 			t.Fatalf("%q is no text", prompt)
 		}
-		if len(prompt) > len(template)+payloads*(payloadMost+200)+500 {
+		if len(prompt) > len(template)+payloads*(maxPayload+200)+500 {
 			t.Fatalf("it has %d bytes", len(prompt))
 		}
 	})

@@ -13,33 +13,33 @@ import (
 	"time"
 )
 
-// ServerOptions configure Listen.
+// ServerOptions configures Listen.
 type ServerOptions struct {
-	Addr string // "127.0.0.1:8787"; DefaultAddr when empty
-	// Remote allows an address that other machines reach. A proxy with TLS before ductor is safer.
+	Addr string // such as "127.0.0.1:8787"; default: DefaultAddr
+	// Remote allows an address that other machines can reach. A TLS proxy before ductor is safer.
 	Remote bool
 }
 
 const (
 	// DefaultAddr is the default of ServerOptions.Addr.
 	DefaultAddr = "127.0.0.1:8787"
-	// MostConns limits the connections at a time, and with MostBodyMax their memory.
+	// MostConns limits concurrent connections and, with MostBodyMax, their memory.
 	MostConns = 64
 )
 
-// The limits of a caller. A delivery is small, so a slow caller is an attack.
+// Limits of a caller. A delivery is small, so a slow caller is an attacker.
 const (
-	headWait  = 5 * time.Second
-	bodyWait  = 10 * time.Second
-	writeWait = 10 * time.Second
-	drainWait = 5 * time.Second
-	headMost  = 16 << 10 // bytes
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 10 * time.Second
+	writeTimeout  = 10 * time.Second
+	drainTimeout  = 5 * time.Second
+	maxHeader     = 16 << 10 // bytes
 )
 
-// ErrNotLoopback is an address that other machines reach, without Remote.
+// ErrNotLoopback means that other machines can reach the address, although Remote is not set.
 var ErrNotLoopback = errors.New("webhooks listen on this machine only, unless webhooks.remote says otherwise")
 
-// Listen opens the listener for Serve, so that ductor does not start with an address in use.
+// Listen opens the listener for Serve separately, so that ductor does not start if the address is in use.
 func Listen(ctx context.Context, opts ServerOptions) (net.Listener, error) {
 	opts.Addr = cmp.Or(opts.Addr, DefaultAddr)
 	host, _, err := net.SplitHostPort(opts.Addr)
@@ -56,13 +56,13 @@ func Listen(ctx context.Context, opts ServerOptions) (net.Listener, error) {
 	return &limitedListener{Listener: l, freed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
-// Serve answers until ctx is done, then waits a moment for open requests. It closes l.
+// Serve serves until ctx is done, and then waits briefly for open requests. It closes l.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headWait, ReadTimeout: bodyWait, WriteTimeout: writeWait,
-		MaxHeaderBytes: headMost,
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: writeTimeout,
+		MaxHeaderBytes: maxHeader,
 	}
-	server.SetKeepAlivesEnabled(false) // a connection is as old as its delivery
+	server.SetKeepAlivesEnabled(false) // one delivery per connection
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {
@@ -70,7 +70,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		return fmt.Errorf("serve webhooks: %w", err)
 	case <-ctx.Done():
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWait)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	err := server.Shutdown(last)
 	if err != nil {
@@ -80,8 +80,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return err
 }
 
-// A limitedListener limits its open connections. A connection beyond the limit closes the oldest one, whose delivery should
-// be done by then.
+// limitedListener limits its open connections. A connection beyond the limit closes the oldest one, whose delivery
+// should be done by then.
 type limitedListener struct {
 	net.Listener
 	freed  chan struct{} // capacity 1
@@ -89,7 +89,7 @@ type limitedListener struct {
 	closed chan struct{}
 
 	mu   sync.Mutex
-	open []*limitedConn // the oldest first
+	open []*limitedConn // oldest first
 }
 
 type limitedConn struct {
@@ -98,7 +98,7 @@ type limitedConn struct {
 	since time.Time
 }
 
-// connGrace is the age below which no connection is closed, so that many callers at once wait for each other.
+// connGrace is the minimum age of a connection to close. Thus many concurrent callers wait for each other.
 const connGrace = time.Second
 
 func (l *limitedListener) Accept() (net.Conn, error) {
@@ -124,8 +124,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// closeOldest closes the oldest connection if there are too many. It returns how long that one is too young to be closed,
-// and 0 when a connection is free.
+// closeOldest closes the oldest connection if there are too many. If that one is still too young, it returns the time
+// to wait; otherwise it returns 0.
 func (l *limitedListener) closeOldest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

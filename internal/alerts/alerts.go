@@ -8,57 +8,57 @@ import (
 	"ductor/orchestrator"
 )
 
-// Trouble is something that is wrong now.
+// Trouble is a problem that exists now.
 type Trouble struct {
-	Key  string // the same as long as it lasts
-	Text string // that the owner reads when it begins; empty: only its end is told, because until then nothing arrives
-	Over string // that the owner reads when it is over; %s in it stands for when it began
-	// Since is when it began; zero: when it is found.
+	Key  string // identifies the problem while it lasts
+	Text string // notice for the owner when it begins; empty if that notice could not be delivered anyway
+	Over string // notice for the owner when it is over; "%s" in it stands for the time when it began
+	// Since is when it began; if zero, when the Watcher found it.
 	Since time.Time
 }
 
-// Check finds the troubles of one kind. known is false where nothing can be said now, so that nothing changes. before says which
-// of its troubles lasted until now, by their keys.
+// Check finds the troubles of one kind. If it returns known = false, the present state is unknown and nothing changes.
+// before reports whether a trouble with this key existed until now.
 type Check struct {
-	Kind string // begins the keys of its troubles
+	Kind string // prefix of the keys of its troubles
 	Find func(ctx context.Context, before func(key string) bool) (found []Trouble, known bool, err error)
 }
 
-// Store keeps the troubles that last.
+// Store stores the current troubles.
 type Store interface {
-	// Alerts lists those that last.
+	// Alerts lists the current troubles.
 	Alerts(ctx context.Context) ([]orchestrator.Alert, error)
-	// BeginAlert and EndAlert change what lasts, and store the notice that says it, both or none; notice is nil for none.
+	// BeginAlert and EndAlert atomically add or remove a trouble and store its notice, which may be nil.
 	BeginAlert(ctx context.Context, a orchestrator.Alert, notice *orchestrator.Message) error
 	EndAlert(ctx context.Context, key string, notice *orchestrator.Message) error
 }
 
-// Options configure a Watcher. All are required.
+// Options configures a Watcher. All fields are required.
 type Options struct {
 	Store   Store
 	Checks  []Check
-	Compose func(text string) *orchestrator.Message // makes a notice to the owner
-	Wake    func()                                  // has notices sent that were stored
-	Since   func(t time.Time) string                // writes a moment for the owner
+	Compose func(text string) *orchestrator.Message // creates a notice for the owner
+	Wake    func()                                  // starts sending stored notices
+	Since   func(t time.Time) string                // formats a time for the owner
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Watcher looks for troubles.
+// Watcher runs checks and notifies the owner.
 type Watcher struct{ opts Options }
 
-// New makes a Watcher.
+// New returns a Watcher.
 func New(o Options) *Watcher { return &Watcher{o} }
 
-// every is how often a Watcher looks, and checkWait how long one check may take.
+// checkInterval is the interval between checks; checkWait limits a single check.
 const (
-	every     = time.Minute
-	checkWait = 45 * time.Second
+	checkInterval = time.Minute
+	checkTimeout  = 45 * time.Second
 )
 
-// Run looks for troubles until ctx ends.
+// Run runs all checks repeatedly until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		for _, c := range w.opts.Checks {
@@ -74,9 +74,9 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// check tells of the troubles of one kind that began, and of those that are over.
+// check notifies the owner of troubles of one kind that began or are over.
 func (w *Watcher) check(ctx context.Context, c Check) error {
-	ctx, cancel := context.WithTimeout(ctx, checkWait)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	all, err := w.opts.Store.Alerts(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (w *Watcher) check(ctx context.Context, c Check) error {
 		w.opts.Log.Warn("a trouble begins, and the owner gets a message", "trouble", t.Key)
 	}
 	for _, a := range last {
-		if err := w.opts.Store.EndAlert(ctx, a.Key, w.notice(over(a, w.opts.Since))); err != nil {
+		if err := w.opts.Store.EndAlert(ctx, a.Key, w.notice(overText(a, w.opts.Since))); err != nil {
 			return err
 		}
 	}

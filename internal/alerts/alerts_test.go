@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// notes is a Store that outlives Watchers, and says what the owner was told.
+// notes is a Store that survives Watchers and records the owner's notices.
 type notes struct {
 	open map[string]orchestrator.Alert
 	told []string
@@ -45,7 +45,7 @@ func (n *notes) tell(m *orchestrator.Message) error {
 	return nil
 }
 
-// now lets a Watcher with checks look for a while, as a process of its own.
+// watch runs a new Watcher with checks for a while, as a process of its own would.
 func (n *notes) watch(t *testing.T, d time.Duration, checks ...Check) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -66,7 +66,7 @@ func (n *notes) expect(t *testing.T, want ...string) {
 	n.told = nil
 }
 
-// The owner is told once of a trouble, whatever is restarted, and once when it is over.
+// The owner gets one notice when a trouble begins and one when it is over, regardless of restarts.
 func TestATroubleIsToldOnceUntilItIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, free := &notes{open: map[string]orchestrator.Alert{}}, uint64(100<<30)
@@ -77,7 +77,7 @@ func TestATroubleIsToldOnceUntilItIsOver(t *testing.T) {
 		n.watch(t, time.Hour, disk)
 		n.watch(t, time.Hour, disk)
 		n.expect(t, english().Text("alert.disk", "/state", uint64(1024)))
-		free = 11 << 30 // more than the bound, and not enough to be over
+		free = 11 << 30 // above the limit, but not enough to end the trouble
 		n.watch(t, time.Hour, disk)
 		n.expect(t)
 		free = 20 << 30
@@ -87,11 +87,11 @@ func TestATroubleIsToldOnceUntilItIsOver(t *testing.T) {
 	})
 }
 
-// While Telegram is away nothing is told. When it is back, the owner learns since when it was away.
+// While Telegram is unreachable, no notice is sent. Once it is back, the owner learns since when it was unreachable.
 func TestThatTelegramWasAwayIsToldWhenItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, polling := &notes{open: map[string]orchestrator.Alert{}}, health.OK
-		heard := time.Now().Add(time.Hour + 57*time.Minute) // it fails some minutes later
+		heard := time.Now().Add(time.Hour + 57*time.Minute) // the check fails some minutes later
 		away := Telegram(english, func() health.State { return health.State{Polling: polling, Answered: heard} })
 		for _, polling = range []health.Status{health.Starting, health.OK, health.Failing, health.Failing, health.Starting, health.Stuck} {
 			n.watch(t, time.Hour, away)
@@ -103,7 +103,7 @@ func TestThatTelegramWasAwayIsToldWhenItIsBack(t *testing.T) {
 	})
 }
 
-// What cannot be found out changes nothing.
+// If a check cannot determine the state, nothing changes.
 func TestACheckThatFailsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &notes{open: map[string]orchestrator.Alert{"disk": {Kind: "disk", Key: "disk"}}}
@@ -112,7 +112,7 @@ func TestACheckThatFailsChangesNothing(t *testing.T) {
 	})
 }
 
-// An agent that had turns and lost its log-in is told; one that never was used is not.
+// The owner learns that a recently used agent has lost its log-in, but not of agents that were never used.
 func TestAnAgentIsLoggedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, state := &notes{open: map[string]orchestrator.Alert{}}, cli.Authenticated
@@ -148,14 +148,15 @@ func (s *jobStore) Runs(context.Context, orchestrator.JobID, int) ([]orchestrato
 	return s.runs, nil
 }
 
-// A job is told when it failed three times in a row, and again when a run succeeds or the job is paused.
+// The owner gets a notice if a job failed three times in a row, and another one once a run succeeds or the job is
+// paused.
 func TestAJobFailsAgainAndAgain(t *testing.T) {
 	const f, d, s = orchestrator.RunFailed, orchestrator.RunDone, orchestrator.RunSkipped
 	said, over := english().Text("alert.job", "report", 3), english().Text("alert.job-over", "report")
 	synctest.Test(t, func(t *testing.T) {
 		n, store := &notes{open: map[string]orchestrator.Alert{}}, &jobStore{}
 		for _, c := range []struct {
-			states []orchestrator.JobRunState // the newest first
+			states []orchestrator.JobRunState // newest first
 			paused bool
 			want   []string
 		}{
@@ -176,7 +177,7 @@ func TestAJobFailsAgainAndAgain(t *testing.T) {
 	})
 }
 
-// spent is what all users spent of 10 dollars a day.
+// spent provides the costs of all users, with a budget of 10 dollars a day.
 type spent struct {
 	cost   *float64
 	lifted bool
@@ -186,7 +187,7 @@ func (*spent) Limits() (day, month float64)                        { return 10, 
 func (s *spent) Since(context.Context, time.Time) (float64, error) { return *s.cost, nil }
 func (s *spent) Lifted(context.Context) (bool, error)              { return s.lifted, nil }
 
-// A budget that was lifted is told to be, and not to end what runs.
+// The notice about a lifted budget says that it is lifted and does not announce an end.
 func TestABudgetThatIsLifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, cost := &notes{open: map[string]orchestrator.Alert{}}, 11.0
@@ -195,7 +196,7 @@ func TestABudgetThatIsLifted(t *testing.T) {
 	})
 }
 
-// A budget is told at 80 %, and is over with its day.
+// The notice comes at 80 % of the budget, and the trouble ends with the day.
 func TestABudgetIsNearlySpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, cost := &notes{open: map[string]orchestrator.Alert{}}, 7.9

@@ -14,55 +14,58 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-func over(a orchestrator.Alert, since func(time.Time) string) string {
+func overText(a orchestrator.Alert, since func(time.Time) string) string {
 	return strings.ReplaceAll(a.Over, "%s", since(a.Since))
 }
 
-// began is written into a text for when a trouble is over, whose beginning is not known before.
-const began = "%s"
+// beganPlaceholder is the placeholder in Trouble.Over for the time when the trouble began.
+const beganPlaceholder = "%s"
 
-// Printer gives the language of the owner now.
+// Printer returns the owner's current language.
 type Printer func() lang.Printer
 
-// Telegram finds that Telegram cannot be reached. Its beginning is not told, since nothing arrives then.
+// Telegram checks whether Telegram can be reached. It sends no notice at the beginning, since none could arrive.
 func Telegram(p Printer, state func() health.State) Check {
 	return Check{"telegram", func(context.Context, func(string) bool) ([]Trouble, bool, error) {
 		switch s := state(); s.Polling {
 		case health.OK:
 			return nil, true, nil
 		case health.Failing:
-			return []Trouble{{Key: "telegram", Over: p().Text("alert.telegram-over", began), Since: s.Answered}}, true, nil
+			return []Trouble{{Key: "telegram", Over: p().Text("alert.telegram-over", beganPlaceholder),
+				Since: s.Answered}}, true, nil
 		}
 		return nil, false, nil
 	}}
 }
 
-// The room below which a disk is nearly full: a share of the disk, within bounds. It has room again above a quarter more.
+// A disk is nearly full if less than 1/lowPart of it is free, within these bounds. It has room again once a quarter
+// more is free.
 const (
-	lowPart  = 20 // a twentieth
-	leastLow = 500 << 20
-	mostLow  = 10 << 30
+	lowPart = 20
+	minLow  = 500 << 20
+	maxLow  = 10 << 30
 )
 
-// Disk finds that the disk of a directory has little room.
+// Disk checks the free space on the disk of a directory.
 func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err error)) Check {
 	return Check{"disk", func(_ context.Context, before func(string) bool) ([]Trouble, bool, error) {
 		free, size, err := room(dir)
 		if err != nil {
 			return nil, false, fmt.Errorf("ask for the room on the disk: %w", err)
 		}
-		low := min(max(size/lowPart, leastLow), mostLow)
+		low := min(max(size/lowPart, minLow), maxLow)
 		if before("disk") {
 			low += low / 4
 		}
 		if free >= low {
 			return nil, true, nil
 		}
-		return []Trouble{{Key: "disk", Text: p().Text("alert.disk", dir, free>>20), Over: p().Text("alert.disk-over", dir)}}, true, nil
+		return []Trouble{{Key: "disk", Text: p().Text("alert.disk", dir, free>>20),
+			Over: p().Text("alert.disk-over", dir)}}, true, nil
 	}}
 }
 
-// Room asks the kernel for the room on the disk of a directory.
+// Room returns the free space and the size of a directory's disk, in bytes.
 func Room(dir string) (free, size uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -71,10 +74,10 @@ func Room(dir string) (free, size uint64, err error) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
 
-// usedWithin is how lately an agent had turns whose log-in is missed.
+// usedWithin is how recently an agent must have run a turn for a missing log-in to matter.
 const usedWithin = 30 * 24 * time.Hour
 
-// LogIns finds agents that are installed, had turns lately and are not logged in.
+// LogIns checks installed agents with recent turns that are not logged in.
 func LogIns(p Printer, agents func(context.Context) []cli.AgentState, name func(cli.Agent) string,
 	usage func(context.Context, orchestrator.UsageQuery) ([]orchestrator.UsageRow, error), now func() time.Time,
 ) Check {
@@ -91,7 +94,8 @@ func LogIns(p Printer, agents func(context.Context) []cli.AgentState, name func(
 		for _, s := range states {
 			if s.Auth.State == cli.Installed && s.Auth.Problem == nil && used[string(s.Agent)] {
 				found = append(found, Trouble{
-					Key: "log-in/" + string(s.Agent), Text: p().Text("alert.log-in", name(s.Agent), s.Auth.Fix), Over: p().Text("alert.log-in-over", name(s.Agent)),
+					Key: "log-in/" + string(s.Agent), Text: p().Text("alert.log-in", name(s.Agent), s.Auth.Fix),
+					Over: p().Text("alert.log-in-over", name(s.Agent)),
 				})
 			}
 		}
@@ -99,16 +103,16 @@ func LogIns(p Printer, agents func(context.Context) []cli.AgentState, name func(
 	}}
 }
 
-// failsInARow is how often a job fails before the owner is told.
+// failsInARow is how many failures in a row of a job lead to a notice.
 const failsInARow = 3
 
-// JobStore is the part of the store that knows jobs.
+// JobStore provides jobs and their runs.
 type JobStore interface {
 	Jobs(ctx context.Context) ([]orchestrator.JobStatus, error)
 	Runs(ctx context.Context, job orchestrator.JobID, limit int) ([]orchestrator.JobRun, error)
 }
 
-// Jobs finds jobs whose last runs failed. It is over when one succeeds, and when the job is paused or deleted.
+// Jobs checks for jobs whose last runs failed. The trouble is over if a run succeeds or the job is paused or deleted.
 func Jobs(p Printer, store JobStore) Check {
 	return Check{"job", func(ctx context.Context, before func(string) bool) (found []Trouble, known bool, err error) {
 		all, err := store.Jobs(ctx)
@@ -119,20 +123,21 @@ func Jobs(p Printer, store JobStore) Check {
 			if j.Job.Paused || j.Last == nil {
 				continue
 			}
-			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // some may be open or skipped
+			runs, err := store.Runs(ctx, j.Job.ID, failsInARow+2) // some may be running or skipped
 			if err != nil {
 				return nil, false, err
 			}
 			key := "job/" + string(j.Job.ID)
 			if n := failed(runs); n >= failsInARow || n > 0 && before(key) {
-				found = append(found, Trouble{Key: key, Text: p().Text("alert.job", j.Job.Name, failsInARow), Over: p().Text("alert.job-over", j.Job.Name)})
+				found = append(found, Trouble{Key: key, Text: p().Text("alert.job", j.Job.Name, failsInARow),
+					Over: p().Text("alert.job-over", j.Job.Name)})
 			}
 		}
 		return found, true, nil
 	}}
 }
 
-// failed counts the runs that failed since the last one that did not, the newest first.
+// failed counts the failed runs since the last one that did not fail. runs has the newest first.
 func failed(runs []orchestrator.JobRun) (n int) {
 	for _, r := range runs {
 		switch r.State {
@@ -145,16 +150,17 @@ func failed(runs []orchestrator.JobRun) (n int) {
 	return n
 }
 
-// Spending is what Budget looks at.
+// Spending provides the budgets and costs of all users.
 type Spending interface {
-	// Limits are the budgets of all users; 0 is none.
+	// Limits returns the budgets of all users together; 0 means none.
 	Limits() (day, month float64)
 	Since(ctx context.Context, since time.Time) (float64, error)
 	// Lifted reports whether the budgets are lifted for today.
 	Lifted(ctx context.Context) (bool, error)
 }
 
-// Budget finds that most of a budget of all users is spent. It is over with its day or month, and when the budget is raised.
+// Budget checks whether a budget of all users is nearly spent. The trouble is over with its day or month, or if the
+// budget is raised.
 func Budget(p Printer, s Spending, now func() time.Time) Check {
 	return Check{"budget", func(ctx context.Context, _ func(string) bool) (found []Trouble, known bool, err error) {
 		day, month := s.Limits()
@@ -173,7 +179,8 @@ func Budget(p Printer, s Spending, now func() time.Time) Check {
 			if lifted {
 				text = p().Text("alert.budget-day-lifted", p().Cost(cost), p().Cost(day))
 			}
-			found = append(found, Trouble{Key: "budget-day/" + today.Format(time.DateOnly), Text: text, Over: p().Text("alert.budget-day-over")})
+			found = append(found, Trouble{Key: "budget-day/" + today.Format(time.DateOnly), Text: text,
+				Over: p().Text("alert.budget-day-over")})
 		}
 		first := today.AddDate(0, 0, 1-at.Day())
 		if cost, much, err = nearlySpent(ctx, first, month, s.Since); err != nil {
@@ -184,14 +191,16 @@ func Budget(p Printer, s Spending, now func() time.Time) Check {
 			if lifted {
 				text = p().Text("alert.budget-month-lifted", p().Cost(cost), p().Cost(month))
 			}
-			found = append(found, Trouble{Key: "budget-month/" + first.Format(time.DateOnly), Text: text, Over: p().Text("alert.budget-month-over")})
+			found = append(found, Trouble{Key: "budget-month/" + first.Format(time.DateOnly), Text: text,
+				Over: p().Text("alert.budget-month-over")})
 		}
 		return found, true, nil
 	}}
 }
 
-// nearlySpent gives what was spent since a moment, and whether that is most of a limit; a limit of 0 is none.
-func nearlySpent(ctx context.Context, since time.Time, limit float64, spent func(ctx context.Context, since time.Time) (float64, error)) (float64, bool, error) {
+// nearlySpent returns the cost since a time, and whether it is close to the limit. A limit of 0 means none.
+func nearlySpent(ctx context.Context, since time.Time, limit float64,
+	spent func(ctx context.Context, since time.Time) (float64, error)) (float64, bool, error) {
 	if limit <= 0 {
 		return 0, false, nil
 	}

@@ -1,3 +1,3 @@
-// Package alerts tells the owner of troubles of the machine in the chat: once when one begins and once when it is over, also over
-// restarts.
+// Package alerts notifies the owner in the chat about problems of the machine: once when one begins and once when it is
+// over, even across restarts.
 package alerts

@@ -3,8 +3,6 @@ package archtest
 import (
 	"fmt"
 	"go/doc"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -55,15 +53,10 @@ func TestArchitectureListsEveryPackage(t *testing.T) {
 func summaries(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, s := range goFiles(t) {
-		if strings.HasSuffix(s.path, "_test.go") || strings.Contains(s.path, "testdata/") || strings.HasPrefix(s.path, "tools/") || strings.HasPrefix(s.path, "test/") {
-			continue
+	for _, f := range parsedTree(t) {
+		if f.isShipped() {
+			found[f.pkg] += summaryOf(f.Doc.Text())
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), s.path, s.text, parser.PackageClauseOnly|parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found[s.pkg] += summaryOf(file.Doc.Text())
 	}
 	return found
 }
@@ -84,7 +77,7 @@ func formatPackages(summaries map[string]string) (string, error) {
 		if summaries[pkg] == "" {
 			return "", fmt.Errorf("%s needs a package comment (doc.go) that says in its first sentence what it is", pkg)
 		}
-		if !(sourceFile{path: pkg + "/x.go", pkg: pkg}).isProduction() {
+		if !newSource(pkg+"/x.go", "").isProduction() {
 			support = append(support, "`"+pkg+"`")
 			continue
 		}

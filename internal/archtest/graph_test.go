@@ -1,8 +1,6 @@
 package archtest
 
 import (
-	"go/parser"
-	"go/token"
 	"maps"
 	"slices"
 	"strings"
@@ -44,56 +42,57 @@ var imports = map[string][]string{
 		"internal/config", "internal/rooted", "internal/runner",
 	},
 
-	"mcp":               {"orchestrator", "orchestrator/handoff", "cli", "internal/rooted", "internal/statesocket", "lang", "mcp/relay"},
-	"mcp/relay":         {"internal/statesocket"},
-	"docker":            {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
-	"docker/dockertest": {},
-	"git":               {"cli", "cli/turn", "lang", "orchestrator"},
-	"docker/homes":      {},
-	"bot":               {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/agent", "bot/usage", "bot/card", "bot/changes", "bot/checks", "bot/approval", "bot/cron", "bot/display", "bot/files", "bot/menu", "bot/message", "bot/sessions", "bot/silence", "bot/steps", "bot/tables", "bot/project", "bot/transcript", "bot/updates", "bot/users", "bot/consult", "internal/nearest", "lang"},
-	"bot/outbox":        {"internal/growstack", "orchestrator"},
-	"bot/message":       {"internal/rooted", "orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/users":         {"orchestrator", "orchestrator/users", "bot/message", "bot/render", "bot/tgapi", "internal/paircode", "lang"},
-	"bot/updates":       {"internal/growstack", "internal/rooted", "orchestrator", "internal/paircode", "bot/message", "bot/render", "bot/tgapi", "lang"},
-	"bot/tgapi":         {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "lang"},
-	"bot/bottest":       {"orchestrator", "cli", "bot/outbox", "bot/render", "bot/tgapi"},
-	"bot/approval":      {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/card":          {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/consult":       {"orchestrator", "orchestrator/side", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "cli/naming", "lang"},
-	"bot/display":       {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
-	"bot/cron":          {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/project":       {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/sessions":      {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/transcript":    {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
-	"bot/files":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/menu":          {"cli/tools", "orchestrator", "bot/render", "bot/tgapi", "cli", "cli/naming", "lang"},
-	"bot/usage":         {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "lang"},
-	"bot/agent":         {"orchestrator", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/picture":       {},
-	"bot/silence":       {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/changes":       {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/checks":        {"orchestrator", "bot/message", "bot/outbox", "bot/render", "lang"},
-	"bot/steps":         {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/tables":        {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
-	"bot/render":        {"cli", "cli/tools", "lang"},
-	"lang":              {},
-	"orchestrator":      {"cli", "lang"},
-	"cli":               {"internal/rooted", "lang"},
-	"cli/frames":        {"cli"},
-	"cli/rpc":           {"cli", "cli/frames", "cli/turn"},
-	"cli/naming":        {"cli", "internal/nearest"},
-	"cli/shared":        {"cli", "cli/frames", "cli/turn", "cli/rpc"},
-	"cli/host":          {"cli", "internal/rooted", "internal/runner"},
-	"cli/service":       {"internal/growstack", "cli", "cli/tools", "lang"},
-	"cli/tools":         {"cli", "internal/nearest"},
-	"cli/stored":        {"cli", "cli/stored/files"},
-	"cli/stored/files":  {},
-	"cli/turn":          {"cli", "cli/frames", "lang"},
-	"cli/acp":           {"cli", "cli/turn", "cli/rpc", "cli/shared"},
-	"cli/claude/skills": {},
-	"cli/claude":        {"cli", "cli/claude/skills", "cli/turn", "cli/stored"},
-	"cli/codex":         {"cli", "cli/tools", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
-	"cli/clitest":       {"cli", "cli/turn", "cli/host", "cli/frames", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/realagent", "internal/testprogram"},
+	"mcp":                   {"orchestrator", "orchestrator/handoff", "cli", "internal/rooted", "internal/statesocket", "lang", "mcp/relay"},
+	"mcp/relay":             {"internal/statesocket"},
+	"docker":                {"cli", "cli/host", "internal/runner", "internal/rooted", "docker/homes"},
+	"docker/dockertest":     {},
+	"git":                   {"cli", "cli/turn", "lang", "orchestrator"},
+	"docker/homes":          {},
+	"bot":                   {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "bot/tgapi", "bot/agent", "bot/usage", "bot/card", "bot/changes", "bot/checks", "bot/approval", "bot/cron", "bot/display", "bot/files", "bot/menu", "bot/message", "bot/sessions", "bot/silence", "bot/steps", "bot/tables", "bot/project", "bot/transcript", "bot/updates", "bot/users", "bot/consult", "internal/nearest", "lang"},
+	"bot/outbox":            {"internal/growstack", "orchestrator"},
+	"bot/message":           {"internal/rooted", "orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/users":             {"orchestrator", "orchestrator/users", "bot/message", "bot/render", "bot/tgapi", "internal/paircode", "lang"},
+	"bot/updates":           {"internal/growstack", "internal/rooted", "orchestrator", "internal/paircode", "bot/message", "bot/render", "bot/tgapi", "lang"},
+	"bot/tgapi":             {"orchestrator", "bot/outbox", "bot/render", "cli", "internal/secrets", "lang"},
+	"bot/bottest":           {"orchestrator", "cli", "bot/outbox", "bot/render", "bot/render/rendertest", "bot/tgapi"},
+	"bot/render/rendertest": {},
+	"bot/approval":          {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/card":              {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/consult":           {"orchestrator", "orchestrator/side", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "cli/naming", "lang"},
+	"bot/display":           {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
+	"bot/cron":              {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/project":           {"orchestrator", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/sessions":          {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/transcript":        {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "lang"},
+	"bot/files":             {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/menu":              {"cli/tools", "orchestrator", "bot/render", "bot/tgapi", "cli", "cli/naming", "lang"},
+	"bot/usage":             {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "lang"},
+	"bot/agent":             {"orchestrator", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/picture":           {},
+	"bot/silence":           {"orchestrator", "bot/message", "bot/outbox", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/changes":           {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/checks":            {"orchestrator", "bot/message", "bot/outbox", "bot/render", "lang"},
+	"bot/steps":             {"orchestrator", "bot/message", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/tables":            {"orchestrator", "bot/message", "bot/picture", "bot/render", "bot/tgapi", "cli", "lang"},
+	"bot/render":            {"cli", "cli/tools", "lang"},
+	"lang":                  {},
+	"orchestrator":          {"cli", "lang"},
+	"cli":                   {"internal/rooted", "lang"},
+	"cli/frames":            {"cli"},
+	"cli/rpc":               {"cli", "cli/frames", "cli/turn"},
+	"cli/naming":            {"cli", "internal/nearest"},
+	"cli/shared":            {"cli", "cli/frames", "cli/turn", "cli/rpc"},
+	"cli/host":              {"cli", "internal/rooted", "internal/runner"},
+	"cli/service":           {"internal/growstack", "cli", "cli/tools", "lang"},
+	"cli/tools":             {"cli", "internal/nearest"},
+	"cli/stored":            {"cli", "cli/stored/files"},
+	"cli/stored/files":      {},
+	"cli/turn":              {"cli", "cli/frames", "lang"},
+	"cli/acp":               {"cli", "cli/turn", "cli/rpc", "cli/shared"},
+	"cli/claude/skills":     {},
+	"cli/claude":            {"cli", "cli/claude/skills", "cli/turn", "cli/stored"},
+	"cli/codex":             {"cli", "cli/tools", "cli/turn", "cli/rpc", "cli/shared", "cli/stored"},
+	"cli/clitest":           {"cli", "cli/turn", "cli/host", "cli/frames", "internal/runner", "internal/proctree", "internal/sim/agent", "internal/realagent", "internal/testprogram"},
 	// A dialect of the Agent Client Protocol builds on the package of that protocol.
 	"cli/gemini":                     {"cli", "cli/tools", "cli/turn", "cli/acp", "cli/gemini/guard", "cli/stored"},
 	"cli/gemini/guard":               {},
@@ -132,7 +131,8 @@ var imports = map[string][]string{
 	"scripts/together":               {},
 
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
-	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/steps", "cli", "internal/secrets"},
+	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/turn", "cli", "internal/secrets"},
+	"orchestrator/turn":         {"cli", "cli/tools", "internal/growstack", "internal/secrets", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps"},
 	"orchestrator/changes":      {"cli", "git", "internal/secrets", "orchestrator"},
 	"orchestrator/users":        {"orchestrator", "internal/paircode"},
 	"orchestrator/files":        {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
@@ -159,7 +159,7 @@ var modules = map[string][]string{
 	"golang.org/x/image":                     {"bot/picture"},
 	"golang.org/x/text":                      {"lang"},
 	"golang.org/x/time":                      {"bot/outbox", "heartbeat/webhook"},
-	"golang.org/x/term":                      {"cmd/ductor", "cmd/ductor/sub"},
+	"golang.org/x/term":                      {"cmd/ductor/sub"},
 	"golang.org/x/sys":                       {"docker", "internal/doctor", "internal/proctree", "internal/runner", "internal/sim/disk", "internal/sim/hostile", "internal/testprogram", "scripts/loopback", "cmd/ductor-bench"},
 	"github.com/docker/docker":               {"docker"},
 	"github.com/aymanbagabas/go-udiff":       {"cli/acp", "internal/setup", "internal/terminal"},
@@ -219,20 +219,16 @@ func checkModule(t *testing.T, pkg, path string) {
 func packagesOf(t *testing.T) []*goPackage {
 	t.Helper()
 	found := map[string]*goPackage{}
-	for _, s := range goFiles(t) {
-		if strings.HasSuffix(s.path, "_test.go") || strings.Contains(s.path, "testdata/") || strings.HasPrefix(s.path, "tools/") || strings.HasPrefix(s.path, "test/") {
+	for _, f := range parsedTree(t) {
+		if !f.isShipped() {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), s.path, s.text, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := found[s.pkg]
+		p := found[f.pkg]
 		if p == nil {
-			p = &goPackage{path: s.pkg}
-			found[s.pkg] = p
+			p = &goPackage{path: f.pkg}
+			found[f.pkg] = p
 		}
-		for _, imp := range file.Imports {
+		for _, imp := range f.Imports {
 			p.imports = append(p.imports, strings.Trim(imp.Path.Value, `"`))
 		}
 	}

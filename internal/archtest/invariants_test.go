@@ -3,8 +3,6 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,13 +14,8 @@ import (
 // docs/invariants.md may only name tests that exist.
 func TestEveryPromiseIsHeld(t *testing.T) {
 	text := readDoc(t, "docs/invariants.md")
-	tests := map[string][]string{}
-	exists := func(pkg, name string) bool {
-		if _, read := tests[pkg]; !read {
-			tests[pkg] = testsOf(t, pkg)
-		}
-		return slices.Contains(tests[pkg], name)
-	}
+	tests := testsByPackage(t)
+	exists := func(pkg, name string) bool { return slices.Contains(tests[pkg], name) }
 	promises, problems := checkPromises(text, exists)
 	for _, p := range problems {
 		t.Error(p)
@@ -106,26 +99,21 @@ func checkHolders(cell string, exists func(pkg, name string) bool) (problems []s
 	return problems
 }
 
-// testsOf lists the test functions of a package. A package that does not exist has none.
-func testsOf(t *testing.T, pkg string) []string {
+// testsByPackage lists the functions in the tests of each package.
+func testsByPackage(t *testing.T) map[string][]string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pkg), "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
+	tests := map[string][]string{}
+	for _, f := range parsedTree(t) {
+		if !f.isTest() {
+			continue
 		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
-				names = append(names, f.Name.Name)
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
+				tests[f.pkg] = append(tests[f.pkg], fn.Name.Name)
 			}
 		}
 	}
-	return names
+	return tests
 }
 
 func readDoc(t *testing.T, path string) string {

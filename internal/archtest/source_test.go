@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"testing"
 )
 
 // root is the directory of the module, seen from this package.
@@ -27,20 +26,14 @@ func (s sourceFile) isProduction() bool {
 	return strings.HasSuffix(s.path, ".go") && !strings.HasSuffix(s.path, "_test.go") && !supportPath.MatchString(s.path)
 }
 
-// goFiles reads every Go file of the module.
-func goFiles(t *testing.T) []sourceFile {
-	t.Helper()
-	files := readFiles(t, func(s sourceFile) bool { return strings.HasSuffix(s.path, ".go") })
-	if len(files) < 100 {
-		t.Fatalf("only %d Go files were found: is this the root of the module?", len(files))
-	}
-	return files
+// newSource returns the file at a path below the module.
+func newSource(below, text string) sourceFile {
+	return sourceFile{path: below, pkg: path.Dir(below), text: text}
 }
 
 // readFiles reads the files that wanted accepts by their path. It reads them through the os package, so that go test
 // runs a cached test again when one of them changed.
-func readFiles(t *testing.T, wanted func(s sourceFile) bool) []sourceFile {
-	t.Helper()
+func readFiles(wanted func(s sourceFile) bool) ([]sourceFile, error) {
 	var files []sourceFile
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -53,8 +46,7 @@ func readFiles(t *testing.T, wanted func(s sourceFile) bool) []sourceFile {
 		if err != nil {
 			return err
 		}
-		s := sourceFile{path: filepath.ToSlash(below)}
-		s.pkg = path.Dir(s.path)
+		s := newSource(filepath.ToSlash(below), "")
 		if !d.Type().IsRegular() || !wanted(s) {
 			return nil
 		}
@@ -63,8 +55,5 @@ func readFiles(t *testing.T, wanted func(s sourceFile) bool) []sourceFile {
 		files = append(files, s)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
+	return files, err
 }

@@ -2,9 +2,6 @@ package archtest
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"strings"
 	"testing"
 )
 
@@ -21,15 +18,11 @@ var unsynced = map[string]string{
 // on the disk by then. After a power failure there may be an empty file of that name otherwise.
 func TestFilesAreSyncedBeforeTheyHaveTheirNames(t *testing.T) {
 	used := map[string]bool{}
-	for _, s := range goFiles(t) {
-		if strings.HasSuffix(s.path, "_test.go") || supportPath.MatchString(s.path) || strings.Contains(s.path, "testdata/") {
+	for _, s := range parsedTree(t) {
+		if !s.isProduction() {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), s.path, s.text, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
+		for _, d := range s.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || f.Body == nil {
 				continue

@@ -7,7 +7,6 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/importer"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"io"
@@ -72,7 +71,11 @@ func TestTheCatalogueFitsItsCallers(t *testing.T) {
 func catalogue(t *testing.T) map[string]*catalogueText {
 	t.Helper()
 	texts := map[string]*catalogueText{}
-	for _, s := range readFiles(t, func(s sourceFile) bool { return s.pkg == "lang/en" }) {
+	screens, err := readFiles(func(s sourceFile) bool { return s.pkg == "lang/en" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range screens {
 		var screen map[string]any
 		if err := toml.Unmarshal([]byte(s.text), &screen); err != nil {
 			t.Fatalf("%s: %v", s.path, err)
@@ -137,7 +140,10 @@ type listed struct {
 // typedPackages loads the chat packages. It takes the types of what they import from the build cache.
 func typedPackages(t *testing.T) []*typedPackage {
 	t.Helper()
-	goFiles(t) // so that go test runs this again when a file changed
+	byPath := map[string]parsedFile{}
+	for _, f := range parsedTree(t) {
+		byPath[f.path] = f
+	}
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}, chatPackages...)...)
 	list.Dir, list.Stderr = root, os.Stderr
 	out, err := list.Output()
@@ -158,17 +164,13 @@ func typedPackages(t *testing.T) []*typedPackage {
 		}
 	}
 	var all []*typedPackage
-	fset := token.NewFileSet()
+	fset := parsedTree(t)[0].set
 	from := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, p := range ours {
 		typed := &typedPackage{path: strings.TrimPrefix(p.ImportPath, "ductor/"), fset: fset,
 			info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}}
 		for _, name := range p.GoFiles {
-			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			typed.files = append(typed.files, file)
+			typed.files = append(typed.files, byPath[path.Join(typed.path, name)].File)
 		}
 		if _, err := (&types.Config{Importer: from}).Check(p.ImportPath, fset, typed.files, typed.info); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 
 const database = "ductor.db"
 
-// stateDir makes state: a database, a file of a user, a link, and what no backup holds.
+// stateDir creates a state: a database, a user's file, a link, and files that no backup contains.
 func stateDir(t *testing.T) (dir string, db *store.DB) {
 	t.Helper()
 	dir = t.TempDir()
@@ -44,7 +44,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// archived makes an archive of state, as of a ductor that runs.
+// archived writes an archive of a state that is in use.
 func archived(t *testing.T, dir string, dirs ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.tar.gz")
@@ -59,7 +59,7 @@ func restored(t *testing.T, archive, state string, existing Existing) (aside str
 	return aside, err
 }
 
-// tree lists the files below dir, without the databases and their logs.
+// tree lists the files below dir, except databases and their logs.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var all []string
@@ -100,7 +100,7 @@ func TestWhatAnArchiveHolds(t *testing.T) {
 	}
 }
 
-// A restore that is refused changes nothing, and says why.
+// A rejected restore changes nothing and returns the reason.
 func TestAnArchiveOfARelativePath(t *testing.T) {
 	dir, _ := stateDir(t)
 	t.Chdir(t.TempDir())
@@ -152,7 +152,7 @@ func TestWhatIsNotRestored(t *testing.T) {
 	}
 }
 
-// A database that is damaged is not backed up, and an archive that is there stays.
+// Write rejects a damaged database and does not touch an existing archive.
 func TestWhatIsNotBackedUp(t *testing.T) {
 	dir, db := stateDir(t)
 	path := archived(t, dir)
@@ -193,7 +193,7 @@ func flip(t *testing.T, archive string) string {
 	t.Helper()
 	text, err := os.ReadFile(archive)
 	must(t, err)
-	text[len(text)-6] ^= 1 // in the checksum of the whole
+	text[len(text)-6] ^= 1 // in the gzip checksum
 	return write(t, text)
 }
 
@@ -211,7 +211,7 @@ func drop(name, of string) string {
 	return name
 }
 
-// rewrite passes each file of an archive through f, which drops it by an empty name.
+// rewrite passes each file of an archive through f; an empty name drops the file.
 func rewrite(f func(name string, text []byte) (string, []byte)) func(*testing.T, string) string {
 	return func(t *testing.T, archive string) string {
 		t.Helper()
@@ -243,7 +243,7 @@ func rewrite(f func(name string, text []byte) (string, []byte)) func(*testing.T,
 	}
 }
 
-// newer makes an archive, right in itself, of a database that a newer version wrote.
+// newer returns a valid archive with the database of a newer version.
 func newer(t *testing.T, archive string) string {
 	t.Helper()
 	var sum [sha256.Size]byte

@@ -1,8 +1,9 @@
-// Package backup writes what ductor needs to go on elsewhere into one archive, while ductor runs, and puts it back: a
-// compressed tar with the database, files of the state directory and a list of their checksums, which is last.
+// Package backup writes ductor's state into one archive while ductor runs, and restores it, also on another machine.
+// The archive is a compressed tar with the database, files of the state directory and, last, a manifest with their
+// checksums.
 //
-// What belongs to processes and containers of the machine is not in it. Keys and the configuration are in it only if the
-// caller names them.
+// It does not contain anything that belongs to processes and containers of the machine. It contains keys and the
+// configuration only if the caller names them.
 package backup
 
 import (
@@ -10,35 +11,35 @@ import (
 	"time"
 )
 
-// What can be wrong with an archive; match with errors.Is.
+// Errors of archives.
 var (
 	ErrDamaged = errors.New("the archive is damaged")
 	ErrForeign = errors.New("the archive was written by a newer ductor")
 	ErrInUse   = errors.New("there is state already")
 )
 
-// Contents say what an archive holds. State and Database are required.
+// Contents selects the contents of an archive. State and Database are required.
 type Contents struct {
 	State    string   // the state directory, absolute
-	Database string   // the database's name in it
-	Dirs     []string // directories in it, by name; those that are not there are passed over
-	Files    []File   // files from elsewhere
-	Version  string   // of the program, for the manifest
+	Database string   // the database's name in State
+	Dirs     []string // directories in State; missing ones are skipped
+	Files    []File   // files outside of State
+	Version  string   // of the program, for the Manifest
 }
 
-// File is a file that lies outside of the state directory.
+// File is a file outside of the state directory.
 type File struct {
 	Name string // in the archive
 	Path string // absolute
 }
 
-// Manifest is what an archive says of itself.
+// Manifest describes an archive.
 type Manifest struct {
 	Format  int       `json:"format"`
 	Version string    `json:"version"`
 	Made    time.Time `json:"made"`
-	State   string    `json:"state"`           // the state directory that it was made of
-	Paths   []File    `json:"paths,omitempty"` // where the files from elsewhere were
+	State   string    `json:"state"`           // the state directory at the time of the backup
+	Paths   []File    `json:"paths,omitempty"` // original paths of the files in Contents.Files
 	Entries []Entry   `json:"entries"`
 }
 
@@ -49,11 +50,11 @@ type Entry struct {
 	SHA256 string `json:"sha256"`
 }
 
-// format is the version of archives that this program writes. It reads none that is newer.
+// format is the version of the archives that this program writes. It rejects newer ones.
 const format = 1
 
 const (
 	manifestName = "manifest.json" // the last file of an archive
-	statePrefix  = "state/"        // begins the names of what was in the state directory
-	otherPrefix  = "other/"        // begins the names of files from elsewhere
+	statePrefix  = "state/"        // precedes names of files from the state directory
+	otherPrefix  = "other/"        // precedes names of other files
 )

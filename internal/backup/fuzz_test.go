@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Any archive is whole, or it is refused as damaged or foreign, and a restore writes nothing outside of the state directory.
+// Verify accepts an archive, or rejects it as damaged or foreign; Restore writes nothing outside of the state
+// directory.
 func FuzzArchive(f *testing.F) {
 	entries := func(named ...string) []byte {
 		var out bytes.Buffer
@@ -42,9 +43,9 @@ func FuzzArchive(f *testing.F) {
 			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign) {
 				t.Fatal(err)
 			}
-			return // a restore would wait for the disk, and say the same
+			return // Restore would flush to the disk and return the same
 		}
-		_, _, _ = Restore(t.Context(), path, Target{State: state}) // it may refuse
+		_, _, _ = Restore(t.Context(), path, Target{State: state}) // may return an error
 		left, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)

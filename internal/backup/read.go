@@ -16,14 +16,14 @@ import (
 	"strings"
 )
 
-// Bounds of what is read into memory, in bytes.
+// Limits of data that is read into memory, in bytes.
 const (
-	mostManifest = 64 << 20
-	mostOther    = 4 << 20
+	maxManifest = 64 << 20
+	maxOther    = 4 << 20
 )
 
-// Verify reads all of an archive and compares it with its checksums. It returns the manifest and the files that were not
-// in the state directory, by name. ErrDamaged and ErrForeign say what is wrong.
+// Verify reads a whole archive and compares it with its checksums. It returns the manifest and, by name, the files from
+// outside of the state directory. It returns ErrDamaged or ErrForeign if something is wrong.
 func Verify(archive string) (Manifest, map[string][]byte, error) {
 	other := map[string][]byte{}
 	m, err := read(archive, func(name string, _ fs.FileMode, from io.Reader) error {
@@ -31,14 +31,14 @@ func Verify(archive string) (Manifest, map[string][]byte, error) {
 		if !ok {
 			return nil
 		}
-		text, err := io.ReadAll(io.LimitReader(from, mostOther))
+		text, err := io.ReadAll(io.LimitReader(from, maxOther))
 		other[short] = text
 		return err
 	})
 	return m, other, err
 }
 
-// read passes each file of an archive to take, and then checks all of them against the manifest.
+// read calls take for each file of an archive, and finally compares all files with the manifest.
 func read(archive string, take func(name string, mode fs.FileMode, from io.Reader) error) (m Manifest, err error) {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -65,23 +65,23 @@ func read(archive string, take func(name string, mode fs.FileMode, from io.Reade
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) || found[h.Name].Name != "" {
 			return m, damaged(fmt.Errorf("it has an entry %q", h.Name))
 		}
-		if found[h.Name], err = pass(h, entries, take); err != nil {
+		if found[h.Name], err = readEntry(h, entries, take); err != nil {
 			return m, err
 		}
 	}
-	if m, err = manifest(entries); err != nil {
+	if m, err = decodeManifest(entries); err != nil {
 		return m, err
 	}
-	if _, err := io.Copy(io.Discard, zip); err != nil { // the checksum of the whole is behind the last byte
+	if _, err := io.Copy(io.Discard, zip); err != nil { // the gzip checksum is at the end
 		return m, damaged(err)
 	}
 	return m, m.compare(found)
 }
 
-// pass passes one file to take, reads what take leaves, and sums it up.
-func pass(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.Reader) error) (Entry, error) {
+// readEntry calls take for one file, reads the rest that take leaves, and returns the entry with the checksum.
+func readEntry(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.Reader) error) (Entry, error) {
 	sum := sha256.New()
-	summed := &source{from: io.TeeReader(from, sum)}
+	summed := &recordingReader{from: io.TeeReader(from, sum)}
 	err := take(h.Name, h.FileInfo().Mode().Perm(), summed)
 	if err == nil {
 		_, err = io.Copy(io.Discard, summed)
@@ -92,13 +92,13 @@ func pass(h *tar.Header, from io.Reader, take func(string, fs.FileMode, io.Reade
 	return Entry{Name: h.Name, Size: h.Size, SHA256: hex.EncodeToString(sum.Sum(nil))}, err
 }
 
-// source remembers why nothing more can be read, to tell it from what fails at the other end.
-type source struct {
+// recordingReader records the read error, to distinguish it from errors of the writer.
+type recordingReader struct {
 	from io.Reader
 	err  error
 }
 
-func (s *source) Read(p []byte) (int, error) {
+func (s *recordingReader) Read(p []byte) (int, error) {
 	n, err := s.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.err = err
@@ -106,8 +106,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func manifest(from io.Reader) (m Manifest, err error) {
-	text, err := io.ReadAll(io.LimitReader(from, mostManifest))
+func decodeManifest(from io.Reader) (m Manifest, err error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxManifest))
 	if err != nil {
 		return m, damaged(err)
 	}

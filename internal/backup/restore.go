@@ -16,27 +16,26 @@ import (
 	"ductor/internal/store"
 )
 
-// Existing says what becomes of state that is there already.
+// Existing selects how Restore handles an existing state.
 type Existing string
 
-// The choices.
-const (
-	Refuse Existing = "refuse" // ErrInUse, and nothing changes
+const ( // return ErrInUse and change nothing
+	Refuse Existing = "refuse" // move it into a directory beside it
 	Aside  Existing = "aside"  // it is moved into a directory beside it
 )
 
-// Target is where Restore puts an archive. The caller keeps other processes away from it.
+// Target is the destination of Restore. The caller must prevent other processes from using it.
 type Target struct {
-	State    string // the state directory; made if it is not there
-	Database string // the database's name in it
+	State    string // the state directory; created if missing
+	Database string // the database's name in State
 	Existing Existing
 }
 
-// drafts is where files are until all of them are right.
-const drafts = "restore.draft"
+// draftsDir is the directory for files until all of them are verified.
+const draftsDir = "restore.draft"
 
-// Restore puts the state of an archive into place, once all of it is read and right, the database included. It returns
-// the manifest, and the directory to which it moved the state that was there; empty for none.
+// Restore replaces the state with that of an archive after it has verified all of the archive, including the database.
+// It returns the manifest and the directory to which it moved the existing state, or "" if there was none.
 func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside string, err error) {
 	if err := os.MkdirAll(to.State, 0o700); err != nil {
 		return m, "", fmt.Errorf("restore: %w", err)
@@ -46,10 +45,10 @@ func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside 
 		return m, "", fmt.Errorf("restore: %w", err)
 	}
 	defer root.Close()
-	defer func() { err = errors.Join(err, root.RemoveAll(drafts)) }()
-	m, err = draft(ctx, root, archive, to)
+	defer func() { err = errors.Join(err, root.RemoveAll(draftsDir)) }()
+	m, err = extractDrafts(ctx, root, archive, to)
 	if err == nil {
-		aside, err = place(root, to)
+		aside, err = installDrafts(root, to)
 	}
 	if err != nil {
 		return m, aside, fmt.Errorf("restore: %w", err)
@@ -57,28 +56,28 @@ func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside 
 	return m, aside, nil
 }
 
-// draft reads the archive into the directory of drafts, and checks all of it.
-func draft(ctx context.Context, root *os.Root, archive string, to Target) (m Manifest, err error) {
-	if err := errors.Join(root.RemoveAll(drafts), root.Mkdir(drafts, 0o700)); err != nil {
+// extractDrafts extracts the archive into the drafts directory and verifies all of it.
+func extractDrafts(ctx context.Context, root *os.Root, archive string, to Target) (m Manifest, err error) {
+	if err := errors.Join(root.RemoveAll(draftsDir), root.Mkdir(draftsDir, 0o700)); err != nil {
 		return m, err
 	}
 	m, err = read(archive, func(name string, mode fs.FileMode, from io.Reader) error {
 		if below, ok := strings.CutPrefix(name, statePrefix); ok && ctx.Err() == nil {
-			return put(root, path.Join(drafts, below), mode, from)
+			return extractFile(root, path.Join(draftsDir, below), mode, from)
 		}
 		return ctx.Err()
 	})
 	if err != nil {
 		return m, err
 	}
-	database := filepath.Join(to.State, drafts, to.Database)
+	database := filepath.Join(to.State, draftsDir, to.Database)
 	if _, err := os.Stat(database); err != nil {
 		return m, damaged(errors.New("it holds no database"))
 	}
 	return m, store.Check(ctx, database)
 }
 
-func put(root *os.Root, name string, mode fs.FileMode, from io.Reader) error {
+func extractFile(root *os.Root, name string, mode fs.FileMode, from io.Reader) error {
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}
@@ -90,13 +89,13 @@ func put(root *os.Root, name string, mode fs.FileMode, from io.Reader) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// place moves the drafts to their places, the database last: without it there is no state yet.
-func place(root *os.Root, to Target) (aside string, err error) {
-	names, err := names(root, drafts)
+// installDrafts moves the drafts to their final places, the database last: without a database there is no state yet.
+func installDrafts(root *os.Root, to Target) (aside string, err error) {
+	names, err := listNames(root, draftsDir)
 	if err != nil {
 		return "", err
 	}
-	there, empty, err := existing(root, append(names, to.Database+"-wal", to.Database+"-shm"))
+	there, empty, err := splitExisting(root, append(names, to.Database+"-wal", to.Database+"-shm"))
 	if err != nil {
 		return "", err
 	}
@@ -115,20 +114,20 @@ func place(root *os.Root, to Target) (aside string, err error) {
 		}
 		aside = filepath.Join(to.State, aside)
 	}
-	err = syncAll(root, drafts)
+	err = syncTree(root, draftsDir)
 	for _, name := range names {
 		if name != to.Database {
-			err = errors.Join(err, root.Rename(path.Join(drafts, name), name))
+			err = errors.Join(err, root.Rename(path.Join(draftsDir, name), name))
 		}
 	}
 	if err = errors.Join(err, rooted.Sync(root)); err != nil {
 		return aside, err
 	}
-	return aside, errors.Join(root.Rename(path.Join(drafts, to.Database), to.Database), rooted.Sync(root))
+	return aside, errors.Join(root.Rename(path.Join(draftsDir, to.Database), to.Database), rooted.Sync(root))
 }
 
-// syncAll brings the names in a directory and in those below it to the disk.
-func syncAll(root *os.Root, dir string) error {
+// syncTree flushes the entries of a directory and all its subdirectories to the disk.
+func syncTree(root *os.Root, dir string) error {
 	return fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
@@ -141,8 +140,8 @@ func syncAll(root *os.Root, dir string) error {
 	})
 }
 
-// existing parts those of names that are there into those with something in them and empty ones.
-func existing(root *os.Root, all []string) (there, empty []string, err error) {
+// splitExisting returns those of the named files that exist, non-empty and empty ones separately.
+func splitExisting(root *os.Root, all []string) (there, empty []string, err error) {
 	for _, name := range all {
 		info, err := root.Lstat(name)
 		switch {
@@ -160,7 +159,7 @@ func existing(root *os.Root, all []string) (there, empty []string, err error) {
 
 func isEmpty(root *os.Root, name string, info fs.FileInfo) bool {
 	if info.IsDir() {
-		inside, err := names(root, name)
+		inside, err := listNames(root, name)
 		return err == nil && len(inside) == 0
 	}
 	return info.Mode().IsRegular() && info.Size() == 0
@@ -176,7 +175,7 @@ func moveAside(root *os.Root, all []string, aside string) error {
 	return err
 }
 
-func names(root *os.Root, dir string) (all []string, err error) {
+func listNames(root *os.Root, dir string) (all []string, err error) {
 	entries, err := fs.ReadDir(root.FS(), dir)
 	for _, e := range entries {
 		all = append(all, e.Name())

@@ -20,8 +20,8 @@ import (
 	"ductor/internal/store"
 )
 
-// Write makes an archive at target, a new file of mode 0600, and returns its manifest. A target that is there gives
-// fs.ErrExist. After an error there is none.
+// Write creates an archive at target with mode 0600 and returns its manifest. It returns fs.ErrExist if target exists.
+// If it fails, it leaves no archive behind.
 func Write(ctx context.Context, target string, what Contents) (m Manifest, err error) {
 	reserved, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -63,13 +63,13 @@ func Write(ctx context.Context, target string, what Contents) (m Manifest, err e
 	return m, errors.Join(rooted.Sync(dir), dir.Close())
 }
 
-// writer writes one archive.
+// writer writes a single archive.
 type writer struct {
 	root     *os.Root
 	scratch  string
 	tar      *tar.Writer
 	manifest Manifest
-	has      map[string]bool // names that are in the archive
+	has      map[string]bool // names already in the archive
 }
 
 func (w *writer) write(ctx context.Context, path string, what Contents) (m Manifest, err error) {
@@ -83,13 +83,14 @@ func (w *writer) write(ctx context.Context, path string, what Contents) (m Manif
 		return m, err
 	}
 	w.tar = tar.NewWriter(zip)
-	w.manifest = Manifest{Format: format, Version: what.Version, Made: time.Now().UTC().Truncate(time.Second), State: what.State}
-	if err := w.fill(ctx, what); err != nil {
+	w.manifest = Manifest{Format: format, Version: what.Version, Made: time.Now().UTC().Truncate(time.Second),
+		State: what.State}
+	if err := w.writeContents(ctx, what); err != nil {
 		return m, err
 	}
 	text, err := json.MarshalIndent(w.manifest, "", " ")
 	if err == nil {
-		err = w.header(manifestName, int64(len(text)), 0o600)
+		err = w.writeHeader(manifestName, int64(len(text)), 0o600)
 	}
 	if err == nil {
 		_, err = w.tar.Write(text)
@@ -97,24 +98,24 @@ func (w *writer) write(ctx context.Context, path string, what Contents) (m Manif
 	return w.manifest, errors.Join(err, w.tar.Close(), zip.Close(), f.Sync())
 }
 
-// fill writes the files, then the database, then the files that were made in that time. So each file that a row of the
-// database names is there, whether it is deleted or made during the backup.
-func (w *writer) fill(ctx context.Context, what Contents) error {
-	if err := w.dirs(ctx, what.Dirs); err != nil {
+// writeContents writes the files, then the database, then files created in the meantime. So the archive contains each
+// file that a database row names, even if it is created or deleted during the backup.
+func (w *writer) writeContents(ctx context.Context, what Contents) error {
+	if err := w.writeDirs(ctx, what.Dirs); err != nil {
 		return err
 	}
 	database := filepath.Join(w.scratch, "database")
 	if err := store.Copy(ctx, filepath.Join(what.State, what.Database), database); err != nil {
 		return err
 	}
-	if err := w.file(statePrefix+what.Database, func() (*os.File, error) { return os.Open(database) }); err != nil {
+	if err := w.writeFile(statePrefix+what.Database, func() (*os.File, error) { return os.Open(database) }); err != nil {
 		return err
 	}
-	if err := w.dirs(ctx, what.Dirs); err != nil {
+	if err := w.writeDirs(ctx, what.Dirs); err != nil {
 		return err
 	}
 	for _, f := range what.Files {
-		if err := w.file(otherPrefix+f.Name, func() (*os.File, error) { return os.Open(f.Path) }); err != nil {
+		if err := w.writeFile(otherPrefix+f.Name, func() (*os.File, error) { return os.Open(f.Path) }); err != nil {
 			return err
 		}
 		w.manifest.Paths = append(w.manifest.Paths, f)
@@ -122,7 +123,7 @@ func (w *writer) fill(ctx context.Context, what Contents) error {
 	return nil
 }
 
-func (w *writer) dirs(ctx context.Context, names []string) error {
+func (w *writer) writeDirs(ctx context.Context, names []string) error {
 	for _, name := range names {
 		if err := fs.WalkDir(w.root.FS(), name, func(below string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil {
@@ -131,8 +132,8 @@ func (w *writer) dirs(ctx context.Context, names []string) error {
 			if err != nil || !d.Type().IsRegular() || w.has[statePrefix+below] {
 				return err
 			}
-			err = w.file(statePrefix+below, func() (*os.File, error) { return w.root.Open(below) })
-			if errors.Is(err, fs.ErrNotExist) { // deleted since its directory was read
+			err = w.writeFile(statePrefix+below, func() (*os.File, error) { return w.root.Open(below) })
+			if errors.Is(err, fs.ErrNotExist) { // deleted after its directory was read
 				return nil
 			}
 			return err
@@ -143,8 +144,8 @@ func (w *writer) dirs(ctx context.Context, names []string) error {
 	return nil
 }
 
-// file writes what open opens, as long as it is now.
-func (w *writer) file(name string, open func() (*os.File, error)) error {
+// writeFile adds a file at its current length.
+func (w *writer) writeFile(name string, open func() (*os.File, error)) error {
 	f, err := open()
 	if err != nil {
 		return err
@@ -157,7 +158,7 @@ func (w *writer) file(name string, open func() (*os.File, error)) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is no regular file", name)
 	}
-	if err := w.header(name, info.Size(), info.Mode()); err != nil {
+	if err := w.writeHeader(name, info.Size(), info.Mode()); err != nil {
 		return err
 	}
 	sum := sha256.New()
@@ -165,10 +166,12 @@ func (w *writer) file(name string, open func() (*os.File, error)) error {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	w.has[name] = true
-	w.manifest.Entries = append(w.manifest.Entries, Entry{Name: name, Size: info.Size(), SHA256: hex.EncodeToString(sum.Sum(nil))})
+	w.manifest.Entries = append(w.manifest.Entries,
+		Entry{Name: name, Size: info.Size(), SHA256: hex.EncodeToString(sum.Sum(nil))})
 	return nil
 }
 
-func (w *writer) header(name string, size int64, mode fs.FileMode) error {
-	return w.tar.WriteHeader(&tar.Header{Name: path.Clean(name), Size: size, Mode: int64(mode.Perm() & 0o700), Typeflag: tar.TypeReg, Format: tar.FormatPAX})
+func (w *writer) writeHeader(name string, size int64, mode fs.FileMode) error {
+	return w.tar.WriteHeader(&tar.Header{Name: path.Clean(name), Size: size, Mode: int64(mode.Perm() & 0o700),
+		Typeflag: tar.TypeReg, Format: tar.FormatPAX})
 }

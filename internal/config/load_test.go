@@ -315,15 +315,15 @@ func TestSecrets(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	c := Default()
-	if err := c.Validate(); err == nil || err.Error() != "telegram.token: "+strings.TrimPrefix(err.Error(), "telegram.token: ") {
+	if err := validate(c); err == nil || err.Error() != "telegram.token: "+strings.TrimPrefix(err.Error(), "telegram.token: ") {
 		t.Errorf("the defaults lack a token and nothing else: %v", err)
 	}
 	c.Telegram.Token = token
-	if err := c.Validate(); err != nil {
+	if err := validate(c); err != nil {
 		t.Errorf("the defaults with a token: %v", err)
 	}
 	c.Storage.Dir, c.Queue.Max = "relative", 0
-	err := c.Validate()
+	err := validate(c)
 	if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.HasPrefix(err.Error(), "queue.max: ") {
 		t.Errorf("two mistakes: %v", err)
 	}
@@ -360,7 +360,7 @@ func FuzzLoad(f *testing.F) {
 		c, err := build("config.toml", text, 0o600, environment(map[string]string{TokenVariable: token}))
 		if err == nil {
 			// What was loaded is valid in itself.
-			if err := c.Validate(); err != nil {
+			if err := validate(c); err != nil {
 				t.Errorf("loaded, but not valid: %v", err)
 			}
 			return
@@ -370,4 +370,15 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("%d problems are not a line each: %q", len(invalid.Problems), err)
 		}
 	})
+}
+
+// validate checks a Config that no file was read for.
+func validate(c Config) error {
+	found := c.check()
+	for key, p := range c.paths() {
+		if *p != "" && !filepath.IsAbs(*p) {
+			found.add(key, "%q is not an absolute path", *p)
+		}
+	}
+	return found.asError("")
 }

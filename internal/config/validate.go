@@ -12,18 +12,6 @@ import (
 	"strings"
 )
 
-// Validate says everything that is wrong with c, as *Invalid. Load has done it already; it is for a Config
-// that was put together in another way.
-func (c Config) Validate() error {
-	found := c.check()
-	for key, p := range c.paths() {
-		if *p != "" && !filepath.IsAbs(*p) {
-			found.add(key, "%q is not an absolute path", *p)
-		}
-	}
-	return found.asError("")
-}
-
 // Secrets lists every configured value that must not be shown, in each form it may show up in.
 func (c Config) Secrets() []string {
 	var all []string

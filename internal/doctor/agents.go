@@ -12,7 +12,7 @@ import (
 	"ductor/internal/config"
 )
 
-func (d *doctor) agents(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) {
+func (d *doctor) checkHostAgents(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) {
 	if !environment.NewPolicy(cfg).OnHost() {
 		d.ok(agents, "all run in sandboxes; those of this machine are not looked at")
 		return
@@ -24,9 +24,9 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config, with func(func([
 	cfg.ModelNames = append(slices.Clone(cfg.ModelNames), named...)
 	usable := 0
 	err := with(func(providers []cli.Provider) {
-		usable = d.judge(ctx, cfg, providers, "")
+		usable = d.checkAgents(ctx, cfg, providers, "")
 		if usable > 0 && len(cfg.ModelNames) > 0 {
-			d.models(ctx, cfg, providers)
+			d.checkModels(ctx, cfg, providers)
 		}
 	})
 	if err != nil {
@@ -38,8 +38,8 @@ func (d *doctor) agents(ctx context.Context, cfg config.Config, with func(func([
 	}
 }
 
-// models compares the models that the configuration names with those that the agents list.
-func (d *doctor) models(ctx context.Context, cfg config.Config, providers []cli.Provider) {
+// checkModels checks that the agents list each model that the configuration names.
+func (d *doctor) checkModels(ctx context.Context, cfg config.Config, providers []cli.Provider) {
 	entries := make([]cli.MenuEntry, len(providers))
 	var looks sync.WaitGroup
 	for i, p := range providers {
@@ -60,7 +60,7 @@ func (d *doctor) models(ctx context.Context, cfg config.Config, providers []cli.
 	}
 }
 
-// remedy says what to do about an agent that cannot be used. Its state, which stands before that, has the details.
+// remedy returns the advice for an unusable agent. The finding's text has the details.
 func remedy(auth cli.Auth) string {
 	switch {
 	case auth.Problem != nil:
@@ -73,11 +73,12 @@ func remedy(auth cli.Auth) string {
 	return "do that and log in to it"
 }
 
-// judge checks each agent of an environment and counts those that can be used.
-func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.Provider, where check) (usable int) {
+// checkAgents checks each agent of an environment and returns the number of usable ones.
+func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers []cli.Provider,
+	where check) (usable int) {
 	states := make([]cli.AgentState, len(providers))
 	var looks sync.WaitGroup
-	for i, p := range providers { // each starts a program, which takes its time
+	for i, p := range providers { // concurrently: each starts a program
 		looks.Go(func() { states[i] = app.Look(ctx, cfg, p) })
 	}
 	looks.Wait()
@@ -86,7 +87,7 @@ func (d *doctor) judge(ctx context.Context, cfg config.Config, providers []cli.P
 	}
 	for i, p := range providers {
 		state, what := states[i], where+agent.of(string(p.Agent()))
-		if where != "" && state.Auth.State == cli.NotFound { // what helps on this machine does not there
+		if where != "" && state.Auth.State == cli.NotFound { // the fix for this machine does not help in a sandbox
 			state.Auth.Fix = ""
 		}
 		if state.Auth.Broken() {

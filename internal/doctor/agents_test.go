@@ -12,9 +12,9 @@ import (
 	"ductor/internal/config"
 )
 
-// waiter is an agent that says how it is once all of its like were asked.
+// waiter is an agent whose Auth returns only after Auth of all waiters was called.
 type waiter struct {
-	cli.Provider // nil: nothing else is called
+	cli.Provider // nil: the test calls no other method
 	name         cli.Agent
 	asked        *sync.WaitGroup
 }
@@ -34,7 +34,7 @@ func (w waiter) Auth(ctx context.Context) cli.Auth {
 	}
 }
 
-// The doctor asks all agents at the same time, and tells of them in order.
+// The doctor checks all agents concurrently and reports them in order.
 func TestTheDoctorAsksAllAgentsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -47,7 +47,7 @@ func TestTheDoctorAsksAllAgentsAtOnce(t *testing.T) {
 		want.WriteString("ok   agent " + string(name) + ": /bin/" + string(name) + " 1, logged in by a key, live\n")
 	}
 	var d doctor
-	n := d.judge(ctx, config.Default(), providers, "")
+	n := d.checkAgents(ctx, config.Default(), providers, "")
 	var out bytes.Buffer
 	if err := d.found.WriteText(&out); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"ductor/internal/testprogram"
 )
 
-// The test binary is also the scripted agents and their runner.
+// The test binary also serves as the scripted agents and their runner.
 func TestMain(m *testing.M) {
 	clitest.RunIfAsked()
 	agentsim.RunIfChild()
@@ -31,21 +31,21 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// row shows a check: what spoil does is found, and is not found any more once it is mended.
+// row describes a check: spoil breaks something, the check finds it, and after the fix it passes again.
 type row struct {
 	check check
-	about string // what of several things is checked
+	about string // the thing, if the check covers several
 	spoil func(*setUp)
-	mend  func(*setUp) // besides what has the configuration as it was
+	fix   func(*setUp) // needed besides restoring the configuration
 	state State
-	says  string // part of the text or the fix
-	// passes is the check that is ok once it is mended, where that is another; nothing for none.
+	says  string // substring of the text or the fix
+	// passes is the check that succeeds after the fix, if it is another one; "nothing" for none.
 	passes string
 }
 
 const nothing = "-"
 
-// rows has at least one row for each check; TestEachCheckHasARow sees to that.
+// rows has at least one row for each check; TestEachCheckHasARow enforces it.
 func rows() []row {
 	return []row{
 		{check: configuration, spoil: put("[telegram]", "[telegram"), state: Failed, says: "or run: ductor setup"},
@@ -59,24 +59,24 @@ func rows() []row {
 		{check: proxy, spoil: change(func(c *config.Config) { c.Telegram.Proxy = "gopher://127.0.0.1:1" }), state: Failed, says: "correct telegram.proxy"},
 		{check: telegram, spoil: put("token = ", `token = "666666:AAnobodys-nobodys-nobodys-nobodys" # `), state: Failed, says: "check telegram.token"},
 		{check: telegram, spoil: func(s *setUp) {
-			s.mend = s.srv.Inject(telegramsim.Fault{Method: "getMe", Kind: telegramsim.ServerError, Times: telegramsim.Always}).Remove
+			s.restore = s.srv.Inject(telegramsim.Fault{Method: "getMe", Kind: telegramsim.ServerError, Times: telegramsim.Always}).Remove
 		}, state: Failed, says: "check telegram.token"},
-		{check: groups, spoil: func(s *setUp) { s.serve(s.ungrouped()) }, mend: func(s *setUp) { s.serve(s.grouped()) }, state: Warning, says: "Delegate=yes"},
-		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, mend: func(s *setUp) { s.remove("ductor.db") }, state: Failed, says: "ductor restore"},
-		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, mend: func(s *setUp) {
+		{check: groups, spoil: func(s *setUp) { s.serve(s.ungrouped()) }, fix: func(s *setUp) { s.serve(s.grouped()) }, state: Warning, says: "Delegate=yes"},
+		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, fix: func(s *setUp) { s.remove("ductor.db") }, state: Failed, says: "ductor restore"},
+		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, fix: func(s *setUp) {
 			s.remove("ductor.db")
 			s.database()
 		}, state: Failed, says: "ductor restore"},
 		{check: database, spoil: (*setUp).lockState, state: Failed, says: "it cannot be made"},
 		{check: disk, spoil: (*setUp).fillDisk, state: Failed, says: "free space there"},
-		{check: disk, spoil: func(s *setUp) { s.must(os.MkdirAll(filepath.Join(s.state, "disk.probe"), 0o700)) }, mend: func(s *setUp) { s.remove("disk.probe") }, state: Failed, says: "free space there"},
+		{check: disk, spoil: func(s *setUp) { s.must(os.MkdirAll(filepath.Join(s.state, "disk.probe"), 0o700)) }, fix: func(s *setUp) { s.remove("disk.probe") }, state: Failed, says: "free space there"},
 		{check: homeDisk, spoil: (*setUp).fillHome, state: Failed, says: "free space there"},
-		{check: defaultDir, spoil: func(s *setUp) { s.must(os.Remove(s.project)) }, mend: func(s *setUp) { s.must(os.Mkdir(s.project, 0o700)) }, state: Failed, says: "make it or name another"},
+		{check: defaultDir, spoil: func(s *setUp) { s.must(os.Remove(s.project)) }, fix: func(s *setUp) { s.must(os.Mkdir(s.project, 0o700)) }, state: Failed, says: "make it or name another"},
 		{check: webhooks, spoil: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {Rights: badRights()}} }),
-			mend: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {}} }), state: Failed, says: "correct it in [webhooks]", passes: "jobs"},
-		{check: jobs, spoil: add("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every 7 parsecs\""), mend: add("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every day at 7:00\""),
+			fix: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {}} }), state: Failed, says: "correct it in [webhooks]", passes: "jobs"},
+		{check: jobs, spoil: add("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every 7 parsecs\""), fix: add("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every day at 7:00\""),
 			state: Failed, says: "correct that job"},
-		{check: forgetting, spoil: func(s *setUp) { s.database(); s.write("docker", "in the way"); sandboxed(s) }, mend: func(s *setUp) { s.remove("docker") },
+		{check: forgetting, spoil: func(s *setUp) { s.database(); s.write("docker", "in the way"); sandboxed(s) }, fix: func(s *setUp) { s.remove("docker") },
 			state: Failed, says: "check [retention]", passes: "forgetting uploads"},
 		{check: agents, spoil: func(s *setUp) {
 			for _, program := range s.programs {
@@ -84,35 +84,35 @@ func rows() []row {
 			}
 		}, state: Failed, says: "install one of them", passes: "agent claude"},
 		{check: agent, about: "claude", spoil: func(s *setUp) { put(s.programs[0], "/no/such/program")(s) }, state: Warning, says: "docs/agents.md"},
-		{check: agent, about: "gemini", spoil: func(s *setUp) { s.must(os.Unsetenv("GEMINI_API_KEY")) }, mend: func(s *setUp) { s.setenv("GEMINI_API_KEY", "dummy") }, state: Warning, says: "log in to it"},
+		{check: agent, about: "gemini", spoil: func(s *setUp) { s.must(os.Unsetenv("GEMINI_API_KEY")) }, fix: func(s *setUp) { s.setenv("GEMINI_API_KEY", "dummy") }, state: Warning, says: "log in to it"},
 		{check: agent, about: "copilot", spoil: put("[agents.copilot]", "[permissions]\nmode = \"plan\"\n[agents.copilot]\nmode = \"one-shot\""), state: Warning, says: "docs/permissions.md"},
 		{check: tools, spoil: add("[roles.careful]\nprompt = \"be careful\"\ntools = [\"mcp:github\"]"), state: Failed, says: "Claude cannot be told to use no other MCP servers", passes: nothing},
-		{check: models, spoil: put("[agents.claude]", "[agents.claude]\nmodel = \"opuss-9\""), mend: put("[agents.claude]", "[agents.claude]\nmodel = \"sonnet\""), state: Warning, says: "/model lists"},
-		{check: models, spoil: func(s *setUp) { s.role("---\nagent: claude\nmodel: opuss-9\n---\nyou test") }, mend: func(s *setUp) { s.role("---\nagent: claude\nmodel: sonnet\n---\nyou test") },
+		{check: models, spoil: put("[agents.claude]", "[agents.claude]\nmodel = \"opuss-9\""), fix: put("[agents.claude]", "[agents.claude]\nmodel = \"sonnet\""), state: Warning, says: "/model lists"},
+		{check: models, spoil: func(s *setUp) { s.role("---\nagent: claude\nmodel: opuss-9\n---\nyou test") }, fix: func(s *setUp) { s.role("---\nagent: claude\nmodel: sonnet\n---\nyou test") },
 			state: Warning, says: `roles/tester.md: no agent lists a model "opuss-9"`},
-		{check: roles, spoil: func(s *setUp) { s.role("---\nagent: cloude\n---\nyou test") }, mend: func(s *setUp) { s.role("---\nagent: claude\n---\nyou test") },
+		{check: roles, spoil: func(s *setUp) { s.role("---\nagent: cloude\n---\nyou test") }, fix: func(s *setUp) { s.role("---\nagent: claude\n---\nyou test") },
 			state: Failed, says: `roles/tester.md: there is no agent "cloude"; the agents are claude, codex`, passes: nothing},
-		{check: roles, spoil: func(s *setUp) { s.role("---\nagent: [\n---\nyou test") }, mend: func(s *setUp) { s.role("you test") }, state: Failed, says: "roles/tester.md is no role", passes: nothing},
-		{check: sandboxes, spoil: func(s *setUp) { s.write("docker", "in the way"); sandboxed(s) }, mend: func(s *setUp) { s.remove("docker") },
+		{check: roles, spoil: func(s *setUp) { s.role("---\nagent: [\n---\nyou test") }, fix: func(s *setUp) { s.role("you test") }, state: Failed, says: "roles/tester.md is no role", passes: nothing},
+		{check: sandboxes, spoil: func(s *setUp) { s.write("docker", "in the way"); sandboxed(s) }, fix: func(s *setUp) { s.remove("docker") },
 			state: Failed, says: "docs/sandbox.md", passes: nothing},
-		{check: sandbox, about: "default", spoil: sandboxed, mend: engine, state: Failed, says: "/no/such/socket cannot be reached", passes: nothing},
+		{check: sandbox, about: "default", spoil: sandboxed, fix: engine, state: Failed, says: "/no/such/socket cannot be reached", passes: nothing},
 		{check: sandbox, about: "default", spoil: func(s *setUp) {
 			sandboxed(s)
 			change(func(c *config.Config) { c.Sandbox.Host, c.Sandbox.CA = "tcp://127.0.0.1:1", "/no/such/ca.pem" })(s)
-		}, mend: engine, state: Failed, says: "/no/such/ca.pem", passes: nothing},
+		}, fix: engine, state: Failed, says: "/no/such/ca.pem", passes: nothing},
 		{check: sandbox, about: "default", spoil: func(s *setUp) {
 			sandboxed(s)
 			change(func(c *config.Config) { c.Sandbox.Seeds = []string{"/no/such/seed:x"} })(s)
-		}, mend: engine, state: Failed, says: "sandbox.seeds: /no/such/seed", passes: nothing},
+		}, fix: engine, state: Failed, says: "sandbox.seeds: /no/such/seed", passes: nothing},
 		{check: sandbox, about: "default", spoil: func(s *setUp) {
 			sandboxed(s)
 			link := s.linkedSocket()
 			change(func(c *config.Config) { c.Sandbox.Mounts = []string{link} })(s)
-		}, mend: engine, state: Failed, says: "who may use it owns the machine", passes: nothing},
+		}, fix: engine, state: Failed, says: "who may use it owns the machine", passes: nothing},
 	}
 }
 
-// Each check finds what is amiss, says how to mend it, and is content once it is mended.
+// Each check finds its problem, names a fix, and passes once the problem is fixed.
 func TestEachCheckFailsAndPasses(t *testing.T) {
 	for i, r := range rows() {
 		name := string(r.check)
@@ -122,22 +122,22 @@ func TestEachCheckFailsAndPasses(t *testing.T) {
 		t.Run(fmt.Sprint(i, " ", name), func(t *testing.T) {
 			s := newSetUp(t)
 			if !slices.Contains([]check{key, agents, agent, models}, r.check) {
-				s.onlyClaude() // each agent takes its time
+				s.onlyClaude() // faster: each agent costs time
 			}
 			base := s.text
 			r.spoil(s)
 			found := s.examine()
-			if r.check == allowlist { // the configuration warns of an empty one
+			if r.check == allowlist { // an empty allowlist is a warning of the configuration
 				name = string(configuration)
 			}
 			if !found.have(name, r.state, r.says) {
 				t.Errorf("no %s of %s that says %q in\n%s", r.state, name, r.says, found)
 			}
 			s.text, s.mode, s.changes = base, 0o600, nil
-			if r.mend != nil {
-				r.mend(s)
-			} else if s.mend != nil {
-				s.mend()
+			if r.fix != nil {
+				r.fix(s)
+			} else if s.restore != nil {
+				s.restore()
 			}
 			found = s.examine()
 			if found.have(name, r.state, r.says) {
@@ -150,13 +150,13 @@ func TestEachCheckFailsAndPasses(t *testing.T) {
 	}
 }
 
-// TestEachCheckHasARow reads the checks from the source: each has a row, and nothing is found in the name of anything else.
+// TestEachCheckHasARow reads the checks from the source. Each must have a row, and every finding must use one of them.
 func TestEachCheckHasARow(t *testing.T) {
 	shown := map[string]bool{}
 	for _, r := range rows() {
 		shown[string(r.check)] = true
 	}
-	checks := map[string]string{} // by constant
+	checks := map[string]string{} // by name of the constant
 	var used []string
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -204,7 +204,7 @@ func TestEachCheckHasARow(t *testing.T) {
 	}
 }
 
-// No finding shows a secret of the configuration, whatever a check says of it.
+// No finding contains a secret of the configuration.
 func TestNoFindingShowsASecret(t *testing.T) {
 	s := newSetUp(t)
 	const password = "a-password-of-a-proxy"

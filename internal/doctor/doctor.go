@@ -1,4 +1,4 @@
-// Package doctor looks for what keeps ductor from working, and says of each thing how to mend it. It changes nothing.
+// Package doctor checks what can prevent ductor from working, and names a fix for each problem. It changes nothing.
 package doctor
 
 import (
@@ -19,35 +19,36 @@ import (
 	"ductor/internal/proctree"
 )
 
-// patience is how long the checks take at most, apart from those of sandboxes.
-const patience = 30 * time.Second
+// timeout limits all checks together, except those of sandboxes.
+const timeout = 30 * time.Second
 
-// Examine runs the checks of a configuration. No finding holds a secret that the configuration or the environment names.
+// Examine runs the checks of a configuration. It removes the secrets of the configuration and the environment from all
+// findings.
 func Examine(ctx context.Context, cfg config.Config) Findings {
 	return examine(ctx, cfg, func(f func([]cli.Provider)) error { return app.WithProbes(cfg, f) })
 }
 
-// examine is Examine with what gives the agents of this machine.
+// examine is Examine; with calls its argument with the agents of this machine.
 func examine(ctx context.Context, cfg config.Config, with func(func([]cli.Provider)) error) Findings {
 	d := &doctor{scrub: app.NewScrubber(cfg)}
 	patient := ctx
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	d.ok(configuration, cfg.File)
 	for _, w := range cfg.Warnings {
 		d.warn(configuration, w, "change that in "+cfg.File+"; docs/configuration.md explains it")
 	}
-	d.keys(cfg)
-	d.telegram(ctx, cfg)
-	d.groups(cfg)
-	d.storage(ctx, cfg)
-	d.jobs(ctx, cfg)
-	d.agents(ctx, cfg, with)
-	d.sandboxes(patient, cfg)
+	d.checkKeys(cfg)
+	d.checkTelegram(ctx, cfg)
+	d.checkGroups(cfg)
+	d.checkStorage(ctx, cfg)
+	d.checkJobs(ctx, cfg)
+	d.checkHostAgents(ctx, cfg, with)
+	d.checkSandboxes(patient, cfg)
 	return d.found
 }
 
-// Report is what the ductor that runs finds of its configuration and its agents on this machine.
+// Report returns the findings of the running ductor about its configuration and its agents on this machine.
 func Report(ctx context.Context, running config.Config, agents []cli.Provider) (r checks.Report) {
 	for _, f := range examine(ctx, running, func(f func([]cli.Provider)) error { f(agents); return nil }) {
 		p := checks.Problem{Name: f.Name, Text: f.Text, Fix: f.Fix}
@@ -63,7 +64,7 @@ func Report(ctx context.Context, running config.Config, agents []cli.Provider) (
 	return r
 }
 
-// Unreadable is what is found where the configuration at a path cannot be read: a finding for each mistake.
+// Unreadable returns the findings for a configuration that cannot be read, one for each mistake.
 func Unreadable(path string, err error) Findings {
 	d := &doctor{}
 	fix := "correct " + path + ", or run: ductor setup"
@@ -76,7 +77,7 @@ func Unreadable(path string, err error) Findings {
 	return d.found
 }
 
-// doctor runs the checks and keeps what they find.
+// doctor runs the checks and collects their findings.
 type doctor struct {
 	scrub *tgapi.Scrubber
 	found Findings
@@ -97,7 +98,7 @@ func (d *doctor) add(f Finding) {
 	d.found.add(f)
 }
 
-func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
+func (d *doctor) checkTelegram(ctx context.Context, cfg config.Config) {
 	transport, err := app.Transport(cfg)
 	if err != nil {
 		d.fail(proxy, err.Error(), "correct telegram.proxy")
@@ -112,13 +113,13 @@ func (d *doctor) telegram(ctx context.Context, cfg config.Config) {
 	} else {
 		d.ok(telegram, "serves @"+name)
 	}
-	// The configuration warns of an empty allowlist.
+	// An empty allowlist needs no finding here: it is one of the configuration's warnings.
 	if users, groups := len(cfg.Telegram.AllowedUsers), len(cfg.Telegram.AllowedGroups); users+groups > 0 {
 		d.ok(allowlist, counted(users, "user")+", "+counted(groups, "group"))
 	}
 }
 
-// counted is a number of things.
+// counted formats a number of things.
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -126,8 +127,8 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// keys names the keys of agents, without their values, and warns of those that no agent gets.
-func (d *doctor) keys(cfg config.Config) {
+// checkKeys lists the agents' keys without their values, and warns of keys for disabled agents.
+func (d *doctor) checkKeys(cfg config.Config) {
 	for _, k := range cfg.Keys {
 		what := key.of(k.Agent + "." + k.Name)
 		if !cfg.Agents.Enabled(k.Agent) {
@@ -139,9 +140,9 @@ func (d *doctor) keys(cfg config.Config) {
 	}
 }
 
-// groups says whether the running ductor can end a process that cut its ties to its agent. It asks that process, since
-// the shell of doctor may have rights that a service does not have.
-func (d *doctor) groups(cfg config.Config) {
+// checkGroups checks whether the running ductor can end a process that detached itself from its agent. It inspects the
+// running process, since the user's shell may have rights that the service lacks.
+func (d *doctor) checkGroups(cfg config.Config) {
 	pid, runs := app.Serving(cfg.Storage.Dir)
 	if !runs {
 		d.ok(groups, "known once ductor runs")

@@ -7,20 +7,18 @@ import (
 	"strings"
 )
 
-// State is how a check ended.
+// State is the outcome of a check.
 type State string
 
-// The states.
 const (
 	OK      State = "ok"
-	Warning State = "warning" // worth a look
-	Failed  State = "failed"  // keeps ductor from working
+	Warning State = "warning" // worth attention
+	Failed  State = "failed"  // prevents ductor from working
 )
 
-// check is the name of a check, or how those of several things begin.
+// check is the name of a check, or the prefix of the names of similar checks.
 type check string
 
-// The checks.
 const (
 	configuration check = "configuration"
 	key           check = "key" // of an agent
@@ -44,10 +42,10 @@ const (
 	sandbox       check = "sandbox"
 )
 
-// of is the check of one thing.
+// of returns the name of the check of one thing.
 func (c check) of(name string) check { return c + " " + check(name) }
 
-// Finding is the result of one check. Programs read its JSON: names stay the same from version to version.
+// Finding is the result of one check. Programs parse its JSON, so names must not change between versions.
 type Finding struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
@@ -55,7 +53,7 @@ type Finding struct {
 	Fix   string `json:"fix"` // empty only if the state is ok
 }
 
-// line is the finding for people.
+// line formats the finding for users.
 func (f Finding) line() string {
 	mark := map[State]string{OK: "ok  ", Warning: "warn", Failed: "FAIL"}[f.State]
 	line := mark + " " + f.Name
@@ -71,7 +69,7 @@ func (f Finding) line() string {
 // Findings are the results of all checks, in order.
 type Findings []Finding
 
-// add notes a finding. Each text becomes one line: errors of programs often have several, and blank ones between them.
+// add appends a finding. It puts each text on one line, since errors of programs often have several lines.
 func (fs *Findings) add(f Finding) {
 	f.Text, f.Fix = oneLine(f.Text), oneLine(f.Fix)
 	*fs = append(*fs, f)
@@ -79,7 +77,7 @@ func (fs *Findings) add(f Finding) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// Failed counts what keeps ductor from working.
+// Failed returns the number of failed checks.
 func (fs Findings) Failed() (n int) {
 	for _, f := range fs {
 		if f.State == Failed {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A finding is one line, whatever a program wrote, and has no blank one after it.
+// A finding is one line, even if a program's error has several or blank ones.
 func TestAFindingIsOneLine(t *testing.T) {
 	d := &doctor{}
 	d.ok("a", "")

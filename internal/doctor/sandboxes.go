@@ -14,11 +14,11 @@ import (
 	"ductor/internal/config"
 )
 
-// sandboxPatience is how long a doctor waits for one sandbox.
-const sandboxPatience = time.Minute
+// sandboxTimeout limits the checks of one sandbox.
+const sandboxTimeout = time.Minute
 
-// sandboxes checks each sandbox that is in use and its agents.
-func (d *doctor) sandboxes(ctx context.Context, cfg config.Config) {
+// checkSandboxes checks each configured sandbox and its agents.
+func (d *doctor) checkSandboxes(ctx context.Context, cfg config.Config) {
 	all, err := environment.OpenSandboxes(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.fail(sandboxes, err.Error(), "correct it in [sandbox]; docs/sandbox.md explains it")
@@ -28,8 +28,8 @@ func (d *doctor) sandboxes(ctx context.Context, cfg config.Config) {
 		if b.Setting.Mode != config.SandboxDocker {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, sandboxPatience)
-		d.sandbox(ctx, cfg, b)
+		ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
+		d.checkSandbox(ctx, cfg, b)
 		cancel()
 	}
 	if err := all.Close(); err != nil {
@@ -37,20 +37,21 @@ func (d *doctor) sandboxes(ctx context.Context, cfg config.Config) {
 	}
 }
 
-func (d *doctor) sandbox(ctx context.Context, cfg config.Config, b *environment.Sandbox) {
+func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environment.Sandbox) {
 	what := sandbox.of(b.Name)
 	if b.Err != nil {
 		d.fail(what, b.Err.Error(), "correct it in [sandbox]; docs/sandbox.md explains it")
 		return
 	}
-	d.seeds(what, b)
+	d.checkSeeds(what, b)
 	if p, ok := cfg.Sandbox.Projects[b.Name]; ok {
 		if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
 			d.fail(what, p.Dir+" is no directory", "make it or name another")
 		}
 	}
 	status, err := b.Launcher.Status(ctx)
-	if err != nil && status.Version != "" { // the engine answers: what is missing may be the runner, which ductor makes
+	// the engine answers, so perhaps only the runner is missing, which ductor builds
+	if err != nil && status.Version != "" {
 		if err = b.MakeRunner(ctx); err == nil {
 			status, err = b.Launcher.Status(ctx)
 		}
@@ -59,7 +60,8 @@ func (d *doctor) sandbox(ctx context.Context, cfg config.Config, b *environment.
 		d.fail(what, err.Error(), "start the engine and let the user of ductor use it, or set sandbox.host to another")
 		return
 	}
-	detail := fmt.Sprintf("Docker %s (%s/%s) at %s, image %s %s, container %s", status.Version, status.OS, status.Arch, status.Host,
+	detail := fmt.Sprintf("Docker %s (%s/%s) at %s, image %s %s, container %s", status.Version, status.OS,
+		status.Arch, status.Host,
 		status.Image, status.ImageIs, status.Is)
 	switch {
 	case status.ImageIs == docker.StateThere:
@@ -75,13 +77,13 @@ func (d *doctor) sandbox(ctx context.Context, cfg config.Config, b *environment.
 		return
 	}
 	d.ok(what, detail)
-	if d.judge(ctx, cfg, app.SandboxAgents(cfg, b), what+", ") == 0 {
+	if d.checkAgents(ctx, cfg, app.SandboxAgents(cfg, b), what+", ") == 0 {
 		d.fail(what, "no agent can be used in it", "put them into its image, and see sandbox.logins and sandbox.seeds")
 	}
 }
 
-// seeds warns of files that are to be copied and are not there.
-func (d *doctor) seeds(what check, b *environment.Sandbox) {
+// checkSeeds reports missing files that ductor should copy into the sandbox.
+func (d *doctor) checkSeeds(what check, b *environment.Sandbox) {
 	for _, s := range b.Seeds {
 		if _, err := os.Stat(s.From); errors.Is(err, os.ErrNotExist) && !s.Optional {
 			d.fail(what, fmt.Sprintf("sandbox.seeds: %s is not there", s.From), "make it or leave it out")

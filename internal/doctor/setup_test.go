@@ -25,7 +25,7 @@ import (
 	"ductor/internal/store"
 )
 
-// setUp is what the checks look at: a configuration in a file, a simulated Telegram and scripted agents. A row changes them.
+// setUp is the world of the checks: a configuration file, a simulated Telegram and scripted agents. A row changes it.
 type setUp struct {
 	t              testing.TB
 	srv            *telegramsim.Server
@@ -35,8 +35,8 @@ type setUp struct {
 	path    string // of the configuration
 	text    string
 	mode    os.FileMode
-	changes []func(*config.Config) // what no file can say
-	mend    func()                 // undoes what a row did, where only the row knows how
+	changes []func(*config.Config) // changes that a file cannot express
+	restore func()                 // undoes a row's change, if restoring the configuration is not enough
 }
 
 func newSetUp(t testing.TB) *setUp {
@@ -92,7 +92,7 @@ dir = %q
 	return s
 }
 
-// examine does what the command does.
+// examine runs the checks as the command does.
 func (s *setUp) examine() Findings {
 	s.t.Helper()
 	s.must(errors.Join(os.WriteFile(s.path, []byte(s.text), 0o600), os.Chmod(s.path, s.mode)))
@@ -109,7 +109,7 @@ func (s *setUp) examine() Findings {
 	return Examine(s.t.Context(), cfg)
 }
 
-// have says whether there is a finding of a check with a text or a fix.
+// have reports whether the findings contain one with a name, a state, and a substring in its text or fix.
 func (fs Findings) have(name string, state State, says string) bool {
 	for _, f := range fs {
 		if f.Name == name && f.State == state && strings.Contains(f.Text+" "+f.Fix, says) && (f.Fix == "") == (state == OK) {
@@ -125,7 +125,7 @@ func (fs Findings) String() string {
 	return out.String()
 }
 
-// put has the configuration say something else.
+// put replaces a text in the configuration.
 func put(what, instead string) func(*setUp) {
 	return func(s *setUp) {
 		s.t.Helper()
@@ -136,7 +136,7 @@ func put(what, instead string) func(*setUp) {
 	}
 }
 
-// add has the configuration say more.
+// add appends lines to the configuration.
 func add(lines string) func(*setUp) {
 	return func(s *setUp) { s.text += "\n" + lines + "\n" }
 }
@@ -160,13 +160,13 @@ func (s *setUp) must(err error) {
 
 func (s *setUp) setenv(name, value string) { s.t.(*testing.T).Setenv(name, value) }
 
-// write makes a file in the directory of the state.
+// write creates a file in the state directory.
 func (s *setUp) write(name, text string) {
 	s.t.Helper()
 	s.must(os.WriteFile(filepath.Join(s.state, name), []byte(text), 0o600))
 }
 
-// role writes the role tester into the folder of roles.
+// role writes the role "tester".
 func (s *setUp) role(text string) {
 	s.t.Helper()
 	dir := filepath.Join(filepath.Dir(s.path), "roles")
@@ -178,7 +178,7 @@ func (s *setUp) remove(name string) {
 	s.must(os.RemoveAll(filepath.Join(s.state, name)))
 }
 
-// database makes one, as the first start does.
+// database creates the database, as the first start does.
 func (s *setUp) database() {
 	s.t.Helper()
 	db, err := store.Open(s.t.Context(), filepath.Join(s.state, "ductor.db"), store.Options{})
@@ -186,13 +186,13 @@ func (s *setUp) database() {
 	s.must(db.Close())
 }
 
-// fillDisk has the state on a disk that is too small for anything.
+// fillDisk puts the state directory on a disk without free space.
 func (s *setUp) fillDisk() {
 	s.t.Helper()
 	s.mountSmall(s.state)
 }
 
-// fillHome is fillDisk for the home of the agents.
+// fillHome puts the agents' home on a disk without free space.
 func (s *setUp) fillHome() {
 	s.t.Helper()
 	s.mountSmall(os.Getenv("HOME"))
@@ -201,14 +201,14 @@ func (s *setUp) fillHome() {
 func (s *setUp) mountSmall(dir string) {
 	s.t.Helper()
 	s.mount(dir, 0, "size=64k")
-	s.mend = func() { s.must(unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT, "size=8m")) }
+	s.restore = func() { s.must(unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT, "size=8m")) }
 }
 
-// lockState has a disk for the state on which nothing can be written, as root may write into any directory of another.
+// lockState puts the state directory on a read-only disk. Permissions would not do: root may write everywhere.
 func (s *setUp) lockState() {
 	s.t.Helper()
 	s.mount(s.state, unix.MS_RDONLY, "")
-	s.mend = func() { s.must(unix.Mount("none", s.state, "tmpfs", unix.MS_REMOUNT, "")) }
+	s.restore = func() { s.must(unix.Mount("none", s.state, "tmpfs", unix.MS_REMOUNT, "")) }
 }
 
 func (s *setUp) mount(dir string, flags uintptr, options string) {
@@ -219,7 +219,7 @@ func (s *setUp) mount(dir string, flags uintptr, options string) {
 	s.t.Cleanup(func() { s.must(unix.Unmount(dir, unix.MNT_DETACH)) })
 }
 
-// serve has a process look like the ductor that uses the state; 0 for none.
+// serve makes a process look like the ductor that uses the state directory; 0 for none.
 func (s *setUp) serve(pid int) {
 	s.t.Helper()
 	if pid == 0 {
@@ -229,7 +229,7 @@ func (s *setUp) serve(pid int) {
 	s.write("ductor.lock", strconv.Itoa(pid))
 }
 
-// grouped is a process with a control group that it may use, if this machine gives such: this one.
+// grouped returns a process with a usable control group: this one, if the machine provides one.
 func (s *setUp) grouped() int {
 	if _, err := proctree.GroupParent("self"); err != nil {
 		return 0
@@ -237,8 +237,8 @@ func (s *setUp) grouped() int {
 	return os.Getpid()
 }
 
-// ungrouped is a process without a control group that it may use. Where this machine gives each one, it is one that has ended,
-// and whose group is gone.
+// ungrouped returns a process without a usable control group. If the machine gives each process one, it returns a
+// zombie whose group is gone.
 func (s *setUp) ungrouped() int {
 	s.t.Helper()
 	parent, err := proctree.GroupParent("self")
@@ -254,19 +254,19 @@ func (s *setUp) ungrouped() int {
 	s.must(os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
 	s.must(cmd.Process.Kill())
 	var info unix.Siginfo
-	s.must(unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)) // it stays a zombie until the end of the test
+	s.must(unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)) // leaves it a zombie until the test ends
 	s.must(syscall.Rmdir(group))
 	return pid
 }
 
-// sandboxed has all agents in sandboxes of an engine that is not there.
+// sandboxed runs all agents in sandboxes of an engine that does not exist.
 func sandboxed(s *setUp) {
 	change(func(c *config.Config) {
 		c.Sandbox.Mode, c.Sandbox.Host = config.SandboxDocker, "unix:///no/such/socket"
 	})(s)
 }
 
-// engine has all agents in sandboxes of this machine's engine, of an image that it does not have yet: that is a warning.
+// engine runs all agents in sandboxes of this machine's engine with an image that is not built yet, which is a warning.
 func engine(s *setUp) {
 	s.t.Helper()
 	dockertest.Need(s.t)
@@ -276,10 +276,10 @@ func engine(s *setUp) {
 	})(s)
 }
 
-// linkedSocket is a link to a socket of Docker's, as far as its name tells.
+// linkedSocket returns a symbolic link to a socket that is named like Docker's.
 func (s *setUp) linkedSocket() string {
 	s.t.Helper()
-	dir, err := os.MkdirTemp("", "doctor-") // a socket's path is short
+	dir, err := os.MkdirTemp("", "doctor-") // short, since a socket's path is limited
 	s.must(err)
 	s.t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket, link := filepath.Join(dir, "docker.sock"), filepath.Join(dir, "harmless")
@@ -290,5 +290,5 @@ func (s *setUp) linkedSocket() string {
 	return link
 }
 
-// badRights are those that no job can have.
+// badRights returns rights that are invalid for every job.
 func badRights() config.Rights { return config.Rights{Rules: []string{"("}} }

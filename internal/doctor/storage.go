@@ -16,14 +16,15 @@ import (
 	"ductor/internal/store/sqlite"
 )
 
-func (d *doctor) storage(ctx context.Context, cfg config.Config) {
-	d.database(ctx, filepath.Join(cfg.Storage.Dir, app.DatabaseFile))
+func (d *doctor) checkStorage(ctx context.Context, cfg config.Config) {
+	d.checkDatabase(ctx, filepath.Join(cfg.Storage.Dir, app.DatabaseFile))
 	if err := sqlite.DiskTrouble(cfg.Storage.Dir); err != nil {
-		d.fail(disk, "under "+cfg.Storage.Dir+": "+err.Error(), "free space there or replace the disk, or set storage.dir to another")
+		d.fail(disk, "under "+cfg.Storage.Dir+": "+err.Error(),
+			"free space there or replace the disk, or set storage.dir to another")
 	} else {
 		d.ok(disk, "under "+cfg.Storage.Dir)
 	}
-	d.agentsHome()
+	d.checkHome()
 	switch info, err := os.Stat(cfg.Projects.DefaultDir); {
 	case errors.Is(err, fs.ErrNotExist) && app.IsDefaultRoot(cfg):
 		d.ok(defaultDir, cfg.Projects.DefaultDir+": made at the first start")
@@ -34,8 +35,8 @@ func (d *doctor) storage(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// agentsHome looks for room where agents keep their sessions: without any they start, and never say a word.
-func (d *doctor) agentsHome() {
+// checkHome checks for free space where agents store their sessions. Without any they start, but never answer.
+func (d *doctor) checkHome() {
 	home, err := os.UserHomeDir()
 	if err == nil {
 		err = sqlite.DiskTrouble(home)
@@ -47,12 +48,12 @@ func (d *doctor) agentsHome() {
 	d.ok(homeDisk, home)
 }
 
-// database looks into the database, which a daemon may be using, and changes nothing.
-func (d *doctor) database(ctx context.Context, path string) {
+// checkDatabase opens the database read-only, as a running daemon may be using it.
+func (d *doctor) checkDatabase(ctx context.Context, path string) {
 	db, err := store.OpenReadOnly(ctx, path, store.Options{})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		d.mayMake(path)
+		d.checkCanCreate(path)
 	case errors.Is(err, sqlite.ErrOlder):
 		d.ok(database, path+": of an earlier version; the next start brings it up to date")
 	case err != nil:
@@ -67,21 +68,22 @@ func (d *doctor) database(ctx context.Context, path string) {
 	}
 }
 
-// mayMake says whether the first start can make a file.
-func (d *doctor) mayMake(path string) {
+// checkCanCreate checks that the first start can create the database.
+func (d *doctor) checkCanCreate(path string) {
 	dir := filepath.Dir(path)
 	for dir != filepath.Dir(dir) && errors.Is(unix.Access(dir, unix.F_OK), fs.ErrNotExist) {
 		dir = filepath.Dir(dir)
 	}
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-		d.fail(database, fmt.Sprintf("%s: it cannot be made: %s: %v", path, dir, err), "let the user of ductor write "+dir+", or set storage.dir to another")
+		d.fail(database, fmt.Sprintf("%s: it cannot be made: %s: %v", path, dir, err),
+			"let the user of ductor write "+dir+", or set storage.dir to another")
 		return
 	}
 	d.ok(database, path+": the first start makes it")
 }
 
-// jobs checks the schedules, and says what the next round of retention would delete.
-func (d *doctor) jobs(ctx context.Context, cfg config.Config) {
+// checkJobs checks schedules and webhooks, and reports how much the next retention run would delete.
+func (d *doctor) checkJobs(ctx context.Context, cfg config.Config) {
 	if _, err := app.Hooks(cfg); err != nil {
 		d.fail(webhooks, err.Error(), "correct it in [webhooks]")
 	}

@@ -2,7 +2,7 @@ package growstack
 
 import "testing"
 
-// BenchmarkDeep calls deeply on new goroutines, with and without room for it.
+// BenchmarkDeep calls deeply on new goroutines, with and without Grow.
 func BenchmarkDeep(b *testing.B) {
 	for name, first := range map[string]func(){"grown": Grow, "as it is": func() {}} {
 		b.Run(name, func(b *testing.B) {

@@ -1,8 +1,8 @@
-// Package health knows whether ductor does its work: whether it hears from Telegram, and whether its store takes writes. It
-// tells systemd, which restarts what a restart mends, and answers monitors at /healthz.
+// Package health monitors whether ductor works: whether it reaches Telegram, and whether its store accepts writes. It
+// notifies systemd, which restarts ductor if a restart can help, and serves /healthz for monitoring.
 //
-// The two ask different things. /healthz says whether users get answers now. The watchdog of systemd ends ductor, so it is fed
-// as long as a restart would mend nothing: while Telegram cannot be reached, refuses calls or lets another program poll, and
-// while the disk is full. It is not fed when the loop that polls no longer comes around, or when a write fails or does not
-// come back.
+// The two answer different questions. /healthz reports whether users get answers now. The systemd watchdog kills
+// ductor, so ductor feeds it as long as a restart would not help: while Telegram is unreachable, rejects calls or lets
+// another program poll, and while the disk is full. ductor does not feed it if the polling loop is stuck, or if a write
+// fails or hangs.
 package health

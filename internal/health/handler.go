@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// part is what a monitor reads of a part.
+// part is the JSON of one part.
 type part struct {
 	Status Status `json:"status"`
-	Last   string `json:"last,omitempty"` // when it worked or was tried last
+	Last   string `json:"last,omitempty"` // when the last poll succeeded or the last test write ended
 }
 
-// ServeHTTP answers a monitor: 200 where users get answers and 503 where they do not, with the state of the parts.
+// ServeHTTP answers a monitor with the status of all parts: 200 if users get answers and 503 otherwise.
 func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	s := h.State()
 	answer := struct {
 		Status string          `json:"status"`
 		Parts  map[string]part `json:"parts"`
-	}{"ok", map[string]part{"polling": {s.Polling, moment(s.Answered)}, "store": {s.Store, moment(s.Wrote)}}}
+	}{"ok", map[string]part{"polling": {s.Polling, formatTime(s.Answered)}, "store": {s.Store, formatTime(s.Wrote)}}}
 	code := http.StatusOK
 	if !s.OK() {
 		answer.Status, code = "unhealthy", http.StatusServiceUnavailable
 	}
-	body, _ := json.Marshal(answer) // these types can always be encoded
+	body, _ := json.Marshal(answer) // cannot fail for these types
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n')) // the monitor may be gone
+	_, _ = w.Write(append(body, '\n')) // the monitor may have disconnected
 }
 
-func moment(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -9,49 +9,49 @@ import (
 	"ductor/orchestrator"
 )
 
-// Store is the part of the store that is tried.
+// Store is the part of the store that Health tests.
 type Store interface {
-	// TryWrite writes something small, and returns when it is on the disk.
+	// TryWrite makes a small write and returns once it is on the disk.
 	TryWrite(ctx context.Context) error
-	// Disk is the state of the disk, and a context that is done once that has changed.
+	// Disk returns the state of the disk, and a context that is done when that state changes.
 	Disk() (orchestrator.DiskState, context.Context)
 }
 
-// Options configure a Health. All are required.
+// Options configures a Health. All fields are required.
 type Options struct {
 	Store Store
-	Poll  time.Duration // how long a poll may take, with what is done about its updates
+	Poll  time.Duration // limit of one poll including the handling of its updates
 	Now   func() time.Time
 }
 
-// Health collects what is known of polling and the store. Safe for concurrent use.
+// Health tracks the state of polling and the store. Safe for concurrent use.
 type Health struct {
 	opts   Options
-	polled chan struct{} // capacity 1: Telegram answered for the first time
+	polled chan struct{} // capacity 1; signals the first answer of Telegram
 
 	mu    sync.Mutex
 	poll  polling
 	store writing
 }
 
-// polling is what the poller said last.
-type polling struct {
+// polling is the last report of the poller.
+type polling struct { // last answer of Telegram; zero for never
 	answered time.Time // when Telegram answered last; zero for never
-	failed   bool      // the last poll
-	due      time.Time // until then the next poll has ended; zero before the first
+	failed   bool      // whether the last poll failed
+	due      time.Time // when the next poll must have ended; zero before the first
 }
 
-// writing is what is known of the writes that are tried.
+// writing is the state of the test writes.
 type writing struct {
-	began time.Time // of the one that runs; zero for none
-	ended time.Time // of the last one; zero before the first
+	began time.Time // start of the current write; zero for none
+	ended time.Time // end of the last write; zero before the first
 	err   error
 }
 
-// New makes a Health that knows nothing yet.
+// New returns a Health without any observations.
 func New(o Options) *Health { return &Health{opts: o, polled: make(chan struct{}, 1)} }
 
-// Polled takes the end of a poll, and how long the poller waits before the next. It waits for nothing.
+// Polled records the end of a poll and how long the poller waits before the next one. It never blocks.
 func (h *Health) Polled(err error, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *Health) Polled(err error, wait time.Duration) {
 	}
 }
 
-// tryStore tries a write. It returns when the write does, which a broken disk may prevent: then State says so.
+// tryStore makes a test write. A broken disk may block it for ever; State reports that.
 func (h *Health) tryStore(ctx context.Context) {
 	h.mu.Lock()
 	h.store.began = h.opts.Now()
@@ -77,47 +77,48 @@ func (h *Health) tryStore(ctx context.Context) {
 	defer h.mu.Unlock()
 	h.store.began = time.Time{}
 	if errors.Is(err, context.Canceled) {
-		return // ductor ends
+		return // ductor is shutting down
 	}
 	h.store.ended, h.store.err = h.opts.Now(), err
 }
 
-// Status is the state of a part.
+// Status is the status of a part.
 type Status string
 
-// The states of parts.
 const (
 	OK       Status = "ok"
-	Starting Status = "starting" // nothing is known yet
-	Failing  Status = "failing"  // it answers with errors
-	Full     Status = "full"     // of the store: the disk has no room
-	Stuck    Status = "stuck"    // it does not come back
+	Starting Status = "starting" // unknown yet
+	Failing  Status = "failing"  // returns errors
+	Full     Status = "full"     // only the store: the disk is full
+	Stuck    Status = "stuck"    // does not return
 )
 
 const (
-	// failsAfter is how long Telegram may not have answered before polling counts as failing: one lost connection is no news.
+	// failsAfter is how long Telegram may be silent before polling counts as failing: a single lost connection is
+	// normal.
 	failsAfter = 2 * time.Minute
-	// writeWait is how long a write may take on a slow disk.
-	writeWait = 30 * time.Second
+	// writeTimeout limits a write on a slow disk.
+	writeTimeout = 30 * time.Second
 )
 
-// State is how the parts are.
+// State describes all parts.
 type State struct {
 	Polling Status
 	Store   Status
-	// Answered is when Telegram answered last; zero for never. Wrote is when a write that was tried last succeeded or failed.
+	// Answered is when Telegram last answered; zero for never. Wrote is when the last test write ended, successful or
+	// not.
 	Answered, Wrote time.Time
 }
 
-// OK says whether users get answers.
+// OK reports whether users get answers.
 func (s State) OK() bool { return s.Polling == OK && s.Store == OK }
 
-// mendable says whether a restart may mend what is wrong; see the package.
-func (s State) mendable() bool {
+// restartHelps reports whether a restart may help; see the package comment.
+func (s State) restartHelps() bool {
 	return s.Polling == Stuck || s.Store == Stuck || s.Store == Failing
 }
 
-// State says how the parts are now.
+// State returns the current state.
 func (h *Health) State() State {
 	disk, _ := h.opts.Store.Disk()
 	h.mu.Lock()
@@ -146,7 +147,7 @@ func (w writing) status(now time.Time, disk orchestrator.DiskState) Status {
 	switch {
 	case disk == orchestrator.DiskFull:
 		return Full
-	case !w.began.IsZero() && now.Sub(w.began) > writeWait:
+	case !w.began.IsZero() && now.Sub(w.began) > writeTimeout:
 		return Stuck
 	case disk == orchestrator.DiskFailed || w.err != nil:
 		return Failing

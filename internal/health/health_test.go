@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// table is a store whose writes end as a test says.
+// table is a store whose writes end as the test wants.
 type table struct {
 	mu    sync.Mutex
 	err   error
@@ -46,7 +46,7 @@ func (s *table) become(err error, hangs bool, disk orchestrator.DiskState) {
 	s.err, s.hangs, s.disk = err, hangs, disk
 }
 
-// systemd collects what it is told.
+// systemd records the notifications.
 type systemd struct {
 	mu   sync.Mutex
 	told []string
@@ -59,7 +59,7 @@ func (s *systemd) notify(state string) error {
 	return nil
 }
 
-// heard takes what was told since the last time, and counts a state in it.
+// heard removes the notifications since the last call and counts those with a state.
 func (s *systemd) heard(state string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,12 +74,12 @@ func (s *systemd) heard(state string) (n int) {
 
 var errAway = errors.New("away")
 
-// Of each trouble: whether a restart may mend it, so that systemd gets no sign of life, and what monitors read.
+// For each trouble: whether a restart may help, so that the watchdog is not fed, and the answer of /healthz.
 func TestWhatSystemdIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		poll           error
 		wait           time.Duration // that the poller announces
-		again          bool          // it polls on
+		again          bool          // whether it polls again
 		store          error
 		hangs          bool
 		disk           orchestrator.DiskState
@@ -133,7 +133,7 @@ func TestWhatSystemdIsTold(t *testing.T) {
 	}
 }
 
-// A start without Telegram gets more time, one with a store that does not work gets none.
+// A start without Telegram gets more time; a start with a failing store does not.
 func TestAStartWithoutTelegramGetsMoreTime(t *testing.T) {
 	for _, broken := range []error{nil, errAway} {
 		synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAStartWithoutTelegramGetsMoreTime(t *testing.T) {
 	}
 }
 
-// Monitors read the parts, and nothing else.
+// The answer for monitors contains the parts and nothing else.
 func TestWhatMonitorsRead(t *testing.T) {
 	at := time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC)
 	s := &table{disk: orchestrator.DiskWorks}
@@ -174,7 +174,7 @@ func TestWhatMonitorsRead(t *testing.T) {
 	ask(503, `{"status":"unhealthy","parts":{"polling":{"status":"stuck","last":"2026-11-24T18:00:00Z"},"store":{"status":"failing","last":"2026-11-24T19:00:00Z"}}}`)
 }
 
-// The manager is the one that the variables of systemd name.
+// ManagerOf uses systemd's environment variables.
 func TestTheManagerIsInTheEnvironment(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	t.Setenv("NOTIFY_SOCKET", "")
@@ -184,7 +184,7 @@ func TestTheManagerIsInTheEnvironment(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "/nowhere/notify")
 	t.Setenv("WATCHDOG_USEC", "9000000")
 	t.Setenv("WATCHDOG_PID", "")
-	if m := ManagerOf(log); m.Notify == nil || m.Watchdog != 9*time.Second || m.every() != 3*time.Second {
+	if m := ManagerOf(log); m.Notify == nil || m.Watchdog != 9*time.Second || m.interval() != 3*time.Second {
 		t.Errorf("%+v", m)
 	}
 }

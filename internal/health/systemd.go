@@ -10,14 +10,14 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Manager is the service manager that started this process, by the protocol of sd_notify.
+// Manager is the service manager that started this process. It uses the sd_notify protocol.
 type Manager struct {
 	Notify   func(state string) error // nil without a manager
-	Watchdog time.Duration            // within which the manager wants a sign of life; 0 for none
+	Watchdog time.Duration            // interval in which the manager expects a sign of life; 0 for none
 	Log      *slog.Logger
 }
 
-// ManagerOf finds the manager in the environment of this process.
+// ManagerOf returns the manager from the environment of this process.
 func ManagerOf(log *slog.Logger) Manager {
 	m := Manager{Log: log}
 	if os.Getenv("NOTIFY_SOCKET") == "" {
@@ -36,29 +36,29 @@ func ManagerOf(log *slog.Logger) Manager {
 }
 
 const (
-	// tryEvery is how often a write is tried where no watchdog wants it more often.
-	tryEvery = 30 * time.Second
-	// startExtension is how much more time the start gets each time, as long as Telegram does not answer: it comes well before
-	// TimeoutStartSec of systemd ends, which is 90 seconds.
+	// tryInterval is the interval of test writes, unless a watchdog requires a shorter one.
+	tryInterval = 30 * time.Second
+	// startExtension extends the start timeout each time Telegram has not answered yet. The first extension comes well
+	// before systemd's TimeoutStartSec of 90 seconds ends.
 	startExtension = 2 * time.Minute
 )
 
-// every is how often Run looks: a watchdog bears that two signs of life are lost.
-func (m Manager) every() time.Duration {
+// interval returns the period of Run. It tolerates that two signs of life in a row are lost.
+func (m Manager) interval() time.Duration {
 	if m.Watchdog > 0 {
-		return min(m.Watchdog/3, tryEvery)
+		return min(m.Watchdog/3, tryInterval)
 	}
-	return tryEvery
+	return tryInterval
 }
 
-// Run tries the store and tells the manager how things are, until ctx ends. The manager learns that ductor is ready when
-// Telegram answered the first poll.
+// Run tests the store and notifies the manager until ctx ends. It reports ductor as ready once Telegram has answered
+// the first poll.
 func (h *Health) Run(ctx context.Context, m Manager) {
-	tick := time.NewTicker(m.every())
+	tick := time.NewTicker(m.interval())
 	defer tick.Stop()
 	for ready := false; ; {
 		h.tryStore(ctx)
-		ready = h.tell(m, ready)
+		ready = h.notifyManager(m, ready)
 		select {
 		case <-ctx.Done():
 			return
@@ -68,28 +68,30 @@ func (h *Health) Run(ctx context.Context, m Manager) {
 	}
 }
 
-// tell gives the manager a sign of life, if there is one to give. It returns whether the manager knows that ductor is ready.
-func (h *Health) tell(m Manager, ready bool) bool {
+// notifyManager sends the manager a sign of life, unless a restart would help. It reports whether the manager knows
+// that ductor is ready.
+func (h *Health) notifyManager(m Manager, ready bool) bool {
 	s := h.State()
 	switch {
-	case s.mendable():
-		m.Log.Error("ductor does not work; systemd restarts it if it has a watchdog", "polling", s.Polling, "store", s.Store)
+	case s.restartHelps():
+		m.Log.Error("ductor does not work; systemd restarts it if it has a watchdog", "polling", s.Polling, "store",
+			s.Store)
 		return ready
 	case !ready && s.Answered.IsZero():
-		m.send(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=waiting for Telegram", startExtension.Microseconds()))
+		m.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d\nSTATUS=waiting for Telegram", startExtension.Microseconds()))
 		return false
 	case !ready:
-		m.send(daemon.SdNotifyReady + "\n" + daemon.SdNotifyWatchdog + "\nSTATUS=serving")
+		m.notify(daemon.SdNotifyReady + "\n" + daemon.SdNotifyWatchdog + "\nSTATUS=serving")
 		return true
 	}
-	m.send(fmt.Sprintf("%s\nSTATUS=polling %s, store %s", daemon.SdNotifyWatchdog, s.Polling, s.Store))
+	m.notify(fmt.Sprintf("%s\nSTATUS=polling %s, store %s", daemon.SdNotifyWatchdog, s.Polling, s.Store))
 	return true
 }
 
-// Stopping tells the manager that ductor ends.
-func (m Manager) Stopping() { m.send(daemon.SdNotifyStopping) }
+// Stopping notifies the manager that ductor is shutting down.
+func (m Manager) Stopping() { m.notify(daemon.SdNotifyStopping) }
 
-func (m Manager) send(state string) {
+func (m Manager) notify(state string) {
 	if m.Notify == nil {
 		return
 	}

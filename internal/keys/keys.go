@@ -18,33 +18,33 @@ import (
 	"ductor/internal/rooted"
 )
 
-// CredentialsVariable names the directory in which systemd puts the credentials of a service.
+// CredentialsVariable names the directory with the credentials that systemd passes to a service.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
-// Folder is where keys are, below the state directory.
+// Folder is the directory of keys inside the state directory.
 const Folder = "keys"
 
-// Bounds of a key, in bytes. What is shorter than least could not be taken out of texts.
+// Limits of a key, in bytes. A shorter key could not be removed from texts.
 const (
-	least = 8
-	most  = 16 << 10
+	minKey = 8
+	maxKey = 16 << 10
 )
 
-// ErrNone says that there is no such key.
+// ErrNone means that the key does not exist.
 var ErrNone = errors.New("there is no such key")
 
-var named = sync.OnceValue(func() *regexp.Regexp {
+var namePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:([a-z][a-z0-9-]{0,30})\.)?([A-Z_][A-Z0-9_]{0,127})$`)
 })
 
-// Name is how a key is called: the agent that gets it, and the variable in which.
+// Name identifies a key by its agent and the environment variable.
 type Name struct{ Agent, Variable string }
 
 func (n Name) String() string { return n.Agent + "." + n.Variable }
 
-// Parse reads AGENT.NAME. NAME alone is enough where it tells the agent, as ANTHROPIC_API_KEY does.
+// Parse parses AGENT.NAME. NAME alone suffices if it implies the agent, as ANTHROPIC_API_KEY does.
 func Parse(text string) (Name, error) {
-	m := named().FindStringSubmatch(text)
+	m := namePattern().FindStringSubmatch(text)
 	if m == nil {
 		return Name{}, fmt.Errorf("%q is no name of a key; write AGENT.NAME, such as codex.OPENAI_API_KEY", text)
 	}
@@ -54,13 +54,13 @@ func Parse(text string) (Name, error) {
 		return n, fmt.Errorf("say which agent gets %s: write AGENT.%s", n.Variable, n.Variable)
 	case strings.HasPrefix(n.Variable, "DUCTOR_"):
 		return n, fmt.Errorf("%s is a variable of ductor's own, which no agent gets", n.Variable)
-	case reserved(n.Variable):
+	case isReserved(n.Variable):
 		return n, fmt.Errorf("%s says how programs run and is no key", n.Variable)
 	}
 	return n, nil
 }
 
-// agentOf is the agent that a variable belongs to by its beginning; empty for none.
+// agentOf returns the agent that a variable's prefix implies, or "".
 func agentOf(variable string) string {
 	for prefix, agent := range map[string]string{
 		"ANTHROPIC_": "claude", "CLAUDE_CODE_": "claude", "OPENAI_": "codex", "CODEX_": "codex", "GEMINI_": "gemini",
@@ -73,14 +73,14 @@ func agentOf(variable string) string {
 	return ""
 }
 
-// reserved are variables that change which programs run, or where.
-func reserved(variable string) bool {
+// isReserved reports whether a variable influences which programs run, or where.
+func isReserved(variable string) bool {
 	return slices.Contains([]string{"PATH", "HOME", "SHELL", "TMPDIR", "ENV", "BASH_ENV", "NODE_OPTIONS"}, variable) ||
 		strings.HasPrefix(variable, "LD_")
 }
 
-// Read lists all keys by name: those of the credentials, which win, and those of the state directory. Either directory
-// may be missing, and credentials may be empty. A credential with another name than a key's is passed over.
+// Read lists all keys, sorted by name. A credential takes precedence over a key in the state directory. Either
+// directory may be missing; credentials may be "". Read ignores files whose name is not that of a key.
 func Read(state, credentials string) ([]config.AgentKey, error) {
 	found := map[Name]config.AgentKey{}
 	if err := readAll(filepath.Join(state, Folder), config.KeyInFile, found); err != nil {
@@ -117,9 +117,9 @@ func readAll(dir string, from config.KeyPlace, found map[Name]config.AgentKey) e
 	for _, e := range entries {
 		name, err := Parse(e.Name())
 		if err != nil {
-			continue // such as a part that a crash left
+			continue // such as a temporary file left by a crash
 		}
-		value, err := readOne(root, e.Name(), from)
+		value, err := readKeyFile(root, e.Name(), from)
 		if err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(dir, e.Name()), err)
 		}
@@ -128,8 +128,9 @@ func readAll(dir string, from config.KeyPlace, found map[Name]config.AgentKey) e
 	return nil
 }
 
-// readOne reads a key. In a file of ductor's it is for this user alone; systemd decides who reads a credential.
-func readOne(root *os.Root, name string, from config.KeyPlace) (string, error) {
+// readKeyFile reads a key. Only this user may have access to a key in the state directory; systemd protects
+// credentials.
+func readKeyFile(root *os.Root, name string, from config.KeyPlace) (string, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
@@ -142,32 +143,33 @@ func readOne(root *os.Root, name string, from config.KeyPlace) (string, error) {
 	case !info.Mode().IsRegular():
 		return "", errors.New("it is no regular file")
 	case from == config.KeyInFile && info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("others on this machine may read it (mode %04o); run: chmod 600 on it", info.Mode().Perm())
+		return "", fmt.Errorf("others on this machine may read it (mode %04o); run: chmod 600 on it",
+			info.Mode().Perm())
 	}
-	return value(f)
+	return readKey(f)
 }
 
-// value reads a key from r, without the line break that ends it.
-func value(r io.Reader) (string, error) {
-	text, err := io.ReadAll(io.LimitReader(r, most+1))
+// readKey reads a key from r and trims surrounding white space.
+func readKey(r io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxKey+1))
 	if err != nil {
 		return "", err
 	}
 	key := strings.TrimSpace(string(text))
 	switch {
-	case len(text) > most:
-		return "", fmt.Errorf("a key has at most %d bytes", most)
-	case len(key) < least:
-		return "", fmt.Errorf("a key has at least %d characters", least)
+	case len(text) > maxKey:
+		return "", fmt.Errorf("a key has at most %d bytes", maxKey)
+	case len(key) < minKey:
+		return "", fmt.Errorf("a key has at least %d characters", minKey)
 	case strings.ContainsAny(key, "\x00\n\r"):
 		return "", errors.New("a key is one line")
 	}
 	return key, nil
 }
 
-// Set keeps the key that r gives, in place of one with this name. After a crash there is the old or the new one.
+// Set reads a key from r and stores it. A crash leaves either the old or the new key.
 func Set(state string, name Name, r io.Reader) error {
-	key, err := value(r)
+	key, err := readKey(r)
 	if err != nil {
 		return fmt.Errorf("set %s: %w", name, err)
 	}
@@ -177,7 +179,7 @@ func Set(state string, name Name, r io.Reader) error {
 	return nil
 }
 
-// Remove forgets a key of the state directory. The error matches ErrNone where it is not there.
+// Remove deletes a key from the state directory. It returns ErrNone if there is none.
 func Remove(state string, name Name) error {
 	root, err := os.OpenRoot(filepath.Join(state, Folder))
 	if err == nil {

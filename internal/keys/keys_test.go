@@ -96,7 +96,7 @@ func TestWhatIsNoKeyChangesNothing(t *testing.T) {
 	if err := set(t, state, "OPENAI_API_KEY", "sk-0123456789"); err != nil {
 		t.Fatal(err)
 	}
-	for _, value := range []string{"", "  \n", "short", "two\nlines-of-it", "with\x00nothing", strings.Repeat("x", most+1)} {
+	for _, value := range []string{"", "  \n", "short", "two\nlines-of-it", "with\x00nothing", strings.Repeat("x", maxKey+1)} {
 		if err := set(t, state, "OPENAI_API_KEY", value); err == nil || strings.Contains(err.Error(), "lines-of-it") {
 			t.Errorf("%.20q: %v", value, err)
 		}
@@ -104,7 +104,7 @@ func TestWhatIsNoKeyChangesNothing(t *testing.T) {
 	equal(t, listed(t, state, ""), "codex.OPENAI_API_KEY=sk-0123456789 in the state directory")
 }
 
-// A credential wins over a file, and what else the service has is not taken for a key.
+// A credential takes precedence over a file. Other credentials of the service are not keys.
 func TestCredentialsOfSystemd(t *testing.T) {
 	state, credentials := t.TempDir(), t.TempDir()
 	if err := set(t, state, "OPENAI_API_KEY", "sk-of-the-file"); err != nil {

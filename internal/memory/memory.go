@@ -1,5 +1,5 @@
-// Package memory gives memory of this process back to the kernel that only its start needed. It changes nothing that the process
-// can notice but time: what is used again comes back.
+// Package memory returns memory to the kernel that the process needed only for its start. The process notices only the
+// time to load pages that it uses again.
 package memory
 
 import (
@@ -14,11 +14,11 @@ import (
 	"syscall"
 )
 
-// startHeap is how many percent the heap may grow during the start: what the start drops lies between what stays, and no collection
-// moves that together.
+// startHeap is the GC percentage during the start. A small one keeps garbage of the start from spreading between live
+// objects, which no collection compacts.
 const startHeap = 10
 
-// Start keeps the heap small until started is called, which releases what the start used.
+// Start keeps the heap small until the caller calls started, which restores the GC percentage and releases memory.
 func Start() (started func() error) {
 	percent := debug.SetGCPercent(startHeap)
 	return func() error {
@@ -27,8 +27,8 @@ func Start() (started func() error) {
 	}
 }
 
-// Release gives back freed memory of the heap, and the pages of the program's file: most of them were used by the start alone. They stay in
-// the kernel's cache, which can drop them now, and those that are used again cost a microsecond for 16 of them.
+// Release returns freed heap memory and the pages of the program's file, most of which only the start used. The pages
+// stay in the kernel's cache, from which the kernel can now drop them. Loading 16 of them again takes a microsecond.
 func Release() error {
 	debug.FreeOSMemory()
 	mappings, err := programMappings()
@@ -45,8 +45,8 @@ func Release() error {
 
 type mapping struct{ start, end uintptr }
 
-// programMappings are the parts of the program's file in memory that are exactly as in the file: they cannot be written to, and
-// neither the dynamic linker wrote to them before they were protected, nor a debugger from outside.
+// programMappings returns the parts of the program in memory that are identical to the file. They are read-only, and
+// neither the dynamic linker (before it protected them) nor a debugger has changed them.
 func programMappings() (clean []mapping, err error) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -60,16 +60,17 @@ func programMappings() (clean []mapping, err error) {
 	return cleanMappings(f, program)
 }
 
-// cleanMappings finds the clean mappings of a program in what the kernel says in smaps.
+// cleanMappings returns the unchanged mappings of a program, given the contents of smaps.
 func cleanMappings(smaps io.Reader, program string) (clean []mapping, err error) {
 	var now mapping
 	candidate := false
 	lines := bufio.NewScanner(smaps)
 	for lines.Scan() {
 		line := lines.Text()
-		if head, path, ok := headOf(line); ok {
+		if head, path, ok := parseHeading(line); ok {
 			now, candidate = head.mapping, path == program && !strings.Contains(head.rights, "w")
-		} else if anonymous, ok := strings.CutPrefix(line, "Anonymous:"); ok && candidate && strings.TrimSpace(anonymous) == "0 kB" {
+		} else if anonymous, ok := strings.CutPrefix(line, "Anonymous:"); ok && candidate &&
+			strings.TrimSpace(anonymous) == "0 kB" {
 			clean = append(clean, now)
 		}
 	}
@@ -81,8 +82,8 @@ type heading struct {
 	rights string
 }
 
-// headOf reads the first line of a mapping: "00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/it".
-func headOf(line string) (h heading, path string, ok bool) {
+// parseHeading parses the first line of a mapping: "00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/it".
+func parseHeading(line string) (h heading, path string, ok bool) {
 	fields := strings.SplitN(line, " ", 6)
 	if len(fields) < 6 {
 		return h, "", false

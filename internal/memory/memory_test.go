@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Pages that differ from the file must stay: the dynamic linker's, a debugger's, and all that can be written to.
+// Release must not drop pages that differ from the file: those changed by the dynamic linker or a debugger, and
+// writable ones.
 func TestOnlyWhatIsAsInTheFileIsGivenBack(t *testing.T) {
 	const smaps = `00400000-00402000 r-xp 00000000 08:02 17      /usr/bin/it
 Rss:                   8 kB

@@ -16,14 +16,14 @@ type Calls struct {
 	methods map[string]bool
 }
 
-// NewCalls makes the counter.
+// NewCalls returns a new counter.
 func NewCalls() *Calls {
 	return &Calls{methods: map[string]bool{}, total: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ductor_telegram_calls_total", Help: "Calls to Telegram, by method and what became of them.",
 	}, []string{"method", "result"})}
 }
 
-// Transport counts what goes through another transport.
+// Transport wraps a transport and counts its requests.
 func (c *Calls) Transport(next http.RoundTripper) http.RoundTripper { return &transport{next, c} }
 
 type transport struct {
@@ -38,17 +38,17 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections closes those of the transport below.
+// CloseIdleConnections closes the idle connections of the wrapped transport.
 func (t *transport) CloseIdleConnections() {
 	if below, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
 		below.CloseIdleConnections()
 	}
 }
 
-// mostMethods bounds the label: ductor calls fewer.
-const mostMethods = 60
+// maxMethods limits the values of the label. ductor uses fewer methods.
+const maxMethods = 60
 
-// method is the last part of a path; the token is in another.
+// method returns the last element of a path. The token is in another element.
 func (c *Calls) method(path string) string {
 	if strings.HasPrefix(path, "/file/") {
 		return "file"
@@ -56,7 +56,8 @@ func (c *Calls) method(path string) string {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz") != "" || len(name) > 40 || !c.methods[name] && len(c.methods) >= mostMethods {
+	if strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz") != "" || len(name) > 40 ||
+		!c.methods[name] && len(c.methods) >= maxMethods {
 		return "other"
 	}
 	c.methods[name] = true

@@ -1,5 +1,5 @@
-// Package metrics shows at /metrics what ductor does, in the text format of Prometheus: counters of turns, which package trace
-// counts for OpenTelemetry too, counters of calls to Telegram, and how things are at the moment of a question.
+// Package metrics serves ductor's metrics at /metrics in the text format of Prometheus: counters of turns, which
+// package trace also exports to OpenTelemetry, counters of calls to Telegram, and the current state.
 //
-// Labels have few values: names of agents, models, methods and outcomes. None is of a chat, a user or what they write.
+// Labels have few values: names of agents, models, methods and outcomes. No label contains a chat, a user or a message.
 package metrics

@@ -17,7 +17,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Sources are what is shown. All are required; they are asked at each question and must be safe for concurrent use.
+// Sources provides the data. All fields are required. Each scrape calls the functions, so they must be safe for
+// concurrent use.
 type Sources struct {
 	Turns  func() []trace.Measure
 	Live   func(context.Context) cli.Living
@@ -29,35 +30,37 @@ type Sources struct {
 	Log    *slog.Logger
 }
 
-// askWait is how long one question may take.
-const askWait = 10 * time.Second
+// scrapeTimeout limits one scrape.
+const scrapeTimeout = 10 * time.Second
 
-// Handler answers the questions of Prometheus.
+// Handler returns a handler for Prometheus's scrapes.
 func Handler(s Sources) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(s.Calls.total, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{s})
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: askWait, MaxRequestsInFlight: 4})
+	registry.MustRegister(s.Calls.total, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&collector{s})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: scrapeTimeout, MaxRequestsInFlight: 4})
 }
 
-// collector makes the metrics of the moment.
+// collector creates the metrics of the current state.
 type collector struct{ Sources }
 
-// Describe implements prometheus.Collector. The metrics of turns are known when there were some, so it promises none.
+// Describe implements prometheus.Collector. It announces no metrics, since those of turns are unknown before the first
+// turn.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
-// out takes metrics.
-type out chan<- prometheus.Metric
+// metricWriter writes metrics.
+type metricWriter chan<- prometheus.Metric
 
-// gauge shows a value of the moment, with pairs of label and value.
-func (o out) gauge(name, help string, v float64, labels ...string) {
+// gauge writes a current value with pairs of label and value.
+func (o metricWriter) gauge(name, help string, v float64, labels ...string) {
 	o.value(prometheus.GaugeValue, name, help, v, labels...)
 }
 
-func (o out) counter(name, help string, v float64, labels ...string) {
+func (o metricWriter) counter(name, help string, v float64, labels ...string) {
 	o.value(prometheus.CounterValue, name, help, v, labels...)
 }
 
-func (o out) value(kind prometheus.ValueType, name, help string, v float64, labels ...string) {
+func (o metricWriter) value(kind prometheus.ValueType, name, help string, v float64, labels ...string) {
 	keys, values := pairs(labels)
 	o <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, keys, nil), kind, v, values...)
 }
@@ -71,9 +74,9 @@ func pairs(labels []string) (keys, values []string) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), askWait/2)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout/2)
 	defer cancel()
-	o := out(ch)
+	o := metricWriter(ch)
 	for _, m := range c.Turns() {
 		o.measure(m)
 	}
@@ -99,7 +102,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (o out) agents(l cli.Living) {
+func (o metricWriter) agents(l cli.Living) {
 	type kind struct{ agent, state string }
 	processes, memory, seen := map[kind]int{}, map[string]int64{}, map[int]bool{}
 	for _, s := range l.Sessions {
@@ -107,7 +110,7 @@ func (o out) agents(l cli.Living) {
 		if s.Busy {
 			k.state = "busy"
 		}
-		processes[k]++
+		processes[k]++                  // sessions in the same process share its memory
 		if s.PID == 0 || !seen[s.PID] { // sessions of one process share its memory
 			memory[k.agent] += s.Memory
 		}
@@ -115,15 +118,18 @@ func (o out) agents(l cli.Living) {
 	}
 	o.gauge("ductor_agent_processes", "Processes of agents, those included that start or end.", float64(l.Processes))
 	for k, n := range processes {
-		o.gauge("ductor_agent_sessions", "Sessions of agents that live.", float64(n), "agent", k.agent, "state", k.state)
+		o.gauge("ductor_agent_sessions", "Sessions of agents that live.", float64(n), "agent", k.agent, "state",
+			k.state)
 	}
 	for agent, bytes := range memory {
-		o.gauge("ductor_agent_memory_bytes", "Resident memory of agents and all they started, as far as it is known.", float64(bytes), "agent", agent)
+		o.gauge("ductor_agent_memory_bytes", "Resident memory of agents and all they started, as far as it is known.",
+			float64(bytes), "agent", agent)
 	}
-	o.gauge("ductor_agent_waiting_turns", "Turns that wait until the agent of another conversation ends.", float64(l.Waiting))
+	o.gauge("ductor_agent_waiting_turns", "Turns that wait until the agent of another conversation ends.",
+		float64(l.Waiting))
 }
 
-func (o out) load(l orchestrator.Load) {
+func (o metricWriter) load(l orchestrator.Load) {
 	const turns = "Turns that run, or wait in the queue of their conversation."
 	o.gauge("ductor_open_turns", turns, float64(l.Running), "state", "running")
 	o.gauge("ductor_open_turns", turns, float64(l.Queued), "state", "queued")
@@ -134,19 +140,20 @@ func (o out) load(l orchestrator.Load) {
 	o.gauge("ductor_job_runs_waiting", "Runs of jobs that have not ended.", float64(l.JobRuns))
 }
 
-// measure shows a series of turns by the name that Prometheus has for one of OpenTelemetry: dots become underscores, and the
-// unit follows.
-func (o out) measure(m trace.Measure) {
+// measure writes a series of turns. It converts the OpenTelemetry name to Prometheus's convention: underscores instead
+// of dots, and the unit as suffix.
+func (o metricWriter) measure(m trace.Measure) {
 	var keys, values []string
 	for _, l := range m.Labels {
-		keys, values = append(keys, dashed(l.Key)), append(values, l.Value)
+		keys, values = append(keys, underscored(l.Key)), append(values, l.Value)
 	}
-	name := dashed(m.Name)
+	name := underscored(m.Name)
 	if m.Unit == "s" {
 		name += "_seconds"
 	}
 	if len(m.Bounds) == 0 {
-		o <- prometheus.MustNewConstMetric(prometheus.NewDesc(name+"_total", m.Description+".", keys, nil), prometheus.CounterValue, m.Sum, values...)
+		o <- prometheus.MustNewConstMetric(prometheus.NewDesc(name+"_total", m.Description+".", keys, nil),
+			prometheus.CounterValue, m.Sum, values...)
 		return
 	}
 	buckets, below := map[float64]uint64{}, uint64(0)
@@ -154,7 +161,8 @@ func (o out) measure(m trace.Measure) {
 		below += uint64(m.Buckets[i])
 		buckets[bound] = below
 	}
-	o <- prometheus.MustNewConstHistogram(prometheus.NewDesc(name, m.Description+".", keys, nil), uint64(m.Count), m.Sum, buckets, values...)
+	o <- prometheus.MustNewConstHistogram(prometheus.NewDesc(name, m.Description+".", keys, nil), uint64(m.Count),
+		m.Sum, buckets, values...)
 }
 
-func dashed(name string) string { return strings.ReplaceAll(name, ".", "_") }
+func underscored(name string) string { return strings.ReplaceAll(name, ".", "_") }

@@ -1,6 +1,8 @@
-// Package proctree finds and ends everything that a process started: by parent, session and group, by control group, and by
-// an entry in the environment that descendants inherit. A process that leaves all of these at once is found by its control
-// group, or by its parent where an ancestor is a child subreaper (PR_SET_CHILD_SUBREAPER).
+// Package proctree finds and ends all processes that a program started: by parent, session and process group, by
+// control group, and by an entry in the environment that descendants inherit. A process that escapes all of these at
+// once is still found through its control group, or through its parent if an ancestor is a child subreaper
+// (PR_SET_CHILD_SUBREAPER).
 //
-// It starts nothing, knows nothing of agents or runs, and imports nothing of ours. It needs Linux and no cgo.
+// The package starts no processes, knows nothing of agents or runs, and imports no other package of ductor. It needs
+// Linux and no cgo.
 package proctree

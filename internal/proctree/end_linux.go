@@ -10,36 +10,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeadStart is how much earlier than its descendants the root is told to end, if it does not end sooner: it would
-// take the end of a tool for the tool's own, and go on.
+// HeadStart is how long End waits for the root after SIGTERM before it signals the descendants. If a tool ended first,
+// the agent would take that for the tool's result and continue.
 const HeadStart = 100 * time.Millisecond
 
-// KillPatience is how long after the first SIGKILL the last process may take to vanish.
+// KillPatience is how long after the first SIGKILL the last process may take to disappear.
 const KillPatience = 3 * time.Second
 
 const (
-	killRound    = 5 * time.Millisecond // wait between two rounds of SIGKILL
-	firstPoll    = 500 * time.Microsecond
-	slowestPoll  = 8 * time.Millisecond
-	unsureLooks  = 5
-	emptyLooks   = 3
-	freezeRounds = 20
+	killRound     = 5 * time.Millisecond // pause between two rounds of SIGKILL
+	firstPoll     = 500 * time.Microsecond
+	maxPoll       = 8 * time.Millisecond
+	unsureRetries = 5
+	emptyScans    = 3
+	freezeRounds  = 20
 )
 
-// End terminates every member: TERM, and KILL to whatever is left after grace or once ctx is done. It looks
-// again until a look finds none, for a process may fork while we look, and until the kernel says that no process is left
-// if it can: in the control group. Processes that outlive SIGKILL for three seconds are an error.
+// End sends SIGTERM to every member. After grace, or once ctx is done, it sends SIGKILL to those that still run. It
+// scans repeatedly, because a process may fork during a scan, until no scan finds a member and the kernel reports an
+// empty control group (if there is one). It returns an error if processes outlive SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ID]bool{}
 	var refused error
 	for empty := 0; ; {
-		live, err := t.look()
+		live, err := t.liveMembers()
 		if err != nil {
 			return fmt.Errorf("look for processes: %w", err)
 		}
-		if len(live) == 0 && !t.held() {
-			if empty++; empty >= t.proof() {
+		if len(live) == 0 && !t.groupPopulated() {
+			if empty++; empty >= t.requiredScans() {
 				return nil
 			}
 			time.Sleep(firstPoll)
@@ -58,32 +58,32 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 			t.kill(live)
 			t.await(context.WithoutCancel(ctx), live, killRound)
 		default:
-			return errors.Join(wouldNotEnd(live), refused)
+			return errors.Join(survivorsError(live), refused)
 		}
 	}
 }
 
-func wouldNotEnd(live []procStat) error {
+func survivorsError(live []procStat) error {
 	if len(live) == 0 {
 		return errors.New("processes would not end that cannot be seen from here")
 	}
 	return fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID)
 }
 
-// look lists the live members, and looks again while some process could not be judged.
-func (t *Tree) look() (live []procStat, err error) {
-	for range unsureLooks {
+// liveMembers lists the live members. It retries while it cannot inspect some process.
+func (t *Tree) liveMembers() (live []procStat, err error) {
+	for range unsureRetries {
 		var unsure int
 		live, unsure, err = t.members()
 		if err != nil || unsure == 0 || len(live) > 0 {
 			return live, err
 		}
-		time.Sleep(firstPoll) // an exec takes no longer
+		time.Sleep(firstPoll) // an exec is over by then
 	}
 	return live, nil
 }
 
-// term asks every member to end, once each, the root first.
+// term sends SIGTERM to every member that has not received it yet, the root first.
 func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, killAt time.Time) error {
 	var refused error
 	for i, p := range live {
@@ -94,7 +94,7 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 		if err := p.Signal(unix.SIGTERM); err != nil {
 			refused = errors.Join(refused, fmt.Errorf("signal process %d: %w", p.PID, err))
 		}
-		_ = p.Signal(unix.SIGCONT) // a stopped process would sleep through it
+		_ = p.Signal(unix.SIGCONT) // a stopped process would not handle SIGTERM
 		if p.ID == t.root && len(live) > 1 {
 			t.await(ctx, live[i:i+1], min(HeadStart, time.Until(killAt)/2))
 		}
@@ -102,8 +102,8 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 	return refused
 }
 
-// freeze stops the members before they are killed, when there are many: a place that a kill frees below a
-// limit of processes is taken at once by the next fork, unless no process is left that can fork.
+// freeze stops the members before they are killed, if there are many. Below a process limit, each kill frees a slot
+// that the next fork fills at once. So no process that can still fork may be running.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32
 	for range freezeRounds {
@@ -126,7 +126,7 @@ func (t *Tree) freeze(live []procStat) []procStat {
 	return live
 }
 
-// kill sends SIGKILL to the control group as a whole, and to every member that is not in it.
+// kill sends SIGKILL to the control group as a whole and to every member outside of it.
 func (t *Tree) kill(live []procStat) {
 	if in := t.cg.PIDs(); !t.inside && t.cg.Kill() == nil {
 		live = slices.DeleteFunc(slices.Clone(live), func(p procStat) bool { return slices.Contains(in, p.PID) })
@@ -141,35 +141,35 @@ func (t *Tree) killEach(live []procStat) {
 			groups[p.group] = true
 			killGroup(p, t.self)
 		}
-		_ = p.Signal(unix.SIGKILL) // the count at the end includes a process that refuses
+		_ = p.Signal(unix.SIGKILL) // End reports a process that refuses the signal
 	}
 }
 
-// killGroup kills p's group in one step, which outruns a program that forks faster than we look. Every
-// process of the group is a member: sessions are made by the program or by its descendants.
+// killGroup kills p's process group in one step, which is faster than a program that forks between scans. All processes
+// of the group are members, because only the program and its descendants create sessions.
 func killGroup(p procStat, self int) {
 	own, ok := readProc(self)
 	now, there := readProc(p.PID)
 	if !ok || !there || now.ID != p.ID || now.session == own.session || now.group <= 1 {
 		return
 	}
-	_ = unix.Kill(-now.group, unix.SIGKILL) // whom it misses, the next look finds
+	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds those that it misses
 }
 
-// await returns when none of live runs any more, after limit, or when ctx is done. When live is empty it waits a
-// moment for the kernel to say so.
+// await returns when no process in live runs any more, after limit, or when ctx is done. If live is empty, it waits
+// briefly for the kernel to report an empty control group.
 func (t *Tree) await(ctx context.Context, live []procStat, limit time.Duration) {
 	unseen := len(live) == 0
 	if unseen {
-		limit = min(limit, slowestPoll)
+		limit = min(limit, maxPoll)
 	}
 	deadline := time.Now().Add(limit)
-	for pause := firstPoll; ; pause = min(2*pause, slowestPoll) {
+	for pause := firstPoll; ; pause = min(2*pause, maxPoll) {
 		for len(live) > 0 && !alive(live[0].ID) {
 			live = live[1:]
 		}
 		left := time.Until(deadline)
-		if len(live) == 0 && !(unseen && t.held()) || left <= 0 {
+		if len(live) == 0 && !(unseen && t.groupPopulated()) || left <= 0 {
 			return
 		}
 		select {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Whom no look finds is waited for while the kernel says that somebody is left.
+// End waits for processes that no scan finds while the kernel reports a populated group.
 func TestEndTakesTheKernelsWord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

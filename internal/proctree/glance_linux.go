@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Glance lists the members that are alive and in the control group or below the root, the oldest first. It looks at no
-// other process, of which there may be thousands, and so misses a member that left both: it is for what tells of a run and
-// not for what ends it. It is Members where the root is dead or the kernel does not name children.
+// Glance lists the live members in the control group or below the root, the oldest first. It reads no other process,
+// since there may be thousands, and so it misses a member that left both. Use it to report on a run, not to end it. If
+// the root is dead, or the kernel does not list children, Glance is Members.
 func (t *Tree) Glance() ([]ID, error) {
 	root, ok := readProc(t.root.PID)
 	if !ok || root.ID != t.root || root.dead() {
@@ -29,7 +29,7 @@ func (t *Tree) Glance() ([]ID, error) {
 	}
 	var ids []ID
 	for p := range maps.Values(found) {
-		if t.young(p) && !p.dead() {
+		if t.mayDescend(p) && !p.dead() {
 			ids = append(ids, p.ID)
 		}
 	}
@@ -37,7 +37,8 @@ func (t *Tree) Glance() ([]ID, error) {
 	return ids, nil
 }
 
-// addBelow adds all descendants of a process. It is an error if the kernel does not name the children of its first thread.
+// addBelow adds all descendants of a process. It returns an error if the kernel does not list the children of its main
+// thread.
 func (t *Tree) addBelow(found map[int]procStat, pid int) error {
 	dir := fmt.Sprintf("/proc/%d/task/", pid)
 	raw, err := os.ReadFile(dir + strconv.Itoa(pid) + "/children")
@@ -45,10 +46,10 @@ func (t *Tree) addBelow(found map[int]procStat, pid int) error {
 		return err
 	}
 	children := string(raw)
-	threads, _ := os.ReadDir(dir) // a process that ended just now has none
+	threads, _ := os.ReadDir(dir) // fails if the process has just ended
 	for _, thread := range threads {
 		if thread.Name() != strconv.Itoa(pid) {
-			raw, _ := os.ReadFile(dir + thread.Name() + "/children") // nor has a thread
+			raw, _ := os.ReadFile(dir + thread.Name() + "/children") // fails if the thread has just ended
 			children += " " + string(raw)
 		}
 	}
@@ -62,7 +63,8 @@ func (t *Tree) addBelow(found map[int]procStat, pid int) error {
 		}
 		if p, ok := readProc(child); ok {
 			found[child] = p
-			_ = t.addBelow(found, child) // it ended just now: its children are the root's or the group's
+			// fails if the child has just ended: the root or the control group inherits its children
+			_ = t.addBelow(found, child)
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A glance finds what a full look finds of a program that keeps its descendants, also across sessions.
+// Glance finds the same processes as Members for a program that keeps its descendants, even across sessions.
 func TestGlanceFindsWhatMembersFinds(t *testing.T) {
 	cmd := exec.Command("sh", "-c", `sleep 60 & (sleep 60 & setsid sh -c 'sleep 60 & echo ready; wait') & wait`)
 	out, err := cmd.StdoutPipe()
@@ -44,7 +44,7 @@ func TestGlanceFindsWhatMembersFinds(t *testing.T) {
 	}
 }
 
-// Of a root that is dead it finds what carries the mark.
+// If the root is dead, Glance finds processes by the mark.
 func TestGlanceBesideADeadRoot(t *testing.T) {
 	const mark = "GLANCE_TEST=marked"
 	cmd := exec.Command("setsid", "sleep", "60")

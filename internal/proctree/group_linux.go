@@ -14,19 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group is a control group of version 2 that holds one run's agent and all it starts: what is in one leaves it by no
-// fork, exec, session or change of environment. The zero value is none, and holds nothing. No controller is ever
-// enabled in it or beside it, so that the rule against processes in inner groups stays without effect. See
-// Documentation/admin-guide/cgroup-v2.rst of Linux.
+// Group is a control group (version 2) that contains one run's agent and all its descendants. A process cannot leave it
+// by fork, exec, a new session or a new environment. The zero value stands for no group; it contains nothing. No
+// controller is ever enabled in the group or its siblings, so the kernel's rule against processes in inner groups does
+// not apply. See Documentation/admin-guide/cgroup-v2.rst of Linux.
 type Group struct{ Path string }
 
-// rmdirWait is how long a group of which all are dead may stay busy.
+// rmdirWait is how long a group may stay busy after all its processes are dead.
 const rmdirWait = 200 * time.Millisecond
 
-// ErrNoGroup says that there is no control group to be had.
+// ErrNoGroup means that no control group is available.
 var ErrNoGroup = errors.New("no control group can be had")
 
-// Open gives a file descriptor to start a process in the group with.
+// Open returns a file descriptor of the group, for starting a process in it.
 func (c Group) Open() (int, error) {
 	if c.Path == "" {
 		return -1, ErrNoGroup
@@ -34,7 +34,7 @@ func (c Group) Open() (int, error) {
 	return unix.Open(c.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// Populated says whether anything lives in the group or below it. A group that is gone holds nothing.
+// Populated reports whether a process lives in the group or below it. It returns false if the group no longer exists.
 func (c Group) Populated() bool {
 	if c.Path == "" {
 		return false
@@ -44,11 +44,11 @@ func (c Group) Populated() bool {
 	return slices.Contains(strings.Split(string(events), "\n"), "populated 1")
 }
 
-// PIDs lists who lives in the group or below it, as far as they can be seen from here.
+// PIDs lists the processes in the group and below it that are visible in our PID namespace.
 func (c Group) PIDs() (pids []int) {
 	for _, dir := range c.tree() {
 		raw, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil { // it went during the walk, or is of threads: then they are listed above it
+		if err != nil { // removed during the walk, or a threaded group, whose processes are listed in its parent
 			continue
 		}
 		for line := range strings.Lines(string(raw)) {
@@ -60,8 +60,8 @@ func (c Group) PIDs() (pids []int) {
 	return pids
 }
 
-// Kill kills everything in the group and below it at once; what is being forked is not missed, and what changed its
-// user is not spared. Linux before 5.14 cannot.
+// Kill kills all processes in the group and below it at once. It also gets processes that are just being forked and
+// those that changed their user. It needs Linux 5.14.
 func (c Group) Kill() error {
 	if c.Path == "" {
 		return ErrNoGroup
@@ -75,7 +75,8 @@ func (c Group) Kill() error {
 	return err
 }
 
-// Remove removes an empty group, and those that the agent made in it. One that is not there is no error.
+// Remove removes an empty group and the groups that the agent created in it. It returns nil if the group does not
+// exist, and EBUSY if it is not empty.
 func (c Group) Remove() error {
 	if c.Path == "" {
 		return nil
@@ -84,7 +85,7 @@ func (c Group) Remove() error {
 		return unix.EBUSY
 	}
 	dirs := c.tree()
-	slices.Reverse(dirs) // what is inside goes first
+	slices.Reverse(dirs) // children before their parents
 	for _, dir := range dirs {
 		if err := rmdir(dir); err != nil {
 			return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
@@ -106,7 +107,7 @@ func rmdir(dir string) error {
 	}
 }
 
-// tree lists the group and those below it, each before what is inside it.
+// tree lists the group and all groups below it, parents first.
 func (c Group) tree() (dirs []string) {
 	if c.Path == "" {
 		return nil
@@ -115,15 +116,15 @@ func (c Group) tree() (dirs []string) {
 		if err == nil && e.IsDir() {
 			dirs = append(dirs, path)
 		}
-		return nil // what went during the walk is gone
+		return nil // ignore directories that were removed during the walk
 	})
 	return dirs
 }
 
-// OwnGroup is the directory of the group that this process is in.
+// OwnGroup returns the directory of this process's group.
 func OwnGroup() (string, error) { return GroupOf("self") }
 
-// GroupOf is the directory of the group that a process is in; pid is as in /proc.
+// GroupOf returns the directory of a process's group; pid is a name in /proc.
 func GroupOf(pid string) (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -134,7 +135,7 @@ func GroupOf(pid string) (string, error) {
 		return "", err
 	}
 	for _, dir := range cgroupDirs(string(mounts), string(groups)) {
-		if IsGroup(dir) { // and is not hidden below another mount
+		if IsGroup(dir) { // otherwise another mount hides it
 			return dir, nil
 		}
 	}
@@ -146,8 +147,8 @@ func IsGroup(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && int64(st.Type) == unix.CGROUP2_SUPER_MAGIC
 }
 
-// cgroupDirs lists where the version 2 group of a process may be found, given its /proc/self/mountinfo and
-// /proc/self/cgroup, see proc_pid_mountinfo(5) and cgroups(7). Version 2 is mounted alone or beside version 1.
+// cgroupDirs lists the possible directories of a process's version 2 group, given the contents of /proc/self/mountinfo
+// and of its cgroup file. See proc_pid_mountinfo(5) and cgroups(7). Version 2 may be mounted beside version 1.
 func cgroupDirs(mounts, groups string) (dirs []string) {
 	own, ok := cgroupPath(groups)
 	if !ok {
@@ -169,7 +170,8 @@ func cgroupDirs(mounts, groups string) (dirs []string) {
 	return dirs
 }
 
-// cgroupPath is the path in the hierarchy of version 2. One outside of what the namespace shows, "/../x", is none.
+// cgroupPath returns the path in the hierarchy of version 2. It returns false for a path outside of our namespace
+// ("/../x").
 func cgroupPath(groups string) (string, bool) {
 	for line := range strings.Lines(groups) {
 		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
@@ -180,7 +182,7 @@ func cgroupPath(groups string) (string, bool) {
 	return "", false
 }
 
-// unescapeMount undoes how mountinfo writes blanks, "\040".
+// unescapeMount decodes the octal escapes of mountinfo, such as "\040" for a blank.
 func unescapeMount(text string) string {
 	var b strings.Builder
 	for {
@@ -199,7 +201,8 @@ func unescapeMount(text string) string {
 	}
 }
 
-// GroupParent is the group of a process, in which those of what it starts are made. The error says why it can make none.
+// GroupParent returns the group of a process, in which it creates groups for its children. The error says why it cannot
+// create any.
 func GroupParent(pid string) (string, error) {
 	own, err := GroupOf(pid)
 	if err != nil {

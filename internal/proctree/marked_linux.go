@@ -1,14 +1,14 @@
 package proctree
 
-// Marked lists the live processes whose environment has one of the entries marks ("NAME=value"), wherever they went. One look at
-// all processes serves all marks.
+// Marked lists the live processes whose environment contains one of the entries marks ("NAME=value"). It scans all
+// processes once for all marks.
 func Marked(marks ...string) ([]ID, error) {
 	var ids []ID
 	err := eachProc(func(p procStat) {
 		if p.dead() {
 			return
 		}
-		if yes, _ := carries(p.PID, marks...); yes {
+		if yes, _ := hasEnviron(p.PID, marks...); yes {
 			ids = append(ids, p.ID)
 		}
 	})

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OOMKills is how often the kernel killed something in our control group for want of memory; nil where neither version of
-// them counts. It counts in the group that we were in when it was first asked.
+// OOMKills returns how many processes of our control group the kernel has killed because memory ran out. It returns nil
+// if the kernel does not count. It uses the group in which this process was at the first call.
 func OOMKills() *int64 {
 	events, err := os.ReadFile(oomFile())
 	if err != nil {
@@ -22,7 +22,8 @@ func OOMKills() *int64 {
 	return &n
 }
 
-// oomFile is where the kernel counts, empty where it does not. It is looked for once: every start of an agent asks.
+// oomFile returns the file with the kernel's counter, or "" if there is none. It searches once, because every start of
+// an agent needs the file.
 var oomFile = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -36,8 +37,8 @@ var oomFile = sync.OnceValue(func() string {
 	return ""
 })
 
-// oomFiles lists where the kernel may count, given /proc/self/cgroup. In a container of version 1 the path is the
-// machine's, and what is mounted is the container's own.
+// oomFiles lists the possible files, given the contents of /proc/self/cgroup. In a container with version 1 that path
+// is the host's, but the mounted directory is the container's own.
 func oomFiles(cgroups string) (files []string) {
 	const mount = "/sys/fs/cgroup"
 	for line := range strings.Lines(cgroups) {
@@ -48,13 +49,14 @@ func oomFiles(cgroups string) (files []string) {
 		case controllers == "":
 			files = append(files, filepath.Join(mount, path, "memory.events"))
 		case slices.Contains(strings.Split(controllers, ","), "memory"):
-			files = append(files, filepath.Join(mount, "memory", path, "memory.oom_control"), filepath.Join(mount, "memory", "memory.oom_control"))
+			files = append(files, filepath.Join(mount, "memory", path, "memory.oom_control"),
+				filepath.Join(mount, "memory", "memory.oom_control"))
 		}
 	}
 	return files
 }
 
-// oomKills reads the line oom_kill of memory.events, or of version 1's memory.oom_control.
+// oomKills parses the oom_kill line of memory.events, or of version 1's memory.oom_control.
 func oomKills(events string) int64 {
 	for line := range strings.Lines(events) {
 		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {

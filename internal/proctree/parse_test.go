@@ -21,7 +21,7 @@ func TestStatOfStrangeNames(t *testing.T) {
 	}
 }
 
-// It runs in containers, built static, and takes nothing of the bot there.
+// Runs in containers as a static binary, so it imports nothing of the bot.
 func TestOOMIsCounted(t *testing.T) {
 	if got := oomKills("low 0\noom 3\noom_kill 2\noom_group_kill 0\n"); got != 2 {
 		t.Errorf("%d", got)

@@ -13,25 +13,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID is a process that cannot be confused with a later one of the same number on the same boot.
+// ID identifies a process, even if its number is reused on the same boot.
 type ID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks since boot
 }
 
-// LookUp finds the process that has a number now; false if there is none.
+// LookUp returns the process that currently has a number. It returns false if there is none.
 func LookUp(pid int) (ID, bool) {
 	p, ok := readProc(pid)
 	return p.ID, ok
 }
 
-// Running says whether this very process still runs; one that is dead and not reaped does not.
+// Running reports whether this exact process still runs. A zombie does not.
 func (id ID) Running() bool {
 	p, ok := readProc(id.PID)
 	return ok && p.ID == id && !p.dead()
 }
 
-// Signal sends sig to this process and to no later one of the same number. A process that is gone is no error.
+// Signal sends sig to exactly this process, not to a later one of the same number. It returns nil if the process is
+// gone.
 func (id ID) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
@@ -45,7 +46,7 @@ func (id ID) Signal(sig unix.Signal) error {
 	}
 	if err == nil {
 		err = unix.PidfdSendSignal(fd, sig, nil, 0)
-	} else { // a kernel or a sandbox without pidfd
+	} else { // the kernel or a sandbox lacks pidfd
 		err = unix.Kill(id.PID, sig)
 	}
 	if errors.Is(err, unix.ESRCH) {
@@ -61,18 +62,18 @@ type procStat struct {
 	state                  byte
 }
 
-// dead says whether nothing of the process runs. A first thread that ended does not make a zombie of the
-// others, and cannot be reaped before them.
+// dead reports whether no thread of the process runs. If only the first thread has ended, the process is shown as a
+// zombie, but it cannot be reaped before its other threads.
 func (p procStat) dead() bool { return (p.state == 'Z' || p.state == 'X') && p.threads <= 1 }
 
 func (p procStat) stopped() bool { return p.state == 'T' }
 
 func readProc(pid int) (procStat, bool) {
-	var buf [512]byte // a stat line is shorter, and there are hundreds to read while somebody waits
+	var buf [512]byte // a stat line is shorter; the buffer is on the stack because a caller reads hundreds
 	return parseStat(pid, readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:]))
 }
 
-// readSmall reads the beginning of a file into buf, without the poller that os.File would try.
+// readSmall reads the beginning of a file into buf. It avoids os.File, which would try to register with the poller.
 func readSmall(path string, buf []byte) []byte {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -86,8 +87,8 @@ func readSmall(path string, buf []byte) []byte {
 	return buf[:n]
 }
 
-// parseStat reads a line of /proc/<pid>/stat up to its start time. The name in it may hold spaces and parentheses. A look at all
-// processes parses hundreds of lines, so that it allocates nothing.
+// parseStat parses /proc/<pid>/stat up to the start time. The process name in it may contain spaces and parentheses.
+// parseStat does not allocate, because a scan of all processes parses hundreds of lines.
 func parseStat(pid int, raw []byte) (procStat, bool) {
 	const parent, group, session, threads, startTime = 1, 2, 3, 17, 19
 	p := procStat{ID: ID{PID: pid}}
@@ -124,15 +125,15 @@ func parseStat(pid int, raw []byte) (procStat, bool) {
 	return p, false
 }
 
-// eachProc visits every process there is, by ascending number, and each as soon as its name is known: who ends before
-// it is visited has a successor with a higher number, if any, and that comes later. Numbers that begin anew break this.
+// eachProc visits every process by ascending number, each as soon as its number is read. If a process ends before its
+// visit, a child has a higher number and is visited later. This fails only if process numbers wrap around.
 func eachProc(visit func(procStat)) error {
 	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open /proc: %w", err)
 	}
 	defer unix.Close(fd)
-	var buf [512]byte // some 16 names
+	var buf [512]byte // about 16 names
 	names := make([]string, 0, 32)
 	for {
 		n, err := unix.ReadDirent(fd, buf[:])
@@ -156,9 +157,9 @@ func eachProc(visit func(procStat)) error {
 	}
 }
 
-// carries says whether a process has one of the variables entries ("NAME=value") in its environment. known is false
-// when that cannot be told now: the process is in the middle of an exec, or is not ours to look into.
-func carries(pid int, entries ...string) (yes, known bool) {
+// hasEnviron reports whether a process has one of the entries ("NAME=value") in its environment. known is false if that
+// cannot be determined now: the process is in the middle of an exec, or we may not inspect it.
+func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {
 		return false, errors.Is(err, os.ErrPermission)
@@ -168,13 +169,14 @@ func carries(pid int, entries ...string) (yes, known bool) {
 	}), true
 }
 
-// Name is what the kernel calls a process; empty if it is gone.
+// Name returns the kernel's name of a process, or "" if it is gone.
 func Name(pid int) string {
-	var buf [64]byte // the kernel keeps 15 characters
+	var buf [64]byte // the kernel stores 15 characters
 	return strings.TrimSpace(string(readSmall("/proc/"+strconv.Itoa(pid)+"/comm", buf[:])))
 }
 
-// Resident is the memory a process has in RAM, pages it shares included; 0 if it is gone.
+// Resident returns the resident memory of a process in bytes, including shared pages. It returns 0 if the process is
+// gone.
 func Resident(pid int) int64 {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
@@ -188,7 +190,7 @@ func Resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// BootID tells this boot from others: process numbers of another boot mean nothing. It is read once.
+// BootID identifies this boot; process numbers of another boot are meaningless. It is read once and is "" if unknown.
 var BootID = sync.OnceValue(func() string {
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

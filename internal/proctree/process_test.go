@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A number that was given to a later process is not the process that was meant.
+// Signal does not reach a later process that reuses the number.
 func TestSignalSparesALaterProcessOfTheSameNumber(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {

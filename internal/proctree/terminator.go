@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// longestGrace is longer than anybody waits; every call brings its own.
+// longestGrace is longer than any caller waits; each call of End sets its own grace.
 const longestGrace = 24 * time.Hour
 
-// Terminator ends a tree that Tree makes, once at a time whoever asks. Safe for concurrent use.
+// Terminator ends the tree that Tree returns. Concurrent calls share one run of Tree.End. Safe for concurrent use.
 type Terminator struct {
 	Tree func() *Tree
 
 	mu  sync.Mutex
-	run *ending
+	run *termination
 }
 
-type ending struct {
-	hurry context.CancelFunc // the grace is over
+type termination struct {
+	hurry context.CancelFunc // ends the grace
 	done  chan struct{}
-	err   error // after done
+	err   error // valid once done is closed
 }
 
-// End returns when nothing is left. Callers share one ending, and the shortest grace among them counts.
+// End returns when no process is left. Concurrent callers share one termination; the shortest grace applies.
 func (t *Terminator) End(grace time.Duration) error {
-	run := t.join()
+	run := t.startOrJoin()
 	if grace <= 0 {
 		run.hurry()
 	} else {
@@ -36,16 +36,16 @@ func (t *Terminator) End(grace time.Duration) error {
 	return run.err
 }
 
-func (t *Terminator) join() *ending {
+func (t *Terminator) startOrJoin() *termination {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.run != nil {
 		return t.run
 	}
 	ctx, hurry := context.WithCancel(context.Background())
-	run := &ending{hurry: hurry, done: make(chan struct{})}
+	run := &termination{hurry: hurry, done: make(chan struct{})}
 	t.run = run
-	go func() { // every caller waits for it
+	go func() { // every caller of End waits for it
 		run.err = t.Tree().End(ctx, longestGrace)
 		hurry()
 		t.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 )
 
-// Any file is a role with a prompt, or no role.
+// Every file is a role with a prompt, or invalid.
 func FuzzRole(f *testing.F) {
 	f.Add("---\nagent: claude\ntools: [shell]\n---\nYou review.")
 	f.Add("---\na: &a [1]\nb: [*a, *a]\n---\nx")

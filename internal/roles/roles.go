@@ -1,7 +1,8 @@
-// Package roles collects the roles that a conversation can play: those that ship with ductor, the files of a folder, which are
-// read again when they change, and those of the configuration. Of two with one name the later of these counts.
+// Package roles collects the roles that a conversation can use: the ones that ship with ductor, the files of a folder,
+// which it reads again when they change, and those of the configuration. In this order, a later role replaces an
+// earlier one of the same name.
 //
-// The package does NOT decide which conversation plays which role.
+// The package does NOT decide which conversation uses which role.
 package roles
 
 import (
@@ -27,16 +28,16 @@ import (
 //go:embed shipped/*.md
 var shipped embed.FS
 
-// Limits of a folder. What is beyond them is left out, with a warning.
+// Limits of a folder. Files beyond them are ignored and reported as problems.
 const (
-	mostFiles = 200
-	mostBytes = 64 << 10
+	maxFiles = 200
+	maxBytes = 64 << 10
 )
 
-// look is the time between two looks at the folder.
-const look = time.Second
+// checkInterval is the time between two checks of the folder for changes.
+const checkInterval = time.Second
 
-// Set is all roles. Safe for concurrent use.
+// Set contains all roles. Safe for concurrent use.
 type Set struct {
 	dir string
 	log *slog.Logger
@@ -44,12 +45,12 @@ type Set struct {
 
 	mu         sync.Mutex
 	configured map[string]orchestrator.Role
-	looked     time.Time
-	stamp      string // of the files that all was read from
+	lastCheck  time.Time
+	stamp      string // of the files from which all was read
 	all        map[string]orchestrator.Role
 }
 
-// Open collects the roles of a configuration and of a folder, which need not exist; empty for none.
+// Open returns the roles of a configuration and of a folder. dir may be missing or "".
 func Open(dir string, configured map[string]orchestrator.Role, now func() time.Time, log *slog.Logger) *Set {
 	return &Set{dir: dir, configured: configured, now: now, log: log}
 }
@@ -61,7 +62,7 @@ func (s *Set) Configure(configured map[string]orchestrator.Role) {
 	s.configured, s.all = configured, nil
 }
 
-// Role finds a role by its name; false if there is none.
+// Role returns a role by its name. It returns false if there is none.
 func (s *Set) Role(name string) (orchestrator.Role, bool) {
 	r, ok := s.current()[name]
 	return r, ok
@@ -70,13 +71,13 @@ func (s *Set) Role(name string) (orchestrator.Role, bool) {
 // Names lists the names of all roles, sorted.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.current())) }
 
-// current reads the folder again if it changed.
+// current returns all roles. It reads the folder again if it has changed.
 func (s *Set) current() map[string]orchestrator.Role {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.now(); s.all == nil || now.Sub(s.looked) >= look || now.Before(s.looked) {
-		s.looked = now
-		if stamp := stampOf(s.dir); s.all == nil || stamp != s.stamp {
+	if now := s.now(); s.all == nil || now.Sub(s.lastCheck) >= checkInterval || now.Before(s.lastCheck) {
+		s.lastCheck = now
+		if stamp := folderStamp(s.dir); s.all == nil || stamp != s.stamp {
 			s.stamp = stamp
 			s.all = s.read()
 		}
@@ -84,8 +85,8 @@ func (s *Set) current() map[string]orchestrator.Role {
 	return s.all
 }
 
-// stampOf changes whenever a file of the folder does.
-func stampOf(dir string) string {
+// folderStamp returns a text that changes if a file of the folder changes.
+func folderStamp(dir string) string {
 	if dir == "" {
 		return ""
 	}
@@ -117,13 +118,13 @@ func (s *Set) read() map[string]orchestrator.Role {
 	return all
 }
 
-// Files reads the roles of a folder, which need not exist; empty for none. problems name the files that are no role.
+// Files reads the roles of a folder, which may be missing or "". problems describes the invalid files.
 func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
 	all = map[string]orchestrator.Role{}
 	if dir == "" {
 		return all, nil
 	}
-	root, err := os.OpenRoot(dir) // no link leads out of it
+	root, err := os.OpenRoot(dir) // follows no link out of the folder
 	if err != nil {
 		return all, nil
 	}
@@ -131,12 +132,12 @@ func Files(dir string) (all map[string]orchestrator.Role, problems []error) {
 	return all, readFolder(root.FS(), all)
 }
 
-// readFolder adds the roles of the files *.md. It leaves out those that are no role, and names them.
+// readFolder adds the roles in *.md files. It skips invalid files and returns their problems.
 func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error) {
 	names, err := fs.Glob(folder, "*.md")
-	if err == nil && len(names) > mostFiles {
-		err = fmt.Errorf("there are %d files; only the first %d count", len(names), mostFiles)
-		names = names[:mostFiles]
+	if err == nil && len(names) > maxFiles {
+		err = fmt.Errorf("there are %d files; only the first %d count", len(names), maxFiles)
+		names = names[:maxFiles]
 	}
 	if err != nil {
 		problems = append(problems, err)
@@ -152,7 +153,7 @@ func readFolder(folder fs.FS, to map[string]orchestrator.Role) (problems []error
 	return problems
 }
 
-// header is what the front matter of a role's file may say. Its keys are those of [roles] in the configuration.
+// header is the front matter of a role's file. It has the same keys as [roles] in the configuration.
 type header struct {
 	Append bool   `yaml:"append"`
 	Agent  string `yaml:"agent"`
@@ -168,19 +169,20 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 		return orchestrator.Role{}, fmt.Errorf("open a role: %w", err)
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, mostBytes+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
 	if err != nil {
 		return orchestrator.Role{}, fmt.Errorf("read a role: %w", err)
 	}
-	if len(text) > mostBytes {
-		return orchestrator.Role{}, fmt.Errorf("it is longer than %d KB", mostBytes>>10)
+	if len(text) > maxBytes {
+		return orchestrator.Role{}, fmt.Errorf("it is longer than %d KB", maxBytes>>10)
 	}
 	front, prompt := cutFrontMatter(string(text))
 	h := header{Append: true}
 	if err := yaml.Unmarshal([]byte(front), &h); err != nil {
 		return orchestrator.Role{}, fmt.Errorf("read the front matter: %w", err)
 	}
-	r := orchestrator.Role{Prompt: strings.TrimSpace(prompt), Replace: !h.Append, Agent: cli.Agent(h.Agent), Model: cli.ModelID(h.Model),
+	r := orchestrator.Role{Prompt: strings.TrimSpace(prompt), Replace: !h.Append, Agent: cli.Agent(h.Agent),
+		Model: cli.ModelID(h.Model),
 		Tools: cli.ToolList{Only: h.Tools, Denied: h.DeniedTools}}
 	for _, name := range slices.Concat(h.Tools, h.DeniedTools) {
 		if err := tools.Check(name); err != nil {
@@ -193,7 +195,7 @@ func readRole(folder fs.FS, name string) (orchestrator.Role, error) {
 	return r, nil
 }
 
-// cutFrontMatter splits a text into what stands between two lines of three dashes at its beginning, and the rest.
+// cutFrontMatter splits a text into the part between two lines of three dashes at its beginning, and the rest.
 func cutFrontMatter(text string) (front, rest string) {
 	const line = "---\n"
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// A role comes from ductor, from a file or from the configuration, and the later one of these counts.
+// Roles come from ductor, from files and from the configuration; the later ones take precedence.
 func TestRolesComeFromThreePlaces(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -31,7 +31,7 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 	write("notes.txt", "no role")
 	write("broken.md", "---\nagent: [\n---\nx")
 	write("empty.md", "---\nagent: codex\n---\n")
-	write("long.md", strings.Repeat("x", mostBytes+1))
+	write("long.md", strings.Repeat("x", maxBytes+1))
 	secret := filepath.Join(t.TempDir(), "secret.md")
 	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestRolesComeFromThreePlaces(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "planner.md")); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(look)
+	now = now.Add(checkInterval)
 	if r, _ := s.Role("tester"); r.Prompt != "You test more." {
 		t.Errorf("the changed file is %+v", r)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever a container prints, what is read of it is no longer than is allowed.
+// ReadAnswer returns no more than the allowed number of bytes, whatever a container prints.
 func FuzzReadAnswer(f *testing.F) {
 	f.Add([]byte("{\"size\":3}\n.abc"), int64(10))
 	f.Add([]byte("{\"Size\":-1}\n"), int64(10))

@@ -9,12 +9,13 @@ import (
 	"strconv"
 )
 
-// Verb is the first argument of a program that is to run this package in another environment. One of the actions, a
-// directory and a path below it follow, and for GetAction and PutAction a number of bytes.
+// Verb is the first argument of a program that runs Main in another environment. The arguments of Main follow: an
+// action, a directory and a path below it. GetAction, PutAction and RealAction also take a number of bytes.
 const Verb = "files"
 
-// The actions. GetAction gives at most so many bytes, PutAction takes exactly so many from its standard input. RealAction takes
-// so many too, a list of paths in JSON, and gives RealPaths of it in JSON; the directory and the path do not matter.
+// The actions. GetAction prints a file of at most that many bytes. PutAction reads exactly that many bytes from
+// standard input. RealAction reads that many bytes too, a list of paths in JSON, and prints their RealPaths in JSON; it
+// ignores the directory and the path.
 const (
 	GetAction  = "get"
 	ListAction = "list"
@@ -22,26 +23,26 @@ const (
 	RealAction = "real"
 )
 
-// Answer is the first line that is printed, in JSON. A zero byte and Size bytes of a file follow it: the zero tells the
-// whole from a text of a container's engine.
+// Answer is the first line of Main's output, in JSON. A zero byte and Size bytes of content follow it. The zero byte
+// distinguishes the content from messages of a container engine.
 type Answer struct {
 	Error   *Error  `json:"error,omitempty"`
 	Entries []Entry `json:"entries,omitempty"`
 	Size    int     `json:"size"`
 }
 
-// Main does what args say, prints an Answer and the content of a file, and returns an exit code.
+// Main runs the action in args, prints an Answer and the content, and returns an exit code.
 func Main(args []string, in io.Reader, out io.Writer) int {
-	answer, content, err := do(args, in)
+	answer, content, err := runAction(args, in)
 	if err != nil {
-		answer.Error = refused(err)
+		answer.Error = toError(err)
 	}
 	answer.Size = len(content)
 	to := bufio.NewWriter(out)
 	if json.NewEncoder(to).Encode(answer) != nil {
 		return 1
 	}
-	_ = to.WriteByte(0) // Flush gives its error
+	_ = to.WriteByte(0) // Flush returns its error
 	_, _ = to.Write(content)
 	if to.Flush() != nil || err != nil {
 		return 1
@@ -49,7 +50,7 @@ func Main(args []string, in io.Reader, out io.Writer) int {
 	return 0
 }
 
-func do(args []string, in io.Reader) (a Answer, content []byte, err error) {
+func runAction(args []string, in io.Reader) (a Answer, content []byte, err error) {
 	if len(args) == 3 && args[0] == ListAction {
 		a.Entries, err = List(args[1], args[2])
 		return a, nil, err
@@ -66,14 +67,14 @@ func do(args []string, in io.Reader) (a Answer, content []byte, err error) {
 		content, err = Read(args[1], args[2], size)
 		return a, content, err
 	case PutAction:
-		taken, err := takeInput(in, size)
+		taken, err := readExactly(in, size)
 		if err == nil {
 			err = Write(args[1], args[2], taken)
 		}
 		return a, nil, err
 	case RealAction:
 		var paths []string
-		taken, err := takeInput(in, size)
+		taken, err := readExactly(in, size)
 		if err == nil {
 			err = json.Unmarshal(taken, &paths)
 		}
@@ -85,8 +86,8 @@ func do(args []string, in io.Reader) (a Answer, content []byte, err error) {
 	return a, nil, fmt.Errorf("there is no action %q", args[0])
 }
 
-// takeInput reads exactly so many bytes.
-func takeInput(in io.Reader, size int64) ([]byte, error) {
+// readExactly reads exactly size bytes.
+func readExactly(in io.Reader, size int64) ([]byte, error) {
 	taken, err := io.ReadAll(io.LimitReader(in, size))
 	if err == nil && int64(len(taken)) != size {
 		err = io.ErrUnexpectedEOF
@@ -94,12 +95,13 @@ func takeInput(in io.Reader, size int64) ([]byte, error) {
 	return taken, err
 }
 
-// ErrAnswer says that what was read is nothing that Main prints.
+// ErrAnswer means that the input is not output of Main.
 var ErrAnswer = errors.New("no answer about files")
 
-// ReadAnswer reads what Main prints: ErrAnswer if it is something else.
+// ReadAnswer parses the output of Main, with at most most bytes of content. It returns ErrAnswer if it is something
+// else.
 func ReadAnswer(from io.Reader, most int64) (a Answer, content []byte, err error) {
-	r := bufio.NewReader(io.LimitReader(from, most+mostAnswer))
+	r := bufio.NewReader(io.LimitReader(from, most+maxAnswerLine))
 	line, err := r.ReadBytes('\n')
 	if err != nil {
 		return a, nil, fmt.Errorf("read an answer: %w", err)
@@ -114,5 +116,5 @@ func ReadAnswer(from io.Reader, most int64) (a Answer, content []byte, err error
 	return a, content[1:], nil
 }
 
-// mostAnswer is how long the line of an Answer may be, in bytes.
-const mostAnswer = 1 << 20
+// maxAnswerLine limits the JSON line of an Answer, in bytes.
+const maxAnswerLine = 1 << 20

@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many links RealPath follows one after the other.
+// maxLinks limits how many links RealPath follows in a row.
 const maxLinks = 40
 
-// RealPath returns an absolute path with its links resolved as far as it exists, also a link to what does not exist yet. The
-// error says why a path cannot be looked at.
+// RealPath resolves the links in an absolute path, as far as the path exists. It also follows a link to a missing
+// target. The error says why the path cannot be inspected.
 func RealPath(path string) (string, error) {
 	path = filepath.Clean(path)
 	for range maxLinks {
-		next, done, err := follow(path)
+		next, done, err := resolveStep(path)
 		if done || err != nil {
 			return next, err
 		}
@@ -25,9 +25,9 @@ func RealPath(path string) (string, error) {
 	return "", syscall.ELOOP
 }
 
-// follow resolves the part of a path that exists. Where a link in it leads to what does not exist, it follows that link
-// alone and is not done.
-func follow(path string) (next string, done bool, err error) {
+// resolveStep resolves the existing part of a path. If a link in it has a missing target, resolveStep resolves only
+// that link and returns done = false.
+func resolveStep(path string) (next string, done bool, err error) {
 	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
 		real, err := filepath.EvalSymlinks(at)
 		if err == nil {
@@ -48,7 +48,7 @@ func follow(path string) (next string, done bool, err error) {
 	}
 }
 
-// RealPaths resolves several paths; see RealPath. One that cannot be looked at stays as it is.
+// RealPaths applies RealPath to each path. A path that cannot be inspected stays as it is.
 func RealPaths(paths []string) []string {
 	all := make([]string, len(paths))
 	for i, path := range paths {

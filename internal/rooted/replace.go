@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// ReplaceFile is Replace for the file at a path, whose directory is made for this user alone where it is not there.
+// ReplaceFile is Replace for a path. It creates a missing directory with mode 0700.
 func ReplaceFile(path string, content []byte, check func(part string) error) error {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -20,9 +20,10 @@ func ReplaceFile(path string, content []byte, check func(part string) error) err
 	return errors.Join(Replace(root, name, content, check), root.Close())
 }
 
-// Replace writes a file for this user alone, in place of one with this name: after a crash there is the old or the new one, and the new one once Replace returned.
-// Before the new one counts, check gets its name while it is a part; on an error of check the old one stays. A nil check allows
-// all. It is for directories of ductor's own user: a part that a crash left is written anew.
+// Replace atomically writes a file with mode 0600. After a crash, either the old or the new content exists; once
+// Replace has returned, it is the new one. Before the rename, Replace calls check (unless nil) with the temporary
+// file's name; if check fails, the old file stays. Use it only in directories of ductor's own user: it overwrites a
+// temporary file left by a crash.
 func Replace(root *os.Root, name string, content []byte, check func(part string) error) error {
 	part := name + ".part"
 	if err := root.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +46,7 @@ func Replace(root *os.Root, name string, content []byte, check func(part string)
 	return Sync(root)
 }
 
-// Sync brings the names in a directory to the disk.
+// Sync flushes a directory's entries to the disk.
 func Sync(root *os.Root) error {
 	dir, err := root.Open(".")
 	if err != nil {

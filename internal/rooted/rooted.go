@@ -1,5 +1,5 @@
-// Package rooted reads, lists and writes files below a directory that others may change at any moment. It follows no link,
-// opens nothing but regular files and directories, and passes over what is hidden.
+// Package rooted reads, lists and writes files below a directory that others may change at any moment. It follows no
+// links, opens only regular files and directories, and ignores hidden ones.
 package rooted
 
 import (
@@ -15,28 +15,27 @@ import (
 	"syscall"
 )
 
-// Refusal says why a file is not given, or not taken.
+// Refusal is the reason why a file cannot be read or written.
 type Refusal string
 
-// The refusals.
 const (
 	NotThere  Refusal = "not-there"
-	Hidden    Refusal = "hidden"    // its name, or that of a directory above it, begins with a dot
-	Link      Refusal = "link"      // it is a symbolic link, or stands behind one
-	HardLink  Refusal = "hard-link" // it has another name, which may be that of a file outside
+	Hidden    Refusal = "hidden"    // its name or a parent directory's begins with a dot
+	Link      Refusal = "link"      // it is a symbolic link, or below one
+	HardLink  Refusal = "hard-link" // it has another name, perhaps outside of the directory
 	Special   Refusal = "special"   // it is a device, a pipe or a socket
-	Directory Refusal = "directory" // it is a directory, where a file is wanted
-	NoFolder  Refusal = "no-folder" // it is no directory, where one is wanted
+	Directory Refusal = "directory" // a directory instead of a file
+	NoFolder  Refusal = "no-folder" // not a directory
 	Empty     Refusal = "empty"
 	TooLarge  Refusal = "too-large"
 	Exists    Refusal = "exists"
-	Failed    Refusal = "failed" // the operating system refuses
+	Failed    Refusal = "failed" // error of the operating system
 )
 
-// Error says why a file is refused.
+// Error describes why a file was refused.
 type Error struct {
 	Refusal Refusal `json:"refusal"`
-	Size    int64   `json:"size,omitempty"` // of a file that is too large
+	Size    int64   `json:"size,omitempty"` // of the file, for TooLarge
 	Detail  string  `json:"detail,omitempty"`
 }
 
@@ -44,8 +43,8 @@ func (e *Error) Error() string {
 	return strings.TrimSpace(string(e.Refusal) + " " + e.Detail)
 }
 
-// refused translates an error of the operating system.
-func refused(err error) *Error {
+// toError converts any error to an *Error.
+func toError(err error) *Error {
 	var own *Error
 	switch {
 	case errors.As(err, &own):
@@ -60,24 +59,24 @@ func refused(err error) *Error {
 	return &Error{Refusal: Failed, Detail: err.Error()}
 }
 
-// Entry is a file or a directory in a directory.
+// Entry is a file or a directory in a listing.
 type Entry struct {
 	Name string `json:"name"`
 	Dir  bool   `json:"dir,omitempty"`
 	Size int64  `json:"size,omitempty"`
 }
 
-// Read gives the content of a file below a directory, which has at most so many bytes. It reads the file once. The error is
-// an *Error.
+// Read returns the content of a file below a directory, of at most most bytes. It reads the file only once. Errors are
+// *Error.
 func Read(dir, below string, most int64) ([]byte, error) {
-	folder, name, err := enter(dir, below)
+	folder, name, err := openParent(dir, below)
 	if err != nil {
-		return nil, refused(err)
+		return nil, toError(err)
 	}
 	defer folder.Close()
 	content, err := read(folder, name, most)
 	if err != nil {
-		return nil, refused(err)
+		return nil, toError(err)
 	}
 	return content, nil
 }
@@ -87,10 +86,13 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := regular(named); err != nil {
+	if err := checkRegular(named); err != nil {
 		return nil, err
 	}
-	// What was swapped in since must not keep us waiting, as a pipe would.
+	if named.Size() > most { // not opened: closing ductor's own database would give up SQLite's locks on it
+		return nil, &Error{Refusal: TooLarge, Size: named.Size()}
+	}
+	// Do not block if the file was replaced by a pipe in the meantime.
 	f, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -120,8 +122,8 @@ func read(folder *os.Root, name string, most int64) ([]byte, error) {
 	return content.Bytes(), nil
 }
 
-// regular says what is wrong with anything but a regular file.
-func regular(info fs.FileInfo) error {
+// checkRegular returns an error for anything but a regular file.
+func checkRegular(info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return nil
@@ -133,25 +135,25 @@ func regular(info fs.FileInfo) error {
 	return &Error{Refusal: Special}
 }
 
-// MostEntries is how many entries List looks at in a directory; of more it is not said which.
+// MostEntries is how many entries of a directory List reads. Which ones is undefined if the directory has more.
 const MostEntries = 900
 
-// List gives the files and directories in a directory below another, directories first. Links, special files and what is
-// hidden are left out. The error is an *Error.
+// List returns the files and directories in a directory below dir, directories first. It omits links, special files and
+// hidden names. Errors are *Error.
 func List(dir, below string) ([]Entry, error) {
-	folder, _, err := enter(dir, filepath.Join(below, "x"))
+	folder, _, err := openParent(dir, filepath.Join(below, "x"))
 	if err != nil {
-		return nil, refused(err)
+		return nil, toError(err)
 	}
 	defer folder.Close()
 	f, err := folder.Open(".")
 	if err != nil {
-		return nil, refused(err)
+		return nil, toError(err)
 	}
 	defer f.Close()
 	found, err := f.ReadDir(MostEntries)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, refused(err)
+		return nil, toError(err)
 	}
 	var all []Entry
 	for _, e := range found {
@@ -177,15 +179,15 @@ func List(dir, below string) ([]Entry, error) {
 	return all, nil
 }
 
-// Write makes a file below a directory, whole or not at all. A file that is there stays: Exists. The error is an *Error.
+// Write atomically creates a file below a directory. It does not overwrite: the error is Exists. Errors are *Error.
 func Write(dir, below string, content []byte) error {
-	folder, name, err := enter(dir, below)
+	folder, name, err := openParent(dir, below)
 	if err != nil {
-		return refused(err)
+		return toError(err)
 	}
 	defer folder.Close()
 	if err := write(folder, name, content); err != nil {
-		return refused(err)
+		return toError(err)
 	}
 	return nil
 }
@@ -202,19 +204,20 @@ func write(folder *os.Root, name string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Remove(part) // it has another name, too, if all went well
+	defer folder.Remove(part) // removes only the temporary name if all went well
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := folder.Link(part, name); err != nil { // there is such a file now
+	if err := folder.Link(part, name); err != nil { // fails if the name exists by now
 		return err
 	}
 	return Sync(folder)
 }
 
-// enter opens the directory that a path below dir is in, step by step, and gives the last name of the path.
-func enter(dir, below string) (*os.Root, string, error) {
+// openParent opens the parent directory of a path below dir, step by step, and returns it with the last element of the
+// path.
+func openParent(dir, below string) (*os.Root, string, error) {
 	below = filepath.Clean(below)
 	if !filepath.IsLocal(below) {
 		return nil, "", &Error{Refusal: NotThere}
@@ -229,7 +232,7 @@ func enter(dir, below string) (*os.Root, string, error) {
 	}
 	last := len(steps) - 1
 	for _, step := range steps[:last] {
-		next, err := descend(at, step)
+		next, err := openSubdir(at, step)
 		if err = errors.Join(err, at.Close()); err != nil {
 			return nil, "", err
 		}
@@ -238,8 +241,8 @@ func enter(dir, below string) (*os.Root, string, error) {
 	return at, steps[last], nil
 }
 
-// descend opens a directory in another, but no link to one.
-func descend(at *os.Root, step string) (*os.Root, error) {
+// openSubdir opens a subdirectory. It rejects links.
+func openSubdir(at *os.Root, step string) (*os.Root, error) {
 	named, err := at.Lstat(step)
 	switch {
 	case err != nil:
@@ -259,5 +262,5 @@ func descend(at *os.Root, step string) (*os.Root, error) {
 	return next, nil
 }
 
-// hidden says whether a name is one that lists leave out. The name of the directory itself is none.
+// hidden reports whether listings omit a name. "." is not hidden.
 func hidden(name string) bool { return strings.HasPrefix(name, ".") && name != "." }

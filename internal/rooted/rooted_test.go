@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// tree makes a directory with every kind of file.
+// tree creates a directory with every kind of file.
 func tree(t *testing.T) string {
 	t.Helper()
 	top := t.TempDir()
@@ -83,8 +83,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A file that is replaced while it is looked at is refused or read whole; nothing else of the machine is ever read, and a
-// pipe keeps nobody waiting.
+// If a file is replaced during Read, Read rejects it or returns all of it. It never reads another file of the machine
+// and never blocks on a pipe.
 func TestReadWhileAnotherReplaces(t *testing.T) {
 	dir := tree(t)
 	stop := make(chan struct{})
@@ -117,6 +117,27 @@ func TestReadWhileAnotherReplaces(t *testing.T) {
 	}
 	close(stop)
 	<-done
+}
+
+// A file that is too large is not opened: to close it would give up the locks that this process has on it.
+func TestAFileThatIsTooLargeKeepsItsLocks(t *testing.T) {
+	dir := tree(t)
+	f, err := os.OpenFile(filepath.Join(dir, "large"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var stat syscall.Stat_t
+	err = errors.Join(syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{Type: syscall.F_WRLCK}), syscall.Fstat(int(f.Fd()), &stat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir, "large", 0); refusalOf(err) != TooLarge {
+		t.Errorf("Read says %v", err)
+	}
+	if locks, err := os.ReadFile("/proc/locks"); err != nil || !strings.Contains(string(locks), fmt.Sprintf(":%d ", stat.Ino)) {
+		t.Errorf("the lock is gone, %v", err)
+	}
 }
 
 func TestList(t *testing.T) {
@@ -154,7 +175,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// What Main does in a container is what the functions do here.
+// Main in a container returns the same as the functions here.
 func TestMainAnswers(t *testing.T) {
 	dir := tree(t)
 	askFor := func(most int64, in string, args ...string) (Answer, string) {

@@ -11,26 +11,27 @@ import (
 	"syscall"
 )
 
-// Bounds of the search for secrets of a project.
+// Limits of the search for a project's secrets.
 const (
-	leastValue = 12 // bytes: what is shorter is rather a word than a secret
-	mostValue  = 4 << 10
-	mostFile   = 256 << 10
-	mostAbove  = 8
-	mostBelow  = 64
+	minValue   = 12 // bytes; a shorter value is more likely a word than a secret
+	maxValue   = 4 << 10
+	maxFile    = 256 << 10
+	maxParents = 8
+	maxSubdirs = 64
 )
 
-// files are where projects keep secrets.
-func files() []string {
+// fileNames returns the names of files in which projects store secrets.
+func fileNames() []string {
 	return []string{".env", ".env.local", ".env.development", ".env.development.local", ".env.production",
 		".env.production.local", ".env.staging", ".env.test", ".env.test.local", ".envrc"}
 }
 
 var secretName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL`) })
 
-// isSecret says whether a variable holds a secret, by its name and what it looks like. Paths and addresses are none.
+// isSecret reports whether a variable contains a secret, judging by its name and value. Paths and plain URLs are not
+// secrets.
 func isSecret(name, value string) bool {
-	if !secretName().MatchString(name) || len(value) < leastValue || len(value) > mostValue {
+	if !secretName().MatchString(name) || len(value) < minValue || len(value) > maxValue {
 		return false
 	}
 	address := strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://")
@@ -38,7 +39,7 @@ func isSecret(name, value string) bool {
 		(!address || strings.Contains(value, "@"))
 }
 
-// OfEnvironment are the secrets among variables, which are "NAME=value".
+// OfEnvironment returns the secrets among variables of the form "NAME=value".
 func OfEnvironment(environ []string) (all []string) {
 	for _, entry := range environ {
 		if name, value, ok := strings.Cut(entry, "="); ok && isSecret(name, value) {
@@ -48,19 +49,20 @@ func OfEnvironment(environ []string) (all []string) {
 	return all
 }
 
-// OfProject are the secrets in the files of the project that a directory is in: there, above it as far as its
-// repository goes, and one level below. What cannot be read has none.
+// OfProject returns the secrets in the files of a directory's project. It searches the directory, its parents up to the
+// top of the repository, and its direct subdirectories. It ignores files that it cannot read.
 func OfProject(dir string) (all []string) {
-	for _, d := range append(upToRepository(dir), below(dir)...) {
-		all = append(all, ofDir(d)...)
+	for _, d := range append(projectDirs(dir), subdirs(dir)...) {
+		all = append(all, secretsInDir(d)...)
 	}
 	return all
 }
 
-// upToRepository is a directory and those above it to the top of its repository, if it is in one.
-func upToRepository(dir string) []string {
+// projectDirs returns a directory and its parents up to the top of the repository, or only the directory if there is
+// none.
+func projectDirs(dir string) []string {
 	var path []string
-	for d := dir; len(path) < mostAbove; d = filepath.Dir(d) {
+	for d := dir; len(path) < maxParents; d = filepath.Dir(d) {
 		path = append(path, d)
 		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
 			return path
@@ -72,31 +74,31 @@ func upToRepository(dir string) []string {
 	return []string{dir}
 }
 
-// below are the first directories in one.
-func below(dir string) (dirs []string) {
-	entries, _ := os.ReadDir(dir) // none that can be read
+// subdirs returns the first subdirectories of a directory.
+func subdirs(dir string) (dirs []string) {
+	entries, _ := os.ReadDir(dir) // empty if the directory cannot be read
 	for _, e := range entries {
-		if e.IsDir() && len(dirs) < mostBelow && !strings.HasPrefix(e.Name(), ".") && e.Name() != "node_modules" {
+		if e.IsDir() && len(dirs) < maxSubdirs && !strings.HasPrefix(e.Name(), ".") && e.Name() != "node_modules" {
 			dirs = append(dirs, filepath.Join(dir, e.Name()))
 		}
 	}
 	return dirs
 }
 
-func ofDir(dir string) (all []string) {
+func secretsInDir(dir string) (all []string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil
 	}
 	defer root.Close()
-	for _, name := range files() {
-		all = append(all, ofFile(root, name)...)
+	for _, name := range fileNames() {
+		all = append(all, secretsInFile(root, name)...)
 	}
 	return all
 }
 
-// ofFile reads a file that an agent may have put there: a link out of the directory, a pipe or a device has no secrets.
-func ofFile(root *os.Root, name string) []string {
+// secretsInFile reads a file that an agent may have created. It ignores links out of the directory, pipes and devices.
+func secretsInFile(root *os.Root, name string) []string {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
@@ -105,19 +107,19 @@ func ofFile(root *os.Root, name string) []string {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(f, mostFile))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
 		return nil
 	}
-	return parse(string(text))
+	return parseVariables(string(text))
 }
 
 var assignment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*)$`)
 })
 
-// parse finds the secrets in the text of a file of variables.
-func parse(text string) (all []string) {
+// parseVariables returns the secrets in a file of variables.
+func parseVariables(text string) (all []string) {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
 		m := assignment().FindStringSubmatch(strings.TrimRight(lines[i], "\r"))
@@ -127,18 +129,18 @@ func parse(text string) (all []string) {
 		name, value := m[1], strings.TrimSpace(m[2])
 		if quote := strings.IndexAny(value[:min(len(value), 1)], `"'`); quote == 0 {
 			var more int
-			value, more = quoted(value, lines[i+1:])
+			value, more = quotedText(value, lines[i+1:])
 			i += more
 		} else if at := strings.Index(value, " #"); at >= 0 {
 			value = strings.TrimSpace(value[:at])
 		}
-		all = append(all, forms(name, value)...)
+		all = append(all, displayForms(name, value)...)
 	}
 	return all
 }
 
-// quoted is what stands between a quote and the next of its kind, perhaps some lines later.
-func quoted(value string, following []string) (text string, lines int) {
+// quotedText returns the text between a quote and the next one of its kind, which may be some lines below.
+func quotedText(value string, following []string) (text string, lines int) {
 	end := value[:1]
 	if at := strings.Index(value[1:], end); at >= 0 {
 		return value[1 : 1+at], 0
@@ -148,11 +150,12 @@ func quoted(value string, following []string) (text string, lines int) {
 			return value[1:] + "\n" + strings.Join(slices.Concat(following[:i], []string{line[:at]}), "\n"), i + 1
 		}
 	}
-	return value[1:], 0 // it never ends
+	return value[1:], 0 // unterminated
 }
 
-// forms are how a value may be shown: as it is written, with its line breaks, and each of its lines.
-func forms(name, value string) (all []string) {
+// displayForms returns the ways in which output may show a value: as written, with real line breaks, and each of its
+// lines.
+func displayForms(name, value string) (all []string) {
 	if !isSecret(name, value) {
 		return nil
 	}
@@ -163,7 +166,7 @@ func forms(name, value string) (all []string) {
 	}
 	if lines := strings.Split(plain, "\n"); len(lines) > 1 {
 		for _, line := range lines {
-			if len(line) >= leastValue && !strings.HasPrefix(line, "-----") {
+			if len(line) >= minValue && !strings.HasPrefix(line, "-----") {
 				all = append(all, line)
 			}
 		}

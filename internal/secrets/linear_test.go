@@ -8,7 +8,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// hostileSet has many secrets that begin alike, one that begins with itself again and again, and one within another.
+// hostileSet returns many secrets with a common prefix, one that repeats its own prefix, and one inside another.
 func hostileSet() *Set {
 	words := []string{"correct-horse-battery-staple", "correct-horse-", strings.Repeat("a", 300) + "b"}
 	for i := range 2000 {
@@ -17,7 +17,8 @@ func hostileSet() *Set {
 	return NewSet(words...)
 }
 
-// The work over a text is in proportion to its length and does not grow with the number of secrets, also in a stream of small pieces.
+// The work is proportional to the text's length and independent of the number of secrets, even in a stream of small
+// pieces.
 func TestTheWorkOverATextIsLinear(t *testing.T) {
 	set := hostileSet()
 	hostile.Linear(t, hostile.Printed, func(text string) { clean(set, text) })
@@ -39,7 +40,7 @@ func clean(set *Set, text string) {
 	s.Flush(set)
 }
 
-// Likewise for a file of variables, also one whose quote has no end.
+// The same holds for a file of variables, even with an unterminated quote.
 func TestTheWorkOverVariablesIsLinear(t *testing.T) {
 	files := func(size int) map[string]string {
 		files := hostile.Printed(size)
@@ -47,10 +48,10 @@ func TestTheWorkOverVariablesIsLinear(t *testing.T) {
 		files["late end"] = files["endless"] + "\""
 		return files
 	}
-	hostile.Linear(t, files, func(text string) { NewSet(parse(text)...) })
+	hostile.Linear(t, files, func(text string) { NewSet(parseVariables(text)...) })
 }
 
-// The words of a Set are found as one looks for each at each place: the longest first.
+// A Set finds the same words as a naive search at each position, longest first.
 func FuzzSet(f *testing.F) {
 	f.Add("abcdef abcdefgh abcdefghij bcdefg", "xabcdefghi abcdefg ghp_ abcde", 3)
 	f.Add("aaaaaa aaaaaaaa aaaaaaab", "aaaaaaaaaaaaab", 1)
@@ -68,7 +69,7 @@ func FuzzSet(f *testing.F) {
 					break
 				}
 			}
-			if shape, whole := shaped(text[i:]); n == 0 && whole {
+			if shape, whole := matchToken(text[i:]); n == 0 && whole {
 				n = shape
 			}
 			if n == 0 {

@@ -16,7 +16,7 @@ func TestSet(t *testing.T) {
 	github := "ghp_" + strings.Repeat("a1B2", 9)
 	for _, c := range []struct{ in, want string }{
 		{"nothing", "nothing"},
-		{"hunter2-hunter2!", Removed + "!"}, // the longer one
+		{"hunter2-hunter2!", Removed + "!"}, // the longer secret
 		{"hunter2-hunter3", Removed + "-hunter3"},
 		{"p%40ss+word%2F1 or p@ss word/1", Removed + " or " + Removed},
 		{"abc is too short", "abc is too short"},
@@ -34,8 +34,8 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// However a text comes in pieces and is taken back, what was given is at every moment without a secret and without the
-// beginning of one, and in the end what a look at the whole text gives.
+// A text may arrive in any pieces, and parts may be retracted: the output never contains a secret or its beginning, and
+// finally equals the cleaned whole text.
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := NewSet("sesame-é-1", "sesame", "ame-é-12345", "ababab")

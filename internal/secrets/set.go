@@ -1,7 +1,7 @@
-// Package secrets takes texts that must be neither shown nor stored out of others: of whole ones, of ones that grow (Stream),
-// and of all texts of a value (Clean). It also finds such texts in the files of a project.
+// Package secrets removes secrets from texts before they are shown or stored: from complete texts (Set.String), growing
+// ones (Stream), and all texts inside a value (Clean). It also finds secrets in the files of a project.
 //
-// The package is NOT a guard against an agent that means to give a secret away: one that is written backwards passes.
+// The package is NOT a guard against an agent that wants to leak a secret: it does not recognize one written backwards.
 package secrets
 
 import (
@@ -12,38 +12,38 @@ import (
 	"strings"
 )
 
-// Removed stands where a secret stood.
+// Removed replaces a secret.
 const Removed = "[secret removed]"
 
-// shortest is how long a secret is at least, in bytes: taking out "a" would leave nothing to read.
-const shortest = 6
+// minSecret is the minimum length of a secret in bytes. Removing "a" would leave nothing readable.
+const minSecret = 6
 
-// shape is what tokens of a kind look like: a beginning, and so many letters, digits and underscores behind it.
-type shape struct {
+// tokenShape describes a kind of token: a prefix and a fixed number of letters, digits and underscores.
+type tokenShape struct {
 	begin string
 	rest  int
 }
 
-// shapes are those of GitHub's tokens, which are secrets wherever they come from. Each has one length, so that the end of a text that
-// grows is decided.
-func shapes() []shape {
-	return []shape{{"ghp_", 36}, {"gho_", 36}, {"ghu_", 36}, {"ghs_", 36}, {"ghr_", 36}, {"github_pat_", 82}}
+// tokenShapes returns the forms of GitHub's tokens, which are secrets wherever they come from. Each has a fixed length,
+// so that a Stream knows where a token ends.
+func tokenShapes() []tokenShape {
+	return []tokenShape{{"ghp_", 36}, {"gho_", 36}, {"ghu_", 36}, {"ghs_", 36}, {"ghr_", 36}, {"github_pat_", 82}}
 }
 
-// longestShape is the length of the longest token of shapes.
-const longestShape = len("github_pat_") + 82
+// maxToken is the length of the longest token.
+const maxToken = len("github_pat_") + 82
 
-// shaped is how much of the beginning of text a token may have, and whether that is a whole one.
-func shaped(text string) (n int, whole bool) {
+// matchToken returns how many bytes at the beginning of text match a token, and whether that is a whole token.
+func matchToken(text string) (n int, whole bool) {
 	if text[0] != 'g' {
 		return 0, false
 	}
-	for _, s := range shapes() {
+	for _, s := range tokenShapes() {
 		begun := min(len(text), len(s.begin))
 		if text[:begun] != s.begin[:begun] {
 			continue
 		}
-		for n = begun; n < len(text) && n < len(s.begin)+s.rest && ofToken(text[n]); {
+		for n = begun; n < len(text) && n < len(s.begin)+s.rest && isTokenByte(text[n]); {
 			n++
 		}
 		switch {
@@ -56,23 +56,25 @@ func shaped(text string) (n int, whole bool) {
 	return 0, false
 }
 
-func ofToken(c byte) bool {
+func isTokenByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// Set is secrets that are known, and all that looks like a token of GitHub. It is immutable and safe for concurrent use; a nil Set is empty.
+// Set is a set of known secrets; it also matches everything that looks like a GitHub token. It is immutable and safe
+// for concurrent use. A nil Set removes nothing.
 type Set struct {
-	words   []string // the longest first
-	sorted  []string
-	within  []int    // of each in sorted, where the longest other one is that it begins with; -1 for none
-	from    [257]int // where in sorted those with a first byte begin
-	longest int
+	words    []string // longest first
+	sorted   []string
+	prefixOf []int    // for each in sorted: the index of the longest other word that is its prefix, or -1
+	firstAt  [257]int // for each first byte: the index of its first word in sorted
+	longest  int
 }
 
-// NewSet makes a Set of words, in each form that a URL or JSON gives them. Those that are too short are passed over.
+// NewSet returns a Set of words, also in the forms in which URLs and JSON write them. It ignores words shorter than
+// minSecret.
 func NewSet(words ...string) *Set { return (*Set)(nil).With(words...) }
 
-// With is the Set with more words.
+// With returns the Set with more words.
 func (s *Set) With(words ...string) *Set {
 	var all []string
 	has := map[string]bool{}
@@ -84,7 +86,7 @@ func (s *Set) With(words ...string) *Set {
 	}
 	for _, w := range words {
 		for _, form := range []string{w, url.QueryEscape(w), url.PathEscape(w), inJSON(w)} {
-			if len(form) >= shortest && !has[form] {
+			if len(form) >= minSecret && !has[form] {
 				has[form] = true
 				all = append(all, form)
 			}
@@ -94,17 +96,18 @@ func (s *Set) With(words ...string) *Set {
 		return s
 	}
 	slices.SortStableFunc(all, func(a, b string) int { return len(b) - len(a) })
-	next := &Set{words: all, sorted: slices.Sorted(slices.Values(all)), within: make([]int, len(all)), longest: max(len(all[0]), longestShape)}
+	next := &Set{words: all, sorted: slices.Sorted(slices.Values(all)), prefixOf: make([]int, len(all)),
+		longest: max(len(all[0]), maxToken)}
 	for i, w := range next.sorted {
-		next.from[int(w[0])+1] = i + 1
+		next.firstAt[int(w[0])+1] = i + 1
 		shorter := i - 1
 		for shorter >= 0 && !strings.HasPrefix(w, next.sorted[shorter]) {
-			shorter = next.within[shorter]
+			shorter = next.prefixOf[shorter]
 		}
-		next.within[i] = shorter
+		next.prefixOf[i] = shorter
 	}
 	for c := range 256 {
-		next.from[c+1] = max(next.from[c+1], next.from[c])
+		next.firstAt[c+1] = max(next.firstAt[c+1], next.firstAt[c])
 	}
 	return next
 }
@@ -117,7 +120,7 @@ func inJSON(word string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// Words lists the secrets in all their forms, the longest first.
+// Words returns the secrets in all their forms, longest first.
 func (s *Set) Words() []string {
 	if s == nil {
 		return nil
@@ -125,7 +128,7 @@ func (s *Set) Words() []string {
 	return s.words
 }
 
-// String is text without secrets.
+// String returns text without secrets.
 func (s *Set) String(text string) string {
 	if s == nil {
 		return text
@@ -133,7 +136,7 @@ func (s *Set) String(text string) string {
 	from := 0
 	var b strings.Builder
 	for i := 0; i < len(text); {
-		n := s.at(text[i:])
+		n := s.matchAt(text[i:])
 		if n == 0 {
 			i++
 			continue
@@ -150,34 +153,34 @@ func (s *Set) String(text string) string {
 	return b.String()
 }
 
-// behind returns where in sorted the first word behind text is.
-func (s *Set) behind(text string) int {
-	from, to := s.from[text[0]], s.from[int(text[0])+1]
+// searchAfter returns the index of the first word in sorted that is greater than text.
+func (s *Set) searchAfter(text string) int {
+	from, to := s.firstAt[text[0]], s.firstAt[int(text[0])+1]
 	return from + sort.Search(to-from, func(i int) bool { return s.sorted[from+i] > text })
 }
 
-// at is how long the secret is that text begins with; 0 for none.
-func (s *Set) at(text string) int {
-	// What text begins with, the last word up to text begins with too.
-	for i := s.behind(text) - 1; i >= s.from[text[0]]; i = s.within[i] {
+// matchAt returns the length of the secret at the beginning of text, or 0.
+func (s *Set) matchAt(text string) int {
+	// Every word that is a prefix of text is also a prefix of the last word that is not greater than text.
+	for i := s.searchAfter(text) - 1; i >= s.firstAt[text[0]]; i = s.prefixOf[i] {
 		if strings.HasPrefix(text, s.sorted[i]) {
 			return len(s.sorted[i])
 		}
 	}
-	if n, whole := shaped(text); whole {
+	if n, whole := matchToken(text); whole {
 		return n
 	}
 	return 0
 }
 
-// mayBecome says whether text may be the beginning of a secret.
-func (s *Set) mayBecome(text string) bool {
+// mayBePrefix reports whether text may be the beginning of a longer secret.
+func (s *Set) mayBePrefix(text string) bool {
 	if len(text) >= s.longest {
 		return false
 	}
-	if i := s.behind(text); i < len(s.sorted) && strings.HasPrefix(s.sorted[i], text) {
+	if i := s.searchAfter(text); i < len(s.sorted) && strings.HasPrefix(s.sorted[i], text) {
 		return true
 	}
-	n, whole := shaped(text)
+	n, whole := matchToken(text)
 	return n > 0 && !whole
 }

@@ -5,28 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// Stream takes secrets out of a text that grows, and may shrink, at its end. A secret may come in pieces: what may be the
-// beginning of one is held back until it is known. It is not safe for concurrent use.
+// Stream removes secrets from a text that grows, and may shrink, at its end. A secret may arrive in pieces, so the
+// Stream holds back text that may be the beginning of one. It is not safe for concurrent use.
 type Stream struct {
-	raw  []byte // what was put in
-	out  []byte // what was given
-	done int    // bytes of raw that can be part of no secret that is not whole
-	sent int    // bytes of out that stand for those
+	raw  []byte // input
+	out  []byte // output so far
+	done int    // bytes of raw that belong to no incomplete secret
+	sent int    // bytes of out that correspond to done
 }
 
-// Change is what becomes of the text that was given: Retract bytes go from its end, then Text is added.
+// Change updates the output: remove Retract bytes from its end, then append Text.
 type Change struct {
 	Retract int
 	Text    string
 }
 
-// Add puts text in.
+// Add appends text to the input.
 func (s *Stream) Add(set *Set, text string) Change {
 	s.raw = append(s.raw, text...)
 	return s.change(set, holdBack)
 }
 
-// Retract takes bytes off the end of what was put in. Bytes of before the Stream began count as given.
+// Retract removes bytes from the end of the input. Bytes from before the Stream began count as output.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
@@ -38,25 +38,25 @@ func (s *Stream) Retract(set *Set, bytes int) Change {
 	return c
 }
 
-// Flush gives what is held back.
-func (s *Stream) Flush(set *Set) Change { return s.change(set, giveAll) }
+// Flush outputs the text that is held back.
+func (s *Stream) Flush(set *Set) Change { return s.change(set, flushAll) }
 
-// ending says what becomes of the beginning of a secret at the end of a text.
-type ending int
+// flushMode chooses how to handle a possible beginning of a secret at the end of the text.
+type flushMode int
 
 const (
-	holdBack ending = iota
-	giveAll
+	holdBack flushMode = iota
+	flushAll
 )
 
-func (s *Stream) change(set *Set, e ending) Change {
+func (s *Stream) change(set *Set, e flushMode) Change {
 	c := set.clean(string(s.raw[s.done:]))
 	given := string(s.out[s.sent:])
 	text := c.text
 	if e == holdBack {
 		text = c.text[:c.held]
 		if strings.HasPrefix(given, text) && strings.HasPrefix(c.text, given) {
-			text = given // what was flushed stays
+			text = given // never retract text that was flushed
 		}
 	}
 	same := commonPrefix(given, text)
@@ -65,12 +65,12 @@ func (s *Stream) change(set *Set, e ending) Change {
 	return Change{Retract: len(given) - same, Text: text[same:]}
 }
 
-// cleaned is a text without secrets.
+// cleaned is the result of Set.clean.
 type cleaned struct {
 	text string
-	held int // where in it the beginning of a secret may be that is not whole; its length for nowhere
-	done int // bytes of the original that are decided, whatever follows
-	sent int // bytes of text that stand for them
+	held int // where in text a possible beginning of a secret starts; len(text) if there is none
+	done int // bytes of the input that later input cannot change
+	sent int // bytes of text that correspond to done
 }
 
 func (s *Set) clean(raw string) (c cleaned) {
@@ -83,16 +83,16 @@ func (s *Set) clean(raw string) (c cleaned) {
 		if i+s.longest <= len(raw) {
 			c.done, c.sent = i, b.Len()
 		}
-		n := s.at(raw[i:])
-		if n > 0 && c.held < 0 && n < s.longest && s.mayBecome(raw[i:]) {
-			c.held = b.Len() // a longer one may begin with this one
+		n := s.matchAt(raw[i:])
+		if n > 0 && c.held < 0 && n < s.longest && s.mayBePrefix(raw[i:]) {
+			c.held = b.Len() // a longer secret may begin with this one
 		}
 		if n > 0 {
 			b.WriteString(Removed)
 			i += n
 			continue
 		}
-		if c.held < 0 && s.mayBecome(raw[i:]) {
+		if c.held < 0 && s.mayBePrefix(raw[i:]) {
 			c.held = b.Len()
 		}
 		b.WriteByte(raw[i])
@@ -105,7 +105,7 @@ func (s *Set) clean(raw string) (c cleaned) {
 	return c
 }
 
-// commonPrefix is the length of the longest common beginning that ends between characters.
+// commonPrefix returns the length of the longest common prefix that ends between characters.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -6,13 +6,12 @@ import (
 	"strings"
 )
 
-// Hidden says how much was taken out of a value.
+// Hidden classifies the secrets that Clean removed from a value.
 type Hidden int
 
-// The kinds of Hidden, from the least to the most.
 const (
 	HiddenNothing Hidden = iota
-	HiddenWord           // only what can be nothing but a word: no command, path or address
+	HiddenWord           // only plain words: no command, path or URL
 	HiddenMore
 )
 
@@ -21,8 +20,8 @@ var (
 	jsonType = reflect.TypeFor[json.RawMessage]()
 )
 
-// Clean is v without secrets: every text in it that is of the type string or json.RawMessage. Texts of named types are
-// ids and kinds, which stay. What is v's is not changed.
+// Clean returns a copy of v without secrets. It cleans every string and json.RawMessage in it, but not texts of named
+// types, which are IDs and kinds. It does not change v.
 func Clean[T any](s *Set, v T) (T, Hidden) {
 	if s == nil {
 		return v, HiddenNothing
@@ -39,7 +38,7 @@ type cleaner struct {
 	hidden Hidden
 }
 
-// walk cleans what a settable value holds. What it shares with others is copied first.
+// walk cleans a settable value. It first copies everything that the value shares with others.
 func (c *cleaner) walk(v reflect.Value) {
 	switch {
 	case v.Type() == textType:
@@ -84,7 +83,7 @@ func (c *cleaner) walk(v reflect.Value) {
 func (c *cleaner) text(text string) string {
 	clean := c.set.String(text)
 	if clean != text {
-		c.hidden = max(c.hidden, c.set.kind(text))
+		c.hidden = max(c.hidden, c.set.classify(text))
 	}
 	return clean
 }
@@ -95,14 +94,14 @@ func (c *cleaner) json(v reflect.Value) {
 	if clean == raw {
 		return
 	}
-	if json.Valid([]byte(raw)) && !json.Valid([]byte(clean)) { // a secret with quotes in it
+	if json.Valid([]byte(raw)) && !json.Valid([]byte(clean)) { // the secret contained quotes
 		clean = "null"
 	}
 	v.SetBytes([]byte(clean))
 }
 
-// kind is the most that is hidden of a text that holds secrets.
-func (s *Set) kind(text string) Hidden {
+// classify classifies the secrets in a text.
+func (s *Set) classify(text string) Hidden {
 	for _, w := range s.words {
 		if !isWord(w) && strings.Contains(text, w) {
 			return HiddenMore
@@ -111,7 +110,7 @@ func (s *Set) kind(text string) Hidden {
 	return HiddenWord
 }
 
-// isWord says whether a text can be nothing but a word to a shell, and is no path, address or option.
+// isWord reports whether a shell would treat the text as a plain word that is no path, URL or option.
 func isWord(text string) bool {
 	for i, r := range text {
 		switch {

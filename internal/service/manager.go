@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// What keeps a unit from being changed; match with errors.Is.
+// Errors of a Manager; match with errors.Is.
 var (
 	ErrOwn       = errors.New("the unit was not written by ductor")
 	ErrNone      = errors.New("there is no unit of ductor")
 	ErrNoSystemd = errors.New("systemd does not run here")
 )
 
-// Manager has systemd do things with the unit, and passes on what its programs print.
+// Manager controls the unit through systemd's programs and passes on their output.
 type Manager struct {
 	Scope Scope
-	Dir   string // where units of the scope are
+	Dir   string // directory of the scope's units
 	Out   io.Writer
 	Err   io.Writer
 }
 
-// Dir is the directory of a scope's units. config is the user's configuration directory.
+// Dir returns the directory of a scope's units. config is the user's configuration directory.
 func Dir(scope Scope, config string) string {
 	if scope == System {
 		return "/etc/systemd/system"
@@ -35,23 +35,23 @@ func Dir(scope Scope, config string) string {
 	return filepath.Join(config, "systemd", "user")
 }
 
-// Path is the file of the unit.
+// Path returns the unit's file.
 func (m Manager) Path() string { return filepath.Join(m.Dir, Name+".service") }
 
-// Check reports whether Install may write the unit. The error is ErrOwn if the owner's own unit is there, or ErrNoSystemd if
-// the manager of the scope does not run.
+// Check returns an error if Install cannot write the unit: ErrOwn if the owner has a unit of their own, or ErrNoSystemd
+// if the scope's service manager does not run.
 func (m Manager) Check(ctx context.Context) error {
-	if err := m.runs(ctx); err != nil {
+	if err := m.checkRunning(ctx); err != nil {
 		return err
 	}
-	if err := m.written(); err != nil && !errors.Is(err, ErrNone) {
+	if err := m.checkWritten(); err != nil && !errors.Is(err, ErrNone) {
 		return err
 	}
 	return nil
 }
 
-// runs returns ErrNoSystemd if the manager of the scope does not run.
-func (m Manager) runs(ctx context.Context) error {
+// checkRunning returns ErrNoSystemd if the scope's service manager does not run.
+func (m Manager) checkRunning(ctx context.Context) error {
 	if _, err := exec.LookPath("systemctl"); err != nil {
 		return fmt.Errorf("%w; have another program start ductor run", ErrNoSystemd)
 	}
@@ -61,21 +61,21 @@ func (m Manager) runs(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return m.noManager()
+		return m.noSystemdError()
 	}
 	return nil
 }
 
-// noManager is ErrNoSystemd for a machine that has the program systemctl, and what may help.
-func (m Manager) noManager() error {
+// noSystemdError returns ErrNoSystemd with advice, for a machine that has systemctl.
+func (m Manager) noSystemdError() error {
 	if info, err := os.Stat("/run/systemd/system"); m.Scope == User && err == nil && info.IsDir() {
 		return fmt.Errorf("%w for this user: log in to the machine as that user itself (su and sudo are no log-in), or use ductor service install --system", ErrNoSystemd)
 	}
 	return fmt.Errorf("%w, as in most containers; have another program start ductor run", ErrNoSystemd)
 }
 
-// written is nil where the unit is one that Install wrote.
-func (m Manager) written() error {
+// checkWritten returns nil if Install wrote the existing unit.
+func (m Manager) checkWritten() error {
 	text, err := os.ReadFile(m.Path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -88,8 +88,7 @@ func (m Manager) written() error {
 	return nil
 }
 
-// Install writes the unit, whole or not at all, and has systemd start it, now and from then on. A service that runs is
-// restarted; its agents continue.
+// Install writes the unit atomically, and enables and starts it. It restarts a running service, whose agents continue.
 func (m Manager) Install(ctx context.Context, text string) error {
 	if err := m.Check(ctx); err != nil {
 		return err
@@ -98,7 +97,8 @@ func (m Manager) Install(ctx context.Context, text string) error {
 		return fmt.Errorf("write the unit: %w", err)
 	}
 	draft := m.Path() + ".new"
-	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644) // it holds no secret, and systemd reads it
+	// systemd must be able to read it, and it contains no secret
+	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err == nil {
 		_, err = f.WriteString(text)
 		err = errors.Join(err, f.Sync(), f.Close())
@@ -117,12 +117,12 @@ func (m Manager) Install(ctx context.Context, text string) error {
 	return nil
 }
 
-// Uninstall stops the service and removes its unit. Agents at work continue.
+// Uninstall stops the service and removes its unit. Running agents continue.
 func (m Manager) Uninstall(ctx context.Context) error {
-	if err := errors.Join(m.written(), m.runs(ctx)); err != nil {
+	if err := errors.Join(m.checkWritten(), m.checkRunning(ctx)); err != nil {
 		return err
 	}
-	if err := m.runs(ctx); err != nil {
+	if err := m.checkRunning(ctx); err != nil {
 		return err
 	}
 	if err := m.run(ctx, "systemctl", "disable", "--now", Name); err != nil {
@@ -134,15 +134,15 @@ func (m Manager) Uninstall(ctx context.Context) error {
 	return m.run(ctx, "systemctl", "daemon-reload")
 }
 
-// Status prints what systemd says of the service. It fails where the service does not run.
+// Status prints systemd's status of the service. It returns an error if the service does not run.
 func (m Manager) Status(ctx context.Context) error {
-	if err := m.runs(ctx); err != nil {
+	if err := m.checkRunning(ctx); err != nil {
 		return err
 	}
 	return m.run(ctx, "systemctl", "status", "--no-pager", "--lines=5", Name)
 }
 
-// Logs prints the newest lines of the log, and those to come if follow says so.
+// Logs prints the newest lines of the log. With Continue it also prints new lines as they are written.
 func (m Manager) Logs(ctx context.Context, lines int, follow Follow) error {
 	args := []string{"--unit=" + Name}
 	if m.Scope == User {
@@ -155,10 +155,9 @@ func (m Manager) Logs(ctx context.Context, lines int, follow Follow) error {
 	return m.exec(ctx, "journalctl", args)
 }
 
-// Follow says whether a log is read on.
+// Follow selects whether Logs waits for new lines.
 type Follow string
 
-// The choices.
 const (
 	End      Follow = "end"
 	Continue Follow = "continue"

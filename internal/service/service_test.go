@@ -18,7 +18,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// program makes a program in a directory whose name systemd could misread.
+// program creates a program in a directory whose name needs quoting for systemd.
 func program(t *testing.T, name, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a b%h", name)
@@ -73,7 +73,7 @@ func TestSystemdReadsTheUnit(t *testing.T) {
 	}
 }
 
-// TestInstallAndUninstall has a program in the place of systemctl, which notes what it is to do.
+// TestInstallAndUninstall replaces systemctl by a program that records its arguments.
 func TestInstallAndUninstall(t *testing.T) {
 	systemctl := program(t, "systemctl", `echo "$@"`)
 	t.Setenv("PATH", filepath.Dir(systemctl))

@@ -1,5 +1,5 @@
-// Package service makes the systemd unit of ductor, and has systemd run it. It replaces and removes no unit that it did
-// not write.
+// Package service writes ductor's systemd unit and controls it. It neither replaces nor removes units that it did not
+// write.
 package service
 
 import (
@@ -9,31 +9,30 @@ import (
 	"strings"
 )
 
-// Name is the name of the unit without its ending.
+// Name is the unit's name without ".service".
 const Name = "ductor"
 
-// Scope says whose service manager runs the unit.
+// Scope selects the service manager that runs the unit.
 type Scope string
 
-// The scopes.
 const (
-	User   Scope = "user"   // the manager of this user; needs no root
-	System Scope = "system" // the manager of the machine
+	User   Scope = "user"   // the user's manager; needs no root
+	System Scope = "system" // the machine's manager
 )
 
-// Unit says what a unit starts. Program and Config are absolute paths.
+// Unit describes the unit. Program and Config are absolute paths.
 type Unit struct {
 	Scope   Scope
-	Account string // the user that a unit of System runs as
+	Account string // user account for scope System
 	Program string
 	Config  string
-	Path    string // PATH of ductor and its agents
+	Path    string // PATH for ductor and its agents
 }
 
-// mark begins each unit that this package writes.
+// mark is the first line of each unit that this package writes.
 const mark = "# Written by ductor service install; run it again after a change, or remove this line to keep your own."
 
-// Text is the content of the unit.
+// Text returns the unit's content.
 func (u Unit) Text() (string, error) {
 	for _, path := range []string{u.Program, u.Config} {
 		if !filepath.IsAbs(path) {
@@ -49,7 +48,8 @@ func (u Unit) Text() (string, error) {
 	if u.Scope == System {
 		account, target = "User="+u.Account+"\n", "multi-user.target"
 	}
-	return fmt.Sprintf(template, mark, account, command(u.Program), command(u.Config), quoted("PATH="+cmp.Or(u.Path, "/usr/local/bin:/usr/bin:/bin")), target), nil
+	return fmt.Sprintf(template, mark, account, quoteWord(u.Program), quoteWord(u.Config),
+		quoteValue("PATH="+cmp.Or(u.Path, "/usr/local/bin:/usr/bin:/bin")), target), nil
 }
 
 const template = `%s
@@ -89,10 +89,10 @@ RestrictSUIDSGID=yes
 WantedBy=%s
 `
 
-// quoted is a text as systemd reads it in a setting: specifiers begin with a percent sign.
-func quoted(text string) string {
+// quoteValue quotes a value for a unit file. It also escapes percent signs, which begin specifiers.
+func quoteValue(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(text) + `"`
 }
 
-// command is a word of a command line, in which a dollar sign begins a variable.
-func command(text string) string { return strings.ReplaceAll(quoted(text), "$", "$$") }
+// quoteWord quotes a word of a command line, in which a dollar sign would begin a variable.
+func quoteWord(text string) string { return strings.ReplaceAll(quoteValue(text), "$", "$$") }

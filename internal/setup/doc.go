@@ -1,3 +1,3 @@
-// Package setup asks an owner what ductor needs to know, learns who the owner is from a message to the bot, and writes
-// the configuration.
+// Package setup asks the owner for the necessary settings, identifies the owner by a message to the bot, and writes the
+// configuration.
 package setup

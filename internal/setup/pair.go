@@ -13,21 +13,21 @@ import (
 	"ductor/internal/paircode"
 )
 
-// Limits of a code.
+// Limits of a pairing.
 const (
-	pollSeconds = 20
-	pollAgain   = 2 * time.Second
-	conflicts   = 3 // polls in a row that another program ended
+	pollSeconds  = 20
+	pollRetry    = 2 * time.Second
+	maxConflicts = 3 // in a row, caused by another polling program
 )
 
-// Errors of a pairing.
+// Errors of Pair.
 var (
 	ErrExpired  = errors.New("the code expired")
 	ErrAttempts = errors.New("too many wrong codes were sent")
 	ErrPolled   = errors.New("another program polls this bot, perhaps another ductor: stop it, or make a bot of its own for this one with @BotFather")
 )
 
-// API makes calls of the Bot API.
+// API calls the Bot API.
 type API interface {
 	Call(ctx context.Context, method string, params, result any) error
 }
@@ -56,8 +56,8 @@ type update struct {
 }
 
 // Pair waits until a user sends the code to the bot in a private chat, alone or as /start CODE, and answers that user.
-// All others get no answer. It acknowledges the updates that it reads: it is for a bot that no user may use yet. The
-// error is ErrExpired, ErrAttempts, ErrPolled or of ctx; failures of the network last until the code expires.
+// Others get no answer. Pair acknowledges all updates that it reads, so use it only for a bot that no user may use yet.
+// It returns ErrExpired, ErrAttempts, ErrPolled or an error of ctx. It retries network errors until the code expires.
 func Pair(ctx context.Context, api API, code string) (Paired, error) {
 	within, cancel := context.WithTimeout(ctx, paircode.Life)
 	defer cancel()
@@ -75,7 +75,6 @@ func Pair(ctx context.Context, api API, code string) (Paired, error) {
 	}
 }
 
-// pairing is the state of a Pair.
 type pairing struct {
 	api              API
 	code             string
@@ -87,12 +86,12 @@ func (p *pairing) poll(ctx context.Context) (Paired, error) {
 	var found []update
 	params := map[string]any{"offset": p.offset, "timeout": pollSeconds, "allowed_updates": []string{"message"}}
 	if err := p.api.Call(ctx, "getUpdates", params, &found); err != nil {
-		return Paired{}, p.trouble(ctx, err)
+		return Paired{}, p.handleError(ctx, err)
 	}
 	p.conflicts = 0
 	for _, u := range found {
 		p.offset = u.ID + 1
-		switch p.judge(u) {
+		switch p.classify(u) {
 		case right:
 			who := Paired{ID: u.Message.From.ID, Name: u.Message.From.FirstName}
 			return who, p.welcome(ctx, u)
@@ -105,35 +104,35 @@ func (p *pairing) poll(ctx context.Context) (Paired, error) {
 	return Paired{}, nil
 }
 
-// trouble is what ends the pairing, or nil after a while.
-func (p *pairing) trouble(ctx context.Context, err error) error {
+// handleError returns the error that ends the pairing. For other errors it waits and returns nil.
+func (p *pairing) handleError(ctx context.Context, err error) error {
 	var no *tgapi.AnswerError
 	switch {
 	case tgapi.TokenRefused(err):
 		return fmt.Errorf("wait for the code: %w", err)
 	case errors.As(err, &no) && no.Code == http.StatusConflict:
-		if p.conflicts++; p.conflicts >= conflicts {
+		if p.conflicts++; p.conflicts >= maxConflicts {
 			return fmt.Errorf("%w (%s)", ErrPolled, no.Description)
 		}
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(pollAgain):
+	case <-time.After(pollRetry):
 	}
 	return nil
 }
 
-type judgement string
+type verdict string
 
 const (
-	other judgement = "other" // it is no attempt
-	wrong judgement = "wrong"
-	right judgement = "right"
+	other verdict = "other" // not an attempt
+	wrong verdict = "wrong"
+	right verdict = "right"
 )
 
-// judge says what a message is. Only what looks like a code counts as an attempt, so that strangers who chat do not
+// classify classifies a message. Only texts that look like a code count as attempts, so that chatting strangers cannot
 // end the pairing.
-func (p *pairing) judge(u update) judgement {
+func (p *pairing) classify(u update) verdict {
 	m := u.Message
 	if m == nil || m.From == nil || m.From.IsBot || m.Chat.Type != "private" || m.Chat.ID != m.From.ID {
 		return other
@@ -150,11 +149,12 @@ func (p *pairing) judge(u update) judgement {
 	return other
 }
 
-// welcome acknowledges the update of the code, so that the code is no prompt later, and answers it.
+// welcome acknowledges the update with the code, so that it does not become a prompt later, and answers the user.
 func (p *pairing) welcome(ctx context.Context, u update) error {
 	ctx, cancel := context.WithTimeout(ctx, pollSeconds*time.Second)
 	defer cancel()
 	err := p.api.Call(ctx, "getUpdates", map[string]any{"offset": p.offset, "timeout": 0, "limit": 1}, nil)
 	text := users.Connected(u.Message.From.Language)
-	return errors.Join(err, p.api.Call(ctx, "sendMessage", map[string]any{"chat_id": u.Message.Chat.ID, "text": text}, nil))
+	return errors.Join(err, p.api.Call(ctx, "sendMessage", map[string]any{"chat_id": u.Message.Chat.ID, "text": text},
+		nil))
 }

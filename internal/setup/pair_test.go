@@ -14,9 +14,9 @@ import (
 	"ductor/internal/paircode"
 )
 
-// scripted is a Bot API: each poll gets the next answer, and those after the last one wait.
+// scripted is a fake Bot API: each poll returns the next answer; polls after the last one block.
 type scripted struct {
-	polls []any // what a poll gets: updates as JSON, or an error
+	polls []any // results of polls: updates as JSON, or an error
 	calls []string
 }
 
@@ -42,7 +42,7 @@ func (s *scripted) Call(ctx context.Context, method string, params, result any) 
 	return json.Unmarshal([]byte(next.(string)), result)
 }
 
-// from is an update of a private message.
+// from returns the update of a private message.
 func from(id, user int64, text string) string {
 	return fmt.Sprintf(`{"update_id":%d,"message":{"text":%q,"chat":{"id":%d,"type":"private"},"from":{"id":%d,"first_name":"U%d"}}}`, id, text, user, user, user)
 }

@@ -16,42 +16,42 @@ import (
 	"ductor/internal/paircode"
 )
 
-// Given is what the owner said before being asked. What is empty is asked.
+// Given contains answers that the owner gave in advance. Run asks for the empty ones.
 type Given struct {
 	Token                            config.Secret
 	Owner                            int64
 	Project, Sandbox, Model, APIBase string
-	Unattended                       bool // no one answers questions: every preset counts
+	Unattended                       bool // nobody can answer: use every preset
 }
 
-// Console is where the owner reads and answers.
+// Console interacts with the owner.
 type Console interface {
-	Say(format string, args ...any) // one line
-	// Ask gives the answer to a question, or preset where the owner only presses Enter.
+	Say(format string, args ...any) // prints one line
+	// Ask returns the answer to a question, or preset if the owner only presses Enter.
 	Ask(ctx context.Context, question, preset string) (string, error)
-	// Secret is Ask for what must not be shown.
+	// Secret is Ask without echo.
 	Secret(ctx context.Context, question string) (config.Secret, error)
 }
 
-// World is what a setup works with. All fields are required.
+// World provides the dependencies of a setup. All fields are required.
 type World struct {
 	Environment config.Environment
 	Connect     func(config.Config) (API, error)
-	Lock        func(config.Config) (release func(), err error) // fails where a ductor of this user serves the bot
+	Lock        func(config.Config) (release func(), err error) // fails if another ductor of this user serves the bot
 	Agents      func(context.Context, config.Config) ([]cli.AgentState, error)
 	Engine      func(context.Context, config.Config) error // fails if no container engine answers
 }
 
-// Run asks for what is missing, shows what changes in the file at path, and writes it when the owner agrees. Until then it
-// changes nothing. The file keeps its comments and all other keys, and is for this user alone. ErrStopped where ctx ended before
-// that.
+// Run asks for missing settings, shows the changes to the file at path, and writes them if the owner agrees. Before
+// that it changes nothing. It keeps comments and other keys, and makes the file readable for this user only. It returns
+// ErrStopped if ctx ends before the file is written.
 func Run(ctx context.Context, path string, given Given, on Console, world World) error {
 	cfg, text, err := config.Draft(path, world.Environment)
 	if err != nil {
 		return fmt.Errorf("read what is configured: %w", err)
 	}
 	s := &setup{Console: on, world: world, given: given, path: path, before: text, cfg: cfg}
-	for _, step := range []func(context.Context) error{s.server, s.token, s.owner, s.project, s.sandbox, s.agent, s.write} {
+	for _, step := range []func(context.Context) error{s.chooseServer, s.chooseToken, s.askOwner, s.askProject, s.askSandbox, s.askAgent, s.write} {
 		err := step(ctx)
 		if err != nil && ctx.Err() != nil {
 			return ErrStopped
@@ -63,43 +63,43 @@ func Run(ctx context.Context, path string, given Given, on Console, world World)
 	return nil
 }
 
-// ErrStopped says that the owner ended a setup before it wrote anything.
+// ErrStopped means that the owner stopped a setup before it wrote anything.
 var ErrStopped = errors.New("stopped; nothing was written")
 
-// setup is the state of a Run.
+// setup is the state of Run.
 type setup struct {
 	Console
 	world   World
 	given   Given
 	path    string
-	before  []byte        // the file's text
-	cfg     config.Config // with what was answered so far
+	before  []byte        // previous text of the file
+	cfg     config.Config // including the answers so far
 	changes []config.Change
 	api     API
-	bot     string // its username
-	dir     string // in which agents work; it is made when the owner agrees
+	bot     string // username
+	dir     string // working directory of agents; created after the owner agrees
 }
 
-func (s *setup) change(table, key string, value any, comment string) {
+func (s *setup) addChange(table, key string, value any, comment string) {
 	s.changes = append(s.changes, config.Change{Table: table, Key: key, Value: value, Comment: comment})
 }
 
-func (s *setup) server(context.Context) error {
+func (s *setup) chooseServer(context.Context) error {
 	if s.given.APIBase != "" && s.given.APIBase != s.cfg.Telegram.APIBase {
 		if err := config.CheckAPIBase(s.given.APIBase); err != nil {
 			return fmt.Errorf("the address of the Bot API %w, not %q", err, s.given.APIBase)
 		}
 		s.cfg.Telegram.APIBase = s.given.APIBase
-		s.change("telegram", "api_base", s.given.APIBase, "Where the Bot API is.")
+		s.addChange("telegram", "api_base", s.given.APIBase, "Where the Bot API is.")
 	}
 	return nil
 }
 
-// mostCodes is how many codes are shown before the setup ends.
-const mostCodes = 3
+// maxCodes is how many codes the setup tries before it gives up.
+const maxCodes = 3
 
-// owner is who is configured, or who sends a code to the bot.
-func (s *setup) owner(ctx context.Context) error {
+// askOwner takes the configured owner, or waits for a user to send a code to the bot.
+func (s *setup) askOwner(ctx context.Context) error {
 	users := s.cfg.Telegram.AllowedUsers
 	owner := s.given.Owner
 	if owner == 0 && len(users) > 0 {
@@ -117,13 +117,14 @@ func (s *setup) owner(ctx context.Context) error {
 	if len(users) > 0 && users[0] == owner {
 		return nil
 	}
-	users = append([]int64{owner}, slices.DeleteFunc(slices.Clone(users), func(id int64) bool { return id == owner })...)
+	users = append([]int64{owner}, slices.DeleteFunc(slices.Clone(users),
+		func(id int64) bool { return id == owner })...)
 	s.cfg.Telegram.AllowedUsers = users
-	s.change("telegram", "allowed_users", users, "The users that ductor answers; the first is the owner.")
+	s.addChange("telegram", "allowed_users", users, "The users that ductor answers; the first is the owner.")
 	return nil
 }
 
-// pair shows a code, and a new one where one was spent.
+// pair shows a code, and a new one if it expires or there are too many wrong attempts.
 func (s *setup) pair(ctx context.Context) (Paired, error) {
 	release, err := s.world.Lock(s.cfg)
 	if err != nil {
@@ -140,8 +141,8 @@ func (s *setup) pair(ctx context.Context) (Paired, error) {
 		who, err := Pair(ctx, s.api, code)
 		switch {
 		case who.ID != 0:
-			return who, nil // an answer that did not arrive costs nothing
-		case try < mostCodes && (errors.Is(err, ErrExpired) || errors.Is(err, ErrAttempts)):
+			return who, nil // ignore an error of the greeting
+		case try < maxCodes && (errors.Is(err, ErrExpired) || errors.Is(err, ErrAttempts)):
 			s.Say("No owner yet: %v. Here is a new one.", err)
 		default:
 			return Paired{}, fmt.Errorf("learn who the owner is: %w", err)
@@ -149,10 +150,10 @@ func (s *setup) pair(ctx context.Context) (Paired, error) {
 	}
 }
 
-// project is where agents work.
-func (s *setup) project(ctx context.Context) error {
+// askProject asks for the agents' working directory.
+func (s *setup) askProject(ctx context.Context) error {
 	had := s.cfg.Projects
-	dir, err := s.answer(ctx, s.given.Project, "The directory in which agents work", had.DefaultDir)
+	dir, err := s.givenOrAsk(ctx, s.given.Project, "The directory in which agents work", had.DefaultDir)
 	if err != nil {
 		return err
 	}
@@ -168,18 +169,18 @@ func (s *setup) project(ctx context.Context) error {
 	inside := slices.ContainsFunc(had.Roots, func(root string) bool { return cli.Lies(dir, root) })
 	if !inside {
 		roots := []string{dir}
-		if !slices.Equal(had.Roots, config.Default().Projects.Roots) { // those that the owner named
+		if !slices.Equal(had.Roots, config.Default().Projects.Roots) { // the owner configured them
 			roots = append(slices.Clone(had.Roots), dir)
 		}
 		s.cfg.Projects.Roots = roots
-		s.change("projects", "roots", roots, "The directories that agents may be sent to.")
+		s.addChange("projects", "roots", roots, "The directories that agents may be sent to.")
 	}
 	s.cfg.Projects.DefaultDir = dir
-	s.change("projects", "default_dir", dir, "Where they work until /cwd or /project says otherwise.")
+	s.addChange("projects", "default_dir", dir, "Where they work until /cwd or /project says otherwise.")
 	return nil
 }
 
-// makeDir makes the directory in which agents work.
+// makeDir creates the agents' working directory.
 func (s *setup) makeDir() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory in which agents work: %w", err)
@@ -187,24 +188,25 @@ func (s *setup) makeDir() error {
 	return nil
 }
 
-// mostAnswers is how often a question is asked whose answer cannot be used.
-const mostAnswers = 3
+// maxAnswers is how often the setup repeats a question after invalid answers.
+const maxAnswers = 3
 
-// choose is answer for a question whose answers can be wrong: the owner is asked again then.
-func (s *setup) choose(ctx context.Context, given, question, preset string, check func(answer string) error) (string, error) {
+// askValid is answer with a check; it repeats the question after an invalid answer.
+func (s *setup) askValid(ctx context.Context, given, question, preset string,
+	check func(answer string) error) (string, error) {
 	for try := 1; ; try++ {
-		answer, err := s.answer(ctx, given, question, preset)
+		answer, err := s.givenOrAsk(ctx, given, question, preset)
 		if err != nil {
 			return "", err
 		}
-		if err = check(answer); err == nil || given != "" || try == mostAnswers {
+		if err = check(answer); err == nil || given != "" || try == maxAnswers {
 			return answer, err
 		}
 		s.Say("%v.", err)
 	}
 }
 
-// Agree asks until the owner says yes or no. An empty answer is the preset.
+// Agree asks until the owner answers yes or no. An empty answer selects the preset.
 func Agree(ctx context.Context, on Console, question string, preset string) (bool, error) {
 	for {
 		answer, err := on.Ask(ctx, question+" yes or no", preset)
@@ -221,8 +223,8 @@ func Agree(ctx context.Context, on Console, question string, preset string) (boo
 	}
 }
 
-// answer is what was given, or what the owner answers.
-func (s *setup) answer(ctx context.Context, given, question, preset string) (string, error) {
+// givenOrAsk returns the answer given in advance, or asks the owner.
+func (s *setup) givenOrAsk(ctx context.Context, given, question, preset string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
@@ -230,60 +232,64 @@ func (s *setup) answer(ctx context.Context, given, question, preset string) (str
 	return strings.TrimSpace(answer), err
 }
 
-func (s *setup) sandbox(ctx context.Context) error {
+func (s *setup) askSandbox(ctx context.Context) error {
 	had := s.cfg.Sandbox.Mode
-	mode, err := s.choose(ctx, s.given.Sandbox, "Where agents run: off (on this machine) or docker (in containers)", had, func(mode string) error {
-		if mode != config.SandboxOff && mode != config.SandboxDocker {
-			return fmt.Errorf("the sandbox is %s or %s, not %q", config.SandboxOff, config.SandboxDocker, mode)
-		}
-		if mode == config.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
-			return errors.New("no container engine answers here: install Docker or Podman and start it, or choose off; docs/sandbox.md says more")
-		}
-		return nil
-	})
+	mode, err := s.askValid(ctx, s.given.Sandbox, "Where agents run: off (on this machine) or docker (in containers)",
+		had, func(mode string) error {
+			if mode != config.SandboxOff && mode != config.SandboxDocker {
+				return fmt.Errorf("the sandbox is %s or %s, not %q", config.SandboxOff, config.SandboxDocker, mode)
+			}
+			if mode == config.SandboxDocker && s.world.Engine(ctx, s.cfg) != nil {
+				return errors.New("no container engine answers here: install Docker or Podman and start it, or choose off; docs/sandbox.md says more")
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}
 	if mode != had {
 		s.cfg.Sandbox.Mode = mode
-		s.change("sandbox", "mode", mode, `"docker" runs agents in containers, "off" on this machine; see docs/sandbox.md.`)
+		s.addChange("sandbox", "mode", mode,
+			`"docker" runs agents in containers, "off" on this machine; see docs/sandbox.md.`)
 	}
 	return nil
 }
 
-// agent finds the agents where they will run, and asks which one conversations begin with.
-func (s *setup) agent(ctx context.Context) error {
+// askAgent lists the usable agents and asks for the default one.
+func (s *setup) askAgent(ctx context.Context) error {
 	preset := s.cfg.Agents.Default
 	if s.cfg.Sandbox.Mode == config.SandboxOff {
 		found, err := s.world.Agents(ctx, s.cfg)
 		if err != nil {
 			return fmt.Errorf("look for agents: %w", err)
 		}
-		preset = s.preset(found)
+		preset = s.defaultAgent(found)
 	} else {
 		s.Say("Agents run in containers; the check at the end says which of them can be used there.")
 	}
-	choice, err := s.choose(ctx, s.given.Model, "The agent of new conversations; AGENT/MODEL chooses a model too", preset, func(choice string) error {
-		if name, _, _ := strings.Cut(choice, "/"); !s.cfg.Agents.Enabled(name) {
-			return fmt.Errorf("there is no agent %q", name)
-		}
-		return nil
-	})
+	choice, err := s.askValid(ctx, s.given.Model, "The agent of new conversations; AGENT/MODEL chooses a model too",
+		preset, func(choice string) error {
+			if name, _, _ := strings.Cut(choice, "/"); !s.cfg.Agents.Enabled(name) {
+				return fmt.Errorf("there is no agent %q", name)
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}
 	name, model, _ := strings.Cut(choice, "/")
 	if name != s.cfg.Agents.Default {
-		s.change("agents", "default", name, "The agent of conversations that have not chosen one by /model.")
+		s.addChange("agents", "default", name, "The agent of conversations that have not chosen one by /model.")
 	}
 	if model != "" {
-		s.change(s.cfg.Agents.Table(name), "model", model, "The model of conversations that have not chosen one.")
+		s.addChange(s.cfg.Agents.Table(name), "model", model, "The model of conversations that have not chosen one.")
 	}
 	return nil
 }
 
-// preset says which agents can be used, and gives the configured one or the first of those.
-func (s *setup) preset(found []cli.AgentState) string {
+// defaultAgent shows the state of each agent. It returns the configured default if it is usable, or else the first
+// usable agent.
+func (s *setup) defaultAgent(found []cli.AgentState) string {
 	first, preset := "", ""
 	for _, a := range found {
 		s.Say("  %s: %s", a.Agent, a)
@@ -307,7 +313,7 @@ func (s *setup) preset(found []cli.AgentState) string {
 	return preset
 }
 
-// ParseOwner reads the id of a user; 0 for an empty text.
+// ParseOwner parses a user's ID. It returns 0 for an empty text.
 func ParseOwner(text string) (int64, error) {
 	if text == "" {
 		return 0, nil

@@ -15,17 +15,17 @@ import (
 	"ductor/internal/config"
 )
 
-// mostTokens is how many tokens are tried before the setup ends.
-const mostTokens = 3
+// maxTokens is how many tokens the setup tries before it gives up.
+const maxTokens = 3
 
-// token asks for the token until Telegram knows it.
-func (s *setup) token(ctx context.Context) error {
+// chooseToken asks for the token until Telegram accepts it.
+func (s *setup) chooseToken(ctx context.Context) error {
 	had := s.cfg.Telegram.Token
 	for try := 1; ; try++ {
 		if err := s.askToken(ctx, had); err != nil {
 			return err
 		}
-		err := s.reach(ctx)
+		err := s.connect(ctx)
 		if err == nil {
 			break
 		}
@@ -33,16 +33,18 @@ func (s *setup) token(ctx context.Context) error {
 			return err
 		}
 		s.Say("Telegram does not know this token. @BotFather shows it: /mybots, the bot, API Token.")
-		if s.given.Token != "" || try == mostTokens {
+		if s.given.Token != "" || try == maxTokens {
 			return errors.New("there is no token that Telegram knows; nothing was written")
 		}
 	}
 	s.Say("The bot is @%s.", s.bot)
 	if s.cfg.Telegram.Token != had {
 		if s.cfg.Telegram.TokenFile != "" {
-			return fmt.Errorf("put the token into %s, which telegram.token_file names, or delete that key", s.cfg.Telegram.TokenFile)
+			return fmt.Errorf("put the token into %s, which telegram.token_file names, or delete that key",
+				s.cfg.Telegram.TokenFile)
 		}
-		s.change("telegram", "token", s.cfg.Telegram.Token.Reveal(), "The bot's token from @BotFather. Keep it private.")
+		s.addChange("telegram", "token", s.cfg.Telegram.Token.Reveal(),
+			"The bot's token from @BotFather. Keep it private.")
 	}
 	return nil
 }
@@ -74,15 +76,15 @@ func (s *setup) askToken(ctx context.Context, had config.Secret) error {
 	return nil
 }
 
-// reach asks Telegram who the bot is, until it answers: the owner may mend the network meanwhile, or name a proxy. An error
-// is of ctx, or says that Telegram refuses the token.
-func (s *setup) reach(ctx context.Context) error {
+// connect calls getMe until Telegram answers. Between attempts the owner may fix the network or name a proxy. It
+// returns an error of ctx, or that Telegram rejects the token.
+func (s *setup) connect(ctx context.Context) error {
 	for {
 		err := s.getMe(ctx)
 		if err == nil || tgapi.TokenRefused(err) || ctx.Err() != nil {
 			return err
 		}
-		s.Say("%s", unreachable(err))
+		s.Say("%s", describeFailure(err))
 		if s.given.Unattended {
 			return errors.New("Telegram cannot be reached; nothing was written")
 		}
@@ -91,26 +93,28 @@ func (s *setup) reach(ctx context.Context) error {
 			return err
 		}
 		if strings.Contains(proxy, "://") {
-			s.proxy(config.Secret(proxy))
+			s.setProxy(config.Secret(proxy))
 		}
 	}
 }
 
-func (s *setup) proxy(address config.Secret) {
+func (s *setup) setProxy(address config.Secret) {
 	s.cfg.Telegram.Proxy = address
-	s.changes = slices.DeleteFunc(s.changes, func(c config.Change) bool { return c.Table == "telegram" && c.Key == "proxy" })
-	s.change("telegram", "proxy", address.Reveal(), "The way to Telegram.")
+	s.changes = slices.DeleteFunc(s.changes,
+		func(c config.Change) bool { return c.Table == "telegram" && c.Key == "proxy" })
+	s.addChange("telegram", "proxy", address.Reveal(), "The way to Telegram.")
 }
 
-// unreachable says in a sentence why a call to Telegram failed.
-func unreachable(err error) string {
+// describeFailure describes in a sentence why a call to Telegram failed.
+func describeFailure(err error) string {
 	var lookup *net.DNSError
 	var answer *tgapi.AnswerError
 	switch {
 	case errors.As(err, &answer):
 		return fmt.Sprintf("The server does not answer as Telegram does: %d %s.", answer.Code, answer.Description)
 	case errors.As(err, &lookup):
-		return "Telegram cannot be reached: this machine does not find " + lookup.Name + ". Is it online, or behind a proxy?"
+		return "Telegram cannot be reached: this machine does not find " + lookup.Name +
+			". Is it online, or behind a proxy?"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "Telegram cannot be reached: the connection is refused. Does the proxy run, if there is one?"
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
@@ -120,11 +124,11 @@ func unreachable(err error) string {
 	}
 }
 
-// reachWait is how long Telegram may take to say who the bot is.
-const reachWait = 15 * time.Second
+// reachTimeout limits a single getMe call.
+const reachTimeout = 15 * time.Second
 
 func (s *setup) getMe(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, reachWait)
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	if s.api, err = s.world.Connect(s.cfg); err != nil {
 		return err

@@ -15,14 +15,14 @@ import (
 	"ductor/internal/secrets"
 )
 
-// header begins a file that there was not.
+// header starts a new file.
 const header = `# ductor's configuration. Keep it private: it holds the token of your bot.
 # docs/reference.md lists every key with its default; what is not here keeps it. ductor setup changes the keys below and
 # keeps all else.
 
 `
 
-// write shows what changes, and writes it.
+// write shows the changes, asks for consent and writes the file.
 func (s *setup) write(ctx context.Context) error {
 	base := s.before
 	if len(bytes.TrimSpace(base)) == 0 {
@@ -36,7 +36,7 @@ func (s *setup) write(ctx context.Context) error {
 		s.Say("%s stays as it is.", s.path)
 		return s.makeDir()
 	}
-	hidden := secrets.NewSet(append(s.cfg.Secrets(), s.hadToken())...)
+	hidden := secrets.NewSet(append(s.cfg.Secrets(), s.previousToken())...)
 	s.Say("%s", strings.TrimRight(hidden.String(udiff.Unified(s.path, s.path, string(s.before), string(next))), "\n"))
 	agreed, err := Agree(ctx, s.Console, "Write this?", "yes")
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *setup) write(ctx context.Context) error {
 	return nil
 }
 
-// hadToken is the token in the file as it was.
-func (s *setup) hadToken() string {
+// previousToken returns the token in the previous file.
+func (s *setup) previousToken() string {
 	before, _, err := config.Draft(s.path, s.world.Environment)
 	if err != nil {
 		return ""
@@ -64,7 +64,7 @@ func (s *setup) hadToken() string {
 	return before.Telegram.Token.Reveal()
 }
 
-// replace puts a text in the place of the file once it is a configuration that can be used. A link stays a link.
+// replace replaces the file after checking that the new text is a valid configuration. A link stays a link.
 func (s *setup) replace(text []byte) error {
 	path := s.path
 	if real, err := filepath.EvalSymlinks(path); err == nil {

@@ -117,6 +117,14 @@ func (db *DB) OpenApprovals(ctx context.Context) ([]orchestrator.Approval, error
 	return all, wrap("list open approvals", err)
 }
 
+// ApprovalsShownOpen lists approvals that are over, and of which a chat still shows that they are open, oldest first.
+func (db *DB) ApprovalsShownOpen(ctx context.Context) ([]orchestrator.Approval, error) {
+	all, err := sqlite.Many(ctx, db.file, scanApproval, `SELECT `+approvalColumns+` FROM asks WHERE state <> 'open' AND id IN (
+		SELECT substr(named, 1, instr(named || '/', '/') - 1) FROM (SELECT substr(key, length('approval/') + 1) AS named FROM messages
+			WHERE key >= 'approval/' AND key < 'approval0' AND state = 'sent' AND mark <> ?)) ORDER BY seq`, orchestrator.EndShown)
+	return all, wrap("list approvals that are shown open", err)
+}
+
 // DecideApproval closes an open approval; see orchestrator.ApprovalStore. It has come to the disk when it returns, so that no
 // power failure lets an approval be decided twice.
 func (db *DB) DecideApproval(ctx context.Context, d orchestrator.ApprovalDecision) (now orchestrator.Approval, won bool, err error) {

@@ -216,6 +216,14 @@ func (db *DB) OpenTurns(ctx context.Context) ([]orchestrator.Turn, error) {
 	return all, wrap("list open turns", err)
 }
 
+// TurnsShownWaiting lists turns that no longer wait, and of which a chat still shows that they do.
+func (db *DB) TurnsShownWaiting(ctx context.Context) ([]orchestrator.Turn, error) {
+	all, err := sqlite.Many(ctx, db.file, scanTurn, `SELECT `+turnColumns+` FROM turns WHERE state <> 'queued' AND id IN (
+		SELECT substr(key, length('queued/') + 1) FROM messages WHERE key >= 'queued/' AND key < 'queued0' AND state = 'sent' AND mark <> ?)
+		ORDER BY seq`, orchestrator.EndShown)
+	return all, wrap("list turns that are shown to wait", err)
+}
+
 // History lists the last ended turns of a session, at most limit, oldest first, those that it was forked with included.
 // Cancelled turns never ran and are left out; steered ones are there, without an answer.
 func (db *DB) History(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Codex has one program that it tells of the end of a turn: `notify` in its config.toml, a list of words.
+// Codex runs a single program at the end of a turn. Its config.toml lists the program and its arguments under `notify`.
 const notifyKey = "notify"
 
 var errNotTOML = errors.New("it is not valid TOML")
@@ -20,8 +20,8 @@ func addNotify(text []byte, m Machine) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	before, had := formerOf(words)
-	next := m.args("codex")
+	before, had := splitFormer(words)
+	next := m.hookArgs("codex")
 	if len(before) > 0 {
 		next = append(append(next, ThenFlag), before...)
 	}
@@ -34,7 +34,7 @@ func removeNotify(text []byte, _ Machine) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	before, had := formerOf(words)
+	before, had := splitFormer(words)
 	if !had {
 		return text, false, nil
 	}
@@ -42,8 +42,8 @@ func removeNotify(text []byte, _ Machine) ([]byte, bool, error) {
 	return out, true, err
 }
 
-// formerOf is the program that was there before ductor's, and whether ductor's is there.
-func formerOf(words []string) (before []string, had bool) {
+// splitFormer returns the program that was configured before ductor's, and whether ductor's is configured.
+func splitFormer(words []string) (before []string, had bool) {
 	if len(words) < 5 || words[1] != Verb || words[3] != StateFlag {
 		return words, false
 	}
@@ -63,7 +63,7 @@ func notifyOf(text []byte) ([]string, error) {
 	return all.Notify, nil
 }
 
-// setNotify writes the key, or takes it out where there are no words. All other lines stay.
+// setNotify sets the key, or removes it if words is empty. It keeps all other lines.
 func setNotify(text []byte, words []string) ([]byte, error) {
 	lines := strings.SplitAfter(string(text), "\n")
 	at, end := notifyLines(lines)
@@ -76,10 +76,11 @@ func setNotify(text []byte, words []string) ([]byte, error) {
 		line = []string{string(raw)}
 	}
 	next := []byte(strings.Join(slices.Concat(lines[:at], line, lines[end:]), ""))
-	return next, onlyNotify(text, next, words)
+	return next, checkOnlyNotify(text, next, words)
 }
 
-// notifyLines are the lines of the key; where it is missing, none at the beginning: all of a file's keys without a table are there.
+// notifyLines returns the range of lines of the key. If the key is missing, it returns an empty range at the beginning,
+// where all keys outside of tables are.
 func notifyLines(lines []string) (at, end int) {
 	for i, line := range lines {
 		name, _, found := strings.Cut(line, "=")
@@ -99,8 +100,8 @@ func notifyLines(lines []string) (at, end int) {
 	return 0, 0
 }
 
-// onlyNotify is an error where more than the key has changed.
-func onlyNotify(before, after []byte, words []string) error {
+// checkOnlyNotify returns an error if more than the key has changed.
+func checkOnlyNotify(before, after []byte, words []string) error {
 	old, now := map[string]any{}, map[string]any{}
 	err := errors.Join(toml.Unmarshal(before, &old), toml.Unmarshal(after, &now))
 	got, _ := notifyOf(after)

@@ -1,5 +1,5 @@
-// Package terminal has the agent CLIs of a user's terminals tell ductor what they do: it writes hooks into their settings, and
-// takes them out again.
+// Package terminal adds hooks to the settings of the agent CLIs that a user runs in terminals, and removes them again.
+// Through the hooks, the CLIs report to ductor.
 //
 // The package does NOT run hooks, and knows neither sessions nor chats.
 package terminal

@@ -14,45 +14,46 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Verb is the argument by which a CLI runs ductor as a hook. The agent follows it, then StateFlag and ductor's state directory.
+// Verb is the first argument when a CLI runs ductor as a hook. The agent, StateFlag and ductor's state directory
+// follow.
 const (
 	Verb      = "hook"
-	StateFlag = "--ductor-state" // no other program's hook has it: it says which hooks are ductor's
-	ThenFlag  = "--then"         // the program that was there before follows, to be run too
+	StateFlag = "--ductor-state" // identifies ductor's hooks: no other program uses it
+	ThenFlag  = "--then"         // precedes the program that was configured before, which runs too
 )
 
-// Machine is where the CLIs and ductor are.
+// Machine describes the environment of the CLIs and ductor.
 type Machine struct {
-	Home    string                   // of the user
+	Home    string                   // the user's home directory
 	Getenv  func(name string) string // for directories that the user moved
-	Program string                   // of ductor, absolute
-	State   string                   // ductor's state directory, absolute
+	Program string                   // absolute path of ductor
+	State   string                   // absolute path of ductor's state directory
 }
 
-// File is a file of settings, as it is and as it is to be.
+// File is a settings file before and after a change.
 type File struct {
 	Agent         string // such as "claude"
 	Path          string
-	Before, After []byte // Before is nil where there is no file
-	Hooked        bool   // Before has hooks of ductor
+	Before, After []byte // Before is nil if the file does not exist
+	Hooked        bool   // whether Before contains ductor's hooks
 }
 
-// ErrNoCLI says that no CLI with hooks was ever used by this user.
+// ErrNoCLI means that this user has never started a CLI with hooks.
 var ErrNoCLI = errors.New("neither Claude Code nor Codex nor Gemini has a directory of settings here; start one of them once")
 
-// edit gives the text of settings with ductor's hooks or without them. had says that they were there.
+// edit adds or removes ductor's hooks in a settings text. had reports whether text contained them.
 type edit func(text []byte, m Machine) (next []byte, had bool, err error)
 
-// settings is a file that a CLI reads its hooks from.
+// settings is the settings file of a CLI.
 type settings struct {
 	agent, folder, variable, name string
 	add, remove                   edit
 }
 
-// all are the CLIs that have hooks.
-func all() []settings {
+// allSettings returns the CLIs with hooks.
+func allSettings() []settings {
 	claude := jsonHooks{"claude", []event{{"PermissionRequest", 24 * 3600}, {"Notification", 10}, {"Stop", 10}}}
-	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // in milliseconds there
+	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // Gemini uses milliseconds
 	return []settings{
 		{"claude", ".claude", "CLAUDE_CONFIG_DIR", "settings.json", claude.add, claude.remove},
 		{"codex", ".codex", "CODEX_HOME", "config.toml", addNotify, removeNotify},
@@ -60,28 +61,29 @@ func all() []settings {
 	}
 }
 
-// Installed gives the files of the CLIs that the user has, with ductor's hooks in After. ErrNoCLI where there is none.
+// Installed returns the settings files of the user's CLIs with ductor's hooks in After. It returns ErrNoCLI if there
+// are none.
 func (m Machine) Installed() ([]File, error) {
-	return m.files(func(s settings) edit { return s.add })
+	return m.editFiles(func(s settings) edit { return s.add })
 }
 
-// Uninstalled is Installed without ductor's hooks.
+// Uninstalled is Installed with After lacking ductor's hooks.
 func (m Machine) Uninstalled() ([]File, error) {
-	return m.files(func(s settings) edit { return s.remove })
+	return m.editFiles(func(s settings) edit { return s.remove })
 }
 
-func (m Machine) files(how func(settings) edit) (files []File, err error) {
-	for _, s := range all() {
+func (m Machine) editFiles(how func(settings) edit) (files []File, err error) {
+	for _, s := range allSettings() {
 		dir := filepath.Join(m.Home, s.folder)
 		if s.variable != "" && m.Getenv(s.variable) != "" {
 			dir = m.Getenv(s.variable)
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			continue // the CLI was never started
+			continue // this CLI was never started
 		}
 		f := File{Agent: s.agent, Path: filepath.Join(dir, s.name)}
 		if to, err := filepath.EvalSymlinks(f.Path); err == nil {
-			f.Path = to // the link stays one
+			f.Path = to // keep the link and write its target
 		}
 		if f.Before, err = os.ReadFile(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read the settings of %s: %w", s.agent, err)
@@ -97,13 +99,13 @@ func (m Machine) files(how func(settings) edit) (files []File, err error) {
 	return files, nil
 }
 
-// Changed says whether the file is to be written.
+// Changed reports whether After differs from Before.
 func (f File) Changed() bool { return !bytes.Equal(f.Before, f.After) }
 
-// Diff shows what changes.
+// Diff returns the changes in unified format.
 func (f File) Diff() string { return udiff.Unified(f.Path, f.Path, string(f.Before), string(f.After)) }
 
-// Write writes After, whole or not at all. A file that changed since it was read stays.
+// Write atomically replaces the file with After. It returns an error if the file has changed since it was read.
 func (f File) Write() error {
 	now, err := os.ReadFile(f.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -118,15 +120,15 @@ func (f File) Write() error {
 	return nil
 }
 
-// args is what a CLI runs for an agent.
-func (m Machine) args(agent string) []string {
+// hookArgs returns the command with which an agent's CLI runs the hook.
+func (m Machine) hookArgs(agent string) []string {
 	return []string{m.Program, Verb, agent, StateFlag, m.State}
 }
 
-// line is args as a line of a shell.
-func (m Machine) line(agent string) string {
+// shellCommand returns hookArgs as a shell command.
+func (m Machine) shellCommand(agent string) string {
 	var words []string
-	for _, arg := range m.args(agent) {
+	for _, arg := range m.hookArgs(agent) {
 		if strings.Trim(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") != "" {
 			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 		}

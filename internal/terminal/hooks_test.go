@@ -67,7 +67,7 @@ const ownSettings = `{
 
 const ownConfig = "# mine\nmodel = \"gpt\" # best\nnotify = [\n  \"notify-send\", # loud\n  \"Codex\",\n]\n\n[tui]\nnotify = \"no\"\n"
 
-// The owner's hooks stay where they are, installing twice changes nothing more, and uninstalling gives the text that there was.
+// Installing keeps the owner's hooks, installing again changes nothing, and uninstalling restores the original text.
 func TestHooksComeAndGo(t *testing.T) {
 	m := machine(t)
 	claude, codex := m.put(t, ".claude/settings.json", ownSettings), m.put(t, ".codex/config.toml", ownConfig)
@@ -148,7 +148,7 @@ func TestSettingsThatChangedMeanwhileStay(t *testing.T) {
 	}
 }
 
-// Whatever JSON the settings hold, what is not ductor's stays as it is, in its order.
+// All settings except ductor's hooks stay unchanged and in order, whatever JSON the file contains.
 func TestAllElseStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-zA-Z<&]{1,6}`), 0, 5, rapid.ID[string]).Draw(t, "keys")
@@ -158,11 +158,11 @@ func TestAllElseStays(t *testing.T) {
 				t.Fatal("no JSON")
 			}
 		}
-		before, err := o.text(nil)
+		before, err := o.encode(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		claude := all()[0]
+		claude := allSettings()[0]
 		m := Machine{Program: "/d", State: rapid.String().Draw(t, "state")}
 		with, had, err := claude.add(before, m)
 		if err != nil || had || !json.Valid(with) {

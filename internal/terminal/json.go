@@ -9,23 +9,24 @@ import (
 	"strings"
 )
 
-// jsonHooks are the hooks of a CLI that keeps them in JSON: for each event a list of groups, each with a list of commands.
+// jsonHooks describes the hooks of a CLI with JSON settings: each event has a list of groups, each group a list of
+// commands.
 type jsonHooks struct {
 	agent  string
 	events []event
 }
 
-// event is what a hook is for, and how long the CLI lets it run.
+// event is an event with a hook, and the timeout that the CLI applies.
 type event struct {
 	name    string
 	timeout int
 }
 
-// errNotJSON says that a file is none that hooks can be added to.
+// errNotJSON means that hooks cannot be added to this file.
 var errNotJSON = errors.New("it is not a JSON object")
 
 func (j jsonHooks) add(text []byte, m Machine) ([]byte, bool, error) {
-	bare, had, err := j.without(text)
+	bare, had, err := j.removeOurs(text)
 	if err != nil {
 		return nil, false, err
 	}
@@ -40,7 +41,8 @@ func (j jsonHooks) add(text []byte, m Machine) ([]byte, bool, error) {
 				return nil, false, fmt.Errorf("hooks.%s is no list", e.name)
 			}
 		}
-		own, err := marshal(map[string]any{"hooks": []any{map[string]any{"type": "command", "command": m.line(j.agent), "timeout": e.timeout}}})
+		own, err := marshal(map[string]any{"hooks": []any{map[string]any{"type": "command",
+			"command": m.shellCommand(j.agent), "timeout": e.timeout}}})
 		if err == nil {
 			err = hooks.set(e.name, append(groups, own))
 		}
@@ -51,21 +53,21 @@ func (j jsonHooks) add(text []byte, m Machine) ([]byte, bool, error) {
 	if err := bare.set("hooks", hooks); err != nil {
 		return nil, false, err
 	}
-	next, err := bare.text(text)
+	next, err := bare.encode(text)
 	return next, had, err
 }
 
 func (j jsonHooks) remove(text []byte, _ Machine) ([]byte, bool, error) {
-	bare, had, err := j.without(text)
+	bare, had, err := j.removeOurs(text)
 	if err != nil || !had {
 		return text, false, err
 	}
-	next, err := bare.text(text)
+	next, err := bare.encode(text)
 	return next, true, err
 }
 
-// without reads settings and takes ductor's hooks out, with lists that are empty then.
-func (j jsonHooks) without(text []byte) (all object, had bool, err error) {
+// removeOurs parses settings and removes ductor's hooks, and lists that become empty.
+func (j jsonHooks) removeOurs(text []byte) (all object, had bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, false, nil
 	}
@@ -79,7 +81,7 @@ func (j jsonHooks) without(text []byte) (all object, had bool, err error) {
 	for _, m := range slices.Clone(hooks) {
 		var groups []json.RawMessage
 		if json.Unmarshal(m.value, &groups) != nil {
-			continue // the owner's own business
+			continue // not a form that ductor writes; leave it alone
 		}
 		kept := slices.DeleteFunc(slices.Clone(groups), isOurs)
 		if len(kept) == len(groups) {
@@ -103,18 +105,19 @@ func (j jsonHooks) without(text []byte) (all object, had bool, err error) {
 	return all, had, err
 }
 
-// isOurs says whether a group of hooks is one that ductor added.
+// isOurs reports whether ductor added this group of hooks.
 func isOurs(group json.RawMessage) bool {
 	var g struct {
 		Hooks []struct {
 			Command string `json:"command"`
 		} `json:"hooks"`
 	}
-	return json.Unmarshal(group, &g) == nil && len(g.Hooks) == 1 && strings.Contains(g.Hooks[0].Command, " "+Verb+" ") &&
+	return json.Unmarshal(group, &g) == nil && len(g.Hooks) == 1 &&
+		strings.Contains(g.Hooks[0].Command, " "+Verb+" ") &&
 		strings.Contains(g.Hooks[0].Command, " "+StateFlag+" ")
 }
 
-// object is a JSON object whose keys keep their order.
+// object is a JSON object that preserves the order of its keys.
 type object []member
 
 type member struct {
@@ -122,7 +125,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// parseObject reads an object; an empty one for no text.
+// parseObject parses an object. It returns an empty object for nil.
 func parseObject(text []byte) (o object, err error) {
 	if text == nil {
 		return nil, nil
@@ -159,7 +162,7 @@ func (o object) get(key string) json.RawMessage {
 	return nil
 }
 
-// set puts a value in place of that of a key, or behind all.
+// set replaces the value of a key, or appends the key.
 func (o *object) set(key string, value any) error {
 	raw, err := marshal(value)
 	if err != nil {
@@ -177,7 +180,7 @@ func (o *object) drop(key string) {
 	*o = slices.DeleteFunc(*o, func(m member) bool { return m.key == key })
 }
 
-// MarshalJSON writes the keys in their order.
+// MarshalJSON encodes the keys in their order.
 func (o object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -195,8 +198,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// text writes the object as the file before was: indented as its first line is.
-func (o object) text(before []byte) ([]byte, error) {
+// encode encodes the object with the indentation of before's second line, or else two spaces.
+func (o object) encode(before []byte) ([]byte, error) {
 	raw, err := marshal(o)
 	if err != nil {
 		return nil, err
@@ -214,7 +217,7 @@ func (o object) text(before []byte) ([]byte, error) {
 	return append(b.Bytes(), '\n'), nil
 }
 
-// marshal writes JSON and leaves characters as they are that matter in HTML alone.
+// marshal encodes JSON without escaping characters for HTML.
 func marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -1,4 +1,4 @@
-// Package transcribe turns speech into text, by a program of the owner or by an endpoint as OpenAI has it.
+// Package transcribe converts speech to text, with a program of the owner or an endpoint compatible with OpenAI's.
 package transcribe
 
 import (
@@ -24,45 +24,47 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a transcriber says.
+// Limits of a transcriber's output.
 const (
-	mostText   = 64 << 10 // bytes of a transcript
-	mostStderr = 2 << 10
-	lastWait   = time.Second // for the pipes of a program that has ended
+	maxText   = 64 << 10 // bytes of the transcript
+	maxStderr = 2 << 10
+	pipeWait  = time.Second // for closing the pipes of a program that has exited
 )
 
-// errors of what a transcriber says.
+// Errors of Transcribe.
 var (
-	// ErrNothing says that there was no word in the speech.
+	// ErrNothing means that the audio contains no words.
 	ErrNothing = errors.New("nothing was said")
-	errRubbish = errors.New("what it printed is no text")
+	errNotText = errors.New("what it printed is no text")
 	errTooLong = errors.New("it printed more than 64 kB")
 	errTimeout = errors.New("it took too long and was ended")
 )
 
-// Options say how to transcribe: by Command or by URL.
+// Options configures a Transcriber, either by Command or by URL.
 type Options struct {
-	Command []string // a program and its arguments; {file} in one is the path of the audio file, which else comes last
-	Env     []string // the whole environment of the program
+	// program and arguments; {file} stands for the audio file's path, which else becomes the last argument
+	Command []string
+	Env     []string // complete environment of the program
 	URL     string   // such as https://api.openai.com/v1/audio/transcriptions
 	Model   string
-	Key     string        // of the endpoint; empty for none
-	Timeout time.Duration // of one file
+	Key     string        // for the endpoint; may be empty
+	Timeout time.Duration // for one file
 }
 
-// Transcriber turns speech into text. Safe for concurrent use.
+// Transcriber converts speech to text. Safe for concurrent use.
 type Transcriber struct{ opts Options }
 
-// New makes a Transcriber.
+// New returns a Transcriber.
 func New(o Options) *Transcriber { return &Transcriber{o} }
 
-// Transcribe gives what is said in an audio file. ErrNothing if that is nothing. Errors hold neither the key nor an address.
+// Transcribe returns the transcript of an audio file. It returns ErrNothing if the audio contains no words. Errors
+// contain neither the key nor a URL.
 func (t *Transcriber) Transcribe(ctx context.Context, file string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.opts.Timeout, errTimeout)
 	defer cancel()
-	ask := t.request
+	ask := t.callEndpoint
 	if len(t.opts.Command) > 0 {
-		ask = t.run
+		ask = t.runProgram
 	}
 	said, err := ask(ctx, file)
 	if ctx.Err() != nil {
@@ -74,8 +76,8 @@ func (t *Transcriber) Transcribe(ctx context.Context, file string) (string, erro
 	return clean(said)
 }
 
-// run runs the program, in a process group of its own, which ends with ctx.
-func (t *Transcriber) run(ctx context.Context, file string) ([]byte, error) {
+// runProgram runs the program in a process group of its own and kills the whole group at the end.
+func (t *Transcriber) runProgram(ctx context.Context, file string) ([]byte, error) {
 	args := slices.Clone(t.opts.Command)
 	named := false
 	for i, arg := range args {
@@ -87,27 +89,27 @@ func (t *Transcriber) run(ctx context.Context, file string) ([]byte, error) {
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	said, complaint := &limited{most: mostText, full: end}, &limited{most: mostStderr}
+	said, complaint := &limitedWriter{most: maxText, full: end}, &limitedWriter{most: maxStderr}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = t.opts.Env, os.TempDir(), said, complaint
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = lastWait
+	cmd.WaitDelay = pipeWait
 	err := cmd.Run()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // kill the remaining processes
 	}
 	switch {
 	case said.over:
 		return nil, errTooLong
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return nil, fmt.Errorf("%s: %w %s", filepath.Base(args[0]), plain(err), lastLine(complaint.kept))
+		return nil, fmt.Errorf("%s: %w %s", filepath.Base(args[0]), withoutPath(err), lastLine(complaint.kept))
 	}
 	return said.kept, nil
 }
 
-// plain is an error of exec without the path of the program.
-func plain(err error) error {
+// withoutPath removes the program's or the file's path from an error.
+func withoutPath(err error) error {
 	var of *exec.Error
 	if errors.As(err, &of) {
 		return of.Err
@@ -119,21 +121,21 @@ func plain(err error) error {
 	return err
 }
 
-// lastLine is the last line that a program complained with.
+// lastLine returns the last line of a program's error output.
 func lastLine(b []byte) string {
 	lines := strings.Split(strings.TrimSpace(printable(string(b))), "\n")
 	return lines[len(lines)-1]
 }
 
-// limited keeps the first bytes that are written to it.
-type limited struct {
+// limitedWriter is a writer that stores only the first bytes.
+type limitedWriter struct {
 	kept []byte
 	most int
 	over bool
-	full func() // is called once more comes; may be nil
+	full func() // called if more bytes arrive; may be nil
 }
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *limitedWriter) Write(p []byte) (int, error) {
 	room := l.most - len(l.kept)
 	if room < len(p) {
 		l.over = true
@@ -145,14 +147,14 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// request asks the endpoint.
-func (t *Transcriber) request(ctx context.Context, file string) ([]byte, error) {
+// callEndpoint sends the file to the endpoint.
+func (t *Transcriber) callEndpoint(ctx context.Context, file string) ([]byte, error) {
 	audio, err := os.Open(file)
 	if err != nil {
-		return nil, plain(err)
+		return nil, withoutPath(err)
 	}
 	defer audio.Close()
-	var body bytes.Buffer // a file that users send has at most 20 MB
+	var body bytes.Buffer // users cannot send more than 20 MB
 	form := multipart.NewWriter(&body)
 	part, err := form.CreateFormFile("file", filepath.Base(file))
 	if err == nil {
@@ -169,7 +171,8 @@ func (t *Transcriber) request(ctx context.Context, file string) ([]byte, error) 
 	if t.opts.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+t.opts.Key)
 	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // the key stays here
+	// never send the key to another host
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
 		var of *url.Error
@@ -179,7 +182,7 @@ func (t *Transcriber) request(ctx context.Context, file string) ([]byte, error) 
 		return nil, err
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, 2*mostText+1))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 2*maxText+1))
 	var answer struct {
 		Text  *string `json:"text"`
 		Error struct {
@@ -190,23 +193,27 @@ func (t *Transcriber) request(ctx context.Context, file string) ([]byte, error) 
 	case err != nil:
 		return nil, err
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the endpoint answers %s %s", resp.Status, printable(answer.Error.Message[:min(len(answer.Error.Message), 300)]))
-	case len(raw) > 2*mostText || answer.Text != nil && len(*answer.Text) > mostText:
+		return nil, fmt.Errorf("the endpoint answers %s %s", resp.Status,
+			printable(answer.Error.Message[:min(len(answer.Error.Message), 300)]))
+	case len(raw) > 2*maxText || answer.Text != nil && len(*answer.Text) > maxText:
 		return nil, errTooLong
 	case bad != nil || answer.Text == nil:
-		return nil, errRubbish
+		return nil, errNotText
 	}
 	return []byte(*answer.Text), nil
 }
 
-// escapes are the control sequences by which programs colour what they print.
-var escapes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`) })
+// escapeSequences matches control sequences, with which programs color their output.
+var escapeSequences = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`) })
 
-// clean is a transcript without anything but text, or what is wrong with it.
+// clean removes everything but text from a transcript. It returns an error if that is no text at all.
 func clean(said []byte) (string, error) {
-	text := escapes().ReplaceAllString(string(said), "")
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
-		return "", errRubbish
+	text := escapeSequences().ReplaceAllString(string(said), "")
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) &&
+			!unicode.IsSpace(r)
+	}) {
+		return "", errNotText
 	}
 	text = strings.TrimSpace(printable(text))
 	if text == "" || text == "[BLANK_AUDIO]" {
@@ -215,7 +222,7 @@ func clean(said []byte) (string, error) {
 	return text, nil
 }
 
-// printable is text without control characters but line breaks.
+// printable removes control characters except line breaks.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// script makes a program of a shell script.
+// script creates a program from a shell script.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), "stand-in")
@@ -52,7 +52,7 @@ func TestCommands(t *testing.T) {
 		"what it left does not hold": {`sleep 600 & echo done`, nil, "done", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			program := script(t, c.script) // while nothing is started: a child holds a file that is being written, which cannot be run then
+			program := script(t, c.script) // before a child starts: it would inherit the open file, which could not be executed then
 			t.Parallel()
 			wait := time.Minute
 			if name == "it hangs" {
@@ -95,7 +95,7 @@ func TestEndpoint(t *testing.T) {
 	}{
 		{`{"text":" hello "}`, 200, "hello", ""}, {`{"text":""}`, 200, "", "nothing was said"}, {`<html>`, 200, "", "is no text"}, {`{}`, 200, "", "is no text"},
 		{`{"error":{"message":"no quota"}}`, 429, "", "429 Too Many Requests no quota"}, {`oops`, 502, "", "502"}, {``, 302, "", "302"},
-		{`{"text":"` + strings.Repeat("x", mostText+1) + `"}`, 200, "", "64 kB"}, {strings.Repeat("x", 3*mostText), 200, "", "64 kB"},
+		{`{"text":"` + strings.Repeat("x", maxText+1) + `"}`, 200, "", "64 kB"}, {strings.Repeat("x", 3*maxText), 200, "", "64 kB"},
 	} {
 		answer, status = c.answer, c.status
 		got, err := tr.Transcribe(t.Context(), audio(t))

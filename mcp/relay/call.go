@@ -10,31 +10,32 @@ import (
 	"strings"
 )
 
-// version is the protocol that Call speaks; any version has what it needs.
+// version is the protocol version of Call. Any version would do.
 const version = "2025-06-18"
 
-// Call calls one tool and gives the text of its answer. An error says why the tool did not do it.
+// Call calls a tool and returns the text of its answer. If the tool fails, the error contains its text.
 func (r *Relay) Call(ctx context.Context, tool string, args map[string]any) (string, error) {
 	toRelay, in := io.Pipe()
 	out, fromRelay := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
 		err := r.Run(ctx, toRelay, fromRelay)
-		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // the reader below learns it
+		_ = fromRelay.CloseWithError(errors.Join(err, io.EOF)) // the scanner below gets this error
 		ended <- err
 	}()
 	defer func() {
-		_, _ = in.Close(), out.Close() // closing a pipe has no error
+		_, _ = in.Close(), out.Close() // closing a pipe never fails
 		<-ended
 	}()
 	answers := bufio.NewScanner(out)
 	answers.Buffer(nil, MaxLine)
 	if _, err := ask(in, answers, 1, "initialize", map[string]any{
-		"protocolVersion": version, "capabilities": struct{}{}, "clientInfo": map[string]string{"name": "ductor", "version": "1"},
+		"protocolVersion": version, "capabilities": struct{}{},
+		"clientInfo": map[string]string{"name": "ductor", "version": "1"},
 	}); err != nil {
 		return "", err
 	}
-	if err := say(in, map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"}); err != nil {
+	if err := writeMessage(in, map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"}); err != nil {
 		return "", err
 	}
 	result, err := ask(in, answers, 2, "tools/call", map[string]any{"name": tool, "arguments": args})
@@ -59,7 +60,7 @@ func (r *Relay) Call(ctx context.Context, tool string, args map[string]any) (str
 	return text, nil
 }
 
-func say(in io.Writer, message any) error {
+func writeMessage(in io.Writer, message any) error {
 	raw, err := json.Marshal(message)
 	if err == nil {
 		_, err = in.Write(append(raw, '\n'))
@@ -70,9 +71,9 @@ func say(in io.Writer, message any) error {
 	return nil
 }
 
-// ask makes a request and waits for its answer.
+// ask sends a request and waits for its response.
 func ask(in io.Writer, answers *bufio.Scanner, id int, method string, params any) (json.RawMessage, error) {
-	if err := say(in, map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}); err != nil {
+	if err := writeMessage(in, map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}); err != nil {
 		return nil, err
 	}
 	for answers.Scan() {

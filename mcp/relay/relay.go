@@ -1,5 +1,5 @@
-// Package relay carries the messages of an agent's MCP client to ductor, and makes a new connection when ductor was restarted. It
-// links nothing of the protocol, so that the program inside containers stays small.
+// Package relay forwards messages between an agent's MCP client and ductor. It reconnects after ductor restarts. It
+// does not use an MCP library, so that the program inside containers stays small.
 package relay
 
 import (
@@ -14,38 +14,37 @@ import (
 	"time"
 )
 
-// TokenVar has the token by which ductor knows the agent that calls a tool. DirVar names the directory of ductor's socket.
-//
-// Verb is the first argument of a program that an agent starts for a Relay.
+// TokenVar is the environment variable with the token that identifies the agent. DirVar is the one with the directory
+// of ductor's socket. Verb is the first argument of the program that an agent starts.
 const (
 	Verb     = "mcp"
 	TokenVar = "DUCTOR_MCP_TOKEN"
 	DirVar   = "DUCTOR_MCP_DIR"
 )
 
-// Hello is the first line of a connection. A connection after the first has the parameters of the client's initialize request, which
-// is not made again.
+// Hello is the first line of a connection. If the relay reconnects, it includes the parameters of the client's
+// initialize request, because the client does not send it again.
 type Hello struct {
 	Token      string          `json:"token"`
 	Initialize json.RawMessage `json:"initialize,omitempty"`
 }
 
-// Refusal is the only line that ductor sends on a connection that it does not serve.
+// Refusal is the only line that ductor sends on a connection that it rejects.
 type Refusal struct {
 	Refused string `json:"refused"`
 }
 
 const (
-	// MaxLine bounds a message, so that one that is far too long for ductor is still answered.
+	// MaxLine limits a message. It exceeds ductor's own limits, so that ductor can answer messages that are too long.
 	MaxLine = 8 << 20
-	// dialFor is how long ductor may be away, and dialPause how often it is looked for.
-	dialFor   = 20 * time.Second
-	dialPause = 100 * time.Millisecond
+	// dialTimeout is how long the relay waits for ductor, and dialPause the pause between attempts.
+	dialTimeout = 20 * time.Second
+	dialPause   = 100 * time.Millisecond
 
-	codeFailed = -32000 // of JSON-RPC: an error of the server's own
+	codeFailed = -32000 // JSON-RPC code of a server error
 )
 
-// Relay is the way from one MCP client to ductor.
+// Relay connects one MCP client to ductor.
 type Relay struct {
 	Token string
 	Dial  func(ctx context.Context) (net.Conn, error)
@@ -55,14 +54,14 @@ type Relay struct {
 		io.Writer
 	}
 	mu         sync.Mutex
-	conn       net.Conn                   // nil while there is none
-	initialize json.RawMessage            // the parameters of the client, once it has sent them
-	pending    map[string]json.RawMessage // ids of requests that are not answered
+	conn       net.Conn                   // nil if not connected
+	initialize json.RawMessage            // parameters of the client's initialize request
+	pending    map[string]json.RawMessage // IDs of unanswered requests
 	refused    string
 	readers    sync.WaitGroup
 }
 
-// envelope is what the relay reads of a message.
+// envelope contains the fields of a message that the relay reads.
 type envelope struct {
 	ID      json.RawMessage `json:"id"`
 	Method  string          `json:"method"`
@@ -70,7 +69,7 @@ type envelope struct {
 	Refused string          `json:"refused"`
 }
 
-// Run carries messages between a client and ductor until the client's input ends.
+// Run forwards messages between a client and ductor until the client's input ends.
 func (r *Relay) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	r.out.Writer, r.pending = out, map[string]json.RawMessage{}
 	defer r.readers.Wait()
@@ -88,10 +87,10 @@ func (r *Relay) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// send hands a message to ductor. The error is one of the client.
+// send forwards a message to ductor. It returns only errors of the client's connection.
 func (r *Relay) send(ctx context.Context, line []byte) error {
 	var m envelope
-	_ = json.Unmarshal(line, &m) // ductor says what is wrong with it
+	_ = json.Unmarshal(line, &m) // ductor answers invalid messages
 	for {
 		conn, err := r.connect(ctx)
 		if err != nil && m.Method != "" && len(m.ID) > 0 {
@@ -101,16 +100,16 @@ func (r *Relay) send(ctx context.Context, line []byte) error {
 			return nil
 		}
 		if !r.expect(conn, m) {
-			continue // it has just ended
+			continue // the connection has just ended
 		}
 		if _, err := conn.Write(append(line, '\n')); err != nil {
-			_ = conn.Close() // its reader answers what is pending
+			_ = conn.Close() // receive then answers pending requests
 		}
 		return nil
 	}
 }
 
-// expect notes what comes of a message on a connection; false if nothing comes on it any more.
+// expect records a message before it is sent. It returns false if the connection has ended.
 func (r *Relay) expect(conn net.Conn, m envelope) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +125,7 @@ func (r *Relay) expect(conn net.Conn, m envelope) bool {
 	return true
 }
 
-// connect gives the connection, or makes one.
+// connect returns the current connection, or creates one.
 func (r *Relay) connect(ctx context.Context) (net.Conn, error) {
 	r.mu.Lock()
 	conn, hello, refused := r.conn, Hello{r.Token, r.initialize}, r.refused
@@ -137,7 +136,7 @@ func (r *Relay) connect(ctx context.Context) (net.Conn, error) {
 	case conn != nil:
 		return conn, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialFor)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := r.Dial(ctx)
 	for ; err != nil; conn, err = r.Dial(ctx) {
@@ -161,15 +160,15 @@ func (r *Relay) connect(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// receive carries what ductor says, until the connection ends. What was not answered by then is answered with an error: it may have
-// had an effect, so it is not sent again.
+// receive forwards ductor's messages until the connection ends. Then it answers pending requests with an error. It does
+// not send them again, since they may have had an effect.
 func (r *Relay) receive(conn net.Conn) {
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, MaxLine)
 	why := "ductor was restarted before it answered; look whether the call had an effect before you make it again"
 	for lines.Scan() {
 		var m envelope
-		_ = json.Unmarshal(lines.Bytes(), &m) // the client says what is wrong with it
+		_ = json.Unmarshal(lines.Bytes(), &m) // the client handles invalid messages
 		if m.Refused != "" {
 			why = "ductor refuses the connection: " + m.Refused
 			r.mu.Lock()
@@ -183,7 +182,7 @@ func (r *Relay) receive(conn net.Conn) {
 			r.mu.Unlock()
 		}
 		if r.write(lines.Bytes()) != nil {
-			break // the client has gone
+			break // the client is gone
 		}
 	}
 	_ = conn.Close()
@@ -192,7 +191,7 @@ func (r *Relay) receive(conn net.Conn) {
 	r.conn, r.pending = nil, map[string]json.RawMessage{}
 	r.mu.Unlock()
 	for _, id := range ids {
-		_ = r.fail(id, why) // a client that has gone needs no answer
+		_ = r.fail(id, why) // fails if the client is gone
 	}
 }
 
@@ -206,7 +205,8 @@ func (r *Relay) close() {
 
 // fail answers a request with an error.
 func (r *Relay) fail(id json.RawMessage, why string) error {
-	raw, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": codeFailed, "message": why}})
+	raw, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id,
+		"error": map[string]any{"code": codeFailed, "message": why}})
 	if err != nil {
 		return fmt.Errorf("answer the client: %w", err)
 	}

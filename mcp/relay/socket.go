@@ -8,10 +8,11 @@ import (
 	"ductor/internal/statesocket"
 )
 
-// socketFile is ductor's socket in its state directory.
+// socketFile is the name of ductor's socket in its state directory.
 const socketFile = "mcp.sock"
 
-// Listen makes the socket in dir, which only this user can connect to. It takes the place of one that a process left.
+// Listen creates the socket in dir, accessible only to this user. It replaces a socket that another process left
+// behind.
 func Listen(dir string) (*net.UnixListener, error) {
 	l, err := statesocket.Listen(dir, socketFile)
 	if err != nil {

@@ -125,7 +125,7 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 }
 
 // WithdrawEnded closes, after a restart, the approvals of turns that do not go on. Those of the others stay open: their agents
-// ask again, and so do terminals, which may need a moment for it.
+// ask again, and so do terminals, which may need a moment for it. It shows the end of those that a chat shows open.
 func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)
 	if err != nil {
@@ -142,6 +142,13 @@ func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn, 
 		if !goesOn {
 			s.WithdrawTurn(ctx, approval.Turn)
 		}
+	}
+	over, err := s.opts.Store.ApprovalsShownOpen(ctx)
+	if err != nil {
+		return fmt.Errorf("load approvals that are shown open: %w", err)
+	}
+	for _, approval := range over {
+		s.show(approval)
 	}
 	return nil
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long anything in a page may take before it counts as never.
-const patience = 90 * time.Second
+// timeout limits how long tests wait for anything in a page.
+const timeout = 90 * time.Second
 
-// Page is a tab of a browser. It remembers what its console says.
+// Page is a browser tab. It records the errors of its console.
 type Page struct {
 	t   testing.TB
 	ctx context.Context
@@ -30,25 +30,25 @@ type Page struct {
 	errors []string
 }
 
-// Size is a screen in CSS pixels.
+// Size is the size of a screen in CSS pixels.
 type Size struct{ Width, Height int64 }
 
-// The screens that pages are looked at on.
+// The screens of the tests.
 var (
 	Desktop = Size{1440, 900}
 	Phone   = Size{390, 844}
 )
 
-// Open opens an address in a browser of its own, or skips the test where there is none. The browser ends with the test.
+// Open opens an address in a new browser, which ends with the test. It skips the test if Chromium is not installed.
 func Open(t testing.TB, address string, size Size) *Page {
 	t.Helper()
-	program, err := find()
+	program, err := findBrowser()
 	if err != nil {
 		t.Skip("skipped: no Chromium here; apt-get install chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
 		chromedp.Flag("use-fake-ui-for-media-stream", true), chromedp.Flag("use-fake-device-for-media-stream", true),
-		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience))
+		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(timeout))
 	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, endTab := chromedp.NewContext(allocator)
 	ctx, endTime := context.WithTimeout(ctx, 5*time.Minute)
@@ -56,14 +56,14 @@ func Open(t testing.TB, address string, size Size) *Page {
 	p := &Page{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, p.listen)
 	p.Do(chromedp.EmulateViewport(size.Width, size.Height), log.Enable(), chromedp.Navigate(address))
-	p.arrive()
+	p.awaitLoad()
 	return p
 }
 
-// arrive waits until the page has taken the token out of its address.
-func (p *Page) arrive() {
+// awaitLoad waits until the page has loaded and has removed the token from its address.
+func (p *Page) awaitLoad() {
 	p.t.Helper()
-	for ctx, end := context.WithTimeout(p.ctx, patience); ; {
+	for ctx, end := context.WithTimeout(p.ctx, timeout); ; {
 		var there bool
 		err := chromedp.Run(ctx, chromedp.Evaluate(`!location.hash && document.readyState === "complete"`, &there))
 		if there && err == nil {
@@ -74,11 +74,11 @@ func (p *Page) arrive() {
 			end()
 			p.t.Fatalf("the page does not open: %v", err)
 		}
-		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // the next look finds out what failed
+		chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)) // the next Evaluate reports errors
 	}
 }
 
-func find() (string, error) {
+func findBrowser() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
@@ -87,7 +87,7 @@ func find() (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// listen collects what a browser reports as an error.
+// listen records the browser's errors and warnings.
 func (p *Page) listen(ev any) {
 	text := ""
 	switch ev := ev.(type) {
@@ -112,14 +112,14 @@ func (p *Page) listen(ev any) {
 	}
 }
 
-// ConsoleErrors is what the console said so far of errors and warnings.
+// ConsoleErrors returns the console's errors and warnings so far.
 func (p *Page) ConsoleErrors() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.errors...)
 }
 
-// Do performs actions, and fails the test if one fails.
+// Do performs actions. It fails the test if one fails.
 func (p *Page) Do(actions ...chromedp.Action) {
 	p.t.Helper()
 	if err := chromedp.Run(p.ctx, actions...); err != nil {
@@ -127,44 +127,48 @@ func (p *Page) Do(actions ...chromedp.Action) {
 	}
 }
 
-// Eval gives the value of a JavaScript expression.
+// Eval returns the value of a JavaScript expression.
 func Eval[T any](p *Page, expression string) (value T) {
 	p.t.Helper()
-	p.Do(chromedp.Evaluate(expression, &value, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+	p.Do(chromedp.Evaluate(expression, &value,
+		func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
 	return value
 }
 
 // Await waits until a JavaScript expression is true.
 func (p *Page) Await(expression string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
 	defer cancel()
 	var yes bool
-	err := chromedp.Run(ctx, chromedp.Poll(expression, &yes, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(0)))
+	err := chromedp.Run(ctx, chromedp.Poll(expression, &yes, chromedp.WithPollingInterval(50*time.Millisecond),
+		chromedp.WithPollingTimeout(0)))
 	if err != nil {
-		p.t.Fatalf("the page never came to %s: %v\nit shows:\n%s", expression, err, Eval[string](p, "document.body.innerText"))
+		p.t.Fatalf("the page never came to %s: %v\nit shows:\n%s", expression, err,
+			Eval[string](p, "document.body.innerText"))
 	}
 }
 
-// AwaitText waits until the messages of the chat contain a text.
+// AwaitText waits until an element contains a text.
 func (p *Page) AwaitText(selector, text string) {
 	p.t.Helper()
 	p.Await(fmt.Sprintf("document.querySelector(%q)?.innerText.includes(%q)", selector, text))
 }
 
-// Dark has the page see a system that prefers dark colours, or light ones.
+// Dark emulates a system that prefers a color scheme, "dark" or "light".
 func (p *Page) Dark(scheme string) {
 	p.t.Helper()
-	p.Do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+	p.Do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+		Value: scheme}}))
 }
 
-// Resize gives the page another screen.
+// Resize changes the size of the screen.
 func (p *Page) Resize(size Size) {
 	p.t.Helper()
 	p.Do(chromedp.EmulateViewport(size.Width, size.Height))
 }
 
-// Keys types keys, those of kb included.
+// Keys types keys, including special ones of package kb.
 func (p *Page) Keys(keys string) {
 	p.t.Helper()
 	p.Do(chromedp.KeyEvent(keys))
@@ -188,7 +192,7 @@ func (p *Page) Shoot(name string) {
 	}
 }
 
-// Violation is a rule of accessibility that a page breaks.
+// Violation is an accessibility rule that a page violates.
 type Violation struct {
 	ID     string `json:"id"`
 	Impact string `json:"impact"`
@@ -199,7 +203,7 @@ type Violation struct {
 	} `json:"nodes"`
 }
 
-// Audit runs axe-core and gives the serious and critical violations. It skips the rest of the test where the script is not
+// Audit runs axe-core and returns the serious and critical violations. It skips the rest of the test if axe-core is not
 // installed.
 func (p *Page) Audit(script string) (serious []Violation) {
 	p.t.Helper()

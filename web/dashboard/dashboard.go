@@ -1,4 +1,5 @@
-// Package dashboard is the page of `ductor dashboard`: it shows the owner what a ductor does and did, and changes nothing.
+// Package dashboard is the page of `ductor dashboard`. It shows the owner the state and history of ductor, and changes
+// nothing.
 package dashboard
 
 import (
@@ -15,7 +16,7 @@ import (
 //go:embed page
 var page embed.FS
 
-// Overview is all that the page shows. Times that are zero are left out of it.
+// Overview is all data of the page. Zero times are omitted.
 type Overview struct {
 	At            time.Time      `json:"at"`
 	Version       string         `json:"version"`
@@ -24,22 +25,22 @@ type Overview struct {
 	Agents        []Agent        `json:"agents"`
 	Processes     []Process      `json:"processes"`
 	Jobs          []Job          `json:"jobs"`
-	Waiting       []Decision     `json:"waiting"` // approvals that wait
+	Waiting       []Decision     `json:"waiting"` // pending approvals
 	Decisions     []Decision     `json:"decisions"`
-	Days          []Day          `json:"days"` // the oldest first, without gaps
+	Days          []Day          `json:"days"` // oldest first, without gaps
 }
 
-// Part is a part of ductor and how it is.
+// Part is the state of a part of ductor.
 type Part struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Text string `json:"text"`
 }
 
-// Conversation is a chat, or a topic of one.
+// Conversation is a chat or a topic.
 type Conversation struct {
 	Name    string    `json:"name"`
-	Title   string    `json:"title"` // of the session that was used last
+	Title   string    `json:"title"` // of the most recently used session
 	Dir     string    `json:"dir"`
 	Used    time.Time `json:"used,omitzero"`
 	Running int       `json:"running"`
@@ -49,14 +50,14 @@ type Conversation struct {
 	Cost    float64   `json:"cost"` // US dollars
 }
 
-// Agent is an agent and its log-in.
+// Agent is the log-in state of an agent.
 type Agent struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Text string `json:"text"`
 }
 
-// Process is an agent that runs.
+// Process is a running agent.
 type Process struct {
 	PID     int       `json:"pid"`
 	Agent   string    `json:"agent"`
@@ -64,10 +65,10 @@ type Process struct {
 	Where   string    `json:"where"`
 	State   string    `json:"state"`
 	Started time.Time `json:"started,omitzero"`
-	Memory  int64     `json:"memory"` // bytes; 0 is unknown
+	Memory  int64     `json:"memory"` // bytes; 0 if unknown
 }
 
-// Job is a job and its runs.
+// Job is a job with a summary of its runs.
 type Job struct {
 	Name   string    `json:"name"`
 	State  string    `json:"state"`
@@ -79,17 +80,17 @@ type Job struct {
 	Cost   float64   `json:"cost"`
 }
 
-// Decision is an approval, or something that ran without asking.
+// Decision is an approval, or an action that was allowed without asking.
 type Decision struct {
 	At    time.Time `json:"at,omitzero"`
 	Chat  string    `json:"chat"`
 	Agent string    `json:"agent"`
 	What  string    `json:"what"`
-	By    string    `json:"by"` // a user's id; empty for none
+	By    string    `json:"by"` // user ID; may be empty
 	Of    string    `json:"of"`
 }
 
-// Day is what turns of one day used.
+// Day is the usage of one day.
 type Day struct {
 	Day    string  `json:"day"` // 2006-01-02
 	Turns  int     `json:"turns"`
@@ -97,7 +98,7 @@ type Day struct {
 	Cost   float64 `json:"cost"`
 }
 
-// Site is the page and what it asks for.
+// Site returns the page and its API. look returns the current data.
 func Site(look func(context.Context) (Overview, error), log *slog.Logger) web.Site {
 	own, err := fs.Sub(page, "page")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"ductor/web"
 )
 
-// actionRequest is what a page asks for: one user's doing in one chat.
+// actionRequest is a page's request: an action of one user in one chat.
 type actionRequest struct {
 	Chat    telegram.ChatID    `json:"chat"`
 	Topic   telegram.TopicID   `json:"topic"`
@@ -25,7 +25,7 @@ type actionRequest struct {
 	Stop    int                `json:"stop"`
 }
 
-// actor is the chat and user of a request, and the message it is about.
+// actor is the chat and the user of a request, and the message that it refers to, if any.
 type actor struct {
 	chat *telegram.Chat
 	user *telegram.Person
@@ -34,11 +34,11 @@ type actor struct {
 
 type action func(ctx context.Context, who actor, q actionRequest) (any, error)
 
-// Bounds of what a page may send.
+// Limits of requests.
 const (
-	maxRequest = 1 << 20
-	maxTopic   = 128
-	pressWait  = 20 * time.Second
+	maxRequest   = 1 << 20
+	maxTopic     = 128
+	pressTimeout = 20 * time.Second
 )
 
 var (
@@ -48,7 +48,7 @@ var (
 	errNothing   = errors.New("there is nothing to send")
 )
 
-// actions are what users do, by the last part of the address.
+// actions returns the actions by the last element of their path.
 func (p *Page) actions() map[string]action {
 	return map[string]action{
 		"send": send, "press": press, "react": react, "edit": edit, "delete": remove, "topic": topic,
@@ -56,7 +56,7 @@ func (p *Page) actions() map[string]action {
 	}
 }
 
-// serveAction reads a request, finds whom and what it is about, and acts.
+// serveAction decodes a request, looks up its chat, user and message, and performs the action.
 func (p *Page) serveAction(act action) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q actionRequest
@@ -102,7 +102,7 @@ func (p *Page) actor(q actionRequest) (who actor, err error) {
 	return who, nil
 }
 
-// options put what a user sends where the page says.
+// options returns the options that select the topic and the message to reply to.
 func (q actionRequest) options() (opts []telegram.SendOption) {
 	if q.Topic != 0 {
 		opts = append(opts, telegram.InTopic(q.Topic))
@@ -122,7 +122,7 @@ func send(_ context.Context, who actor, q actionRequest) (any, error) {
 }
 
 func press(ctx context.Context, who actor, q actionRequest) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, pressWait)
+	ctx, cancel := context.WithTimeout(ctx, pressTimeout)
 	defer cancel()
 	answer, err := who.user.Press(ctx, who.on, q.Data)
 	switch {

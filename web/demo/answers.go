@@ -6,7 +6,7 @@ import (
 	"ductor/internal/sim/agent"
 )
 
-// The prompts of the tour.
+// Prompts of the tour.
 const (
 	streamPrompt   = "What can you do?"
 	toolPrompt     = "What is in this project?"
@@ -18,14 +18,18 @@ const (
 	restartPrompt  = "Tell me about teabags"
 )
 
-// Answers are what the scripted agent does at a prompt: that of a stop, or any other. The values are scripts of package script.
+// Answers returns the scripted agent's reactions by prompt: those of the tour's stops, and one for any other prompt.
+// The values are scripts of package script.
 func Answers() map[string]string {
 	return map[string]string{
 		streamPrompt: `[[think "The user wants an overview. Keep it short." delay=60ms]] [[text "I work in your **project directory** and answer ` +
-			`here, in one message that grows.\n\n## What I can show\n\n- *formatted* text, ` + "`code`" + ` and [links](https://core.telegram.org/bots)\n- ` +
-			`~~mistakes~~ corrections, as I go\n- tables, lists and quotes\n\n` + "```go\\nfunc main() {\\n\\tfmt.Println(\\\"hello from your phone\\\")\\n}\\n```" +
+			`here, in one message that grows.\n\n## What I can show\n\n- *formatted* text, ` + "`code`" +
+			` and [links](https://core.telegram.org/bots)\n- ` +
+			`~~mistakes~~ corrections, as I go\n- tables, lists and quotes\n\n` +
+			"```go\\nfunc main() {\\n\\tfmt.Println(\\\"hello from your phone\\\")\\n}\\n```" +
 			`\n\n> You write on the phone,\n> I work on your machine.\n\nThat was live." chunk=6 delay=35ms]]`,
-		toolPrompt:     `[[tool cmd="ls -l; cat README.md"]] [[text "It is a tea shop: ` + "`shop.py`" + ` has the prices and adds up an order, and the README explains it." delay=15ms]]`,
+		toolPrompt: `[[tool cmd="ls -l; cat README.md"]] [[text "It is a tea shop: ` + "`shop.py`" +
+			` has the prices and adds up an order, and the README explains it." delay=15ms]]`,
 		approvalPrompt: `[[ask cmd="echo hello from ductor > hello.txt"]] [[text "As you saw, I asked first."]]`,
 		changePrompt: fmt.Sprintf(`[[write path="shop.py" text=%q]] [[text "From five items on, `+"`total`"+` now takes 10 %% off, as the README promises. `+
 			`**Diff** below shows the change, and **Undo** takes it back." delay=15ms]]`, discounted()),
@@ -33,14 +37,18 @@ func Answers() map[string]string {
 		handOverPrompt: `[[text "I am another agent, and I was given all that you and the other one said. We were talking about a tea shop."]]`,
 		filePrompt: `[[write path="report.md" text="# Report\n\nThe shop sells four things.\n\n- cheapest: earl grey, 3.00\n- dearest: lemon cake, 4.50\n"]] ` +
 			`[[text "Here is the report:\n\n[[file: report.md]]"]]`,
-		restartPrompt: `[[text "` + storyOfTeabags + `\n\nductor was restarted in the middle of this. Nothing was lost." chunk=4 delay=45ms]]`,
-		agent.AnyPrompt: `[[text "You asked: “` + agent.PromptPlace + `”\n\nI'm the demo's **scripted agent**. No model is behind me, so I can't work that out. ` +
-			`All around me is real: the commands, the files, the buttons.\n\nI know some prompts by heart:\n\n- ` + toolPrompt + `\n- ` + changePrompt + `\n- ` +
-			filePrompt + `\n\nOr try /model, /sessions or /help. For an agent with a model, run ` + "`ductor setup`" + ` in a terminal." chunk=6 delay=25ms]]`,
+		restartPrompt: `[[text "` + storyOfTeabags +
+			`\n\nductor was restarted in the middle of this. Nothing was lost." chunk=4 delay=45ms]]`,
+		agent.AnyPrompt: `[[text "You asked: “` + agent.PromptPlace +
+			`”\n\nI'm the demo's **scripted agent**. No model is behind me, so I can't work that out. ` +
+			`All around me is real: the commands, the files, the buttons.\n\nI know some prompts by heart:\n\n- ` +
+			toolPrompt + `\n- ` + changePrompt + `\n- ` +
+			filePrompt + `\n\nOr try /model, /sessions or /help. For an agent with a model, run ` + "`ductor setup`" +
+			` in a terminal." chunk=6 delay=25ms]]`,
 	}
 }
 
-// storyOfTea takes a minute to stream, so that there is time to stop it.
+// storyOfTea streams for a minute, so that the user has time to stop it.
 const storyOfTea = "Tea is Chinese, and for centuries it stayed in Asia. A legend has it that leaves fell into the hot water of an emperor in " +
 	"2737 BC, who liked what he tasted.\\n\\nThe first tea that Europe drank came by ship. Portuguese sailors knew the drink from Macau, and in 1610 " +
 	"the Dutch East India Company carried the first chests of it to Amsterdam. It was sold by pharmacists, as a medicine, at the price of silver." +

@@ -1,5 +1,5 @@
-// Package demo is the page of `ductor demo`: it shows the chats of the simulated Telegram as an app on a phone does, takes what
-// their users write, press and send, and shows beside them what stays invisible in Telegram.
+// Package demo is the page of `ductor demo`. It shows the chats of the simulated Telegram like a phone app, performs
+// the actions of their users, and shows internals beside the chats that Telegram would hide.
 package demo
 
 import (
@@ -19,52 +19,52 @@ import (
 //go:embed page
 var page embed.FS
 
-// The users of the demo, and the numbers of its chats.
+// Users and chats of the demo.
 const (
 	You      telegram.UserID = 1
 	Sam      telegram.UserID = 2 // may use the bot
-	Visitor  telegram.UserID = 3 // may not
+	Visitor  telegram.UserID = 3 // must not use the bot
 	TeamChat telegram.ChatID = -1000000000077
 )
 
-// Bot is the ductor that the chats talk to.
+// Bot is the ductor behind the chats.
 type Bot interface {
-	// Restart ends ductor as an upgrade does, while agents continue, and starts it again.
+	// Restart restarts ductor as an upgrade does; agents continue.
 	Restart(ctx context.Context) error
-	// Processes lists the agents that run.
+	// Processes lists the running agents.
 	Processes(ctx context.Context) ([]Process, error)
-	// Budgets lists what may be sent to chats now.
+	// Budgets lists the current rate limits of chats.
 	Budgets() []Budget
 }
 
-// Process is an agent that runs.
+// Process is a running agent.
 type Process struct {
 	PID     int       `json:"pid"`
 	Agent   string    `json:"agent"`
 	Chat    string    `json:"chat"`
 	State   string    `json:"state"`
 	Started time.Time `json:"started"`
-	Memory  int64     `json:"memory"` // bytes; 0 is unknown
+	Memory  int64     `json:"memory"` // bytes; 0 if unknown
 }
 
-// Budget is how many calls about a chat Telegram is expected to take, as ductor learned it.
+// Budget is ductor's estimate of Telegram's rate limit for a chat.
 type Budget struct {
 	Name    string  `json:"name"`
-	Tokens  float64 `json:"tokens"` // calls that may be made at once now
+	Tokens  float64 `json:"tokens"` // calls that ductor may make immediately
 	Burst   int     `json:"burst"`
-	Every   float64 `json:"every"`   // seconds between two calls in the long run
-	Usual   float64 `json:"usual"`   // the same if no call was refused lately
+	Every   float64 `json:"every"`   // average seconds between calls
+	Usual   float64 `json:"usual"`   // Every if no call was rejected recently
 	Silence float64 `json:"silence"` // seconds until the next call
 }
 
-// Options configure a Page. Telegram and Bot are required.
+// Options configures a Page. Telegram and Bot are required.
 type Options struct {
 	Telegram *telegram.Server
 	Bot      Bot
-	Tour     bool   // offer the tour: the agents are scripted ones
-	Undo     bool   // the tour may change and undo files: the directory is a project of Seed
-	Other    string // where another page of the demo is; "" if there is none
-	Dir      string // that the agents work in
+	Tour     bool   // offer the tour; requires scripted agents
+	Undo     bool   // the tour may change files and undo it; requires a project created by Seed
+	Other    string // address of another page of the demo; "" for none
+	Dir      string // working directory of the agents
 	Version  string
 	Log      *slog.Logger
 }
@@ -75,10 +75,10 @@ type Page struct {
 	you     *telegram.Chat
 	record  *recorder
 	tour    *tour
-	running sync.WaitGroup // stops of the tour that are being played
+	running sync.WaitGroup // playing stops of the tour
 }
 
-// Populate makes the users and chats of the demo.
+// Populate creates the users and chats of the demo.
 func Populate(srv *telegram.Server) *telegram.Chat {
 	you := srv.Private(You, "You")
 	srv.Person(Sam, "Sam")
@@ -87,7 +87,7 @@ func Populate(srv *telegram.Server) *telegram.Chat {
 	return you
 }
 
-// New makes the page for a server that Populate filled.
+// New returns the page for a server that Populate has filled.
 func New(o Options) *Page {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -98,7 +98,7 @@ func New(o Options) *Page {
 	return p
 }
 
-// Files serves the page itself at each of the places, which end with a slash. It holds nothing of what happens in the demo.
+// Files serves the page itself below each of the paths, which end with a slash. It contains no data of the demo.
 func Files(places ...string) http.Handler {
 	own, err := fs.Sub(page, "page")
 	if err != nil {
@@ -111,7 +111,7 @@ func Files(places ...string) http.Handler {
 	return mux
 }
 
-// API answers what the page asks for. It must stand behind the guard of a web.Server.
+// API serves the page's requests. It must be behind the guard of a web.Server.
 func (p *Page) API() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/stream", p.serveStream)
@@ -123,7 +123,7 @@ func (p *Page) API() http.Handler {
 	return mux
 }
 
-// Close waits until nothing that the page began runs any more. The context of Serve must have ended.
+// Close waits for the page's goroutines. The context of Serve must have ended before.
 func (p *Page) Close() {
 	p.tour.stop()
 	p.running.Wait()

@@ -11,14 +11,15 @@ import (
 	"ductor/web"
 )
 
-// inlineTypes are the contents that a browser may show; everything else is a download.
+// inlineTypes are the content types that a browser may show. It must download all others.
 var inlineTypes = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true,
-	"audio/ogg": true, "audio/mpeg": true, "audio/webm": true, "video/webm": true, "application/ogg": true, "audio/wave": true, "video/mp4": true,
+	"audio/ogg": true, "audio/mpeg": true, "audio/webm": true, "video/webm": true, "application/ogg": true,
+	"audio/wave": true, "video/mp4": true,
 }
 
-// serveFile gives the bytes of a file of a message. What it is, is found in the bytes: the name and type that a sender
-// gave decide nothing.
+// serveFile serves a message's file. It detects the content type from the data, and ignores the name and type from the
+// sender.
 func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) {
 	data, ok := p.opts.Telegram.FileData(r.URL.Query().Get("id"))
 	if !ok {
@@ -32,7 +33,7 @@ func (p *Page) serveFile(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-	_, _ = w.Write(data) // the page may be gone
+	_, _ = w.Write(data) // the page may have been closed
 }
 
 // serveUpload sends one file into a chat, or several as an album.
@@ -44,7 +45,8 @@ func (p *Page) serveUpload(w http.ResponseWriter, r *http.Request) {
 	}
 	defer r.MultipartForm.RemoveAll()
 	q := actionRequest{
-		Chat: telegram.ChatID(number(r, "chat")), Topic: telegram.TopicID(number(r, "topic")), From: telegram.UserID(number(r, "from")),
+		Chat: telegram.ChatID(number(r, "chat")), Topic: telegram.TopicID(number(r, "topic")),
+		From:    telegram.UserID(number(r, "from")),
 		ReplyTo: telegram.MessageID(number(r, "replyTo")), Text: strings.TrimSpace(r.FormValue("text")),
 	}
 	who, err := p.actor(q)
@@ -66,11 +68,11 @@ func (p *Page) serveUpload(w http.ResponseWriter, r *http.Request) {
 }
 
 func number(r *http.Request, name string) int64 {
-	n, _ := strconv.ParseInt(r.FormValue(name), 10, 64) // 0 for none
+	n, _ := strconv.ParseInt(r.FormValue(name), 10, 64) // 0 if missing
 	return n
 }
 
-// maxAlbum is how many files Telegram takes at once.
+// maxAlbum is Telegram's limit of files in one album.
 const maxAlbum = 10
 
 func readFiles(headers []*multipart.FileHeader) (files []telegram.File, err error) {
@@ -89,7 +91,7 @@ func readFiles(headers []*multipart.FileHeader) (files []telegram.File, err erro
 	return files, nil
 }
 
-// sendFiles sends files the way Telegram's apps do: pictures as photos, recordings as voice messages.
+// sendFiles sends files like Telegram's apps do: pictures as photos, recordings as voice messages.
 func sendFiles(who actor, kind string, files []telegram.File, opts []telegram.SendOption) {
 	first := files[0]
 	switch {

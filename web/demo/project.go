@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// ProjectName is the name of the project that Seed makes.
+// ProjectName is the name of the project that Seed creates.
 const ProjectName = "tea-shop"
 
 //go:embed project
 var project embed.FS
 
-// Seed makes a small project in dir, which must not exist. It is a Git repository if this machine has Git.
+// Seed creates a small project in dir, which must not exist. It is a Git repository if Git is installed.
 func Seed(dir string) error {
 	files, err := fs.Sub(project, "project")
 	if err != nil {
@@ -34,7 +34,8 @@ func Seed(dir string) error {
 		return nil
 	}
 	for _, args := range [][]string{
-		{"init", "--quiet", "--template="}, {"config", "user.name", "Demo"}, {"config", "user.email", "demo@example.com"},
+		{"init", "--quiet", "--template="}, {"config", "user.name", "Demo"},
+		{"config", "user.email", "demo@example.com"},
 		{"add", "."}, {"-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", "Open the shop"},
 	} {
 		git := exec.Command(program, args...)

@@ -10,21 +10,21 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// keepEntries is how many calls and events a page that opens late gets to see.
+// keepEntries is how many past calls and events a newly opened page shows.
 const keepEntries = 400
 
-// entry is one line of the panel.
+// entry is a line of the panel.
 type entry struct {
 	kind  string // "call" or "event"
 	value any
 }
 
-// recorder keeps the newest calls of the bot and events of turns, for pages. Safe for concurrent use.
+// recorder stores the newest calls of the bot and events of turns for pages. Safe for concurrent use.
 type recorder struct {
 	mu      sync.Mutex
 	first   int // number of the oldest entry
 	entries []entry
-	held    *Event // a text that may grow yet
+	held    *Event // a text that may continue
 	changed chan struct{}
 }
 
@@ -42,14 +42,14 @@ func (r *recorder) add(e entry) {
 	r.changed = make(chan struct{})
 }
 
-// wait is closed when the next entry comes.
+// wait returns a channel that is closed when the next entry arrives.
 func (r *recorder) wait() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed
 }
 
-// since gives the entries from a number on, and the number of the next.
+// since returns the entries from number n on, and the number of the next one.
 func (r *recorder) since(n int) ([]entry, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,20 +69,21 @@ type wireCall struct {
 	Detail string          `json:"detail"`
 }
 
-// call records a call of the bot. Polls without an end are left out.
+// call records a call of the bot. It ignores the endless polling.
 func (r *recorder) call(c telegram.Call) {
 	if c.Method == "getUpdates" {
 		return
 	}
 	r.add(entry{"call", wireCall{
-		Seq: c.Seq, At: millis(c.At), Took: float64(c.Done.Sub(c.At).Microseconds()) / 1000, Method: c.Method, Chat: c.Chat,
-		OK: c.OK, Code: c.Code, Why: c.Description, Detail: detail(c),
+		Seq: c.Seq, At: millis(c.At), Took: float64(c.Done.Sub(c.At).Microseconds()) / 1000, Method: c.Method,
+		Chat: c.Chat,
+		OK:   c.OK, Code: c.Code, Why: c.Description, Detail: detail(c),
 	}})
 }
 
 const detailLimit = 120
 
-// detail is what tells a call from others of its method, in one line.
+// detail describes a call's parameters in one line.
 func detail(c telegram.Call) string {
 	var parts []string
 	for _, name := range []string{"message_id", "action", "text", "caption", "name", "path"} {
@@ -100,14 +101,14 @@ func detail(c telegram.Call) string {
 	return string(text)
 }
 
-// Event is one thing that happened in a turn, as the panel shows it.
+// Event is an event of a turn, as the panel shows it.
 type Event struct {
 	At   time.Time
 	Turn string
 	Chat string
 	Kind string // such as "tool started"
 	Text string // one line; may be empty
-	// Grows says that Text is a part of a text: the next event of the kind continues it.
+	// Grows means that Text is a part of a text, which the next event of the same kind continues.
 	Grows bool
 }
 
@@ -119,10 +120,10 @@ type wireEvent struct {
 	Text string `json:"text"`
 }
 
-// textLine is how many characters of a growing text become one line of the panel.
+// textLine is how many characters of a growing text form a line of the panel.
 const textLine = 160
 
-// Happened adds an event of a turn to the panel. It does not block. Parts of a text are put together to lines.
+// Happened adds an event of a turn to the panel. It joins parts of a text into lines. It does not block.
 func (p *Page) Happened(e Event) {
 	p.record.mu.Lock()
 	held := p.record.held
@@ -143,7 +144,8 @@ func (p *Page) Happened(e Event) {
 	}
 	p.record.mu.Unlock()
 	for _, e := range out {
-		p.record.add(entry{"event", wireEvent{At: millis(e.At), Turn: e.Turn, Chat: e.Chat, Kind: e.Kind, Text: e.Text}})
+		p.record.add(entry{"event", wireEvent{At: millis(e.At), Turn: e.Turn, Chat: e.Chat, Kind: e.Kind,
+			Text: e.Text}})
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// stopWait is how long the tour waits for ductor's part of a stop.
-const stopWait = time.Minute
+// stopTimeout limits how long the tour waits for ductor in a stop.
+const stopTimeout = time.Minute
 
-// stops are those of the tour. undo says whether one of them changes a file and undoes it.
+// stops returns the stops of the tour. It omits the one that changes a file unless undo is set.
 func stops(undo bool) []stop {
 	all := []stop{
 		{
@@ -82,7 +82,7 @@ const (
 	chosenText = "From your next message on: "
 )
 
-// finished says whether an answer with a text in it has ended: it has no button to stop it any more.
+// finished reports whether an answer that contains a text has ended, which removes its stop button.
 func finished(part string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool {
@@ -91,7 +91,7 @@ func finished(part string) func(telegram.View) bool {
 	}
 }
 
-// containing says whether a message of the bot contains one of the texts.
+// containing reports whether a message of the bot contains one of the texts.
 func containing(parts ...string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(parts, func(part string) bool {
@@ -102,12 +102,13 @@ func containing(parts ...string) func(telegram.View) bool {
 }
 
 func hasFile(v telegram.View) bool {
-	return slices.ContainsFunc(v.FromBot(), func(m telegram.Message) bool { return m.Media != nil && m.Media.Name == "report.md" })
+	return slices.ContainsFunc(v.FromBot(),
+		func(m telegram.Message) bool { return m.Media != nil && m.Media.Name == "report.md" })
 }
 
-// handOver chooses an agent that does not answer yet, and asks it.
+// handOver chooses an agent other than the current one and sends it a prompt.
 func handOver(ctx context.Context, p *Page) error {
-	ctx, cancel := context.WithTimeout(ctx, stopWait)
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	agent := "Gemini"
 	if m, ok := p.you.View().Find(chosenText); ok && strings.Contains(m.Text, chosenText+agent) {
@@ -123,12 +124,15 @@ func handOver(ctx context.Context, p *Page) error {
 	return nil
 }
 
-// restartDuringTurn restarts ductor once the answer has begun to grow.
+// restartDuringTurn restarts ductor after the answer has started to grow.
 func restartDuringTurn(ctx context.Context, p *Page) error {
-	ctx, cancel := context.WithTimeout(ctx, stopWait)
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	prompt := p.you.Person().Send(p.you, restartPrompt)
-	if _, err := p.you.AwaitMessage(ctx, func(m telegram.Message) bool { return m.ID > prompt.ID && len(m.Text) > 120 }); err != nil {
+	if _, err := p.you.AwaitMessage(ctx, func(m telegram.Message) bool {
+		return m.ID > prompt.ID &&
+			len(m.Text) > 120
+	}); err != nil {
 		return err
 	}
 	return p.opts.Bot.Restart(ctx)

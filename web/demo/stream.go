@@ -12,25 +12,26 @@ import (
 )
 
 const (
-	breath      = 40 * time.Millisecond // between two looks at chats that change without a pause
+	updatePause = 40 * time.Millisecond // pause between updates while chats keep changing
 	panelPeriod = time.Second
 )
 
-// pageStream is the stream to one page: it knows what the page shows, and sends what differs.
+// pageStream is the stream to one page. It tracks what the page shows and sends only differences.
 type pageStream struct {
 	*web.Stream
 	p     *Page
-	shown map[string]json.RawMessage // by the name of what is shown
+	shown map[string]json.RawMessage // JSON by name of the item
 	chats map[telegram.ChatID][]telegram.MessageID
-	seen  int // entries of the recorder that were sent
+	seen  int // number of sent recorder entries
 }
 
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 	stream, err := web.OpenStream(w)
 	if err != nil {
-		return // the page is gone
+		return // the page was closed
 	}
-	s := &pageStream{Stream: stream, p: p, shown: map[string]json.RawMessage{}, chats: map[telegram.ChatID][]telegram.MessageID{}}
+	s := &pageStream{Stream: stream, p: p, shown: map[string]json.RawMessage{},
+		chats: map[telegram.ChatID][]telegram.MessageID{}}
 	panel := time.NewTicker(panelPeriod)
 	defer panel.Stop()
 	pause := time.NewTimer(0)
@@ -43,7 +44,7 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 		if s.send() != nil {
 			return
 		}
-		pause.Reset(breath)
+		pause.Reset(updatePause)
 		select {
 		case <-pause.C:
 		case <-r.Context().Done():
@@ -67,7 +68,8 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 func (p *Page) hello() wireHello {
 	h := wireHello{
 		Bot: "ductor", Dir: p.opts.Dir, Version: p.opts.Version, Tour: p.opts.Tour, Other: p.opts.Other,
-		Users: []wireUser{{You, "You", "the owner"}, {Sam, "Sam", "may use the bot"}, {Visitor, "Visitor", "not allowed"}},
+		Users: []wireUser{{You, "You", "the owner"}, {Sam, "Sam", "may use the bot"},
+			{Visitor, "Visitor", "not allowed"}},
 	}
 	for _, c := range p.opts.Telegram.Chats() {
 		h.Chats = append(h.Chats, wireChatOf(c, c.View()))
@@ -78,7 +80,7 @@ func (p *Page) hello() wireHello {
 	return h
 }
 
-// send sends what changed since the last time.
+// send sends all changes since the last call.
 func (s *pageStream) send() error {
 	for _, c := range s.p.opts.Telegram.Chats() {
 		if err := s.chat(c); err != nil {
@@ -92,7 +94,7 @@ func (s *pageStream) send() error {
 			return err
 		}
 	}
-	if err := s.differing("tour", "tour", s.p.tour.state()); err != nil {
+	if err := s.sendChanged("tour", "tour", s.p.tour.state()); err != nil {
 		return err
 	}
 	return s.Flush()
@@ -100,13 +102,13 @@ func (s *pageStream) send() error {
 
 func (s *pageStream) chat(c *telegram.Chat) error {
 	v := c.View()
-	if err := s.differing("chat "+chatName(v.Chat), "chat", wireChatOf(c, v)); err != nil {
+	if err := s.sendChanged("chat "+chatName(v.Chat), "chat", wireChatOf(c, v)); err != nil {
 		return err
 	}
 	ids := make([]telegram.MessageID, 0, len(v.Messages))
 	for _, m := range v.Messages {
 		ids = append(ids, m.ID)
-		if err := s.differing(messageName(v.Chat, m.ID), "message", wireOf(m)); err != nil {
+		if err := s.sendChanged(messageName(v.Chat, m.ID), "message", wireOf(m)); err != nil {
 			return err
 		}
 	}
@@ -123,8 +125,8 @@ func (s *pageStream) chat(c *telegram.Chat) error {
 	return nil
 }
 
-// differing sends value unless the page shows it already.
-func (s *pageStream) differing(name, event string, value any) error {
+// sendChanged sends value unless the page already shows it.
+func (s *pageStream) sendChanged(name, event string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -136,23 +138,23 @@ func (s *pageStream) differing(name, event string, value any) error {
 	return s.SendJSON(event, data)
 }
 
-// panel sends what is looked at once a second.
+// panel sends the data that is polled once a second.
 func (s *pageStream) panel(r *http.Request) error {
 	processes, err := s.p.opts.Bot.Processes(r.Context())
 	if err != nil {
 		s.p.opts.Log.Debug("list the agents for the page", "err", err)
 	}
-	if err := s.differing("processes", "processes", processes); err != nil {
+	if err := s.sendChanged("processes", "processes", processes); err != nil {
 		return err
 	}
 	var commands []wireCommand
 	for _, c := range s.p.opts.Telegram.Menu("default") {
 		commands = append(commands, wireCommand(c))
 	}
-	if err := s.differing("commands", "commands", commands); err != nil {
+	if err := s.sendChanged("commands", "commands", commands); err != nil {
 		return err
 	}
-	if err := s.differing("budgets", "budgets", s.p.opts.Bot.Budgets()); err != nil {
+	if err := s.sendChanged("budgets", "budgets", s.p.opts.Bot.Budgets()); err != nil {
 		return err
 	}
 	return s.Flush()

@@ -8,25 +8,25 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// The states of a stop.
+// States of a stop.
 const (
 	stopReady   = "ready"
 	stopRunning = "running"
 	stopDone    = "done"
 )
 
-// stop is one thing that the tour shows.
+// stop is a step of the tour.
 type stop struct {
 	name   string
 	title  string
-	text   string // what is about to be seen
-	todo   string // what the user does once it began; empty for nothing
+	text   string // description of the step
+	todo   string // instruction for the user after the start; may be empty
 	button string
 	play   func(ctx context.Context, p *Page) error
-	done   func(v telegram.View) bool // asked with what came since the stop began
+	done   func(v telegram.View) bool // reports whether the messages since the start complete the step
 }
 
-// tour plays the stops and sees when each is over. Safe for concurrent use.
+// tour plays the stops and detects when each is complete. Safe for concurrent use.
 type tour struct {
 	p     *Page
 	stops []stop
@@ -36,7 +36,7 @@ type tour struct {
 	mu       sync.Mutex
 	states   []string
 	problems []string
-	began    []telegram.MessageID // the newest message when a stop began
+	began    []telegram.MessageID // newest message at the start of each stop
 }
 
 func newTour(p *Page, stops []stop) *tour {
@@ -60,13 +60,13 @@ type wireStop struct {
 	Problem string `json:"problem"`
 }
 
-// state is what the page shows of the tour; empty if none is offered.
+// state returns the tour for the page, or an empty list if there is none.
 func (t *tour) state() []wireStop {
 	list := []wireStop{}
 	if !t.p.opts.Tour {
 		return list
 	}
-	t.look()
+	t.updateStates()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, s := range t.stops {
@@ -75,8 +75,8 @@ func (t *tour) state() []wireStop {
 	return list
 }
 
-// look finds the stops that are over.
-func (t *tour) look() {
+// updateStates marks completed stops.
+func (t *tour) updateStates() {
 	v := t.p.you.View()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +87,7 @@ func (t *tour) look() {
 	}
 }
 
-// after is the part of a view that came after a message.
+// after returns the view with only the messages after id.
 func after(v telegram.View, id telegram.MessageID) telegram.View {
 	for i, m := range v.Messages {
 		if m.ID > id {
@@ -101,7 +101,7 @@ func after(v telegram.View, id telegram.MessageID) telegram.View {
 
 var errNoStop = errors.New("the tour has no such stop")
 
-// start begins a stop, or begins it again. It returns at once.
+// start starts or restarts a stop. It does not block.
 func (t *tour) start(_ context.Context, _ actor, q actionRequest) (any, error) {
 	if !t.p.opts.Tour || q.Stop < 0 || q.Stop >= len(t.stops) {
 		return nil, errNoStop

@@ -6,7 +6,7 @@ import (
 	"ductor/internal/sim/telegram"
 )
 
-// The types below are what the page reads; times are milliseconds since 1970.
+// The types below define the JSON for the page. Times are in milliseconds since 1970.
 
 type wireHello struct {
 	Chats    []wireChat    `json:"chats"`
@@ -36,7 +36,7 @@ type wireChat struct {
 	Title  string            `json:"title"`
 	Forum  bool              `json:"forum"`
 	Topics []wireTopic       `json:"topics"`
-	Users  []telegram.UserID `json:"users"` // who may write in it
+	Users  []telegram.UserID `json:"users"` // who may write
 	Typing *wireTyping       `json:"typing,omitempty"`
 	Drafts []wireDraft       `json:"drafts"`
 }
@@ -104,8 +104,9 @@ func millis(t time.Time) int64 {
 func wireOf(m telegram.Message) wireMessage {
 	w := wireMessage{
 		ID: m.ID, Chat: m.Chat, Topic: m.Topic, From: m.From.ID, Name: m.From.Name, Bot: m.From.Bot,
-		Date: millis(m.Date), Edited: millis(m.Edited), Text: m.Text, Entities: m.Entities, Rich: m.Rich, Keyboard: m.Keyboard,
-		ReplyTo: m.ReplyTo, Album: m.Album, Pinned: m.Pinned, Silent: m.Silent, Service: m.Service,
+		Date: millis(m.Date), Edited: millis(m.Edited), Text: m.Text, Entities: m.Entities, Rich: m.Rich,
+		Keyboard: m.Keyboard,
+		ReplyTo:  m.ReplyTo, Album: m.Album, Pinned: m.Pinned, Silent: m.Silent, Service: m.Service,
 	}
 	if m.Media != nil {
 		w.Media = &wireMedia{m.Media.Kind, m.Media.FileID, m.Media.Name, m.Media.MIME, m.Media.Size}
@@ -118,7 +119,8 @@ func wireOf(m telegram.Message) wireMessage {
 
 func wireChatOf(c *telegram.Chat, v telegram.View) wireChat {
 	info := c.Info()
-	w := wireChat{ID: info.ID, Kind: info.Kind, Title: info.Title, Forum: info.Forum, Users: []telegram.UserID{You, Sam, Visitor}}
+	w := wireChat{ID: info.ID, Kind: info.Kind, Title: info.Title, Forum: info.Forum,
+		Users: []telegram.UserID{You, Sam, Visitor}}
 	if info.Kind == telegram.PrivateChat {
 		w.Users = []telegram.UserID{telegram.UserID(info.ID)}
 		w.Title = "ductor"

@@ -89,6 +89,7 @@ func (t *claudeTurn) run(messages []userMessage) turnEnd {
 		fmt.Fprintln(t.stderr, err)
 	}
 	err := t.play(t.responses(prompt))
+	t.ended(prompt, err)
 	t.past = append(t.past, e)
 	return t.finish(err)
 }

@@ -88,6 +88,7 @@ func (t *codexTurn) run(prompt string) int {
 	}
 	t.sink.turnStarted(t.thread)
 	err := t.play(t.responses(prompt))
+	t.ended(prompt, err)
 	for err == nil && t.live != nil {
 		more := t.live.steered()
 		if len(more) == 0 {
@@ -97,6 +98,7 @@ func (t *codexTurn) run(prompt string) int {
 			if err == nil {
 				t.live.took(p)
 				err = t.play(t.responses(p.prompt))
+				t.ended(p.prompt, err)
 			}
 		}
 	}

@@ -84,6 +84,7 @@ func (t *copilotTurn) play(prompt string) error {
 		t.close("", nil)
 		t.emit("assistant.turn_end", obj("turnId", fmt.Sprint(i)), false)
 	}
+	t.ended(prompt, nil)
 	return nil
 }
 

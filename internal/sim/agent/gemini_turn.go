@@ -68,6 +68,10 @@ func (t *geminiTurn) run(prompt string) error {
 	folder := geminiFolder(t.dir)
 	t.past = t.store.read(folder, t.session)
 	err := t.play(t.responses(prompt))
+	t.ended(prompt, err)
+	if errors.Is(err, errDenied) {
+		err = nil // Gemini ends the turn there
+	}
 	keep := func() error {
 		return t.store.add(folder, t.session, entry{Prompt: prompt, Dir: t.dir, Tokens: t.counted()})
 	}
@@ -99,11 +103,7 @@ func (t *geminiTurn) play(responses [][]script.Step) error {
 	for _, steps := range responses {
 		t.calls++
 		for i, st := range steps {
-			err := t.step(st, steps[i+1:])
-			if errors.Is(err, errDenied) {
-				return nil // Gemini ends the turn there
-			}
-			if err != nil {
+			if err := t.step(st, steps[i+1:]); err != nil {
 				return err
 			}
 		}

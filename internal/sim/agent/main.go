@@ -43,6 +43,8 @@ type Program struct {
 	Wrote func(path, text string)
 	// Asked is called with each answer to a question whether the agent may run a command or write a text; nil for nothing.
 	Asked func(what string, allowed bool)
+	// Ended is called with each prompt whose turn ended well, when all of its answer is printed; nil for nothing.
+	Ended func(prompt string)
 }
 
 // Run runs the program to its end, and returns its exit code. What it started ends with ctx, which its caller ends after that,
@@ -103,6 +105,13 @@ func newProcess(life context.Context, o Program) *process {
 func (p *process) asked(what string, allowed bool) {
 	if p.program.Asked != nil && p.life.Err() == nil {
 		p.program.Asked(what, allowed)
+	}
+}
+
+// ended hands on that the turn of a prompt ended well, if it did.
+func (p *process) ended(prompt string, err error) {
+	if err == nil && p.program.Ended != nil && p.life.Err() == nil {
+		p.program.Ended(newestText(prompt))
 	}
 }
 

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 )
 
 // Client is an HTTP client that reaches the server without a network, at any host: for testing/synctest, where
 // waiting for a socket does not count as waiting. It behaves as a connection does: a dropped call is an
-// io.ErrUnexpectedEOF, and a context that ends ends the call.
+// io.ErrUnexpectedEOF, a context that ends ends the call, and an httptrace.ClientTrace hears that the request was written.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: wire{s}} }
 
 type wire struct{ srv *Server }
@@ -24,6 +25,14 @@ func (t wire) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		body = io.NopCloser(bytes.NewReader(data))
+	}
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
+		if trace.GotConn != nil {
+			trace.GotConn(httptrace.GotConnInfo{})
+		}
+		if trace.WroteRequest != nil {
+			trace.WroteRequest(httptrace.WroteRequestInfo{})
+		}
 	}
 	in := r.Clone(r.Context())
 	in.Body, in.RequestURI, in.RemoteAddr = body, r.URL.RequestURI(), "in-process"

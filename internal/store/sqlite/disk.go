@@ -123,7 +123,7 @@ func (w *writer) repeatFlush(ctx context.Context) error {
 	if w.log.isFlushed(committed) {
 		return nil
 	}
-	if err = checkLog(w.path); err == nil {
+	if err = w.log.check(); err == nil {
 		err = rewriteLog(w.path, w.disk.sync)
 	}
 	if errors.Is(err, errLogLost) {

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"syscall"
 )
 
 const (
@@ -32,7 +34,7 @@ func prepareFile(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is no regular file", ErrForeign)
 	}
-	if err := checkHeader(path, info.Size()); err != nil {
+	if err := checkHeader(path, info); err != nil {
 		return err
 	}
 	if info.Mode().Perm() != fileMode {
@@ -58,8 +60,48 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-func checkHeader(path string, size int64) error {
-	if size == 0 {
+// fileID identifies a file under whatever path.
+type fileID struct{ dev, ino uint64 }
+
+func idOf(info fs.FileInfo) fileID {
+	stat, _ := info.Sys().(*syscall.Stat_t)
+	return fileID{stat.Dev, stat.Ino}
+}
+
+// held counts the open databases of this process by their files. A process that closes any descriptor of a file loses all of its
+// POSIX locks on that file. The next process that closes the database would believe that nobody uses it and delete the log. So
+// nothing but SQLite opens a file that is held; checkHeader holds mu while it has one open.
+var held = struct {
+	mu    sync.Mutex
+	files map[fileID]int
+}{files: map[fileID]int{}}
+
+// hold marks the file at path as in use. The caller calls release after SQLite closed the file.
+func hold(path string) (release func(), err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	id := idOf(info)
+	count := func(by int) {
+		held.mu.Lock()
+		defer held.mu.Unlock()
+		if held.files[id] += by; held.files[id] == 0 {
+			delete(held.files, id)
+		}
+	}
+	count(1)
+	return func() { count(-1) }, nil
+}
+
+// checkHeader returns an error if the file does not begin as a database does. It opens no file that is held.
+func checkHeader(path string, info fs.FileInfo) error {
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	if held.files[idOf(info)] > 0 {
+		return nil
+	}
+	if info.Size() == 0 {
 		// Made by an Open that was killed before SQLite wrote to it, unless a log beside it holds changes.
 		return checkNoLog(path)
 	}

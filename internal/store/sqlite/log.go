@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,6 +19,7 @@ type walLog struct {
 	token   chan struct{} // of who flushes; no mutex, so that a test's clock goes on while others wait for a slow disk
 	flushed int64         // of those in the log, how many are on the disk
 	file    *os.File
+	index   *os.File // nil until check opens it; it stays open as long as SQLite uses it, see held
 
 	later *time.Timer // flushes what nothing else flushed; of who has the token of the writer
 }
@@ -81,15 +83,28 @@ func fdatasync(f *os.File) error {
 	}
 }
 
-// close closes the file. Later flushes do nothing.
+// check returns errLogLost if the log does not hold what its index says it does. The caller holds the writer's token.
+func (l *walLog) check() (err error) {
+	defer l.take()()
+	if l.index == nil {
+		if l.index, err = os.Open(strings.TrimSuffix(l.path, "-wal") + "-shm"); err != nil {
+			return err
+		}
+	}
+	return checkLog(l.index, l.path)
+}
+
+// close closes the files after SQLite closed them. Later flushes do nothing.
 func (l *walLog) close() error {
 	defer l.take()()
-	if l.file == nil {
-		return nil
+	var errs []error
+	for _, f := range []*os.File{l.file, l.index} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
 	}
-	err := l.file.Close()
-	l.file = nil
-	return err
+	l.file, l.index = nil, nil
+	return errors.Join(errs...)
 }
 
 // Size is how many bytes the database and its log take, and how many transactions were committed since it was opened; 0 where the

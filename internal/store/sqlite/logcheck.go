@@ -48,14 +48,14 @@ func rewriteLog(path string, sync func(*os.File) error) error {
 	return sync(f)
 }
 
-// checkLog says whether the log of the database at path holds what its index says it does. SQLite looks at checksums
-// only as it opens a log: what a disk lost later it would copy into the database. The caller holds the writer's token.
-func checkLog(path string) error {
-	index, err := readIndex(path + "-shm")
+// checkLog returns errLogLost if the log at path does not hold what its index says it does. SQLite verifies checksums only as it
+// opens a log: what a disk lost later it would copy into the database.
+func checkLog(shm io.ReaderAt, path string) error {
+	index, err := readIndex(shm)
 	if err != nil || index.frames == 0 {
 		return err
 	}
-	f, err := os.Open(path + "-wal")
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
@@ -88,14 +88,9 @@ type walIndex struct {
 	sum              walSum // of the last frame
 }
 
-func readIndex(path string) (i walIndex, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return i, err
-	}
-	defer f.Close()
+func readIndex(shm io.ReaderAt) (i walIndex, err error) {
 	head := make([]byte, shmHeader)
-	if _, err := io.ReadFull(f, head); err != nil {
+	if _, err := shm.ReadAt(head, 0); err != nil {
 		return i, err
 	}
 	order := binary.ByteOrder(binary.LittleEndian)

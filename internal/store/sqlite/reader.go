@@ -13,7 +13,8 @@ import (
 // reader is a small pool of connections that cannot write. They see every committed transaction and never
 // wait for the writer.
 type reader struct {
-	pool *sql.DB
+	pool    *sql.DB
+	release func() // see hold
 
 	mu    sync.Mutex
 	stmts map[string]*sql.Stmt
@@ -28,11 +29,16 @@ const (
 )
 
 func openReader(path string, opts Options, how access) (*reader, error) {
-	pool, err := openPool(path, opts, url.Values{"_query_only": {"1"}, "mode": {string(how)}}, opts.Readers)
+	release, err := hold(path)
 	if err != nil {
 		return nil, err
 	}
-	return &reader{pool: pool, stmts: make(map[string]*sql.Stmt)}, nil
+	pool, err := openPool(path, opts, url.Values{"_query_only": {"1"}, "mode": {string(how)}}, opts.Readers)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &reader{pool: pool, release: release, stmts: make(map[string]*sql.Stmt)}, nil
 }
 
 // stmt prepares a query once. The first callers of one wait for each other, which takes microseconds.
@@ -134,6 +140,7 @@ func (r *reader) check(ctx context.Context, schema Schema) error {
 func (r *reader) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.release()
 	var errs []error
 	for _, s := range r.stmts {
 		errs = append(errs, s.Close())

@@ -108,7 +108,7 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 		err = fs.ErrNotExist // the first start was killed before it wrote anything
 	}
 	if err == nil {
-		err = checkHeader(path, info.Size())
+		err = checkHeader(path, info)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)

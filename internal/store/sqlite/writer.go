@@ -16,6 +16,7 @@ import (
 type writer struct {
 	path     string
 	token    chan struct{}
+	release  func() // see hold
 	pool     *sql.DB
 	conn     *sql.Conn
 	stmts    map[string]prepared
@@ -29,21 +30,33 @@ type writer struct {
 }
 
 func openWriter(ctx context.Context, path string, schema Schema, opts Options) (*writer, error) {
+	release, err := hold(path)
+	if err != nil {
+		return nil, err
+	}
 	pool, err := openPool(path, opts, url.Values{"_journal_mode": {"WAL"}, "_synchronous": {"NORMAL"}, "_secure_delete": {"FAST"}}, 1)
 	if err != nil {
+		release()
 		return nil, err
 	}
 	conn, err := pool.Conn(ctx)
 	if err != nil {
+		defer release()
 		return nil, errors.Join(damaged(err), pool.Close())
 	}
-	w := &writer{path: path, token: make(chan struct{}, 1), pool: pool, conn: conn, stmts: make(map[string]prepared), kept: newKept(), disk: newDisk(opts.Sync)}
+	w := &writer{
+		path: path, token: make(chan struct{}, 1), release: release, pool: pool, conn: conn, stmts: make(map[string]prepared),
+		kept: newKept(), disk: newDisk(opts.Sync),
+	}
 	err = w.prepare(ctx, schema)
 	if err == nil {
 		err = w.openLog(ctx)
 	}
 	if err = w.disk.record(err); err != nil {
-		closeAll := func() error { return errors.Join(conn.Close(), pool.Close()) }
+		closeAll := func() error {
+			defer release()
+			return errors.Join(conn.Close(), pool.Close())
+		}
 		if w.disk.refusal() == nil {
 			return nil, errors.Join(err, closeAll())
 		}
@@ -263,12 +276,14 @@ func (w *writer) close() error {
 	if w == nil {
 		return nil
 	}
+	defer w.release()
 	var errs []error
-	if w.log != nil {
-		errs = append(errs, w.log.close())
-	}
 	for _, p := range w.stmts {
 		errs = append(errs, p.stmt.Close())
 	}
-	return errors.Join(append(errs, w.conn.Close(), w.pool.Close())...)
+	errs = append(errs, w.conn.Close(), w.pool.Close())
+	if w.log != nil {
+		errs = append(errs, w.log.close())
+	}
+	return errors.Join(errs...)
 }

@@ -1,6 +1,6 @@
-// Package hook is what the agent CLIs of a user's terminals run: it hands what they say to the ductor that runs, and gives them
-// its answer. It is both ends of that connection.
+// Package hook contains the program that the agent CLIs in a user's terminals run as their hook. It passes their events
+// to the running ductor and returns ductor's answers. It implements both ends of that connection.
 //
-// The package does NOT decide anything. Where no ductor answers, it says nothing, and the CLI asks at its terminal as usual. It
-// imports nothing of ductor, so that a hook starts at once.
+// The package does NOT decide anything. If no ductor answers, the hook prints nothing and the CLI asks in its terminal
+// as usual. The package imports as little as possible, so that a hook starts quickly.
 package hook

@@ -21,7 +21,7 @@ func run(t *testing.T, state, event string) string {
 	return out.String()
 }
 
-// serve answers one hook with lines.
+// serve answers a single hook with lines.
 func serve(t *testing.T, state string, lines ...string) (got chan Message) {
 	t.Helper()
 	l, err := Listen(state)
@@ -63,7 +63,7 @@ func TestAnAnswerReachesTheCLI(t *testing.T) {
 	}
 }
 
-// Where ductor is not there, was killed, or has nothing to say, the CLI gets nothing and asks as usual.
+// If ductor does not run, was killed, or has no answer, the CLI gets nothing and asks as usual.
 func TestWithoutAnAnswerTheCLIAsksAsUsual(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, state string){
 		"there never was a ductor": func(*testing.T, string) {},
@@ -72,7 +72,7 @@ func TestWithoutAnAnswerTheCLIAsksAsUsual(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = l.Close() // the socket's file stays
+			_ = l.Close() // leaves the socket's file behind
 		},
 		"it has nothing to say":     func(t *testing.T, state string) { serve(t, state, `{}`) },
 		"it ends before it answers": func(t *testing.T, state string) { serve(t, state, `{"wait":true}`) },
@@ -91,7 +91,8 @@ func TestWithoutAnAnswerTheCLIAsksAsUsual(t *testing.T) {
 	}
 }
 
-// A ductor that ends while it has the user decide is told the same once more when it is back, and not for longer than a restart takes.
+// If ductor exits while the user decides, the hook asks the next ductor again, but waits no longer than a restart
+// takes.
 func TestWhatIsNotAnsweredIsAskedAgain(t *testing.T) {
 	state := t.TempDir()
 	first := serve(t, state, `{"wait":true}`)
@@ -110,7 +111,7 @@ func TestWhatIsNotAnsweredIsAskedAgain(t *testing.T) {
 	}
 }
 
-// What Codex told before is told still, with what it says as the last argument, also where ductor ran the agent.
+// The program that Codex ran before still runs, with the event as its last argument, even if ductor started the agent.
 func TestTheFormerProgramIsRun(t *testing.T) {
 	dir := t.TempDir()
 	told := filepath.Join(dir, "told")

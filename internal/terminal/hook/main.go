@@ -15,21 +15,21 @@ import (
 
 // Process is one run of a hook.
 type Process struct {
-	Args        []string // the agent, then the flag and the state directory, and what else ductor's hooks were written with
+	Args        []string // the agent, StateFlag, the state directory, and other arguments from the CLI's settings
 	In          io.Reader
 	Out         io.Writer
-	Within      bool          // an agent that ductor runs started it: ductor knows already
-	RestartWait time.Duration // after which it no longer waits for a ductor that was to answer and is gone
-	// StateFlag and ThenFlag are those of package terminal.
+	Within      bool          // ductor itself runs the agent and receives its events anyway
+	RestartWait time.Duration // limit for waiting after a ductor that promised an answer is gone
+	// StateFlag and ThenFlag are the constants of package terminal.
 	StateFlag, ThenFlag string
 }
 
-// ductorWait is how long a ductor that is there may take to say whether it will answer.
-const ductorWait = time.Second
+// ductorTimeout limits how long a running ductor may take to say whether it will answer.
+const ductorTimeout = time.Second
 
-// Main runs the hook. It always gives 0: no CLI is to stop because of ductor.
+// Main runs the hook. It always returns 0, so that no CLI fails because of ductor.
 func Main(p Process) int {
-	agent, state, then, payload := p.parse()
+	agent, state, then, payload := p.splitArgs()
 	if then != nil {
 		runFormer(then, payload)
 	}
@@ -43,14 +43,14 @@ func Main(p Process) int {
 			return 0
 		}
 	}
-	if output := p.ask(state, Message{Agent: agent, Event: event, ID: rand.Text()}); len(output) > 0 {
+	if output := p.send(state, Message{Agent: agent, Event: event, ID: rand.Text()}); len(output) > 0 {
 		fmt.Fprintf(p.Out, "%s\n", output)
 	}
 	return 0
 }
 
-// parse takes the arguments apart. payload is what a CLI says in an argument instead of on standard input.
-func (p Process) parse() (agent, state string, then []string, payload string) {
+// splitArgs splits the arguments. payload is the event if the CLI passes it as an argument instead of standard input.
+func (p Process) splitArgs() (agent, state string, then []string, payload string) {
 	if len(p.Args) < 3 || p.Args[1] != p.StateFlag {
 		return "", "", nil, ""
 	}
@@ -65,79 +65,80 @@ func (p Process) parse() (agent, state string, then []string, payload string) {
 	return agent, state, then, payload
 }
 
-// runFormer starts the program that the CLI told before ductor's hook was there. It outlives the hook.
+// runFormer starts the program that was configured before ductor's hook. It does not wait for it.
 func runFormer(words []string, payload string) {
 	cmd := exec.Command(words[0], append(slices.Clone(words[1:]), payload)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if cmd.Start() == nil {
-		_ = cmd.Process.Release() // its end is of no interest here
+		_ = cmd.Process.Release() // its exit code does not matter
 	}
 }
 
-// askAgain is how often a hook looks whether ductor is back.
-const askAgain = 200 * time.Millisecond
+// retryInterval is how often a hook checks whether ductor is back.
+const retryInterval = 200 * time.Millisecond
 
-// ask sends a message to ductor and returns its answer for the CLI, or nil if there is none. If ductor ends before it answers, ask sends the
-// message to the next one.
-func (p Process) ask(state string, m Message) json.RawMessage {
+// send sends a message to ductor and returns the answer for the CLI, or nil if there is none. If ductor exits before it
+// has answered, send sends the message to the next ductor.
+func (p Process) send(state string, m Message) json.RawMessage {
 	m.Event = bytes.TrimSpace(m.Event)
 	m.Dir, _ = os.Getwd()
 	began := time.Now()
-	output, heard := tell(state, m)
-	for gone := time.Now(); heard == lost || !m.Since.IsZero() && heard == unheard; output, heard = tell(state, m) {
+	output, heard := sendOnce(state, m)
+	for gone := time.Now(); heard == lost || !m.Since.IsZero() &&
+		heard == noPromise; output, heard = sendOnce(state, m) {
 		if heard == lost {
 			m.Since, gone = began, time.Now()
 		}
 		if time.Since(gone) >= p.RestartWait {
 			return nil
 		}
-		time.Sleep(askAgain)
+		time.Sleep(retryInterval)
 	}
 	return output
 }
 
-// hearing is how far ductor came with a message.
-type hearing int
+// outcome is the outcome of an attempt to send a message.
+type outcome int
 
 const (
-	unheard  hearing = iota // it did not say whether it will answer
-	lost                    // it was to answer, and is gone
-	answered                // there is nothing more to come
+	noPromise outcome = iota // ductor did not say whether it will answer
+	lost                     // ductor promised an answer, and is gone
+	answered                 // final answer
 )
 
-func tell(state string, m Message) (json.RawMessage, hearing) {
+func sendOnce(state string, m Message) (json.RawMessage, outcome) {
 	conn, err := dial(state)
 	if err != nil {
-		return nil, unheard
+		return nil, noPromise
 	}
 	defer conn.Close()
 	raw, err := json.Marshal(m)
 	if err != nil {
-		return nil, answered // what a CLI says is no JSON
+		return nil, answered // the CLI's event is no JSON
 	}
-	err = conn.SetDeadline(time.Now().Add(ductorWait))
+	err = conn.SetDeadline(time.Now().Add(ductorTimeout))
 	if err == nil {
 		_, err = conn.Write(append(raw, '\n'))
 	}
 	if err != nil {
-		return nil, unheard
+		return nil, noPromise
 	}
 	in := bufio.NewReader(conn)
-	first, err := receive(in)
+	first, err := readAnswer(in)
 	switch {
 	case err != nil:
-		return nil, unheard
+		return nil, noPromise
 	case !first.Wait || conn.SetDeadline(time.Time{}) != nil:
 		return first.Output, answered
 	}
-	second, err := receive(in)
+	second, err := readAnswer(in)
 	if err != nil {
 		return nil, lost
 	}
-	return second.Output, answered // without one the CLI asks at its terminal
+	return second.Output, answered // if empty, the CLI asks in its terminal
 }
 
-func receive(in *bufio.Reader) (a Answer, err error) {
+func readAnswer(in *bufio.Reader) (a Answer, err error) {
 	line, err := in.ReadBytes('\n')
 	if err != nil {
 		return a, err

@@ -13,20 +13,22 @@ import (
 	"ductor/internal/statesocket"
 )
 
-// Message is what a CLI says, on one line.
+// Message is an event of a CLI, on one line.
 type Message struct {
-	Agent string          `json:"agent"`
-	Dir   string          `json:"dir"` // the working directory of the hook
+	Agent string          `json:"agent"` // working directory of the hook
+	Dir   string          `json:"dir"`   // the working directory of the hook
 	Event json.RawMessage `json:"event"`
-	// ID names the message. It stays the same if a hook asks again because ductor was restarted; Since is when it asked first, then.
+	// ID identifies the message. A hook that asks again after a restart of ductor uses the same ID, and sets Since to
+	// the time when it first asked.
 	ID    string    `json:"id,omitempty"`
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Answer is a line of ductor's. The first says whether ductor will answer at all; where it will, one with the answer follows.
+// Answer is a line from ductor. The first line says whether ductor will answer (Wait); if so, a line with the answer
+// follows.
 type Answer struct {
 	Wait   bool            `json:"wait,omitempty"`
-	Output json.RawMessage `json:"output,omitempty"` // for the CLI; empty: it asks at its terminal
+	Output json.RawMessage `json:"output,omitempty"` // for the CLI; if empty, the CLI asks in its terminal
 }
 
 // MostBytes limits a message.
@@ -34,7 +36,8 @@ const MostBytes = 4 << 20
 
 const socketFile = "terminal.sock" // in the state directory
 
-// Listen makes the socket in the state directory, for this user alone. It takes the place of one that a process left.
+// Listen creates the socket in the state directory, for this user only. It replaces a socket that another process left
+// behind.
 func Listen(state string) (*net.UnixListener, error) {
 	l, err := statesocket.Listen(state, socketFile)
 	if err != nil {
@@ -47,7 +50,7 @@ func dial(state string) (net.Conn, error) {
 	return statesocket.Dial(context.Background(), state, socketFile)
 }
 
-// CheckPeer is an error unless a process of this user is at the other end.
+// CheckPeer returns an error unless the peer is a process of this user.
 func CheckPeer(c *net.UnixConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package presence says whether the user of this machine is away from it: because the user said so, or because logind finds all
-// sessions of the user locked or idle.
+// Package presence reports whether the user is away from this machine: because the user said so, or because logind
+// reports all of the user's sessions as locked or idle.
 //
 // The package does NOT know what happens while the user is away.
 package presence
@@ -19,33 +19,33 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Choice is what the user said.
+// Choice is the user's setting.
 type Choice string
 
-// The choices. Auto is in force until the user says something else: logind decides.
+// The choices. Auto is the default: logind decides.
 const (
 	Auto Choice = "auto"
 	Away Choice = "on"
 	Here Choice = "off"
 )
 
-// Options configure a Presence. All are required.
+// Options configures a Presence. All fields are required.
 type Options struct {
-	State string // ductor's state directory, which keeps the choice
-	// Ask runs loginctl with arguments and gives what it prints; Logind does.
+	State string // ductor's state directory, where the choice is stored
+	// Ask runs loginctl with arguments and returns its output, as Logind does.
 	Ask func(ctx context.Context, args ...string) (string, error)
 	UID int
 }
 
-// Presence says whether the user is away. Safe for concurrent use.
+// Presence reports whether the user is away. Safe for concurrent use.
 type Presence struct{ opts Options }
 
-// New makes a Presence.
+// New returns a Presence.
 func New(o Options) *Presence { return &Presence{o} }
 
 const choiceFile = "terminal-away"
 
-// Choice is what the user said last.
+// Choice returns the user's current setting.
 func (p *Presence) Choice() Choice {
 	raw, err := os.ReadFile(p.opts.State + "/" + choiceFile)
 	if c := Choice(strings.TrimSpace(string(raw))); err == nil && (c == Away || c == Here) {
@@ -54,7 +54,7 @@ func (p *Presence) Choice() Choice {
 	return Auto
 }
 
-// Choose keeps what the user says, also over restarts.
+// Choose stores the user's setting, so that it survives restarts.
 func (p *Presence) Choose(c Choice) error {
 	path := filepath.Join(p.opts.State, choiceFile)
 	if c == Auto {
@@ -69,7 +69,7 @@ func (p *Presence) Choose(c Choice) error {
 	return nil
 }
 
-// Away says whether the user is away. Where nothing is known, the user is here.
+// Away reports whether the user is away. It returns false if that is unknown.
 func (p *Presence) Away(ctx context.Context) bool {
 	switch p.Choice() {
 	case Away:
@@ -85,11 +85,11 @@ func (p *Presence) Away(ctx context.Context) bool {
 	for _, id := range strings.Fields(ids) {
 		said, err := p.opts.Ask(ctx, "show-session", id, "--property=Class,State,LockedHint,IdleHint")
 		if err != nil {
-			continue // it has just ended
+			continue // the session has just ended
 		}
-		s := properties(said)
+		s := parseProperties(said)
 		if s["Class"] != "user" || s["State"] == "closing" {
-			continue // such as the service manager's own
+			continue // such as the session of the service manager
 		}
 		if s["LockedHint"] != "yes" && s["IdleHint"] != "yes" {
 			return false
@@ -99,7 +99,7 @@ func (p *Presence) Away(ctx context.Context) bool {
 	return away
 }
 
-func properties(text string) map[string]string {
+func parseProperties(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, found := strings.Cut(strings.TrimSpace(line), "="); found {
@@ -109,12 +109,12 @@ func properties(text string) map[string]string {
 	return all
 }
 
-// logindWait is how long loginctl may take: a terminal waits for it.
-const logindWait = 400 * time.Millisecond
+// logindTimeout limits loginctl, since a terminal waits for it.
+const logindTimeout = 400 * time.Millisecond
 
-// Logind asks logind by loginctl.
+// Logind queries logind through loginctl.
 func Logind(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, logindWait)
+	ctx, cancel := context.WithTimeout(ctx, logindTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "loginctl", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}

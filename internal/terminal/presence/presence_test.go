@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sessions answers as loginctl does.
+// sessions returns a fake loginctl.
 func sessions(all map[string]string) func(context.Context, ...string) (string, error) {
 	return func(_ context.Context, args ...string) (string, error) {
 		if args[0] == "show-user" {
@@ -56,7 +56,7 @@ func TestWhoIsAway(t *testing.T) {
 	}
 }
 
-// What the user says counts more than logind, also for the next process, until the user says auto.
+// The user's choice overrides logind, even after a restart, until the user chooses auto.
 func TestWhatTheUserSaysCounts(t *testing.T) {
 	state := t.TempDir()
 	ask := sessions(map[string]string{"1": "Class=user State=active LockedHint=no IdleHint=no"})

@@ -13,7 +13,7 @@ import (
 	"ductor/lang"
 )
 
-// Whatever a hook says, it gets one answer at most, and nothing secret is reported.
+// A hook gets at most one answer, and no secret is reported, whatever the hook sends.
 func FuzzHook(f *testing.F) {
 	f.Add("claude", []byte(`{"hook_event_name":"PermissionRequest","session_id":"a","tool_name":"Bash","tool_input":{"command":"ls sk-very-secret-value"}}`))
 	f.Add("gemini", []byte(`{"hook_event_name":"Notification","message":"sk-very-secret-value"}`))
@@ -30,11 +30,11 @@ func FuzzHook(f *testing.F) {
 			Name: func(a cli.Agent) string { return string(a) }, Log: slog.New(slog.DiscardHandler),
 		})
 		answers := 0
-		h := heard{Message: hook.Message{Agent: agent, Dir: "/d", Event: said}, s: s, send: func(hook.Answer) error { answers++; return nil }}
+		h := hookCall{Message: hook.Message{Agent: agent, Dir: "/d", Event: said}, s: s, send: func(hook.Answer) error { answers++; return nil }}
 		if json.Unmarshal(said, &h.event) != nil {
 			return
 		}
-		h.act(t.Context(), func() {})
+		h.handle(t.Context(), func() {})
 		for _, text := range c.all {
 			if bytes.Contains([]byte(text), []byte("sk-very-secret-value")) {
 				t.Fatalf("%q is reported", text)

@@ -16,73 +16,74 @@ import (
 	"ductor/internal/terminal/hook"
 )
 
-// heard is what one hook says.
-type heard struct {
+// hookCall is a message of a hook.
+type hookCall struct {
 	hook.Message
 	event event
 	s     *Server
 	send  func(hook.Answer) error
 }
 
-// event is what the CLIs say that matters here, each in its own words.
+// event is the union of the CLIs' event formats, as far as it matters here.
 type event struct {
 	claude.Permission
 	Name      string `json:"hook_event_name"`
 	SessionID string `json:"session_id"`
 	Text      string `json:"message"`
 	Kind      string `json:"notification_type"`
-	Last      string `json:"last_assistant_message"` // Claude's
-	Response  string `json:"prompt_response"`        // Gemini's
+	Last      string `json:"last_assistant_message"` // Claude
+	Response  string `json:"prompt_response"`        // Gemini
 
-	// Codex's.
+	// Codex
 	Type      string `json:"type"`
 	Thread    string `json:"thread-id"`
 	LastCodex string `json:"last-assistant-message"`
 }
 
-func (h heard) session() Session {
+func (h hookCall) session() Session {
 	return Session{
-		Agent: cli.Agent(h.Agent), ID: cli.AgentSessionID(cmp.Or(h.event.SessionID, h.event.Thread)), Dir: cmp.Or(h.event.Dir, h.Dir),
+		Agent: cli.Agent(h.Agent), ID: cli.AgentSessionID(cmp.Or(h.event.SessionID, h.event.Thread)),
+		Dir: cmp.Or(h.event.Dir, h.Dir),
 	}
 }
 
-// act does what an event is for, while the owner is away. watch returns when the hook has ended.
-func (h heard) act(ctx context.Context, watch func()) {
-	if h.ended() {
-		h.s.waiting.over(h.session().ID)
+// handle handles an event while the owner is away. watch blocks until the hook has ended.
+func (h hookCall) handle(ctx context.Context, watch func()) {
+	if h.turnEnded() {
+		h.s.waiting.release(h.session().ID)
 	}
 	if h.Since.IsZero() && !h.s.opts.Away(ctx) {
-		_ = h.send(hook.Answer{}) // a hook that has ended needs none
+		_ = h.send(hook.Answer{}) // fails if the hook has ended, which needs no answer
 		return
 	}
 	if h.event.Name == "PermissionRequest" {
-		h.ask(ctx, watch)
+		h.askOwner(ctx, watch)
 		return
 	}
 	_ = h.send(hook.Answer{})
 	switch {
-	case h.ended():
-		h.finished(ctx)
-	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude": // the request itself is shown
+	case h.turnEnded():
+		h.reportFinished(ctx)
+	case h.event.Name != "Notification", h.event.Kind == "permission_prompt" && h.Agent == "claude": // ductor shows the request itself
 	default:
-		h.notify(ctx)
+		h.reportNotification(ctx)
 	}
 }
 
-// ended says that the agent has ended its turn.
-func (h heard) ended() bool {
+// turnEnded reports whether the agent has finished its turn.
+func (h hookCall) turnEnded() bool {
 	return h.event.Name == "Stop" || h.event.Name == "AfterAgent" || h.event.Type == "agent-turn-complete"
 }
 
-// ask has the owner decide. Where no decision comes, the CLI asks at its terminal.
-func (h heard) ask(ctx context.Context, watch func()) {
+// askOwner lets the owner decide in the chat. Without a decision, the CLI asks in its terminal.
+func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	if h.send(hook.Answer{Wait: true}) != nil {
 		return
 	}
 	var watched sync.WaitGroup
 	watched.Go(watch)
 	of := h.session()
-	deciding, done := h.s.waiting.begin(ctx, of.ID)
+	deciding, done := h.s.waiting.add(ctx, of.ID)
 	defer done()
 	wait := h.s.opts.Wait
 	if !h.Since.IsZero() {
@@ -91,10 +92,10 @@ func (h heard) ask(ctx context.Context, watch func()) {
 	deciding, stop := context.WithTimeout(deciding, wait)
 	defer stop()
 	h.event.Dir = of.Dir
-	d, err := h.s.opts.Ask(deciding, of, h.id(), h.event.Asked())
+	d, err := h.s.opts.Ask(deciding, of, h.questionID(), h.event.Asked())
 	answer := hook.Answer{}
 	switch {
-	case errors.Is(err, cli.ErrDetached): // the connection ends without an answer
+	case errors.Is(err, cli.ErrDetached): // close the connection without an answer
 		watched.Wait()
 		return
 	case err == nil:
@@ -102,52 +103,54 @@ func (h heard) ask(ctx context.Context, watch func()) {
 	case deciding.Err() == nil:
 		h.s.opts.Log.Error("ask for a terminal; it asks as usual", "err", err)
 	}
-	_ = h.send(answer) // a hook that has ended needs none
-	watched.Wait()     // the hook ends with its answer
+	_ = h.send(answer) // fails if the hook has ended, which needs no answer
+	watched.Wait()     // the hook exits after its answer
 }
 
-// id names what is asked. A hook that asks something else under its former id has another.
-func (h heard) id() string {
-	if h.ID == "" { // a hook of an older version does not ask again
+// questionID returns the identity of a question. It includes the event, so a hook cannot reuse an ID for another
+// question.
+func (h hookCall) questionID() string {
+	if h.ID == "" { // hooks of older versions do not ask again
 		return ""
 	}
 	sum := sha256.Sum256(append([]byte(h.ID+"\n"), h.Event...))
 	return hex.EncodeToString(sum[:16])
 }
 
-// mostText is how much of an agent's last words a report has, in bytes.
-const mostText = 3000
+// maxReport limits the part of an agent's last message in a report, in bytes.
+const maxReport = 3000
 
-func (h heard) notify(ctx context.Context) {
+func (h hookCall) reportNotification(ctx context.Context) {
 	of := h.session()
-	h.report(ctx, Session{Agent: of.Agent, Dir: of.Dir}, h.s.opts.Lang().Text("terminal.says", h.s.opts.Name(of.Agent), h.place(of), h.clean(of, h.event.Text)))
+	h.report(ctx, Session{Agent: of.Agent, Dir: of.Dir},
+		h.s.opts.Lang().Text("terminal.says", h.s.opts.Name(of.Agent), h.dirName(of), h.cleanText(of, h.event.Text)))
 }
 
-func (h heard) finished(ctx context.Context) {
+func (h hookCall) reportFinished(ctx context.Context) {
 	of := h.session()
 	if err := h.s.opts.Seen(ctx, of); err != nil {
 		h.s.opts.Log.Error("keep where a session of a terminal is", "err", err)
 		of.ID = ""
 	}
-	text := h.s.opts.Lang().Text("terminal.finished", h.s.opts.Name(of.Agent), h.place(of))
-	if last := h.clean(of, cmp.Or(h.event.Last, h.event.Response, h.event.LastCodex)); last != "" {
+	text := h.s.opts.Lang().Text("terminal.finished", h.s.opts.Name(of.Agent), h.dirName(of))
+	if last := h.cleanText(of, cmp.Or(h.event.Last, h.event.Response, h.event.LastCodex)); last != "" {
 		text += "\n\n" + last
 	}
 	h.report(ctx, of, text)
 }
 
-func (h heard) report(ctx context.Context, of Session, text string) {
+func (h hookCall) report(ctx context.Context, of Session, text string) {
 	if err := h.s.opts.Chat.Report(ctx, of, text); err != nil {
 		h.s.opts.Log.Error("report from a terminal", "err", err)
 	}
 }
 
-// clean takes out secrets, and shortens.
-func (h heard) clean(of Session, text string) string {
-	return cli.Shorten(strings.TrimSpace(h.s.opts.Secrets(of.Dir).String(text)), mostText)
+// cleanText removes secrets and shortens the text.
+func (h hookCall) cleanText(of Session, text string) string {
+	return cli.Shorten(strings.TrimSpace(h.s.opts.Secrets(of.Dir).String(text)), maxReport)
 }
 
-// place is the name of the directory, as it stands between backquotes.
-func (h heard) place(of Session) string {
+// dirName returns the directory's name for use between backquotes.
+func (h hookCall) dirName(of Session) string {
 	return strings.ReplaceAll(cli.OneLine(filepath.Base(of.Dir), 100), "`", "'")
 }

@@ -1,5 +1,5 @@
-// Package server is the side of ductor that hears from terminals: it has the owner decide in the chat what an agent asks in a
-// terminal while the owner is away, and reports what happens there.
+// Package server receives the events of hooks in terminals. While the owner is away, it lets the owner answer an
+// agent's questions in the chat, and reports events.
 //
 // The package does NOT run agents, and does not know how a chat shows anything.
 package server
@@ -21,73 +21,75 @@ import (
 	"ductor/lang"
 )
 
-// Options configure a Server. All are required.
+// Options configures a Server. All fields are required.
 type Options struct {
-	State string // ductor's state directory, which has the socket
+	State string // ductor's state directory with the socket
 	Away  func(ctx context.Context) bool
-	// Ask has the owner decide; see conversation.Engine.AskTerminal. id is the same for what is asked again after a restart.
+	// Ask asks the owner; see conversation.Engine.AskTerminal. After a restart, the same question has the same id.
 	Ask     func(ctx context.Context, of Session, id string, asked cli.Event) (cli.Decision, error)
-	Wait    time.Duration // after that a terminal asks alone
+	Wait    time.Duration // after that the CLI asks in its terminal
 	Chat    Chat
 	Secrets func(dir string) *secrets.Set
-	// Seen keeps in which directory an agent's session is.
+	// Seen records the directory of an agent's session.
 	Seen func(ctx context.Context, of Session) error
 	Lang func() lang.Printer
-	Name func(agent cli.Agent) string // that users read
+	Name func(agent cli.Agent) string // display name
 	Log  *slog.Logger
 }
 
-// Session is one of an agent in a terminal.
+// Session is a session of an agent in a terminal.
 type Session struct {
 	Agent cli.Agent
-	ID    cli.AgentSessionID // empty where the CLI does not say
+	ID    cli.AgentSessionID // empty if the CLI does not send it
 	Dir   string
 }
 
 // Chat is the owner's private chat.
 type Chat interface {
-	// Report says one thing, in Markdown, with a button that continues a session here unless its ID is empty.
+	// Report sends a Markdown text. Unless the session's ID is empty, a button continues the session in the chat.
 	Report(ctx context.Context, of Session, text string) error
 }
 
-// Server hears from terminals.
+// Server receives events from terminals.
 type Server struct {
 	opts    Options
-	waiting waiting
+	waiting waiters
 }
 
-// New makes a Server.
+// New returns a Server.
 func New(o Options) *Server { return &Server{opts: o} }
 
-// mostHooks is how many hooks are heard at once. Others find nothing, and their CLIs ask as usual.
-const mostHooks = 32
+// maxHooks limits concurrent hooks. If there are more, the server closes their connections and their CLIs ask in the
+// terminal.
+const maxHooks = 32
 
-// Serve hears from terminals until ctx ends, and returns when each of them has its answer. If the cause of that is cli.ErrDetached, those
-// that wait for the owner get none: their hooks ask the next process again.
+// Serve serves hooks until ctx ends, and returns once each of them has its answer. If the cause is cli.ErrDetached,
+// hooks that wait for the owner get no answer: they ask the next process again.
 func (s *Server) Serve(ctx context.Context) error {
 	listener, err := hook.Listen(s.opts.State)
 	if err != nil {
 		return err
 	}
-	room := make(chan struct{}, mostHooks)
+	room := make(chan struct{}, maxHooks)
 	return statesocket.Serve(ctx, listener, func(ctx context.Context, conn *net.UnixConn) {
 		select {
 		case room <- struct{}{}:
-			s.hear(ctx, conn)
+			s.serveHook(ctx, conn)
 			<-room
-		default: // there are too many
+		default: // too many hooks
 		}
 	})
 }
 
-// helloWait is how long a hook may take to say what it has to say, or to take an answer.
-const helloWait = 10 * time.Second
+// ioTimeout limits how long a hook may take to send its message or to receive an answer.
+const ioTimeout = 10 * time.Second
 
-// hear serves one hook.
-func (s *Server) hear(ctx context.Context, conn *net.UnixConn) {
+// serveHook serves a single hook.
+func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	_ = conn.SetDeadline(time.Now().Add(helloWait)) // a closed connection fails below
+	// fails only if the connection is closed, which the next read notices
+	_ = conn.SetDeadline(time.Now().Add(ioTimeout))
 	if err := hook.CheckPeer(conn); err != nil {
 		s.opts.Log.Warn("a hook is refused", "err", err)
 		return
@@ -102,14 +104,14 @@ func (s *Server) hear(ctx context.Context, conn *net.UnixConn) {
 		s.opts.Log.Warn("a hook says nothing that is understood", "err", err)
 		return
 	}
-	h := heard{Message: m, s: s, send: func(a hook.Answer) error { return send(conn, a) }}
+	h := hookCall{Message: m, s: s, send: func(a hook.Answer) error { return send(conn, a) }}
 	if err := json.Unmarshal(m.Event, &h.event); err != nil {
 		s.opts.Log.Warn("a hook says nothing that is understood", "agent", m.Agent, "err", err)
 		return
 	}
-	h.act(ctx, func() {
+	h.handle(ctx, func() {
 		_ = conn.SetDeadline(time.Time{})
-		_, _ = in.ReadByte() // the hook says nothing more: its CLI ended it
+		_, _ = in.ReadByte() // returns once the CLI ends the hook, which sends nothing more
 		cancel()
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"ductor/lang"
 )
 
-// chat keeps what is reported.
+// chat records the reports.
 type chat struct {
 	mu  sync.Mutex
 	all []string
@@ -29,7 +29,7 @@ func (c *chat) Report(_ context.Context, of Session, text string) error {
 	return nil
 }
 
-// serve gives what a hook of an agent prints for an event, once all that the event causes is done.
+// serve starts a server. say returns the hook's output for an event, after the event was fully handled.
 func serve(t *testing.T, change func(*Options)) (c *chat, say func(agent, event string) string) {
 	t.Helper()
 	state := t.TempDir()
@@ -49,14 +49,14 @@ func serve(t *testing.T, change func(*Options)) (c *chat, say func(agent, event 
 	s := New(o)
 	say = func(agent, event string) string {
 		var got []hook.Answer
-		h := heard{Message: hook.Message{Agent: agent, Dir: "/home/ada/work", Event: json.RawMessage(event)}, s: s, send: func(a hook.Answer) error {
+		h := hookCall{Message: hook.Message{Agent: agent, Dir: "/home/ada/work", Event: json.RawMessage(event)}, s: s, send: func(a hook.Answer) error {
 			got = append(got, a)
 			return nil
 		}}
 		if err := json.Unmarshal(h.Event, &h.event); err != nil {
 			t.Fatal(err)
 		}
-		h.act(t.Context(), func() {})
+		h.handle(t.Context(), func() {})
 		return string(bytes.TrimSpace(got[len(got)-1].Output))
 	}
 	return c, say
@@ -90,7 +90,7 @@ func TestADecisionGoesBackToTheTerminal(t *testing.T) {
 	}
 }
 
-// Each CLI has words of its own for the end of a turn; secrets do not leave the machine.
+// The server recognizes the end of a turn of each CLI, and removes secrets from reports.
 func TestTheEndOfATurnIsReported(t *testing.T) {
 	for agent, event := range map[string]string{
 		"claude": `{"hook_event_name":"Stop","session_id":"s","cwd":"/w","last_assistant_message":"done with sk-very-secret-value"}`,
@@ -105,7 +105,8 @@ func TestTheEndOfATurnIsReported(t *testing.T) {
 	}
 }
 
-// While the user is there nothing is asked or reported, nor is what the chat shows already, nor what is of no interest.
+// The server neither asks nor reports while the user is there, nor for events that the chat shows already or that do
+// not matter.
 func TestWhatIsNotReported(t *testing.T) {
 	c, say := serve(t, func(o *Options) {
 		o.Away = func(context.Context) bool { return false }

@@ -7,29 +7,29 @@ import (
 	"ductor/cli"
 )
 
-// waiting is what the sessions of terminals wait for the owner with. The zero value is ready.
-type waiting struct {
+// waiters tracks the sessions in terminals that wait for the owner. The zero value is ready to use.
+type waiters struct {
 	mu   sync.Mutex
 	next int
-	all  map[int]waits
+	all  map[int]waiter
 }
 
-type waits struct {
+type waiter struct {
 	session cli.AgentSessionID
 	stop    context.CancelFunc
 }
 
-// begin gives a context that ends when its session goes on without the owner. done ends it too.
-func (w *waiting) begin(ctx context.Context, session cli.AgentSessionID) (_ context.Context, done func()) {
+// add returns a context that ends when the session no longer waits for the owner. done ends it too.
+func (w *waiters) add(ctx context.Context, session cli.AgentSessionID) (_ context.Context, done func()) {
 	ctx, stop := context.WithCancel(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
-		w.all = map[int]waits{}
+		w.all = map[int]waiter{}
 	}
 	id := w.next
 	w.next++
-	w.all[id] = waits{session, stop}
+	w.all[id] = waiter{session, stop}
 	return ctx, func() {
 		stop()
 		w.mu.Lock()
@@ -38,8 +38,9 @@ func (w *waiting) begin(ctx context.Context, session cli.AgentSessionID) (_ cont
 	}
 }
 
-// over says that a session waits for nothing any more: its user answered at the terminal, and the CLI tells its hook nothing of that.
-func (w *waiting) over(session cli.AgentSessionID) {
+// release ends the waiting of a session whose user has answered in the terminal. The CLI does not notify its hook of
+// that.
+func (w *waiters) release(session cli.AgentSessionID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, one := range w.all {

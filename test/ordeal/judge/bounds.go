@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"ductor/internal/sim/telegram"
@@ -46,12 +47,13 @@ func budget(f *facts) (all []Violation) {
 		}
 	}
 	lifted := slices.ContainsFunc(f.Presses, func(p Press) bool { return isOne(p.Label, "bot.lift") })
-	if !set || lifted || f.elapsed() > time.Hour {
+	if !set || lifted || f.Began.UTC().YearDay() != f.Began.UTC().Add(f.elapsed()).YearDay() {
 		return nil
 	}
 	spent := 0
 	for _, e := range f.Agents {
 		switch {
+		case !strings.HasPrefix(e.Agent, "claude"): // the others name no costs
 		case e.What == Got && spent >= most:
 			all = append(all, Violation{Token: e.Token, Detail: fmt.Sprintf("began when %d of %d cents were spent", spent, most)})
 		case e.What == Done:

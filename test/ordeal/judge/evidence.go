@@ -40,6 +40,9 @@ type Evidence struct {
 	Database []string
 	Left     []string
 	Troubles []string
+
+	// Open are the chats in which an approval or a question is open; nil if the world does not know.
+	Open map[telegram.ChatID]bool
 }
 
 // Chat is a chat and all that was ever in it.

@@ -233,11 +233,20 @@ func (f *facts) runs(token scenario.Token) int {
 		n += int(f.elapsed()/job.Every) + 1
 	}
 	for _, e := range f.Stops {
-		if e.How == scenario.Power && f.beganJustBefore(token, e.At) {
+		switch {
+		case e.How == scenario.Power && f.beganJustBefore(token, e.At, f.powerWindow()), f.failedFlush() && f.beganJustBefore(token, e.At, lazyWindow):
 			n++
 		}
 	}
 	return n
+}
+
+// failedFlush reports whether the disk lost what it was to keep, which can undo the same as a power failure.
+func (f *facts) failedFlush() bool {
+	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
+		d, ok := s.(scenario.Disk)
+		return ok && d.Fault == scenario.DiskFsync
+	})
 }
 
 // powerWindow is how long before a power failure a turn may have begun that then runs again: docs/invariants.md allows it for a
@@ -246,14 +255,17 @@ func (f *facts) powerWindow() time.Duration {
 	if slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool { _, disk := s.(scenario.Disk); return disk }) {
 		return 2 * time.Minute
 	}
-	return 3 * time.Second
+	return lazyWindow
 }
 
+// lazyWindow is how long a lazy write may wait for the disk, and some more.
+const lazyWindow = 3 * time.Second
+
 // beganJustBefore reports whether the first that is known of a prompt lies in the last moment before a power failure.
-func (f *facts) beganJustBefore(token scenario.Token, at time.Time) bool {
+func (f *facts) beganJustBefore(token scenario.Token, at time.Time, window time.Duration) bool {
 	for _, e := range f.events[token] {
 		if !e.At.After(at) {
-			return at.Sub(e.At) < f.powerWindow()
+			return at.Sub(e.At) < window
 		}
 	}
 	return false

@@ -272,7 +272,8 @@ func rest(f *facts) (all []Violation) {
 	for _, c := range f.Chats {
 		waits := f.waits(c)
 		for _, m := range c.said() {
-			if has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] && !f.hurt(c.place(m)) && !f.unheardOf(m) {
+			says := has(m, scenario.StopTurn, scenario.Steer, scenario.Interrupt) && !waits[c.place(m)] || asks(m) && f.Open != nil && !f.Open[c.ID]
+			if says && !f.hurt(c.place(m)) && !f.unheardOf(m) {
 				all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s still has its buttons: %s", m.ID, c.place(m), start(m.Text))})
 			}
 		}
@@ -291,7 +292,8 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
 			return true
 		}
-		return f.diedBetween(c.At, c.Done.Add(time.Second)) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) || f.slow()
+		return f.diedBetween(c.At, c.Done.Add(time.Second+f.latest())) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
+			f.failedFlush() && f.diedBetween(c.At, c.Done.Add(lazyWindow)) || f.latest() >= 10*time.Second
 	})
 }
 
@@ -299,23 +301,30 @@ func (f *facts) powerFailedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return s.How == scenario.Power && !s.At.Before(from) && !s.At.After(to) })
 }
 
-// slow reports whether answers came so late that ductor may not have waited for them.
-func (f *facts) slow() bool {
-	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
-		t, ok := s.(scenario.Telegram)
-		return ok && t.Fault == scenario.Late && t.For >= 10*time.Second
-	})
+// latest is how late answers came at most. Of an answer that comes too late ductor may not hear.
+func (f *facts) latest() (most time.Duration) {
+	for _, step := range f.Scenario.Steps {
+		if t, ok := step.(scenario.Telegram); ok && t.Fault == scenario.Late {
+			most = max(most, t.For)
+		}
+	}
+	return most
 }
 
 // waits lists the conversations of a chat in which something waits for the decision of a user.
 func (f *facts) waits(c Chat) map[scenario.Place]bool {
 	all := map[scenario.Place]bool{}
 	for _, m := range c.said() {
-		if has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule", "approval.show") {
+		if asks(m) && (f.Open == nil || f.Open[c.ID]) {
 			all[c.place(m)] = true
 		}
 	}
 	return all
+}
+
+// asks reports whether a message waits for the decision of a user.
+func asks(m telegram.Message) bool {
+	return has(m, scenario.AllowOnce, scenario.Deny, "approval.no-answer-button", "approval.begin", "approval.deny-without-reason", "approval.allow-rule", "approval.show")
 }
 
 func acknowledged(f *facts) []Violation {
@@ -337,8 +346,8 @@ func secrets(f *facts) (all []Violation) {
 	}
 	for _, c := range f.Chats {
 		for _, m := range c.History {
-			for _, v := range m.Versions {
-				if m.From.Bot && strings.Contains(v.Text, f.Secret) {
+			for _, v := range m.Versions { // half of it is too much, even for a moment
+				if m.From.Bot && strings.Contains(v.Text, f.Secret[:len(f.Secret)/2]) {
 					all = append(all, Violation{Detail: fmt.Sprintf("message %d in %s showed it", m.ID, c.Name)})
 					break
 				}

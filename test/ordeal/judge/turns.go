@@ -45,7 +45,7 @@ func shown(f *facts) (all []Violation) {
 		if f.hurt(s.In) || f.stopped(token) || f.unknown(c, token) || f.lostToPower(token) {
 			continue
 		}
-		for n := range f.saidWords(token) {
+		for _, n := range f.owed(token) {
 			if !slices.Contains(numbers, n) && !f.inDocument(token, n) {
 				all = append(all, Violation{Token: token, Detail: fmt.Sprintf("%s was said and is not shown", token.Word(n))})
 				break
@@ -74,9 +74,24 @@ func whole(numbers []int) []int {
 	return numbers
 }
 
+// sentAgain is how often messages of an answer may stand twice, since what ductor noted of them was lost: the power or a flush failed
+// just after they were sent.
+func (f *facts) sentAgain(token scenario.Token) (n int) {
+	c, _ := f.chat(f.sent[token].In)
+	for _, e := range f.Stops {
+		lost := func(m telegram.Message) bool {
+			return f.shows(m, token) && !m.Date.After(e.At) && e.At.Sub(m.Date) < lazyWindow
+		}
+		if (e.How == scenario.Power || f.failedFlush()) && slices.ContainsFunc(c.said(), lost) {
+			n++
+		}
+	}
+	return n
+}
+
 // repeated finds words that stand twice or in another order. Each further run, and each Show again, may show all once more.
 func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) {
-	copies := f.pressesOf(token, scenario.ShowAgain) + max(f.timesGot(token), f.runs(token))
+	copies := f.pressesOf(token, scenario.ShowAgain) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
 	begun, last := 1, -1
 	for _, n := range numbers {
 		if n <= last {
@@ -122,6 +137,51 @@ func (f *facts) saidWords(token scenario.Token) int {
 		}
 	}
 	return n
+}
+
+// owed are the words of an answer that its chat must show: those that were said for certain, without what is no part of the answer.
+// codex exec prints messages whole, so what it says before a tool only announces that. Copilot writes anew what it wrote when the
+// model failed.
+func (f *facts) owed(token scenario.Token) (numbers []int) {
+	announces := f.ranIn(token, "codex") && (f.oneShotCodex() || f.secondAttempt(token))
+	said, next, behindTool := f.saidWords(token), 0, 0
+	for _, act := range f.prompts[token].Acts {
+		switch act := act.(type) {
+		case scenario.Text:
+			for range act.Words {
+				if next < said {
+					numbers = append(numbers, next)
+				}
+				next++
+			}
+		case scenario.Run, scenario.Ask, scenario.Write:
+			if announces {
+				numbers = nil
+			}
+			behindTool = len(numbers)
+		case scenario.Fail:
+			if f.ranIn(token, "copilot") {
+				numbers = numbers[:behindTool]
+			}
+		}
+	}
+	return numbers
+}
+
+func (f *facts) ranIn(token scenario.Token, agent string) bool {
+	return slices.ContainsFunc(f.events[token], func(e AgentEvent) bool { return e.Agent == agent })
+}
+
+func (f *facts) oneShotCodex() bool {
+	return slices.ContainsFunc(f.Scenario.Options.Settings, func(o scenario.Setting) bool {
+		return o.Key == "agents.codex.mode" && strings.Contains(string(o.Value), "one-shot")
+	})
+}
+
+// secondAttempt reports whether a live agent broke before it showed anything, so that a one-shot one got the prompt.
+func (f *facts) secondAttempt(token scenario.Token) bool {
+	c, _ := f.chat(f.sent[token].In)
+	return slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.about(m, token) && says(m.Text, "card.second-attempt") })
 }
 
 // unknown reports whether the chat says of an answer that a part of it may be missing, or offers to show it again.

@@ -36,6 +36,17 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.1")
 			s.shows(ownerChat, id, "p1w0 p1w1")
 		}},
+		{"an effect twice by a failed flush just behind the begin", "disk fsync times 1\n" + plainPrompt, "", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.stops(scenario.Restart)
+			s.whole()
+		}},
+		{"an effect twice by a failed flush much later", "disk fsync times 1\n" + plainPrompt, "once", func(s *stage) {
+			s.agent(Effect, "p1", "p1.1")
+			s.now = s.now.Add(time.Minute)
+			s.stops(scenario.Restart)
+			s.whole()
+		}},
 		{"an effect twice by a power failure much later", plainPrompt, "once", func(s *stage) {
 			s.whole()
 			s.now = s.now.Add(time.Hour)
@@ -112,64 +123,6 @@ func verdictsOfEdits() []verdict {
 				s.agent(Effect, "p1", "p1.1")
 			}
 		}},
-	}
-}
-
-func verdictsOfAnswers() []verdict {
-	begin := func(s *stage) telegram.MessageID {
-		id := s.says("owner", ownerChat, "p1")
-		s.agent(Effect, "p1", "p1.1")
-		return id
-	}
-	return []verdict{
-		{"a word is missing", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0") }},
-		{"words behind the last effect are missing", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0 p1w1") }},
-		{"words behind the last effect are missing and the turn is done", plainPrompt, "shown", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0 p1w1")
-			s.agent(Done, "p1", "")
-		}},
-		{"a word is missing and the chat says so", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Show again") }},
-		{"the chat says so in German", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Noch einmal zeigen") }},
-		{"a word is missing and a file has all", plainPrompt, "", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0")
-			s.Documents["file"] = "p1w0 p1w1"
-		}},
-		{"a word is missing in a deleted message", plainPrompt, "shown", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0 p1w1")
-			c := s.chat(ownerChat)
-			c.History[len(c.History)-1].Deleted = true
-		}},
-		{"a word is missing after an abort", plainPrompt, "", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0")
-			s.says("owner", ownerChat, "/abort")
-		}},
-		{"a word is missing after a power failure", plainPrompt, "", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0")
-			s.stops(scenario.Power)
-		}},
-		{"a word is missing after a crash", plainPrompt, "shown", func(s *stage) {
-			s.shows(ownerChat, begin(s), "p1w0")
-			s.stops(scenario.Crash)
-		}},
-		{"an answer is shown twice", plainPrompt, "shown", func(s *stage) {
-			id := s.whole()
-			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
-		}},
-		{"an answer is shown twice by Show again", plainPrompt, "", func(s *stage) {
-			id := s.whole()
-			s.presses("owner", ownerChat, s.next, "👁 Show again")
-			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
-		}},
-		{"words in the wrong order", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w1 p1w0") }},
-		{"a title quotes the prompt", plainPrompt, "", func(s *stage) {
-			s.whole()
-			s.shows(ownerChat, 0, "Sessions of this chat\n[[start]] p1 [[text \"p1w0 p1…\nanother")
-		}},
-		{"another chat shows an answer", plainPrompt, "here", func(s *stage) {
-			s.whole()
-			s.shows(annChat, 0, "p1w0 p1w1 p1w2")
-		}},
-		{"a word is missing where the chat blocked the bot", plainPrompt + "in owner blocks\n", "", func(s *stage) { begin(s) }},
 	}
 }
 
@@ -336,6 +289,20 @@ func verdictsOfTheRest() []verdict {
 			s.says("owner", ownerChat, "p2")
 			s.agent(Got, "p2", "")
 		}},
+		{"a budget and an agent that names no costs", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.Agents[0].Agent = "codex"
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget of another day", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.now = s.now.Add(24 * time.Hour)
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
 		{"a budget that was spent in between", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("owner", ownerChat, "p2")
@@ -345,9 +312,34 @@ func verdictsOfTheRest() []verdict {
 		{"a card that runs for ever", plainPrompt, "rest", func(s *stage) {
 			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
 		}},
+		{"a card whose number came too late for a ductor that died", "telegram late for 5s\n" + plainPrompt, "", func(s *stage) {
+			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
+			s.now = s.now.Add(3 * time.Second)
+			s.stops(scenario.Crash)
+		}},
+		{"a card whose number a failed flush lost", "disk fsync times 1\n" + plainPrompt, "", func(s *stage) {
+			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
+			s.now = s.now.Add(time.Second)
+			s.stops(scenario.Restart)
+		}},
+		{"a card whose number came in time", "telegram late for 5s\n" + plainPrompt, "rest", func(s *stage) {
+			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
+			s.now = s.now.Add(10 * time.Second)
+			s.stops(scenario.Crash)
+		}},
 		{"a card that waits for its user", plainPrompt, "", func(s *stage) {
 			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
 			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
+		}},
+		{"a card that waits for a decision that was made", plainPrompt, "rest rest", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
+			s.Open = map[telegram.ChatID]bool{annChat: true}
+		}},
+		{"an approval that is open", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+			s.shows(ownerChat, 0, "May I?", "✅ Allow once", "⛔ Deny")
+			s.Open = map[telegram.ChatID]bool{ownerChat: true}
 		}},
 		{"updates that nobody took", plainPrompt, "acknowledged", func(s *stage) {
 			s.whole()
@@ -362,6 +354,12 @@ func verdictsOfTheRest() []verdict {
 			c := s.chat(ownerChat)
 			m := &c.History[len(c.History)-1]
 			m.Versions = append([]telegram.Version{{Text: "hush-hush"}}, m.Versions...)
+		}},
+		{"half of a secret that a message showed once", plainPrompt, "secret", func(s *stage) {
+			s.whole()
+			c := s.chat(ownerChat)
+			m := &c.History[len(c.History)-1]
+			m.Versions = append([]telegram.Version{{Text: "the key is hush-"}}, m.Versions...)
 		}},
 		{"a secret in a file", plainPrompt, "secret", func(s *stage) {
 			s.whole()

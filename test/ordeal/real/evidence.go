@@ -107,6 +107,10 @@ func (o *ordeal) checkDatabase() (found []string) {
 	if err := db.QueryRow(`SELECT count(*) FROM pragma_foreign_key_check`).Scan(&broken); err != nil || broken > 0 {
 		found = append(found, fmt.Sprintf("%d rows name rows that are not there: %v", broken, err))
 	}
+	e := &o.evidence
+	if e.Open, err = judge.OpenIn(db); err != nil {
+		found = append(found, err.Error())
+	}
 	return found
 }
 

@@ -40,7 +40,7 @@ type (
 	Fail struct{ Status, Times int }
 	// Break is an agent that breaks.
 	Break struct{ How Damage }
-	// Leak prints the secret of the world.
+	// Leak prints the secret of the world, piece by piece, over a second or so.
 	Leak struct{}
 	// Cost is what the turn costs, in cents.
 	Cost struct{ Cents int }
@@ -148,7 +148,7 @@ func (p Prompt) Script(effect func(name string) string) string {
 		case Break:
 			b += breaking(act.How)
 		case Leak:
-			b += " [[text env=" + SecretVariable + " chunk=3]]"
+			b += " [[text env=" + SecretVariable + " chunk=3 delay=120ms]]"
 		case Cost:
 			b += fmt.Sprintf(" [[usage in=10 out=5 cost=%d.%02d]]", act.Cents/100, act.Cents%100)
 		case Compact:

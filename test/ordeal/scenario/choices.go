@@ -77,37 +77,13 @@ func fitting(acts []Act) (all []Button) {
 	return all
 }
 
-// ask has an agent ask, and users decide: mostly the one who asked, and often one who may not.
-func (g *generator) ask() {
-	by, in := pick(g, Owner, Owner, Ann), g.place()
-	p := g.prompt(by, in)
-	p.Acts = append([]Act{Ask{}}, p.Acts...)
-	g.prompts[len(g.prompts)-1].Prompt = p
-	g.add(Say{By: by, In: in, Prompt: p})
-	g.add(Wait{For: g.between(500*time.Millisecond, 4*time.Second)})
-	press := Press{By: by, Button: pick(g, AllowOnce, AllowOnce, Deny, AllowSession), Of: p.Token}
-	if g.chance(40) {
-		press.By = pick(g, Owner, Ann, Bob, Mallory)
-	}
-	g.add(press)
-	if g.chance(30) {
-		g.add(Press{By: pick(g, Owner, Ann, Mallory), Button: pick(g, AllowOnce, Deny), Of: p.Token})
-	}
-}
-
 // queue fills a queue while something takes long, and then something happens to it.
 func (g *generator) queue() {
 	by, in := g.user(), g.place()
-	long := g.prompt(by, in)
-	long.Acts = append([]Act{Run{}, Sleep{For: g.between(2*time.Second, 40*time.Second)}}, long.Acts...)
-	g.prompts[len(g.prompts)-1].Prompt = long
-	g.add(Say{By: by, In: in, Prompt: long})
+	g.begin(by, in, Run{}, Sleep{For: g.between(2*time.Second, 40*time.Second)})
 	for range 1 + g.IntN(3) {
 		g.add(Wait{For: g.between(400*time.Millisecond, 2*time.Second)}) // longer than messages are joined
-		waiting := g.prompt(by, in)
-		waiting.Acts = append([]Act{Run{}}, waiting.Acts...)
-		g.prompts[len(g.prompts)-1].Prompt = waiting
-		g.add(Say{By: by, In: in, Prompt: waiting})
+		g.begin(by, in, Run{})
 	}
 	if g.chance(60) {
 		g.add(Wait{For: g.between(10*time.Millisecond, time.Second)})

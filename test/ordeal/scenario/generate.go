@@ -83,7 +83,7 @@ func (g *generator) options() {
 	set(15, "stream.mode", `"draft"`)
 	set(15, "stream.display", pick(g, `"rich"`, `"plain"`))
 	set(10, "queue.max", "3")
-	if g.budget = g.chance(10); g.budget {
+	if g.budget = g.chance(15); g.budget {
 		set(100, "budget.day", "0.05")
 	}
 	set(10, "agents.grace", `"500ms"`)
@@ -129,9 +129,13 @@ type choice struct {
 
 func choices() []choice {
 	return []choice{
-		{26, (*generator).say},
+		{22, (*generator).say},
 		{7, (*generator).queue},
-		{5, (*generator).ask},
+		{9, (*generator).ask},
+		{5, (*generator).insist},
+		{6, (*generator).ending},
+		{5, (*generator).halt},
+		{4, (*generator).spend},
 		{3, (*generator).send},
 		{4, (*generator).edit},
 		{18, (*generator).press},

@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"io/fs"
 	"os"
@@ -59,12 +60,26 @@ func (p *player) lookBehind() {
 	if err := store.Check(context.Background(), filepath.Join(p.path("state"), app.DatabaseFile)); err != nil {
 		e.Database = append(e.Database, err.Error())
 	}
+	open, err := openIn(p.path("state"))
+	if e.Open = open; err != nil {
+		e.Database = append(e.Database, err.Error())
+	}
 	for name := range p.files("tmp") {
 		if strings.HasPrefix(name, "claude-tasks/") { // of the scripted agent
 			continue
 		}
 		e.Left = append(e.Left, "a temporary file: "+name)
 	}
+}
+
+// openIn lists the chats in which an approval or a question is open.
+func openIn(state string) (map[telegram.ChatID]bool, error) {
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(state, app.DatabaseFile)+"?mode=ro")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return judge.OpenIn(db)
 }
 
 // logOfDuctor are the lines that ductor logged.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"ductor/internal/app"
@@ -234,6 +235,9 @@ func (l *life) bury() error {
 func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := l.effect("call " + r.URL.Path); err != nil {
 		return nil, err
+	}
+	if l.world.away() {
+		return nil, syscall.ECONNREFUSED
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -74,7 +74,7 @@ func (m *machine) start(id cli.RunID, cmd cli.Command) (*run, error) {
 	program := agent.Program{
 		Args: append([]string{r.name}, cmd.Args...), Env: append(slices.Clone(cmd.Env), "DUCTOR_SIM_HOME="+m.home, scenario.SecretVariable+"="+secret), Dir: cmp.Or(cmd.Dir, "/"),
 		Stdin: &r.in, Stdout: outputOf{r}, Stderr: &r.stderr, Signals: r.signals, IgnoreTerm: r.ignoreTerm,
-		Heard: r.heard, Wrote: r.wrote, Asked: r.asked,
+		Heard: r.heard, Wrote: r.wrote, Asked: r.asked, Ended: r.answered,
 		Shell: func(ctx context.Context, dir, command string) (string, int) { return m.shell(ctx, r, dir, command) },
 	}
 	m.all.Go(func() {

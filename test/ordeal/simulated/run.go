@@ -92,14 +92,28 @@ func (r *run) note(kind, format string, args ...any) {
 
 // heard notes the prompts that the agent begins to work on: each begins with its token. ductor joins some that came at once.
 func (r *run) heard(prompt string) {
+	for _, token := range tokensOf(prompt) {
+		r.mu.Lock()
+		r.prompt = token
+		r.mu.Unlock()
+		r.machine.event(r, token, judge.Got, "")
+	}
+}
+
+// answered notes the prompts whose answer is said to its end.
+func (r *run) answered(prompt string) {
+	for _, token := range tokensOf(prompt) {
+		r.machine.event(r, token, judge.Done, "")
+	}
+}
+
+func tokensOf(prompt string) (all []scenario.Token) {
 	for _, word := range strings.Fields(directives.Parse(prompt).Plain) {
-		if token := scenario.Token(word); tokenPattern.MatchString(word) {
-			r.mu.Lock()
-			r.prompt = token
-			r.mu.Unlock()
-			r.machine.event(r, token, judge.Got, "")
+		if tokenPattern.MatchString(word) {
+			all = append(all, scenario.Token(word))
 		}
 	}
+	return all
 }
 
 // wrote notes the effect that a file names.

@@ -41,6 +41,7 @@ type World struct {
 
 	mu   sync.Mutex
 	life *life
+	gone time.Time // Telegram cannot be reached until then
 }
 
 // secret is in the environment of ductor and of agents, and must be nowhere else.
@@ -64,6 +65,21 @@ func New(t testing.TB, dir string, s scenario.Scenario) *World {
 	w.machine.printed = func() { _ = w.current().step(scenario.AtOutput, "output") }
 	w.disk = newStorage(w, s.Seed)
 	return w
+}
+
+// leave has no connection to Telegram succeed until a moment.
+func (w *World) leave(until time.Time) {
+	w.log.awaits(until)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone = until
+}
+
+// away reports whether Telegram cannot be reached.
+func (w *World) away() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Before(w.gone)
 }
 
 // called notes a call to Telegram. Typing and polling go on while nothing happens.
@@ -205,6 +221,7 @@ func (w *World) replace(l *life) error {
 	if err := l.bury(); err != nil {
 		return err
 	}
+	w.log.awaits(time.Now().Add(end.Down))
 	time.Sleep(end.Down)
 	if err := w.openAgain(); err != nil {
 		return err
@@ -222,8 +239,10 @@ func (w *World) openAgain() (err error) {
 		}
 		l := w.current()
 		w.log.note("failed", "start of life %d: %v", l.number, err)
+		time.Sleep(restartPause) // in which it may still be killed
 		switch {
 		case l.dead():
+			w.stops = append(w.stops, judge.Stop{How: l.ending().How, At: time.Now(), Up: time.Now()})
 			if err := w.disk.thaw(); err != nil {
 				return err
 			}
@@ -232,7 +251,6 @@ func (w *World) openAgain() (err error) {
 		default:
 			return err
 		}
-		time.Sleep(restartPause)
 	}
 	return err
 }

@@ -13,8 +13,16 @@ import (
 
 // Recover takes up what the previous process left: turns that ran go on in their cards, or are shown as
 // interrupted where that cannot be, and are never asked twice; outcomes the chat has not seen are shown;
-// queued turns run. It returns once all of it is on its way. Call it once, before the first Submit.
+// queued turns run; what a chat shows to wait, and does not, is corrected. It returns once all of it is on its way. Call it once,
+// before the first Submit.
 func (e *Engine) Recover(ctx context.Context) error {
+	past, err := e.opts.Store.TurnsShownWaiting(ctx)
+	if err != nil {
+		return fmt.Errorf("load what is shown to wait: %w", err)
+	}
+	for _, t := range past {
+		e.opts.Chat.Unqueued(t)
+	}
 	turns, err := e.opts.Store.OpenTurns(ctx)
 	if err != nil {
 		return fmt.Errorf("load open turns: %w", err)
@@ -124,11 +132,12 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		c.e.dropOutcome(ctx, t)
 		return
 	}
-	c.deliverAll(ctx, t, recorded(), func(ctx context.Context) error { return c.e.opts.Chat.Redeliver(ctx, t) },
-		c.e.changesOf(ctx, t), func(ctx context.Context, o orchestrator.Outcome) error {
-			t.Outcome = o
-			return c.e.opts.Chat.Redeliver(ctx, t)
-		})
+	show := func(ctx context.Context, o orchestrator.Outcome) error {
+		t := t
+		t.Outcome = o
+		return c.e.opts.Chat.Redeliver(ctx, t)
+	}
+	c.deliver(ctx, delivery{turn: t, stored: recorded(), show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
 // changesOf returns what compares the files of a turn that the previous process ended and did not live to compare; nil if nothing is to be

@@ -1,0 +1,26 @@
+package judge
+
+import (
+	"database/sql"
+	"fmt"
+
+	"ductor/internal/sim/telegram"
+)
+
+// OpenIn lists the chats in which an approval or a question is open, as ductor's database has it.
+func OpenIn(db *sql.DB) (map[telegram.ChatID]bool, error) {
+	rows, err := db.Query(`SELECT DISTINCT chat FROM asks WHERE state = 'open'`)
+	if err != nil {
+		return nil, fmt.Errorf("list the chats of open approvals: %w", err)
+	}
+	defer rows.Close()
+	open := map[telegram.ChatID]bool{}
+	for rows.Next() {
+		var chat telegram.ChatID
+		if err := rows.Scan(&chat); err != nil {
+			return nil, fmt.Errorf("list the chats of open approvals: %w", err)
+		}
+		open[chat] = true
+	}
+	return open, rows.Err()
+}

@@ -1,0 +1,116 @@
+package judge
+
+import (
+	"time"
+
+	"ductor/internal/sim/telegram"
+	"ductor/test/ordeal/scenario"
+)
+
+func verdictsOfAnswers() []verdict {
+	begin := func(s *stage) telegram.MessageID {
+		id := s.says("owner", ownerChat, "p1")
+		s.agent(Effect, "p1", "p1.1")
+		return id
+	}
+	return []verdict{
+		{"a word is missing", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0") }},
+		{"words behind the last effect are missing", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0 p1w1") }},
+		{"words behind the last effect are missing and the turn is done", plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w1")
+			s.agent(Done, "p1", "")
+		}},
+		{"what codex exec says before a tool is missing", oneShot + plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w2")
+			s.Agents[0].Agent = "codex"
+			s.agent(Done, "p1", "")
+		}},
+		{"what codex exec says behind its last tool is missing", oneShot + plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w1")
+			s.Agents[0].Agent = "codex"
+			s.agent(Done, "p1", "")
+		}},
+		{"what another agent says before a tool is missing", oneShot + plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w2")
+			s.agent(Done, "p1", "")
+		}},
+		{"what a second attempt of codex says before a tool is missing", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w2\nsecond attempt · Codex")
+			s.Agents[0].Agent = "codex"
+			s.agent(Done, "p1", "")
+		}},
+		{"what Copilot says before its model fails is missing", failPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w2")
+			s.Agents[0].Agent = "copilot"
+			s.agent(Done, "p1", "")
+		}},
+		{"what Copilot says before it has nothing run in the background is missing", backgroundPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w2")
+			s.Agents[0].Agent = "copilot"
+			s.agent(Done, "p1", "")
+		}},
+		{"what Copilot says before a tool is missing", failPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w1 p1w2")
+			s.Agents[0].Agent = "copilot"
+			s.agent(Done, "p1", "")
+		}},
+		{"a word is missing and the chat says so", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Show again") }},
+		{"the chat says so in German", plainPrompt, "", func(s *stage) { s.shows(ownerChat, begin(s), "p1w0", "👁 Noch einmal zeigen") }},
+		{"a word is missing and a file has all", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.Documents["file"] = "p1w0 p1w1"
+		}},
+		{"a word is missing in a deleted message", plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w1")
+			c := s.chat(ownerChat)
+			c.History[len(c.History)-1].Deleted = true
+		}},
+		{"a word is missing after an abort", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.says("owner", ownerChat, "/abort")
+		}},
+		{"a word is missing after a power failure", plainPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.stops(scenario.Power)
+		}},
+		{"a word is missing after a crash", plainPrompt, "shown", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0")
+			s.stops(scenario.Crash)
+		}},
+		{"an answer is shown twice", plainPrompt, "shown", func(s *stage) {
+			id := s.whole()
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"a message is sent again after a power failure", plainPrompt, "", func(s *stage) {
+			id := s.whole()
+			s.stops(scenario.Power)
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"a message is sent again after a crash", plainPrompt, "shown", func(s *stage) {
+			id := s.whole()
+			s.stops(scenario.Crash)
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"a message is sent again long after a power failure", plainPrompt, "shown", func(s *stage) {
+			id := s.whole()
+			s.now = s.now.Add(time.Minute)
+			s.stops(scenario.Power)
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"an answer is shown twice by Show again", plainPrompt, "", func(s *stage) {
+			id := s.whole()
+			s.presses("owner", ownerChat, s.next, "👁 Show again")
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"words in the wrong order", plainPrompt, "shown", func(s *stage) { s.shows(ownerChat, begin(s), "p1w1 p1w0") }},
+		{"a title quotes the prompt", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.shows(ownerChat, 0, "Sessions of this chat\n[[start]] p1 [[text \"p1w0 p1…\nanother")
+		}},
+		{"another chat shows an answer", plainPrompt, "here", func(s *stage) {
+			s.whole()
+			s.shows(annChat, 0, "p1w0 p1w1 p1w2")
+		}},
+		{"a word is missing where the chat blocked the bot", plainPrompt + "in owner blocks\n", "", func(s *stage) { begin(s) }},
+	}
+}
