@@ -101,7 +101,7 @@ func TestRealApprovals(t *testing.T) {
 		if len(asked) != 1 || r.Err != nil || len(r.Denials) != map[bool]int{true: 0, false: 1}[allow] {
 			t.Fatalf("%s: asked %+v, denials %+v, %v", prompt, asked, r.Denials, r.Err)
 		}
-		input := `{"kind":"edit"}` // what rules are made of
+		input := "" // what rules are made of; the name says that it edits
 		if strings.Contains(prompt, "touch") {
 			input = `{"command":"` + asked[0].Title + `"}`
 		}
@@ -170,7 +170,7 @@ func TestRealGeminiAsAConfiguredAgentCreatesAFile(t *testing.T) {
 	_, c, _ := real(t, nil)
 	p := acp.New(acp.Options{
 		ProviderOptions: cli.ProviderOptions{Launcher: clitest.Host(t), Path: c.Path, Env: c.Environ, AllowEnv: EnvKeys()},
-		Agent:           "tame", Args: []string{"--acp"}, ExtraEnv: New(Options{}).ownEnv,
+		Agent:           "tame", Args: []string{"--acp"}, ExtraEnv: New(Options{}).ownEnv, Programs: Programs(),
 	})
 	req := cli.Request{Dir: c.Work, Project: cli.WithProject, Permission: cli.Bypass, Model: realModel, Prompt: `[[write path="new.txt" text="one\n"]]`}
 	r, _ := clitest.Play(t.Context(), clitest.Open(t, p, cli.Live, req), req)

@@ -442,7 +442,7 @@ func TestATurnThatChangedNothingSaysNothing(t *testing.T) {
 		{"a command that looks", "Bash", "git log; cat a.txt", ""},
 		{"a tool of ductor", "mcp_ductor_send_message", "true", ""},
 		{"a command that deletes", "Bash", "rm gone.txt", orchestrator.NoUndoLate},
-		{"a command that writes", "Bash", "find . -exec touch -h -d '1 hour ago' {} +; echo x > a.txt", orchestrator.NoUndoLate},
+		{"a command that writes", "Bash", "find . -path ./.git -prune -o -exec touch -h -d '1 hour ago' {} +; echo x > a.txt", orchestrator.NoUndoLate},
 	} {
 		r.later = time.Since(noon)
 		open := r.slow.shut()
