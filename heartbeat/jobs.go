@@ -12,55 +12,37 @@ import (
 	"ductor/orchestrator"
 )
 
-// Jobs implements orchestrator.Jobs on top of a Scheduler. Safe for concurrent use.
-type Jobs struct {
-	s    *Scheduler
-	opts JobsOptions
-}
+var _ orchestrator.Jobs = (*Scheduler)(nil)
 
-// JobsOptions configures Jobs. Directory is required.
-type JobsOptions struct {
-	// Directory returns the absolute path of a directory, or an error if jobs must not work there; see
-	// conversation.Engine.Directory.
-	Directory func(path string) (string, error)
-	// Stale is the age at which a turn counts as stale. Time limits of jobs must be shorter. 0 means never.
-	Stale time.Duration
-}
-
-var _ orchestrator.Jobs = (*Jobs)(nil)
-
-// NewJobs returns the Jobs of a scheduler.
-func NewJobs(s *Scheduler, opts JobsOptions) *Jobs { return &Jobs{s: s, opts: opts} }
-
-func (k *Jobs) Jobs(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
-	all, err := k.s.List(ctx, in)
+func (s *Scheduler) Jobs(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.JobStatus, error) {
+	all, err := s.List(ctx, in)
 	for i, st := range all {
-		all[i] = k.show(st)
+		all[i] = s.show(st)
 	}
 	return all, err
 }
 
-func (k *Jobs) Job(ctx context.Context, id orchestrator.JobID,
+func (s *Scheduler) Job(ctx context.Context, id orchestrator.JobID,
 	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
-	return k.shown(k.s.Get(ctx, id, in))
+	return s.shown(s.Get(ctx, id, in))
 }
 
-func (k *Jobs) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
+func (s *Scheduler) JobRuns(ctx context.Context, id orchestrator.JobID, in orchestrator.ConversationID,
 	limit int) ([]orchestrator.JobRun, error) {
-	st, err := k.s.Get(ctx, id, in)
+	st, err := s.Get(ctx, id, in)
 	if err != nil {
 		return nil, err
 	}
-	runs, err := k.s.Runs(ctx, id, in, limit)
+	runs, err := s.Runs(ctx, id, in, limit)
 	for i, r := range runs {
-		runs[i] = inZone(r, k.s.knownZone(st.Job))
+		runs[i] = inZone(r, s.knownZone(st.Job))
 	}
 	return runs, err
 }
 
-func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrator.Job, error) {
-	p := k.s.opts.Lang.Of(in.Chat)
-	spec, prompt, err := schedule.ParseRequest(text, k.s.now(), k.s.opts.Zone)
+func (s *Scheduler) ReadJob(in orchestrator.ConversationID, text string) (orchestrator.Job, error) {
+	p := s.opts.Lang.Of(in.Chat)
+	spec, prompt, err := schedule.ParseRequest(text, s.now(), s.opts.Zone)
 	if err != nil {
 		return orchestrator.Job{}, &orchestrator.BadJob{Why: p.Text("job.unclear", sentence(err))}
 	}
@@ -74,10 +56,10 @@ func (k *Jobs) ReadJob(in orchestrator.ConversationID, text string) (orchestrato
 	return j, nil
 }
 
-func (k *Jobs) ReadSchedule(text, zone string) (line, named string, err error) {
+func (s *Scheduler) ReadSchedule(text, zone string) (line, named string, err error) {
 	j := orchestrator.Job{}
 	j.Zone = zone
-	spec, err := schedule.ParseSentence(text, k.s.now(), k.s.knownZone(j))
+	spec, err := schedule.ParseSentence(text, s.now(), s.knownZone(j))
 	if err != nil {
 		return "", "", badJob(err)
 	}
@@ -85,25 +67,25 @@ func (k *Jobs) ReadSchedule(text, zone string) (line, named string, err error) {
 	return line, cmp.Or(named, zone), nil
 }
 
-func (k *Jobs) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error) {
-	j, err := k.validated(j)
+func (s *Scheduler) CheckJob(j orchestrator.Job) (orchestrator.JobStatus, error) {
+	j, err := s.validated(j)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}
-	j.Created = k.s.now()
-	next, err := k.s.next(j)
+	j.Created = s.now()
+	next, err := s.next(j)
 	if err != nil {
 		return orchestrator.JobStatus{}, badJob(err)
 	}
-	return k.show(orchestrator.JobStatus{Job: j, Next: next}), nil
+	return s.show(orchestrator.JobStatus{Job: j, Next: next}), nil
 }
 
-func (k *Jobs) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
-	st, err := k.s.Get(ctx, j.ID, j.Conversation)
+func (s *Scheduler) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.JobStatus, error) {
+	st, err := s.Get(ctx, j.ID, j.Conversation)
 	if err == nil || !errors.Is(err, orchestrator.ErrNoJob) {
-		return k.shown(st, err)
+		return s.shown(st, err)
 	}
-	all, err := k.s.opts.Store.Jobs(ctx)
+	all, err := s.opts.Store.Jobs(ctx)
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}
@@ -122,60 +104,85 @@ func (k *Jobs) AddJob(ctx context.Context, j orchestrator.Job) (orchestrator.Job
 	if here >= MostJobs || own >= MostJobsOfUser {
 		return orchestrator.JobStatus{}, orchestrator.ErrJobsFull
 	}
-	if j, err = k.validated(j); err != nil {
+	if j, err = s.validated(j); err != nil {
 		return orchestrator.JobStatus{}, err
 	}
-	return k.shown(k.s.Add(ctx, j))
+	st, err = s.Add(ctx, j)
+	return s.did(ctx, "added", orchestrator.Press{Conversation: j.Conversation, Person: j.Person}, st, err)
 }
 
-func (k *Jobs) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
+func (s *Scheduler) EditJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
 	change func(*orchestrator.Job) error) (orchestrator.JobStatus, error) {
-	return k.shown(k.s.Edit(ctx, id, by.Conversation, func(j *orchestrator.Job) error {
+	st, err := s.Edit(ctx, id, by.Conversation, func(j *orchestrator.Job) error {
 		if err := change(j); err != nil {
 			return err
 		}
-		checked, err := k.validated(*j)
+		checked, err := s.validated(*j)
 		*j = checked
 		return err
-	}))
+	})
+	return s.did(ctx, "changed", by, st, err)
 }
 
-func (k *Jobs) PauseJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus,
+func (s *Scheduler) PauseJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus,
 	error) {
-	return k.shown(k.s.Pause(ctx, id, by.Conversation))
+	st, err := s.Pause(ctx, id, by.Conversation)
+	return s.did(ctx, "paused", by, st, err)
 }
 
-func (k *Jobs) ResumeJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus,
+func (s *Scheduler) ResumeJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus,
 	error) {
-	return k.shown(k.s.Resume(ctx, id, by.Conversation))
+	st, err := s.Resume(ctx, id, by.Conversation)
+	return s.did(ctx, "resumed", by, st, err)
 }
 
-func (k *Jobs) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
+func (s *Scheduler) RunJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press,
 	key string) (orchestrator.JobStatus, error) {
-	_, err := k.s.RunNow(ctx, id, by.Conversation, key)
+	_, err := s.RunNow(ctx, id, by.Conversation, key)
 	switch {
 	case errors.Is(err, ErrNotCalled):
 		return orchestrator.JobStatus{},
-			&orchestrator.BadJob{Why: k.s.opts.Lang.Of(by.Conversation.Chat).Text("job.not-called")}
+			&orchestrator.BadJob{Why: s.opts.Lang.Of(by.Conversation.Chat).Text("job.not-called")}
 	case err != nil:
 		return orchestrator.JobStatus{}, err
 	}
-	return k.Job(ctx, id, by.Conversation)
+	st, err := s.Get(ctx, id, by.Conversation)
+	return s.did(ctx, "ran", by, st, err)
 }
 
-func (k *Jobs) DeleteJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) error {
-	return k.s.Delete(ctx, id, by.Conversation)
+func (s *Scheduler) DeleteJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) error {
+	st, err := s.Get(ctx, id, by.Conversation)
+	if err == nil {
+		err = s.Delete(ctx, id, by.Conversation)
+	}
+	_, err = s.did(ctx, "deleted", by, st, err)
+	return err
+}
+
+// did records a change of a user in the audit, unless it failed, and returns the status for the chat.
+func (s *Scheduler) did(ctx context.Context, what string, by orchestrator.Press, st orchestrator.JobStatus,
+	err error) (orchestrator.JobStatus, error) {
+	if st, err = s.shown(st, err); err != nil || s.opts.Audit == nil {
+		return st, err
+	}
+	entry := orchestrator.AuditEntry{At: s.now(), What: orchestrator.AuditJob, Conversation: by.Conversation,
+		By: by.Person, Agent: st.Job.Agent, Tool: what, Title: st.Job.Name, Reason: st.Job.When}
+	// the change is stored already, so it does not fail with its record
+	if err := s.opts.Audit(context.WithoutCancel(ctx), entry); err != nil {
+		s.log.Error("record the audit", "what", entry.What, "err", err)
+	}
+	return st, nil
 }
 
 // validated returns a job with its defaults and an absolute directory. It returns an *orchestrator.BadJob if the
 // directory is outside the roots or the time limit is too long.
-func (k *Jobs) validated(j orchestrator.Job) (orchestrator.Job, error) {
-	p := k.s.opts.Lang.Of(j.Conversation.Chat)
-	if stale := k.opts.Stale; stale > 0 && j.Timeout >= stale {
+func (s *Scheduler) validated(j orchestrator.Job) (orchestrator.Job, error) {
+	p := s.opts.Lang.Of(j.Conversation.Chat)
+	if stale := s.opts.Stale; stale > 0 && j.Timeout >= stale {
 		return j, &orchestrator.BadJob{Why: p.Text("job.limit-too-long", p.Span(stale))}
 	}
 	if j.Dir != "" {
-		dir, err := k.opts.Directory(j.Dir)
+		dir, err := s.opts.Directory(j.Dir)
 		switch {
 		case errors.Is(err, orchestrator.ErrOutsideRoot):
 			return j, &orchestrator.BadJob{Why: p.Text("common.outside-roots", j.Dir)}
@@ -203,17 +210,17 @@ func sentence(err error) string {
 }
 
 // shown is show for a result with an error.
-func (k *Jobs) shown(st orchestrator.JobStatus, err error) (orchestrator.JobStatus, error) {
+func (s *Scheduler) shown(st orchestrator.JobStatus, err error) (orchestrator.JobStatus, error) {
 	if err != nil {
 		return orchestrator.JobStatus{}, err
 	}
-	return k.show(st), nil
+	return s.show(st), nil
 }
 
 // show converts the times of a status to the job's time zone, and the schedule to words. A paused job has no next run.
-func (k *Jobs) show(st orchestrator.JobStatus) orchestrator.JobStatus {
-	loc := k.s.knownZone(st.Job)
-	st.Job.When = scheduleText(k.s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
+func (s *Scheduler) show(st orchestrator.JobStatus) orchestrator.JobStatus {
+	loc := s.knownZone(st.Job)
+	st.Job.When = scheduleText(s.opts.Lang.Of(st.Job.Conversation.Chat), st.Job)
 	switch {
 	case st.Job.Paused:
 		st.Next = time.Time{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,13 +16,22 @@ import (
 
 // TestADraftIsAddedOnce under its ID. An invalid one changes nothing, and its error is a sentence.
 func TestADraftIsAddedOnce(t *testing.T) {
-	h := newRig(t, day)
-	d := heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Stale: time.Hour, Directory: func(path string) (string, error) {
-		if path == "/out" {
-			return "", orchestrator.ErrOutsideRoot
+	var audited []string
+	d := newRig(t, day, func(o *heartbeat.Options) {
+		o.Stale = time.Hour
+		o.Directory = func(path string) (string, error) {
+			if path == "/out" {
+				return "", orchestrator.ErrOutsideRoot
+			}
+			return "/real" + path, nil
 		}
-		return "/real" + path, nil
-	}})
+		o.Audit = func(_ context.Context, entries ...orchestrator.AuditEntry) error {
+			for _, e := range entries {
+				audited = append(audited, fmt.Sprint(e.What, " ", e.Tool, " ", e.Title, ", ", e.Reason))
+			}
+			return nil
+		}
+	})
 	ctx := t.Context()
 	j, err := d.ReadJob(orchestrator.ConversationID{Chat: 42}, "CRON_TZ=Asia/Tokyo 0 9 * * * look\nat it")
 	if err != nil || j.Schedule != "0 9 * * *" || j.Zone != "Asia/Tokyo" || j.Prompt != "look\nat it" || j.When != "every day at 9:00 Asia/Tokyo" {
@@ -59,27 +69,35 @@ func TestADraftIsAddedOnce(t *testing.T) {
 	if err != nil || st.Job.Dir != "/real/src" || st.Job.Session != "own" || st.Job.Timeout != time.Minute || st.Job.Prompt != "look\nat it" {
 		t.Errorf("it is %+v, %v", st, err)
 	}
+	want := []string{
+		"job added look at it, every day at 9:00 Asia/Tokyo",
+		"job changed look at it, every day at 9:00 Asia/Tokyo",
+	}
+	if !slices.Equal(audited, want) {
+		t.Errorf("audited: %q, want %q", audited, want)
+	}
 }
 
 // TestAnEditAndAPauseAtOnceLoseNeither: a job is paused while the result of an edit is being checked.
 func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
-	h := newRig(t, day)
-	var d *heartbeat.Jobs
+	var d *rig
 	paused := make(chan error, 1)
-	d = heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Directory: func(path string) (string, error) {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, err := d.PauseJob(context.Background(), "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser})
-			paused <- err
-		}()
-		select {
-		case <-done:
-		case <-time.After(100 * time.Millisecond): // it must wait for the edit
+	d = newRig(t, day, func(o *heartbeat.Options) {
+		o.Directory = func(path string) (string, error) {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, err := d.PauseJob(context.Background(), "chat/1", orchestrator.Press{Conversation: here, Role: orchestrator.RoleUser})
+				paused <- err
+			}()
+			select {
+			case <-done:
+			case <-time.After(100 * time.Millisecond): // it must wait for the edit
+			}
+			return path, nil
 		}
-		return path, nil
-	}})
-	if _, err := h.Add(t.Context(), orchestrator.Job{
+	})
+	if _, err := d.Add(t.Context(), orchestrator.Job{
 		ID: "chat/1", Conversation: here, Prompt: "look",
 		JobTiming: orchestrator.JobTiming{Schedule: "@daily"},
 	}); err != nil {
@@ -97,13 +115,13 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 }
 
 // The error for an invalid schedule is in the chat's language, with examples in English.
-func TestErrorsOfSchedulesAreInTheChatsLanguage(t *testing.T) {
+func TestAnUnclearScheduleIsSaidInTheChatsLanguage(t *testing.T) {
 	choices, err := lang.OpenChoices(t.Context(), german{}, 42)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := newRig(t, day, func(o *heartbeat.Options) { o.Lang = choices })
-	_, err = heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{}).ReadJob(orchestrator.ConversationID{Chat: 42}, "bald mal")
+	_, err = h.ReadJob(orchestrator.ConversationID{Chat: 42}, "bald mal")
 	var bad *orchestrator.BadJob
 	if !errors.As(err, &bad) || !strings.HasPrefix(bad.Why, "Ich verstehe nicht, wann das sein soll. Schreib es auf Englisch:\n") || !strings.Contains(bad.Why, "every weekday at 8:30") {
 		t.Errorf("the answer is %v", err)
@@ -119,8 +137,7 @@ func (german) Languages(context.Context) ([]lang.Choice, error) {
 
 // A user can create only so many jobs, in however many conversations.
 func TestAUsersJobsAreBounded(t *testing.T) {
-	h := newRig(t, day)
-	jobs := heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Directory: func(path string) (string, error) { return path, nil }})
+	jobs := newRig(t, day)
 	add := func(person orchestrator.PersonID, n int) error {
 		_, err := jobs.AddJob(t.Context(), orchestrator.Job{
 			ID: orchestrator.JobID(fmt.Sprint(person, "/", n)), Conversation: orchestrator.ConversationID{Chat: -1, Topic: n / 10}, Person: person, Prompt: "look",

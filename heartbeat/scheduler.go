@@ -24,6 +24,13 @@ type Options struct {
 	Lang     *lang.Choices    // for messages about runs
 	NewID    func() string
 	Logger   *slog.Logger
+	// Directory returns the absolute path of a directory, or an error if jobs must not work there; see
+	// conversation.Engine.Directory. Only jobs with a directory need it.
+	Directory func(path string) (string, error)
+	// Stale is the age at which a turn counts as stale. Time limits of jobs must be shorter. 0 means never.
+	Stale time.Duration
+	// Audit records what users do with jobs. nil records nothing.
+	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
 	// Poll is the longest time between two reads of the clock. The default is 15 seconds.
 	Poll time.Duration
 }
@@ -40,7 +47,8 @@ const (
 // clock. In both cases a run that happened does not happen again.
 const setBack = time.Hour
 
-// Scheduler runs jobs when they are due. Safe for concurrent use: a mutex serializes its operations.
+// Scheduler runs jobs when they are due, and lets users manage them. Safe for concurrent use: a mutex serializes its
+// operations.
 type Scheduler struct {
 	opts Options
 	log  *slog.Logger

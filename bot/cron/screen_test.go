@@ -120,14 +120,14 @@ func withJobs(t *testing.T, test func(r *rig)) {
 		r := &rig{t: t, models: &modelsFake{}, runner: &runnerFake{turns: map[cli.TurnID]orchestrator.Turn{},
 			answers: []orchestrator.Outcome{{State: orchestrator.TurnDone, Text: "fine", CostUSD: 0.25}}}}
 		r.scheduler = heartbeat.New(heartbeat.Options{Store: db, Runner: r.runner, Notifier: silent{}, Now: time.Now, Zone: time.UTC,
-			NewID: func() string { return "id" }, Logger: slog.New(slog.DiscardHandler)})
-		jobs := heartbeat.NewJobs(r.scheduler, heartbeat.JobsOptions{Stale: 3 * time.Hour, Directory: func(path string) (string, error) {
-			if path == "/gone/too" {
-				return "", orchestrator.ErrNotADir
-			}
-			return path, nil
-		}})
-		r.Screen = New(Options{Jobs: jobs, Journal: bottest.NewJournal(), Models: r.models, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+			NewID: func() string { return "id" }, Logger: slog.New(slog.DiscardHandler),
+			Stale: 3 * time.Hour, Directory: func(path string) (string, error) {
+				if path == "/gone/too" {
+					return "", orchestrator.ErrNotADir
+				}
+				return path, nil
+			}})
+		r.Screen = New(Options{Jobs: r.scheduler, Journal: bottest.NewJournal(), Models: r.models, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 		test(r)
 		synctest.Wait()
 	})

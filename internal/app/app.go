@@ -155,7 +155,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	served := a.botOptions(transport)
-	served.Jobs, served.Files, served.Changes = a.jobs(), a.files(), a.newChanges()
+	served.Jobs, served.Files, served.Changes = a.timers.scheduler, a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: func() map[string]string { return a.now().projects }, Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
 	served.Away, served.Checks = a.away(), a.examiner()

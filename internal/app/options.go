@@ -193,7 +193,7 @@ func conversationOptions(cfg config.Config, a *App) conversation.Options {
 
 		QuietHour: a.quietHour, Budgets: a.budgets(), DeliveryWait: deliveryWait,
 		Screen: a.bot.Chat(), Approvers: a.approvers, ApprovalTimeout: cfg.Permissions.AskTimeout,
-		OnFailure: conversation.OnFailure{Jobs: a.jobs(), Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now)},
+		OnFailure: conversation.OnFailure{Jobs: a.timers.scheduler, Owner: ownerOf(cfg), Breakers: circuit.New(cfg.Recovery.Failures, time.Now)},
 		Shorten:   a.shortener(), Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
 	}
 	if cfg.Files.Marker {

@@ -32,15 +32,9 @@ type timers struct {
 func newTimers(a *App) *timers {
 	return &timers{scheduler: heartbeat.New(heartbeat.Options{
 		Store: a.db, Runner: orders{a}, Notifier: results{a}, Lang: a.lang, Now: time.Now, NewID: newID, Logger: a.Log,
+		Directory: func(path string) (string, error) { return a.orchestrator.Directory(path) },
+		Stale:     a.cfg.Agents.StaleAfter, Audit: a.db.RecordAudit,
 	})}
-}
-
-// jobs gives the chat its access to jobs.
-func (a *App) jobs() orchestrator.Jobs {
-	jobs := heartbeat.NewJobs(a.timers.scheduler, heartbeat.JobsOptions{
-		Directory: func(path string) (string, error) { return a.orchestrator.Directory(path) }, Stale: a.cfg.Agents.StaleAfter,
-	})
-	return orchestrator.AuditJobs(jobs, a.db, time.Now, a.Log)
 }
 
 // buildTimers stores the jobs of the configuration, and listens for webhooks if it has any.
