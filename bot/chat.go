@@ -51,13 +51,13 @@ func (c *Chat) ShowApproval(a orchestrator.Approval) {
 
 // Card opens the message that grows for a turn. Nothing is sent yet.
 func (c *Chat) Card(t orchestrator.Turn) orchestrator.Card {
-	return c.icons.Watch(t, c.silence.Watch(t, c.files.After(t, c.cards.Open(t))))
+	return c.turnCard(t, c.cards.Open(t))
 }
 
 // Reopen opens the card of a turn that the previous process was showing; see orchestrator.Chat.
 func (c *Chat) Reopen(ctx context.Context, t orchestrator.Turn) orchestrator.Card {
 	c.silence.Forget(t.ID, t.Prompt.Conversation)
-	return c.icons.Watch(t, c.silence.Watch(t, c.files.After(t, c.cards.Reopen(ctx, t))))
+	return c.turnCard(t, c.cards.Reopen(ctx, t))
 }
 
 // Queued shows that a turn waits.
@@ -135,4 +135,41 @@ func (c *Chat) Withdraw(ctx context.Context, t orchestrator.Turn) error {
 // Notice says one thing, in Markdown, outside any turn.
 func (c *Chat) Notice(ctx context.Context, id orchestrator.ConversationID, text string) error {
 	return c.messages.Post(ctx, id, text)
+}
+
+// turnCard shows a turn: in its card, in the icon of its topic, in a notice if its agent is silent, and with the files that its answer names.
+// Its caller serializes Show.
+type turnCard struct {
+	orchestrator.Card
+	chat    *Chat
+	turn    orchestrator.Turn
+	silence *silence.Turn
+	topic   *project.TopicTurn
+}
+
+func (c *Chat) turnCard(t orchestrator.Turn, card orchestrator.Card) orchestrator.Card {
+	return turnCard{Card: card, chat: c, turn: t, silence: c.silence.Follow(t), topic: c.icons.Follow(t)}
+}
+
+// Show implements orchestrator.Card.
+func (c turnCard) Show(ev cli.Event) {
+	c.silence.Observe(ev)
+	c.topic.Observe(ev)
+	c.Card.Show(ev)
+}
+
+// Finish implements orchestrator.Card.
+func (c turnCard) Finish(ctx context.Context, o orchestrator.Outcome) error {
+	c.chat.icons.Ended(c.turn.Prompt.Conversation, o)
+	c.silence.Ended()
+	if err := c.Card.Finish(ctx, o); err != nil {
+		return err
+	}
+	return c.chat.files.Deliver(ctx, c.turn, o)
+}
+
+// Leave implements orchestrator.Card.
+func (c turnCard) Leave(ctx context.Context) {
+	c.silence.Left()
+	c.Card.Leave(ctx)
 }

@@ -33,6 +33,7 @@ type commands struct {
 
 	pages
 	uploads *updates.Uploads
+	table   []updates.CommandSpec
 }
 
 // menuItem is one line of the command menu.
@@ -41,124 +42,34 @@ type menuItem struct {
 	Description string `json:"description"`
 }
 
-// menu is what clients offer and /help lists: the commands that this bot knows.
+// menu returns the commands that clients offer.
 func (c *commands) menu(p lang.Printer) []menuItem {
-	return slices.DeleteFunc(commandMenu(p), func(m menuItem) bool {
-		_, known := c.Command(m.Command)
-		return !known && m.Command != "abort" // which the router knows
-	})
+	return menuOf(c.table, p, func(updates.CommandSpec) bool { return true })
 }
 
 // menuFor returns the part of the menu that a role may use.
 func (c *commands) menuFor(p lang.Printer, role orchestrator.UserRole) []menuItem {
-	return slices.DeleteFunc(c.menu(p), func(m menuItem) bool {
-		need := updates.RightFor(updates.Command{Name: m.Command})
-		return need != "" && !role.May(need)
-	})
+	return menuOf(c.table, p, func(s updates.CommandSpec) bool { return s.Allows(role) })
 }
 
-// commandMenu has every command that a bot may know.
-func commandMenu(p lang.Printer) []menuItem {
-	return []menuItem{
-		{"new", p.Text("bot.menu-new")},
-		{"model", p.Text("bot.menu-model")},
-		{"effort", p.Text("bot.menu-effort")},
-		{"context", p.Text("bot.menu-context")},
-		{"compact", p.Text("bot.menu-compact")},
-		{"cmd", p.Text("bot.menu-cmd")},
-		{"usage", p.Text("bot.menu-usage")},
-		{"audit", p.Text("bot.menu-audit")},
-		{"permissions", p.Text("bot.menu-permissions")},
-		{"role", p.Text("bot.menu-role")},
-		{"queue", p.Text("bot.menu-queue")},
-		{"notify", p.Text("bot.menu-notify")},
-		{"think", p.Text("bot.menu-think")},
-		{"display", p.Text("bot.menu-display")},
-		{"cron", p.Text("bot.menu-cron")},
-		{"abort", p.Text("bot.menu-abort")},
-		{"status", p.Text("bot.menu-status")},
-		{"sessions", p.Text("bot.menu-sessions")},
-		{"rename", p.Text("bot.menu-rename")},
-		{"terminal", p.Text("bot.menu-terminal")},
-		{"files", p.Text("bot.menu-files")},
-		{"get", p.Text("bot.menu-get")},
-		{"put", p.Text("bot.menu-put")},
-		{"diff", p.Text("bot.menu-diff")},
-		{"checkpoint", p.Text("bot.menu-checkpoint")},
-		{"project", p.Text("bot.menu-project")},
-		{"newtopic", p.Text("bot.menu-newtopic")},
-		{"cwd", p.Text("bot.menu-cwd")},
-		{"consult", p.Text("bot.menu-consult")},
-		{"group", p.Text("bot.menu-group")},
-		{"summarize", p.Text("bot.menu-summarize")},
-		{"pair", p.Text("bot.menu-pair")},
-		{"users", p.Text("bot.menu-users")},
-		{"doctor", p.Text("bot.menu-doctor")},
-		{"reload", p.Text("bot.menu-reload")},
-		{"language", p.Text("bot.menu-language")},
-		{"help", p.Text("bot.menu-help")},
+func menuOf(table []updates.CommandSpec, p lang.Printer, offers func(updates.CommandSpec) bool) []menuItem {
+	var items []menuItem
+	for _, s := range table {
+		if s.Help != "" && !s.Absent && offers(s) {
+			items = append(items, menuItem{s.Name, p.Text(s.Help)})
+		}
 	}
+	return items
 }
 
-// Command gives the handler of a command. For an unknown one it gives a handler that says so.
-func (c *commands) Command(name string) (do updates.CommandFunc, known bool) {
-	switch name {
-	case "start":
-		return c.start, true
-	case "help":
-		return c.help, true
-	case "new":
-		return c.fresh, true
-	case "model":
-		return modelCommand{c.menus, c.messages, c.closer, c.reply}.do, true
-	case "effort":
-		return c.page(c.menus.Effort), true
-	case "context":
-		return c.page(c.agent.Context), true
-	case "usage":
-		return c.page(c.usage.Usage), true
-	case "audit":
-		return c.page(c.usage.Audit), true
-	case "compact", "cmd":
-		return c.ofAgent, true
-	case "permissions":
-		return c.page(c.menus.Permissions), true
-	case "role":
-		return c.page(c.menus.Role), true
-	case "queue":
-		return c.page(c.menus.Setting(orchestrator.SettingBusy)), true
-	case "notify":
-		return c.page(c.menus.Setting(orchestrator.SettingNotify)), true
-	case "think":
-		return c.page(c.menus.Setting(orchestrator.SettingThink)), true
-	case "display":
-		return c.page(c.menus.Setting(orchestrator.SettingDisplay)), true
-	case "cron":
-		return c.page(c.jobs.Command), true
-	case "pair", "users", "doctor", "reload":
-		return c.ofOwners(name)
-	case "language":
-		return c.page(language{c.lang}.command), true
-	case "status":
-		return c.status, true
-	case "sessions", "rename", "terminal":
-		return c.ofSessions(name), true
-	case "project":
-		return c.page(c.projects.Command), true
-	case "newtopic":
-		return c.newTopic, true
-	case "consult", "group", "summarize":
-		return c.asks(name)
-	case "cwd":
-		return c.cwd, true
-	case "diff":
-		return c.diff, true
-	case "checkpoint":
-		return c.page(c.changes.Checkpoint), true
-	case "files", "get", "put":
-		return c.file, c.files != nil
+// Command implements updates.Handler.
+func (c *commands) Command(name string) (updates.CommandSpec, bool) {
+	for _, s := range c.table {
+		if !s.Absent && (s.Name == name || slices.Contains(s.Aliases, name)) {
+			return s, true
+		}
 	}
-	return c.unknown, false
+	return updates.CommandSpec{Right: orchestrator.ChangeSettings, Do: c.unknown}, false
 }
 
 func (c *commands) answer(ctx context.Context, r updates.Request, text string) {
@@ -254,22 +165,6 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	}
 }
 
-func (c *commands) listSessions(ctx context.Context, r updates.Request) {
-	if r.Args != "import" {
-		c.page(c.sessions.Command)(ctx, r)
-		return
-	}
-	_, file, err := r.File(ctx)
-	if err != nil && !errors.Is(err, updates.ErrNoFile) {
-		c.log.Error("a file could not be fetched", "update", r.In.Update, "err", err)
-		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text("bot.not-fetched"))
-		return
-	}
-	c.page(func(ctx context.Context, by orchestrator.Press, _ string) (tgapi.Page, error) {
-		return c.sessions.Import(ctx, by, file)
-	})(ctx, r)
-}
-
 func (c *commands) terminal(ctx context.Context, r updates.Request) {
 	text, err := c.sessions.Terminal(ctx, r.In.By(), r.Args)
 	if err != nil {
@@ -328,20 +223,24 @@ func (c *commands) diff(ctx context.Context, r updates.Request) {
 	c.reply(ctx, r, a, err)
 }
 
-// file does /files, /get and /put.
-func (c *commands) file(ctx context.Context, r updates.Request) {
-	a, err := c.onFiles(ctx, r)
-	c.reply(ctx, r, a, err)
+// onFiles returns the handler of a command about files.
+func (c *commands) onFiles(do func(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error)) updates.CommandFunc {
+	return func(ctx context.Context, r updates.Request) {
+		a, err := do(ctx, r, unquoted(r.Args))
+		c.reply(ctx, r, a, err)
+	}
 }
 
-func (c *commands) onFiles(ctx context.Context, r updates.Request) (tgapi.Answer, error) {
-	p, path := c.lang.Of(r.In.Conversation.Chat), unquoted(r.Args)
-	switch r.Name {
-	case "get":
-		return c.files.Get(ctx, r.In.By(), path)
-	case "files":
-		return c.files.Browse(ctx, r.In.By(), path)
-	}
+func (c *commands) browse(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
+	return c.files.Browse(ctx, r.In.By(), path)
+}
+
+func (c *commands) get(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
+	return c.files.Get(ctx, r.In.By(), path)
+}
+
+func (c *commands) put(ctx context.Context, r updates.Request, path string) (tgapi.Answer, error) {
+	p := c.lang.Of(r.In.Conversation.Chat)
 	name, content, err := r.File(ctx)
 	switch {
 	case errors.Is(err, updates.ErrNoFile):
@@ -361,30 +260,4 @@ func unquoted(path string) string {
 		}
 	}
 	return path
-}
-
-// ofOwners gives the handler of a command for owners.
-func (c *commands) ofOwners(name string) (do updates.CommandFunc, known bool) {
-	switch {
-	case name == "doctor" && c.checks.Offered():
-		return func(ctx context.Context, r updates.Request) { c.checks.Doctor(ctx, r.In.By(), r.In.Quote()) }, true
-	case name == "reload" && c.reload != nil:
-		return c.reloads, true
-	case name == "doctor" || name == "reload" || c.users.Directory == nil:
-		return c.unknown, false
-	case name == "pair":
-		return c.page(c.users.Pair), true
-	}
-	return c.page(c.users.Users), true
-}
-
-// ofSessions gives the handler of a command about sessions.
-func (c *commands) ofSessions(name string) updates.CommandFunc {
-	switch name {
-	case "rename":
-		return c.page(c.sessions.Rename)
-	case "terminal":
-		return c.terminal
-	}
-	return c.listSessions
 }

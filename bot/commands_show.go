@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"ductor/bot/agent"
 	"ductor/bot/cron"
 	"ductor/bot/outbox"
 	"ductor/bot/render"
@@ -26,15 +27,13 @@ func (c *commands) status(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, statusText(p, st, c.now())+slowedLine(p, c.voice.Slowed(r.In.Conversation.Chat)))
 }
 
-// ofAgent does /compact and /cmd: what becomes a turn shows itself.
-func (c *commands) ofAgent(ctx context.Context, r updates.Request) {
-	do := c.agent.Commands
-	if r.Name == "compact" {
-		do = c.agent.Compact
-	}
-	a, err := do(ctx, r.Args, orchestrator.Prompt{Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates()})
-	if err != nil || !a.Handled {
-		c.reply(ctx, r, a.Answer, err)
+// ofAgent returns the handler of a command that the agent itself runs. A turn that it starts shows itself.
+func (c *commands) ofAgent(do func(ctx context.Context, args string, p orchestrator.Prompt) (agent.Answer, error)) updates.CommandFunc {
+	return func(ctx context.Context, r updates.Request) {
+		a, err := do(ctx, r.Args, orchestrator.Prompt{Conversation: r.In.Conversation, Person: r.In.User, Message: r.In.ID, Updates: r.In.Updates()})
+		if err != nil || !a.Handled {
+			c.reply(ctx, r, a.Answer, err)
+		}
 	}
 }
 
@@ -99,7 +98,11 @@ func sandboxLines(p lang.Printer, in cli.Sandbox) []string {
 	return []string{p.Text("status.sandbox", in.Name()), p.Text("status.sandbox-shared")}
 }
 
-// reloads does /reload. The answer in a group names no values.
-func (c *commands) reloads(ctx context.Context, r updates.Request) {
+// reloadConfig reads the configuration again. The answer names no values: others may read it in a group.
+func (c *commands) reloadConfig(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, c.reload(ctx, r.In.Conversation))
+}
+
+func (c *commands) doctor(ctx context.Context, r updates.Request) {
+	c.checks.Doctor(ctx, r.In.By(), r.In.Quote())
 }

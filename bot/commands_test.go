@@ -7,20 +7,19 @@ import (
 	"strings"
 	"testing"
 
-	"ductor/lang"
+	"ductor/bot/updates"
 )
 
 // Every command of the menu is in the page for users, and the README names no other.
 func TestCommandsAreInThePages(t *testing.T) {
 	var known []string
 	page := read(t, "../docs/chat.md")
-	for _, m := range commandMenu(lang.Printer{}) {
-		known = append(known, m.Command)
-		if !strings.Contains(page, "| `/"+m.Command+"`") {
-			t.Errorf("docs/chat.md does not tell of /%s", m.Command)
+	for _, c := range allCommands(t) {
+		known = append(append(known, c.Name), c.Aliases...)
+		if c.Help != "" && !strings.Contains(page, "| `/"+c.Name+"`") {
+			t.Errorf("docs/chat.md does not describe /%s", c.Name)
 		}
 	}
-	known = append(known, "start", "stop")
 	for _, row := range regexp.MustCompile("(?m)^\\| `/([a-z]+)").FindAllStringSubmatch(read(t, "../README.md"), -1) {
 		if !slices.Contains(known, row[1]) {
 			t.Errorf("the README tells of /%s, which there is not", row[1])
@@ -35,4 +34,10 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// allCommands returns the table of commands, those included that the test's bot has nothing behind.
+func allCommands(t *testing.T) (table []updates.CommandSpec) {
+	inbound(t, func(_ *testing.T, r *inboundRig) { table = r.handlers.table })
+	return table
 }

@@ -34,20 +34,7 @@ func (a asking) Stop(ctx context.Context, by orchestrator.Press, told func(*orch
 	})
 }
 
-// asks gives the handler of a command that asks models.
-func (c *commands) asks(name string) (do updates.CommandFunc, known bool) {
-	switch {
-	case !c.consults.Offered():
-		return c.unknown, false
-	case name == "group":
-		return c.ask(c.consults.Group), true
-	case name == "summarize":
-		return c.ask(c.consults.Summarize), true
-	}
-	return c.ask(c.consults.Consult), true
-}
-
-// ask makes a handler of a command that asks models.
+// ask returns the handler of a command that asks models.
 func (c *commands) ask(command func(ctx context.Context, a consult.Asked) (tgapi.Page, error)) updates.CommandFunc {
 	return func(ctx context.Context, r updates.Request) {
 		page, err := command(ctx, askedBy(r.In, r.Args))

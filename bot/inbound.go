@@ -98,6 +98,7 @@ func newHandlers(p parts, o updates.RouterOptions) *handlers {
 		desk: p.desk, closer: f, voice: p.voice, messages: p.chat.messages, now: o.Now, lang: o.Lang, log: o.Log,
 		pages: all, uploads: o.Uploads,
 	}
+	h.commands.table = commandTable(h.commands)
 	h.callbacks = &callbacks{desk: p.desk, closer: f, voice: p.voice, lang: o.Lang, log: o.Log, queue: p.chat.queue, menus: menus}
 	h.callbacks.register(p, all, h.heard, h.restarts)
 	return h

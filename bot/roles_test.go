@@ -23,11 +23,11 @@ func TestAViewerChangesNothing(t *testing.T) {
 		actAgain, actFresh, actSummary, actCompact, actLater, actHandOff, actDrop, actLogIn, actLift, actShow, actCancel, actStop, actSteer,
 		actInterrupt, actRestart, actKeep, actLanguage, "m", "p", "a", "j", "f", "o", "unknown",
 	})
-	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "summarize": true, "pair": true, "users": true, "doctor": true} // of this rig
+	absent := map[string]bool{"files": true, "get": true, "put": true, "consult": true, "group": true, "pair": true, "users": true, "doctor": true} // of this rig
 	var named []string
-	for _, m := range commandMenu(lang.Printer{}) {
-		if need := updates.RightFor(updates.Command{Name: m.Command}); need != "" && need != orchestrator.Read && !absent[m.Command] {
-			named = append(named, m.Command)
+	for _, c := range allCommands(t) {
+		if c.Right != "" && c.Right != orchestrator.Read && !absent[c.Name] {
+			named = append(named, c.Name)
 		}
 	}
 	from := map[string]any{"from": map[string]any{"id": viewer, "first_name": "Vera"}}

@@ -134,6 +134,20 @@ type Gateway interface {
 	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }
 
+// Tracer follows the turns of agents for monitors. internal/trace implements it.
+type Tracer interface {
+	// Begin follows a turn from now on.
+	Begin(agent cli.Agent, req cli.Request) TurnTrace
+}
+
+// TurnTrace follows one turn of an agent. Its caller serializes the calls.
+type TurnTrace interface {
+	// Take takes an event of the turn.
+	Take(ev cli.Event)
+	// End takes the result of the turn.
+	End(r cli.Result)
+}
+
 // Chat shows turns to people. Package bot implements it.
 type Chat interface {
 	// Card opens the message that grows for a turn. It sends nothing yet, and does not block.
@@ -163,7 +177,7 @@ type Chat interface {
 
 // Card is the growing message of one turn.
 type Card interface {
-	// Show adds an event. It never waits for the network.
+	// Show adds an event. It never waits for the network. Its caller serializes the calls.
 	Show(ev cli.Event)
 	// Finish shows the outcome and returns when all of it is delivered, or when delivery is known to be
 	// impossible or unknown and the chat was told where that could be done. An error means that the

@@ -150,28 +150,6 @@ func (s *Sender) forget(contents []message.Content) {
 	}
 }
 
-// After has the files that an answer names sent once the card of its turn shows the outcome.
-func (s *Sender) After(t orchestrator.Turn, card orchestrator.Card) orchestrator.Card {
-	if s == nil || !s.Marks {
-		return card
-	}
-	return following{card, s, t}
-}
-
-type following struct {
-	orchestrator.Card
-	sender *Sender
-	turn   orchestrator.Turn
-}
-
-// Finish implements orchestrator.Card.
-func (f following) Finish(ctx context.Context, o orchestrator.Outcome) error {
-	if err := f.Card.Finish(ctx, o); err != nil {
-		return err
-	}
-	return f.sender.Deliver(ctx, f.turn, o)
-}
-
 // Deliver sends the files that the answer of a turn names, once for a turn. What it cannot send it says in the chat.
 func (s *Sender) Deliver(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) error {
 	if s == nil || !s.Marks || o.State != orchestrator.TurnDone {

@@ -66,7 +66,7 @@ type topic struct {
 	due          bool      // a change is to come
 }
 
-// NewIcons makes Icons for the topics that are stored. A turn that ended with the process before has its topic be idle unless Watch
+// NewIcons makes Icons for the topics that are stored. A turn that ended with the process before has its topic be idle unless Follow
 // finds it working soon.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
@@ -95,13 +95,13 @@ func (i *Icons) Opened(ctx context.Context, in orchestrator.ConversationID) erro
 	return nil
 }
 
-// Watch gives the card of a turn that runs, watched.
-func (i *Icons) Watch(t orchestrator.Turn, card orchestrator.Card) orchestrator.Card {
+// Follow shows that a turn runs in a topic. It returns nil if ductor did not open the topic.
+func (i *Icons) Follow(t orchestrator.Turn) *TopicTurn {
 	in := t.Prompt.Conversation
 	if !i.set(in, working) {
-		return card
+		return nil
 	}
-	return &watched{Card: card, icons: i, in: in, asks: cli.Asks{}}
+	return &TopicTurn{icons: i, in: in, asks: cli.Asks{}}
 }
 
 // Ended takes how a turn ended.
@@ -208,33 +208,21 @@ func (i *Icons) done(in orchestrator.ConversationID, err error) {
 	}
 }
 
-// watched is the card of a turn in a topic that ductor opened.
-type watched struct {
-	orchestrator.Card
+// TopicTurn shows in the icon of a topic whether its turn waits for a user. A nil TopicTurn shows nothing. Its caller serializes the calls.
+type TopicTurn struct {
 	icons *Icons
 	in    orchestrator.ConversationID
-
-	mu   sync.Mutex
-	asks cli.Asks
+	asks  cli.Asks
 }
 
-// Show implements orchestrator.Card.
-func (w *watched) Show(ev cli.Event) {
-	w.Card.Show(ev)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.asks.Note(ev) {
+// Observe takes an event of the turn.
+func (t *TopicTurn) Observe(ev cli.Event) {
+	if t == nil || !t.asks.Note(ev) {
 		return
 	}
 	s := working
-	if len(w.asks) > 0 {
+	if len(t.asks) > 0 {
 		s = waiting
 	}
-	w.icons.set(w.in, s)
-}
-
-// Finish implements orchestrator.Card.
-func (w *watched) Finish(ctx context.Context, o orchestrator.Outcome) error {
-	w.icons.Ended(w.in, o)
-	return w.Card.Finish(ctx, o)
+	t.icons.set(t.in, s)
 }

@@ -50,13 +50,6 @@ func (c *chat) SetTopicIcon(_ context.Context, in orchestrator.ConversationID, i
 	return nil
 }
 
-type card struct{}
-
-func (card) Show(cli.Event)                                     {}
-func (card) Finish(context.Context, orchestrator.Outcome) error { return nil }
-func (card) Amend(context.Context, orchestrator.Outcome) error  { return nil }
-func (card) Leave(context.Context)                              {}
-
 func icons(t *testing.T, test func(c *chat, start func() *Icons)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +92,7 @@ func turn(in orchestrator.ConversationID) orchestrator.Turn {
 func TestAnIconSaysWhatIsDone(t *testing.T) {
 	icons(t, func(c *chat, start func() *Icons) {
 		i := start()
-		if i.Watch(turn(ours), card{}) != (card{}) {
+		if i.Follow(turn(ours)) != nil {
 			t.Error("a topic of a user is watched")
 		}
 		if err := i.Opened(t.Context(), ours); err != nil {
@@ -108,23 +101,23 @@ func TestAnIconSaysWhatIsDone(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.check(t, "3s 3 idle")
 
-		k := i.Watch(turn(ours), card{})
+		k := i.Follow(turn(ours))
 		time.Sleep(time.Second)
-		_ = k.Finish(t.Context(), orchestrator.Outcome{State: orchestrator.TurnDone})
+		i.Ended(ours, orchestrator.Outcome{State: orchestrator.TurnDone})
 		time.Sleep(time.Minute)
 		c.check(t, "3s 3 idle")
 
-		k = i.Watch(turn(ours), card{}) // at 2m1s
+		k = i.Follow(turn(ours)) // at 2m1s
 		time.Sleep(10 * time.Second)
-		k.Show(cli.ApprovalAsked{ID: "a"})
-		k.Show(cli.QuestionAsked{ID: "q"})
+		k.Observe(cli.ApprovalAsked{ID: "a"})
+		k.Observe(cli.QuestionAsked{ID: "q"})
 		time.Sleep(time.Second)
-		k.Show(cli.ApprovalWithdrawn{ID: "a"})
+		k.Observe(cli.ApprovalWithdrawn{ID: "a"})
 		time.Sleep(time.Minute)
 		c.check(t, "3s 3 idle", "2m4s 3 working", "2m34s 3 waiting")
-		k.Show(cli.ApprovalWithdrawn{ID: "q"}) // at 3m12s
+		k.Observe(cli.ApprovalWithdrawn{ID: "q"}) // at 3m12s
 		time.Sleep(4 * time.Second)
-		_ = k.Finish(t.Context(), orchestrator.Outcome{State: orchestrator.TurnFailed})
+		i.Ended(ours, orchestrator.Outcome{State: orchestrator.TurnFailed})
 		time.Sleep(time.Minute)
 		c.check(t, "3s 3 idle", "2m4s 3 working", "2m34s 3 waiting", "3m15s 3 working", "3m45s 3 failed")
 	})
@@ -135,7 +128,7 @@ func TestIconsOutliveAProcess(t *testing.T) {
 	icons(t, func(c *chat, start func() *Icons) {
 		other := orchestrator.ConversationID{Chat: -7, Topic: 4}
 		c.kept[ours], c.kept[other] = string(working), string(waiting)
-		start().Watch(turn(ours), card{})
+		start().Follow(turn(ours))
 		time.Sleep(time.Minute)
 		c.check(t, "30s 4 idle")
 		if c.kept[other] != string(idle) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ductor/bot/message"
@@ -34,21 +35,21 @@ type Watcher struct {
 	opts Options
 
 	mu    sync.Mutex
-	turns map[cli.TurnID]*watched
+	turns map[cli.TurnID]*Turn
 }
 
 // New makes a Watcher.
-func New(o Options) *Watcher { return &Watcher{opts: o, turns: make(map[cli.TurnID]*watched)} }
+func New(o Options) *Watcher { return &Watcher{opts: o, turns: make(map[cli.TurnID]*Turn)} }
 
-// Watch gives the card of a turn that runs, watched.
-func (w *Watcher) Watch(t orchestrator.Turn, card orchestrator.Card) orchestrator.Card {
+// Follow starts to watch a turn that runs. It returns nil if the configuration wants no notices.
+func (w *Watcher) Follow(t orchestrator.Turn) *Turn {
 	after := w.opts.After()
 	if after <= 0 {
-		return card
+		return nil
 	}
-	k := &watched{Card: card, watcher: w, turn: t, after: after, asks: make(cli.Asks), tools: make(map[cli.ToolID]string)}
+	k := &Turn{watcher: w, turn: t, after: after, began: time.Now(), asks: make(cli.Asks), tools: make(map[cli.ToolID]string)}
 	k.notice = w.open(t.ID, t.Prompt.Conversation, k.content)
-	k.timer = time.AfterFunc(after, k.fell)
+	k.timer = time.AfterFunc(after, k.elapsed)
 	w.mu.Lock()
 	w.turns[t.ID] = k
 	w.mu.Unlock()
@@ -92,64 +93,87 @@ type state int
 
 const (
 	heard  state = iota // nothing: the agent says something
+	paused              // nothing: the turn waits for something else than the agent
 	silent              // it is shown
 	waited              // nothing any more: a user waits, or the turn has ended
 )
 
-// watched is the card of a turn whose agent may fall silent.
-type watched struct {
-	orchestrator.Card
+// Turn watches one turn, whose agent may be silent for long. A nil Turn watches nothing. Its caller serializes Observe; all else is safe for
+// concurrent use.
+type Turn struct {
 	watcher *Watcher
 	turn    orchestrator.Turn
 	after   time.Duration // of silence
 	notice  *message.Message
 	timer   *time.Timer
 
-	mu     sync.Mutex
-	state  state
-	shown  bool // the notice was asked for
-	paused bool // the turn waits for something else than the agent
-	asks   cli.Asks
-	tools  map[cli.ToolID]string // that run
+	began        time.Time
+	lastActivity atomic.Int64 // time.Duration since began
+	// needsLock is true if the next event changes more than lastActivity: the notice is shown, the turn is paused or the timer does not run.
+	needsLock atomic.Bool
+
+	mu    sync.Mutex
+	state state
+	asks  cli.Asks
+	tools map[cli.ToolID]string // that run
 }
 
-// Show implements orchestrator.Card.
-func (k *watched) Show(ev cli.Event) {
-	k.Card.Show(ev)
+// Observe takes an event of the turn. Text, the most frequent event, needs no lock.
+func (k *Turn) Observe(ev cli.Event) {
+	if k == nil {
+		return
+	}
+	k.lastActivity.Store(int64(time.Since(k.began)))
+	switch ev.(type) {
+	case cli.TextDelta, cli.ThinkingDelta:
+		if !k.needsLock.Load() {
+			return
+		}
+	}
 	k.mu.Lock()
-	k.noteLocked(ev)
+	next := k.noteLocked(ev)
+	shown := k.state == silent
 	if k.state != waited {
-		k.state = heard
+		k.state = next
 		k.timer.Reset(k.after)
 	}
-	gone := k.shown
-	k.shown = false
+	k.needsLock.Store(k.state == paused)
 	k.mu.Unlock()
-	if gone {
+	if shown {
 		k.notice.Update(outbox.Awaited)
 	}
 }
 
-func (k *watched) noteLocked(ev cli.Event) {
-	k.paused = false
+// noteLocked returns the state after an event.
+func (k *Turn) noteLocked(ev cli.Event) state {
 	k.asks.Note(ev)
 	switch ev := ev.(type) {
 	case cli.Status:
-		k.paused = ev.Kind == cli.StatusPaused || ev.Kind == cli.StatusWaiting && ev.Detail != ""
+		if ev.Kind == cli.StatusPaused || ev.Kind == cli.StatusWaiting && ev.Detail != "" {
+			return paused
+		}
 	case cli.ToolStarted:
 		name := render.ToolName(k.watcher.opts.Lang.Of(k.turn.Prompt.Conversation.Chat), ev.Name)
 		k.tools[ev.ID] = strings.TrimSpace(name + " " + ev.Title)
 	case cli.ToolEnded:
 		delete(k.tools, ev.ID)
 	}
+	return heard
 }
 
-// fell is called when the agent has been silent for so long.
-func (k *watched) fell() {
+// elapsed is called by the timer. It shows the notice if the agent was silent for so long, or else waits for the rest of the time.
+func (k *Turn) elapsed() {
 	k.mu.Lock()
-	says := k.state == heard && !k.paused && len(k.asks) == 0
-	if says {
-		k.state, k.shown = silent, true
+	k.needsLock.Store(true) // before lastActivity is read, so that an event is not missed in between
+	rest := k.after - (time.Since(k.began) - time.Duration(k.lastActivity.Load()))
+	says := false
+	switch {
+	case k.state != heard:
+	case rest > 0:
+		k.needsLock.Store(false)
+		k.timer.Reset(rest)
+	case len(k.asks) == 0:
+		k.state, says = silent, true
 	}
 	k.mu.Unlock()
 	if says {
@@ -158,7 +182,7 @@ func (k *watched) fell() {
 }
 
 // content is what the notice shows.
-func (k *watched) content() message.Content {
+func (k *Turn) content() message.Content {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state != silent {
@@ -179,37 +203,35 @@ func (k *watched) content() message.Content {
 	}
 }
 
-// end has the notice go, and none come any more.
-func (k *watched) end(s state) {
+// end removes the notice, and prevents more of them.
+func (k *Turn) end(s state) {
 	k.timer.Stop()
 	k.mu.Lock()
-	shown := k.state == silent || k.shown
-	k.state, k.shown = s, false
+	shown := k.state == silent
+	k.state = s
 	k.mu.Unlock()
 	if shown {
 		k.notice.Update(outbox.Awaited)
 	}
 }
 
-// Finish implements orchestrator.Card.
-func (k *watched) Finish(ctx context.Context, o orchestrator.Outcome) error {
-	k.forget()
-	return k.Card.Finish(ctx, o)
+// Ended removes the notice of a turn that ended.
+func (k *Turn) Ended() {
+	if k != nil {
+		k.end(waited)
+		k.drop()
+	}
 }
 
-// Leave implements orchestrator.Card. The notice stays: the agent goes on.
-func (k *watched) Leave(ctx context.Context) {
-	k.timer.Stop()
-	k.drop()
-	k.Card.Leave(ctx)
+// Left stops watching a turn that continues without ductor. The notice stays.
+func (k *Turn) Left() {
+	if k != nil {
+		k.timer.Stop()
+		k.drop()
+	}
 }
 
-func (k *watched) forget() {
-	k.end(waited)
-	k.drop()
-}
-
-func (k *watched) drop() {
+func (k *Turn) drop() {
 	k.watcher.mu.Lock()
 	defer k.watcher.mu.Unlock()
 	delete(k.watcher.turns, k.turn.ID)

@@ -16,14 +16,6 @@ import (
 	"ductor/orchestrator"
 )
 
-// card is a card that shows nothing.
-type card struct{}
-
-func (card) Show(cli.Event)                                     {}
-func (card) Finish(context.Context, orchestrator.Outcome) error { return nil }
-func (card) Amend(context.Context, orchestrator.Outcome) error  { return nil }
-func (card) Leave(context.Context)                              {}
-
 var here = orchestrator.ConversationID{Chat: 7}
 
 func turnOf() orchestrator.Turn {
@@ -64,10 +56,10 @@ func after(d time.Duration) {
 func TestASilentAgentGetsOneNotice(t *testing.T) {
 	watching(t, func(t *testing.T, r *rig) {
 		r.life(t, func(w *Watcher) {
-			c := w.Watch(turnOf(), card{})
-			c.Show(cli.ToolStarted{ID: "1", Name: "Bash", Title: "npm test"})
+			c := w.Follow(turnOf())
+			c.Observe(cli.ToolStarted{ID: "1", Name: "Bash", Title: "npm test"})
 			after(4 * time.Minute)
-			c.Show(cli.TextDelta{Text: "x"})
+			c.Observe(cli.TextDelta{Text: "x"})
 			after(4 * time.Minute)
 			if n := r.chat.Count(""); n != 0 {
 				t.Fatalf("%d calls for an agent that is not silent", n)
@@ -77,14 +69,12 @@ func TestASilentAgentGetsOneNotice(t *testing.T) {
 			if len(posts) != 1 || posts[0].ReplyTo != 3 || posts[0].Silent || r.chat.Text() != "🔇 Claude has been silent for 5 min. It may be thinking, or it may be stuck.\nUnder way: Run npm test\n[⏳ Wait]" {
 				t.Fatalf("the chat shows\n%s", r.chat.Text())
 			}
-			c.Show(cli.ToolEnded{ID: "1"})
+			c.Observe(cli.ToolEnded{ID: "1"})
 			after(time.Hour)
 			if r.chat.Text() != "" || r.chat.Count("send") != 1 {
 				t.Errorf("%d messages, the chat shows\n%s", r.chat.Count("send"), r.chat.Text())
 			}
-			if err := c.Finish(t.Context(), orchestrator.Outcome{}); err != nil {
-				t.Error(err)
-			}
+			c.Ended()
 		})
 	})
 }
@@ -93,20 +83,20 @@ func TestASilentAgentGetsOneNotice(t *testing.T) {
 func TestAnAgentThatWaitsIsNotSilent(t *testing.T) {
 	watching(t, func(t *testing.T, r *rig) {
 		r.life(t, func(w *Watcher) {
-			c := w.Watch(turnOf(), card{})
-			c.Show(cli.ApprovalAsked{ID: "a"})
-			c.Show(cli.ApprovalAsked{ID: "b"})
-			c.Show(cli.ApprovalWithdrawn{ID: "a"})
+			c := w.Follow(turnOf())
+			c.Observe(cli.ApprovalAsked{ID: "a"})
+			c.Observe(cli.ApprovalAsked{ID: "b"})
+			c.Observe(cli.ApprovalWithdrawn{ID: "a"})
 			after(time.Hour)
-			c.Show(cli.ApprovalWithdrawn{ID: "b"})
-			c.Show(cli.Status{Kind: cli.StatusPaused, Detail: "again in 20 min"})
+			c.Observe(cli.ApprovalWithdrawn{ID: "b"})
+			c.Observe(cli.Status{Kind: cli.StatusPaused, Detail: "again in 20 min"})
 			after(time.Hour)
-			c.Show(cli.Status{Kind: cli.StatusWaiting, Detail: "waits for memory"})
+			c.Observe(cli.Status{Kind: cli.StatusWaiting, Detail: "waits for memory"})
 			after(time.Hour)
 			if n := r.chat.Count(""); n != 0 {
 				t.Errorf("%d calls, the chat shows\n%s", n, r.chat.Text())
 			}
-			_ = c.Finish(t.Context(), orchestrator.Outcome{})
+			c.Ended()
 		})
 	})
 }
@@ -115,7 +105,7 @@ func TestAnAgentThatWaitsIsNotSilent(t *testing.T) {
 func TestWait(t *testing.T) {
 	watching(t, func(t *testing.T, r *rig) {
 		r.life(t, func(w *Watcher) {
-			c := w.Watch(turnOf(), card{})
+			c := w.Follow(turnOf())
 			after(6 * time.Minute)
 			for _, press := range []struct {
 				in    orchestrator.ConversationID
@@ -134,12 +124,12 @@ func TestWait(t *testing.T) {
 				t.Errorf("the press says %q, %v", answer.Text, err)
 			}
 			after(time.Hour)
-			c.Show(cli.TextDelta{Text: "x"})
+			c.Observe(cli.TextDelta{Text: "x"})
 			after(time.Hour)
 			if r.chat.Text() != "" || r.chat.Count("send") != 1 {
 				t.Errorf("%d messages, the chat shows\n%s", r.chat.Count("send"), r.chat.Text())
 			}
-			_ = c.Finish(t.Context(), orchestrator.Outcome{})
+			c.Ended()
 		})
 	})
 }
@@ -149,9 +139,9 @@ func TestTheEndOfASilentTurn(t *testing.T) {
 	watching(t, func(t *testing.T, r *rig) {
 		r.quiet = true
 		r.life(t, func(w *Watcher) {
-			c := w.Watch(turnOf(), card{})
+			c := w.Follow(turnOf())
 			after(6 * time.Minute)
-			c.Leave(t.Context())
+			c.Left()
 		})
 		if posts := r.chat.Visible(); len(posts) != 1 || !posts[0].Silent {
 			t.Fatalf("the chat shows\n%s", r.chat.Text())

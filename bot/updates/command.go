@@ -36,30 +36,51 @@ func parseCommand(text string) (Command, bool) {
 	}, true
 }
 
-// commandOf reads the command of a message. In the caption of a file it is one only if it takes a file. In a group our mention
-// may stand before it: "@our_bot /abort" is "/abort@our_bot".
-func commandOf(m *wireMessage, in *Message, me Identity) (Command, bool) {
+// CommandSpec describes a command that the bot knows.
+type CommandSpec struct {
+	Name    string             // as users type it, without the slash
+	Aliases []string           // other names of it, which no menu lists
+	Help    lang.Key           // its line in the menu and in /help; empty if neither lists it
+	Right   orchestrator.Right // empty if every role may use it
+	Takes   CommandInput
+	Absent  bool        // this bot has nothing behind it: users learn that the command is unknown
+	Do      CommandFunc // nil for the command that stops what runs, which the router runs ahead of the queue
+}
+
+// CommandInput is what a command takes besides plain words.
+type CommandInput string
+
+// What a command takes.
+const (
+	TakesWords  CommandInput = ""
+	TakesPrompt CommandInput = "prompt" // a text for an agent, with the formatting that the user gave it
+	TakesFile   CommandInput = "file"   // the file that it is the caption of, or that of the message it replies to
+)
+
+func (s CommandSpec) isAbort() bool { return s.Do == nil }
+
+// Allows reports whether a role may use the command.
+func (s CommandSpec) Allows(role orchestrator.UserRole) bool {
+	return s.Right == "" || role.May(s.Right)
+}
+
+// commandOf returns the command of a message. The caption of a file is a command only if the command takes a file. In a group
+// our mention may stand before the command: "@our_bot /abort" is "/abort@our_bot".
+func (r *Router) commandOf(m *wireMessage, in *Message) (Command, bool) {
 	text, _ := m.words()
 	c, ok := parseCommand(text)
 	if !ok && !in.Private {
 		c, ok = parseCommand(in.Plain)
-		c.To = me.Username
+		c.To = r.me.Username
 	}
-	isCaption := m.Text == ""
-	if ok && isCaption && (fileOf(m) == nil || !c.takesFile()) {
+	if isCaption := m.Text == ""; ok && isCaption {
+		spec, _ := r.handler.Command(c.Name)
+		ok = spec.Takes == TakesFile && fileOf(m) != nil
+	}
+	if !ok {
 		return Command{}, false
 	}
-	return c, ok
-}
-
-// takesFile says whether a command is about a file that it comes with or answers to.
-func (c Command) takesFile() bool {
-	return c.Name == "put" || c.Name == "sessions" && c.Args == "import"
-}
-
-// takesPrompt says whether what stands behind a command is for an agent, as formatted as a prompt.
-func (c Command) takesPrompt() bool {
-	return slices.Contains([]string{"cmd", "compact", "consult", "cron", "group", "summarize"}, c.Name)
+	return c, true
 }
 
 // unescaped is the prompt that a text stands for: "//compact" is "/compact".
@@ -76,36 +97,6 @@ func unescaped(text string) string {
 func isAbortWord(text string, words []string) bool {
 	text = strings.TrimSpace(strings.TrimRightFunc(strings.TrimSpace(text), unicode.IsPunct))
 	return text != "" && slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(text, w) })
-}
-
-func isAbortCommand(name string) bool { return name == "abort" || name == "stop" }
-
-// RightFor is the right that a command needs; empty for one that all may use who get answers.
-func RightFor(c Command) orchestrator.Right {
-	switch c.Name {
-	case "start", "help":
-		return ""
-	case "abort", "stop":
-		return orchestrator.EndOwn
-	case "sessions":
-		if c.takesFile() {
-			return orchestrator.ChangeSessions
-		}
-		return orchestrator.Read
-	case "status", "diff", "usage", "audit":
-		return orchestrator.Read
-	case "new", "rename", "terminal":
-		return orchestrator.ChangeSessions
-	case "files", "get", "put", "checkpoint":
-		return orchestrator.ReachFiles
-	case "cron":
-		return orchestrator.MakeSchedules
-	case "users", "pair":
-		return orchestrator.ManageUsers
-	case "doctor", "reload":
-		return orchestrator.ManageDuctor
-	}
-	return orchestrator.ChangeSettings
 }
 
 // Refusal says what a role may do, to a user who wanted more.

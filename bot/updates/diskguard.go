@@ -129,7 +129,7 @@ func (r *Router) concerns(u orchestrator.Update) (concern, bool) {
 		return it, w.Callback != nil || m.Chat.private()
 	}
 	in := readMessage(u.ID, m, r.me)
-	c, command := commandOf(m, in, r.me)
+	c, command := r.commandOf(m, in)
 	if !command || in.forwarded {
 		return it, r.meant(m, in)
 	}

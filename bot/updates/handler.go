@@ -11,8 +11,8 @@ import (
 
 // Handler does what updates ask for. It finishes the updates of what it takes.
 type Handler interface {
-	// Command gives what a command does; for one that is not known, what says so.
-	Command(name string) (do CommandFunc, known bool)
+	// Command returns the command of a name. For an unknown name it returns a command that answers so, and false.
+	Command(name string) (CommandSpec, bool)
 	// Press answers a pressed button.
 	Press(ctx context.Context, p Press)
 	// Stop ends what runs in a conversation.

@@ -196,10 +196,15 @@ func (r *Router) message(ctx context.Context, u orchestrator.Update, m *wireMess
 	if words, _ := m.words(); words == "" && in.file == nil {
 		return r.unsupported(ctx, u, m, in)
 	}
-	if c, ok := commandOf(m, in, r.me); ok && !in.forwarded && (isAbortCommand(c.Name) || !r.follower.inside(in)) {
-		r.follower.seen.keep(m, m.Text)
-		r.hear(ctx, m.From, m)
-		return r.command(ctx, m, in, c)
+	if c, ok := r.commandOf(m, in); ok && !in.forwarded {
+		if spec, known := r.handler.Command(c.Name); spec.isAbort() || !r.follower.inside(in) {
+			r.follower.seen.keep(m, m.Text)
+			r.hear(ctx, m.From, m)
+			if c.To != "" && !r.me.is(c.To) || !known && !in.Private && c.To == "" {
+				return ignore // a command for another bot
+			}
+			return r.command(ctx, m, Request{Command: c, In: in, File: r.uploads.reader(in)}, spec)
+		}
 	}
 	in.follows = r.follower.followed[u.ID]
 	t := &task{class: classContent, conv: in.Conversation, updates: []int64{u.ID}, content: in}
@@ -242,22 +247,16 @@ func (r *Router) meant(m *wireMessage, in *Message) bool {
 	return in.Private || r.gate.allow.Policy().Trigger == TriggerAll || addressed(m, r.me) || r.follower.belongs(in)
 }
 
-// command routes a command. In groups it ignores a command for another bot, and an unknown command that does not name us.
-func (r *Router) command(ctx context.Context, m *wireMessage, in *Message, c Command) fate {
-	if c.To != "" && !r.me.is(c.To) {
-		return ignore
+// command puts a command into the queue of its conversation, or answers that the sender may not use it.
+func (r *Router) command(ctx context.Context, m *wireMessage, c Request, spec CommandSpec) fate {
+	in := c.In
+	if !spec.Allows(in.Role) {
+		return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 	}
-	if need := RightFor(c); need != "" && !in.Role.May(need) {
-		return r.refuse(ctx, in, c)
-	}
-	if isAbortCommand(c.Name) {
+	if spec.isAbort() {
 		return r.put(ctx, &task{class: classUrgent, conv: in.Conversation, updates: in.Updates(), content: in, do: r.abort}, in)
 	}
-	do, known := r.handler.Command(c.Name)
-	if !known && !in.Private && c.To == "" {
-		return ignore
-	}
-	if c.takesPrompt() {
+	if spec.Takes == TakesPrompt {
 		if formatted, is := parseCommand(in.Text); is {
 			c.Args = formatted.Args
 		}
@@ -268,19 +267,9 @@ func (r *Router) command(ctx context.Context, m *wireMessage, in *Message, c Com
 		do: r.ifStillAllowed(m.Chat, m.From, func(ctx context.Context, q *queue, t *task) {
 			in.Role = r.gate.allow.roleOf(in.User)
 			c.Args += r.follower.windows.rest(ctx, q, t, in)
-			do(ctx, Request{In: in, Command: c, File: r.uploads.reader(in)})
+			spec.Do(ctx, c)
 		}),
 	}, in)
-}
-
-// refuse says that the role of a sender does not allow a command. In groups it says nothing about an unknown command that
-// does not name us.
-func (r *Router) refuse(ctx context.Context, in *Message, c Command) fate {
-	_, known := r.handler.Command(c.Name)
-	if !known && !in.Private && c.To == "" && !isAbortCommand(c.Name) {
-		return ignore
-	}
-	return r.say(ctx, in, r.lang.Of(in.Conversation.Chat).Text(Refusal(in.Role)))
 }
 
 // abort stops what runs. Where nothing does, the commands that came before it are done first, since it stops what they begin too:

@@ -174,11 +174,15 @@ func (a *App) openTracer() {
 	})
 }
 
-// gateway is the gateway to agents, with what the configuration knows of models, and traced if it wants that.
+// gateway returns the gateway to agents, with the models of the configuration.
 func (a *App) gateway() orchestrator.Gateway {
-	var g orchestrator.Gateway = knowing{a.service, func() map[string]config.Alias { return a.now().Models }}
-	if a.tracer != nil {
-		g = a.tracer.Wrap(g)
+	return a.watched(knowing{a.service, func() map[string]config.Alias { return a.now().Models }})
+}
+
+// turnTracer returns the Tracer of turns; nil if the configuration wants none.
+func (a *App) turnTracer() orchestrator.Tracer {
+	if a.tracer == nil {
+		return nil
 	}
-	return a.watched(g)
+	return a.tracer
 }

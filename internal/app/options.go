@@ -180,7 +180,7 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
-		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes, Gateway: a.gateway(), Chat: a.bot.Chat(),
+		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes, Gateway: a.gateway(), Tracer: a.turnTracer(), Chat: a.bot.Chat(),
 		Live:      func() conversation.TurnOptions { return a.now().turns },
 		Sandboxes: a.envs.Sandboxes.Policy(),
 		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,
@@ -234,7 +234,7 @@ func budgetOf(cfg config.Config) spending.Budget {
 }
 
 func (a *App) side() side.Client {
-	return side.Client{Gateway: a.gateway(), NewID: newID, Secrets: a.secretsOf, Budgets: a.budgets()}
+	return side.Client{Gateway: a.gateway(), Tracer: a.turnTracer(), NewID: newID, Secrets: a.secretsOf, Budgets: a.budgets()}
 }
 
 // shortener shortens what is delivered elsewhere than where it was asked for.

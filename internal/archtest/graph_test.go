@@ -131,7 +131,8 @@ var imports = map[string][]string{
 	"scripts/together":               {},
 
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
-	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/steps", "cli", "internal/secrets"},
+	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/turn", "cli", "internal/secrets"},
+	"orchestrator/turn":         {"cli", "cli/tools", "internal/growstack", "internal/secrets", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps"},
 	"orchestrator/changes":      {"cli", "git", "internal/secrets", "orchestrator"},
 	"orchestrator/users":        {"orchestrator", "internal/paircode"},
 	"orchestrator/files":        {"orchestrator", "cli", "internal/rooted", "internal/secrets"},

@@ -13,18 +13,7 @@ import (
 	"time"
 
 	"ductor/cli"
-	"ductor/orchestrator"
 )
-
-// agent is a gateway whose turns go as a test says.
-type agent struct {
-	orchestrator.Gateway
-	run func(emit func(cli.Event)) cli.Result
-}
-
-func (a agent) Run(_ context.Context, _ cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
-	return a.run(emit)
-}
 
 // collector takes what is sent.
 type collector struct {
@@ -57,7 +46,11 @@ func traced(t *testing.T, content bool, run func(emit func(cli.Event)) cli.Resul
 	var running sync.WaitGroup
 	running.Go(func() { tracer.Run(ctx) })
 	var shown []cli.Event
-	tracer.Wrap(agent{run: run}).Run(t.Context(), "claude", cli.Request{Turn: "T", Prompt: "say hunter2", Session: "S"}, func(ev cli.Event) { shown = append(shown, ev) })
+	turn := tracer.Begin("claude", cli.Request{Turn: "T", Prompt: "say hunter2", Session: "S"})
+	turn.End(run(func(ev cli.Event) {
+		shown = append(shown, ev)
+		turn.Take(ev)
+	}))
 	cancel()
 	running.Wait()
 	if len(shown) != 3 {

@@ -1,79 +1,43 @@
 package trace
 
 import (
-	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"ductor/cli"
 	"ductor/orchestrator"
 )
 
-// Gateway is a gateway whose turns are traced.
-type Gateway struct {
-	orchestrator.Gateway
-	tracer *Tracer
-}
-
-// Wrap traces the turns of a gateway.
-func (t *Tracer) Wrap(g orchestrator.Gateway) Gateway { return Gateway{g, t} }
-
-// Run implements orchestrator.Gateway.
-func (g Gateway) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
-	return g.tracer.turn(agent, req, emit, func(emit func(cli.Event)) cli.Result { return g.Gateway.Run(ctx, agent, req, emit) })
-}
-
-// Resume implements orchestrator.Gateway. The span begins with the first event that says when it was.
-func (g Gateway) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
-	return g.tracer.turn(agent, req, emit, func(emit func(cli.Event)) cli.Result { return g.Gateway.Resume(ctx, agent, req, emit) })
-}
-
-// recording is the spans of a turn that runs.
-type recording struct {
+// turn records the spans of a turn that runs.
+type turn struct {
 	tracer *Tracer
 	agent  cli.Agent
 	req    cli.Request
 	began  time.Time
+	model  cli.ModelID
+	open   map[cli.ToolID]cli.ToolStarted
+	tools  []span
+}
 
-	mu    sync.Mutex
-	model cli.ModelID
-	open  map[cli.ToolID]cli.ToolStarted
-	tools []span
+// Begin implements orchestrator.Tracer.
+func (t *Tracer) Begin(agent cli.Agent, req cli.Request) orchestrator.TurnTrace {
+	return &turn{tracer: t, agent: agent, req: req, began: t.opts.Now(), open: map[cli.ToolID]cli.ToolStarted{}}
 }
 
 // mostTools bounds the spans of one turn.
 const mostTools = 1000
 
-// turn runs a turn and records its spans. A turn that ductor detached from is recorded by the process that resumes it.
-func (t *Tracer) turn(agent cli.Agent, req cli.Request, emit func(cli.Event), run func(func(cli.Event)) cli.Result) cli.Result {
-	r := &recording{tracer: t, agent: agent, req: req, began: t.opts.Now(), open: map[cli.ToolID]cli.ToolStarted{}}
-	result := run(func(ev cli.Event) {
-		r.add(ev)
-		emit(ev)
-	})
-	if !result.Detached {
-		r.end(result)
-	}
-	return result
-}
-
-func (r *recording) add(ev cli.Event) {
+// Take implements orchestrator.TurnTrace.
+func (r *turn) Take(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.SessionStarted:
-		r.mu.Lock()
 		r.model = ev.Model
-		r.mu.Unlock()
 	case cli.ToolStarted:
 		if ev.At.IsZero() {
 			ev.At = r.tracer.opts.Now()
 		}
-		r.mu.Lock()
 		r.open[ev.ID] = ev
-		r.mu.Unlock()
 	case cli.ToolEnded:
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		if began, ok := r.open[ev.ID]; ok && len(r.tools) < mostTools {
 			delete(r.open, ev.ID)
 			r.tools = append(r.tools, r.tool(began, ev))
@@ -81,13 +45,13 @@ func (r *recording) add(ev cli.Event) {
 	}
 }
 
-func (r *recording) trace() string { return idOf(16, "turn/"+string(r.req.Turn)) }
-func (r *recording) spanID(of string) string {
+func (r *turn) trace() string { return idOf(16, "turn/"+string(r.req.Turn)) }
+func (r *turn) spanID(of string) string {
 	return idOf(8, "turn/"+string(r.req.Turn)+"/"+of)
 }
 
 // tool is the span of a tool that ended.
-func (r *recording) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
+func (r *turn) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
 	finish := began.At.Add(ended.Duration)
 	if ended.Duration == 0 {
 		finish = r.tracer.opts.Now()
@@ -120,16 +84,16 @@ func (r *recording) tool(began cli.ToolStarted, ended cli.ToolEnded) span {
 // mostContent bounds a text of a span, in bytes.
 const mostContent = 16 << 10
 
-func (r *recording) shown(text string) string {
+func (r *turn) shown(text string) string {
 	return cli.Shorten(r.tracer.opts.Hide(r.req.Dir, text), mostContent)
 }
 
-// end records a turn that has ended.
-func (r *recording) end(result cli.Result) {
-	r.mu.Lock()
-	spans := r.tools
+// End implements orchestrator.TurnTrace. The process that resumes a turn records it.
+func (r *turn) End(result cli.Result) {
+	if result.Detached {
+		return
+	}
 	model := r.model
-	r.mu.Unlock()
 	if result.Model != "" {
 		model = result.Model
 	}
@@ -157,12 +121,12 @@ func (r *recording) end(result cli.Result) {
 		a.text("gen_ai.input.messages", r.message("user", r.req.Prompt))
 		a.text("gen_ai.output.messages", r.message("assistant", result.Text))
 	}
-	r.tracer.put(append(spans, s))
+	r.tracer.put(append(r.tools, s))
 	r.tracer.measure(r.common(model), string(r.agent), result, ended.Sub(r.began))
 }
 
 // common are the attributes of a turn that its metrics have too.
-func (r *recording) common(model cli.ModelID) (a attributes) {
+func (r *turn) common(model cli.ModelID) (a attributes) {
 	a.text("gen_ai.operation.name", "invoke_agent")
 	a.text("gen_ai.provider.name", provider(r.agent))
 	wanted := r.req.Model
@@ -197,7 +161,7 @@ func finish(r cli.Result) string {
 }
 
 // message writes a text as the conventions want messages.
-func (r *recording) message(role, text string) string {
+func (r *turn) message(role, text string) string {
 	type part struct {
 		Type    string `json:"type"`
 		Content string `json:"content"`

@@ -126,6 +126,11 @@ func beforeRef(id cli.TurnID) string { return "turns/" + string(id) + "/before" 
 func afterRef(id cli.TurnID) string  { return "turns/" + string(id) + "/after" }
 
 func (w *watch) Take(ev cli.Event) {
+	switch ev.(type) {
+	case cli.ToolStarted, cli.ToolEnded, cli.FileChanged, cli.ApprovalAsked:
+	default: // most events: they need no lock
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch ev := ev.(type) {

@@ -2,7 +2,6 @@ package conversation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,10 +9,8 @@ import (
 	"ductor/cli"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/turn"
 )
-
-// errBypassOver ends a turn whose agent cannot be told to ask while it works.
-var errBypassOver = errors.New("bypass is over")
 
 // Bypass lets everything through in a conversation from the next turn on, for a while or until ductor is restarted. Then
 // the conversation is in ask. ErrBadChoice for a time that is too long or none.
@@ -76,20 +73,20 @@ func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool,
 }
 
 // leaveBypass has the agent of a turn in bypass ask, or ends the turn where that cannot be.
-func (c *conversation) leaveBypass(ctx context.Context, turn cli.TurnID) {
+func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 	call, cancel := context.WithTimeout(ctx, steerWait)
 	defer cancel()
-	err := c.e.opts.Gateway.SetPermission(call, turn, cli.Ask)
+	err := c.e.opts.Gateway.SetPermission(call, id, cli.Ask)
 	if err == nil {
-		c.e.approvals.SetMode(turn, cli.Ask)
+		c.e.approvals.SetMode(id, cli.Ask)
 	}
 	c.do(func() {
 		r := c.running.Load()
 		switch {
-		case !r.is(turn):
+		case !r.is(id):
 		case err != nil:
-			c.e.log.Info("turn is ended with its bypass", "turn", turn, "why", err)
-			r.cancel(errBypassOver)
+			c.e.log.Info("turn is ended with its bypass", "turn", id, "why", err)
+			r.cancel(turn.ErrBypassOver)
 		default:
 			now := *r
 			now.turn.Bypass = time.Time{}
@@ -98,8 +95,8 @@ func (c *conversation) leaveBypass(ctx context.Context, turn cli.TurnID) {
 	})
 }
 
-// resumed has the agent of a turn ask that the previous process left in bypass.
-func (c *conversation) resumed(ctx context.Context, t orchestrator.Turn) {
+// CaughtUp implements turn.Conversation: the agent of a turn that the previous process left in bypass asks from now on.
+func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
 		c.e.wg.Go(func() {
 			c.leaveBypass(ctx, t.ID)

@@ -2,14 +2,10 @@ package conversation
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"ductor/cli"
-	"ductor/lang"
 	"ductor/orchestrator"
-	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/spending"
 )
 
@@ -59,115 +55,6 @@ func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 	return nil
 }
 
-// compact runs a turn that shortens the context. Its result says how full the context was and is. Both are what /context says, since what
-// an agent counts of a compaction may lack its instructions and tools.
-func (e *Engine) compact(ctx, keep context.Context, a asking, t orchestrator.Turn, left cli.Remains, show func(cli.Event)) cli.Result {
-	req, run := a.req, e.opts.Gateway.Resume
-	before, shortened := e.lastFill(keep, a.session.ID, t.AgentEnv()), false
-	if left != cli.RemainsRun {
-		before, run = e.fill(ctx, a.session.ID, t.Agent, req, ""), e.opts.Gateway.Run
-	}
-	r := run(ctx, t.Agent, req, func(ev cli.Event) {
-		if _, is := ev.(cli.CompactBoundary); is {
-			shortened, ev = true, cli.CompactBoundary{}
-		}
-		show(ev)
-	})
-	switch {
-	case r.Err != nil && errors.Is(r.Err, errors.ErrUnsupported):
-		return e.compactAfresh(ctx, keep, a, t, req, show)
-	case r.Err != nil || r.Aborted || r.Detached:
-		return r
-	case !shortened: // its text says why
-		r.Err = cli.Failf(cli.Refused, t.Agent, "%s", cli.ShortLine(r.Text))
-		return r
-	}
-	if now, err := e.opts.Gateway.Fill(ctx, t.Agent, req, ""); err == nil && now.Used > 0 {
-		r.Fill = now
-	}
-	r.Text = shorter(e.opts.Lang.Of(t.Prompt.Conversation.Chat), before, r.Fill)
-	return r
-}
-
-// shorter says how full a context was and is. If it seems to have grown, an agent counts the two in different ways.
-func shorter(p lang.Printer, before, after cli.Fill) string {
-	now := p.Tokens(after.Used)
-	if percent, known := after.Percent(); known && percent > 0 {
-		now = p.Text("turn.tokens-percent", now, percent)
-	}
-	switch {
-	case after.Used == 0:
-		return p.Text("turn.compacted-unknown")
-	case before.Used <= after.Used:
-		return p.Text("turn.compacted-now", now)
-	}
-	return p.Text("turn.compacted", p.Tokens(before.Used), now)
-}
-
-// summarizer returns a Summarizer of its own for the turn: by the configured model, or else by the agent of the turn. It is nil if none is
-// configured.
-func (e *Engine) summarizer(t orchestrator.Turn) *handoff.Summarizer {
-	if e.opts.Summarizer == nil {
-		return nil
-	}
-	own := *e.opts.Summarizer
-	if own.Model.Agent == "" {
-		own.Model = orchestrator.ModelChoice{Agent: t.Agent, Model: t.Model}
-	}
-	return &own
-}
-
-// compactAfresh has the agent begin a new session with the next prompt, which is told the history in short.
-func (e *Engine) compactAfresh(ctx, keep context.Context, a asking, t orchestrator.Turn, req cli.Request, show func(cli.Event)) cli.Result {
-	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
-	turns, err := e.opts.Store.History(keep, a.session.ID, mostMissed)
-	if err != nil {
-		return cli.Result{Err: cli.AsFailure(t.Agent, fmt.Errorf("load history: %w", err))}
-	}
-	turns = slices.DeleteFunc(turns, isCompaction)
-	told := handoff.Write(turns, "", e.turns().HandoffTokens)
-	if s := e.summarizer(t); told.LeftOut > 0 && s != nil {
-		s.Keep = t.Prompt.Text
-		show(cli.Status{Kind: cli.StatusCompacting})
-		summarized, err := s.Write(ctx, req, a.session.ID, turns, e.turns().HandoffTokens)
-		show(cli.Status{Kind: cli.StatusIdle})
-		if err != nil {
-			e.log.Warn("history is shortened instead of summarized", "session", a.session.ID, "turn", t.ID, "err", err)
-		} else {
-			told = summarized
-		}
-	}
-	if ctx.Err() != nil {
-		return cli.Cut(ctx, t.Agent)
-	}
-	if err := e.opts.Store.SetAgentSession(keep, a.session.ID, t.AgentEnv(), ""); err != nil {
-		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
-	}
-	e.opts.Gateway.Release(req.Conversation)
-	text := p.Text("turn.compacted-afresh", told.Turns, p.Tokens(int64(told.Tokens)))
-	if n := told.Whole(); n > 0 {
-		text += " " + p.Text("turn.compacted-without", n)
-	}
-	return cli.Result{Text: text}
-}
-
-// filledLately is how many turns back is looked for what an agent said of its context.
-const filledLately = 20
-
-// lastFill is how full the context of an agent was after its last turn in a session that said so.
-func (e *Engine) lastFill(ctx context.Context, id orchestrator.SessionID, who orchestrator.AgentEnv) cli.Fill {
-	turns, err := e.opts.Store.History(ctx, id, filledLately)
-	if err != nil {
-		e.log.Warn("look up how full a context was", "session", id, "err", err)
-	}
-	for _, t := range slices.Backward(turns) {
-		if t.AgentEnv() == who && t.Outcome.Fill.Used > 0 {
-			return t.Outcome.Fill
-		}
-	}
-	return cli.Fill{}
-}
-
 // Context says how full the context of a conversation's agent is, as far as the agent says.
 func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error) {
 	who, req, turn, err := e.atHand(ctx, in)
@@ -184,20 +71,8 @@ func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (o
 	if req.Resume == "" {
 		return r, nil
 	}
-	r.Fill = e.fill(ctx, r.Session.ID, who, req, turn)
+	r.Fill = e.runner.Fill(ctx, who, req, turn)
 	return r, nil
-}
-
-// fill is how full the context of an agent in a session is: as the agent says now, or else as it said after a turn.
-func (e *Engine) fill(ctx context.Context, id orchestrator.SessionID, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
-	now, err := e.opts.Gateway.Fill(ctx, who, req, turn)
-	if err == nil && now.Used > 0 {
-		return now
-	}
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		e.log.Info("an agent does not say what fills its context", "agent", who, "err", err)
-	}
-	return e.lastFill(ctx, id, orchestrator.AgentEnv{Agent: who, Sandbox: req.Sandbox})
 }
 
 // AgentCommands lists the commands and skills of the agent of a conversation. errors.ErrUnsupported for one that has none.

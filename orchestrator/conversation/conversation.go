@@ -14,6 +14,7 @@ import (
 	"ductor/cli"
 	"ductor/internal/growstack"
 	"ductor/orchestrator"
+	"ductor/orchestrator/turn"
 )
 
 // conversation is one conversation's queue and the turn that runs. Its state belongs to the message that its inbox
@@ -35,7 +36,7 @@ type conversation struct {
 	// showing has what gives up to show the outcome of a turn, for each that the chat does not show yet.
 	showing map[cli.TurnID]context.CancelCauseFunc
 	shown   <-chan struct{} // closed once the delivery of the last outcome was tried
-	last    lastTurn        // of whoever runs a turn
+	last    turn.Last       // of whoever runs a turn
 }
 
 // startState says whether queued turns may start.
@@ -53,14 +54,6 @@ type waiting struct {
 	// inherited says that the previous process may have opened the card of the turn.
 	inherited bool
 	after     <-chan struct{} // closed when it may run; nil: at once
-}
-
-// lastTurn is the turn that ended last in a session, and how many the session had then: any other number says that there are
-// turns that this process did not see.
-type lastTurn struct {
-	session orchestrator.SessionID
-	had     int
-	turn    cli.TurnID
 }
 
 // running is a turn that runs. It never changes.
@@ -111,7 +104,7 @@ func (c *conversation) startNext() {
 			<-w.after
 		}
 		c.e.unqueued(w)
-		c.e.run(ctx, c, w)
+		c.run(ctx, w)
 		c.do(c.ended)
 	}()
 }
@@ -125,14 +118,14 @@ func (c *conversation) ended() {
 	})
 }
 
-// asked records what the agent of the running turn is asked.
-func (c *conversation) asked(t orchestrator.Turn, req cli.Request, begun *atomic.Bool) {
+// Asked implements turn.Conversation.
+func (c *conversation) Asked(t orchestrator.Turn, req cli.Request, begun *atomic.Bool) {
 	c.do(func() {
 		now := *c.running.Load()
 		now.turn, now.req, now.begun = t, &req, begun
 		c.running.Store(&now)
 		if req.Began.IsZero() && !t.Bypass.IsZero() && !c.e.now().Before(t.Bypass) { // over since it was prepared
-			now.cancel(errBypassOver)
+			now.cancel(turn.ErrBypassOver)
 		}
 	})
 }

@@ -12,11 +12,52 @@ import (
 	"ductor/orchestrator"
 )
 
-// deliver waits until the chat shows the outcome, and what record gave for it says that it is kept, but not for ever: a
-// chat that cannot be reached must not keep its agent from working. The next turn then runs, and its card waits: see
-// heldCard. Outcomes of one conversation are shown one after another. The channel has whether this one was shown. rest has
-// whether the chat shows what the outcome lacks so far; it is nil for an outcome that lacks nothing.
-func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored, rest <-chan bool, show func(context.Context) error) <-chan bool {
+// delivery is an outcome on its way into the chat.
+type delivery struct {
+	turn   orchestrator.Turn
+	stored <-chan bool // see record
+	show   func(context.Context, orchestrator.Outcome) error
+	// changed compares the files of the turn after the chat shows the outcome; nil if the turn changed none. amend shows the outcome with
+	// the changed files.
+	changed func(context.Context) orchestrator.Changed
+	amend   func(context.Context, orchestrator.Outcome) error
+}
+
+// deliver shows an outcome, and then what the turn changed. It waits until the chat shows the outcome and the store has it, but no longer
+// than Options.DeliveryWait: a chat that cannot be reached must not keep its agent from working. The next turn then runs, and its Fanout
+// holds the events for its card. Outcomes of one conversation are shown one after another.
+func (c *conversation) deliver(ctx context.Context, d delivery) {
+	if d.changed == nil {
+		c.deliverOutcome(ctx, d, nil)
+		return
+	}
+	rest := make(chan bool, 1)
+	shown := c.deliverOutcome(ctx, d, rest)
+	c.e.wg.Go(func() { rest <- c.e.amend(ctx, d, shown) })
+}
+
+// amend adds the changed files to an outcome once the chat shows it. It reports whether the chat shows all of it.
+func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool {
+	t, changed := d.turn, d.changed(ctx)
+	if changed == (orchestrator.Changed{}) {
+		return true
+	}
+	t.Outcome.Changed = changed
+	if err := e.opts.Store.AmendOutcome(ctx, t.ID, t.Outcome); err != nil {
+		e.log.Error("store what a turn changed", "turn", t.ID, "err", err)
+	}
+	if !<-shown {
+		return true
+	}
+	ctx, stop := e.untilClosed(ctx)
+	defer stop()
+	return e.insist(e.log.With("turn", t.ID), "changes-not-shown", func() error { return d.amend(ctx, t.Outcome) })
+}
+
+// deliverOutcome returns a channel that gets whether the chat shows the outcome. rest gets whether the chat shows what the outcome lacks so
+// far; it is nil for an outcome that lacks nothing.
+func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-chan bool) <-chan bool {
+	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
 	e := c.e
 	ctx, giveUp := context.WithCancelCause(ctx)
@@ -36,14 +77,14 @@ func (c *conversation) deliver(ctx context.Context, t orchestrator.Turn, stored,
 		wanted := true
 		delivered := e.insist(log, "outcome-not-delivered", func() error {
 			defer tried() // an outcome that fails to be shown must not hold up those after it for ever
-			err := show(ctx)
+			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil
 			}
 			return err
 		})
 		shown <- delivered && wanted
-		if !delivered || !<-stored {
+		if !delivered || !<-d.stored {
 			return
 		}
 		e.opts.Gateway.Settled(t.ID) // what shows the outcome has committed it
@@ -223,6 +264,9 @@ func (e *Engine) diskFull() error {
 	}
 	return nil
 }
+
+// AwaitDisk implements turn.Conversation.
+func (c *conversation) AwaitDisk(ctx context.Context) bool { return c.e.awaitDisk(ctx) }
 
 // awaitDisk waits while the disk is full. False: ctx ended before, or it is not known when there is room.
 func (e *Engine) awaitDisk(ctx context.Context) bool {

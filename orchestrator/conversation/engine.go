@@ -16,12 +16,14 @@ import (
 	"ductor/orchestrator/handoff"
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
+	"ductor/orchestrator/turn"
 )
 
 // Options configure an Engine. Store, Gateway and Chat are required.
 type Options struct {
 	Store     orchestrator.Store
 	Gateway   orchestrator.Gateway
+	Tracer    orchestrator.Tracer // nil: nothing traces turns
 	Chat      orchestrator.Chat
 	Orders    orchestrator.OrderStore // nil: SubmitOrder takes none
 	Snapshots orchestrator.Snapshots  // nil: files are not looked at
@@ -110,6 +112,14 @@ func (e *Engine) turns() TurnOptions {
 	return p
 }
 
+// turnSettings returns the settings of turns that run now.
+func (e *Engine) turnSettings() turn.Settings {
+	now := e.turns()
+	return turn.Settings{
+		Agents: now.Agents, HandoffTokens: now.HandoffTokens, Limits: now.Limits, Retries: now.Retries, RetryAfter: now.RetryAfter,
+	}
+}
+
 // OnFailure serves what follows failures of which nothing ran.
 type OnFailure struct {
 	Owner    orchestrator.PersonID // gets the codes that log agents in, in the private chat; 0: no agent is logged in from the chat
@@ -132,8 +142,8 @@ const DefaultApprovalTimeout = 30 * time.Minute
 type Engine struct {
 	orchestrator.Approvals // approvals, for users
 	approvals              *approval.Service
+	runner                 *turn.Runner
 	opts                   Options
-	now                    func() time.Time
 	log                    *slog.Logger
 
 	life context.Context // of every turn; cancelled with ErrShutdown
@@ -158,7 +168,7 @@ func New(opts Options) *Engine {
 	opts.Chat = quietChat{opts.Chat}
 	life, end := context.WithCancelCause(context.Background())
 	e := &Engine{
-		opts: opts, now: opts.Now, log: opts.Logger,
+		opts: opts, log: opts.Logger,
 		life: life, end: end,
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
@@ -168,8 +178,16 @@ func New(opts Options) *Engine {
 		Now: opts.Now, After: opts.After, NewID: opts.NewID, Logger: opts.Logger,
 	})
 	e.Approvals = e.approvals
+	e.runner = turn.NewRunner(turn.Options{
+		Store: opts.Store, Gateway: opts.Gateway, Tracer: opts.Tracer, Snapshots: opts.Snapshots, Approvals: e.approvals,
+		Breakers: opts.Breakers, Summarizer: opts.Summarizer, Owner: opts.Owner, Later: opts.Jobs != nil,
+		Settings: e.turnSettings, Secrets: e.secretsOf, Project: e.projectOf,
+		Life: life, Spawn: e.wg.Go, Lang: opts.Lang, Now: opts.Now, Log: opts.Logger,
+	})
 	return e
 }
+
+func (e *Engine) now() time.Time { return e.opts.Now() }
 
 // Close stops taking turns from the queues, gives running ones until ctx ends to finish, then interrupts
 // them and waits until their conversations were told. Queued turns stay queued in the store.

@@ -46,8 +46,8 @@ func (c *conversation) reword(ctx context.Context, i int, first, second orchestr
 	return ok, nil
 }
 
-// takeParts hands to a turn that has begun what belongs to its prompt and came before that.
-func (c *conversation) takeParts(ctx context.Context, t orchestrator.Turn) {
+// Began implements turn.Conversation: it steers messages into the turn that belong to its prompt and came before it began.
+func (c *conversation) Began(ctx context.Context, t orchestrator.Turn) {
 	if t.Prompt.Message == 0 || !c.e.open() {
 		return
 	}

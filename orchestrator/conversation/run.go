@@ -3,336 +3,204 @@ package conversation
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
-	"time"
+	"log/slog"
 
 	"ductor/cli"
-	"ductor/cli/tools"
 	"ductor/orchestrator"
-	"ductor/orchestrator/approval"
 	"ductor/orchestrator/side"
+	"ductor/orchestrator/turn"
 )
 
-// run takes one turn from the queue to an outcome that the chat shows. ctx ends with the turn: an abort
-// cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with cli.ErrDetached when the turn is
-// to go on without it.
-func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
-	t := w.turn
-	log := e.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
-	// What is recorded must be recorded although the turn was aborted.
-	keep := context.WithoutCancel(ctx)
-	asking, err := e.start(ctx, keep, c, &t, w.left)
-	switch {
-	case err != nil && w.left == cli.RemainsRun, errors.Is(err, orchestrator.ErrDiskFailed), errors.Is(err, orchestrator.ErrDiskFull) && e.life.Err() != nil:
-		log.Error("continue a turn; it is tried again after the next start", "err", err)
-		return
-	case err != nil:
-		log.Error("start turn", "err", err)
-		e.fail(keep, c, w, t, err)
-		return
-	}
-	card := newWitness(c.card(keep, t, w))
-	if asking.instead != nil {
-		card.Show(cli.Substituted{By: t.Agent, Why: asking.instead})
-	}
-	if asking.ended != "" {
-		card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Of(c.id.Chat).Text("turn.mode-ended", asking.ended)})
-	}
-	result, begun := e.attempt(ctx, keep, c, &t, asking, card, w.left)
-	c.running.Load().helpers.end()
-	if cli.Replaced(ctx) && len(result.Unread) > 0 {
-		c.do(func() { c.giveBack(keep, result.Unread) })
-	}
-	if result.Detached {
-		log.Info("turn goes on without ductor", "agent", t.Agent)
-		asking.files.leave()
-		e.leave(keep, card)
-		return
-	}
-	outcome := e.outcome(ctx, t, c.running.Load().started, result, card)
-	if t.Wants.Purpose.Job != "" {
-		outcome.Short = e.shorten(ctx, asking.req, outcome.Text)
-	}
-	if outcome.State == orchestrator.TurnAborted && !apart(t) { // its process is gone
-		e.warm(keep, t.Prompt.Conversation)
-	}
-	outcome.Steps = e.keepSteps(keep, t, asking.steps.Steps())
-	changed := asking.files.end()
-	if changed != nil && isQuiet(t) { // nobody waits for it
-		outcome.Changed, changed = changed(keep), nil
-	}
-	t.Outcome = outcome
-	e.conclude(keep, c, t, begun, card, changed)
-	c.last = lastTurn{t.Session, asking.session.Messages + 1, t.ID}
+// runningTurn is a turn from the queue to its outcome. One goroutine runs it.
+type runningTurn struct {
+	e       *Engine
+	c       *conversation
+	ctx     context.Context // see turn.Turn
+	keep    context.Context // see turn.Turn
+	waiting waiting
+
+	turn    orchestrator.Turn
+	session orchestrator.Session
+	running *turn.Turn // nil before the turn is prepared
 }
 
-// shorten is what the chat shows of a long result of a job; empty for all of it.
-func (e *Engine) shorten(ctx context.Context, at cli.Request, text string) string {
-	short, is := e.opts.Shorten.Shorten(ctx, at, text, side.MostResult)
+func (r *runningTurn) log() *slog.Logger {
+	in := r.turn.Prompt.Conversation
+	return r.e.log.With("turn", r.turn.ID, "chat", in.Chat, "topic", in.Topic)
+}
+
+// run prepares the turn, runs it, and records and shows its outcome. ctx ends with the turn.
+func (c *conversation) run(ctx context.Context, w waiting) {
+	r := &runningTurn{e: c.e, c: c, ctx: ctx, keep: context.WithoutCancel(ctx), waiting: w, turn: w.turn}
+	p, err := r.prepareWithRetry()
+	now := c.running.Load()
+	r.running = c.e.runner.New(ctx, turn.Start{
+		Conversation: c, Turn: r.turn, Session: r.session, Resumes: w.left == cli.RemainsRun, Began: now.started, Retries: now.retries, Last: c.last,
+	})
+	if err != nil {
+		r.failToStart(err)
+		return
+	}
+	r.openCard()
+	if p.instead != nil {
+		r.running.Events.Show(cli.Substituted{By: r.turn.Agent, Why: p.instead})
+	}
+	if p.endedMode != "" {
+		text := c.e.opts.Lang.Of(c.id.Chat).Text("turn.mode-ended", p.endedMode)
+		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
+	}
+	result := r.running.Run(p.req)
+	r.turn = r.running.Turn()
+	now.helpers.end()
+	if cli.Replaced(ctx) && len(result.Unread) > 0 {
+		c.do(func() { c.giveBack(r.keep, result.Unread) })
+	}
+	if result.Detached {
+		r.leave()
+		return
+	}
+	r.finish(p.req, result)
+}
+
+// finish records and shows the outcome of the turn.
+func (r *runningTurn) finish(req cli.Request, result cli.Result) {
+	outcome := r.running.Outcome(result)
+	if r.turn.Wants.Purpose.Job != "" {
+		outcome.Short = r.shorten(req, outcome.Text)
+	}
+	if outcome.State == orchestrator.TurnAborted && !apart(r.turn) { // its process is gone
+		r.e.warm(r.keep, r.turn.Prompt.Conversation)
+	}
+	outcome.Steps = r.saveSteps()
+	changed := r.running.Events.EndFiles()
+	if changed != nil && isQuiet(r.turn) { // nobody waits for it
+		outcome.Changed, changed = changed(r.keep), nil
+	}
+	r.turn.Outcome = outcome
+	r.conclude(changed)
+	r.c.last = turn.Last{Session: r.turn.Session, Messages: r.session.Messages + 1, Turn: r.turn.ID}
+}
+
+// shorten returns the text that the chat shows in place of a long result of a job, or "" if it shows the whole result.
+func (r *runningTurn) shorten(req cli.Request, text string) string {
+	short, is := r.e.opts.Shorten.Shorten(r.ctx, req, text, side.MostResult)
 	if !is {
 		return ""
 	}
 	return short
 }
 
-// keepSteps stores the steps of a turn before the chat offers them, and returns how many there are.
-func (e *Engine) keepSteps(ctx context.Context, t orchestrator.Turn, steps []orchestrator.Step) int {
+// saveSteps stores the steps of the turn before the chat offers them, and returns how many there are.
+func (r *runningTurn) saveSteps() int {
+	steps := r.running.Events.Steps()
 	if len(steps) > 0 {
-		if err := e.opts.Store.SaveSteps(ctx, t.ID, e.now(), steps); err != nil {
-			e.log.Warn("keep the steps of a turn", "turn", t.ID, "err", err)
+		if err := r.e.opts.Store.SaveSteps(r.keep, r.turn.ID, r.e.now(), steps); err != nil {
+			r.log().Warn("keep the steps of a turn", "err", err)
 		}
 	}
 	return len(steps)
 }
 
-// start settles what a turn needs. It waits while the disk is full.
-func (e *Engine) start(ctx, keep context.Context, c *conversation, t *orchestrator.Turn, left cli.Remains) (asking, error) {
+// prepareWithRetry prepares the first attempt, and retries while the disk is full.
+func (r *runningTurn) prepareWithRetry() (preparation, error) {
 	for {
-		full := e.diskFull()
+		full := r.e.diskFull()
 		if full == nil {
-			a, err := e.prepare(keep, c, t, left)
+			p, err := r.prepare()
 			if !errors.Is(err, orchestrator.ErrDiskFull) {
-				return a, err
+				return p, err
 			}
 			full = err
 		}
-		if !e.awaitDisk(ctx) {
-			return asking{}, full
+		if !r.e.awaitDisk(r.ctx) {
+			return preparation{}, full
 		}
 	}
 }
 
-// beginning stores where t begins, and that it runs. It waits while the disk is full, unless the turn is to end.
-func (e *Engine) beginning(turn context.Context, t orchestrator.Turn, begun *atomic.Bool) func(context.Context, cli.Start) error {
-	return func(ctx context.Context, at cli.Start) error {
-		for {
-			ok, err := e.opts.Store.StartTurn(ctx, t, at)
-			switch {
-			case errors.Is(err, orchestrator.ErrDiskFull) && e.awaitDisk(turn):
-				continue
-			case err != nil:
-				return fmt.Errorf("start turn: %w", err)
-			case !ok:
-				return orchestrator.ErrNotWaiting
-			}
-			begun.Store(true)
-			return nil
+// failToStart ends a turn that could not be prepared. If the disk prevents that, the next process tries again.
+func (r *runningTurn) failToStart(err error) {
+	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
+	if r.waiting.left == cli.RemainsRun || errors.Is(err, orchestrator.ErrDiskFailed) || full {
+		r.log().Error("continue a turn; it is tried again after the next start", "err", err)
+		return
+	}
+	r.log().Error("start turn", "err", err)
+	r.turn.Outcome = r.running.Failed(cli.AsFailure(r.turn.Agent, err))
+	r.turn.State = orchestrator.TurnFailed
+	r.openCard()
+	r.conclude(nil)
+}
+
+// openCard opens the card of the turn, or the card that it has, once the chat shows the outcome before it: the parts of two answers do not
+// mix. A quiet turn has no card.
+func (r *runningTurn) openCard() {
+	if isQuiet(r.turn) {
+		return
+	}
+	t, shown := r.turn, r.c.lastShown()
+	r.running.Events.SetCard(func() orchestrator.Card {
+		if !r.waiting.inherited {
+			return r.e.opts.Chat.Card(t)
 		}
+		card := r.e.opts.Chat.Reopen(r.keep, t)
+		if r.waiting.left != cli.RemainsRun {
+			card.Show(cli.CaughtUp{}) // nothing was shown before
+		}
+		return card
+	})
+	select {
+	case <-shown:
+		r.running.Events.Card()
+		return
+	default:
 	}
+	r.e.wg.Go(func() {
+		<-shown // deliver closes it in any case
+		r.running.Events.Card()
+	})
 }
 
-// openCard opens the card of a turn, or the one it has.
-func (e *Engine) openCard(ctx context.Context, t orchestrator.Turn, w waiting) orchestrator.Card {
-	if !w.inherited {
-		return e.opts.Chat.Card(t)
+// leave saves the card of a turn that continues without ductor, so that the next process can continue the card.
+func (r *runningTurn) leave() {
+	r.log().Info("turn goes on without ductor", "agent", r.turn.Agent)
+	r.running.Events.LeaveFiles()
+	if isQuiet(r.turn) {
+		return
 	}
-	card := e.opts.Chat.Reopen(ctx, t)
-	if w.left != cli.RemainsRun {
-		card.Show(cli.CaughtUp{}) // nothing had been said
-	}
-	return card
-}
-
-// leave ends a card whose turn goes on without ductor.
-func (e *Engine) leave(ctx context.Context, card orchestrator.Card) {
-	ctx, cancel := context.WithTimeout(ctx, lastDelivery)
+	ctx, cancel := context.WithTimeout(r.keep, lastDelivery)
 	defer cancel()
-	card.Leave(ctx)
+	r.running.Events.Card().Leave(ctx)
 }
 
-// amend adds to the outcome of a turn what the turn changed, once the chat shows the outcome. It reports whether the chat shows all of it.
-func (e *Engine) amend(ctx context.Context, t orchestrator.Turn, changed orchestrator.Changed, show func(context.Context, orchestrator.Outcome) error, shown <-chan bool) bool {
-	if changed == (orchestrator.Changed{}) {
-		return true
-	}
-	t.Outcome.Changed = changed
-	if err := e.opts.Store.AmendOutcome(ctx, t.ID, t.Outcome); err != nil {
-		e.log.Error("store what a turn changed", "turn", t.ID, "err", err)
-	}
-	if !<-shown {
-		return true
-	}
-	ctx, stop := e.untilClosed(ctx)
-	defer stop()
-	return e.insist(e.log.With("turn", t.ID), "changes-not-shown", func() error { return show(ctx, t.Outcome) })
-}
-
-// conclude records the outcome of a turn and shows it, and adds what the turn changed, unless changed is nil.
-func (e *Engine) conclude(ctx context.Context, c *conversation, t orchestrator.Turn, begun bool, card orchestrator.Card, changed func(context.Context) orchestrator.Changed) {
-	log := e.log.With("turn", t.ID, "chat", t.Prompt.Conversation.Chat, "topic", t.Prompt.Conversation.Topic)
-	t.Outcome.Announce = e.announcement(ctx, t, t.Outcome)
-	stored, err := e.record(ctx, log, e.ending(t, begun))
+// conclude records the outcome of the turn and shows it, and adds the changed files, unless changed is nil.
+func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
+	e, t, log := r.e, r.turn, r.log()
+	t.Outcome.Announce = e.announcement(r.keep, t, t.Outcome)
+	stored, err := e.record(r.keep, log, e.ending(t, r.running.Begun()))
 	if err != nil {
 		log.Error("record how a turn ended", "err", err)
 	}
 	log.Info("turn ended", "state", t.Outcome.State, "agent", t.Outcome.Agent, "model", t.Outcome.Model,
 		"took", t.Outcome.Duration, "cost_usd", t.Outcome.CostUSD)
 	if t.Outcome.State == orchestrator.TurnAborted {
-		if err := e.opts.Chat.Withdraw(ctx, t); err != nil {
+		if err := e.opts.Chat.Withdraw(r.keep, t); err != nil {
 			log.Error("withdraw what the agent of an aborted turn said", "err", err)
 		}
 	}
-	c.deliverAll(ctx, t, stored, func(ctx context.Context) error { return card.Finish(ctx, t.Outcome) }, changed, card.Amend)
-	e.warnOfBudgets(ctx, t)
-}
-
-// deliverAll is deliver for an outcome to which amend adds what the turn changed; changed is nil for a turn that changed nothing.
-func (c *conversation) deliverAll(ctx context.Context, t orchestrator.Turn, stored <-chan bool, show func(context.Context) error,
-	changed func(context.Context) orchestrator.Changed, amend func(context.Context, orchestrator.Outcome) error,
-) {
-	if changed == nil {
-		c.deliver(ctx, t, stored, nil, show)
-		return
-	}
-	rest := make(chan bool, 1)
-	shown := c.deliver(ctx, t, stored, rest, show)
-	c.e.wg.Go(func() { rest <- c.e.amend(ctx, t, changed(ctx), amend, shown) })
-}
-
-// askOnce asks the agent of a turn, and says whether the turn has begun.
-func (e *Engine) askOnce(ctx, keep context.Context, c *conversation, t orchestrator.Turn, a asking, card orchestrator.Card, left cli.Remains) (cli.Result, bool) {
-	begun := &atomic.Bool{}
-	begun.Store(left == cli.RemainsRun)
-	started := e.beginning(ctx, t, begun)
-	a.req.Started = func(ctx context.Context, at cli.Start) error {
-		err := started(ctx, at)
-		if err == nil {
-			a.files.begin(t, a.req.Dir, false)
-			c.takeParts(keep, t)
+	d := delivery{turn: t, stored: stored, changed: changed}
+	if isQuiet(t) {
+		d.show = func(ctx context.Context, o orchestrator.Outcome) error {
+			ended := t
+			ended.State = o.State
+			return e.opts.Chat.Redeliver(ctx, ended)
 		}
-		return err
+	} else {
+		d.show = func(ctx context.Context, o orchestrator.Outcome) error { return r.running.Events.Card().Finish(ctx, o) }
+		d.amend = func(ctx context.Context, o orchestrator.Outcome) error { return r.running.Events.Card().Amend(ctx, o) }
 	}
-	if left == cli.RemainsRun {
-		a.files.begin(t, a.req.Dir, true)
-	}
-	c.asked(t, a.req, begun)
-	result := e.ask(ctx, keep, c, t, a, card, left)
-	return result, begun.Load()
-}
-
-// ask runs or resumes the turn, and returns its result.
-func (e *Engine) ask(ctx, keep context.Context, c *conversation, t orchestrator.Turn, a asking, card orchestrator.Card, left cli.Remains) cli.Result {
-	req := a.req
-	known := newKnowledge(e.opts.Store, t, req.Resume, a.handed, card.Show)
-	hide := e.newHider(req)
-	requests := e.approvals.Open(ctx, approval.Running{
-		Turn: t, Dir: req.Dir, Mode: req.Permission, Tools: toolsOf(t.Agent, req), Allowed: tools.Own(t.Agent, req.AllowedTools),
-		Resumed: left == cli.RemainsRun, Secrets: hide,
-		Show: func(ev cli.Event) {
-			a.steps.Take(ev)
-			card.Show(ev)
-		},
-	})
-	show := func(ev cli.Event) {
-		known.learn(keep, ev)
-		switch ev.(type) {
-		case cli.CaughtUp:
-			if left == cli.RemainsRun {
-				c.resumed(keep, t)
-			}
-		case cli.Result, cli.PromptAccepted:
-			return // the outcome says the one, once it is stored
-		}
-		hide.pass(ev, func(ev cli.Event) {
-			a.steps.Take(ev)
-			a.files.take(ev)
-			card.Show(ev)
-		})
-		requests.Take(ev) // the card hears of an answer after the question
-	}
-	run := e.opts.Gateway.Run
-	if left == cli.RemainsRun {
-		run = e.opts.Gateway.Resume
-	} else if req.Project == cli.WithoutProject {
-		req.Project = requests.AskForProject(ctx, show)
-	}
-	result := e.before(ctx, keep, c, a, t, &req, known, show, left)
-	switch {
-	case result.Err != nil || result.Text != "":
-	case req.Task == cli.TaskCompact && req.Resume != "":
-		a.req = req
-		result = e.compact(ctx, keep, a, t, left, show)
-	default:
-		result = run(ctx, t.Agent, req, show)
-	}
-	if result.Err != nil && result.Err.Kind == cli.ResumeFailed && req.Resume != "" && req.Task == cli.TaskPrompt && ctx.Err() == nil {
-		// The agent refused before it read the prompt, so asking again asks once.
-		if e.hasAnswered(keep, a.session, t) {
-			card.Show(cli.Status{Kind: cli.StatusWarning, Detail: e.opts.Lang.Of(c.id.Chat).Text("turn.session-lost")})
-		}
-		result = e.askFresh(ctx, keep, c, t, req, known, show)
-	}
-	known.ended()
-	requests.Drain()
-	if !result.Detached {
-		e.approvals.WithdrawTurn(keep, t.ID)
-	}
-	requests.Close()
-	if err := known.wait(); err != nil {
-		e.log.Error("store what an agent knows of a session", "turn", t.ID, "err", err)
-	}
-	return hide.result(result)
-}
-
-// before puts before the prompt what the agent missed. The agent is not asked if the result has an error or a text.
-func (e *Engine) before(ctx, keep context.Context, c *conversation, a asking, t orchestrator.Turn, req *cli.Request, known *knowledge, show func(cli.Event), left cli.Remains) (r cli.Result) {
-	switch {
-	case left == cli.RemainsRun: // it was told already
-	case req.Task == cli.TaskCommand: // nothing may come before it
-	case req.Task == cli.TaskCompact:
-		if req.Resume == "" {
-			r.Text = e.opts.Lang.Of(c.id.Chat).Text("turn.nothing-to-compact")
-		}
-	default:
-		handed, err := e.handOff(ctx, keep, c, a.session, t, req, show)
-		known.hands(handed)
-		r.Err = cli.AsFailure(t.Agent, err)
-	}
-	return r
-}
-
-func (e *Engine) askFresh(ctx, keep context.Context, c *conversation, t orchestrator.Turn, req cli.Request, known *knowledge, show func(cli.Event)) cli.Result {
-	if err := e.opts.Store.SetAgentSession(keep, t.Session, t.AgentEnv(), ""); err != nil {
-		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
-	}
-	session, err := e.opts.Store.Session(keep, t.Session)
-	if err != nil {
-		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
-	}
-	req.Resume, known.own = "", "" // the new session may have the same id
-	req.Prompt, _ = wording(t.Prompt)
-	handed, err := e.handOff(ctx, keep, c, session, t, &req, show)
-	known.hands(handed)
-	if err != nil {
-		return cli.Result{Err: cli.AsFailure(t.Agent, err)}
-	}
-	return e.opts.Gateway.Run(ctx, t.Agent, req, show)
-}
-
-// outcome says how the turn ended for the person who asked. began is when this process took it up: the time since then is measured
-// also where the clock was set back.
-func (e *Engine) outcome(ctx context.Context, t orchestrator.Turn, began time.Time, r cli.Result, card *witness) orchestrator.Outcome {
-	p := e.opts.Lang.Of(t.Prompt.Conversation.Chat)
-	out := orchestrator.Outcome{
-		State: orchestrator.TurnDone, Text: r.Text, Agent: t.Agent, Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD,
-		Duration: max(e.now().Sub(t.Queued), e.now().Sub(began), 0), Denials: r.Denials, Fallback: r.Fallback,
-		Ending: orchestrator.Ending{Fill: r.Fill},
-	}
-	switch {
-	case errors.Is(context.Cause(ctx), orchestrator.ErrShutdown):
-		out.State, out.Failure, out.Recovery = orchestrator.TurnInterrupted, p.Text("turn.interrupted"), orchestrator.Repeatable()
-	case r.Err != nil && errors.Is(context.Cause(ctx), errBypassOver):
-		out.State, out.Failure, out.Recovery = orchestrator.TurnFailed, p.Text("turn.bypass-stopped"), orchestrator.Repeatable()
-	case r.Aborted:
-		out.State = orchestrator.TurnAborted
-	case r.Err != nil:
-		failed := e.failed(context.WithoutCancel(ctx), t, r.Err, card)
-		out.State, out.Failure, out.Recovery = failed.State, failed.Failure, failed.Recovery
-		e.log.Warn("turn failed", "turn", t.ID, "kind", r.Err.Kind, "reason", r.Err.Reason, "code", r.Err.Code,
-			"detail", r.Err.Detail)
-	}
-	return out
+	r.c.deliver(r.keep, d)
+	e.warnOfBudgets(r.keep, t)
 }
 
 // announcement says whether the end of a turn is told in a message of its own. Whoever aborted a turn knows that it ended.
@@ -352,11 +220,4 @@ func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn, o orches
 		return orchestrator.Muted
 	}
 	return orchestrator.Announced
-}
-
-// fail ends a turn that could not even be started.
-func (e *Engine) fail(ctx context.Context, c *conversation, w waiting, t orchestrator.Turn, err error) {
-	t.Outcome = e.failed(ctx, t, cli.AsFailure(t.Agent, err), nil)
-	t.State = orchestrator.TurnFailed
-	e.conclude(ctx, c, t, w.left != "", c.card(ctx, t, w), nil)
 }

@@ -11,6 +11,7 @@ import (
 	"ductor/cli/tools"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
+	"ductor/orchestrator/turn"
 )
 
 // SetPermission chooses what the agent may do without asking, from the next turn to start on: waiting ones are
@@ -254,32 +255,23 @@ func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f fun
 	return nil
 }
 
-// choice is who answers a turn.
-type choice struct {
-	agent  cli.Agent
-	model  cli.ModelID
-	effort cli.Effort
-	// instead says why the configured default is not asked; nil if it is, or if an agent was chosen.
-	instead *cli.Failure
-}
-
 // choice settles who answers in a place: what the conversation chose, else its role, else the configured default. A
 // model chosen for one agent is never handed to another.
-func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (choice, error) {
+func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
 	role, _ := e.role(e.roleOf(conv))
-	who := choice{agent: conv.Agent, model: conv.Model, effort: conv.Effort}
-	if who.agent == "" {
-		who = choice{agent: role.Agent, model: role.Model}
+	who := turn.Choice{Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort}
+	if who.Agent == "" {
+		who = turn.Choice{Agent: role.Agent, Model: role.Model}
 	}
-	if who.agent == "" {
+	if who.Agent == "" {
 		agent, instead, err := e.opts.Gateway.Default(ctx, in)
 		if err != nil {
-			return choice{}, err
+			return turn.Choice{}, err
 		}
-		who.agent, who.instead = agent, instead
+		who.Agent, who.Instead = agent, instead
 	}
-	own := e.turns().Agents[who.agent]
-	who.model, who.effort = cmp.Or(who.model, own.Model), cmp.Or(who.effort, own.Effort)
+	own := e.turns().Agents[who.Agent]
+	who.Model, who.Effort = cmp.Or(who.Model, own.Model), cmp.Or(who.Effort, own.Effort)
 	return who, nil
 }
 
@@ -295,15 +287,6 @@ func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, 
 func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.ToolList {
 	role, _ := e.role(e.roleOf(conv))
 	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
-}
-
-// toolsOf are the tools that an agent may use for a request, in its own words. Lists that it cannot be held to leave it none.
-func toolsOf(agent cli.Agent, req cli.Request) cli.ToolList {
-	list, err := tools.For(agent, req.ToolLists...)
-	if err != nil {
-		return cli.ToolList{Only: []string{""}}
-	}
-	return list
 }
 
 // grant puts into a request which tools a turn may use, and what it may do without asking. What the configuration allows every chat is no grant to a turn

@@ -7,8 +7,10 @@ import (
 	"sync"
 
 	"ductor/cli"
+	"ductor/internal/secrets"
 	"ductor/orchestrator"
 	"ductor/orchestrator/approval"
+	"ductor/orchestrator/turn"
 )
 
 // Status says what the conversation is set to and busy with.
@@ -24,7 +26,7 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	// Without any agent that can be used the rest is still worth showing. It waits for none to say whether it can be.
 	who, _ := e.choice(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
-		Conversation: id, Agent: who.agent, Model: who.model, Effort: who.effort,
+		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
 		Permission: e.permissionOf(conv, in), Dir: e.dirOf(conv), Sandbox: in, Role: e.roleOf(conv),
 		Settings: e.settingsOf(conv), Live: e.opts.Gateway.Live(ctx),
 	}
@@ -93,8 +95,8 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
 	if who, err := e.choice(ctx, conv, at); err == nil { // else none can be used, likewise
-		p.Agent, p.Cannot = who.agent, e.limits(at, who.agent)
-		p.Unheld = e.opts.Gateway.CannotHold(who.agent, cli.Request{Sandbox: at, Permission: p.Mode, ToolLists: lists})
+		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
+		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: p.Mode, ToolLists: lists})
 	}
 	return p, nil
 }
@@ -160,9 +162,9 @@ func (e *Engine) AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) 
 }
 
 // AskFor has a user decide or answer for another agent that works for a running turn; see orchestrator.ActiveTurns.
-func (e *Engine) AskFor(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
-	tools := toolsOf(h.Agent, cli.Request{ToolLists: h.ToolLists})
-	return e.approvals.AskFor(ctx, turn, approval.Helper{Agent: h.Agent, Tools: tools}, asked)
+func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
+	tools := turn.ToolsOf(h.Agent, cli.Request{ToolLists: h.ToolLists})
+	return e.approvals.AskFor(ctx, id, approval.Helper{Agent: h.Agent, Tools: tools}, asked)
 }
 
 // AskTerminal has the user of a private chat decide what an agent asks in a terminal, in a directory. It waits until ctx ends. id is the
@@ -170,7 +172,7 @@ func (e *Engine) AskFor(ctx context.Context, turn cli.TurnID, h orchestrator.Hel
 func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string, asked cli.Event) (cli.Decision, error) {
 	return e.approvals.AskOutside(ctx, approval.Running{
 		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent, Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
-		Dir:  dir, Mode: cli.Ask, Secrets: e.newHider(cli.Request{Dir: dir}),
+		Dir:  dir, Mode: cli.Ask, Secrets: turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) }),
 	}, asked)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/turn"
 )
 
 // steerWait is how long an agent may take to accept a message.
@@ -85,7 +86,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	t := &h.waiting.turn
 	t.State, t.Into, t.Agent, t.Model, t.Sandbox, t.Session = orchestrator.TurnSteered, h.into, r.turn.Agent, r.turn.Model, r.turn.Sandbox, r.turn.Session
 	h.req.Turn = id
-	h.req.Prompt, h.req.Images = wording(t.Prompt)
+	h.req.Prompt, h.req.Images = turn.Wording(t.Prompt)
 	h.req.Files = filesOf(t.Prompt)
 	return h, nil
 }

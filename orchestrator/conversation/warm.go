@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ductor/cli"
+	"ductor/internal/secrets"
 	"ductor/orchestrator"
 )
 
@@ -47,8 +48,8 @@ func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.
 	if err != nil {
 		return "", cli.Request{}, err
 	}
-	req, err := e.request(ctx, conv, session, orchestrator.Turn{Agent: who.agent, Sandbox: in}, who)
-	return who.agent, req, err
+	req, err := e.request(ctx, conv, session, orchestrator.Turn{Agent: who.Agent, Sandbox: in}, who)
+	return who.Agent, req, err
 }
 
 // Background shows what an agent said between two turns of ours, such as when a background command ended.
@@ -116,4 +117,16 @@ func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) str
 		e.log.Error("look for the secrets of a project", "chat", id.Chat, "err", err)
 	}
 	return e.secretsOf(cli.Request{Dir: dir}).String(text)
+}
+
+// secretsOf returns the secrets of ductor, of the project that a request works in, and of its tool servers.
+func (e *Engine) secretsOf(req cli.Request) *secrets.Set {
+	var set *secrets.Set
+	if e.opts.Secrets != nil {
+		set = e.opts.Secrets(req.Dir)
+	}
+	for _, s := range req.Servers {
+		set = set.With(secrets.OfEnvironment(s.Environ())...)
+	}
+	return set
 }

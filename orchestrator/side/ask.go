@@ -23,9 +23,10 @@ type Gateway interface {
 	Release(conversation cli.Conversation)
 }
 
-// Client asks agents. All fields but Secrets are required.
+// Client asks agents. All fields but Tracer and Secrets are required.
 type Client struct {
 	Gateway Gateway
+	Tracer  orchestrator.Tracer // nil: nothing traces the questions
 	NewID   func() string
 	// Budgets are those that the questions count in, which are not put once one is spent; nil for none.
 	Budgets *spending.Budgets
@@ -91,7 +92,7 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	size := 0
 	at.Conversation = cli.Conversation("side/" + a.NewID())
 	defer a.Gateway.Release(at.Conversation)
-	result := a.Gateway.Run(limited, q.Model.Agent, asked(at, q), func(ev cli.Event) {
+	result := a.run(limited, q.Model.Agent, asked(at, q), func(ev cli.Event) {
 		if q.Watch != nil {
 			q.Watch(ev)
 		}
@@ -123,6 +124,20 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 		return result, ErrNoText
 	}
 	return result, nil
+}
+
+// run runs an agent and traces that.
+func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+	if a.Tracer == nil {
+		return a.Gateway.Run(ctx, agent, req, emit)
+	}
+	trace := a.Tracer.Begin(agent, req)
+	result := a.Gateway.Run(ctx, agent, req, func(ev cli.Event) {
+		trace.Take(ev)
+		emit(ev)
+	})
+	trace.End(result)
+	return result
 }
 
 // asked is a request with a question in it.

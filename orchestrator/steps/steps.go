@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -22,11 +21,10 @@ const (
 	mostTitle  = 16 << 10
 )
 
-// Recorder collects the steps of one turn, in memory. Safe for concurrent use.
+// Recorder collects the steps of one turn, in memory. Its caller serializes the calls.
 type Recorder struct {
 	Now func() time.Time
 
-	mu    sync.Mutex
 	asks  map[cli.ApprovalID]cli.ToolID // that tools wait for
 	since map[cli.ToolID]time.Time      // when tools that waited began to run; zero while they wait
 	steps []orchestrator.Step
@@ -37,8 +35,6 @@ type Recorder struct {
 
 // Take records an event, out of which secrets were taken.
 func (r *Recorder) Take(ev cli.Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
 		if r.asks == nil {
@@ -108,8 +104,6 @@ func (r *Recorder) keep(s *orchestrator.Step, output string) {
 
 // Steps are the steps so far.
 func (r *Recorder) Steps() []orchestrator.Step {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	return r.steps
 }
 

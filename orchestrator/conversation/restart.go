@@ -132,11 +132,12 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 		c.e.dropOutcome(ctx, t)
 		return
 	}
-	c.deliverAll(ctx, t, recorded(), func(ctx context.Context) error { return c.e.opts.Chat.Redeliver(ctx, t) },
-		c.e.changesOf(ctx, t), func(ctx context.Context, o orchestrator.Outcome) error {
-			t.Outcome = o
-			return c.e.opts.Chat.Redeliver(ctx, t)
-		})
+	show := func(ctx context.Context, o orchestrator.Outcome) error {
+		t := t
+		t.Outcome = o
+		return c.e.opts.Chat.Redeliver(ctx, t)
+	}
+	c.deliver(ctx, delivery{turn: t, stored: recorded(), show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
 // changesOf returns what compares the files of a turn that the previous process ended and did not live to compare; nil if nothing is to be

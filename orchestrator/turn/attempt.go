@@ -1,0 +1,209 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"ductor/cli"
+	"ductor/cli/tools"
+	"ductor/internal/secrets"
+	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
+)
+
+// attempt is one try to have the agent of a turn answer its prompt.
+type attempt struct {
+	*Turn
+	req      cli.Request
+	resumes  bool        // the previous process began it
+	begun    atomic.Bool // the store has where it begins
+	known    *Knowledge
+	requests *approval.Requests
+}
+
+// Run runs the turn until an attempt has a result that no other attempt follows. first is the request of the first attempt.
+func (t *Turn) Run(first cli.Request) cli.Result {
+	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
+	var followed followUps
+	var result cli.Result
+	for {
+		result = a.run()
+		t.begun = t.begun || a.begun.Load()
+		who, ok := t.followUp(&result, &followed, a.req.Effort)
+		if !ok {
+			break
+		}
+		req, session, err := t.start.Conversation.PrepareAgain(t.keep, &t.turn, who)
+		if err != nil {
+			t.log().Error("run a turn once more", "err", err)
+			break
+		}
+		t.session = session
+		a = &attempt{Turn: t, req: req}
+	}
+	result.Fallback = result.Fallback || followed.repeated
+	if !result.Aborted && !result.Detached && t.runner.opts.Life.Err() == nil {
+		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, result.Err)
+	}
+	return result
+}
+
+// run runs the attempt and returns its result.
+func (a *attempt) run() cli.Result {
+	a.begun.Store(a.resumes)
+	a.req.Started = a.recordStart(a.turn, a.req.Dir)
+	if a.resumes {
+		a.watchFiles(a.turn, a.req.Dir)
+	}
+	a.start.Conversation.Asked(a.turn, a.req, &a.begun)
+	req := a.req // as it is now
+	a.known = NewKnowledge(a.runner.opts.Store, a.turn, a.req.Resume, &a.handed, a.Events.Show)
+	redactor := NewRedactor(a.runner.opts.Spawn, func() *secrets.Set { return a.runner.opts.Secrets(req) })
+	a.Events.Redact(redactor)
+	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.Running{
+		Turn: a.turn, Dir: a.req.Dir, Mode: a.req.Permission, Tools: ToolsOf(a.turn.Agent, a.req),
+		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes, Secrets: redactor, Show: a.Events.Show,
+	})
+	result := a.ask()
+	a.known.Ended()
+	a.requests.Drain()
+	if !result.Detached {
+		a.runner.opts.Approvals.WithdrawTurn(a.keep, a.turn.ID)
+	}
+	a.requests.Close()
+	if err := a.known.Wait(); err != nil {
+		a.log().Error("store what an agent knows of a session", "err", err)
+	}
+	return redactor.Result(result)
+}
+
+// recordStart returns a callback that records where the attempt begins and that the turn runs. It retries while the disk is full, until
+// the turn is cancelled.
+func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Context, cli.Start) error {
+	return func(ctx context.Context, at cli.Start) error {
+		for {
+			ok, err := a.runner.opts.Store.StartTurn(ctx, t, at)
+			switch {
+			case errors.Is(err, orchestrator.ErrDiskFull) && a.start.Conversation.AwaitDisk(a.ctx):
+				continue
+			case err != nil:
+				return fmt.Errorf("start turn: %w", err)
+			case !ok:
+				return orchestrator.ErrNotWaiting
+			}
+			a.begun.Store(true)
+			a.watchFiles(t, dir)
+			a.start.Conversation.Began(a.keep, t)
+			return nil
+		}
+	}
+}
+
+// watchFiles starts to watch files when the prompt leaves, so that the first words do not wait for that.
+func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
+	if files := a.runner.opts.Snapshots; files != nil {
+		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
+	}
+}
+
+// event takes an event from the agent.
+func (a *attempt) event(ev cli.Event) {
+	a.known.Learn(a.keep, ev)
+	switch ev.(type) {
+	case cli.CaughtUp:
+		if a.resumes {
+			a.start.Conversation.CaughtUp(a.keep, a.turn)
+		}
+	case cli.Result, cli.PromptAccepted:
+		return // the card shows the outcome once it is stored
+	}
+	a.Events.Event(ev)
+	a.requests.Take(ev) // after the card, which so shows a question before its answer
+}
+
+// ask has the agent answer, and once more in a new session if the agent no longer has the one to resume.
+func (a *attempt) ask() cli.Result {
+	gateway := a.runner.opts.Gateway
+	run := gateway.Run
+	if a.resumes {
+		run = gateway.Resume
+	}
+	if !a.resumes && a.req.Project == cli.WithoutProject {
+		a.req.Project = a.requests.AskForProject(a.ctx, a.event)
+	}
+	result := a.prepareHistory()
+	switch {
+	case result.Err != nil || result.Text != "":
+	case a.req.Task == cli.TaskCompact && a.req.Resume != "":
+		result = a.compact(run)
+	default:
+		result = a.call(run, a.event)
+	}
+	lost := result.Err != nil && result.Err.Kind == cli.ResumeFailed && a.req.Resume != ""
+	if !lost || a.req.Task != cli.TaskPrompt || a.ctx.Err() != nil {
+		return result
+	}
+	// The agent refused before it read the prompt, so it gets the prompt only once.
+	if a.hasAnswered() {
+		a.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: a.printer().Text("turn.session-lost")})
+	}
+	if err := a.beginSession(); err != nil {
+		return cli.Result{Err: cli.AsFailure(a.turn.Agent, err)}
+	}
+	return a.call(gateway.Run, a.event)
+}
+
+// gatewayRun is Run or Resume of orchestrator.Gateway.
+type gatewayRun func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result
+
+// call runs the agent and traces that.
+func (a *attempt) call(run gatewayRun, emit func(cli.Event)) cli.Result {
+	if a.runner.opts.Tracer == nil {
+		return run(a.ctx, a.turn.Agent, a.req, emit)
+	}
+	trace := a.runner.opts.Tracer.Begin(a.turn.Agent, a.req)
+	a.Events.Trace(trace)
+	result := run(a.ctx, a.turn.Agent, a.req, emit)
+	trace.End(result)
+	return result
+}
+
+// prepareHistory puts the history that the agent missed before the prompt. If the result has an error or a text, the attempt ends with it.
+func (a *attempt) prepareHistory() (result cli.Result) {
+	switch {
+	case a.resumes: // the prompt has it
+	case a.req.Task == cli.TaskCommand: // a command must come first
+	case a.req.Task == cli.TaskCompact:
+		if a.req.Resume == "" {
+			result.Text = a.printer().Text("turn.nothing-to-compact")
+		}
+	default:
+		result.Err = cli.AsFailure(a.turn.Agent, a.handOff())
+	}
+	return result
+}
+
+// beginSession changes the request so that it begins a new session of the agent, which gets the history.
+func (a *attempt) beginSession() (err error) {
+	if err := a.runner.opts.Store.SetAgentSession(a.keep, a.turn.Session, a.turn.AgentEnv(), ""); err != nil {
+		return err
+	}
+	if a.session, err = a.runner.opts.Store.Session(a.keep, a.turn.Session); err != nil {
+		return err
+	}
+	a.req.Resume = ""
+	a.known.Forget()
+	a.req.Prompt, _ = Wording(a.turn.Prompt)
+	return a.handOff()
+}
+
+// ToolsOf returns the tools that an agent may use for a request, in its own words. Lists that it cannot be held to leave it none.
+func ToolsOf(agent cli.Agent, req cli.Request) cli.ToolList {
+	list, err := tools.For(agent, req.ToolLists...)
+	if err != nil {
+		return cli.ToolList{Only: []string{""}}
+	}
+	return list
+}

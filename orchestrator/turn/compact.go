@@ -1,0 +1,132 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ductor/cli"
+	"ductor/lang"
+	"ductor/orchestrator"
+	"ductor/orchestrator/handoff"
+)
+
+// compact runs a turn that shortens the context. Its result says how full the context was and is. Both are what /context says, since what
+// an agent counts of a compaction may lack its instructions and tools.
+func (a *attempt) compact(run gatewayRun) cli.Result {
+	r := a.runner
+	var before cli.Fill
+	if a.resumes {
+		before = r.lastFill(a.keep, a.session.ID, a.turn.AgentEnv())
+	} else {
+		before = r.Fill(a.ctx, a.turn.Agent, a.req, "")
+	}
+	shortened := false
+	result := a.call(run, func(ev cli.Event) {
+		if _, is := ev.(cli.CompactBoundary); is {
+			shortened, ev = true, cli.CompactBoundary{}
+		}
+		a.event(ev)
+	})
+	switch {
+	case result.Err != nil && errors.Is(result.Err, errors.ErrUnsupported):
+		return a.compactAfresh()
+	case result.Err != nil || result.Aborted || result.Detached:
+		return result
+	case !shortened: // its text says why
+		result.Err = cli.Failf(cli.Refused, a.turn.Agent, "%s", cli.ShortLine(result.Text))
+		return result
+	}
+	if now, err := r.opts.Gateway.Fill(a.ctx, a.turn.Agent, a.req, ""); err == nil && now.Used > 0 {
+		result.Fill = now
+	}
+	result.Text = shorter(a.printer(), before, result.Fill)
+	return result
+}
+
+// shorter says how full a context was and is. If it seems to have grown, an agent counts the two in different ways.
+func shorter(p lang.Printer, before, after cli.Fill) string {
+	now := p.Tokens(after.Used)
+	if percent, known := after.Percent(); known && percent > 0 {
+		now = p.Text("turn.tokens-percent", now, percent)
+	}
+	switch {
+	case after.Used == 0:
+		return p.Text("turn.compacted-unknown")
+	case before.Used <= after.Used:
+		return p.Text("turn.compacted-now", now)
+	}
+	return p.Text("turn.compacted", p.Tokens(before.Used), now)
+}
+
+// summarizer returns a Summarizer of its own for the turn: by the configured model, or else by the agent of the turn. It is nil if none is
+// configured.
+func (a *attempt) summarizer() *handoff.Summarizer {
+	configured := a.runner.opts.Summarizer
+	if configured == nil {
+		return nil
+	}
+	own := *configured
+	if own.Model.Agent == "" {
+		own.Model = orchestrator.ModelChoice{Agent: a.turn.Agent, Model: a.turn.Model}
+	}
+	return &own
+}
+
+// compactAfresh forgets the agent's session: the next prompt begins a new one, which gets the history in short.
+func (a *attempt) compactAfresh() cli.Result {
+	o, p := &a.runner.opts, a.printer()
+	turns, err := o.Store.History(a.keep, a.session.ID, mostMissed)
+	if err != nil {
+		return cli.Result{Err: cli.AsFailure(a.turn.Agent, fmt.Errorf("load history: %w", err))}
+	}
+	turns = slices.DeleteFunc(turns, isCompaction)
+	told := handoff.Write(turns, "", o.Settings().HandoffTokens)
+	if s := a.summarizer(); told.LeftOut > 0 && s != nil {
+		s.Keep = a.turn.Prompt.Text
+		told = a.summarize(s, turns, told, cli.Status{Kind: cli.StatusCompacting})
+	}
+	if a.ctx.Err() != nil {
+		return cli.Cut(a.ctx, a.turn.Agent)
+	}
+	if err := o.Store.SetAgentSession(a.keep, a.session.ID, a.turn.AgentEnv(), ""); err != nil {
+		return cli.Result{Err: cli.AsFailure(a.turn.Agent, err)}
+	}
+	o.Gateway.Release(a.req.Conversation)
+	text := p.Text("turn.compacted-afresh", told.Turns, p.Tokens(int64(told.Tokens)))
+	if n := told.Whole(); n > 0 {
+		text += " " + p.Text("turn.compacted-without", n)
+	}
+	return cli.Result{Text: text}
+}
+
+// filledLately is how many turns back lastFill looks for what an agent said of its context.
+const filledLately = 20
+
+// lastFill returns how full the context of an agent was after its last turn in a session that said so.
+func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who orchestrator.AgentEnv) cli.Fill {
+	turns, err := r.opts.Store.History(ctx, id, filledLately)
+	if err != nil {
+		r.opts.Log.Warn("look up how full a context was", "session", id, "err", err)
+	}
+	for _, t := range slices.Backward(turns) {
+		if t.AgentEnv() == who && t.Outcome.Fill.Used > 0 {
+			return t.Outcome.Fill
+		}
+	}
+	return cli.Fill{}
+}
+
+// Fill returns how full the context of an agent in the session of a request is: as the agent says now, or else as it said after a turn. turn
+// is the one that runs; empty for none.
+func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
+	now, err := r.opts.Gateway.Fill(ctx, who, req, turn)
+	if err == nil && now.Used > 0 {
+		return now
+	}
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		r.opts.Log.Info("an agent does not say what fills its context", "agent", who, "err", err)
+	}
+	return r.lastFill(ctx, orchestrator.SessionID(req.Session), orchestrator.AgentEnv{Agent: who, Sandbox: req.Sandbox})
+}

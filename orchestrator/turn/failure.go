@@ -1,0 +1,223 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+)
+
+// followUps counts the attempts that followed failures of a turn.
+type followUps struct {
+	repeated    bool // by the same agent at once
+	substituted bool // by another agent
+	retries     int  // by the same agent after pauses
+}
+
+// followUp reports whether another attempt follows from the failure of a turn, and returns who makes it. Nothing of the turn ran then. It
+// waits for the moment of a retry.
+func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (who Choice, ok bool) {
+	breakers, in, f := t.runner.opts.Breakers, t.turn.Sandbox, result.Err
+	ran, _ := t.Events.Ran()
+	if f == nil || ran || result.Text != "" || t.ctx.Err() != nil || result.Aborted || result.Detached {
+		return Choice{}, false
+	}
+	same := Choice{Agent: t.turn.Agent, Model: t.turn.Model, Effort: effort}
+	switch t.runner.automatic(f.Kind) {
+	case orchestrator.AutomaticOnce:
+		if so.repeated || result.Fallback || errors.Is(f, cli.ErrStale) || !breakers.MayRepeat(in, t.turn.Agent) {
+			return Choice{}, false
+		}
+		so.repeated = true
+		return same, true
+	case orchestrator.AutomaticRetries:
+		if so.retries >= t.runner.opts.Settings().Retries || !breakers.MayRepeat(in, t.turn.Agent) {
+			return Choice{}, false
+		}
+		so.retries++
+		return same, t.pause(result, so.retries)
+	case orchestrator.AutomaticSubstitute:
+		other, ok := t.runner.substitute(t.ctx, t.turn, t.exhausted(t.ctx, t.turn.Agent))
+		if so.substituted || !ok {
+			return Choice{}, false
+		}
+		so.substituted = true
+		breakers.Ended(in, t.turn.Agent, f)
+		t.Events.Show(cli.Substituted{By: other.Agent, Why: f})
+		return other, true
+	}
+	return Choice{}, false
+}
+
+// Around returns the configured substitute of an agent that ductor leaves alone for a while, if the turn may go to it: the turn did not
+// name that agent. An agent that only reached its limit has a substitute if the configuration hands limits over.
+func (r *Runner) Around(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
+	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent)
+	limited := resting != nil && resting.Kind == cli.LimitReached
+	if resting == nil || limited && r.opts.Settings().Limits != orchestrator.LimitHandOff || t.Again != "" {
+		return who
+	}
+	other, ok := r.substitute(ctx, t, r.exhausted(ctx, t, []cli.Agent{who.Agent}))
+	if !ok {
+		return who
+	}
+	other.Instead = resting
+	return other
+}
+
+// substitute returns the configured agent that may run a turn in place of others without asking the user.
+func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []cli.Agent) (Choice, bool) {
+	other, configured := r.opts.Gateway.Substitute(ctx, t.Sandbox, others)
+	if other == "" || !configured || t.Wants.Agent != "" || !t.Prompt.Rights.OfChat() {
+		return Choice{}, false
+	}
+	own := r.opts.Settings().Agents[other]
+	return Choice{Agent: other, Model: own.Model, Effort: own.Effort}, true
+}
+
+// exhausted lists the agents that do not get the turn: an agent that just failed, those that failed in this turn or in the turns that it
+// repeats, and those that ductor leaves alone for a while.
+func (t *Turn) exhausted(ctx context.Context, agent cli.Agent) []cli.Agent {
+	return t.runner.exhausted(ctx, t.turn, append([]cli.Agent{agent}, t.Events.Replaced()...))
+}
+
+func (r *Runner) exhausted(ctx context.Context, t orchestrator.Turn, failed []cli.Agent) []cli.Agent {
+	for _, f := range r.opts.Breakers.All(t.Sandbox) {
+		failed = append(failed, f.Agent)
+	}
+	for id := t.Again; id != ""; {
+		before, err := r.opts.Store.Turn(ctx, id)
+		if err != nil || before.State != orchestrator.TurnFailed {
+			break
+		}
+		failed, id = append(failed, before.Agent), before.Again
+	}
+	return failed
+}
+
+// automatic returns what follows a kind of failure without asking the user, by the configuration.
+func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
+	what := orchestrator.RemedyOf(kind).Automatic
+	if what != orchestrator.AutomaticConfigured {
+		return what
+	}
+	if r.opts.Settings().Limits == orchestrator.LimitHandOff {
+		return orchestrator.AutomaticSubstitute
+	}
+	return orchestrator.AutomaticNothing
+}
+
+// pauseStep is how often a card shows how long a pause still lasts.
+const pauseStep = 5 * time.Second
+
+// pause waits before a retry, and shows for how long. It returns false if the turn ends instead: a user aborted it, and the result becomes
+// an abort, or a user wants no more retries.
+func (t *Turn) pause(result *cli.Result, retry int) bool {
+	p, now, set := t.printer(), t.runner.opts.Now, t.runner.opts.Settings
+	end := now().Add(set().RetryAfter << (retry - 1))
+	for left := end.Sub(now()); left > 0; left = end.Sub(now()) {
+		span := p.Span(left.Round(time.Second))
+		why := p.Text("turn.retry-in", span, retry, set().Retries)
+		if result.Err.Kind == cli.APIFailed {
+			why = p.Text("turn.retry-failed", span, retry, set().Retries)
+		}
+		t.Events.Show(cli.Status{Kind: cli.StatusPaused, Detail: why})
+		step := time.NewTimer(min(left, pauseStep))
+		select {
+		case <-step.C:
+		case <-t.start.Retries.Done():
+			step.Stop()
+			if cause := context.Cause(t.ctx); errors.Is(cause, cli.ErrAborted) {
+				*result = cli.Cut(t.ctx, t.turn.Agent)
+			}
+			return false
+		}
+	}
+	t.Events.Show(cli.Status{Kind: cli.StatusIdle})
+	return t.ctx.Err() == nil
+}
+
+// Failed returns the outcome of the turn after a failure, and what a user can do about it.
+func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
+	p := t.printer()
+	out := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.turn.Agent, Failure: f.Sentence(p), Recovery: t.recovery(f)}
+	if f.Kind == cli.BadOutput {
+		out.Recovery.Raw = f.Detail
+	}
+	if f.Kind == cli.Refused && out.Recovery.Offers(orchestrator.ActionFresh) {
+		out.Failure += " " + p.Text("turn.refused-again")
+	}
+	ran, tools := t.Events.Ran()
+	if ran && f.Kind == cli.TimedOut {
+		out.Failure += " " + p.Text("turn.kept")
+	}
+	if tools > 0 {
+		out.Failure += " " + p.Text("turn.ran", tools)
+	}
+	if f.Kind != cli.LimitReached || t.runner.opts.Settings().Limits != orchestrator.LimitWait || ran ||
+		!out.Recovery.Offers(orchestrator.ActionLater) || !t.turn.Prompt.Rights.OfChat() {
+		return out
+	}
+	if err := t.start.Conversation.RunLater(t.keep, t.turn, out.Recovery.At); err != nil {
+		t.log().Error("have a turn run when the limit of its agent ends", "err", err)
+		return out
+	}
+	out.Failure += " " + p.Text("turn.runs-at", p.Clock(out.Recovery.At.Local(), t.runner.opts.Now()))
+	out.Recovery.Offer = []orchestrator.Action{orchestrator.ActionDrop}
+	return out
+}
+
+// recovery returns what a user can do about a failure of the turn: the actions that its kind offers, without those that this turn does not
+// allow.
+func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
+	o := &t.runner.opts
+	out := orchestrator.Recovery{Kind: f.Kind}
+	later := o.Later && f.ResetAt.After(o.Now()) && !orchestrator.IsJobTurn(t.turn.ID)
+	offer := orchestrator.RemedyOf(f.Kind).Offer
+	if f.Kind == cli.Refused && t.refusedBefore() {
+		offer = []orchestrator.Action{orchestrator.ActionFresh}
+	}
+	for _, a := range offer {
+		switch a {
+		case orchestrator.ActionLater:
+			if !later {
+				continue
+			}
+			out.At = f.ResetAt
+		case orchestrator.ActionLogIn:
+			if o.Owner == 0 || !o.Gateway.CanLogIn(t.turn.Sandbox, f.Agent) {
+				continue
+			}
+			out.Who = f.Agent
+		case orchestrator.ActionDrop:
+			if !later {
+				continue
+			}
+		case orchestrator.ActionAgain:
+			if later { // it would fail
+				continue
+			}
+		case orchestrator.ActionHandOff:
+			if out.Other, _ = o.Gateway.Substitute(t.keep, t.turn.Sandbox, t.exhausted(t.keep, f.Agent)); out.Other == "" {
+				continue
+			}
+		}
+		out.Offer = append(out.Offer, a)
+	}
+	return out
+}
+
+// refusedBefore reports whether the same agent refused the turn before in this session: something in the session, such as a picture that the
+// model's API cannot read, may make it refuse every prompt.
+func (t *Turn) refusedBefore() bool {
+	if t.turn.Session == "" {
+		return false
+	}
+	last, err := t.runner.opts.Store.History(t.keep, t.turn.Session, 1)
+	if err != nil {
+		t.log().Warn("look up whether the turn before was refused", "err", err)
+	}
+	return len(last) > 0 && last[0].AgentEnv() == t.turn.AgentEnv() && last[0].Outcome.Recovery.Kind == cli.Refused
+}

@@ -1,0 +1,170 @@
+package turn
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/steps"
+)
+
+// Fanout passes the events of one turn to its observers, one event at a time and in this order:
+//
+//  1. the Redactor removes secrets; it may hold text back and pass it on with a later event
+//  2. the file watch
+//  3. the steps
+//  4. the trace of the attempt
+//  5. the progress, which recovery from failures needs
+//  6. the card of the chat, which watches for silence and sets the icon of the topic before it shows the event
+//
+// One lock covers all of them, so that they need none for an event. Safe for concurrent use.
+type Fanout struct {
+	redactor *Redactor // of the attempt that runs
+
+	mu       sync.Mutex
+	files    orchestrator.TurnWatch // nil before the prompt leaves, or if nothing watches files
+	trace    orchestrator.TurnTrace // of the attempt that runs; nil if nothing traces turns
+	steps    steps.Recorder
+	progress progress
+	open     func() orchestrator.Card // nil for a turn that shows nothing but its outcome
+	card     orchestrator.Card        // nil before open is called
+	held     []cli.Event              // for the card, once it is open
+}
+
+// NewFanout creates a Fanout without a card.
+func NewFanout(now func() time.Time) *Fanout {
+	return &Fanout{steps: steps.Recorder{Now: now}, progress: newProgress()}
+}
+
+// Redact sets the Redactor of the attempt that comes next.
+func (f *Fanout) Redact(r *Redactor) { f.redactor = r }
+
+// Event passes on an event of the agent. It waits until the Redactor knows the secrets.
+func (f *Fanout) Event(ev cli.Event) {
+	known := f.redactor.Known()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.redactor.pass(known, ev, f)
+}
+
+// Show passes on an event of ductor itself, which contains no secrets. The agent did nothing, so there is no change of files, and no trace.
+func (f *Fanout) Show(ev cli.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.steps.Take(ev)
+	f.showLocked(ev)
+}
+
+// Trace sets the trace of the attempt that runs next.
+func (f *Fanout) Trace(t orchestrator.TurnTrace) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trace = t
+}
+
+// observeLocked takes an event that contains no secrets.
+func (f *Fanout) observeLocked(ev cli.Event) {
+	if f.files != nil {
+		f.files.Take(ev)
+	}
+	f.steps.Take(ev)
+	if f.trace != nil {
+		f.trace.Take(ev)
+	}
+	f.showLocked(ev)
+}
+
+func (f *Fanout) showLocked(ev cli.Event) {
+	f.progress.take(ev)
+	switch {
+	case f.card != nil:
+		f.card.Show(ev)
+	case f.open != nil:
+		f.holdLocked(ev)
+	}
+}
+
+// holdLocked stores an event for the card. It joins text to the text before it.
+func (f *Fanout) holdLocked(ev cli.Event) {
+	if delta, ok := ev.(cli.TextDelta); ok && len(f.held) > 0 {
+		if last, ok := f.held[len(f.held)-1].(cli.TextDelta); ok {
+			f.held[len(f.held)-1] = cli.TextDelta{Text: last.Text + delta.Text}
+			return
+		}
+	}
+	f.held = append(f.held, ev)
+}
+
+// SetCard sets the function that opens the card. The Fanout holds events for the card until Card is called.
+func (f *Fanout) SetCard(open func() orchestrator.Card) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open = open
+}
+
+// Card returns the card. The first call opens it and shows the events that the Fanout held.
+func (f *Fanout) Card() orchestrator.Card {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.card == nil {
+		f.card = f.open()
+		for _, ev := range f.held {
+			f.card.Show(ev)
+		}
+		f.held = nil
+	}
+	return f.card
+}
+
+// WatchFiles starts to watch files, unless an attempt before did.
+func (f *Fanout) WatchFiles(start func() orchestrator.TurnWatch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.files == nil {
+		f.files = start()
+	}
+}
+
+// EndFiles ends the watch of files. The function that it returns compares the files; it is nil if the turn changed none.
+func (f *Fanout) EndFiles() func(context.Context) orchestrator.Changed {
+	if w := f.fileWatch(); w != nil {
+		return w.End()
+	}
+	return nil
+}
+
+// LeaveFiles ends the watch of files of a turn that continues without ductor.
+func (f *Fanout) LeaveFiles() {
+	if w := f.fileWatch(); w != nil {
+		w.Leave()
+	}
+}
+
+func (f *Fanout) fileWatch() orchestrator.TurnWatch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.files
+}
+
+// Steps returns the steps so far.
+func (f *Fanout) Steps() []orchestrator.Step {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.steps.Steps()
+}
+
+// Ran reports whether the agent did anything in the turn, and returns how many tools ran.
+func (f *Fanout) Ran() (anything bool, tools int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.progress.ran, f.progress.toolsThatRan()
+}
+
+// Replaced returns the agents that failed in the turn and were replaced by another.
+func (f *Fanout) Replaced() []cli.Agent {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.progress.replaced
+}

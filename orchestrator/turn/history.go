@@ -1,0 +1,173 @@
+package turn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ductor/cli"
+	"ductor/orchestrator"
+	"ductor/orchestrator/handoff"
+)
+
+// Wording returns the prompt as the agent reads it: pictures go along, other files are named.
+func Wording(p orchestrator.Prompt) (string, []cli.Image) {
+	text := p.Text
+	var images []cli.Image
+	for _, a := range p.Attachments {
+		if a.Image {
+			images = append(images, cli.Image{Path: a.Path, MIME: a.MIME})
+		}
+		text += handoff.Attached(a)
+	}
+	return text, images
+}
+
+// handOff puts before the prompt the history of the session that the agent missed. If the history does not fit, the configured model
+// summarizes it; without one, or if that fails, ductor shortens it.
+func (a *attempt) handOff() error {
+	o := &a.runner.opts
+	turns, err := a.missed()
+	if err != nil {
+		return err
+	}
+	own := a.session.AgentSessions[a.turn.AgentEnv()]
+	if own.Told == "" && !own.Terminal {
+		a.addContext()
+	}
+	if own.Told == "" {
+		a.warnOfTerminals()
+	}
+	told := handoff.Write(turns, "", o.Settings().HandoffTokens)
+	if s := a.summarizer(); s != nil && told.LeftOut > 0 && told.Turns > 0 &&
+		(o.Summarizer.Model.Agent != "" || a.turn.Wants.Summarize || s.Has(a.keep, a.session.ID)) {
+		waits := cli.Status{Kind: cli.StatusWaiting, Detail: a.printer().Text("turn.summarizing", len(turns))}
+		told = a.summarize(s, turns, told, waits)
+	}
+	a.req.Prompt = told.Text + a.req.Prompt
+	a.known.Hand(cli.HandedOver{
+		To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens, LeftOut: told.Whole(), Shortened: told.Shortened,
+	})
+	return nil
+}
+
+// summarize has a model summarize history, and shows meanwhile that the turn waits for it. It returns otherwise if that fails.
+func (a *attempt) summarize(s *handoff.Summarizer, turns []orchestrator.Turn, otherwise handoff.Told, waits cli.Status) handoff.Told {
+	a.event(waits)
+	summarized, err := s.Write(a.ctx, a.req, a.session.ID, turns, a.runner.opts.Settings().HandoffTokens)
+	a.event(cli.Status{Kind: cli.StatusIdle})
+	if err != nil {
+		a.log().Warn("history is shortened instead of summarized", "session", a.session.ID, "err", err)
+		return otherwise
+	}
+	return summarized
+}
+
+// warnOfTerminals names the agents that know what was said in a terminal, to a user whose next agent does not.
+func (a *attempt) warnOfTerminals() {
+	who := a.turn.AgentEnv()
+	for of, has := range a.session.AgentSessions {
+		if has.Terminal && of != who {
+			text := a.printer().Text("turn.terminal-untold", of.Agent.Name(), who.Agent.Name())
+			a.event(cli.Status{Kind: cli.StatusWarning, Detail: text})
+		}
+	}
+}
+
+// addContext puts before the first prompt of an agent in a session the files that its project names.
+func (a *attempt) addContext() {
+	project := a.runner.opts.Project(a.req.Dir)
+	text, left := handoff.Context(project.Dir, project.Context)
+	for _, l := range left {
+		text := a.printer().Text("turn.context-left-out", l.File, l.Err.Error())
+		a.event(cli.Status{Kind: cli.StatusWarning, Detail: text})
+	}
+	a.req.Prompt = text + a.req.Prompt
+}
+
+// mostMissed limits the turns that ductor reads for an agent that joins a session. A budget of tokens rarely has room for more.
+const mostMissed = 1000
+
+// missed lists the turns of the session that the agent does not know, for its next prompt. The turns that this one repeats have the same
+// prompt, so the list has only what they answered.
+func (a *attempt) missed() ([]orchestrator.Turn, error) {
+	store, s, who := a.runner.opts.Store, a.session, a.turn.AgentEnv()
+	told := s.AgentSessions[who].Told
+	if s.Messages == 0 || told == a.turn.ID { // an attempt before told it
+		return nil, nil
+	}
+	if told != "" && a.start.Last == (Last{s.ID, s.Messages, told}) {
+		return nil, nil
+	}
+	if told != "" {
+		newest, err := store.History(a.keep, s.ID, 1)
+		if err != nil {
+			return nil, fmt.Errorf("load last turn: %w", err)
+		}
+		if len(newest) == 0 || newest[0].ID == told {
+			return nil, nil
+		}
+	}
+	turns, err := store.History(a.keep, s.ID, mostMissed)
+	if err != nil {
+		return nil, fmt.Errorf("load history: %w", err)
+	}
+	turns = turns[slices.IndexFunc(turns, func(h orchestrator.Turn) bool { return h.ID == told })+1:]
+	if told != "" { // else a session that was forgotten had them
+		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool { return h.AgentEnv() == who && asked(h) })
+	}
+	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), repeats(turns, a.turn)), nil
+}
+
+// LaterJob is the prefix of the IDs of jobs that run a turn's prompt again when a usage limit ends. The ID of the turn follows it.
+const LaterJob = "later-"
+
+// repeats returns the turn whose prompt t asks once more, or "" if there is none. A LaterJob repeats its turn, unless a user changed
+// the prompt.
+func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
+	id, later := strings.CutPrefix(string(t.Wants.Job), LaterJob)
+	if later && slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
+		return h.ID == cli.TurnID(id) && strings.HasPrefix(t.Prompt.Text, h.Prompt.Text)
+	}) {
+		return cli.TurnID(id)
+	}
+	return t.Again
+}
+
+// isCompaction reports whether a turn only shortened a context: nothing was said in it.
+func isCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
+
+// hasAnswered reports whether the agent has said anything in the session, or knows it from a terminal: that is lost if it no longer has its
+// own session.
+func (a *attempt) hasAnswered() bool {
+	turns, err := a.runner.opts.Store.History(a.keep, a.session.ID, mostMissed)
+	if err != nil {
+		a.log().Warn("look up whether an agent has answered", "session", a.session.ID, "err", err)
+	}
+	who := a.turn.AgentEnv()
+	return a.session.AgentSessions[who].Terminal || slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
+		return h.AgentEnv() == who && h.Outcome.Text != ""
+	})
+}
+
+// asked reports whether the agent of a turn that ended knows it, although no prompt with its history was accepted: a command of its own,
+// or a message that was added to a turn.
+func asked(t orchestrator.Turn) bool {
+	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
+}
+
+// withoutRepeats takes out of turns, which are in order, those to which again leads back: their prompt is about to be asked once more.
+// What they answered before they failed stays.
+func withoutRepeats(turns []orchestrator.Turn, again cli.TurnID) []orchestrator.Turn {
+	for i := len(turns) - 1; i >= 0 && again != ""; i-- {
+		if turns[i].ID != again {
+			continue
+		}
+		again = turns[i].Again
+		turns[i].Prompt.Text, turns[i].Prompt.Attachments = handoff.Repeated, nil
+		if turns[i].Outcome.Text == "" {
+			turns = slices.Delete(turns, i, i+1)
+		}
+	}
+	return turns
+}

@@ -1,0 +1,63 @@
+package turn
+
+import (
+	"maps"
+	"slices"
+
+	"ductor/cli"
+)
+
+// progress remembers what the agent of a turn did.
+type progress struct {
+	ran      bool                          // the agent said something, used a tool or asked for something
+	tools    map[cli.ToolID]bool           // each started tool; false until it runs, for example while it waits for its user
+	asks     map[cli.ApprovalID]cli.ToolID // requests that no user has allowed
+	replaced []cli.Agent                   // agents that failed and were replaced by another
+}
+
+func newProgress() progress {
+	return progress{tools: map[cli.ToolID]bool{}, asks: map[cli.ApprovalID]cli.ToolID{}}
+}
+
+func (p *progress) take(ev cli.Event) {
+	switch ev := ev.(type) {
+	case cli.TextDelta:
+		p.ran = p.ran || ev.Text != ""
+	case cli.ToolStarted:
+		p.ran = true
+		p.tools[ev.ID] = !slices.Contains(slices.Collect(maps.Values(p.asks)), ev.ID)
+	case cli.ToolEnded:
+		p.toolRan(ev.ID, ev.Err == "" || ev.ExitCode != nil)
+	case cli.ApprovalAsked:
+		p.ran = true
+		p.asks[ev.ID] = ev.Started
+		if _, started := p.tools[ev.Started]; started {
+			p.tools[ev.Started] = false
+		}
+	case cli.ApprovalWithdrawn:
+		p.toolRan(p.asks[ev.ID], ev.Allowed)
+		if ev.Allowed {
+			delete(p.asks, ev.ID)
+		}
+	case cli.FileChanged, cli.QuestionAsked:
+		p.ran = true
+	case cli.Substituted:
+		p.replaced = append(p.replaced, ev.Why.Agent)
+	}
+}
+
+// toolRan records that a started tool ran, if it did.
+func (p *progress) toolRan(id cli.ToolID, ran bool) {
+	if before, started := p.tools[id]; started {
+		p.tools[id] = before || ran
+	}
+}
+
+func (p *progress) toolsThatRan() (n int) {
+	for _, ran := range p.tools {
+		if ran {
+			n++
+		}
+	}
+	return n
+}

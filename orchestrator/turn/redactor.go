@@ -1,0 +1,112 @@
+package turn
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"ductor/cli"
+	"ductor/internal/growstack"
+	"ductor/internal/secrets"
+)
+
+// Redactor removes secrets from the events of one attempt before anything shows or stores them. Known, Learn and Result are safe for
+// concurrent use.
+type Redactor struct {
+	read  <-chan struct{} // closed once known is set
+	known atomic.Pointer[secrets.Set]
+	learn sync.Mutex // serializes changes of known
+
+	text, thought secrets.Stream // of the agent
+}
+
+// NewRedactor creates a Redactor. It reads the secrets in a goroutine, which spawn starts, so that the prompt need not wait for them.
+// Events do.
+func NewRedactor(spawn func(func()), read func() *secrets.Set) *Redactor {
+	done := make(chan struct{})
+	r := &Redactor{read: done}
+	spawn(func() {
+		defer close(done)
+		growstack.Grow()
+		r.known.Store(read())
+	})
+	return r
+}
+
+// Known returns the secrets. It waits until they are read.
+func (r *Redactor) Known() *secrets.Set {
+	if known := r.known.Load(); known != nil {
+		return known
+	}
+	<-r.read
+	return r.known.Load()
+}
+
+// Learn adds the answers to secret questions: the agent may repeat them.
+func (r *Redactor) Learn(questions []cli.Question, answers [][]string) {
+	<-r.read
+	r.learn.Lock()
+	defer r.learn.Unlock()
+	for i, q := range questions {
+		if q.Secret && i < len(answers) {
+			r.known.Store(r.known.Load().With(slices.DeleteFunc(slices.Clone(answers[i]), func(answer string) bool {
+				return slices.ContainsFunc(q.Options, func(o cli.Option) bool { return o.Label == answer })
+			})...))
+		}
+	}
+}
+
+// Result removes the secrets from the result of the attempt.
+func (r *Redactor) Result(result cli.Result) cli.Result {
+	clean, _ := secrets.Clean(r.Known(), result)
+	return clean
+}
+
+// pass passes an event without secrets to a Fanout. It holds back text that could be the start of a secret until a later event shows
+// that it is not. It does not hold back events whose order with the text matters.
+func (r *Redactor) pass(known *secrets.Set, ev cli.Event, to *Fanout) {
+	switch ev := ev.(type) {
+	case cli.TextDelta:
+		r.endThought(known, to)
+		passText(r.text.Add(known, ev.Text), to)
+		return
+	case cli.TextRetracted:
+		passText(r.text.Retract(known, ev.Bytes), to)
+		return
+	case cli.ThinkingDelta:
+		passText(r.text.Flush(known), to)
+		passThought(r.thought.Add(known, ev.Text), to)
+		return
+	case cli.Status, cli.RateLimited, cli.SessionStarted, cli.CaughtUp:
+	default:
+		r.endThought(known, to)
+		passText(r.text.Flush(known), to)
+	}
+	if ended, ok := ev.(cli.ToolEnded); ok { // color codes could split a secret
+		ended.Output, ended.Err = cli.WithoutCodes(ended.Output), cli.WithoutCodes(ended.Err)
+		ev = ended
+	}
+	clean, _ := secrets.Clean(known, ev)
+	to.observeLocked(clean)
+}
+
+func (r *Redactor) endThought(known *secrets.Set, to *Fanout) {
+	passThought(r.thought.Flush(known), to)
+	r.thought = secrets.Stream{}
+}
+
+func passText(c secrets.Change, to *Fanout) {
+	if c.Retract > 0 {
+		to.observeLocked(cli.TextRetracted{Bytes: c.Retract})
+	}
+	if c.Text != "" {
+		to.observeLocked(cli.TextDelta{Text: c.Text})
+	}
+}
+
+// passThought passes on reasoning. Nothing of a secret was passed on before, so nothing is retracted.
+func passThought(c secrets.Change, to *Fanout) {
+	if c.Text != "" {
+		to.observeLocked(cli.ThinkingDelta{Text: c.Text})
+	}
+}

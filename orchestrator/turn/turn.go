@@ -1,0 +1,169 @@
+// Package turn runs the agent of one turn and passes its events to everything that follows them: secrets, files, steps, traces and the card.
+//
+// Package conversation prepares a turn and records its outcome.
+package turn
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"ductor/cli"
+	"ductor/internal/secrets"
+	"ductor/lang"
+	"ductor/orchestrator"
+	"ductor/orchestrator/approval"
+	"ductor/orchestrator/circuit"
+	"ductor/orchestrator/handoff"
+)
+
+// ErrBypassOver ends a turn in bypass if its agent cannot ask from now on.
+var ErrBypassOver = errors.New("bypass is over")
+
+// Settings say how turns run. They may change between two turns.
+type Settings struct {
+	Agents        map[cli.Agent]orchestrator.AgentDefaults
+	HandoffTokens int // of history for an agent that joins a session, at most
+	Limits        orchestrator.LimitPolicy
+	Retries       int
+	RetryAfter    time.Duration // the pause before the first retry; it doubles
+}
+
+// Options configure a Runner.
+type Options struct {
+	Store      orchestrator.Store
+	Gateway    orchestrator.Gateway
+	Tracer     orchestrator.Tracer    // nil: nothing traces turns
+	Snapshots  orchestrator.Snapshots // nil: nothing watches files
+	Approvals  *approval.Service
+	Breakers   *circuit.Breakers
+	Summarizer *handoff.Summarizer   // of history that does not fit; nil: ductor shortens it
+	Owner      orchestrator.PersonID // gets codes that log agents in; 0: nobody does
+	Later      bool                  // a job can run a turn when the limit of its agent ends
+
+	Settings func() Settings // of the turns that run now
+	Secrets  func(cli.Request) *secrets.Set
+	Project  func(dir string) orchestrator.ProjectPolicy
+
+	Life  context.Context // of all turns
+	Spawn func(func())    // starts a goroutine that Close of the conversations waits for
+	Lang  *lang.Choices
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// Runner runs turns. Safe for concurrent use.
+type Runner struct{ opts Options }
+
+// NewRunner creates a Runner.
+func NewRunner(o Options) *Runner { return &Runner{o} }
+
+// Conversation is the conversation of a turn that runs.
+type Conversation interface {
+	// PrepareAgain makes the request of another attempt, by who, and sets agent and model of the turn. It returns the session as it is now.
+	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
+	// Asked takes the request of an attempt. begun becomes true once the agent gets the prompt.
+	Asked(t orchestrator.Turn, req cli.Request, begun *atomic.Bool)
+	// Began is called once the agent gets the prompt.
+	Began(ctx context.Context, t orchestrator.Turn)
+	// CaughtUp is called when all is read that the agent wrote before this process attached.
+	CaughtUp(ctx context.Context, t orchestrator.Turn)
+	// RunLater makes a job that runs the turn at a time.
+	RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error
+	// AwaitDisk waits while the disk is full. It returns false if ctx ended, or if nobody knows when there is room.
+	AwaitDisk(ctx context.Context) bool
+}
+
+// Choice is an agent that runs a turn.
+type Choice struct {
+	Agent  cli.Agent
+	Model  cli.ModelID
+	Effort cli.Effort
+	// Instead is the failure of the configured agent, in whose place this one runs the turn; nil if it is the configured one, or if the
+	// user chose it.
+	Instead *cli.Failure
+}
+
+// Last is the turn that ended last in a session. Messages counts the turns of the session then: any other number means that there are
+// turns that this process did not see.
+type Last struct {
+	Session  orchestrator.SessionID
+	Messages int
+	Turn     cli.TurnID
+}
+
+// Start is a turn that is about to run.
+type Start struct {
+	Conversation Conversation
+	Turn         orchestrator.Turn
+	Session      orchestrator.Session
+	Resumes      bool            // the previous process was running it
+	Began        time.Time       // when this process began to run it
+	Retries      context.Context // ends when no retry may follow: with the turn, or when a user wants none
+	Last         Last
+}
+
+// Turn is a turn that runs. One goroutine calls its methods.
+type Turn struct {
+	Events *Fanout
+
+	runner *Runner
+	// ctx ends with the turn. An abort cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with cli.ErrDetached if the
+	// turn continues without ductor.
+	ctx  context.Context
+	keep context.Context // never ends: ductor records what happened even if the turn was aborted
+
+	start   Start
+	turn    orchestrator.Turn
+	session orchestrator.Session
+	handed  cli.HandedOver // history that the agent got and the card does not show yet
+	begun   bool           // the store has where an attempt begins
+}
+
+// New creates a Turn.
+func (r *Runner) New(ctx context.Context, s Start) *Turn {
+	return &Turn{
+		Events: NewFanout(r.opts.Now), runner: r, ctx: ctx, keep: context.WithoutCancel(ctx),
+		start: s, turn: s.Turn, session: s.Session, begun: s.Resumes,
+	}
+}
+
+// Turn returns the turn with the agent and model of its last attempt.
+func (t *Turn) Turn() orchestrator.Turn { return t.turn }
+
+// Begun reports whether the store has where an attempt begins.
+func (t *Turn) Begun() bool { return t.begun }
+
+func (t *Turn) printer() lang.Printer { return t.runner.opts.Lang.Of(t.turn.Prompt.Conversation.Chat) }
+
+func (t *Turn) log() *slog.Logger {
+	in := t.turn.Prompt.Conversation
+	return t.runner.opts.Log.With("turn", t.turn.ID, "chat", in.Chat, "topic", in.Topic)
+}
+
+// Outcome makes the outcome of the turn out of the result of its last attempt.
+func (t *Turn) Outcome(result cli.Result) orchestrator.Outcome {
+	p, now, cause := t.printer(), t.runner.opts.Now(), context.Cause(t.ctx)
+	out := orchestrator.Outcome{
+		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
+		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback, Ending: orchestrator.Ending{Fill: result.Fill},
+		// The second difference uses the monotonic clock, so that it is right even if the clock was set back.
+		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),
+	}
+	switch {
+	case errors.Is(cause, orchestrator.ErrShutdown):
+		out.State, out.Failure, out.Recovery = orchestrator.TurnInterrupted, p.Text("turn.interrupted"), orchestrator.Repeatable()
+	case result.Err != nil && errors.Is(cause, ErrBypassOver):
+		out.State, out.Failure, out.Recovery = orchestrator.TurnFailed, p.Text("turn.bypass-stopped"), orchestrator.Repeatable()
+	case result.Aborted:
+		out.State = orchestrator.TurnAborted
+	case result.Err != nil:
+		failed := t.Failed(result.Err)
+		out.State, out.Failure, out.Recovery = failed.State, failed.Failure, failed.Recovery
+		t.runner.opts.Log.Warn("turn failed", "turn", t.turn.ID, "kind", result.Err.Kind, "reason", result.Err.Reason, "code", result.Err.Code,
+			"detail", result.Err.Detail)
+	}
+	return out
+}
