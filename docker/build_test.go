@@ -84,7 +84,8 @@ func TestShippedDockerfileIsUnderstood(t *testing.T) {
 	o.Image = ""
 	s := newSandbox(t, o)
 	_, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
-	s.expectFailure(err, "build the image of Dockerfile: ", "apt-get: not found", "apt-get update", "reaches the network")
+	s.expectFailure(err, "build the image of Dockerfile: ", "apt-get: not found", "apt-get update",
+		"reaches the network")
 }
 
 // The name of a built image changes with its sources and with nothing else.

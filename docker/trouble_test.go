@@ -246,8 +246,10 @@ func TestUnavailableSandboxes(t *testing.T) {
 		change func(*Options)
 		words  []string
 	}{
-		{"no engine", func(o *Options) { o.Engine = engineAt(t, "unix:///no/such/socket") }, []string{"cannot be reached", "start it"}},
-		{"no engine listens", func(o *Options) { o.Engine = engineAt(t, "tcp://127.0.0.1:1") }, []string{"tcp://127.0.0.1:1 cannot be reached"}},
+		{"no engine", func(o *Options) { o.Engine = engineAt(t, "unix:///no/such/socket") },
+			[]string{"cannot be reached", "start it"}},
+		{"no engine listens", func(o *Options) { o.Engine = engineAt(t, "tcp://127.0.0.1:1") },
+			[]string{"tcp://127.0.0.1:1 cannot be reached"}},
 		{"no image", func(o *Options) { o.Image = "no-such-image:1" }, []string{"has no image no-such-image:1", "docker pull"}},
 		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") }, []string{"/no/such/directory", "make it there"}},
 		{"no runner", func(o *Options) { o.Runner = "/no/such/file" }, []string{"ductor-runner", "CGO_ENABLED=0"}},

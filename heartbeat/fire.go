@@ -143,7 +143,8 @@ func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRu
 
 // holdForQuietHours delays runs until the end of quiet hours, or skips them. A waiting run is open, so the overlap policy applies to
 // the runs after it.
-func (s *Scheduler) holdForQuietHours(j orchestrator.Job, runs []orchestrator.JobRun, now time.Time) []orchestrator.JobRun {
+func (s *Scheduler) holdForQuietHours(j orchestrator.Job, runs []orchestrator.JobRun,
+	now time.Time) []orchestrator.JobRun {
 	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))
 	if !quiet {
 		return runs

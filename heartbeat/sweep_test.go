@@ -54,7 +54,8 @@ func TestTheSweepEndsWhatIsFarTooOld(t *testing.T) {
 			t.Helper()
 			time.Sleep(d)
 			synctest.Wait()
-			logged, runs := strings.Count(log.String(), "far too old"), len(a.List()) // its lock orders this read before the next write
+			// its lock orders this read before the next write
+			logged, runs := strings.Count(log.String(), "far too old"), len(a.List())
 			if runs != left || logged != lines {
 				t.Errorf("after %s: %d runs are left, want %d; %d lines, want %d", time.Since(start)+skew, runs, left, logged, lines)
 			}

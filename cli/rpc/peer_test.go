@@ -203,7 +203,8 @@ func TestATurnBeginsAfterWhatWasHandled(t *testing.T) {
 		program.say(line)
 		synctest.Wait()
 		want := cli.Mark{Turn: "T", Output: 100 + int64(len(line)), Note: "n"}
-		if got := program.recordedMarks(); len(got) != 1 || got[0] != want || marked != want || l.ends[0] != want.Output {
+		if got := program.recordedMarks(); len(got) != 1 || got[0] != want || marked != want ||
+			l.ends[0] != want.Output {
 			t.Errorf("recorded %+v and told %+v, want %+v", got, marked, want)
 		}
 	})
@@ -358,7 +359,8 @@ func TestFailureAfterTheEnd(t *testing.T) {
 		kind cli.FailureKind
 		says string
 	}{
-		"a crash":        {func(p *program) { p.stderr = "first\nlast words\n"; p.exitWith(3) }, cli.Crashed, "last words"},
+		"a crash": {func(p *program) { p.stderr = "first\nlast words\n"; p.exitWith(3) }, cli.Crashed,
+			"last words"},
 		"silently":       {func(p *program) { p.exitWith(3) }, cli.Crashed, "it said nothing of why"},
 		"garbage":        {func(p *program) { p.say("what?\n"); p.exitWith(0) }, cli.BadOutput, "one line"},
 		"by age":         {func(p *program) { p.exit.By = cli.EndedByAge; close(p.done); _ = p.out.Close() }, cli.TimedOut, "longer than is allowed"},

@@ -90,8 +90,9 @@ func TestAReplayIsRefusedAfterARestart(t *testing.T) {
 	if got := call(s); got != 202 {
 		t.Fatal(got)
 	}
-	again, err := webhook.New(webhook.Options{Store: s.db, Now: s.now, NewID: s.newID, Logger: slog.New(slog.DiscardHandler),
-		Hooks: []webhook.Hook{{Name: "github", Auth: webhook.GitHub, Secret: secret}}})
+	again, err := webhook.New(webhook.Options{Store: s.db, Now: s.now, NewID: s.newID,
+		Logger: slog.New(slog.DiscardHandler),
+		Hooks:  []webhook.Hook{{Name: "github", Auth: webhook.GitHub, Secret: secret}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,8 @@ func TestThePayloadIsFenced(t *testing.T) {
 func TestAHookIsRunAgainByHand(t *testing.T) {
 	s := newRig(t)
 	id := orchestrator.ConfiguredJob(orchestrator.JobHook, "bearer")
-	sched := heartbeat.New(heartbeat.Options{Store: s.db, Now: s.now, NewID: s.newID, Logger: slog.New(slog.DiscardHandler)})
+	sched := heartbeat.New(heartbeat.Options{Store: s.db, Now: s.now, NewID: s.newID,
+		Logger: slog.New(slog.DiscardHandler)})
 	if _, err := sched.RunNow(t.Context(), id, here, "press 1"); !errors.Is(err, heartbeat.ErrNotCalled) {
 		t.Errorf("without a call: %v", err)
 	}
@@ -152,11 +154,13 @@ func TestAHookIsRunAgainByHand(t *testing.T) {
 
 func TestAPausedHookTakesNothing(t *testing.T) {
 	s := newRig(t)
-	sched := heartbeat.New(heartbeat.Options{Store: s.db, Now: s.now, NewID: s.newID, Logger: slog.New(slog.DiscardHandler)})
+	sched := heartbeat.New(heartbeat.Options{Store: s.db, Now: s.now, NewID: s.newID,
+		Logger: slog.New(slog.DiscardHandler)})
 	if _, err := sched.Pause(t.Context(), orchestrator.ConfiguredJob(orchestrator.JobHook, "bearer"), here); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.deliver("/hooks/bearer", "x", "Authorization", "Bearer "+secret); got != 503 || len(s.runs(t, "bearer")) != 0 {
+	if got := s.deliver("/hooks/bearer", "x", "Authorization", "Bearer "+secret); got != 503 ||
+		len(s.runs(t, "bearer")) != 0 {
 		t.Errorf("it answers %d and has %d runs", got, len(s.runs(t, "bearer")))
 	}
 }

@@ -77,7 +77,8 @@ func newRig(t *testing.T, change ...func(*webhook.Hook)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sched := heartbeat.New(heartbeat.Options{Store: db, Now: s.now, NewID: s.newID, Logger: slog.New(slog.DiscardHandler)})
+	sched := heartbeat.New(heartbeat.Options{Store: db, Now: s.now, NewID: s.newID,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err := sched.Sync(t.Context(), s.Jobs()); err != nil {
 		t.Fatal(err)
 	}

@@ -125,8 +125,8 @@ func (fs Findings) String() string {
 	return out.String()
 }
 
-// replaceText replaces a text in the configuration.
-func replaceText(what, instead string) func(*setUp) {
+// put replaces a text in the configuration.
+func put(what, instead string) func(*setUp) {
 	return func(s *setUp) {
 		s.t.Helper()
 		if !strings.Contains(s.text, what) {
@@ -141,13 +141,13 @@ func appendText(lines string) func(*setUp) {
 	return func(s *setUp) { s.text += "\n" + lines + "\n" }
 }
 
-func changeConfig(f func(*config.Config)) func(*setUp) {
+func change(f func(*config.Config)) func(*setUp) {
 	return func(s *setUp) { s.changes = append(s.changes, f) }
 }
 
 func (s *setUp) onlyClaude() {
 	for _, name := range []string{"codex", "gemini", "copilot"} {
-		replaceText("[agents."+name+"]", "[agents."+name+"]\nenabled = false")(s)
+		put("[agents."+name+"]", "[agents."+name+"]\nenabled = false")(s)
 	}
 }
 
@@ -254,14 +254,15 @@ func (s *setUp) processWithoutGroup() int {
 	s.must(os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
 	s.must(cmd.Process.Kill())
 	var info unix.Siginfo
-	s.must(unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)) // leaves it a zombie until the test ends
+	// leaves it a zombie until the test ends
+	s.must(unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil))
 	s.must(syscall.Rmdir(group))
 	return pid
 }
 
 // sandboxed runs all agents in sandboxes of an engine that does not exist.
 func sandboxed(s *setUp) {
-	changeConfig(func(c *config.Config) {
+	change(func(c *config.Config) {
 		c.Sandbox.Mode, c.Sandbox.Host = config.SandboxDocker, "unix:///no/such/socket"
 	})(s)
 }
@@ -271,7 +272,7 @@ func engine(s *setUp) {
 	s.t.Helper()
 	dockertest.Need(s.t)
 	runner := dockertest.Tool(s.t, dockertest.Runner)
-	changeConfig(func(c *config.Config) {
+	change(func(c *config.Config) {
 		c.Sandbox.Mode, c.Sandbox.Host, c.Sandbox.Image, c.Sandbox.Runner = config.SandboxDocker, dockertest.Host(), "ductor-doctor-test:none", runner
 	})(s)
 }

@@ -124,7 +124,7 @@ func (s *setup) askOwner(ctx context.Context) error {
 	return nil
 }
 
-// pair shows a code, and a new one if it expires or there are too many wrong attempts.
+// pair shows a code, and a new one if it expires or after too many wrong attempts.
 func (s *setup) pair(ctx context.Context) (Paired, error) {
 	release, err := s.world.Lock(s.cfg)
 	if err != nil {
@@ -288,7 +288,7 @@ func (s *setup) askAgent(ctx context.Context) error {
 }
 
 // defaultAgent shows the state of each agent. It returns the configured default if it is usable, or else the first usable
-// agent. If no agent is usable, it says so and returns the configured default.
+// agent. If no agent is usable, it warns the owner and returns the configured default.
 func (s *setup) defaultAgent(found []cli.AgentState) string {
 	first, preset := "", ""
 	for _, a := range found {
