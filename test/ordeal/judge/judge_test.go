@@ -104,7 +104,9 @@ func (s *stage) calls(chat telegram.ChatID, retryAfter int) {
 
 // sends is the call that sent a message.
 func (s *stage) sends(chat telegram.ChatID, id telegram.MessageID) {
-	s.Calls = append(s.Calls, telegram.Call{Seq: len(s.Calls) + 1, At: s.now, Done: s.now, Method: "sendMessage", Chat: chat, Message: id})
+	s.Calls = append(s.Calls, telegram.Call{
+		Seq: len(s.Calls) + 1, At: s.now, Done: s.now, Method: "sendMessage", Chat: chat, Message: id,
+	})
 }
 
 // whole is a run of p1 in which all went well.
@@ -120,6 +122,7 @@ func (s *stage) whole() telegram.MessageID {
 const (
 	plainPrompt = "owner says p1: text 2; run; text 1\n"
 	askPrompt   = "owner says p1: ask\n"
+	failedFlush = "disk fsync times 1\n" + plainPrompt
 	failPrompt  = "owner says p1: text 1; run; text 1; fail 500 times 1; text 1\n"
 	// Claude alone runs commands in the background.
 	backgroundPrompt = "owner says p1: text 1; run; text 1; background 1s; fail 500 times 1; text 1\n"
@@ -152,7 +155,7 @@ func TestVerdicts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, list := range [][]verdict{
 		verdictsOfTurns(), verdictsOfEdits(), verdictsOfAnswers(), verdictsOfWithdrawnText(), verdictsOfApprovals(), verdictsOfAborts(),
-		verdictsOfCards(), verdictsOfTheRest(),
+		verdictsOfCards(), verdictsOfStrangers(), verdictsOfTheRest(),
 	} {
 		for _, v := range list {
 			t.Run(strings.ReplaceAll(v.name, " ", "_"), v.test)

@@ -19,7 +19,7 @@ func verdictsOfCards() []verdict {
 			s.now = s.now.Add(3 * time.Second)
 			s.stops(scenario.Crash)
 		}},
-		{"a card whose number a failed flush lost", "disk fsync times 1\n" + plainPrompt, "", func(s *stage) {
+		{"a card whose number a failed flush lost", failedFlush, "", func(s *stage) {
 			running(s)
 			s.now = s.now.Add(time.Second)
 			s.stops(scenario.Restart)

@@ -36,12 +36,12 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.1")
 			s.shows(ownerChat, id, "p1w0 p1w1")
 		}},
-		{"an effect twice by a failed flush just behind the begin", "disk fsync times 1\n" + plainPrompt, "", func(s *stage) {
+		{"an effect twice by a flush that failed just then", failedFlush, "", func(s *stage) {
 			s.agent(Effect, "p1", "p1.1")
 			s.stops(scenario.Restart)
 			s.whole()
 		}},
-		{"an effect twice by a failed flush much later", "disk fsync times 1\n" + plainPrompt, "once", func(s *stage) {
+		{"an effect twice by a flush that failed much later", failedFlush, "once", func(s *stage) {
 			s.agent(Effect, "p1", "p1.1")
 			s.now = s.now.Add(time.Minute)
 			s.stops(scenario.Restart)
@@ -248,22 +248,6 @@ func verdictsOfTheRest() []verdict {
 	}
 	costly := "set budget.day \"0.05\"\nowner says p1: cost 5\nowner says p2: run\n"
 	return []verdict{
-		{"a stranger is answered", plainPrompt, "stranger", func(s *stage) {
-			s.whole()
-			s.shows(malloryChat, s.says("mallory", malloryChat, "hello"), "Hello.")
-		}},
-		{"a stranger is not answered", plainPrompt, "", func(s *stage) {
-			s.whole()
-			s.says("mallory", malloryChat, "hello")
-		}},
-		{"a stranger's prompt runs", "mallory says p1: run\n", "stranger", func(s *stage) {
-			s.says("mallory", malloryChat, "p1")
-			s.agent(Effect, "p1", "p1.0")
-		}},
-		{"a viewer's prompt runs", "bob says p1: run\n", "stranger", func(s *stage) {
-			s.says("bob", ownerChat, "p1")
-			s.agent(Effect, "p1", "p1.0")
-		}},
 		{"a file as the last one left it", write, "", func(s *stage) { wrote(s, "p2.0\n") }},
 		{"a file as another one left it", write, "files", func(s *stage) { wrote(s, "p1.0\n") }},
 		{"a torn file", write, "files files", func(s *stage) { wrote(s, "p2") }},
@@ -340,6 +324,27 @@ func verdictsOfTheRest() []verdict {
 		{"all that worlds find themselves", plainPrompt, "database left alive", func(s *stage) {
 			s.whole()
 			s.Database, s.Left, s.Troubles = []string{"page 3 is torn"}, []string{"a goroutine"}, []string{"panic: nil"}
+		}},
+	}
+}
+
+func verdictsOfStrangers() []verdict {
+	return []verdict{
+		{"a stranger is answered", plainPrompt, "stranger", func(s *stage) {
+			s.whole()
+			s.shows(malloryChat, s.says("mallory", malloryChat, "hello"), "Hello.")
+		}},
+		{"a stranger is not answered", plainPrompt, "", func(s *stage) {
+			s.whole()
+			s.says("mallory", malloryChat, "hello")
+		}},
+		{"a stranger's prompt runs", "mallory says p1: run\n", "stranger", func(s *stage) {
+			s.says("mallory", malloryChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
+		}},
+		{"a viewer's prompt runs", "bob says p1: run\n", "stranger", func(s *stage) {
+			s.says("bob", ownerChat, "p1")
+			s.agent(Effect, "p1", "p1.0")
 		}},
 	}
 }
