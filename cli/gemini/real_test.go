@@ -101,7 +101,7 @@ func TestRealApprovals(t *testing.T) {
 		if len(asked) != 1 || r.Err != nil || len(r.Denials) != map[bool]int{true: 0, false: 1}[allow] {
 			t.Fatalf("%s: asked %+v, denials %+v, %v", prompt, asked, r.Denials, r.Err)
 		}
-		input := "" // what rules are made of; the name says that it edits
+		input := "" // the name alone makes a rule
 		if strings.Contains(prompt, "touch") {
 			input = `{"command":"` + asked[0].Title + `"}`
 		}

@@ -4,7 +4,7 @@
 //	go build -cover -covermode=atomic -coverpkg=ductor/... -o paths ./scripts/paths
 //	paths DIR       write paths.md into DIR; fail where a path has become longer than it may be
 //
-// A function is on a path if each of several deltas or aborts passes it: clocks run meanwhile, and after an abort the next agent starts.
+// A function is on a path if each of several deltas or aborts passes it. Clocks run meanwhile, and after an abort the next agent starts.
 // Functions of simulators, of libraries and of the runner's own process are not in the lists.
 package main
 
@@ -55,7 +55,7 @@ const (
 	patience  = 2 * time.Minute
 	// quiet is how long nothing may happen before a mark, so that what came before is not counted.
 	quiet = 3 * time.Second
-	// rounds is how many deltas and aborts are compared.
+	// rounds is the number of deltas and aborts to compare.
 	rounds = 4
 	// mostDelta and mostAbort only go down.
 	mostDelta, mostAbort = 330, 900
@@ -158,7 +158,7 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 	return delta, abort, nil
 }
 
-// common returns what is in both lists; before the first round that is what the round has.
+// common returns the names in both lists. Before the first round it returns the list of the round.
 func common(before, round []string) []string {
 	if before == nil {
 		return round
