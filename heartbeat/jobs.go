@@ -124,14 +124,14 @@ func (s *Scheduler) EditJob(ctx context.Context, id orchestrator.JobID, by orche
 	return s.did(ctx, "changed", by, st, err)
 }
 
-func (s *Scheduler) PauseJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus,
-	error) {
+func (s *Scheduler) PauseJob(ctx context.Context, id orchestrator.JobID,
+	by orchestrator.Press) (orchestrator.JobStatus, error) {
 	st, err := s.Pause(ctx, id, by.Conversation)
 	return s.did(ctx, "paused", by, st, err)
 }
 
-func (s *Scheduler) ResumeJob(ctx context.Context, id orchestrator.JobID, by orchestrator.Press) (orchestrator.JobStatus,
-	error) {
+func (s *Scheduler) ResumeJob(ctx context.Context, id orchestrator.JobID,
+	by orchestrator.Press) (orchestrator.JobStatus, error) {
 	st, err := s.Resume(ctx, id, by.Conversation)
 	return s.did(ctx, "resumed", by, st, err)
 }
