@@ -24,7 +24,7 @@ type Store interface {
 	FinishUpdates(ctx context.Context, ids []int64, notices ...orchestrator.Message) error
 }
 
-// Options are what a Sender is made of. All but Marks are required.
+// Options configure a Sender. All but Marks are required.
 type Options struct {
 	Files    orchestrator.Files
 	Messages *message.Messages

@@ -66,8 +66,8 @@ type topic struct {
 	due          bool      // a change is to come
 }
 
-// NewIcons makes Icons for the topics that are stored. A turn that ended with the process before has its topic be idle unless Follow
-// finds it working soon.
+// NewIcons makes Icons for the topics that are stored. The topic of a turn that ended with the process before becomes idle unless
+// Follow finds it working soon.
 func NewIcons(ctx context.Context, o IconOptions) (*Icons, error) {
 	i := &Icons{opts: o, topics: map[orchestrator.ConversationID]*topic{}}
 	stored, err := o.Store.Topics(ctx)

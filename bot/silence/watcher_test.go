@@ -134,7 +134,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// The notice goes with the end of the turn, also of one that ended after ductor did.
+// The notice goes with the end of the turn, also if the turn ended after ductor did.
 func TestTheEndOfASilentTurn(t *testing.T) {
 	watching(t, func(t *testing.T, r *rig) {
 		r.quiet = true

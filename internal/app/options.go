@@ -180,7 +180,8 @@ func (a *App) onBackground(conversation cli.Conversation, r cli.BackgroundResult
 
 func conversationOptions(cfg config.Config, a *App) conversation.Options {
 	o := conversation.Options{
-		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes, Gateway: a.gateway(), Tracer: a.turnTracer(), Chat: a.bot.Chat(),
+		Store: turnStore{a.db, a.jobEnded}, Orders: a.db, Disk: a.db, Snapshots: a.changes,
+		Gateway: a.gateway(), Tracer: a.turnTracer(), Chat: a.bot.Chat(),
 		Live:      func() conversation.TurnOptions { return a.now().turns },
 		Sandboxes: a.envs.Sandboxes.Policy(),
 		Dir:       cfg.Projects.DefaultDir, Roots: cfg.Projects.Roots, AddDirs: cfg.Projects.AddDirs,

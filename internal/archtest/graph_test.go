@@ -132,18 +132,21 @@ var imports = map[string][]string{
 
 	"orchestrator/approval":     {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
 	"orchestrator/conversation": {"internal/growstack", "cli/tools", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/side", "orchestrator/spending", "orchestrator/turn", "cli", "internal/secrets"},
-	"orchestrator/turn":         {"cli", "cli/tools", "internal/growstack", "internal/secrets", "lang", "orchestrator", "orchestrator/approval", "orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps"},
-	"orchestrator/changes":      {"cli", "git", "internal/secrets", "orchestrator"},
-	"orchestrator/users":        {"orchestrator", "internal/paircode"},
-	"orchestrator/files":        {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
-	"orchestrator/side":         {"orchestrator", "orchestrator/spending", "cli", "cli/tools", "internal/secrets"},
-	"orchestrator/spending":     {"orchestrator", "cli", "lang"},
-	"orchestrator/circuit":      {"cli"},
-	"orchestrator/consult":      {"orchestrator", "orchestrator/handoff", "orchestrator/side", "cli"},
-	"orchestrator/steps":        {"orchestrator", "cli"},
-	"orchestrator/handoff":      {"internal/rooted", "orchestrator", "orchestrator/side", "cli"},
-	"orchestrator/sessions":     {"orchestrator", "cli"},
-	"orchestrator/projects":     {"orchestrator", "cli", "git"},
+	"orchestrator/turn": {
+		"cli", "cli/tools", "internal/growstack", "internal/secrets", "lang", "orchestrator", "orchestrator/approval",
+		"orchestrator/circuit", "orchestrator/handoff", "orchestrator/steps",
+	},
+	"orchestrator/changes":  {"cli", "git", "internal/secrets", "orchestrator"},
+	"orchestrator/users":    {"orchestrator", "internal/paircode"},
+	"orchestrator/files":    {"orchestrator", "cli", "internal/rooted", "internal/secrets"},
+	"orchestrator/side":     {"orchestrator", "orchestrator/spending", "cli", "cli/tools", "internal/secrets"},
+	"orchestrator/spending": {"orchestrator", "cli", "lang"},
+	"orchestrator/circuit":  {"cli"},
+	"orchestrator/consult":  {"orchestrator", "orchestrator/handoff", "orchestrator/side", "cli"},
+	"orchestrator/steps":    {"orchestrator", "cli"},
+	"orchestrator/handoff":  {"internal/rooted", "orchestrator", "orchestrator/side", "cli"},
+	"orchestrator/sessions": {"orchestrator", "cli"},
+	"orchestrator/projects": {"orchestrator", "cli", "git"},
 }
 
 // modules says which packages may import an outside module, tests excepted. "" allows every package.

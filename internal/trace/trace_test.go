@@ -15,7 +15,7 @@ import (
 	"ductor/cli"
 )
 
-// collector takes what is sent.
+// collector takes requests of the tracer.
 type collector struct {
 	mu     sync.Mutex
 	bodies map[string][]string // by path

@@ -22,6 +22,7 @@ type runningTurn struct {
 	turn    orchestrator.Turn
 	session orchestrator.Session
 	running *turn.Turn // nil before the turn is prepared
+	begun   bool       // the store has where the turn begins
 }
 
 func (r *runningTurn) log() *slog.Logger {
@@ -49,7 +50,8 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 		text := c.e.opts.Lang.Of(c.id.Chat).Text("turn.mode-ended", p.endedMode)
 		r.running.Events.Show(cli.Status{Kind: cli.StatusWarning, Detail: text})
 	}
-	result := r.running.Run(p.req)
+	result, begun := r.running.Run(p.req)
+	r.begun = begun
 	r.turn = r.running.Turn()
 	now.helpers.end()
 	if cli.Replaced(ctx) && len(result.Unread) > 0 {
@@ -128,6 +130,7 @@ func (r *runningTurn) failToStart(err error) {
 	r.log().Error("start turn", "err", err)
 	r.turn.Outcome = r.running.Failed(cli.AsFailure(r.turn.Agent, err))
 	r.turn.State = orchestrator.TurnFailed
+	r.begun = r.waiting.left != ""
 	r.openCard()
 	r.conclude(nil)
 }
@@ -177,7 +180,7 @@ func (r *runningTurn) leave() {
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()
 	t.Outcome.Announce = e.announcement(r.keep, t, t.Outcome)
-	stored, err := e.record(r.keep, log, e.ending(t, r.running.Begun()))
+	stored, err := e.record(r.keep, log, e.ending(t, r.begun))
 	if err != nil {
 		log.Error("record how a turn ended", "err", err)
 	}

@@ -23,14 +23,14 @@ type attempt struct {
 	requests *approval.Requests
 }
 
-// Run runs the turn until an attempt has a result that no other attempt follows. first is the request of the first attempt.
-func (t *Turn) Run(first cli.Request) cli.Result {
+// Run runs the turn until an attempt has a result that no other attempt follows. first is the request of the first attempt. begun
+// reports whether the store has where an attempt begins.
+func (t *Turn) Run(first cli.Request) (result cli.Result, begun bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
-	var result cli.Result
 	for {
 		result = a.run()
-		t.begun = t.begun || a.begun.Load()
+		begun = begun || a.begun.Load()
 		who, ok := t.followUp(&result, &followed, a.req.Effort)
 		if !ok {
 			break
@@ -40,14 +40,14 @@ func (t *Turn) Run(first cli.Request) cli.Result {
 			t.log().Error("run a turn once more", "err", err)
 			break
 		}
-		t.session = session
+		t.start.Session = session
 		a = &attempt{Turn: t, req: req}
 	}
 	result.Fallback = result.Fallback || followed.repeated
 	if !result.Aborted && !result.Detached && t.runner.opts.Life.Err() == nil {
 		t.runner.opts.Breakers.Ended(t.turn.Sandbox, t.turn.Agent, result.Err)
 	}
-	return result
+	return result, begun
 }
 
 // run runs the attempt and returns its result.
@@ -64,7 +64,8 @@ func (a *attempt) run() cli.Result {
 	a.Events.Redact(redactor)
 	a.requests = a.runner.opts.Approvals.Open(a.ctx, approval.Running{
 		Turn: a.turn, Dir: a.req.Dir, Mode: a.req.Permission, Tools: ToolsOf(a.turn.Agent, a.req),
-		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes, Secrets: redactor, Show: a.Events.Show,
+		Allowed: tools.Own(a.turn.Agent, a.req.AllowedTools), Resumed: a.resumes,
+		Secrets: redactor, Show: a.Events.Show,
 	})
 	result := a.ask()
 	a.known.Ended()
@@ -190,7 +191,7 @@ func (a *attempt) beginSession() (err error) {
 	if err := a.runner.opts.Store.SetAgentSession(a.keep, a.turn.Session, a.turn.AgentEnv(), ""); err != nil {
 		return err
 	}
-	if a.session, err = a.runner.opts.Store.Session(a.keep, a.turn.Session); err != nil {
+	if a.start.Session, err = a.runner.opts.Store.Session(a.keep, a.turn.Session); err != nil {
 		return err
 	}
 	a.req.Resume = ""

@@ -12,13 +12,13 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// compact runs a turn that shortens the context. Its result says how full the context was and is. Both are what /context says, since what
-// an agent counts of a compaction may lack its instructions and tools.
+// compact runs a turn that shortens the context. The text of its result compares the context before and after. Both are the
+// numbers of /context: the numbers that an agent has for a compaction may lack its instructions and tools.
 func (a *attempt) compact(run gatewayRun) cli.Result {
 	r := a.runner
 	var before cli.Fill
 	if a.resumes {
-		before = r.lastFill(a.keep, a.session.ID, a.turn.AgentEnv())
+		before = r.lastFill(a.keep, a.start.Session.ID, a.turn.AgentEnv())
 	} else {
 		before = r.Fill(a.ctx, a.turn.Agent, a.req, "")
 	}
@@ -34,7 +34,7 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 		return a.compactAfresh()
 	case result.Err != nil || result.Aborted || result.Detached:
 		return result
-	case !shortened: // its text says why
+	case !shortened: // the text has the reason
 		result.Err = cli.Failf(cli.Refused, a.turn.Agent, "%s", cli.ShortLine(result.Text))
 		return result
 	}
@@ -45,7 +45,7 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 	return result
 }
 
-// shorter says how full a context was and is. If it seems to have grown, an agent counts the two in different ways.
+// shorter compares a context before and after a compaction. If it seems to have grown, an agent counts the two in different ways.
 func shorter(p lang.Printer, before, after cli.Fill) string {
 	now := p.Tokens(after.Used)
 	if percent, known := after.Percent(); known && percent > 0 {
@@ -77,7 +77,7 @@ func (a *attempt) summarizer() *handoff.Summarizer {
 // compactAfresh forgets the agent's session: the next prompt begins a new one, which gets the history in short.
 func (a *attempt) compactAfresh() cli.Result {
 	o, p := &a.runner.opts, a.printer()
-	turns, err := o.Store.History(a.keep, a.session.ID, mostMissed)
+	turns, err := o.Store.History(a.keep, a.start.Session.ID, mostMissed)
 	if err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, fmt.Errorf("load history: %w", err))}
 	}
@@ -90,7 +90,7 @@ func (a *attempt) compactAfresh() cli.Result {
 	if a.ctx.Err() != nil {
 		return cli.Cut(a.ctx, a.turn.Agent)
 	}
-	if err := o.Store.SetAgentSession(a.keep, a.session.ID, a.turn.AgentEnv(), ""); err != nil {
+	if err := o.Store.SetAgentSession(a.keep, a.start.Session.ID, a.turn.AgentEnv(), ""); err != nil {
 		return cli.Result{Err: cli.AsFailure(a.turn.Agent, err)}
 	}
 	o.Gateway.Release(a.req.Conversation)
@@ -101,10 +101,10 @@ func (a *attempt) compactAfresh() cli.Result {
 	return cli.Result{Text: text}
 }
 
-// filledLately is how many turns back lastFill looks for what an agent said of its context.
+// filledLately is how many turns back lastFill looks for the size of a context.
 const filledLately = 20
 
-// lastFill returns how full the context of an agent was after its last turn in a session that said so.
+// lastFill returns the last size of its context that an agent reported after a turn in a session.
 func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who orchestrator.AgentEnv) cli.Fill {
 	turns, err := r.opts.Store.History(ctx, id, filledLately)
 	if err != nil {
@@ -118,8 +118,8 @@ func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who or
 	return cli.Fill{}
 }
 
-// Fill returns how full the context of an agent in the session of a request is: as the agent says now, or else as it said after a turn. turn
-// is the one that runs; empty for none.
+// Fill returns how full the context of an agent in the session of a request is: as the agent reports now, or as
+// it reported after a turn. turn is the running turn; empty for none.
 func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
 	now, err := r.opts.Gateway.Fill(ctx, who, req, turn)
 	if err == nil && now.Used > 0 {

@@ -77,8 +77,8 @@ func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []c
 	return Choice{Agent: other, Model: own.Model, Effort: own.Effort}, true
 }
 
-// exhausted lists the agents that do not get the turn: an agent that just failed, those that failed in this turn or in the turns that it
-// repeats, and those that ductor leaves alone for a while.
+// exhausted lists the agents that do not get the turn: agents that failed in this turn or in the turns that it repeats, and
+// agents that ductor leaves alone for a while.
 func (t *Turn) exhausted(ctx context.Context, agent cli.Agent) []cli.Agent {
 	return t.runner.exhausted(ctx, t.turn, append([]cli.Agent{agent}, t.Events.Replaced()...))
 }
@@ -97,7 +97,7 @@ func (r *Runner) exhausted(ctx context.Context, t orchestrator.Turn, failed []cl
 	return failed
 }
 
-// automatic returns what follows a kind of failure without asking the user, by the configuration.
+// automatic returns the reaction to a kind of failure that needs no user, by the configuration.
 func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 	what := orchestrator.RemedyOf(kind).Automatic
 	if what != orchestrator.AutomaticConfigured {
@@ -139,10 +139,12 @@ func (t *Turn) pause(result *cli.Result, retry int) bool {
 	return t.ctx.Err() == nil
 }
 
-// Failed returns the outcome of the turn after a failure, and what a user can do about it.
+// Failed returns the outcome of the turn after a failure, with the actions that it offers the user.
 func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	p := t.printer()
-	out := orchestrator.Outcome{State: orchestrator.TurnFailed, Agent: t.turn.Agent, Failure: f.Sentence(p), Recovery: t.recovery(f)}
+	out := orchestrator.Outcome{
+		State: orchestrator.TurnFailed, Agent: t.turn.Agent, Failure: f.Sentence(p), Recovery: t.recovery(f),
+	}
 	if f.Kind == cli.BadOutput {
 		out.Recovery.Raw = f.Detail
 	}
@@ -169,8 +171,7 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	return out
 }
 
-// recovery returns what a user can do about a failure of the turn: the actions that its kind offers, without those that this turn does not
-// allow.
+// recovery returns the actions that a user can choose after a failure of the turn. Not every turn allows all actions of its kind.
 func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	o := &t.runner.opts
 	out := orchestrator.Recovery{Kind: f.Kind}
@@ -200,7 +201,8 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 				continue
 			}
 		case orchestrator.ActionHandOff:
-			if out.Other, _ = o.Gateway.Substitute(t.keep, t.turn.Sandbox, t.exhausted(t.keep, f.Agent)); out.Other == "" {
+			out.Other, _ = o.Gateway.Substitute(t.keep, t.turn.Sandbox, t.exhausted(t.keep, f.Agent))
+			if out.Other == "" {
 				continue
 			}
 		}

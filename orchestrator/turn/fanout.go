@@ -49,7 +49,7 @@ func (f *Fanout) Event(ev cli.Event) {
 	f.redactor.pass(known, ev, f)
 }
 
-// Show passes on an event of ductor itself, which contains no secrets. The agent did nothing, so there is no change of files, and no trace.
+// Show passes on an event of ductor itself, which contains no secrets. The agent did nothing, so the file watch and the trace do not get it.
 func (f *Fanout) Show(ev cli.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

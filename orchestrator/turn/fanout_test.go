@@ -14,7 +14,7 @@ import (
 
 const secret = "hunter2-hunter2"
 
-// notes has the events that observers got, in order.
+// notes lists the events of observers, in order.
 type notes struct {
 	mu    sync.Mutex
 	lines []string
@@ -48,6 +48,12 @@ type files struct {
 
 func (f files) Take(ev cli.Event) { f.notes.append("files", ev) }
 
+// trace is a trace that notes its events.
+type trace struct{ notes *notes }
+
+func (t trace) Take(ev cli.Event) { t.notes.append("trace", ev) }
+func (trace) End(cli.Result)      {}
+
 func observe() (*Fanout, *notes) {
 	f, o := NewFanout(time.Now), &notes{}
 	f.Redact(NewRedactor(func(f func()) { go f() }, func() *secrets.Set { return secrets.NewSet(secret) }))
@@ -60,16 +66,18 @@ func observe() (*Fanout, *notes) {
 func TestAFanoutPassesEventsInOrderAndWithoutSecrets(t *testing.T) {
 	f, o := observe()
 	f.Card()
+	f.Trace(trace{o})
 	f.Event(cli.TextDelta{Text: "it is hunter2-"})
 	f.Event(cli.TextDelta{Text: "hunter2!"})
 	f.Show(cli.Status{Kind: cli.StatusIdle})
 	f.Event(cli.FileChanged{Path: secret, Kind: cli.FileAdded})
 	removed := secrets.Removed
 	want := []string{
-		"files {Text:it is }", "card {Text:it is }",
-		"files {Text:" + removed + "!}", "card {Text:" + removed + "!}",
+		"files {Text:it is }", "trace {Text:it is }", "card {Text:it is }",
+		"files {Text:" + removed + "!}", "trace {Text:" + removed + "!}", "card {Text:" + removed + "!}",
 		fmt.Sprintf("card %+v", cli.Status{Kind: cli.StatusIdle}),
-		"files {Path:" + removed + " Kind:add Diff:}", "card {Path:" + removed + " Kind:add Diff:}",
+		"files {Path:" + removed + " Kind:add Diff:}", "trace {Path:" + removed + " Kind:add Diff:}",
+		"card {Path:" + removed + " Kind:add Diff:}",
 	}
 	if got := o.all(); !slices.Equal(got, want) {
 		t.Errorf("the observers got %q", got)
@@ -82,7 +90,7 @@ func TestAFanoutPassesEventsInOrderAndWithoutSecrets(t *testing.T) {
 	}
 }
 
-// A Fanout holds what comes before its card is open, joins text, and shows it to the card before anything newer. Without a card it holds
+// A Fanout holds the events that come before its card is open, joins text, and shows it to the card before anything newer. Without a card it holds
 // nothing.
 func TestAFanoutHoldsEventsForItsCard(t *testing.T) {
 	f, o := observe()

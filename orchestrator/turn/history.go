@@ -30,7 +30,7 @@ func (a *attempt) handOff() error {
 	if err != nil {
 		return err
 	}
-	own := a.session.AgentSessions[a.turn.AgentEnv()]
+	own := a.start.Session.AgentSessions[a.turn.AgentEnv()]
 	if own.Told == "" && !own.Terminal {
 		a.addContext()
 	}
@@ -39,33 +39,36 @@ func (a *attempt) handOff() error {
 	}
 	told := handoff.Write(turns, "", o.Settings().HandoffTokens)
 	if s := a.summarizer(); s != nil && told.LeftOut > 0 && told.Turns > 0 &&
-		(o.Summarizer.Model.Agent != "" || a.turn.Wants.Summarize || s.Has(a.keep, a.session.ID)) {
+		(o.Summarizer.Model.Agent != "" || a.turn.Wants.Summarize || s.Has(a.keep, a.start.Session.ID)) {
 		waits := cli.Status{Kind: cli.StatusWaiting, Detail: a.printer().Text("turn.summarizing", len(turns))}
 		told = a.summarize(s, turns, told, waits)
 	}
 	a.req.Prompt = told.Text + a.req.Prompt
 	a.known.Hand(cli.HandedOver{
-		To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens, LeftOut: told.Whole(), Shortened: told.Shortened,
+		To: a.turn.Agent, Model: a.turn.Model, Turns: told.Turns, Tokens: told.Tokens,
+		LeftOut: told.Whole(), Shortened: told.Shortened,
 	})
 	return nil
 }
 
 // summarize has a model summarize history, and shows meanwhile that the turn waits for it. It returns otherwise if that fails.
-func (a *attempt) summarize(s *handoff.Summarizer, turns []orchestrator.Turn, otherwise handoff.Told, waits cli.Status) handoff.Told {
+func (a *attempt) summarize(
+	s *handoff.Summarizer, turns []orchestrator.Turn, otherwise handoff.Told, waits cli.Status,
+) handoff.Told {
 	a.event(waits)
-	summarized, err := s.Write(a.ctx, a.req, a.session.ID, turns, a.runner.opts.Settings().HandoffTokens)
+	summarized, err := s.Write(a.ctx, a.req, a.start.Session.ID, turns, a.runner.opts.Settings().HandoffTokens)
 	a.event(cli.Status{Kind: cli.StatusIdle})
 	if err != nil {
-		a.log().Warn("history is shortened instead of summarized", "session", a.session.ID, "err", err)
+		a.log().Warn("history is shortened instead of summarized", "session", a.start.Session.ID, "err", err)
 		return otherwise
 	}
 	return summarized
 }
 
-// warnOfTerminals names the agents that know what was said in a terminal, to a user whose next agent does not.
+// warnOfTerminals names the agents that know a conversation in a terminal, to a user whose next agent does not know it.
 func (a *attempt) warnOfTerminals() {
 	who := a.turn.AgentEnv()
-	for of, has := range a.session.AgentSessions {
+	for of, has := range a.start.Session.AgentSessions {
 		if has.Terminal && of != who {
 			text := a.printer().Text("turn.terminal-untold", of.Agent.Name(), who.Agent.Name())
 			a.event(cli.Status{Kind: cli.StatusWarning, Detail: text})
@@ -88,9 +91,9 @@ func (a *attempt) addContext() {
 const mostMissed = 1000
 
 // missed lists the turns of the session that the agent does not know, for its next prompt. The turns that this one repeats have the same
-// prompt, so the list has only what they answered.
+// prompt, so the list has only their answers.
 func (a *attempt) missed() ([]orchestrator.Turn, error) {
-	store, s, who := a.runner.opts.Store, a.session, a.turn.AgentEnv()
+	store, s, who := a.runner.opts.Store, a.start.Session, a.turn.AgentEnv()
 	told := s.AgentSessions[who].Told
 	if s.Messages == 0 || told == a.turn.ID { // an attempt before told it
 		return nil, nil
@@ -124,12 +127,12 @@ func isCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCom
 // hasAnswered reports whether the agent has said anything in the session, or knows it from a terminal: that is lost if it no longer has its
 // own session.
 func (a *attempt) hasAnswered() bool {
-	turns, err := a.runner.opts.Store.History(a.keep, a.session.ID, mostMissed)
+	turns, err := a.runner.opts.Store.History(a.keep, a.start.Session.ID, mostMissed)
 	if err != nil {
-		a.log().Warn("look up whether an agent has answered", "session", a.session.ID, "err", err)
+		a.log().Warn("look up whether an agent has answered", "session", a.start.Session.ID, "err", err)
 	}
 	who := a.turn.AgentEnv()
-	return a.session.AgentSessions[who].Terminal || slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
+	return a.start.Session.AgentSessions[who].Terminal || slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
 		return h.AgentEnv() == who && h.Outcome.Text != ""
 	})
 }

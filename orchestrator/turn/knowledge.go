@@ -14,7 +14,7 @@ import (
 // have priority. After a crash in between, the next process reads the events of the turn again.
 const firstWords = 50 * time.Millisecond
 
-// Knowledge records what the agent of an attempt knows of the session: its own id of the session and, after it accepted the prompt, all
+// Knowledge records the knowledge of an agent about the session: its own id of the session and, after it accepted the prompt, all
 // turns up to this one. It stores that beside the stream, so that the first words do not wait for the disk. One goroutine calls Learn.
 type Knowledge struct {
 	store  orchestrator.Store
@@ -27,14 +27,15 @@ type Knowledge struct {
 	accepted bool
 	over     chan struct{} // closed by Wait
 	wg       sync.WaitGroup
-	former   <-chan struct{} // closed when the store has what was to be stored before; nil for nothing
+	former   <-chan struct{} // closed when the call before has stored; nil for none
 	mu       sync.Mutex
 	err      error
 }
 
 // NewKnowledge creates the Knowledge of an attempt. own is the agent's id of the session that it resumes.
 func NewKnowledge(
-	store orchestrator.Store, turn orchestrator.Turn, own cli.AgentSessionID, handed *cli.HandedOver, show func(cli.Event),
+	store orchestrator.Store, turn orchestrator.Turn, own cli.AgentSessionID, handed *cli.HandedOver,
+	show func(cli.Event),
 ) *Knowledge {
 	return &Knowledge{store: store, turn: turn, own: own, handed: handed, show: show, over: make(chan struct{})}
 }

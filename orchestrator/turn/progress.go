@@ -7,10 +7,10 @@ import (
 	"ductor/cli"
 )
 
-// progress remembers what the agent of a turn did.
+// progress remembers the work of the agent of a turn.
 type progress struct {
 	ran      bool                          // the agent said something, used a tool or asked for something
-	tools    map[cli.ToolID]bool           // each started tool; false until it runs, for example while it waits for its user
+	tools    map[cli.ToolID]bool           // each started tool; false until it runs
 	asks     map[cli.ApprovalID]cli.ToolID // requests that no user has allowed
 	replaced []cli.Agent                   // agents that failed and were replaced by another
 }

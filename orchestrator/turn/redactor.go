@@ -42,7 +42,7 @@ func (r *Redactor) Known() *secrets.Set {
 	return r.known.Load()
 }
 
-// Learn adds the answers to secret questions: the agent may repeat them.
+// Learn implements approval.Secrets.
 func (r *Redactor) Learn(questions []cli.Question, answers [][]string) {
 	<-r.read
 	r.learn.Lock()

@@ -1,4 +1,4 @@
-// Package turn runs the agent of one turn and passes its events to everything that follows them: secrets, files, steps, traces and the card.
+// Package turn runs the agent of one turn and passes its events to the observers: secrets, files, steps, traces and the card.
 //
 // Package conversation prepares a turn and records its outcome.
 package turn
@@ -22,7 +22,7 @@ import (
 // ErrBypassOver ends a turn in bypass if its agent cannot ask from now on.
 var ErrBypassOver = errors.New("bypass is over")
 
-// Settings say how turns run. They may change between two turns.
+// Settings apply to turns. They may change between two turns.
 type Settings struct {
 	Agents        map[cli.Agent]orchestrator.AgentDefaults
 	HandoffTokens int // of history for an agent that joins a session, at most
@@ -40,7 +40,7 @@ type Options struct {
 	Approvals  *approval.Service
 	Breakers   *circuit.Breakers
 	Summarizer *handoff.Summarizer   // of history that does not fit; nil: ductor shortens it
-	Owner      orchestrator.PersonID // gets codes that log agents in; 0: nobody does
+	Owner      orchestrator.PersonID // gets codes that log agents in; 0: no user does
 	Later      bool                  // a job can run a turn when the limit of its agent ends
 
 	Settings func() Settings // of the turns that run now
@@ -72,7 +72,7 @@ type Conversation interface {
 	CaughtUp(ctx context.Context, t orchestrator.Turn)
 	// RunLater makes a job that runs the turn at a time.
 	RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error
-	// AwaitDisk waits while the disk is full. It returns false if ctx ended, or if nobody knows when there is room.
+	// AwaitDisk waits while the disk is full. It returns false if ctx ended, or if it is unknown when the disk has room.
 	AwaitDisk(ctx context.Context) bool
 }
 
@@ -81,13 +81,13 @@ type Choice struct {
 	Agent  cli.Agent
 	Model  cli.ModelID
 	Effort cli.Effort
-	// Instead is the failure of the configured agent, in whose place this one runs the turn; nil if it is the configured one, or if the
-	// user chose it.
+	// Instead is the failure of the configured agent, if another runs the turn in its place; nil if it is the configured
+	// agent, or if the user chose it.
 	Instead *cli.Failure
 }
 
-// Last is the turn that ended last in a session. Messages counts the turns of the session then: any other number means that there are
-// turns that this process did not see.
+// Last is the turn that ended last in a session. Messages counts the turns of the session then: any other number means that
+// this process did not see all turns.
 type Last struct {
 	Session  orchestrator.SessionID
 	Messages int
@@ -115,26 +115,21 @@ type Turn struct {
 	ctx  context.Context
 	keep context.Context // never ends: ductor records what happened even if the turn was aborted
 
-	start   Start
-	turn    orchestrator.Turn
-	session orchestrator.Session
-	handed  cli.HandedOver // history that the agent got and the card does not show yet
-	begun   bool           // the store has where an attempt begins
+	start  Start
+	turn   orchestrator.Turn
+	handed cli.HandedOver // history that the agent got and the card does not show yet
 }
 
 // New creates a Turn.
 func (r *Runner) New(ctx context.Context, s Start) *Turn {
 	return &Turn{
 		Events: NewFanout(r.opts.Now), runner: r, ctx: ctx, keep: context.WithoutCancel(ctx),
-		start: s, turn: s.Turn, session: s.Session, begun: s.Resumes,
+		start: s, turn: s.Turn,
 	}
 }
 
 // Turn returns the turn with the agent and model of its last attempt.
 func (t *Turn) Turn() orchestrator.Turn { return t.turn }
-
-// Begun reports whether the store has where an attempt begins.
-func (t *Turn) Begun() bool { return t.begun }
 
 func (t *Turn) printer() lang.Printer { return t.runner.opts.Lang.Of(t.turn.Prompt.Conversation.Chat) }
 
@@ -148,22 +143,25 @@ func (t *Turn) Outcome(result cli.Result) orchestrator.Outcome {
 	p, now, cause := t.printer(), t.runner.opts.Now(), context.Cause(t.ctx)
 	out := orchestrator.Outcome{
 		State: orchestrator.TurnDone, Text: result.Text, Agent: t.turn.Agent, Model: result.Model, Usage: result.Usage,
-		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback, Ending: orchestrator.Ending{Fill: result.Fill},
+		CostUSD: result.CostUSD, Denials: result.Denials, Fallback: result.Fallback,
+		Ending: orchestrator.Ending{Fill: result.Fill},
 		// The second difference uses the monotonic clock, so that it is right even if the clock was set back.
 		Duration: max(now.Sub(t.turn.Queued), now.Sub(t.start.Began), 0),
 	}
 	switch {
 	case errors.Is(cause, orchestrator.ErrShutdown):
-		out.State, out.Failure, out.Recovery = orchestrator.TurnInterrupted, p.Text("turn.interrupted"), orchestrator.Repeatable()
+		out.State, out.Failure = orchestrator.TurnInterrupted, p.Text("turn.interrupted")
+		out.Recovery = orchestrator.Repeatable()
 	case result.Err != nil && errors.Is(cause, ErrBypassOver):
-		out.State, out.Failure, out.Recovery = orchestrator.TurnFailed, p.Text("turn.bypass-stopped"), orchestrator.Repeatable()
+		out.State, out.Failure = orchestrator.TurnFailed, p.Text("turn.bypass-stopped")
+		out.Recovery = orchestrator.Repeatable()
 	case result.Aborted:
 		out.State = orchestrator.TurnAborted
 	case result.Err != nil:
 		failed := t.Failed(result.Err)
 		out.State, out.Failure, out.Recovery = failed.State, failed.Failure, failed.Recovery
-		t.runner.opts.Log.Warn("turn failed", "turn", t.turn.ID, "kind", result.Err.Kind, "reason", result.Err.Reason, "code", result.Err.Code,
-			"detail", result.Err.Detail)
+		t.runner.opts.Log.Warn("turn failed", "turn", t.turn.ID, "kind", result.Err.Kind, "reason", result.Err.Reason,
+			"code", result.Err.Code, "detail", result.Err.Detail)
 	}
 	return out
 }
