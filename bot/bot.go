@@ -58,7 +58,7 @@ type Options struct {
 	Sessions orchestrator.Sessions    // behind /sessions
 	Projects orchestrator.Projects    // behind /project
 	Steps    orchestrator.Steps       // behind the Steps buttons
-	Consults orchestrator.Consults    // behind /consult, /group and /summarize; nil: no model is asked. Attach gives it too
+	Consults orchestrator.Consults    // behind /consult and /group; nil: no model is asked. Attach gives it too
 	Group    func() []string          // the models that answer /group now; nil or none chooses some
 	Files    orchestrator.Files       // of projects; nil: none are sent
 	Changes  orchestrator.FileChanges // behind the buttons of receipts, /diff and /checkpoint; nil: there are none

@@ -134,6 +134,13 @@ func (c *commands) unknown(ctx context.Context, r updates.Request) {
 	c.answer(ctx, r, text)
 }
 
+// gone returns the handler of a command that was removed. It names the replacement.
+func (c *commands) gone(replacement lang.Key) updates.CommandFunc {
+	return func(ctx context.Context, r updates.Request) {
+		c.answer(ctx, r, c.lang.Of(r.In.Conversation.Chat).Text(replacement))
+	}
+}
+
 func (c *commands) fresh(ctx context.Context, r updates.Request) {
 	if err := c.desk.New(ctx, r.In.Conversation); err != nil {
 		c.fail(ctx, r, "bot.not-begun", err)
@@ -163,6 +170,15 @@ func (c *commands) reply(ctx context.Context, r updates.Request, a tgapi.Answer,
 	case a.Text != "":
 		c.answer(ctx, r, a.Text)
 	}
+}
+
+// listSessions answers /sessions. Its import took the file that it was the caption of.
+func (c *commands) listSessions(ctx context.Context, r updates.Request) {
+	if r.Args == "import" {
+		c.gone("sessions.import-is-gone")(ctx, r)
+		return
+	}
+	c.page(c.sessions.Command)(ctx, r)
 }
 
 func (c *commands) terminal(ctx context.Context, r updates.Request) {

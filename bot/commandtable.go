@@ -40,7 +40,7 @@ func commandTable(c *commands) []updates.CommandSpec {
 		{Name: "cron", Help: "bot.menu-cron", Right: orchestrator.MakeSchedules, Takes: prompt, Do: c.page(c.jobs.Command)},
 		{Name: "abort", Aliases: []string{"stop"}, Help: "bot.menu-abort", Right: orchestrator.EndOwn},
 		{Name: "status", Help: "bot.menu-status", Right: read, Do: c.status},
-		{Name: "sessions", Help: "bot.menu-sessions", Right: read, Do: c.page(c.sessions.Command)},
+		{Name: "sessions", Help: "bot.menu-sessions", Right: read, Takes: file, Do: c.listSessions},
 		{Name: "rename", Help: "bot.menu-rename", Right: sessions, Do: c.page(c.sessions.Rename)},
 		{Name: "terminal", Help: "bot.menu-terminal", Right: sessions, Do: c.terminal},
 		{Name: "files", Help: "bot.menu-files", Right: files, Absent: noFiles, Do: c.onFiles(c.browse)},
@@ -60,5 +60,6 @@ func commandTable(c *commands) []updates.CommandSpec {
 		{Name: "language", Help: "bot.menu-language", Right: settings, Do: language},
 		{Name: "help", Help: "bot.menu-help", Do: c.help},
 		{Name: "start", Do: c.start},
+		{Name: "summarize", Right: settings, Takes: prompt, Do: c.gone("bot.summarize-is-gone")},
 	}
 }

@@ -53,6 +53,7 @@ func (c modelCommand) byName(ctx context.Context, r updates.Request) {
 		Key: "model/" + rand.Text(), To: r.In.Conversation, Content: func(context.Context) (message.Content, error) { return *shown.Load(), nil },
 	})
 	if page, err = later(ctx); err != nil {
+		m.Kept(false)
 		c.reply(ctx, r, tgapi.Answer{}, err)
 		return
 	}

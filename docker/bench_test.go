@@ -12,7 +12,7 @@ import (
 	"ductor/cli/host"
 )
 
-// The start of a program in a warm container and on the host, and a line there and back: what a sandbox costs.
+// BenchmarkSandbox measures the start of a program in a warm container and on the host, and a round trip of a line.
 func BenchmarkSandbox(b *testing.B) {
 	o := testOptions(b, needEngine(b))
 	inside := open(b, o)
@@ -49,7 +49,7 @@ func benchStart(b *testing.B, l cli.Launcher, cmd cli.Command) {
 		if err := p.Stop(b.Context(), time.Second); err != nil {
 			b.Fatal(err)
 		}
-		time.Sleep(400 * time.Millisecond) // people do not start agents faster: the next spare is there
+		time.Sleep(400 * time.Millisecond) // users do not start agents faster; by then the next spare is ready
 	}
 	reportMedian(b, took)
 }

@@ -16,13 +16,13 @@ import (
 //go:embed Dockerfile
 var shipped []byte
 
-// Build is how an image is made that no registry has.
+// Build describes an image that no registry has.
 type Build struct {
-	// Dir is what the Dockerfile may copy from; with the file Dockerfile in it. Empty is the Dockerfile that ships
-	// with ductor: Node, git, common tools and the agent CLIs. It needs the network of the engine's machine.
+	// Dir is the build context, with a file Dockerfile. If Dir is empty, ductor's own Dockerfile is used: Node, git,
+	// common tools and the agent CLIs. Building that needs network access on the engine's machine.
 	Dir  string
-	Args map[string]string // of the build; no secrets, images keep them
-	// Network is what the build may reach; the engine's default if empty.
+	Args map[string]string // build arguments; never secrets, since images store them
+	// Network is the network of the build; if empty, the engine's default.
 	Network Network
 }
 
@@ -36,7 +36,7 @@ func (b Build) args() map[string]*string {
 	return args
 }
 
-// tag names the image by what it is made of.
+// tag returns the image's name, which contains a digest of everything it is built from.
 func (b Build) tag() (string, error) {
 	files, err := b.context()
 	if err != nil {
@@ -53,7 +53,7 @@ func (b Build) tag() (string, error) {
 	return builtImages + ":" + digest(parts...), nil
 }
 
-// context is the build's files as an engine wants them, without times and owners, so that equal files are equal.
+// context returns the build context as a tar. It has no times and owners, so that equal files make equal archives.
 func (b Build) context() (io.Reader, error) {
 	var raw bytes.Buffer
 	t := tar.NewWriter(&raw)
@@ -74,12 +74,12 @@ func (b Build) context() (io.Reader, error) {
 		return addFile(t, name, info.Mode().Perm(), content)
 	})
 	if err != nil {
-		return nil, b.unreadable(err)
+		return nil, b.filesError(err)
 	}
 	return &raw, t.Close()
 }
 
-// walk gives each regular file of a directory, with its place below that. A file is itself the one at the place ".".
+// walk visits each regular file below from, with its relative path. If from is a file, the relative path is ".".
 func walk(from string, do func(file, below string, info fs.FileInfo) error) error {
 	return filepath.WalkDir(from, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -97,7 +97,7 @@ func walk(from string, do func(file, below string, info fs.FileInfo) error) erro
 	})
 }
 
-func (b Build) unreadable(err error) error {
+func (b Build) filesError(err error) error {
 	return &Error{Reason: "the files of the sandbox's image cannot be read", Fix: err.Error(), Err: err}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// instructions are the lines of a Dockerfile, continued ones as one, without comments.
+// instructions returns the lines of a Dockerfile, with continued lines joined and without comments.
 func instructions(raw string) []string {
 	var all []string
 	joined := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(raw, ""), "")
@@ -21,7 +21,7 @@ func instructions(raw string) []string {
 	return all
 }
 
-// The agents in the image that ships are those that the tests drive, and nothing else decides what is in it.
+// The shipped image contains the same agents as the tests, and nothing else determines its contents.
 func TestShippedDockerfile(t *testing.T) {
 	raw, err := os.ReadFile("../test/agents/package.json")
 	if err != nil {
@@ -75,7 +75,7 @@ func TestShippedDockerfile(t *testing.T) {
 	}
 }
 
-// An engine takes the Dockerfile that ships, with a base of somebody's own, up to the first step that needs a network.
+// An engine accepts the shipped Dockerfile with a custom base, up to the first step that needs a network.
 func TestShippedDockerfileIsUnderstood(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)
@@ -84,10 +84,10 @@ func TestShippedDockerfileIsUnderstood(t *testing.T) {
 	o.Image = ""
 	s := newSandbox(t, o)
 	_, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
-	s.isFailure(err, "build the image of Dockerfile: ", "apt-get: not found", "apt-get update", "reaches the network")
+	s.expectFailure(err, "build the image of Dockerfile: ", "apt-get: not found", "apt-get update", "reaches the network")
 }
 
-// The name of a built image changes with what it is made of, and with nothing else.
+// The name of a built image changes with its sources and with nothing else.
 func TestTagOfABuild(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/Dockerfile", "FROM scratch\n", 0o644)

@@ -14,31 +14,32 @@ import (
 	"github.com/docker/docker/api/types/volume"
 )
 
-func owned(owner string) filters.Args {
+func ownerFilter(owner string) filters.Args {
 	return filters.NewArgs(filters.Arg("label", labelOwner+"="+owner))
 }
 
-// containers lists them, those that do not run too. A zero filter is all.
+// containers lists containers, including stopped ones. A zero filter matches all.
 func (e *Engine) containers(ctx context.Context, f filters.Args) ([]container.Summary, error) {
-	ctx, cancel := e.brief(ctx)
+	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
 	all, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: f})
-	return all, e.failed("list containers", err)
+	return all, e.describe("list containers", err)
 }
 
-// volumes lists those of an owner.
+// volumes lists the volumes of an owner.
 func (e *Engine) volumes(ctx context.Context, owner string) ([]*volume.Volume, error) {
-	ctx, cancel := e.brief(ctx)
+	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
-	all, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: owned(owner)})
-	return all.Volumes, e.failed("list volumes", err)
+	all, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: ownerFilter(owner)})
+	return all.Volumes, e.describe("list volumes", err)
 }
 
-// Clean removes the containers of an owner whose names are not to be kept: of projects that are no longer configured,
-// or of a start that broke off. It returns how many. What runs in them ends. Homes stay. To be kept are the names of every
-// launcher that may have this engine, by whichever way: see ID. A nil keep keeps none.
+// Clean removes the containers of an owner, including their processes, unless keep returns true for their name. So it
+// removes containers of projects that are no longer configured, or of an interrupted start. It returns the number of removed
+// containers. Homes stay. keep must know the names of all launchers that may use this engine, whichever way they reach
+// it: see ID. A nil keep keeps none.
 func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string) bool) (int, error) {
-	all, err := e.containers(ctx, owned(owner))
+	all, err := e.containers(ctx, ownerFilter(owner))
 	if err != nil {
 		return 0, err
 	}
@@ -55,42 +56,44 @@ func (e *Engine) Clean(ctx context.Context, owner string, keep func(name string)
 		}
 		removed++
 	}
-	return removed, errors.Join(append(errs, e.removeShared(ctx, owned(owner)))...)
+	return removed, errors.Join(append(errs, e.removeShared(ctx, ownerFilter(owner)))...)
 }
 
-// removeShared removes the copies of files that users sent (see Options.Shared) whose containers are gone: an engine leaves them
-// if a container was removed by hand.
+// removeShared removes copies of users' files (see Options.Shared) whose containers are gone. An engine leaves them
+// behind if a container was removed by hand.
 func (e *Engine) removeShared(ctx context.Context, of filters.Args) error {
-	ctx, cancel := e.work(ctx)
+	ctx, cancel := e.workContext(ctx)
 	defer cancel()
 	of.Add("label", labelUse+"="+useShared)
 	of.Add("dangling", "true")
 	all, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: of})
 	if err != nil {
-		return e.failed("list volumes", err)
+		return e.describe("list volumes", err)
 	}
 	var errs []error
 	for _, v := range all.Volumes {
-		if err := e.api.VolumeRemove(ctx, v.Name, false); err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) {
-			errs = append(errs, e.failed("remove a volume", err))
+		if err := e.api.VolumeRemove(ctx, v.Name, false); err != nil && !cerrdefs.IsNotFound(err) &&
+			!cerrdefs.IsConflict(err) {
+			errs = append(errs, e.describe("remove a volume", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// mayBeAtWork says whether a container without a name may be one that an image is being made with.
+// mayBeAtWork reports whether a container without a name may be in use for making an image.
 func (e *Engine) mayBeAtWork(c container.Summary) bool {
 	return time.Since(time.Unix(c.Created, 0)) < workTimes*e.wait
 }
 
-// Home is what a sandbox keeps in an engine when its container goes: the home of its agents, with those of sessions.
+// Home is the data that outlives a sandbox's container: the home of its agents, including the homes of sessions.
 type Home struct {
 	Name string // of the sandbox
-	// Used is when a program was started there last, as far as the notes of this machine know; else when it was made.
+	// Used is when a program was last started there, according to this machine's notes, or else when the home was
+	// created.
 	Used time.Time
 }
 
-// Homes lists an owner's homes in this engine, by name. dir is Options.Dir, where notes about their use are; may be
+// Homes lists an owner's homes in this engine, by name. dir is Options.Dir with the notes about their use; it may be
 // empty.
 func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 	all, err := e.volumes(ctx, owner)
@@ -103,7 +106,7 @@ func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 			continue
 		}
 		h := Home{Name: v.Labels[labelName]}
-		h.Used, _ = time.Parse(time.RFC3339, v.CreatedAt) // zero if the engine does not say
+		h.Used, _ = time.Parse(time.RFC3339, v.CreatedAt) // zero if the engine does not report it
 		if used := usedAt(dir, Options{Owner: owner, Name: h.Name}.containerName()); used.After(h.Used) {
 			h.Used = used
 		}
@@ -113,55 +116,55 @@ func (e *Engine) Homes(ctx context.Context, owner, dir string) ([]Home, error) {
 	return homes, nil
 }
 
-// Forget removes a name's container and its home, with the sessions of the agents in it.
+// Forget removes the container and the home of a sandbox, including the agents' sessions.
 func (e *Engine) Forget(ctx context.Context, owner, name string) error {
 	o := Options{Owner: owner, Name: name}
 	if err := e.remove(ctx, o.containerName()); err != nil {
 		return err
 	}
-	ctx, cancel := e.work(ctx)
+	ctx, cancel := e.workContext(ctx)
 	defer cancel()
-	return e.failed("remove a volume", e.api.VolumeRemove(ctx, o.containerName(), true))
+	return e.describe("remove a volume", e.api.VolumeRemove(ctx, o.containerName(), true))
 }
 
-// Images names the images that this sandbox wants as it is configured now, for Engine.CleanImages. What is not made
-// yet is not in it.
+// Images returns the names of the existing images that this sandbox currently needs, for Engine.CleanImages.
 func (l *Launcher) Images(ctx context.Context) ([]string, error) {
-	name, err := l.place.sources.baseName(l.opts)
+	name, err := l.remote.sources.baseName(l.opts)
 	if err != nil {
 		return nil, err
 	}
-	info, there, err := l.place.engine.image(ctx, name)
+	info, there, err := l.remote.engine.image(ctx, name)
 	if err != nil || !there {
 		return nil, err
 	}
 	if err := l.opts.makeRunner(ctx); err != nil {
 		return nil, err
 	}
-	program, err := l.place.sources.runner(l.opts, info.Architecture)
+	program, err := l.remote.sources.runner(l.opts, info.Architecture)
 	if err != nil {
 		return nil, err
 	}
 	return []string{name, fittedTag(info.ID, program, l.opts.User)}, nil
 }
 
-// oldImages lists the images an owner made that are not among keep and that no container uses, of any owner.
+// oldImages lists the images of an owner that are not in keep and that no container of any owner uses.
 func (e *Engine) oldImages(ctx context.Context, owner string, keep []string) (old []string, err error) {
 	used, err := e.usedImages(ctx)
 	if err != nil {
 		return nil, err
 	}
-	listing, cancel := e.brief(ctx)
+	listing, cancel := e.requestContext(ctx)
 	defer cancel()
-	f := owned(owner)
+	f := ownerFilter(owner)
 	f.Add("reference", fittedImages)
 	f.Add("reference", builtImages)
 	all, err := e.api.ImageList(listing, image.ListOptions{Filters: f})
 	if err != nil {
-		return nil, e.failed("list images", err)
+		return nil, e.describe("list images", err)
 	}
 	for _, i := range all {
-		wanted := used[i.ID] || slices.ContainsFunc(i.RepoTags, func(tag string) bool { return slices.Contains(keep, tag) })
+		wanted := used[i.ID] || slices.ContainsFunc(i.RepoTags,
+			func(tag string) bool { return slices.Contains(keep, tag) })
 		if !wanted {
 			old = append(old, i.RepoTags...)
 		}
@@ -169,7 +172,7 @@ func (e *Engine) oldImages(ctx context.Context, owner string, keep []string) (ol
 	return old, nil
 }
 
-// usedImages are those of containers, and what those were made of.
+// usedImages returns the images of all containers, and the images from which those were made.
 func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	all, err := e.containers(ctx, filters.Args{})
 	if err != nil {
@@ -192,8 +195,8 @@ func (e *Engine) usedImages(ctx context.Context) (map[string]bool, error) {
 	return used, nil
 }
 
-// CleanImages removes the images an owner made that are not among keep and that no container uses, and returns how many. One
-// that is in use after all stays.
+// CleanImages removes the images of an owner that are not in keep and that no container uses. It returns their number.
+// It keeps an image if the engine reports that it is in use.
 func (e *Engine) CleanImages(ctx context.Context, owner string, keep []string) (int, error) {
 	old, err := e.oldImages(ctx, owner, keep)
 	if err != nil {
@@ -207,14 +210,14 @@ func (e *Engine) CleanImages(ctx context.Context, owner string, keep []string) (
 		case err == nil:
 			removed++
 		case !cerrdefs.IsConflict(err) && !cerrdefs.IsNotFound(err):
-			errs = append(errs, e.failed("remove the image "+tag, err))
+			errs = append(errs, e.describe("remove the image "+tag, err))
 		}
 	}
 	return removed, errors.Join(errs...)
 }
 
 func (e *Engine) removeImage(ctx context.Context, tag string) error {
-	ctx, cancel := e.work(ctx)
+	ctx, cancel := e.workContext(ctx)
 	defer cancel()
 	_, err := e.api.ImageRemove(ctx, tag, image.RemoveOptions{PruneChildren: true})
 	return err

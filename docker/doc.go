@@ -1,7 +1,7 @@
-// Package docker is a launcher whose processes live in containers: one for a project or a conversation, of an image that
-// it makes fit. Inside runs ductor's own runner (cmd/ductor-runner), so that stopping, detaching from and
-// attaching to a run work as they do on the host; this package carries the bytes of its client in and out.
+// Package docker is a launcher that runs processes in containers. Each project or conversation has one container, whose
+// image the package prepares. In the container runs ductor's own runner (cmd/ductor-runner), so that stopping,
+// detaching and attaching work as on the host; this package connects the runner's client to it.
 //
-// It is not a scheduler, not a registry, and never a way to the host: what it cannot do in a container it refuses
-// with a reason. Sources: the Docker Engine API, version 1.41 and later.
+// The package is not a scheduler and not a registry, and it never runs anything on the host: it rejects what a
+// container cannot do, with a reason. It uses the Docker Engine API, version 1.41 or later.
 package docker

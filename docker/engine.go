@@ -18,42 +18,42 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// DefaultHost is where an engine is when nothing else is said.
+// DefaultHost is the default address of an engine.
 const DefaultHost = client.DefaultDockerHost
 
 const (
-	dialWait  = 10 * time.Second
-	keepAlive = 15 * time.Second
+	dialTimeout = 10 * time.Second
+	keepAlive   = 15 * time.Second
 )
 
-// EngineOptions say where an engine is. The zero value is the local one.
+// EngineOptions is the address of an engine. The zero value selects the local one.
 type EngineOptions struct {
-	// Host is unix:///path, tcp://host:port or ssh://[user@]host[:port][/path/of/socket]. By ssh, the program ssh
-	// of this machine is used, with its own configuration and keys, and asks nothing; docker must be installed there.
+	// Host is unix:///path, tcp://host:port or ssh://[user@]host[:port][/path/of/socket]. For ssh, this machine's ssh
+	// program is used with its own configuration and keys and without prompts; docker must be installed on the remote
+	// machine.
 	Host string
-	// CA, Cert and Key are files in PEM form for tcp. With CA the engine's certificate is checked against it, with
-	// Cert and Key ours is shown. Without any of them tcp is in the clear.
+	// CA, Cert and Key are PEM files for tcp. CA verifies the engine's certificate; Cert and Key are our certificate.
+	// Without any of them, tcp is not encrypted.
 	CA, Cert, Key string
-	// Wait is how long the engine may take for a short answer; what takes long by nature gets a multiple of it.
-	// Default 20 s.
+	// Wait limits a short request. Long operations get a multiple of it. The default is 20 s.
 	Wait time.Duration
-	// SSHConfig is a configuration file for ssh in place of the user's; may be empty.
+	// SSHConfig is a configuration file for ssh instead of the user's; may be empty.
 	SSHConfig string
 }
 
-// Engine is a Docker Engine, here or elsewhere. Safe for concurrent use.
+// Engine is a local or remote Docker Engine. Safe for concurrent use.
 type Engine struct {
 	api    *client.Client
-	host   string // as users know it
-	remote bool   // it does not see this machine's files
+	host   string // as configured
+	remote bool   // the engine does not see this machine's files
 	wait   time.Duration
 
 	mu     sync.Mutex
-	making map[string]chan struct{} // images by name, each until it is made
+	making map[string]chan struct{} // by name: images that are being made; closed at the end
 }
 
-// Connect prepares to talk to an engine. Nothing is sent before it is needed; only what cannot be right at all is
-// an error. The caller must Close it.
+// Connect prepares a connection to an engine, but sends nothing yet. It returns an error only for invalid options. The
+// caller must Close the Engine.
 func Connect(o EngineOptions) (*Engine, error) {
 	if o.Host == "" {
 		o.Host = DefaultHost
@@ -70,43 +70,44 @@ func Connect(o EngineOptions) (*Engine, error) {
 	if o.Wait <= 0 {
 		o.Wait = defaultWait
 	}
-	return &Engine{api: api, host: o.Host, remote: !strings.HasPrefix(o.Host, "unix:"), wait: o.Wait, making: map[string]chan struct{}{}}, nil
+	return &Engine{api: api, host: o.Host, remote: !strings.HasPrefix(o.Host, "unix:"), wait: o.Wait,
+		making: map[string]chan struct{}{}}, nil
 }
 
-// Host is where the engine is.
+// Host returns the engine's address.
 func (e *Engine) Host() string { return e.host }
 
-// Local says whether the engine sees this machine's files.
+// Local reports whether the engine sees this machine's files.
 func (e *Engine) Local() bool { return !e.remote }
 
-// Check asks whether the engine answers. An error is an *Error.
+// Check reports whether the engine answers. Errors are *Error.
 func (e *Engine) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, min(e.wait, dialWait))
+	ctx, cancel := context.WithTimeout(ctx, min(e.wait, dialTimeout))
 	defer cancel()
 	_, err := e.api.Ping(ctx)
-	return e.failed("answer", err)
+	return e.describe("answer", err)
 }
 
-// ID is the engine's own name of itself, the same by whichever way it is reached. An error is an *Error.
+// ID returns the engine's ID, which is the same for every address of the engine. Errors are *Error.
 func (e *Engine) ID(ctx context.Context) (string, error) {
-	ctx, cancel := e.brief(ctx)
+	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
 	info, err := e.api.Info(ctx)
-	return info.ID, e.failed("say what it is", err)
+	return info.ID, e.describe("say what it is", err)
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (e *Engine) Close() error { return e.api.Close() }
 
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer gives how to connect, and a host as the client library wants it.
+// dialer returns a function that connects to the engine, and the host for the client library.
 func (o EngineOptions) dialer() (dialFunc, string, error) {
 	u, err := url.Parse(o.Host)
 	if err != nil {
 		return nil, "", err
 	}
-	plain := &net.Dialer{Timeout: dialWait, KeepAlive: keepAlive}
+	plain := &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 	switch u.Scheme {
 	case "unix":
 		return guarded(func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -132,7 +133,7 @@ func (o EngineOptions) dialer() (dialFunc, string, error) {
 	return nil, "", errors.New("it begins neither with unix:// nor with tcp:// nor with ssh://")
 }
 
-// tls is nil when the connection is in the clear.
+// tls returns the TLS configuration, or nil for an unencrypted connection.
 func (o EngineOptions) tls(server string) (*tls.Config, error) {
 	if o.CA == "" && o.Cert == "" && o.Key == "" {
 		return nil, nil
@@ -164,7 +165,7 @@ func dialTLS(ctx context.Context, plain *net.Dialer, addr string, config *tls.Co
 		return conn, err
 	}
 	secure := tls.Client(conn, config)
-	ctx, cancel := context.WithTimeout(ctx, dialWait)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
@@ -174,11 +175,10 @@ func dialTLS(ctx context.Context, plain *net.Dialer, addr string, config *tls.Co
 
 type guardKey struct{}
 
-// guard makes the end of a context end what is waited for on a connection, also where the client library does
-// not look at its context.
+// guard interrupts a connection when its context ends, even in places where the client library ignores the context.
 type guard struct{ stop func() bool }
 
-// guarded lets a guard in the context of a dial watch the connection until it is released.
+// guarded makes a dialed connection watched by the guard in the dial's context, until release.
 func guarded(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
@@ -189,22 +189,22 @@ func guarded(dial dialFunc) dialFunc {
 	}
 }
 
-// release says whether the connection is still good.
+// release stops watching. It reports whether the connection is still usable.
 func (g *guard) release() bool { return g.stop == nil || g.stop() }
 
-// resources are what a container may take of the engine's machine. A default that the engine's kernel cannot enforce is
-// left out; what was asked for is not.
+// resources returns the limits of a container. It omits a default limit that the engine's kernel cannot enforce, but
+// never a configured one.
 func (e *Engine) resources(ctx context.Context, o Options) (container.Resources, error) {
 	r := container.Resources{NanoCPUs: max(0, int64(o.CPUs*1e9)), Memory: max(0, o.Memory)}
 	if o.PIDs > 0 {
 		r.PidsLimit = &o.PIDs
 	}
 	if o.CPUs == 0 || o.Memory == 0 {
-		ctx, cancel := e.brief(ctx)
+		ctx, cancel := e.requestContext(ctx)
 		defer cancel()
 		machine, err := e.api.Info(ctx)
 		if err != nil {
-			return r, e.failed("say how large its machine is", err)
+			return r, e.describe("say how large its machine is", err)
 		}
 		if o.CPUs == 0 && machine.CPUCfsQuota {
 			r.NanoCPUs = int64(max(1, machine.NCPU-1)) * 1e9
@@ -217,52 +217,52 @@ func (e *Engine) resources(ctx context.Context, o Options) (container.Resources,
 	return r, nil
 }
 
-// How long an engine may take. One that accepts and never answers is as good as none, and who waits for it must
-// learn that; but a busy disk is no hanging engine.
+// Timeouts of an engine. Callers must notice an engine that accepts requests and never answers. But a busy disk may
+// make an engine slow.
 const (
-	defaultWait = 20 * time.Second // for an answer that takes no work
-	workTimes   = 6                // times that for work on containers and images
-	idleTimes   = 30               // times that between two words of a build or a transfer
+	defaultWait = 20 * time.Second // for a request without work
+	workTimes   = 6                // factor for work on containers and images
+	idleTimes   = 30               // factor for the pause between two messages of a build or a transfer
 )
 
-// brief is a context for a question.
-func (e *Engine) brief(ctx context.Context) (context.Context, context.CancelFunc) {
+// requestContext returns a context for a short request.
+func (e *Engine) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, e.wait)
 }
 
-// work is a context for what takes a while.
-func (e *Engine) work(ctx context.Context) (context.Context, context.CancelFunc) {
+// workContext returns a context for a longer operation.
+func (e *Engine) workContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, workTimes*e.wait)
 }
 
-// undo is a context for taking back what was begun, also when there is no more time for that.
-func (e *Engine) undo(ctx context.Context) (context.Context, context.CancelFunc) {
-	return e.work(context.WithoutCancel(ctx))
+// cleanupContext returns a context for undoing an operation, even if ctx has ended.
+func (e *Engine) cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return e.workContext(context.WithoutCancel(ctx))
 }
 
-// progress ends a context when nothing moved for long.
+// progress cancels a context if nothing moves for a long time.
 type progress struct {
 	timer *time.Timer
 	most  time.Duration
 }
 
-// progress is a context for a transfer or a build of any length, which ends when it stands still.
-func (e *Engine) progress(ctx context.Context) (context.Context, *progress, context.CancelFunc) {
+// progressContext returns a context for a transfer or a build of any length. It ends if there is no progress.
+func (e *Engine) progressContext(ctx context.Context) (context.Context, *progress, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &progress{most: idleTimes * e.wait}
 	p.timer = time.AfterFunc(p.most, func() { cancel(context.DeadlineExceeded) })
 	return ctx, p, func() { p.timer.Stop(); cancel(nil) }
 }
 
-// of notes what is read of r as progress.
-func (p *progress) of(r io.Reader) io.Reader { return &moving{p, r} }
+// track returns a reader that reports progress for each read of r.
+func (p *progress) track(r io.Reader) io.Reader { return &progressReader{p, r} }
 
-type moving struct {
+type progressReader struct {
 	p *progress
 	r io.Reader
 }
 
-func (m *moving) Read(b []byte) (int, error) {
+func (m *progressReader) Read(b []byte) (int, error) {
 	n, err := m.r.Read(b)
 	if n > 0 {
 		m.p.timer.Reset(m.p.most)

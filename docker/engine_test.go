@@ -6,7 +6,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// ownEngine is an engine of a test's own, beside the machine's: it may be stopped without anybody else noticing.
+// ownEngine is a separate engine, which a test may stop without affecting others.
 type ownEngine struct {
 	*dockertest.Engine
 	t testing.TB

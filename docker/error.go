@@ -17,17 +17,18 @@ import (
 	"ductor/internal/runner"
 )
 
-// Error says why something cannot be had in a container, and what helps. It is found in every error of a Launcher
-// that is the sandbox's fault, also as a *cli.Failure of the kind cli.NoSandbox, so that the code that shows it to users
+// Error is the reason why a container cannot do something, and a fix. Every error of a Launcher that is the sandbox's
+// fault wraps an Error and can be converted to a *cli.Failure of kind cli.NoSandbox. So the code that shows it to users
 // need not know this package.
 type Error struct {
-	Reason string // in words for users, without a full stop
-	Fix    string // what helps, likewise; may be empty
-	Err    error  // what the engine said; may be nil. It is not in the chain: a missing socket is no missing program.
-	gone   bool   // there is no container, or nothing runs in it
+	Reason string // for users, without a full stop
+	Fix    string // for users, without a full stop; may be empty
+	// the engine's error; may be nil. It is not wrapped: a missing socket must not look like a missing program.
+	Err  error
+	gone bool // the container does not exist, or nothing runs in it
 }
 
-// Error is the reason and the fix.
+// Error returns the reason and the fix.
 func (e *Error) Error() string {
 	if e.Fix == "" {
 		return e.Reason
@@ -35,10 +36,10 @@ func (e *Error) Error() string {
 	return e.Reason + "; " + e.Fix
 }
 
-// Is says whether target is runner.ErrNoEnvironment and nothing can run in the container.
+// Is reports whether target is runner.ErrNoEnvironment and the container is gone.
 func (e *Error) Is(target error) bool { return e.gone && target == runner.ErrNoEnvironment }
 
-// As gives a *cli.Failure.
+// As converts the error to a *cli.Failure.
 func (e *Error) As(target any) bool {
 	f, ok := target.(**cli.Failure)
 	if ok {
@@ -54,8 +55,8 @@ func detail(err error) string {
 	return cli.Shorten(err.Error(), 2<<10)
 }
 
-// failed puts an error of the engine's into words. what is what was tried: "make a container".
-func (e *Engine) failed(what string, err error) error {
+// describe converts an error of the engine to an *Error. what is the attempted operation, such as "make a container".
+func (e *Engine) describe(what string, err error) error {
 	var own *Error
 	switch {
 	case err == nil:
@@ -63,51 +64,58 @@ func (e *Engine) failed(what string, err error) error {
 	case errors.As(err, &own):
 		return own
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return &Error{Reason: fmt.Sprintf("Docker at %s did not %s in time", e.host, what), Fix: "look whether it works: `docker info`", Err: err}
+		return &Error{Reason: fmt.Sprintf("Docker at %s did not %s in time", e.host, what),
+			Fix: "look whether it works: `docker info`", Err: err}
 	case errors.Is(err, syscall.EACCES):
-		return &Error{Reason: fmt.Sprintf("ductor may not use Docker at %s", e.host), Fix: "add its user to the group docker, and start ductor anew", Err: err}
-	case unreachable(err):
-		return &Error{Reason: fmt.Sprintf("Docker at %s cannot be reached (%s)", e.host, lastCause(err)), Fix: "start it, or correct where it is in the configuration", Err: err}
+		return &Error{Reason: fmt.Sprintf("ductor may not use Docker at %s", e.host),
+			Fix: "add its user to the group docker, and start ductor anew", Err: err}
+	case isConnectionError(err):
+		return &Error{Reason: fmt.Sprintf("Docker at %s cannot be reached (%s)", e.host, lastCause(err)),
+			Fix: "start it, or correct where it is in the configuration", Err: err}
 	}
 	if isFull(err) {
 		return e.full(err)
 	}
-	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, what, cli.Shorten(lastLine(err.Error()), 200)), Err: err}
+	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, what,
+		cli.Shorten(lastLine(err.Error()), 200)), Err: err}
 }
 
-// isFull says whether a disk is full. What the engine says of it is text.
+// isFull reports whether a disk is full. The engine reports that only as text.
 func isFull(err error) bool {
-	return says(err, syscall.ENOSPC) || says(err, syscall.EDQUOT)
+	return mentions(err, syscall.ENOSPC) || mentions(err, syscall.EDQUOT)
 }
 
-// says says whether an error's text holds another's: what comes out of a container has lost its type.
-func says(err, other error) bool {
+// mentions reports whether an error's text contains another's. Errors from inside a container have lost their type.
+func mentions(err, other error) bool {
 	return err != nil && strings.Contains(err.Error(), other.Error())
 }
 
 func (e *Engine) full(err error) *Error {
-	return &Error{Reason: fmt.Sprintf("the disk of the sandbox is full (Docker at %s)", e.host), Fix: "make room there", Err: err}
+	return &Error{Reason: fmt.Sprintf("the disk of the sandbox is full (Docker at %s)", e.host),
+		Fix: "make room there", Err: err}
 }
 
-func crowded(err error) *Error {
-	return &Error{Reason: "there is no room for another process in the sandbox's container", Fix: "raise the sandbox's `pids`, or end what runs there", Err: err}
+func noProcessSlot(err error) *Error {
+	return &Error{Reason: "there is no room for another process in the sandbox's container",
+		Fix: "raise the sandbox's `pids`, or end what runs there", Err: err}
 }
 
-// unreachable says whether an error is the connection's, and not an answer.
-func unreachable(err error) bool {
+// isConnectionError reports whether an error is the connection's rather than an answer.
+func isConnectionError(err error) bool {
 	var network net.Error
 	return client.IsErrConnectionFailed(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, errSSH) || cerrdefs.IsUnavailable(err)
 }
 
-// isAway says whether an error says of the engine that it cannot be reached.
-func isAway(err error) bool {
+// isUnreachable reports whether an error means that the engine cannot be reached.
+func isUnreachable(err error) bool {
 	var own *Error
-	return errors.As(err, &own) && unreachable(own.Err)
+	return errors.As(err, &own) && isConnectionError(own.Err)
 }
 
-// lastCause is the end of an error's text: what it all came from. The client library hides what the system says.
+// lastCause returns the end of an error's text, which is the original cause. The client library hides errors of the
+// system.
 func lastCause(err error) string {
 	var network *net.OpError
 	if errors.As(err, &network) {

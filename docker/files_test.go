@@ -12,7 +12,7 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Files of a project are read, listed and made as the agents in its container see them.
+// Files of a project can be read, listed and written as the agents in its container see them.
 func TestFilesOfAContainer(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))

@@ -13,7 +13,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// localImage is an image that is made without any network.
+// localImage returns an image that is built without network access.
 func localImage(t testing.TB) *Build {
 	t.Helper()
 	return &Build{Dir: dockertest.ImageDir(t), Network: NetworkNone}
@@ -24,7 +24,7 @@ var imageThere struct {
 	err  error
 }
 
-// machineImage is that image in the engine of this machine, where it is built once.
+// machineImage returns the name of that image in the machine's engine, where it is built once.
 func machineImage(t testing.TB, e *Engine) string {
 	t.Helper()
 	b := localImage(t)
@@ -41,7 +41,7 @@ func machineImage(t testing.TB, e *Engine) string {
 	return tag
 }
 
-// testOptions are those of a sandbox of its own, which is gone with the test.
+// testOptions returns the options of a separate sandbox, which is removed after the test.
 func testOptions(t testing.TB, e *Engine) Options {
 	t.Helper()
 	project := t.TempDir()
@@ -62,7 +62,7 @@ func testOptions(t testing.TB, e *Engine) Options {
 	return o
 }
 
-// wipe removes all that is of an owner.
+// wipe removes everything of an owner.
 func wipe(t testing.TB, e *Engine, o Options) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -81,7 +81,7 @@ func wipe(t testing.TB, e *Engine, o Options) {
 	}
 }
 
-// open opens a launcher that is closed with the test.
+// open returns a launcher that the test closes at its end.
 func open(t testing.TB, o Options) *Launcher {
 	t.Helper()
 	l, err := Open(o)
@@ -96,7 +96,7 @@ func open(t testing.TB, o Options) *Launcher {
 	return l
 }
 
-// write makes a file with exactly this mode.
+// write creates a file with exactly this mode.
 func write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {

@@ -20,32 +20,32 @@ import (
 	"ductor/docker/homes"
 )
 
-// SessionHome is a home of a session in a container.
+// SessionHome is the home of a session in a container.
 type SessionHome = homes.Home
 
-// homeCache remembers which homes are as they should be. Safe for concurrent use.
+// homeCache remembers which homes are prepared. Safe for concurrent use.
 type homeCache struct {
 	mu   sync.Mutex
-	made map[furnished]string // of which life of the container, and from which seeds
+	made map[homeKey]string // the container's life and the state of the seeds
 }
 
-// furnished is a home for an agent; for no agent it is the home itself.
-type furnished struct {
+// homeKey identifies a home prepared for an agent. An empty agent stands for the home itself.
+type homeKey struct {
 	home  string
 	agent cli.Agent
 }
 
-func (c *homeCache) has(f furnished, state string) bool {
+func (c *homeCache) has(f homeKey, state string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made[f] == state
 }
 
-func (c *homeCache) put(f furnished, state string) {
+func (c *homeCache) store(f homeKey, state string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.made == nil {
-		c.made = map[furnished]string{}
+		c.made = map[homeKey]string{}
 	}
 	c.made[f] = state
 }
@@ -53,24 +53,24 @@ func (c *homeCache) put(f furnished, state string) {
 func (c *homeCache) drop(home string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.made, func(f furnished, _ string) bool { return f.home == home })
+	maps.DeleteFunc(c.made, func(f homeKey, _ string) bool { return f.home == home })
 }
 
-// Home makes a home for a session in the container, and the container if need be, and gives the home's directory in
-// there. Options.HomeSeeds that are no agent's are copied into it, where they are newer than what it holds. A home that is as it should
-// be costs one question to the engine. It stays until ForgetHome, or Engine.Forget of the whole sandbox.
+// Home creates the home of a session in the container, and the container if necessary, and returns the home's path
+// there. It copies those Options.HomeSeeds that belong to no agent if they are newer than the files in the home. If the
+// home is already prepared, that costs a single request to the engine. The home stays until ForgetHome, or
+// Engine.Forget of the whole sandbox.
 func (l *Launcher) Home(ctx context.Context, session string) (dir string, err error) {
 	if session == "" {
 		return "", errors.New("a home in the sandbox: the session has no name")
 	}
 	dir = homesDir + "/" + host.HomeName(session)
 	l.touch()
-	return dir, l.furnish(ctx, furnished{home: dir}, seedsOf("", l.opts.HomeSeeds))
+	return dir, l.prepareHome(ctx, homeKey{home: dir}, seedsOf("", l.opts.HomeSeeds))
 }
 
-// logIn copies what an agent needs into the home that it is started with: of all log-ins, its own. A probe does
-// without.
-func (l *Launcher) logIn(ctx context.Context, cmd cli.Command) error {
+// copyLogin copies an agent's own log-in files into the home with which it is started. Probes do not need them.
+func (l *Launcher) copyLogin(ctx context.Context, cmd cli.Command) error {
 	if cmd.For.Mode == "" || cmd.For.Agent == "" {
 		return nil
 	}
@@ -79,28 +79,29 @@ func (l *Launcher) logIn(ctx context.Context, cmd cli.Command) error {
 		all = l.opts.Seeds
 	}
 	if seeds := seedsOf(cmd.For.Agent, all); len(seeds) > 0 {
-		return l.furnish(ctx, furnished{home, cmd.For.Agent}, seeds)
+		return l.prepareHome(ctx, homeKey{home, cmd.For.Agent}, seeds)
 	}
 	return nil
 }
 
-// furnish has seeds in a home, where they are newer than what it holds, and the home and the container if need be.
-func (l *Launcher) furnish(ctx context.Context, f furnished, seeds []Seed) error {
+// prepareHome copies seeds into a home if they are newer than its files. It creates the home and the container if
+// necessary.
+func (l *Launcher) prepareHome(ctx context.Context, f homeKey, seeds []Seed) error {
 	state, err := seedState(seeds)
 	if err != nil {
 		return err
 	}
-	life, err := l.place.life(ctx)
+	life, err := l.remote.life(ctx)
 	if err != nil {
 		return err
 	}
 	if life != "" && l.homes.has(f, life+state) {
 		return nil
 	}
-	if err := l.place.make(ctx); err != nil {
+	if err := l.remote.ensure(ctx); err != nil {
 		return err
 	}
-	if life, err = l.place.life(ctx); err != nil {
+	if life, err = l.remote.life(ctx); err != nil {
 		return err
 	}
 	s, err := newSeedArchive(l.opts.User)
@@ -113,14 +114,14 @@ func (l *Launcher) furnish(ctx context.Context, f furnished, seeds []Seed) error
 	if err := s.Close(); err != nil {
 		return fmt.Errorf("pack the seeds of a home: %w", err)
 	}
-	if _, err := l.place.order(ctx, &s.raw, path.Dir(f.home), homes.Make, path.Base(f.home)); err != nil {
+	if _, err := l.remote.callHomes(ctx, &s.raw, path.Dir(f.home), homes.Make, path.Base(f.home)); err != nil {
 		return err
 	}
-	l.homes.put(f, life+state)
+	l.homes.store(f, life+state)
 	return nil
 }
 
-// seedState changes with the seeds.
+// seedState returns a digest that changes with the seeds.
 func seedState(seeds []Seed) (string, error) {
 	var state bytes.Buffer
 	for _, seed := range seeds {
@@ -135,8 +136,8 @@ func seedState(seeds []Seed) (string, error) {
 	return digest(state.Bytes()), nil
 }
 
-// eachFile finds the regular files of a seed, with their places below the home. A seed that is a link itself is what
-// it leads to.
+// eachFile visits the regular files of a seed with their paths below the home. If the seed itself is a link, it follows
+// it.
 func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error {
 	from, err := filepath.EvalSymlinks(seed.From)
 	if seed.Optional && errors.Is(err, fs.ErrNotExist) {
@@ -151,29 +152,30 @@ func eachFile(seed Seed, do func(file, to string, info fs.FileInfo) error) error
 }
 
 func seedError(seed Seed, err error) error {
-	return &Error{Reason: fmt.Sprintf("%s cannot be copied into the sandbox", seed.From), Fix: "correct it in the configuration", Err: err}
+	return &Error{Reason: fmt.Sprintf("%s cannot be copied into the sandbox", seed.From),
+		Fix: "correct it in the configuration", Err: err}
 }
 
-// SessionHomes lists the homes of sessions, without making or starting anything: a container that does not run is an
-// *Error that matches runner.ErrNoEnvironment.
+// SessionHomes lists the homes of sessions. It creates and starts nothing: if the container does not run, the error is
+// an *Error that matches runner.ErrNoEnvironment.
 func (l *Launcher) SessionHomes(ctx context.Context) ([]SessionHome, error) {
-	return l.place.order(ctx, nil, homesDir, homes.List)
+	return l.remote.callHomes(ctx, nil, homesDir, homes.List)
 }
 
-// ForgetHome removes a session's home, named as the session was or as SessionHomes names it. The container must run,
-// as for SessionHomes. One that is not there is no error.
+// ForgetHome removes the home of a session, given the session's name or a name from SessionHomes. The container must be
+// running, as for SessionHomes. It returns nil if there is no such home.
 func (l *Launcher) ForgetHome(ctx context.Context, session string) error {
 	if session == "" {
 		return errors.New("forget a home in the sandbox: the session has no name")
 	}
 	name := host.HomeName(session)
 	l.homes.drop(homesDir + "/" + name)
-	_, err := l.place.order(ctx, nil, homesDir, homes.Forget, name)
+	_, err := l.remote.callHomes(ctx, nil, homesDir, homes.Forget, name)
 	return err
 }
 
-// life tells one life of the container from all others; empty when it does not run.
-func (p *place) life(ctx context.Context) (string, error) {
+// life identifies the current life of the container, from start to stop. It returns "" if the container does not run.
+func (p *remote) life(ctx context.Context) (string, error) {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil || !there || !c.State.Running || c.State.Paused {
 		return "", err
@@ -183,9 +185,9 @@ func (p *place) life(ctx context.Context) (string, error) {
 
 const maxAnswer = 4 << 20
 
-// order has the hand in the container do something with the homes in a directory.
-func (p *place) order(ctx context.Context, in *bytes.Buffer, dir string, args ...string) ([]homes.Home, error) {
-	answer, err := p.hand(ctx, in, nil, append([]string{homes.Verb, dir}, args...)...)
+// callHomes runs an action of package homes in the container.
+func (p *remote) callHomes(ctx context.Context, in *bytes.Buffer, dir string, args ...string) ([]homes.Home, error) {
+	answer, err := p.callRunner(ctx, in, nil, append([]string{homes.Verb, dir}, args...)...)
 	if err == nil && answer.Error != "" {
 		err = &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")"}
 		if isFull(err) {
@@ -195,9 +197,10 @@ func (p *place) order(ctx context.Context, in *bytes.Buffer, dir string, args ..
 	return answer.Homes, err
 }
 
-// hand has our program in the container do something that is answered by a line of JSON.
-func (p *place) hand(ctx context.Context, in *bytes.Buffer, env []string, args ...string) (answer homes.Answer, err error) {
-	err = p.converse(ctx, in, env, args, func(out io.Reader) error {
+// callRunner runs our program in the container and decodes its answer, a line of JSON.
+func (p *remote) callRunner(ctx context.Context, in *bytes.Buffer, env []string, args ...string) (answer homes.Answer,
+	err error) {
+	err = p.runProgram(ctx, in, env, args, func(out io.Reader) error {
 		raw, err := io.ReadAll(io.LimitReader(out, maxAnswer))
 		if err != nil {
 			return err
@@ -207,7 +210,7 @@ func (p *place) hand(ctx context.Context, in *bytes.Buffer, env []string, args .
 	return answer, err
 }
 
-// errVersion says that our program in the container answered what this one does not understand.
+// errVersion means that our program in the container is of another version and its answer cannot be parsed.
 var errVersion = errors.New("an answer of another version")
 
 func asVersion(err error) error {
@@ -217,32 +220,34 @@ func asVersion(err error) error {
 	return nil
 }
 
-// converse has our program in the container do something, gives it what in holds, and has read take what it says.
-func (p *place) converse(ctx context.Context, in *bytes.Buffer, env, args []string, read func(io.Reader) error) error {
-	ctx, cancel := p.engine.work(ctx)
+// runProgram runs our program in the container with in as its standard input, and passes its output to read.
+func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []string,
+	read func(io.Reader) error) error {
+	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
 	conn, err := p.exec(ctx, env, args...)
 	if err != nil {
-		return cmp.Or(p.trouble(ctx), p.engine.failed("start a program in the sandbox", err))
+		return cmp.Or(p.trouble(ctx), p.engine.describe("start a program in the sandbox", err))
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var sending sync.WaitGroup
 	if in != nil {
-		sending.Go(func() { _, _ = in.WriteTo(conn) }) // what does not arrive is missed there, and said
+		sending.Go(func() { _, _ = in.WriteTo(conn) }) // the program reports missing input
 	}
 	err = read(conn)
-	_ = conn.Close() // all that was asked for was read
+	_ = conn.Close() // everything needed was read
 	sending.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return p.engine.failed("see to files in the sandbox", context.Cause(ctx))
+		return p.engine.describe("see to files in the sandbox", context.Cause(ctx))
 	case errors.Is(err, errVersion):
 		return &Error{
-			Reason: "the sandbox's container holds another version of ductor-runner", Fix: "it is replaced as soon as nothing runs in it", Err: err,
+			Reason: "the sandbox's container holds another version of ductor-runner",
+			Fix:    "it is replaced as soon as nothing runs in it", Err: err,
 		}
 	case err != nil:
-		return p.engine.failed("see to files in the sandbox", err)
+		return p.engine.describe("see to files in the sandbox", err)
 	}
 	return nil
 }

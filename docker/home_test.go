@@ -18,8 +18,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// says runs a script with a home and gives what it prints.
-func (s *sandbox) says(home, script string, files ...string) string {
+// output runs a script with a home and returns its output.
+func (s *sandbox) output(home, script string, files ...string) string {
 	s.Helper()
 	cmd := shell(s.o, s.canary, script)
 	cmd.Files = files
@@ -50,8 +50,8 @@ func (s *sandbox) home(session string) string {
 	return dir
 }
 
-// Each session has a home of its own, seeded once, which outlives the container. A log-in that an agent renewed stays;
-// one that was renewed on this machine arrives.
+// Each session has a home of its own, which is seeded once and outlives the container. A log-in that an agent renewed
+// stays; one that was renewed on this machine arrives.
 func TestHomesOfSessions(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -70,21 +70,21 @@ func TestHomesOfSessions(t *testing.T) {
 	if one != "/ductor/home/sessions/s-1" || strings.Contains(two, "..") || filepath.Dir(two) != filepath.Dir(one) {
 		t.Fatalf("the homes are %s and %s", one, two)
 	}
-	if got := s.says(one, `cat ~/.agent/key ~/.agent/skills/deep/one; ls -a ~; stat -c %a ~ ~/.agent/key; echo mine >~/mine; echo $HOME`); got !=
+	if got := s.output(one, `cat ~/.agent/key ~/.agent/skills/deep/one; ls -a ~; stat -c %a ~ ~/.agent/key; echo mine >~/mine; echo $HOME`); got !=
 		"oldskill.\n..\n.agent\n700\n600\n/ductor/home/sessions/s-1\n" {
 		t.Errorf("the first home: %q", got)
 	}
-	if got := s.says(two, `ls ~; cat ~/.agent/key`); got != "old" {
+	if got := s.output(two, `ls ~; cat ~/.agent/key`); got != "old" {
 		t.Errorf("the second home: %q", got)
 	}
-	if got := s.says("/etc", `echo $HOME`); got != homeDir+"\n" {
+	if got := s.output("/etc", `echo $HOME`); got != homeDir+"\n" {
 		t.Errorf("a home that is none of ours gives %q", got)
 	}
 
-	s.says(one, `echo -n renewed inside >~/.agent/key`)
-	again := newSandbox(t, o) // a ductor that knows nothing of it
+	s.output(one, `echo -n renewed inside >~/.agent/key`)
+	again := newSandbox(t, o) // a ductor without any cached knowledge of it
 	again.home("s-1")
-	if got := again.says(one, `cat ~/.agent/key`); got != "renewed inside" {
+	if got := again.output(one, `cat ~/.agent/key`); got != "renewed inside" {
 		t.Errorf("after a restart the agent finds %q", got)
 	}
 	dockertest.Write(t, key, "renewed outside", 0o600)
@@ -93,20 +93,20 @@ func TestHomesOfSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.home("s-1")
-	if got := again.says(one, `cat ~/.agent/key ~/mine`); got != "renewed outsidemine\n" {
+	if got := again.output(one, `cat ~/.agent/key ~/mine`); got != "renewed outsidemine\n" {
 		t.Errorf("after the log-in on this machine the agent finds %q", got)
 	}
 
 	dockertest.Docker(t, "rm", "-f", o.containerName())
 	again.home("s-1")
-	if got := again.says(one, `cat ~/mine`); got != "mine\n" {
+	if got := again.output(one, `cat ~/mine`); got != "mine\n" {
 		t.Errorf("in the next container: %q", got)
 	}
-	again.forgets(one, two)
+	again.forgetFirstHome(one, two)
 }
 
-// forgets lists the homes and removes the first.
-func (s *sandbox) forgets(one, two string) {
+// forgetFirstHome lists the homes and removes the first.
+func (s *sandbox) forgetFirstHome(one, two string) {
 	s.Helper()
 	all, err := s.SessionHomes(s.Context())
 	if err != nil || len(all) != 2 {
@@ -126,12 +126,12 @@ func (s *sandbox) forgets(one, two string) {
 		s.Errorf("then they are %+v, %v", all, err)
 	}
 	s.home("s-1")
-	if got := s.says(one, `ls ~`); got != "" {
+	if got := s.output(one, `ls ~`); got != "" {
 		s.Errorf("the next of that name holds %q", got)
 	}
 }
 
-// A home in memory, of a sandbox that forgets, is made and seeded like any other, and anew when the container was
+// A home in memory, of a sandbox that forgets, is created and seeded like any other, and again after the container was
 // stopped.
 func TestHomesThatAreForgotten(t *testing.T) {
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestHomesThatAreForgotten(t *testing.T) {
 	o.StateSize, o.ReadOnlyRoot, o.HomeSeeds = 8<<20, true, []Seed{{From: key, To: "key"}}
 	s := newSandbox(t, o)
 	home := s.home("one")
-	if got := s.says(home, `cat ~/key; echo >~/x`); got != "k3y" {
+	if got := s.output(home, `cat ~/key; echo >~/x`); got != "k3y" {
 		t.Errorf("it holds %q", got)
 	}
 	dockertest.Docker(t, "kill", o.containerName())
@@ -149,19 +149,19 @@ func TestHomesThatAreForgotten(t *testing.T) {
 		t.Errorf("the homes of what does not run: %v", err)
 	}
 	s.home("one")
-	if got := s.says(home, `ls ~`); got != "key\n" {
+	if got := s.output(home, `ls ~`); got != "key\n" {
 		t.Errorf("after a stop it holds %q", got)
 	}
 }
 
-// A home that is as it should be costs no program in the container.
+// A home that is already prepared starts no program in the container.
 func TestAHomeIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t, testOptions(t, needEngine(t)))
 	home := s.home("one")
-	s.says(home, `rmdir ~`)
+	s.output(home, `rmdir ~`)
 	s.home("one")
-	if got := s.says(homeDir, `ls `+homesDir); got != "" {
+	if got := s.output(homeDir, `ls `+homesDir); got != "" {
 		t.Errorf("it was made again, though nothing changed: %q", got)
 	}
 	if _, err := s.Home(t.Context(), ""); err == nil {
@@ -169,8 +169,8 @@ func TestAHomeIsMadeOnce(t *testing.T) {
 	}
 }
 
-// Files that a prompt names are copied to their own paths, by an engine of this machine as well as by another's. What is
-// not named is not there.
+// Files that a prompt names are copied to the same paths, by a local engine as well as by a remote one. Other files do
+// not appear there.
 func TestSharedFiles(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
@@ -191,50 +191,50 @@ func TestSharedFiles(t *testing.T) {
 			}
 			dockertest.Write(t, file, "first", 0o644)
 			dockertest.Write(t, filepath.Join(shared, "other chat", "secret"), "of another chat", 0o644)
-			s.brings(file)
-			if got := s.says(homeDir, `ls `+shared); got != "chat\n" {
+			s.expectBrought(file)
+			if got := s.output(homeDir, `ls `+shared); got != "chat\n" {
 				t.Errorf("the container has %q", got)
 			}
-			if got := s.says(homeDir, `cat `+file+`; echo x 2>/dev/null >>`+file+` || echo no`); got != "firstno\n" {
+			if got := s.output(homeDir, `cat `+file+`; echo x 2>/dev/null >>`+file+` || echo no`); got != "firstno\n" {
 				t.Errorf("the agent reads %q", got)
 			}
 			if err := os.WriteFile(file, []byte("second one"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			dockertest.Docker(t, "stop", "-t", "0", o.containerName())
-			s.brings(file)
-			if got := s.says(homeDir, `cat `+file); got != "second one" {
+			s.expectBrought(file)
+			if got := s.output(homeDir, `cat `+file); got != "second one" {
 				t.Errorf("then it reads %q", got)
 			}
 			dockertest.Docker(t, "rm", "-f", "-v", o.containerName())
-			s.brings(file)
-			if got := s.says(homeDir, `cat `+file); got != "second one" {
+			s.expectBrought(file)
+			if got := s.output(homeDir, `cat `+file); got != "second one" {
 				t.Errorf("in another container it reads %q", got)
 			}
 			own := filepath.Join(shared, "prompt")
 			write(t, own, "be brief", 0o644)
-			if got := s.says(homeDir, `cat `+own, own); got != "be brief" {
+			if got := s.output(homeDir, `cat `+own, own); got != "be brief" {
 				t.Errorf("a program that is told to read a file reads %q", got)
 			}
 			dockertest.Docker(t, "exec", "-u", "0", o.containerName(), "sh", "-c", "chmod u+w "+own+" && echo be rude >"+own)
-			if got := s.says(homeDir, `cat `+own, own); got != "be brief" {
+			if got := s.output(homeDir, `cat `+own, own); got != "be brief" {
 				t.Errorf("after another program changed the file, it reads %q", got)
 			}
-			s.bringsDirectories(shared)
-			s.bringsNothingElse(shared, outside)
+			s.expectDirectories(shared)
+			s.expectNothingElse(shared, outside)
 		})
 	}
 }
 
-func (s *sandbox) brings(files ...string) {
+func (s *sandbox) expectBrought(files ...string) {
 	s.Helper()
 	if err := s.Bring(s.Context(), files); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// bringsDirectories names directories: they are there with the files in them, and nothing else is.
-func (s *sandbox) bringsDirectories(shared string) {
+// expectDirectories names directories: they appear with the files in them and nothing else.
+func (s *sandbox) expectDirectories(shared string) {
 	full, empty := filepath.Join(shared, "full"), filepath.Join(shared, "empty")
 	if err := errors.Join(os.MkdirAll(filepath.Join(full, "deeper"), 0o755), os.Mkdir(empty, 0o755)); err != nil {
 		s.Fatal(err)
@@ -247,22 +247,22 @@ func (s *sandbox) bringsDirectories(shared string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.brings(full, empty, filepath.Join(full, "a"))
-	if got := s.says(homeDir, `cd `+shared+`; ls empty full; cat full/a full/b`); got != "empty:\n\nfull:\na\nb\nab" {
+	s.expectBrought(full, empty, filepath.Join(full, "a"))
+	if got := s.output(homeDir, `cd `+shared+`; ls empty full; cat full/a full/b`); got != "empty:\n\nfull:\na\nb\nab" {
 		s.Errorf("of the directories there is %q", got)
 	}
 	if err := errors.Join(os.Remove(filepath.Join(full, "a")), os.Remove(filepath.Join(full, "big"))); err != nil {
 		s.Fatal(err)
 	}
 	dockertest.Write(s, filepath.Join(full, "later"), "later", 0o644)
-	s.brings(full, empty)
-	if got := s.says(homeDir, `cat `+filepath.Join(full, "later")); got != "later" {
+	s.expectBrought(full, empty)
+	if got := s.output(homeDir, `cat `+filepath.Join(full, "later")); got != "later" {
 		s.Errorf("then %q", got)
 	}
 }
 
-// bringsNothingElse tries files that are not to be brought anywhere.
-func (s *sandbox) bringsNothingElse(shared, outside string) {
+// expectNothingElse tries to copy files that must not be copied.
+func (s *sandbox) expectNothingElse(shared, outside string) {
 	link, dirLink, big := filepath.Join(shared, "link"), filepath.Join(shared, "up"), filepath.Join(shared, "big")
 	chatLink := filepath.Join(shared, "chat link")
 	err := errors.Join(os.Symlink(outside, link), os.Symlink(filepath.Dir(outside), dirLink), os.Symlink("other chat", chatLink),
@@ -276,14 +276,14 @@ func (s *sandbox) bringsNothingElse(shared, outside string) {
 		{link, "a link is on the way"}, {filepath.Join(dirLink, "secret"), "a link is on the way"}, {filepath.Join(shared, "none"), "is not there"},
 		{chatLink, "a link is on the way"}, {filepath.Join(chatLink, "secret"), "a link is on the way"}, {big, "more than"},
 	} {
-		s.isFailure(s.Bring(s.Context(), []string{c.file}), c.word)
+		s.expectFailure(s.Bring(s.Context(), []string{c.file}), c.word)
 	}
-	if got := s.says(homeDir, `ls `+shared); got != "chat\nempty\nfull\nprompt\n" {
+	if got := s.output(homeDir, `ls `+shared); got != "chat\nempty\nfull\nprompt\n" {
 		s.Errorf("what arrived is %q", got)
 	}
 }
 
-// An errand is run in the container, which is made for it, as the agents' user and with what a program would be given.
+// Help runs in the container, which is created for it, as the agents' user and with a program's environment.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -296,18 +296,18 @@ func TestHelp(t *testing.T) {
 		t.Errorf("with nothing to do: %v", err)
 	}
 	home := s.home("a session")
-	s.says(home, `mkdir -p $HOME/.gemini/tmp/p/chats; printf '{"sessionId":"`+id+`"}\n{"id":"1"}\n' >$HOME/`+file)
+	s.output(home, `mkdir -p $HOME/.gemini/tmp/p/chats; printf '{"sessionId":"`+id+`"}\n{"id":"1"}\n' >$HOME/`+file)
 	if _, err := s.Help(t.Context(), env(home), geminiguard.Verb, id); err != nil {
 		t.Error(err)
 	}
-	if got := s.says(home, `cd $HOME/.gemini/tmp/p/chats; echo *; cat *`); strings.HasPrefix(got, filepath.Base(file)) || !strings.Contains(got, id) {
+	if got := s.output(home, `cd $HOME/.gemini/tmp/p/chats; echo *; cat *`); strings.HasPrefix(got, filepath.Base(file)) || !strings.Contains(got, id) {
 		t.Errorf("afterwards there is %q", got)
 	}
 	query, found := `{"Homes":["HOME/.gemini"],"Globs":["tmp/*/chats/*"],"Has":"`+id+`","Most":5}`, []files.File(nil)
 	if raw, err := s.Help(t.Context(), env(home), files.Verb, query); err != nil || json.Unmarshal(raw, &found) != nil || len(found) != 1 || !bytes.Contains(found[0].Head, []byte(id)) {
 		t.Errorf("the files there are %+v, %v", found, err)
 	}
-	s.says(home, `mkdir -p $HOME/.claude/skills/deploy; echo there >$HOME/.claude/skills/deploy/SKILL.md`)
+	s.output(home, `mkdir -p $HOME/.claude/skills/deploy; echo there >$HOME/.claude/skills/deploy/SKILL.md`)
 	var skill []skills.File
 	if raw, err := s.Help(t.Context(), env(home), skills.Verb, o.Projects[0], "deploy"); err != nil || json.Unmarshal(raw, &skill) != nil || len(skill) != 1 || skill[0].Text != "there\n" {
 		t.Errorf("the skill there is %+v, %v", skill, err)

@@ -22,82 +22,82 @@ import (
 	"ductor/cli"
 )
 
-// The labels of what is ours in an engine.
+// Labels of ductor's objects in an engine.
 const (
 	labelOwner    = "ductor.owner"    // on containers, volumes and images
 	labelName     = "ductor.name"     // on containers and volumes
-	labelUse      = "ductor.use"      // on volumes that are no homes
-	labelPolicy   = "ductor.policy"   // on containers: a digest of all that was asked of it
-	labelSettings = "ductor.settings" // on containers: the same without its image
-	labelRunner   = "ductor.runner"   // on containers and images: a digest of the program in it
-	labelBase     = "ductor.base"     // on images: the image it was made of
+	labelUse      = "ductor.use"      // on volumes other than homes
+	labelPolicy   = "ductor.policy"   // on containers: digest of the whole configuration
+	labelSettings = "ductor.settings" // on containers: the same without the image
+	labelRunner   = "ductor.runner"   // on containers and images: digest of ductor-runner
+	labelBase     = "ductor.base"     // on images: ID of the base image
 )
 
-// useShared is the use of a volume for files of ductor's own; see Options.Shared.
+// useShared marks volumes with files of ductor; see Options.Shared.
 const useShared = "shared"
 
-// The names of the images that are ours to remove; their tags are digests of what they were made of.
+// Names of the images that ductor makes and may remove. Their tags are digests of their sources.
 const (
 	fittedImages = "ductor/sandbox"
 	builtImages  = "ductor/agents"
 )
 
-// fitted is an image with our runner in it.
-type fitted struct {
-	base   string // the id of what it was made of
-	asked  string // what was asked for: the name of what is built, which says of what, or base
+// fittedImage is an image with ductor-runner added.
+type fittedImage struct {
+	base   string // ID of the base image
+	asked  string // the configured image: the name of a built one, whose tag identifies its sources, or base
 	tag    string
 	runner string // digest
-	path   string // PATH in it
+	path   string // PATH in the image
 }
 
-// fit makes what is needed of the image that is asked for: the runner in it, and directories of the right owner.
-// It is made once for an image, a runner and a user.
-func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fitted, error) {
+// fit adds ductor-runner and directories of the right owner to the configured image, which it builds or fetches if
+// necessary. It does that once for each combination of image, runner and user.
+func (e *Engine) fit(ctx context.Context, o Options, from *sources) (fittedImage, error) {
 	if err := o.makeRunner(ctx); err != nil {
-		return fitted{}, err
+		return fittedImage{}, err
 	}
-	if f, err := o.openRunner(); err != nil { // before an image is built in vain
-		return fitted{}, err
-	} else if err := errors.Join(fits(f, ""), f.Close()); err != nil {
-		return fitted{}, err
+	if f, err := o.openRunner(); err != nil { // check before building an image in vain
+		return fittedImage{}, err
+	} else if err := errors.Join(checkRunner(f, ""), f.Close()); err != nil {
+		return fittedImage{}, err
 	}
 	name, err := from.baseName(o)
 	if err != nil {
-		return fitted{}, err
+		return fittedImage{}, err
 	}
 	info, err := e.base(ctx, o, name)
 	if err != nil {
-		return fitted{}, err
+		return fittedImage{}, err
 	}
-	f := fitted{base: info.ID, asked: info.ID, path: defaultPath}
+	f := fittedImage{base: info.ID, asked: info.ID, path: defaultPath}
 	if o.Build != nil {
 		f.asked = name
 	}
 	if f.runner, err = from.runner(o, info.Architecture); err != nil {
-		return fitted{}, err
+		return fittedImage{}, err
 	}
 	if info.Config != nil {
 		f.path = pathOf(info.Config.Env)
 	}
 	f.tag = fittedTag(f.base, f.runner, o.User)
-	_, err = e.once(ctx, f.tag, func() error { return e.derive(ctx, o, f) })
-	return f, e.failed("make the sandbox's image", err)
+	_, err = e.ensureImage(ctx, f.tag, func() error { return e.derive(ctx, o, f) })
+	return f, e.describe("make the sandbox's image", err)
 }
 
 func fittedTag(base, runner, user string) string {
 	return fittedImages + ":" + digest([]byte(base), []byte(runner), []byte(user), []byte(tempDir))
 }
 
-// image looks for an image; false if there is none.
+// image returns an image by name. It returns false if there is none.
 func (e *Engine) image(ctx context.Context, name string) (image.InspectResponse, bool, error) {
-	ctx, cancel := e.brief(ctx)
+	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
 	info, err := e.api.ImageInspect(ctx, name)
 	if cerrdefs.IsNotFound(err) {
 		return info, false, nil
 	}
-	return info, err == nil, e.failed("look for the image "+name, err)
+	return info, err == nil, e.describe("look for the image "+name, err)
 }
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -111,9 +111,9 @@ func pathOf(env []string) string {
 	return defaultPath
 }
 
-// base finds the image that was asked for, and makes or fetches it if that was asked for too.
+// base returns the configured image. It builds or fetches a missing one if the options say so.
 func (e *Engine) base(ctx context.Context, o Options, name string) (image.InspectResponse, error) {
-	return e.once(ctx, name, func() error {
+	return e.ensureImage(ctx, name, func() error {
 		switch {
 		case o.Source != nil:
 			return o.Source.supply(ctx, o, name, e)
@@ -126,15 +126,16 @@ func (e *Engine) base(ctx context.Context, o Options, name string) (image.Inspec
 	})
 }
 
-// once gives an image, and makes it if it is not there. Other callers wait: it is made once.
-func (e *Engine) once(ctx context.Context, name string, produce func() error) (image.InspectResponse, error) {
+// ensureImage returns an image, and calls produce if it does not exist. Concurrent callers wait, so that produce runs
+// once.
+func (e *Engine) ensureImage(ctx context.Context, name string, produce func() error) (image.InspectResponse, error) {
 	info, there, err := e.image(ctx, name)
 	if err != nil || there {
 		return info, err
 	}
 	release, err := e.claim(ctx, name)
 	if err != nil {
-		return image.InspectResponse{}, e.failed("make the sandbox's image", err)
+		return image.InspectResponse{}, e.describe("make the sandbox's image", err)
 	}
 	defer release()
 	if info, there, err = e.image(ctx, name); err != nil || there {
@@ -150,7 +151,7 @@ func (e *Engine) once(ctx context.Context, name string, produce func() error) (i
 	return info, err
 }
 
-// claim makes the caller the only one who makes an image, until it releases it.
+// claim reserves the making of an image for the caller, until it calls release.
 func (e *Engine) claim(ctx context.Context, name string) (release func(), err error) {
 	for {
 		e.mu.Lock()
@@ -175,7 +176,7 @@ func (e *Engine) claim(ctx context.Context, name string) (release func(), err er
 	}
 }
 
-// isMaking says whether an image is being made.
+// isMaking reports whether an image is being made.
 func (e *Engine) isMaking(name string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -183,33 +184,35 @@ func (e *Engine) isMaking(name string) bool {
 }
 
 func (e *Engine) noImage(name string) error {
-	return &Error{Reason: fmt.Sprintf("Docker at %s has no image %s", e.host, name), Fix: "fetch it there: docker pull " + name}
+	return &Error{Reason: fmt.Sprintf("Docker at %s has no image %s", e.host, name),
+		Fix: "fetch it there: docker pull " + name}
 }
 
-// derive makes the fitted image by changing a container that is never started.
-func (e *Engine) derive(ctx context.Context, o Options, f fitted) (err error) {
+// derive makes the fitted image from a container that is never started.
+func (e *Engine) derive(ctx context.Context, o Options, f fittedImage) (err error) {
 	program, err := os.ReadFile(o.Runner)
 	if err != nil {
-		return unreadable(err)
+		return runnerError(err)
 	}
 	if digest(program) != f.runner {
 		return &Error{Reason: "the program ductor-runner changed just now", Fix: "try again"}
 	}
-	ctx, cancel := e.work(ctx)
+	ctx, cancel := e.workContext(ctx)
 	defer cancel()
-	c, err := e.api.ContainerCreate(ctx, &container.Config{Image: f.base, Cmd: []string{programFile}, Labels: map[string]string{labelOwner: o.Owner}},
+	c, err := e.api.ContainerCreate(ctx,
+		&container.Config{Image: f.base, Cmd: []string{programFile}, Labels: map[string]string{labelOwner: o.Owner}},
 		&container.HostConfig{NetworkMode: container.NetworkMode(NetworkNone)}, nil, nil, "")
 	if err != nil {
-		return fmt.Errorf("make a container of it: %w", err)
+		return fmt.Errorf("create a container of it: %w", err)
 	}
 	defer func() {
-		done, cancel := e.undo(ctx)
+		done, cancel := e.cleanupContext(ctx)
 		defer cancel()
 		err = errors.Join(err, e.api.ContainerRemove(done, c.ID, container.RemoveOptions{Force: true}))
 	}()
 	_, err = e.api.ContainerStatPath(ctx, c.ID, tempDir)
 	if err != nil && !cerrdefs.IsNotFound(err) {
-		return fmt.Errorf("look for %s: %w", tempDir, err)
+		return fmt.Errorf("stat %s: %w", tempDir, err)
 	}
 	layer, err := layerOf(o, program, err != nil)
 	if err != nil {
@@ -219,15 +222,17 @@ func (e *Engine) derive(ctx context.Context, o Options, f fitted) (err error) {
 		return fmt.Errorf("copy the runner: %w", err)
 	}
 	_, err = e.api.ContainerCommit(ctx, c.ID, container.CommitOptions{
-		Reference: f.tag, Config: &container.Config{Labels: map[string]string{labelOwner: o.Owner, labelBase: f.base, labelRunner: f.runner}},
+		Reference: f.tag, Config: &container.Config{Labels: map[string]string{labelOwner: o.Owner, labelBase: f.base,
+			labelRunner: f.runner}},
 	})
 	if err != nil {
-		return fmt.Errorf("keep the image: %w", err)
+		return fmt.Errorf("commit the image: %w", err)
 	}
 	return nil
 }
 
-// layerOf is what is added to an image. One without a directory for temporary files gets that too: agents hang without it.
+// layerOf returns the files that are added to an image. They include a directory for temporary files if the image has
+// none: agents hang without it.
 func layerOf(o Options, program []byte, noTemp bool) (io.Reader, error) {
 	uid, gid, err := parseUser(o.User)
 	if err != nil {
@@ -260,53 +265,55 @@ func layerOf(o Options, program []byte, noTemp bool) (io.Reader, error) {
 }
 
 func (e *Engine) pull(ctx context.Context, name string) error {
-	ctx, moves, done := e.progress(ctx)
+	ctx, moves, done := e.progressContext(ctx)
 	defer done()
 	body, err := e.api.ImagePull(ctx, name, image.PullOptions{})
 	if err == nil {
-		err = errors.Join(drain(moves.of(body)), body.Close())
+		err = errors.Join(readProgress(moves.track(body)), body.Close())
 	}
-	return e.unsupplied("fetch the image "+name, err)
+	return e.supplyError("fetch the image "+name, err)
 }
 
-// registry matches, in an error of an engine, the host that the engine wanted to fetch an image from.
+// registry matches, in an engine's error, the host from which it tried to fetch an image.
 var registry = regexp.MustCompile(`https?://([^/"\s]+)[^:]*: .*dial `)
 
-// unsupplied puts into words, and with what helps, why an image could not be made or fetched.
-func (e *Engine) unsupplied(what string, err error) error {
-	err = e.failed(what, err)
+// supplyError describes why an image could not be built or fetched, and adds a fix.
+func (e *Engine) supplyError(what string, err error) error {
+	err = e.describe(what, err)
 	var own *Error
 	if !errors.As(err, &own) || own.Fix != "" {
 		return err
 	}
 	own.Fix = "correct it, or see that the engine's machine reaches the network"
 	if from := registry.FindStringSubmatch(own.Err.Error()); from != nil {
-		own.Reason = fmt.Sprintf("Docker at %s could not %s: it does not reach %s (%s)", e.host, what, from[1], lastCause(own.Err))
+		own.Reason = fmt.Sprintf("Docker at %s could not %s: it does not reach %s (%s)", e.host, what, from[1],
+			lastCause(own.Err))
 	}
 	return own
 }
 
-// build makes an image of a Dockerfile.
+// build builds an image from a Dockerfile.
 func (e *Engine) build(ctx context.Context, o Options, tag string) error {
 	b := *o.Build
 	files, err := b.context()
 	if err != nil {
 		return err
 	}
-	ctx, moves, done := e.progress(ctx)
+	ctx, moves, done := e.progressContext(ctx)
 	defer done()
 	answer, err := e.api.ImageBuild(ctx, files, build.ImageBuildOptions{
-		Tags: []string{tag}, Dockerfile: "Dockerfile", Remove: true, ForceRemove: true, BuildArgs: b.args(), Version: build.BuilderV1,
+		Tags: []string{tag}, Dockerfile: "Dockerfile", Remove: true, ForceRemove: true, BuildArgs: b.args(),
+		Version:     build.BuilderV1,
 		NetworkMode: string(b.Network), Labels: map[string]string{labelOwner: o.Owner},
 	})
 	if err == nil {
-		err = errors.Join(drain(moves.of(answer.Body)), answer.Body.Close())
+		err = errors.Join(readProgress(moves.track(answer.Body)), answer.Body.Close())
 	}
-	return e.unsupplied("build the image of Dockerfile", err)
+	return e.supplyError("build the image of Dockerfile", err)
 }
 
-// drain reads what an engine tells of its progress, for the error that may be in it.
-func drain(r io.Reader) error {
+// readProgress reads an engine's progress messages and returns the error among them, if any.
+func readProgress(r io.Reader) error {
 	said := ""
 	colour := regexp.MustCompile(`\x1b\[[0-9;]*m`) // standard error is red
 	for d := json.NewDecoder(r); ; {
@@ -322,13 +329,14 @@ func drain(r io.Reader) error {
 		if m.Error != "" {
 			return buildError(m.Error, said)
 		}
-		if text := strings.TrimSpace(colour.ReplaceAllString(m.Stream, "")); text != "" && !strings.HasPrefix(text, "--->") && !strings.HasPrefix(text, "Removing ") {
+		if text := strings.TrimSpace(colour.ReplaceAllString(m.Stream, "")); text != "" &&
+			!strings.HasPrefix(text, "--->") && !strings.HasPrefix(text, "Removing ") {
 			said = lastLine(text)
 		}
 	}
 }
 
-// buildError prefers what a step of a build said last to the step itself, which may be many lines.
+// buildError prefers the last output of a failed build step to the step itself, which may be many lines long.
 func buildError(text, said string) error {
 	step, failed := strings.CutPrefix(text, "The command '")
 	if !failed || said == "" {
@@ -337,12 +345,12 @@ func buildError(text, said string) error {
 	return &stepError{step: cli.Shorten(step, 60), said: cli.Shorten(said, 120)}
 }
 
-// stepError is a step of a build that failed.
+// stepError is the error of a failed build step.
 type stepError struct{ step, said string }
 
 func (e *stepError) Error() string { return fmt.Sprintf("%s (in the step %s)", e.said, e.step) }
 
-// digest is short, and good for a tag or a name.
+// digest returns a short digest for tags and names.
 func digest(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -352,7 +360,7 @@ func digest(parts ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil))[:24]
 }
 
-// supply gets an image and sends it to another engine.
+// supply builds or fetches an image and sends it to another engine.
 func (e *Engine) supply(ctx context.Context, o Options, name string, to *Engine) error {
 	o.Source = nil
 	if _, err := e.base(ctx, o, name); err != nil {
@@ -361,8 +369,8 @@ func (e *Engine) supply(ctx context.Context, o Options, name string, to *Engine)
 	return e.Send(ctx, to, name)
 }
 
-// Send copies an image to another engine, for one that reaches no registry. An image that is there already, by its
-// id, is not sent again.
+// Send copies an image to another engine, which may have no access to a registry. It does not send an image whose ID
+// exists there already.
 func (e *Engine) Send(ctx context.Context, to *Engine, name string) error {
 	here, has, err := e.image(ctx, name)
 	if err == nil && !has {
@@ -374,16 +382,16 @@ func (e *Engine) Send(ctx context.Context, to *Engine, name string) error {
 	if there, has, err := to.image(ctx, name); err != nil || has && there.ID == here.ID {
 		return err
 	}
-	ctx, moves, done := to.progress(ctx)
+	ctx, moves, done := to.progressContext(ctx)
 	defer done()
 	saved, err := e.api.ImageSave(ctx, []string{name})
 	if err != nil {
-		return e.failed("save the image "+name, err)
+		return e.describe("save the image "+name, err)
 	}
 	defer saved.Close()
-	loaded, err := to.api.ImageLoad(ctx, moves.of(saved))
+	loaded, err := to.api.ImageLoad(ctx, moves.track(saved))
 	if err == nil {
-		err = errors.Join(drain(moves.of(loaded.Body)), loaded.Body.Close())
+		err = errors.Join(readProgress(moves.track(loaded.Body)), loaded.Body.Close())
 	}
-	return to.failed("load the image "+name, err)
+	return to.describe("load the image "+name, err)
 }

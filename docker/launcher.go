@@ -18,12 +18,12 @@ import (
 	"ductor/internal/runner"
 )
 
-// Launcher starts processes in one container, which it makes when it is first needed. What it cannot do in there
-// it refuses with an *Error; it never starts anything on this machine. Safe for concurrent use.
+// Launcher starts processes in one container, which it creates when it is first needed. It rejects with an *Error what
+// it cannot do in the container, and never starts anything on this machine. Safe for concurrent use.
 type Launcher struct {
-	*host.Launcher // over the container
+	*host.Launcher // for processes in the container
 	opts           Options
-	place          *place
+	remote         *remote
 	runs           *runner.Client
 	notes          *notebook
 	log            *slog.Logger
@@ -31,7 +31,7 @@ type Launcher struct {
 	brought        broughtCache
 
 	mu   sync.Mutex
-	used time.Time // when a process was started last, by this process or a previous one
+	used time.Time // when a process was last started, by this process or a previous one
 }
 
 var (
@@ -42,8 +42,8 @@ var (
 	_ cli.Enterer  = (*Launcher)(nil)
 )
 
-// Open makes a Launcher. The engine is not asked for anything before it is needed, and need not be there now. The
-// caller must Close it.
+// Open returns a Launcher. It sends no request to the engine, which need not be available yet. The caller must Close
+// the Launcher.
 func Open(o Options) (*Launcher, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -54,14 +54,15 @@ func Open(o Options) (*Launcher, error) {
 		return nil, fmt.Errorf("sandbox %s: %w", o.Name, err)
 	}
 	if n, known := l.notes.read(); known && !n.Used.IsZero() {
-		l.used = n.Used // a new ductor makes no container look used
+		l.used = n.Used // a restart of ductor does not count as use
 	}
 	name := o.containerName()
-	l.place = &place{
+	l.remote = &remote{
 		engine: o.Engine, opts: o, name: name, log: o.Logger, turn: make(chan struct{}, 1),
-		notes: l.notes, idle: l.nothingRuns, rests: l.rests, watch: &watch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
+		notes: l.notes, idle: l.nothingRuns, rests: l.rests,
+		watch: &pauseWatch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
 	}
-	l.runs = runner.OpenRemote(l.place)
+	l.runs = runner.OpenRemote(l.remote)
 	l.Launcher, err = host.Open(host.Options{
 		Remote: l.runs, MaxAge: o.MaxAge, OrphanAfter: o.OrphanAfter, Grace: o.Grace, Logger: o.Logger,
 	})
@@ -71,7 +72,7 @@ func Open(o Options) (*Launcher, error) {
 	return l, nil
 }
 
-// Start runs cmd in the container. Its environment is what was given without what describes this machine.
+// Start runs cmd in the container. It removes variables that describe this machine from the environment.
 func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
 	l.touch()
 	if err := l.bring(ctx, cmd.Files, cmd.Files); err != nil {
@@ -80,28 +81,28 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	if err := l.renew(ctx); err != nil {
 		return nil, err
 	}
-	cmd.Env = l.opts.environment(cmd.Env, l.place.getPath())
-	if err := l.logIn(ctx, cmd); err != nil {
+	cmd.Env = l.opts.environment(cmd.Env, l.remote.getPath())
+	if err := l.copyLogin(ctx, cmd); err != nil {
 		return nil, err
 	}
 	p, err := l.Launcher.Start(ctx, cmd)
 	var own *Error
 	switch {
 	case isFull(err):
-		return nil, l.place.engine.full(err)
-	case errors.As(err, &own): // it has its words
+		return nil, l.remote.engine.full(err)
+	case errors.As(err, &own): // already described
 		return nil, err
-	case says(err, syscall.EAGAIN):
-		return nil, crowded(err)
+	case mentions(err, syscall.EAGAIN):
+		return nil, noProcessSlot(err)
 	case (errors.Is(err, runner.ErrNoRoom) || errors.Is(err, runner.ErrGone)) && ctx.Err() == nil:
 		return nil, l.endedAtOnce(ctx, err)
 	}
 	return p, err
 }
 
-// endedAtOnce says why what was started ended before it said a word.
+// endedAtOnce returns the reason why a started program ended before it printed anything.
 func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
-	if why := l.place.trouble(ctx); why != nil {
+	if why := l.remote.trouble(ctx); why != nil {
 		return why
 	}
 	return &Error{
@@ -110,13 +111,13 @@ func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
 	}
 }
 
-// Help has ductor-runner in the container do what args say (see its main), with the environment of a program.
+// Help runs a helper of ductor-runner in the container (see its main), with the environment that a program would get.
 func (l *Launcher) Help(ctx context.Context, env []string, args ...string) (files []byte, err error) {
 	l.touch()
-	if err := l.place.make(ctx); err != nil {
+	if err := l.remote.ensure(ctx); err != nil {
 		return nil, err
 	}
-	answer, err := l.place.hand(ctx, nil, l.opts.environment(env, l.place.getPath()), args...)
+	answer, err := l.remote.callRunner(ctx, nil, l.opts.environment(env, l.remote.getPath()), args...)
 	if err == nil && answer.Error != "" {
 		err = &Error{Reason: "files of an agent in the sandbox cannot be looked after (" + answer.Error + ")"}
 	}
@@ -128,18 +129,18 @@ func (l *Launcher) touch() {
 	defer l.mu.Unlock()
 	l.used = time.Now()
 	if err := l.notes.used(l.used); err != nil {
-		l.log.Warn("that a sandbox is used", "sandbox", l.opts.Name, "err", err)
+		l.log.Warn("record the use of a sandbox", "sandbox", l.opts.Name, "err", err)
 	}
 }
 
-// PrepareImage makes the image if need be, which may take minutes, and no container.
+// PrepareImage makes the image if necessary, which may take minutes. It creates no container.
 func (l *Launcher) PrepareImage(ctx context.Context) error {
-	_, err := l.place.fit(ctx)
+	_, err := l.remote.fit(ctx)
 	return err
 }
 
-// Prepare makes the container now, and its image if need be, which may take minutes, and sees whether it works. A container
-// that runs makes way for one of a newer image.
+// Prepare creates the container, and its image if necessary, which may take minutes. Then it checks that the container
+// works. A running container is replaced if its image is outdated and nothing is lost by that.
 func (l *Launcher) Prepare(ctx context.Context) error {
 	if err := l.renew(ctx); err != nil {
 		return err
@@ -147,19 +148,19 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 	return l.runs.Prepare(ctx)
 }
 
-// renew makes the container that is wanted now. An engine that cannot be reached is no error here: the connection to the container
-// shows whether it still runs.
+// renew ensures that the container is up to date. It ignores an unreachable engine: the connection to the container
+// shows whether that still runs.
 func (l *Launcher) renew(ctx context.Context) error {
-	if err := l.place.make(ctx); err != nil && !isAway(err) {
+	if err := l.remote.ensure(ctx); err != nil && !isUnreachable(err) {
 		return err
 	}
 	return nil
 }
 
-// Doing says what the image is waited for, if it is.
+// Doing describes how the image is currently being made, or returns "".
 func (l *Launcher) Doing() string {
 	o := l.opts
-	name, err := l.place.sources.baseName(o)
+	name, err := l.remote.sources.baseName(o)
 	if err != nil || !o.Engine.isMaking(name) {
 		return ""
 	}
@@ -177,10 +178,10 @@ func (l *Launcher) nothingRuns(ctx context.Context) bool {
 	return l.runsOnly(ctx, func(cli.RunID) bool { return false })
 }
 
-// rests reports whether all runs that are alive in the container wait for their next turn.
+// rests reports whether all live runs in the container are waiting for their next turn.
 func (l *Launcher) rests(ctx context.Context) bool { return l.runsOnly(ctx, l.Rests) }
 
-// runsOnly reports whether no run is alive in the container but those that may be.
+// runsOnly reports whether may returns true for all live runs in the container.
 func (l *Launcher) runsOnly(ctx context.Context, may func(cli.RunID) bool) bool {
 	runs, err := l.runs.List(ctx)
 	for _, run := range runs {
@@ -191,63 +192,64 @@ func (l *Launcher) runsOnly(ctx context.Context, may func(cli.RunID) bool) bool 
 	return err == nil
 }
 
-// Size is how many bytes the container holds besides its image, its home and what it shares with this machine, and
-// when something was started in it last. 0 if there is no container.
+// Size returns the size of the container in bytes, without its image, home and mounts, and when something was last
+// started in it. The size is 0 if there is no container.
 func (l *Launcher) Size(ctx context.Context) (size int64, used time.Time, err error) {
 	l.mu.Lock()
 	used = l.used
 	l.mu.Unlock()
-	ctx, cancel := l.place.engine.work(ctx)
+	ctx, cancel := l.remote.engine.workContext(ctx)
 	defer cancel()
-	c, _, err := l.place.engine.api.ContainerInspectWithRaw(ctx, l.place.name, true)
+	c, _, err := l.remote.engine.api.ContainerInspectWithRaw(ctx, l.remote.name, true)
 	if cerrdefs.IsNotFound(err) {
 		return 0, used, nil
 	}
 	if err != nil || c.SizeRw == nil {
-		return 0, used, l.place.engine.failed("measure the sandbox's container", err)
+		return 0, used, l.remote.engine.describe("measure the sandbox's container", err)
 	}
 	return *c.SizeRw, used, nil
 }
 
-// Retire removes the container when nothing runs in it and nothing was started for so long. The home stays.
+// Retire removes the container if nothing runs in it and nothing was started for the given time. The home stays.
 func (l *Launcher) Retire(ctx context.Context, idle time.Duration) (retired bool, err error) {
 	return l.whileUnused(ctx, idle, func(id string) (bool, error) {
 		if id == "" {
 			return false, nil
 		}
-		if err := l.place.engine.remove(ctx, id); err != nil {
+		if err := l.remote.engine.remove(ctx, id); err != nil {
 			return false, err
 		}
-		l.place.noteContainer("")
+		l.remote.noteContainer("")
 		return true, nil
 	})
 }
 
-// Forget removes the container and the home when nothing runs in it and nothing was started for so long.
+// Forget removes the container and the home if nothing runs in it and nothing was started for the given time.
 func (l *Launcher) Forget(ctx context.Context, idle time.Duration) (forgotten bool, err error) {
 	return l.whileUnused(ctx, idle, func(string) (bool, error) {
-		if err := l.place.engine.Forget(ctx, l.opts.Owner, l.opts.Name); err != nil {
+		if err := l.remote.engine.Forget(ctx, l.opts.Owner, l.opts.Name); err != nil {
 			return false, err
 		}
 		return true, l.notes.forget()
 	})
 }
 
-// whileUnused does something to the container, whose id is empty where there is none, while nothing can be started in
-// it, if nothing was for so long and nothing runs.
-func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(id string) (bool, error)) (done bool, err error) {
+// whileUnused calls do with the container's ID (empty if there is none) if nothing runs in it and nothing was started
+// for the given time. Nothing can be started meanwhile.
+func (l *Launcher) whileUnused(ctx context.Context, idle time.Duration, do func(id string) (bool, error)) (done bool,
+	err error) {
 	if !l.unused(idle) {
 		return false, nil
 	}
-	if err := l.place.lock(ctx); err != nil {
+	if err := l.remote.lock(ctx); err != nil {
 		return false, err
 	}
-	defer l.place.unlock()
-	c, there, err := l.place.engine.inspect(ctx, l.place.name)
+	defer l.remote.unlock()
+	c, there, err := l.remote.engine.inspect(ctx, l.remote.name)
 	if err != nil || there && c.State.Running && !l.nothingRuns(ctx) {
 		return false, err
 	}
-	if !l.unused(idle) { // what is being started has no run yet
+	if !l.unused(idle) { // a program that is being started has no run yet
 		return false, nil
 	}
 	if !there {
@@ -262,29 +264,30 @@ func (l *Launcher) unused(idle time.Duration) bool {
 	return time.Since(l.used) >= idle
 }
 
-// Made says whether this machine remembers that there was a container, of this process or a previous one.
+// Made reports whether, according to this machine's notes, a container has existed, created by this process or a
+// previous one.
 func (l *Launcher) Made() bool {
-	n, _ := l.notes.read() // what cannot be read remembers nothing
+	n, _ := l.notes.read() // an unreadable note counts as none
 	return n.Container != "" || !n.Used.IsZero()
 }
 
-// Runs answers questions about all that runs in the container, whichever ductor started it, and makes no container for it. One
-// that was stopped is started; Status tells before. It is closed with the Launcher.
+// Runs returns a client for all runs in the container, whichever ductor started them. It creates no container, but it
+// starts a stopped one; call Status first to avoid that. The client is closed with the Launcher.
 func (l *Launcher) Runs() *runner.Client { return l.runs }
 
-// Close detaches from the runs, which continue. Idempotent.
+// Close detaches from the runs, which continue. It is idempotent.
 func (l *Launcher) Close() error {
 	err := l.Launcher.Close()
-	l.place.watch.wait()
+	l.remote.watch.wait()
 	return err
 }
 
-// Enter gives the words of a command line that runs something in a directory of the container; see cli.Enterer.
+// Enter returns a command line that runs a program in a directory of the container; see cli.Enterer.
 func (l *Launcher) Enter(dir, home string) []string {
 	words := []string{"docker"}
 	if host := l.opts.Engine.Host(); host != "" {
 		words = append(words, "--host", host)
 	}
 	return append(words, "exec", "--interactive", "--tty", "--workdir", dir,
-		"--env", "HOME="+cmp.Or(home, homeDir), "--env", "PATH="+l.place.getPath(), l.place.name)
+		"--env", "HOME="+cmp.Or(home, homeDir), "--env", "PATH="+l.remote.getPath(), l.remote.name)
 }

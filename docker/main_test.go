@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	}
 	testprogram.Guard()
 	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil { // they wait for the engine, most of the time
+	if err := flag.Set("test.parallel", "6"); err != nil { // most of the time they wait for the engine
 		panic(err)
 	}
 	code := m.Run()
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// needEngine gives the engine of this machine, or skips a test that cannot be had without; under CI it must be had.
+// needEngine returns the machine's engine. Without one it skips the test; under CI it fails.
 func needEngine(t testing.TB) *Engine {
 	t.Helper()
 	dockertest.Need(t)
@@ -54,5 +54,5 @@ func needEngine(t testing.TB) *Engine {
 	return e
 }
 
-// contextOfClient is for a client that is killed.
+// contextOfClient is the context of a client that gets killed.
 func contextOfClient() context.Context { return context.Background() }

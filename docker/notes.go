@@ -13,18 +13,19 @@ import (
 	"ductor/internal/rooted"
 )
 
-// note is what this machine remembers of a container.
+// note is the data about a container that this machine stores.
 type note struct {
 	Name      string    `json:"name,omitempty"`      // of the sandbox
-	Container string    `json:"container,omitempty"` // its id; empty while there is none
-	Used      time.Time `json:"used,omitzero"`       // when something was started in it last, more or less
-	Failed    string    `json:"failed,omitempty"`    // why its image could not be made the last time; empty if it could
+	Container string    `json:"container,omitempty"` // ID; empty if there is no container
+	Used      time.Time `json:"used,omitzero"`       // approximate time of the last start of a program
+	// why the last attempt to make the image failed; empty if it succeeded
+	Failed string `json:"failed,omitempty"`
 }
 
-// useStep is how exactly the last use is recorded.
+// useStep is the precision with which the last use is recorded.
 const useStep = 10 * time.Minute
 
-// notebook is a file with a note. Safe for concurrent use.
+// notebook stores a note in a file. Safe for concurrent use.
 type notebook struct {
 	mu   sync.Mutex
 	path string
@@ -33,12 +34,12 @@ type notebook struct {
 
 func openNotebook(dir string, o Options) (*notebook, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a directory for notes: %w", err)
+		return nil, fmt.Errorf("create a directory for notes: %w", err)
 	}
 	return &notebook{path: filepath.Join(dir, o.containerName()+".json"), name: o.Name}, nil
 }
 
-// read gives the note; what cannot be read remembers nothing.
+// read returns the note. It returns false if the note cannot be read.
 func (b *notebook) read() (note, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,12 +57,12 @@ func (b *notebook) forget() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := os.Remove(b.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget a container: %w", err)
+		return fmt.Errorf("remove the note of a container: %w", err)
 	}
 	return nil
 }
 
-// Noted are the names of an owner's sandboxes of which dir has notes that there is a container. dir is Options.Dir.
+// Noted returns the names of an owner's sandboxes for which dir has notes about a container. dir is Options.Dir.
 func Noted(dir, owner string) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, Options{Owner: owner}.prefix()+"*.json"))
 	for _, file := range files {
@@ -73,14 +74,14 @@ func Noted(dir, owner string) (names []string, err error) {
 	return names, err
 }
 
-// usedAt is when something was started in a container last; zero if that is not known.
+// usedAt returns when something was last started in a container. It returns zero if that is unknown.
 func usedAt(dir, name string) time.Time {
 	b := &notebook{path: filepath.Join(dir, name+".json")}
-	n, _ := b.read() // what cannot be read is not known
+	n, _ := b.read() // zero if it cannot be read
 	return n.Used
 }
 
-// used notes that something is started now. A note that is not there stays so.
+// used records that something is started now. It does not create a missing note.
 func (b *notebook) used(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +93,7 @@ func (b *notebook) used(now time.Time) error {
 	return b.store(n)
 }
 
-// failed notes how the making of the image ended.
+// failed records the result of making the image.
 func (b *notebook) failed(err error) error {
 	text := ""
 	if err != nil {
@@ -100,7 +101,7 @@ func (b *notebook) failed(err error) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n, _ := b.load() // what cannot be read remembers nothing
+	n, _ := b.load() // an unreadable note counts as none
 	if n.Failed == text {
 		return nil
 	}
@@ -108,7 +109,7 @@ func (b *notebook) failed(err error) error {
 	return b.store(n)
 }
 
-// write replaces the note as a whole, but for the last use when the new one does not know it.
+// write replaces the note. If the new one has no time of use, it keeps the old one's.
 func (b *notebook) write(n note) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +127,7 @@ func (b *notebook) store(n note) error {
 		return err
 	}
 	if err := rooted.ReplaceFile(b.path, raw, nil); err != nil {
-		return fmt.Errorf("note what container there is: %w", err)
+		return fmt.Errorf("store the note of a container: %w", err)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// Sandboxes that are made of the same image make it once, though all of them want it at the same time.
+// Sandboxes with the same image build it only once, even if all of them need it at the same time.
 func TestManySandboxesMakeTheirImageOnce(t *testing.T) {
 	e := needEngine(t)
 	o := testOptions(t, e)
@@ -52,13 +52,13 @@ func TestManySandboxesMakeTheirImageOnce(t *testing.T) {
 	}
 }
 
-// A container that somebody else removes at the same moment is removed.
+// Removing a container succeeds even if another client removes it at the same moment.
 func TestRemovedTwiceAtOnce(t *testing.T) {
 	e := needEngine(t)
 	o := testOptions(t, e)
 	s := newSandbox(t, o)
 	for range 3 {
-		s.works()
+		s.runTurn()
 		var all sync.WaitGroup
 		for i := range 4 {
 			all.Go(func() {
@@ -70,10 +70,10 @@ func TestRemovedTwiceAtOnce(t *testing.T) {
 		}
 		all.Wait()
 	}
-	s.works()
+	s.runTurn()
 }
 
-// A container that its engine cannot start any more is made anew, and nothing waits for what ran in it.
+// A container that its engine cannot start any more is recreated, and nothing waits for its former runs.
 func TestAContainerThatCannotBeStartedIsMadeAnew(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	network := "ductor-test-" + o.Owner
@@ -85,11 +85,11 @@ func TestAContainerThatCannotBeStartedIsMadeAnew(t *testing.T) {
 		dockertest.Docker(t, "network", "rm", network)
 	})
 	s := newSandbox(t, o)
-	p := s.ready("echo kept >~/file; cat")
+	p := s.startReady("echo kept >~/file; cat")
 	dockertest.Docker(t, "kill", o.containerName())
 	dockertest.Docker(t, "network", "rm", network)
 	anew()
-	s.lost(p, "stopped")
+	s.awaitGone(p, "stopped")
 	s.stop(p)
 	q := s.start("cat ~/file")
 	if out, err := io.ReadAll(q.Stdout()); err != nil || string(out) != "kept\n" {

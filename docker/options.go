@@ -16,7 +16,7 @@ import (
 	"ductor/cli"
 )
 
-// Where things are in a container.
+// Paths in a container.
 const (
 	stateDir   = "/ductor"
 	homeDir    = stateDir + "/home"
@@ -28,84 +28,85 @@ const (
 	programFile = programDir + "/ductor-runner"
 )
 
-// ToolProgram is the command by which an agent in a container reaches tools that ServeTools serves.
+// ToolProgram returns the command with which an agent in a container reaches the tools that ServeTools serves.
 func ToolProgram(verb string) (path string, args []string) {
 	return programFile, []string{verb, runsDir}
 }
 
-// Network is what a container may reach.
+// Network is the network of a container.
 type Network string
 
-// The networks that are always there; any other value names one of the engine's.
+// The predefined networks. Any other value is the name of one of the engine's networks.
 const (
-	NetworkNone   Network = "none"   // loopback only
-	NetworkBridge Network = "bridge" // the world, behind the engine's address translation
+	NetworkNone   Network = "none"   // only loopback
+	NetworkBridge Network = "bridge" // everything, through the engine's address translation
 )
 
-// Mount is a directory or file of the engine's machine that is seen in the container.
+// Mount makes a directory or file of the engine's machine visible in the container.
 type Mount struct {
 	Source   string
-	Target   string // the same path if empty
+	Target   string // default: Source
 	Writable bool
 }
 
-// Seed is a file or directory of this machine that is copied below a home: credentials, a minimal configuration.
-// Links in a directory are left out.
+// Seed is a file or directory of this machine to copy into a home, such as credentials or a minimal configuration.
+// Links in a directory are ignored.
 type Seed struct {
 	From     string
 	To       string    // below the home
-	Optional bool      // not being there is no error
-	Agent    cli.Agent // copied when that agent is started with the home, a probe not counted; empty: with the home
+	Optional bool      // ignore a missing file
+	Agent    cli.Agent // copy when this agent is started with the home (except probes); empty: when the home is created
 }
 
-// Options of a Launcher. Engine, Owner, Name, Dir, Runner and one of Image and Build are required.
+// Options configures a Launcher. Engine, Owner, Name, Dir, Runner and either Image or Build are required.
 type Options struct {
 	Engine *Engine `json:"-"`
-	// Owner tells the containers of this installation from those of others: letters and digits, made of where its
-	// storage is.
+	// Owner distinguishes the containers of this installation from others: letters and digits, derived from the
+	// storage's path.
 	Owner string
-	// Name is what the container is for: a project, or a conversation. There is one container to a name.
+	// Name identifies the project or conversation of the container. There is one container for each name.
 	Name string
-	// Dir is a directory of this machine for a few notes about containers; made if it is not there.
+	// Dir is a directory of this machine for notes about containers. It is created if missing.
 	Dir string
-	// Runner is the file of ductor-runner, a static program for the engine's machine.
+	// Runner is the path of ductor-runner, a static program for the engine's machine.
 	Runner string
-	// MakeRunner sees that the file Runner is there and of this version, before an image is made with it. Nil for nothing to do.
+	// MakeRunner creates or updates the file Runner before it is added to an image. It may be nil.
 	MakeRunner func(context.Context) error `json:"-"`
 
-	Image string // the image as the engine knows it; it needs nothing of ours, not even a shell
-	Pull  bool   // fetch Image from its registry when it is not there
-	Build *Build // make the image, when it is not there
-	// Source is an engine that fetches or makes the image in place of Engine, and sends it there: for one that reaches
-	// no registry. Nil for none.
+	Image string // the image's name in the engine; it needs no preparation, not even a shell
+	Pull  bool   // fetch a missing Image from its registry
+	Build *Build // build the image if it is missing
+	// Source is another engine that fetches or builds the image and sends it to Engine, for an Engine without access to
+	// a registry. It may be nil.
 	Source *Engine `json:"-"`
 
-	// Projects are directories the agents work in: writable, at the same path, which must be there on the engine's
-	// machine. Nothing else is assumed to be shared with it.
+	// Projects are the agents' working directories. They are mounted writable at the same path and must exist on the
+	// engine's machine. Nothing else is assumed to be shared with that machine.
 	Projects []string
 	Mounts   []Mount
-	// Shared are directories of ductor's own whose files agents read: uploads, prompts. In a container they begin empty,
-	// at the same path; Bring puts into them what a turn names.
+	// Shared are directories of ductor whose files agents read, such as uploads and prompts. In a container they start
+	// empty, at the same path; Bring copies the files that a turn needs.
 	Shared []string
-	// Seeds are copied into the agents' home when a container is made; what is there already is replaced. Those of one
-	// agent are copied when it is started, where they are newer than what is there.
+	// Seeds are copied into the agents' home when a container is created, replacing existing files. Those of an agent
+	// are copied when the agent is started, if they are newer than the existing files.
 	Seeds []Seed
-	// HomeSeeds are copied into each session's home when Home makes it, those of one agent when it is started, and again
-	// when they are newer than what is there: an agent that renewed its log-in keeps it.
+	// HomeSeeds are copied into each session's home when Home creates it, and those of an agent when it is started.
+	// They replace only older files, so that an agent keeps a log-in that it renewed.
 	HomeSeeds []Seed
 
-	User         string  // "uid:gid"; default: those of this process
-	CPUs         float64 // how many; 0 is all of the engine's machine but one, negative is all
-	Memory       int64   // bytes, swap included; 0 is half of what the engine's machine has, negative is no limit
-	PIDs         int64   // processes and threads; default 512, negative is no limit
-	Network      Network // default NetworkBridge
-	ReadOnlyRoot bool    // the image cannot be written to; /tmp, /var/tmp and the home can
-	// StateSize makes the home and the runs forgotten when the container stops, and that many bytes each at most; 0
-	// keeps them in a volume.
+	User string  // "uid:gid"; default: those of this process
+	CPUs float64 // number of CPUs; 0 means all but one of the engine's machine, negative means all
+	// bytes including swap; 0 means half of the memory of the engine's machine, negative means no limit
+	Memory       int64
+	PIDs         int64   // processes and threads; default 512, negative means no limit
+	Network      Network // default: NetworkBridge
+	ReadOnlyRoot bool    // make the image read-only, except for /tmp, /var/tmp and the home
+	// StateSize, unless 0, limits the home and the runs to that many bytes each and keeps them in memory until the
+	// container stops. With 0 they are in a volume.
 	StateSize int64
-	Env       []string // "NAME=value" added to every program's environment
+	Env       []string // "NAME=value" entries added to the environment of every program
 
-	MaxAge      time.Duration // as in host.Options, like the next two
+	MaxAge      time.Duration // this and the next two are as in host.Options
 	OrphanAfter time.Duration
 	Grace       time.Duration
 	Logger      *slog.Logger `json:"-"`
@@ -113,10 +114,10 @@ type Options struct {
 
 const (
 	defaultPIDs = 512
-	tmpSize     = 1 << 30 // bytes of /tmp when ReadOnlyRoot
+	tmpSize     = 1 << 30 // bytes of /tmp with ReadOnlyRoot
 )
 
-// withDefaults fills in what is not said, and says what is wrong.
+// withDefaults returns the options with defaults, and an error if they are invalid.
 func (o Options) withDefaults() (Options, error) {
 	if o.User == "" {
 		o.User = strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid())
@@ -172,7 +173,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// reserved says whether a mount would hide what is ours, or the engine itself.
+// reserved reports whether a mount would hide ductor's directories or expose the engine itself.
 func reserved(target string) bool {
 	target = filepath.Clean(target)
 	for _, own := range []string{"/", stateDir, runsDir, programDir, "/proc", "/sys", "/dev", "/var/run/docker.sock", "/run/docker.sock"} {
@@ -183,7 +184,7 @@ func reserved(target string) bool {
 	return false
 }
 
-// mounts are all of them, each with a target.
+// mounts returns all mounts with their targets.
 func (o Options) mounts() []Mount {
 	var all []Mount
 	for _, dir := range o.Projects {
@@ -212,8 +213,8 @@ func notPlain(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
 }
 
-// environment is what a program in the container gets: what was meant for it, without what describes this machine.
-// A home below the agents' is meant for it.
+// environment returns the environment of a program in the container: the given variables except those that describe
+// this machine. It keeps HOME if that is below the agents' home.
 func (o Options) environment(given []string, dirs string) []string {
 	var env []string
 	home := homeDir
@@ -229,7 +230,7 @@ func (o Options) environment(given []string, dirs string) []string {
 	return append(append(env, "HOME="+home, "PATH="+dirs, "TMPDIR="+tempDir), o.Env...)
 }
 
-// portable are those of cli.BaseEnv that mean the same in a container.
+// portable returns the variables of cli.BaseEnv that have the same meaning in a container.
 func portable() []string {
 	return []string{
 		"TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "LC_*", "TZ",

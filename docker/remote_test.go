@@ -10,12 +10,12 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// An engine that is started anew and lets its containers live: the turn goes on unnoticed.
+// After a restart of an engine with live restore, the turn continues without noticing.
 func TestEngineRestartsUnderATurn(t *testing.T) {
 	t.Parallel()
 	own := startEngine(t, "--live-restore")
 	s := newSandbox(t, testOptions(t, own.connect()))
-	p := s.ready(`sleep 3; echo after; cat; echo bye`)
+	p := s.startReady(`sleep 3; echo after; cat; echo bye`)
 	own.Stop()
 	own.Start()
 	line := make([]byte, 6)
@@ -34,16 +34,16 @@ func TestEngineRestartsUnderATurn(t *testing.T) {
 		t.Errorf("then %q, %v, %+v", rest, err, p.Exit())
 	}
 	s.stop(p)
-	s.works()
+	s.runTurn()
 }
 
-// A second engine, reached by TLS and by ssh, gets its image by save and load. It is lost, and the first one's
-// conversations go on.
+// A second engine, reached through TLS and ssh, gets its image by save and load. When that engine is lost,
+// conversations on the first one continue.
 func TestSecondEngine(t *testing.T) {
 	t.Parallel()
 	first := needEngine(t)
 	here := newSandbox(t, testOptions(t, first))
-	here.works()
+	here.runTurn()
 	certs := dockertest.Certs(t)
 	port := dockertest.FreePort(t)
 	own := startEngine(t, "--host", fmt.Sprintf("tcp://127.0.0.1:%d", port), "--tlsverify",
@@ -55,20 +55,20 @@ func TestSecondEngine(t *testing.T) {
 		second := connectTo(t, tlsOptions)
 		o := here.o
 		tag := o.Image
-		for range 2 { // the second time there is nothing to do
+		for range 2 { // the second time nothing is sent
 			if err := first.Send(t.Context(), second, tag); err != nil {
 				t.Fatal(err)
 			}
 		}
 		o.Engine = second
 		there := newSandbox(t, o)
-		there.works()
-		p := there.ready("cat")
-		mine := here.ready("cat")
+		there.runTurn()
+		p := there.startReady("cat")
+		mine := here.startReady("cat")
 		own.Stop()
-		there.endsWithEngine(p)
+		there.awaitEngineEnd(p)
 		_, err := there.Launcher.Start(t.Context(), shell(o, there.canary, "true"))
-		there.isFailure(err, "cannot be reached")
+		there.expectFailure(err, "cannot be reached")
 		if _, err := io.WriteString(mine.Stdin(), "still here\n"); err != nil {
 			t.Error(err)
 		}
@@ -79,19 +79,19 @@ func TestSecondEngine(t *testing.T) {
 		here.stop(mine)
 		own.Start()
 		there.stop(p)
-		there.works()
+		there.runTurn()
 	})
-	// An engine that ends in mid-turn ends what runs in it: the turn learns why, and the next one works when it is back.
+	// If an engine ends during a turn, the turn reports the reason. The next turn works once the engine is back.
 	t.Run("ends in mid-turn", func(t *testing.T) {
 		s := newSandbox(t, testOptions(t, own.connect()))
-		p := s.ready(deaf)
+		p := s.startReady(deaf)
 		own.Stop()
-		s.endsWithEngine(p)
+		s.awaitEngineEnd(p)
 		_, err := s.Launcher.Start(t.Context(), shell(s.o, s.canary, "true"))
-		s.isFailure(err, "cannot be reached", "start it")
+		s.expectFailure(err, "cannot be reached", "start it")
 		own.Start()
 		s.stop(p)
-		s.works()
+		s.runTurn()
 	})
 	t.Run("tls without our certificate", func(t *testing.T) {
 		o := tlsOptions
@@ -105,23 +105,23 @@ func TestSecondEngine(t *testing.T) {
 		second := connectTo(t, EngineOptions{Host: "ssh://" + host + own.Socket(), SSHConfig: config})
 		o := testOptions(t, second)
 		there := newSandbox(t, o)
-		there.works()
-		p := there.ready(deaf)
+		there.runTurn()
+		p := there.startReady(deaf)
 		there.stop(p)
-		there.works()
+		there.runTurn()
 	})
 	t.Run("ssh to an unknown host", func(t *testing.T) {
 		err := connectTo(t, EngineOptions{Host: "ssh://127.0.0.1:1"}).Check(t.Context())
-		here.in(t).isFailure(err, "cannot be reached", "ssh")
+		here.forSubtest(t).expectFailure(err, "cannot be reached", "ssh")
 	})
 }
 
-// endsWithEngine waits for the end of a program whose engine ends, and the containers before it. Its runner may have
-// the time to say how it ended, and the engine that its container did.
-func (s *sandbox) endsWithEngine(p cli.Process) {
+// awaitEngineEnd waits for the end of a program whose engine shuts down, containers first. The runner or the engine may
+// still report how it ended.
+func (s *sandbox) awaitEngineEnd(p cli.Process) {
 	s.Helper()
 	if _, err := io.ReadAll(p.Stdout()); err != nil && !strings.Contains(err.Error(), "the sandbox's container was stopped") {
-		s.isFailure(err, "cannot be reached")
+		s.expectFailure(err, "cannot be reached")
 	}
 	<-p.Done()
 }

@@ -7,7 +7,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// A container makes way for one of a newer image at the next start or look-up, but not while something runs in it.
+// A container is replaced by one of a newer image at the next start or look-up, but not while something runs in it.
 func TestANewerImageIsTakenAsSoonAsNothingIsLost(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -15,13 +15,13 @@ func TestANewerImageIsTakenAsSoonAsNothingIsLost(t *testing.T) {
 	container := func() string { return dockertest.Docker(t, "inspect", "--format", "{{.Id}}", o.containerName()) }
 	dockertest.Build(t, dockertest.Host(), o.Image, "RUN rm /bin/tr\n")
 	s := newSandbox(t, o)
-	p := s.ready("cat")
+	p := s.startReady("cat")
 	first := container()
 	if path, err := s.LookPath("tr"); err == nil {
 		t.Fatalf("the image has %s", path)
 	}
 	dockertest.Build(t, dockertest.Host(), o.Image, "")
-	s.works()
+	s.runTurn()
 	if err := s.Prepare(t.Context()); err != nil || container() != first {
 		t.Errorf("the container of a run is gone: %v", err)
 	}
@@ -39,5 +39,5 @@ func TestANewerImageIsTakenAsSoonAsNothingIsLost(t *testing.T) {
 	if path, err := s.LookPath("tr"); err != nil || container() == first {
 		t.Errorf("the new image has %q, %v", path, err)
 	}
-	s.works()
+	s.runTurn()
 }

@@ -16,8 +16,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// clientVar makes the test binary a ductor that starts something in a container and waits to be killed. It holds
-// the options.
+// clientVar turns the test binary into a ductor that starts something in a container and waits to be killed. It
+// contains the options.
 const clientVar = "DOCKER_TEST_CLIENT"
 
 func runClient() {
@@ -44,7 +44,8 @@ func runClient() {
 	time.Sleep(time.Hour)
 }
 
-// killedClient starts a deaf tree in a container by a ductor that is killed then, and names its run.
+// killedClient starts a process tree that ignores signals in a container, from a ductor that is then killed. It returns
+// the run.
 func killedClient(t *testing.T, o Options) cli.RunID {
 	t.Helper()
 	o.Engine = nil
@@ -82,8 +83,8 @@ func killedClient(t *testing.T, o Options) cli.RunID {
 	return run
 }
 
-// A ductor that is killed leaves its run in the container; the next one finds it, goes on with it and ends it.
-func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
+// A killed ductor leaves its run in the container; the next ductor finds it, continues it and ends it.
+func TestRunOfAKilledDuctorContinues(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	run := killedClient(t, o)
@@ -106,26 +107,26 @@ func TestKilledDuctorsRunIsTakenUp(t *testing.T) {
 	if bridges := strings.Count(dockertest.Docker(t, "top", o.containerName(), "-eo", "pid,args"), "ductor-runner connect"); bridges > 1 {
 		t.Errorf("%d bridges are left, some of them the killed ductor's", bridges)
 	}
-	s.works()
+	s.runTurn()
 }
 
-// A run whose ductor never comes back ends within its time.
+// A run whose ductor never comes back ends in time.
 func TestOrphanEndsByItself(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	o.OrphanAfter = time.Second
 	s := newSandbox(t, o)
-	s.nothingOf(killedClient(t, o))
-	s.works()
+	s.expectNoProcesses(killedClient(t, o))
+	s.runTurn()
 }
 
-// A run that is too old is ended inside, by the same hand as on the host.
+// An overdue run is ended inside the container, by the same code as on the host.
 func TestOldRunIsEnded(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	o.MaxAge = time.Second
 	s := newSandbox(t, o)
-	p := s.ready(deaf)
+	p := s.startReady(deaf)
 	<-p.Done()
 	if got := p.Exit(); got.By != cli.EndedByAge {
 		t.Errorf("exit %+v", got)
@@ -133,29 +134,29 @@ func TestOldRunIsEnded(t *testing.T) {
 	s.stop(p)
 }
 
-// What is no longer configured is removed at the start, with what runs in it; what is, stays.
+// At the start, containers that are no longer configured are removed with their processes; the others stay.
 func TestOrphanedContainersAreRemoved(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)
 	o := testOptions(t, e)
 	kept := newSandbox(t, o)
-	kept.works()
+	kept.runTurn()
 	gone := o
 	gone.Name = "of another time"
 	run := killedClient(t, gone)
 	if n, err := e.Clean(t.Context(), o.Owner, func(name string) bool { return name == o.Name }); err != nil || n != 1 {
 		t.Errorf("%d containers were removed, %v", n, err)
 	}
-	kept.nothingOf(run)
-	kept.works()
+	kept.expectNoProcesses(run)
+	kept.runTurn()
 }
 
-// Other settings make another container; the home stays.
+// Changed settings lead to a new container; the home stays.
 func TestChangedSettingsReplaceTheContainer(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
-	p := s.ready("echo kept >~/file; cat")
+	p := s.startReady("echo kept >~/file; cat")
 	id := dockertest.Docker(t, "inspect", "-f", "{{.Id}}", o.containerName())
 	o.Memory, o.PIDs = 200<<20, 100
 	next := newSandbox(t, o)
@@ -178,7 +179,7 @@ func TestIdleContainerIsRetired(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
-	p := s.ready(deaf)
+	p := s.startReady(deaf)
 	if done, err := s.Retire(t.Context(), 0); done || err != nil {
 		t.Errorf("a busy one: %v, %v", done, err)
 	}
@@ -200,10 +201,10 @@ func TestIdleContainerIsRetired(t *testing.T) {
 	if size, _, err := l.Size(t.Context()); err != nil || size != 0 {
 		t.Errorf("one that is gone holds %d bytes, %v", size, err)
 	}
-	s.works()
+	s.runTurn()
 }
 
-// What a container may and sees.
+// The rights of a container and the files that it sees.
 func TestConfinement(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
@@ -228,12 +229,13 @@ grep -E 'CapEff|NoNewPrivs' /proc/self/status | tr '\t\n' '  '; echo; echo "[$SS
 	}
 }
 
-// A container of an older ductor, which had a supervisor for each agent, is removed with its agents when its runs are asked for.
+// A container of an older ductor, which had a supervisor for each agent, is removed with its agents when its runs are
+// listed.
 func TestContainerOfAnOlderDuctorIsRemoved(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
-	s.works()
+	s.runTurn()
 	dockertest.Docker(t, "rm", "-f", o.containerName())
 	dockertest.Docker(t, "run", "-d", "--network", "none", "--name", o.containerName(), "--label", labelOwner+"="+o.Owner, "--label", "ductor.supervisor=old", o.Image, "sleep", "600")
 	next := newSandbox(t, o)
@@ -243,5 +245,5 @@ func TestContainerOfAnOlderDuctorIsRemoved(t *testing.T) {
 	if there := dockertest.Docker(t, "ps", "-aq", "--filter", "name="+o.containerName()); there != "" {
 		t.Errorf("it is still there: %s", there)
 	}
-	next.works()
+	next.runTurn()
 }

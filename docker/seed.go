@@ -19,9 +19,9 @@ import (
 
 const maxSeed = homes.MaxBytes
 
-// seed copies what the agents find in their home, and makes the directories that mounts in it are put in: an engine
-// would give them to root.
-func (p *place) seed(ctx context.Context, id string) error {
+// seed copies the seeds into the agents' home. It also creates the parent directories of mounts there, which an engine
+// would create as root's.
+func (p *remote) seed(ctx context.Context, id string) error {
 	s, err := newSeedArchive(p.opts.User)
 	if err != nil {
 		return err
@@ -42,12 +42,13 @@ func (p *place) seed(ctx context.Context, id string) error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	ctx, cancel := p.engine.work(ctx)
+	ctx, cancel := p.engine.workContext(ctx)
 	defer cancel()
-	return p.engine.failed("copy files into the sandbox", p.engine.api.CopyToContainer(ctx, id, homeDir, &s.raw, container.CopyToContainerOptions{}))
+	return p.engine.describe("copy files into the sandbox",
+		p.engine.api.CopyToContainer(ctx, id, homeDir, &s.raw, container.CopyToContainerOptions{}))
 }
 
-// seedArchive collects files below a home.
+// seedArchive is an archive of files for a home.
 type seedArchive struct {
 	*tree
 	raw bytes.Buffer
@@ -60,11 +61,11 @@ func newSeedArchive(user string) (*seedArchive, error) {
 	return s, err
 }
 
-// tree is an archive that has the directories of what is in it.
+// tree is an archive that includes the parent directories of its files.
 type tree struct {
 	*tar.Writer
-	dir  tar.Header      // what each of them has beside its name
-	made map[string]bool // what is in the archive
+	dir  tar.Header      // header of each directory, without its name
+	made map[string]bool // names in the archive
 }
 
 func newTree(to io.Writer, dir tar.Header) *tree {
@@ -72,7 +73,7 @@ func newTree(to io.Writer, dir tar.Header) *tree {
 	return &tree{tar.NewWriter(to), dir, map[string]bool{}}
 }
 
-// parents makes the directories above name.
+// parents adds the missing parent directories of name.
 func (t *tree) parents(name string) error {
 	dir := t.dir
 	dir.Name = path.Dir(name)
@@ -86,7 +87,7 @@ func (t *tree) parents(name string) error {
 	return t.WriteHeader(&dir)
 }
 
-// seedsOf are those that are copied when an agent is started; with the home, for none.
+// seedsOf returns the seeds to copy when an agent is started, or, for no agent, when the home is created.
 func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
 	for _, s := range all {
 		if s.Agent == agent {
@@ -98,15 +99,15 @@ func seedsOf(agent cli.Agent, all []Seed) (own []Seed) {
 
 func (s *seedArchive) addAll(seeds []Seed) error {
 	for _, seed := range seeds {
-		if err := s.add(seed); err != nil {
+		if err := s.addSeed(seed); err != nil {
 			return seedError(seed, err)
 		}
 	}
 	return nil
 }
 
-// add copies a file, or a directory with all in it.
-func (s *seedArchive) add(seed Seed) error {
+// addSeed adds a file, or a directory with all its files.
+func (s *seedArchive) addSeed(seed Seed) error {
 	return eachFile(seed, func(file, to string, info fs.FileInfo) error {
 		if err := s.parents(to); err != nil {
 			return err
@@ -124,7 +125,8 @@ func (s *seedArchive) file(from, name string, info fs.FileInfo) error {
 		return fmt.Errorf("more than %d MB", maxSeed>>20)
 	}
 	s.made[name] = true
-	h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(info.Mode().Perm()), Size: int64(len(content)), Uid: s.dir.Uid, Gid: s.dir.Gid, ModTime: info.ModTime()}
+	h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: int64(info.Mode().Perm()), Size: int64(len(content)),
+		Uid: s.dir.Uid, Gid: s.dir.Gid, ModTime: info.ModTime()}
 	if err := s.WriteHeader(h); err != nil {
 		return err
 	}

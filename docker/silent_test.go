@@ -19,10 +19,10 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// relay is a socket whose connections are handled until the test ends.
+// relay returns an engine behind a socket whose connections the test handles.
 func relay(t testing.TB, wait time.Duration, handle func(net.Conn)) *Engine {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ds") // sockets have short names
+	dir, err := os.MkdirTemp("", "ds") // paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,39 +44,39 @@ func relay(t testing.TB, wait time.Duration, handle func(net.Conn)) *Engine {
 		}
 	})
 	t.Cleanup(func() {
-		_ = l.Close() // ends the accepting; connections end with the engine's client
+		_ = l.Close() // stops accepting; connections end with the engine's client
 		serving.Wait()
-		_ = os.RemoveAll(dir) // a leftover in the temporary directory
+		_ = os.RemoveAll(dir) // at worst a leftover in the temporary directory
 	})
 	return connectTo(t, EngineOptions{Host: "unix://" + dir + "/sock", Wait: wait})
 }
 
-// silentEngine takes connections, and what is sent over them, and never answers.
+// silentEngine accepts connections and data, and never answers.
 func silentEngine(t testing.TB) *Engine {
 	t.Helper()
 	return relay(t, 50*time.Millisecond, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }) // until it is closed
 }
 
-// silentAt is the machine's engine, but that requests with a word in them are never answered.
-func silentAt(t testing.TB, word string) *Engine {
+// silentOn is the machine's engine, except that it never answers requests that contain a word.
+func silentOn(t testing.TB, word string) *Engine {
 	t.Helper()
-	return watched(t, func(request []byte) (pass bool) { return !bytes.Contains(request, []byte(word)) })
+	return filteredEngine(t, func(request []byte) (pass bool) { return !bytes.Contains(request, []byte(word)) })
 }
 
-// watched is the machine's engine, of which requests are looked at before it has them. Where one may not pass, its connection
-// is silent from then on.
-func watched(t testing.TB, look func(request []byte) (pass bool)) *Engine {
+// filteredEngine is the machine's engine, with a function that checks each request first. After it rejects one, the connection
+// stays silent.
+func filteredEngine(t testing.TB, look func(request []byte) (pass bool)) *Engine {
 	t.Helper()
 	return relay(t, time.Second, func(conn net.Conn) {
 		engine, err := net.Dial("unix", strings.TrimPrefix(dockertest.Host(), "unix://"))
 		if err != nil {
-			return // without an answer
+			return // closes without an answer
 		}
 		defer engine.Close()
 		var answers sync.WaitGroup
 		defer answers.Wait()
 		answers.Go(func() {
-			_, _ = io.Copy(conn, engine) // until either end
+			_, _ = io.Copy(conn, engine) // until either side closes
 			_ = conn.Close()             // as the engine did
 		})
 		for buf := make([]byte, 64<<10); ; {
@@ -96,17 +96,17 @@ func watched(t testing.TB, look func(request []byte) (pass bool)) *Engine {
 	})
 }
 
-// An image can be removed between the look for it and the making of the container, as one that nothing uses: it is made again.
+// If an unused image is removed between its inspection and the creation of the container, it is made again.
 func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
 	dockertest.Need(t)
 	o := testOptions(t, connectTo(t, EngineOptions{Host: dockertest.Host()}))
-	o.User = "1234:1234" // an image of its own
+	o.User = "1234:1234" // needs an image of its own
 	images, err := open(t, o).Images(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	removed := 0
-	o.Engine = watched(t, func(request []byte) bool {
+	o.Engine = filteredEngine(t, func(request []byte) bool {
 		if removed == 0 && bytes.Contains(request, []byte("/containers/create?name=")) {
 			removed++
 			if out, err := exec.Command("docker", "-H", dockertest.Host(), "rmi", images[len(images)-1]).CombinedOutput(); err != nil {
@@ -120,8 +120,8 @@ func TestAnImageThatIsRemovedInBetweenIsMadeAgain(t *testing.T) {
 	}
 }
 
-// inTime gives the error of what must not wait for ever.
-func inTime(t testing.TB, do func(ctx context.Context) error) error {
+// withDeadline returns the error of a function that must not block for ever.
+func withDeadline(t testing.TB, do func(ctx context.Context) error) error {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- do(context.Background()) }()
@@ -134,7 +134,7 @@ func inTime(t testing.TB, do func(ctx context.Context) error) error {
 	}
 }
 
-// An engine that takes every question and answers none keeps no caller waiting for ever.
+// An engine that accepts every request and answers none blocks no caller for ever.
 func TestEngineThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	for _, remote := range []bool{false, true} {
@@ -149,7 +149,7 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 		s := newSandbox(t, o)
 		fails := func(name string, do func(ctx context.Context) error) {
 			t.Run(name, func(t *testing.T) {
-				s.in(t).isFailure(inTime(t, do), "in time", "docker info")
+				s.forSubtest(t).expectFailure(withDeadline(t, do), "in time", "docker info")
 			})
 		}
 		fails("start", func(ctx context.Context) error {
@@ -176,7 +176,7 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// An engine that stops answering at any step of a start keeps no caller waiting either, and the next start works.
+// Neither does an engine that stops answering at any step of a start, and the next start works.
 func TestEngineThatStopsAnswering(t *testing.T) {
 	t.Parallel()
 	machine := needEngine(t)
@@ -188,29 +188,30 @@ func TestEngineThatStopsAnswering(t *testing.T) {
 			dockertest.Write(t, key, "k3y", 0o600)
 			o.Seeds = []Seed{{From: key, To: "key"}}
 			hanging := o
-			hanging.Engine = silentAt(t, word)
+			hanging.Engine = silentOn(t, word)
 			s := newSandbox(t, hanging)
-			s.isFailure(inTime(t, func(ctx context.Context) error {
+			s.expectFailure(withDeadline(t, func(ctx context.Context) error {
 				_, err := s.Launcher.Start(ctx, shell(o, s.canary, "true"))
 				return err
 			}), "in time")
-			newSandbox(t, o).works()
+			newSandbox(t, o).runTurn()
 		})
 	}
 }
 
-// A deadline is told as one, whether the context or the connection noticed it first.
-func TestADeadlineIsToldAsOne(t *testing.T) {
+// A timeout is reported as such, whether the context or the connection noticed it first.
+func TestTimeoutsAreReportedAsTimeouts(t *testing.T) {
 	e := &Engine{host: "unix:///x"}
 	for _, late := range []error{
 		context.DeadlineExceeded, fmt.Errorf("exec: %w", context.Canceled),
 		fmt.Errorf("exec: %w", &net.OpError{Op: "read", Net: "unix", Err: os.ErrDeadlineExceeded}),
 	} {
-		if err := e.failed("start a program", late); !strings.Contains(err.Error(), "did not start a program in time") {
+		if err := e.describe("start a program", late); !strings.Contains(err.Error(), "did not start a program in time") {
 			t.Errorf("%v is told as %v", late, err)
 		}
 	}
-	if err := e.failed("start a program", &net.OpError{Op: "dial", Net: "unix", Err: syscall.ENOENT}); !strings.Contains(err.Error(), "cannot be reached") {
+	err := e.describe("start a program", &net.OpError{Op: "dial", Net: "unix", Err: syscall.ENOENT})
+	if !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("a socket that is not there is told as %v", err)
 	}
 }

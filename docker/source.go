@@ -11,19 +11,19 @@ import (
 	"sync"
 )
 
-// sources remembers what files of this machine an image is made of come to, until they change: they are asked for
-// at every start of a program, and megabytes large. Safe for concurrent use.
+// sources caches digests of files of this machine from which images are made. They are needed at every start of a
+// program, and the files are megabytes large. Safe for concurrent use.
 type sources struct {
 	mu      sync.Mutex
-	built   known // of the files of a build: its tag
-	program known // of the runner: its digest
+	built   cached // tag of a build, from its files
+	program cached // digest of the runner
 }
 
-// known is an answer, and the state of the files it was given for.
-type known struct{ state, answer string }
+// cached is a result with the state of the files for which it is valid.
+type cached struct{ state, answer string }
 
-// ask gives the answer for a state of the files, and finds it anew only when that changed.
-func (s *sources) ask(k *known, state string, find func() (string, error)) (string, error) {
+// get returns the cached result, or computes it with find if the state of the files has changed.
+func (s *sources) get(k *cached, state string, find func() (string, error)) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k.state == state && k.answer != "" {
@@ -31,12 +31,12 @@ func (s *sources) ask(k *known, state string, find func() (string, error)) (stri
 	}
 	answer, err := find()
 	if err == nil {
-		*k = known{state, answer}
+		*k = cached{state, answer}
 	}
 	return answer, err
 }
 
-// baseName is the image that is asked for.
+// baseName returns the name of the configured image.
 func (s *sources) baseName(o Options) (string, error) {
 	if o.Build == nil {
 		return o.Image, nil
@@ -45,27 +45,28 @@ func (s *sources) baseName(o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.ask(&s.built, state, o.Build.tag)
+	return s.get(&s.built, state, o.Build.tag)
 }
 
-// runner gives the digest of the program, if it runs in images of an architecture, as Docker names it.
+// runner returns the digest of ductor-runner. It returns an error unless the program runs in images of this
+// architecture, which has Docker's name.
 func (s *sources) runner(o Options, architecture string) (string, error) {
 	f, err := o.openRunner()
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	if err := fits(f, architecture); err != nil {
+	if err := checkRunner(f, architecture); err != nil {
 		return "", err
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return "", unreadable(err)
+		return "", runnerError(err)
 	}
-	return s.ask(&s.program, fileState(o.Runner, info), func() (string, error) {
+	return s.get(&s.program, fileState(o.Runner, info), func() (string, error) {
 		raw, err := os.ReadFile(o.Runner)
 		if err != nil {
-			return "", unreadable(err)
+			return "", runnerError(err)
 		}
 		return digest(raw), nil
 	})
@@ -75,7 +76,7 @@ func fileState(name string, info fs.FileInfo) string {
 	return fmt.Sprintf("%q %v %d %d\n", name, info.Mode(), info.Size(), info.ModTime().UnixNano())
 }
 
-// state changes with the files of a build.
+// state returns a text that changes with the files of a build.
 func (b Build) state() (string, error) {
 	var state bytes.Buffer
 	if b.Dir == "" {
@@ -86,7 +87,7 @@ func (b Build) state() (string, error) {
 		return nil
 	})
 	if err != nil {
-		return "", b.unreadable(err)
+		return "", b.filesError(err)
 	}
 	return state.String(), nil
 }
@@ -96,7 +97,7 @@ var errNoRunner = &Error{
 	Fix:    "install it beside ductor, or build it: CGO_ENABLED=0 go build ./cmd/ductor-runner",
 }
 
-func unreadable(err error) error {
+func runnerError(err error) error {
 	return &Error{Reason: "the program ductor-runner cannot be read", Fix: err.Error(), Err: err}
 }
 
@@ -107,28 +108,29 @@ func (o Options) makeRunner(ctx context.Context) error {
 	return o.MakeRunner(ctx)
 }
 
-// openRunner opens the static program.
+// openRunner opens the file of ductor-runner.
 func (o Options) openRunner() (*os.File, error) {
 	f, err := os.Open(o.Runner)
 	if errors.Is(err, fs.ErrNotExist) || o.Runner == "" {
 		return nil, errNoRunner
 	}
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, runnerError(err)
 	}
 	return f, nil
 }
 
-// machines are the architectures, as Docker names them.
+// machines returns the ELF machines by Docker's names of architectures.
 func machines() map[string]elf.Machine {
 	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM}
 }
 
-// fits says whether a runner runs in images of an architecture, as Docker names it.
-func fits(program *os.File, architecture string) error {
+// checkRunner returns an error if ductor-runner does not run in images of an architecture, which has Docker's name.
+func checkRunner(program *os.File, architecture string) error {
 	f, err := elf.NewFile(program)
 	if err != nil {
-		return &Error{Reason: "ductor-runner is no program for Linux", Fix: "build it anew: CGO_ENABLED=0 go build ./cmd/ductor-runner", Err: err}
+		return &Error{Reason: "ductor-runner is no program for Linux",
+			Fix: "build it anew: CGO_ENABLED=0 go build ./cmd/ductor-runner", Err: err}
 	}
 	if want, known := machines()[architecture]; known && want != f.Machine {
 		return &Error{
@@ -138,7 +140,8 @@ func fits(program *os.File, architecture string) error {
 	}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return &Error{Reason: "ductor-runner needs libraries, which images may not have", Fix: "build it with CGO_ENABLED=0"}
+			return &Error{Reason: "ductor-runner needs libraries, which images may not have",
+				Fix: "build it with CGO_ENABLED=0"}
 		}
 	}
 	return nil

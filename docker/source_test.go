@@ -2,7 +2,7 @@ package docker
 
 import "testing"
 
-// An engine that can neither fetch nor build gets the image of one that can.
+// An engine that can neither fetch nor build gets the image from another one.
 func TestAnImageFromAnotherEngine(t *testing.T) {
 	first := needEngine(t)
 	o := testOptions(t, startEngine(t).connect())
@@ -12,7 +12,7 @@ func TestAnImageFromAnotherEngine(t *testing.T) {
 	if err != nil || status.ImageIs != StateToBuild {
 		t.Errorf("before it is needed the image is %q, %v", status.ImageIs, err)
 	}
-	s.works()
+	s.runTurn()
 	if status, err = s.Status(t.Context()); err != nil || status.ImageIs != StateThere {
 		t.Errorf("afterwards the image is %q, %v", status.ImageIs, err)
 	}
@@ -21,8 +21,8 @@ func TestAnImageFromAnotherEngine(t *testing.T) {
 	if err != nil || sentErr != nil || !there || here.ID != sent.ID {
 		t.Errorf("the image is %s here (%v) and %s there (%v)", here.ID, err, sent.ID, sentErr)
 	}
-	o.Source, o.Build, o.Image = elsewhere(t, "unix:///no/such/socket"), nil, "no-such-image:1"
+	o.Source, o.Build, o.Image = engineAt(t, "unix:///no/such/socket"), nil, "no-such-image:1"
 	lost := newSandbox(t, o)
 	_, err = lost.Launcher.Start(t.Context(), shell(o, lost.canary, "true"))
-	lost.isFailure(err, "/no/such/socket", "cannot be reached")
+	lost.expectFailure(err, "/no/such/socket", "cannot be reached")
 }

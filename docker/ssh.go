@@ -20,16 +20,16 @@ import (
 	"ductor/cli"
 )
 
-// errSSH says that ssh ended, with its last words.
+// errSSH means that ssh has exited; the error includes its last output.
 var errSSH = errors.New("ssh ended")
 
 const (
-	sshEnd      = time.Second // how long ssh may take to say why it ends
-	sshWordsMax = 4 << 10
+	sshExitWait = time.Second // how long ssh may take to exit
+	maxSSHWords = 4 << 10
 )
 
-// sshCommand is the program whose standard input and output are an engine elsewhere: what the docker program does
-// for such hosts too.
+// sshCommand returns a command whose standard input and output is a connection to a remote engine. The docker program
+// uses the same command for such hosts.
 func sshCommand(u *url.URL, config string) ([]string, error) {
 	if u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
 		return nil, errors.New("it names no machine")
@@ -37,7 +37,8 @@ func sshCommand(u *url.URL, config string) ([]string, error) {
 	if _, has := u.User.Password(); has {
 		return nil, errors.New("it holds a password: use a key")
 	}
-	args := []string{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"}
+	args := []string{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15",
+		"-o", "ServerAliveCountMax=3"}
 	if config != "" {
 		args = append(args, "-F", config)
 	}
@@ -54,24 +55,24 @@ func sshCommand(u *url.URL, config string) ([]string, error) {
 	return append(args, "system", "dial-stdio"), nil
 }
 
-// commandConn is a program as a connection. Its Conn is a socket that is the program's standard input and output.
+// commandConn is a program used as a connection. Its Conn is a socket that is the program's standard input and output.
 type commandConn struct {
 	net.Conn
 	cmd   *exec.Cmd
 	ended chan struct{}
 
-	mu    sync.Mutex
-	words bytes.Buffer // the program's standard error
+	mu     sync.Mutex
+	stderr bytes.Buffer // standard error of the program
 }
 
-// dialCommand starts a program. The connection's Close ends it.
+// dialCommand starts a program. Close ends it.
 func dialCommand(ctx context.Context, command []string) (net.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("make a socket: %w", err)
+		return nil, fmt.Errorf("create a socket: %w", err)
 	}
 	mine, theirs := os.NewFile(uintptr(pair[0]), "engine"), os.NewFile(uintptr(pair[1]), command[0])
 	defer mine.Close()
@@ -82,66 +83,66 @@ func dialCommand(ctx context.Context, command []string) (net.Conn, error) {
 	}
 	c := &commandConn{Conn: conn, ended: make(chan struct{})}
 	c.cmd = exec.Command(command[0], command[1:]...)
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirs, theirs, sshWords{c}
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirs, theirs, stderrWriter{c}
 	c.cmd.Env = cli.ChildEnv(os.Environ(), cli.BaseEnv(), nil)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	c.cmd.WaitDelay = sshEnd
+	c.cmd.WaitDelay = sshExitWait
 	if err := c.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", errSSH, err), conn.Close())
 	}
-	go func() { // it ends with the program, which Close ends
+	go func() { // ends with the program, which Close ends
 		_ = c.cmd.Wait()
 		close(c.ended)
 	}()
 	return c, nil
 }
 
-// sshWords takes what the program says on standard error.
-type sshWords struct{ c *commandConn }
+// stderrWriter records the standard error of the program.
+type stderrWriter struct{ c *commandConn }
 
-func (w sshWords) Write(p []byte) (int, error) {
-	w.c.note(p)
+func (w stderrWriter) Write(p []byte) (int, error) {
+	w.c.appendStderr(p)
 	return len(p), nil
 }
 
-func (c *commandConn) note(p []byte) {
+func (c *commandConn) appendStderr(p []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.words.Len() < sshWordsMax {
-		c.words.Write(p)
+	if c.stderr.Len() < maxSSHWords {
+		c.stderr.Write(p)
 	}
 }
 
-// Read gives the program's last words where it would give the end.
+// Read returns the last error output of the program instead of io.EOF.
 func (c *commandConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		err = c.why(err)
+		err = c.exitError(err)
 	}
 	return n, err
 }
 
-func (c *commandConn) why(err error) error {
+func (c *commandConn) exitError(err error) error {
 	select {
 	case <-c.ended:
-	case <-time.After(sshEnd):
+	case <-time.After(sshExitWait):
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if words := strings.TrimSpace(c.words.String()); words != "" {
+	if words := strings.TrimSpace(c.stderr.String()); words != "" {
 		return fmt.Errorf("%w: %s", errSSH, lastLine(words))
 	}
 	return err
 }
 
-// Close ends the program, and waits for it a moment.
+// Close ends the program and briefly waits for it to exit.
 func (c *commandConn) Close() error {
 	err := c.Conn.Close()
-	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may have exited
 	select {
 	case <-c.ended:
-	case <-time.After(sshEnd):
+	case <-time.After(sshExitWait):
 		_ = c.cmd.Process.Kill()
 		<-c.ended
 	}

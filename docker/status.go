@@ -7,42 +7,42 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// State is how something of a sandbox is at the moment, for the user to read.
+// State is the current state of an image or a container, worded for users.
 type State string
 
-// The states of an image and of a container.
 const (
-	StateThere   State = "there"         // an image that can be used
-	StateToFetch State = "to be fetched" // an image that is not there, and will be when it is needed
-	StateToBuild State = "to be built"   // ditto
-	StateMissing State = "missing"       // an image that ductor may not fetch; there is an error too
-	StateNone    State = "not made yet"  // a container that is made when it is needed
+	StateThere   State = "there"         // the image exists
+	StateToFetch State = "to be fetched" // the image does not exist and will be fetched when needed
+	StateToBuild State = "to be built"   // the image does not exist and will be built when needed
+	// the image does not exist and ductor must not fetch it; Status also returns an error
+	StateMissing State = "missing"
+	StateNone    State = "not made yet" // the container will be created when needed
 	StateRunning State = "running"
-	StatePaused  State = "paused"  // woken when it is needed
-	StateStopped State = "stopped" // started when it is needed
+	StatePaused  State = "paused"  // will be unpaused when needed
+	StateStopped State = "stopped" // will be started when needed
 	StateNoRoom  State = "ended for want of memory"
 )
 
-// Status is what can be said of a sandbox without making anything. What could not be learned is empty.
+// Status describes a sandbox. Unknown fields are empty.
 type Status struct {
 	Host     string // of the engine
 	Version  string // of the engine
 	OS, Arch string // of the engine's machine
-	Image    string // the name of what the sandbox is made of
+	Image    string // name of the configured image
 	ImageIs  State
-	Failed   string // why an image that is not there could not be made the last time; empty if that was not tried
+	Failed   string // why the last attempt to make a missing image failed; may be empty
 	Is       State  // of the container
 }
 
-// Status looks at the engine, the image and the container, without making or starting anything. An error is an
-// *Error: it says why a turn would be refused now. What was learned until then is given with it.
+// Status inspects the engine, the image and the container. It creates and starts nothing. If a turn would fail now, it
+// returns an *Error with the reason, together with the fields known until then.
 func (l *Launcher) Status(ctx context.Context) (Status, error) {
-	e, o := l.place.engine, l.opts
+	e, o := l.remote.engine, l.opts
 	s := Status{Host: e.host}
 	if err := s.askEngine(ctx, e); err != nil {
 		return s, err
 	}
-	from := &l.place.sources
+	from := &l.remote.sources
 	if _, err := from.runner(o, s.Arch); err != nil {
 		return s, err
 	}
@@ -50,10 +50,10 @@ func (l *Launcher) Status(ctx context.Context) (Status, error) {
 		return s, err
 	}
 	if s.ImageIs != StateThere {
-		n, _ := l.notes.read() // what cannot be read remembers nothing
+		n, _ := l.notes.read() // an unreadable note counts as none
 		s.Failed = n.Failed
 	}
-	c, there, err := e.inspect(ctx, l.place.name)
+	c, there, err := e.inspect(ctx, l.remote.name)
 	if err != nil {
 		return s, err
 	}
@@ -62,15 +62,16 @@ func (l *Launcher) Status(ctx context.Context) (Status, error) {
 }
 
 func (s *Status) askEngine(ctx context.Context, e *Engine) error {
-	ctx, cancel := e.brief(ctx)
+	ctx, cancel := e.requestContext(ctx)
 	defer cancel()
 	v, err := e.api.ServerVersion(ctx)
 	if err != nil {
-		return e.failed("say what it is", err)
+		return e.describe("say what it is", err)
 	}
 	s.Version, s.OS, s.Arch = v.Version, v.Os, v.Arch
 	if s.OS != "linux" {
-		return &Error{Reason: fmt.Sprintf("Docker at %s runs containers for %s, and agents need linux", e.host, s.OS), Fix: "switch it to Linux containers, or name another engine"}
+		return &Error{Reason: fmt.Sprintf("Docker at %s runs containers for %s, and agents need linux", e.host, s.OS),
+			Fix: "switch it to Linux containers, or name another engine"}
 	}
 	return nil
 }

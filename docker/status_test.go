@@ -11,7 +11,7 @@ import (
 	"ductor/docker/dockertest"
 )
 
-// A look at a sandbox makes nothing, and says what it needs and how it is.
+// Status creates nothing, and reports the needs and the state of a sandbox.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)
@@ -25,7 +25,7 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	is(StateThere, StateNone)
-	s.works()
+	s.runTurn()
 	is(StateThere, StateRunning)
 	dockertest.Pause(t, dockertest.Host(), o.containerName())
 	is(StateThere, StatePaused)
@@ -52,16 +52,16 @@ func TestStatus(t *testing.T) {
 		{func(o *Options) { o.Image = "no-such-image:1" }, "docker pull"},
 		{func(o *Options) { o.Runner = "/no/such/file" }, "CGO_ENABLED=0 go build"},
 		{func(o *Options) { o.Runner = foreignProgram(t, o.Runner) }, "ductor-runner is for arm64"},
-		{func(o *Options) { o.Engine = elsewhere(t, "unix:///no/such/socket") }, "cannot be reached"},
+		{func(o *Options) { o.Engine = engineAt(t, "unix:///no/such/socket") }, "cannot be reached"},
 	} {
 		o := o
 		c.change(&o)
 		_, err := newSandbox(t, o).Status(t.Context())
-		s.isFailure(err, c.word)
+		s.expectFailure(err, c.word)
 	}
 }
 
-// foreignProgram is the same for a machine of another architecture, by its head.
+// foreignProgram is a program for another architecture, according to its header.
 func foreignProgram(t testing.TB, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -74,7 +74,8 @@ func foreignProgram(t testing.TB, path string) string {
 	return foreign
 }
 
-// What ductor made of images that no sandbox wants any more goes; what is wanted, used, or of another owner stays.
+// Images made by ductor that no sandbox needs any more are removed; needed ones, used ones and those of other owners
+// stay.
 func TestOldImagesGo(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)
@@ -86,13 +87,13 @@ func TestOldImagesGo(t *testing.T) {
 	dockerfileOf("one")
 	other := o
 	one := newSandbox(t, o)
-	one.works()
+	one.runTurn()
 	first := one.images()
 	dockerfileOf("another")
 	o.Dir = t.TempDir()
 	o.Name = "second"
 	second := newSandbox(t, o)
-	second.works()
+	second.runTurn()
 	wanted := second.images()
 	cleaned := func(keep []string, want int) {
 		t.Helper()
@@ -100,14 +101,14 @@ func TestOldImagesGo(t *testing.T) {
 			t.Errorf("%d images were removed, %v, want %d", n, err, want)
 		}
 	}
-	cleaned(nil, 0) // a container of each is there
+	cleaned(nil, 0) // a container of each exists
 	if _, err := e.Clean(t.Context(), o.Owner, func(name string) bool { return name == "second" }); err != nil {
 		t.Error(err)
 	}
 	other.Owner = o.Owner + "x" // another ductor uses the first image
 	other.Image, other.Build = first[0], nil
 	t.Cleanup(func() { wipe(t, e, other) })
-	newSandbox(t, other).works()
+	newSandbox(t, other).runTurn()
 	cleaned(wanted, 0)
 	if _, err := e.Clean(t.Context(), other.Owner, nil); err != nil {
 		t.Error(err)
@@ -116,7 +117,7 @@ func TestOldImagesGo(t *testing.T) {
 		t.Errorf("old are %+v, %v", old, err)
 	}
 	cleaned(wanted, 2)
-	second.works()
+	second.runTurn()
 	if again := second.images(); !slices.Equal(again, wanted) {
 		t.Errorf("then it wants %v, before %v", again, wanted)
 	}
@@ -135,12 +136,12 @@ func (s *sandbox) images() []string {
 	return all
 }
 
-// The homes of an engine are listed with their last use.
+// Homes lists the homes of an engine with their last use.
 func TestHomesAreListed(t *testing.T) {
 	t.Parallel()
 	e := needEngine(t)
 	o := testOptions(t, e)
-	newSandbox(t, o).works()
+	newSandbox(t, o).runTurn()
 	homes, err := e.Homes(t.Context(), o.Owner, o.Dir)
 	if err != nil || len(homes) != 1 || homes[0].Name != o.Name || time.Since(homes[0].Used).Abs() > time.Hour {
 		t.Fatalf("the homes are %+v, %v", homes, err)

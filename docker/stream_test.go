@@ -38,8 +38,8 @@ func TestStreamOfAContainer(t *testing.T) {
 	}
 }
 
-// Whatever the engine sends, what is read is never more than it sent, and well-formed pieces that begin as our
-// programs' output does come out whole.
+// Whatever the engine sends, Read returns no more than it sent. Well-formed pieces that begin like the output of our
+// programs are returned completely.
 func FuzzExecStream(f *testing.F) {
 	f.Add([]byte(piece(1, "one")+piece(2, "x")+piece(1, "two")), 3)
 	f.Add([]byte("garbage that is no stream"), 1)

@@ -18,7 +18,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// shell is a command that would leave a canary on this machine if it ever ran here: the directory is not mounted.
+// shell returns a command that would leave a canary file on this machine if it ever ran here: the directory is not
+// mounted.
 func shell(o Options, canary, script string) cli.Command {
 	return cli.Command{
 		Path: "sh", Args: []string{"-c", "echo ran 2>/dev/null >" + canary + "; " + script}, Dir: o.Projects[0],
@@ -26,13 +27,13 @@ func shell(o Options, canary, script string) cli.Command {
 	}
 }
 
-// sandbox is a launcher under trouble.
+// sandbox is a launcher for tests of failures.
 type sandbox struct {
 	testing.TB
 	*Launcher
 	o      Options
 	canary string
-	env    []string // of what it starts, besides this machine's
+	env    []string // added to this machine's environment
 }
 
 func newSandbox(t testing.TB, o Options) *sandbox {
@@ -56,8 +57,8 @@ func (s *sandbox) start(script string) cli.Process {
 	return p
 }
 
-// works is a turn that goes well.
-func (s *sandbox) works() {
+// runTurn runs a turn and expects success.
+func (s *sandbox) runTurn() {
 	s.Helper()
 	p := s.start("echo fine")
 	out, err := io.ReadAll(p.Stdout())
@@ -74,11 +75,11 @@ func (s *sandbox) stop(p cli.Process) {
 	if err := p.Stop(ctx, 100*time.Millisecond); err != nil {
 		s.Error(err)
 	}
-	s.nothingOf(p.Run())
+	s.expectNoProcesses(p.Run())
 }
 
-// nothingOf finds no process of a run on this machine, where a container's are seen too.
-func (s *sandbox) nothingOf(run cli.RunID) {
+// expectNoProcesses expects that no process of a run exists on this machine, where a container's processes are visible too.
+func (s *sandbox) expectNoProcesses(run cli.RunID) {
 	s.Helper()
 	dockertest.Eventually(s, "nothing is left of the run", func() bool {
 		left, err := proctree.Marked(runner.Mark(string(run)))
@@ -86,16 +87,16 @@ func (s *sandbox) nothingOf(run cli.RunID) {
 	})
 }
 
-// lost reads a process to the error that its place is gone.
-func (s *sandbox) lost(p cli.Process, words ...string) {
+// awaitGone reads a process until the error that its environment is gone.
+func (s *sandbox) awaitGone(p cli.Process, words ...string) {
 	s.Helper()
 	_, err := io.ReadAll(p.Stdout())
-	s.isFailure(err, words...)
+	s.expectFailure(err, words...)
 	<-p.Done()
 }
 
-// isFailure finds a failure of the sandbox in an error, with words for the chat.
-func (s *sandbox) isFailure(err error, words ...string) {
+// expectFailure expects an error to be a failure of the sandbox, with words for the chat.
+func (s *sandbox) expectFailure(err error, words ...string) {
 	s.Helper()
 	var f *cli.Failure
 	if !errors.As(err, &f) || f.Kind != cli.NoSandbox || errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +111,7 @@ func (s *sandbox) isFailure(err error, words ...string) {
 	}
 }
 
-func (s *sandbox) ready(script string) cli.Process {
+func (s *sandbox) startReady(script string) cli.Process {
 	s.Helper()
 	p := s.start("echo ready; " + script)
 	line := make([]byte, 6)
@@ -127,46 +128,46 @@ func TestContainerTroubleInMidTurn(t *testing.T) {
 	e := needEngine(t)
 	s := newSandbox(t, testOptions(t, e))
 	name := s.o.containerName()
-	s.works()
+	s.runTurn()
 	t.Run("removed", func(t *testing.T) {
-		s := s.in(t)
-		p := s.ready(deaf)
+		s := s.forSubtest(t)
+		p := s.startReady(deaf)
 		dockertest.Docker(t, "rm", "-f", name)
-		s.lost(p, "the sandbox's container was ") // stopped, for a moment, and then removed
+		s.awaitGone(p, "the sandbox's container was ") // briefly stopped, then removed
 		s.stop(p)
-		s.works()
+		s.runTurn()
 	})
 	t.Run("stopped", func(t *testing.T) {
-		s := s.in(t)
-		p := s.ready(deaf)
-		dockertest.Docker(t, "stop", name) // in good order: the runner ends it and has time to say so
+		s := s.forSubtest(t)
+		p := s.startReady(deaf)
+		dockertest.Docker(t, "stop", name) // an orderly stop: the runner ends the program and can report it
 		_, err := io.ReadAll(p.Stdout())
 		<-p.Done()
 		if got := p.Exit(); err == nil && got.By != cli.EndedByTerminated {
 			t.Errorf("exit %+v", got)
 		}
 		if err != nil { // on a busy machine the connection may end first
-			s.isFailure(err, "stopped")
+			s.expectFailure(err, "stopped")
 		}
 		s.stop(p)
-		s.works()
+		s.runTurn()
 	})
 	t.Run("killed", func(t *testing.T) {
-		s := s.in(t)
-		p := s.ready(deaf)
+		s := s.forSubtest(t)
+		p := s.startReady(deaf)
 		dockertest.Docker(t, "kill", name)
-		s.lost(p, "stopped")
+		s.awaitGone(p, "stopped")
 		s.stop(p)
-		s.works()
+		s.runTurn()
 	})
-	t.Run("connection killed", func(t *testing.T) { goesOnAfter(s.in(t), name, "ductor-runner connect") })
-	t.Run("runner killed", func(t *testing.T) { goesOnAfter(s.in(t), name, "ductor run") })
+	t.Run("connection killed", func(t *testing.T) { killUnderTurn(s.forSubtest(t), name, "ductor-runner connect") })
+	t.Run("runner killed", func(t *testing.T) { killUnderTurn(s.forSubtest(t), name, "ductor run") })
 }
 
-// goesOnAfter kills a program of ours in a container under a turn, which goes on unnoticed.
-func goesOnAfter(s *sandbox, name, words string) {
+// killUnderTurn kills one of our programs in a container during a turn, which continues without noticing.
+func killUnderTurn(s *sandbox, name, words string) {
 	s.Helper()
-	p := s.ready("sleep 1; echo after; cat")
+	p := s.startReady("sleep 1; echo after; cat")
 	killIn(s, name, words)
 	rest := make([]byte, 6)
 	if _, err := io.ReadFull(p.Stdout(), rest); err != nil || string(rest) != "after\n" {
@@ -185,22 +186,22 @@ func TestContainerPausedInMidTurn(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	s := newSandbox(t, o)
-	p := s.ready(deaf)
+	p := s.startReady(deaf)
 	name := s.o.containerName()
 	dockertest.Pause(t, dockertest.Host(), name)
-	s.lost(p, "paused")
+	s.awaitGone(p, "paused")
 	s.stop(p)
-	s.works()
+	s.runTurn()
 }
 
-// What is started in a container without room for a process more says that. What fills it can be stopped, also when not even
-// a connection can be had any more.
+// If a container has no room for another process, a start fails with that reason. The processes that fill it can be
+// stopped, even if not even a connection can be made.
 func TestContainerWithoutRoomForAProcess(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, needEngine(t))
 	o.PIDs = 64
 	s := newSandbox(t, o)
-	s.works()
+	s.runTurn()
 	life := func() string { return dockertest.Docker(t, "inspect", "-f", "{{.State.StartedAt}}", o.containerName()) }
 	for _, cut := range []bool{false, true} {
 		p := s.start("(while :; do sleep 600 & done) 2>/dev/null; sleep 600 & echo full; read line")
@@ -209,7 +210,7 @@ func TestContainerWithoutRoomForAProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
-		s.isFailure(err, "in the sandbox's container")
+		s.expectFailure(err, "in the sandbox's container")
 		before := life()
 		if cut {
 			dockertest.Docker(t, "update", "--pids-limit", "40", o.containerName()) // so that there is no room then either
@@ -219,34 +220,34 @@ func TestContainerWithoutRoomForAProcess(t *testing.T) {
 		if anew := life() != before; anew != cut {
 			t.Errorf("the connection is cut: %v, the container was started anew: %v", cut, anew)
 		}
-		s.works()
+		s.runTurn()
 	}
 }
 
-// killIn kills the programs in a container whose command line holds words.
+// killIn kills the programs in a container whose command line contains words.
 func killIn(t testing.TB, name, words string) {
 	t.Helper()
 	for line := range strings.Lines(dockertest.Docker(t, "top", name, "-eo", "pid,args")) {
 		if strings.Contains(line, words) {
-			_ = exec.Command("kill", "-9", strings.Fields(line)[0]).Run() // a spare may have ended already
+			_ = exec.Command("kill", "-9", strings.Fields(line)[0]).Run() // a spare may already have exited
 		}
 	}
 }
 
-// in is the same sandbox for a subtest.
-func (s *sandbox) in(t testing.TB) *sandbox {
+// forSubtest returns the same sandbox for a subtest.
+func (s *sandbox) forSubtest(t testing.TB) *sandbox {
 	return &sandbox{TB: t, Launcher: s.Launcher, o: s.o, canary: s.canary}
 }
 
-func TestWhatCannotBeHad(t *testing.T) {
+func TestUnavailableSandboxes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(*Options)
 		words  []string
 	}{
-		{"no engine", func(o *Options) { o.Engine = elsewhere(t, "unix:///no/such/socket") }, []string{"cannot be reached", "start it"}},
-		{"no engine listens", func(o *Options) { o.Engine = elsewhere(t, "tcp://127.0.0.1:1") }, []string{"tcp://127.0.0.1:1 cannot be reached"}},
+		{"no engine", func(o *Options) { o.Engine = engineAt(t, "unix:///no/such/socket") }, []string{"cannot be reached", "start it"}},
+		{"no engine listens", func(o *Options) { o.Engine = engineAt(t, "tcp://127.0.0.1:1") }, []string{"tcp://127.0.0.1:1 cannot be reached"}},
 		{"no image", func(o *Options) { o.Image = "no-such-image:1" }, []string{"has no image no-such-image:1", "docker pull"}},
 		{"no directory", func(o *Options) { o.Projects = append(o.Projects, "/no/such/directory") }, []string{"/no/such/directory", "make it there"}},
 		{"no runner", func(o *Options) { o.Runner = "/no/such/file" }, []string{"ductor-runner", "CGO_ENABLED=0"}},
@@ -262,7 +263,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 			c.change(&o)
 			s := newSandbox(t, o)
 			_, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
-			s.isFailure(err, c.words...)
+			s.expectFailure(err, c.words...)
 			if _, err := s.LookPath("sh"); err == nil {
 				t.Error("a program is found where nothing is")
 			}
@@ -270,7 +271,7 @@ func TestWhatCannotBeHad(t *testing.T) {
 	}
 }
 
-func elsewhere(t testing.TB, host string) *Engine {
+func engineAt(t testing.TB, host string) *Engine {
 	t.Helper()
 	e, err := Connect(EngineOptions{Host: host})
 	if err != nil {
@@ -284,23 +285,23 @@ func TestMemoryLimit(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	o.Memory = 96 << 20
 	s := newSandbox(t, o)
-	s.works()
+	s.runTurn()
 	t.Run("the agent itself", func(t *testing.T) {
-		s := s.in(t)
-		p := s.ready(`x=$(head -c 300000000 /dev/zero | tr '\0' a); echo ${#x}`)
+		s := s.forSubtest(t)
+		p := s.startReady(`x=$(head -c 300000000 /dev/zero | tr '\0' a); echo ${#x}`)
 		if _, err := io.ReadAll(p.Stdout()); err != nil {
 			t.Error(err)
 		}
 		<-p.Done()
-		if got := p.Exit(); !got.OOM || got.Code != -9 && got.By != cli.EndedUnseen { // the runner may have gone with it
+		if got := p.Exit(); !got.OOM || got.Code != -9 && got.By != cli.EndedUnseen { // the runner may be dead too
 			t.Errorf("exit %+v", got)
 		}
 		s.stop(p)
-		s.works()
+		s.runTurn()
 	})
-	t.Run("what it started", func(t *testing.T) { // is the agent's to tell
-		s := s.in(t)
-		p := s.ready(`tail /dev/zero; echo "tail: $?"`)
+	t.Run("what it started", func(t *testing.T) { // the agent reports that
+		s := s.forSubtest(t)
+		p := s.startReady(`tail /dev/zero; echo "tail: $?"`)
 		out, err := io.ReadAll(p.Stdout())
 		if err != nil || !strings.Contains(string(out), "tail: 137") {
 			t.Errorf("it says %q, %v", out, err)
@@ -310,7 +311,7 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("exit %+v", got)
 		}
 		s.stop(p)
-		s.works()
+		s.runTurn()
 	})
 }
 
@@ -319,13 +320,13 @@ func TestDiskFull(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	o.StateSize, o.ReadOnlyRoot = 8<<20, true
 	s := newSandbox(t, o)
-	s.works()
-	p := s.ready(`head -c 20000000 /dev/zero >/ductor/runs/big 2>/dev/null; echo full; read go; head -c 300000 /dev/zero | tr '\0' x; echo; echo end`)
+	s.runTurn()
+	p := s.startReady(`head -c 20000000 /dev/zero >/ductor/runs/big 2>/dev/null; echo full; read go; head -c 300000 /dev/zero | tr '\0' x; echo; echo end`)
 	line := make([]byte, 5)
 	if _, err := io.ReadFull(p.Stdout(), line); err != nil {
 		t.Fatal(err)
 	}
-	for prepared := 0; ; prepared++ { // what was prepared before can still be used
+	for prepared := 0; ; prepared++ { // spare processes can still be used
 		q, err := s.Launcher.Start(t.Context(), shell(o, s.canary, "true"))
 		if err != nil {
 			t.Log(err)
@@ -342,11 +343,11 @@ func TestDiskFull(t *testing.T) {
 	if _, err := io.WriteString(p.Stdin(), "go\n"); err != nil {
 		t.Fatal(err)
 	}
-	out, err := io.ReadAll(p.Stdout()) // who reads along has it all, disk or not
+	out, err := io.ReadAll(p.Stdout()) // an attached reader gets all output even if the disk is full
 	if err != nil || len(out) != 300005 {
 		t.Errorf("%d bytes, %v", len(out), err)
 	}
 	s.stop(p)
 	dockertest.Docker(t, "exec", o.containerName(), "/bin/rm", runsDir+"/big")
-	s.works()
+	s.runTurn()
 }

@@ -18,19 +18,19 @@ import (
 	"ductor/internal/realagent"
 )
 
-// shareTemp puts the temporary files of a test where the container of o sees them under the same name.
+// shareTemp puts a test's temporary files into a directory that the container of o sees at the same path.
 func shareTemp(t testing.TB, o *Options) {
 	t.Helper()
 	shared, err := os.MkdirTemp("", "ductor-shared-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(shared) }) // a leftover in the temporary directory
+	t.Cleanup(func() { _ = os.RemoveAll(shared) }) // at worst a leftover in the temporary directory
 	t.Setenv("TMPDIR", shared)
 	o.Projects = append(o.Projects, shared)
 }
 
-// The scripted Claude lives in a container like on the host: it streams, resumes, runs tools, and dies when told.
+// The scripted Claude works in a container as on the host: it streams, resumes, runs tools, and ends when told.
 func TestScriptedAgentInAContainer(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	shareTemp(t, &o)
@@ -48,7 +48,7 @@ func TestScriptedAgentInAContainer(t *testing.T) {
 				Mode: mode,
 				New: func(t *testing.T) (cli.Provider, cli.Request) {
 					o := o
-					o.Engine = needEngine(t) // the suite looks for goroutines that a case leaves
+					o.Engine = needEngine(t) // the suite checks for goroutines that a case leaks
 					l := open(t, o)
 					p := claude.New(claude.Options{
 						ProviderOptions: cli.ProviderOptions{
@@ -64,7 +64,7 @@ func TestScriptedAgentInAContainer(t *testing.T) {
 	}
 }
 
-// modelAddress is where the simulated model is, inside a container.
+// modelAddress is the address of the simulated model inside a container.
 const modelAddress = "127.0.0.1:8099"
 
 // startModel runs the simulated model in a container until the test ends.
@@ -81,7 +81,7 @@ func startModel(t *testing.T, l *Launcher) {
 	})
 }
 
-// The real Codex in a container asks the simulated model beside it, writes a file through the mount and is resumed.
+// The real Codex in a container uses the simulated model beside it, writes a file through the mount and is resumed.
 func TestRealCodexInAContainer(t *testing.T) {
 	o := testOptions(t, needEngine(t))
 	shareTemp(t, &o)
@@ -123,20 +123,20 @@ func TestRealCodexInAContainer(t *testing.T) {
 	}
 }
 
-// The real Gemini in a container goes on with a session in new processes, within the minute in which it began and after
-// another session was begun: either would destroy it, were its files in there not looked after.
+// The real Gemini in a container continues a session in new processes, within the minute in which it began and after
+// another session has begun. Either would destroy the session if ductor did not look after its files.
 func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 	realagent.LongOnly(t)
 	o := testOptions(t, needEngine(t))
 	real := realagent.Gemini(t, "http://"+modelAddress)
 	program := filepath.Join(t.TempDir(), "gemini")
-	dockertest.Write(t, program, "#!/bin/sh\nexec /opt/node "+linked(t, real.Path)+" \"$@\"\n", 0o755)
+	dockertest.Write(t, program, "#!/bin/sh\nexec /opt/node "+resolved(t, real.Path)+" \"$@\"\n", 0o755)
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Fatal(err)
 	}
-	modules := linked(t, filepath.Join(filepath.Dir(real.Path), ".."))
-	for source, target := range map[string]string{program: "/opt/gemini", linked(t, node): "/opt/node", linked(t, "/lib"): "/lib", linked(t, "/lib64"): "/lib64", modules: modules} {
+	modules := resolved(t, filepath.Join(filepath.Dir(real.Path), ".."))
+	for source, target := range map[string]string{program: "/opt/gemini", resolved(t, node): "/opt/node", resolved(t, "/lib"): "/lib", resolved(t, "/lib64"): "/lib64", modules: modules} {
 		o.Mounts = append(o.Mounts, Mount{Source: source, Target: target})
 	}
 	o.Seeds = []Seed{{From: filepath.Join(real.Home, ".gemini"), To: ".gemini"}}
@@ -167,8 +167,8 @@ func TestRealGeminiGoesOnInAContainer(t *testing.T) {
 	ask(id, `[[history]] later`, "windmill")
 }
 
-// linked is what a path leads to.
-func linked(t testing.TB, path string) string {
+// resolved returns the target of a link.
+func resolved(t testing.TB, path string) string {
 	t.Helper()
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

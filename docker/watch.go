@@ -9,20 +9,20 @@ import (
 	"github.com/docker/docker/api/types/filters"
 )
 
-// watch cuts the connections into a container when it is paused: else they would be silent, like an agent that
-// thinks. Every other end shows on the connection. Safe for concurrent use.
-type watch struct {
+// pauseWatch closes the connections into a container when it is paused. Otherwise they would just be silent, like those
+// of a thinking agent. All other ends of a container are visible on the connection. Safe for concurrent use.
+type pauseWatch struct {
 	engine *Engine
 	name   string
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
-	cancel context.CancelFunc // of the watching; nil when nothing is open
+	cancel context.CancelFunc // ends the watching; nil if no connection is open
 	wg     sync.WaitGroup
 }
 
-// add watches over a connection until it is removed.
-func (w *watch) add(c net.Conn) {
+// watchConn watches a connection until remove.
+func (w *pauseWatch) watchConn(c net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conns[c] = true
@@ -37,7 +37,7 @@ func (w *watch) add(c net.Conn) {
 	})
 }
 
-func (w *watch) remove(c net.Conn) {
+func (w *pauseWatch) remove(c net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.conns, c)
@@ -47,29 +47,30 @@ func (w *watch) remove(c net.Conn) {
 	}
 }
 
-// follow reads the engine's events until they end, as they do with the engine.
-func (w *watch) follow(ctx context.Context) {
+// follow reads the engine's events until they end, for example because the engine ends.
+func (w *pauseWatch) follow(ctx context.Context) {
 	news, errs := w.engine.api.Events(ctx, events.ListOptions{Filters: filters.NewArgs(
-		filters.Arg("type", string(events.ContainerEventType)), filters.Arg("container", w.name), filters.Arg("event", string(events.ActionPause)),
+		filters.Arg("type", string(events.ContainerEventType)), filters.Arg("container", w.name),
+		filters.Arg("event", string(events.ActionPause)),
 	)})
 	for {
 		select {
 		case <-news:
-			w.cut()
+			w.closeAll()
 		case <-errs:
 			return
 		}
 	}
 }
 
-// cut closes every connection.
-func (w *watch) cut() {
+// closeAll closes every connection.
+func (w *pauseWatch) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.conns {
-		_ = c.Close() // its reader learns why
+		_ = c.Close() // its reader finds out the reason
 	}
 }
 
-// wait returns when the watching has ended. Every connection is closed by then.
-func (w *watch) wait() { w.wg.Wait() }
+// wait waits until the watching has ended. All connections must be closed.
+func (w *pauseWatch) wait() { w.wg.Wait() }

@@ -51,7 +51,7 @@ func (r *Repo) Commit(ctx context.Context, changes []Change, message string) (id
 		return "", err
 	}
 	if _, err := r.runOwn(ctx, names, "--literal-pathspecs", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul"); err != nil {
-		return id, fmt.Errorf("bring the index up to date: %w", err)
+		return id, fmt.Errorf("update the index: %w", err)
 	}
 	return id, nil
 }
@@ -106,7 +106,7 @@ func (r *Repo) knownPaths(ctx context.Context, changes []Change) (string, error)
 func (r *Repo) rejectFiltered(ctx context.Context, names string) error {
 	out, err := r.runOwn(ctx, names, "check-attr", "-z", "--stdin", "filter")
 	if err != nil {
-		return fmt.Errorf("look for filters: %w", err)
+		return fmt.Errorf("check for filters: %w", err)
 	}
 	fields := strings.Split(out, "\x00")
 	for i := 0; i+2 < len(fields); i += 3 {
@@ -139,7 +139,7 @@ func (r *Repo) writeCommitTree(ctx context.Context, head, files string) (string,
 		out, err := execute(ctx, r.launcher,
 			command{args: step.args, dir: r.Top, env: env, input: step.input, timeout: r.timeout(), limit: maxOutput})
 		if err != nil {
-			return "", fmt.Errorf("make the tree of a commit: %w", err)
+			return "", fmt.Errorf("write the tree of a commit: %w", err)
 		}
 		tree = strings.TrimSpace(out)
 	}
@@ -161,7 +161,7 @@ func (r *Repo) createCommit(ctx context.Context, tree, head, message string) (st
 		return "", fmt.Errorf("%w: %w", ErrNoIdentity, err)
 	}
 	if err != nil {
-		return "", fmt.Errorf("make a commit: %w", err)
+		return "", fmt.Errorf("create a commit: %w", err)
 	}
 	id = strings.TrimSpace(id)
 	old := head

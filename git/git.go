@@ -44,7 +44,7 @@ type Place struct {
 	Dir string
 }
 
-// Run runs git in a directory and returns what it printed, at most a megabyte.
+// Run runs git in a directory and returns its output, at most a megabyte.
 func (g *Git) Run(ctx context.Context, at Place, args ...string) (string, error) {
 	return g.runAcross(ctx, at, nil, args...)
 }

@@ -118,7 +118,7 @@ func exactSettings(listed string) []string {
 		"core.logAllRefUpdates", "false")
 }
 
-// attributes of the shadow directory take precedence over those of the repository, the working tree and the user.
+// attributes of the shadow directory override those of the repository, the working tree and the user.
 const attributes = "* -text -ident -filter -diff !eol !working-tree-encoding\n"
 
 // prepareShadow creates the shadow directory unless it exists. An existing one may have come with the repository, so
@@ -143,7 +143,7 @@ func (r *Repo) createShadow(ctx context.Context, names string) error {
 		env: gitEnv(safeSettings(names)), timeout: commandTimeout, limit: 1 << 20,
 	})
 	if err != nil {
-		return fmt.Errorf("make a directory for snapshots: %w", err)
+		return fmt.Errorf("create a directory for snapshots: %w", err)
 	}
 	names, err = r.runShadowWith(ctx, exactSettings(names), "", "", "config", "--null", "--list", "--name-only")
 	if err != nil {

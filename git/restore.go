@@ -89,7 +89,7 @@ func (r *Repo) dropIgnored(ctx context.Context, changes []Change) (some []Change
 		return changes, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for ignored files: %w", err)
+		return nil, fmt.Errorf("list ignored files: %w", err)
 	}
 	ignored := strings.Split(out, "\x00")
 	for _, c := range changes {
@@ -158,7 +158,7 @@ func (r *Repo) blobsAt(ctx context.Context, tree string, changes []Change) (map[
 		}
 		out, err := r.runOwn(ctx, "", args...)
 		if err != nil {
-			return nil, fmt.Errorf("look at the files: %w", err)
+			return nil, fmt.Errorf("inspect files: %w", err)
 		}
 		for line := range strings.SplitSeq(out, "\x00") {
 			head, name, ok := strings.Cut(line, "\t")
@@ -185,7 +185,7 @@ func (r *Repo) checkObstacles(ctx context.Context, changes []Change) error {
 		}
 		out, err := r.runShadow(ctx, "", "", args...)
 		if err != nil {
-			return fmt.Errorf("look for ignored files: %w", err)
+			return fmt.Errorf("list ignored files: %w", err)
 		}
 		if name, _, _ := strings.Cut(out, "\x00"); name != "" {
 			return fmt.Errorf("%w: %s", ErrInTheWay, name)
@@ -209,7 +209,7 @@ func (r *Repo) revertedTree(ctx context.Context, tree string, changes []Change) 
 		args  []string
 	}{{"", []string{"read-tree", tree}}, {input.String(), []string{"update-index", "-z", "--add", "--index-info"}}} {
 		if _, err := r.runShadow(ctx, "goal", step.input, step.args...); err != nil {
-			return "", fmt.Errorf("make the tree: %w", err)
+			return "", fmt.Errorf("write a tree: %w", err)
 		}
 	}
 	goal, err := r.runShadow(ctx, "goal", "", "write-tree")

@@ -56,12 +56,12 @@ func (r *Repo) snapshot(ctx context.Context, when End) (tree string, err error) 
 		}
 		unborn := unbornIn(err)
 		if unborn == "" || slices.Contains(r.excluded, unborn) {
-			return "", fmt.Errorf("look at the files: %w", err)
+			return "", fmt.Errorf("inspect files: %w", err)
 		}
 		r.excluded = append(r.excluded, unborn)
 	}
 	if err != nil {
-		return "", fmt.Errorf("look at the files: %w", err)
+		return "", fmt.Errorf("inspect files: %w", err)
 	}
 	tree, err = r.runShadow(ctx, "", "", "write-tree")
 	if err != nil {
@@ -113,11 +113,11 @@ func (r *Repo) syncTrackedIgnored(ctx context.Context) error {
 	const list = "ls-files -z -c -i --exclude-standard"
 	theirs, err := r.runOwn(ctx, "", strings.Fields(list)...)
 	if err != nil {
-		return fmt.Errorf("list what is tracked and ignored: %w", err)
+		return fmt.Errorf("list tracked files that are ignored: %w", err)
 	}
 	ours, err := r.runShadow(ctx, "", "", strings.Fields(list)...)
 	if err != nil {
-		return fmt.Errorf("list what a snapshot has and is ignored: %w", err)
+		return fmt.Errorf("list snapshot files that are ignored: %w", err)
 	}
 	if theirs == ours {
 		return nil
@@ -192,7 +192,7 @@ func (r *Repo) Touched(ctx context.Context, since time.Time) (bool, error) {
 		return false, fmt.Errorf("list files: %w", err)
 	}
 	if _, err := os.Lstat(r.Top); err != nil {
-		return false, fmt.Errorf("look at the files: %w", err)
+		return false, fmt.Errorf("inspect files: %w", err)
 	}
 	seen := map[string]bool{}
 	for name := range strings.SplitSeq(listed, "\x00") {

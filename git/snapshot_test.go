@@ -221,7 +221,7 @@ func TestIgnoredFilesAreLeftAlone(t *testing.T) {
 }
 
 // A lock that a killed process left does not block later snapshots.
-func TestALeftLockIsTakenAway(t *testing.T) {
+func TestALeftoverLockIsRemoved(t *testing.T) {
 	r := newRepo(t)
 	r.changesOf("true")
 	r.sh("app", "touch .git/ductor/index.lock")

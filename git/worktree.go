@@ -69,7 +69,7 @@ func (g *Git) AddWorktree(ctx context.Context, at Place, branch, dir string) err
 	if _, err := g.Run(ctx, at, append([]string{"worktree", "add", "--no-checkout"}, args...)...); err != nil {
 		return err
 	}
-	// Check out the files only now: settings can apply to the new worktree alone, and Run disables those that it lists
+	// Check out the files only now: settings can apply to the new worktree alone, and Run disables the settings that it lists
 	// there.
 	if _, err = g.Run(ctx, Place{at.In, dir}, "reset", "--hard", "-q"); err != nil {
 		_, undo := g.Run(ctx, at, "worktree", "remove", "--force", "--", dir)

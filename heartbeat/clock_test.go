@@ -20,11 +20,11 @@ func TestSuspend(t *testing.T) {
 	} {
 		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day.Add(9*time.Hour+30*time.Minute-8*time.Second))
+				h := newRig(t, day.Add(9*time.Hour+30*time.Minute-8*time.Second))
 				st := h.add(t, "0 * * * *", func(j *orchestrator.Job) { j.Missed = policy })
 				h.start(t)
 				time.Sleep(8 * time.Second)
-				h.move(8 * time.Hour) // from 9:30 to 17:30: 10:00 to 17:00 are missed
+				h.moveClock(8 * time.Hour) // from 9:30 to 17:30: 10:00 to 17:00 are missed
 				time.Sleep(45 * time.Minute)
 				h.stop()
 				var got []string
@@ -53,7 +53,7 @@ func TestSuspend(t *testing.T) {
 // TestAClockThatIsSetBack: no time runs twice, and a clock that was a year ahead does not block a job for a year.
 func TestAClockThatIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day.Add(7*time.Hour+55*time.Minute))
+		h := newRig(t, day.Add(7*time.Hour+55*time.Minute))
 		h.add(t, "0 8 * * *")
 		h.start(t)
 		ran := func(when string, want int) {
@@ -64,18 +64,18 @@ func TestAClockThatIsSetBack(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		ran("first morning", 1)
-		h.move(-30 * time.Minute) // 7:35 again
+		h.moveClock(-30 * time.Minute) // 7:35 again
 		time.Sleep(time.Hour)
 		ran("a little back", 1)
-		h.move(-4 * time.Hour) // 4:35 again
+		h.moveClock(-4 * time.Hour) // 4:35 again
 		time.Sleep(8 * time.Hour)
 		ran("hours back", 1)
 		time.Sleep(24 * time.Hour)
 		ran("second morning", 2)
-		h.move(year)
+		h.moveClock(year)
 		time.Sleep(time.Minute)
 		ran("a year ahead", 3)
-		h.move(-year)
+		h.moveClock(-year)
 		time.Sleep(24 * time.Hour)
 		ran("and back", 4)
 		h.stop()
@@ -90,7 +90,7 @@ func TestQuietHours(t *testing.T) {
 	} {
 		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day.Add(18*time.Hour))
+				h := newRig(t, day.Add(18*time.Hour))
 				st := h.add(t, "0 9,21,23 * * *", func(j *orchestrator.Job) {
 					j.QuietFrom, j.QuietTo, j.QuietPolicy = "22:00", "07:00", policy
 				})
@@ -118,11 +118,11 @@ func TestAClockThatIsSetBackToBeforeAJobWasMade(t *testing.T) {
 	for schedule, want := range map[string]int{"every 2h": 12, "0 */2 * * *": 12, "0 8 * * *": 1, "30 0 8 * * *": 1} {
 		t.Run(schedule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day.Add(40*24*time.Hour+7*time.Minute))
+				h := newRig(t, day.Add(40*24*time.Hour+7*time.Minute))
 				h.add(t, schedule)
 				h.start(t)
 				time.Sleep(time.Minute)
-				h.move(-35 * 24 * time.Hour)
+				h.moveClock(-35 * 24 * time.Hour)
 				time.Sleep(24 * time.Hour)
 				h.stop()
 				if got := len(h.runner.times()); got != want {

@@ -19,7 +19,7 @@ var errCrash = errors.New("killed here")
 // for: by its own run, by the one that stands for it, or by one that says why it was skipped.
 func TestNothingTwiceAndNothingLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := build(nil, day)
+		h := newRig(nil, day)
 		h.wall = day
 		st, err := h.Add(context.Background(), orchestrator.Job{
 			Conversation: here, Prompt: "look",
@@ -54,7 +54,7 @@ func TestNothingTwiceAndNothingLost(t *testing.T) {
 			h.runner.hang = rapid.Bool().Draw(t, "hangs")
 			h.Tick(context.Background())
 			if left <= 0 {
-				h.renew()
+				h.replaceScheduler()
 			}
 			if !h.runner.hang {
 				h.runner.finish(orchestrator.Outcome{State: orchestrator.TurnDone, Text: "late", CostUSD: 1})

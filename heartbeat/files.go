@@ -40,7 +40,7 @@ func listFiles(ctx context.Context, dir string) ([]Thing, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look through %s: %w", dir, err)
+		return nil, fmt.Errorf("list files in %s: %w", dir, err)
 	}
 	return all, nil
 }

@@ -27,7 +27,7 @@ func (s *Scheduler) fire(ctx context.Context, st orchestrator.JobStatus) error {
 		_, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, nil, next, now)
 		return err
 	}
-	runs := s.hold(st.Job, s.overlap(st, s.due(st, plan, now)), now)
+	runs := s.holdForQuietHours(st.Job, s.overlap(st, s.due(st, plan, now)), now)
 	fresh, err := s.opts.Store.RecordRuns(ctx, st.Job.ID, runs, next, now)
 	for _, r := range fresh {
 		s.log.Info("job is due", "job", st.Job.ID, "run", r.ID, "state", r.State, "reason", r.Reason)
@@ -141,9 +141,9 @@ func (s *Scheduler) overlap(st orchestrator.JobStatus, runs []orchestrator.JobRu
 	return runs
 }
 
-// hold delays runs until the end of quiet hours, or skips them. A waiting run is open, so the overlap policy applies to
+// holdForQuietHours delays runs until the end of quiet hours, or skips them. A waiting run is open, so the overlap policy applies to
 // the runs after it.
-func (s *Scheduler) hold(j orchestrator.Job, runs []orchestrator.JobRun, now time.Time) []orchestrator.JobRun {
+func (s *Scheduler) holdForQuietHours(j orchestrator.Job, runs []orchestrator.JobRun, now time.Time) []orchestrator.JobRun {
 	end, quiet := schedule.QuietUntil(j.QuietFrom, j.QuietTo, now, s.knownZone(j))
 	if !quiet {
 		return runs

@@ -43,7 +43,7 @@ func (s *Scheduler) followAll(ctx context.Context) ([]orchestrator.JobRun, error
 		}
 		switch {
 		case after.State.Open() && !held:
-			ahead[r.Job] = true // a held run does not delay one that a user starts
+			ahead[r.Job] = true // a held run does not delay a run that a user starts
 		case r.State == orchestrator.RunAsked: // it ended: the next run need not wait until the chat shows the result
 			ahead[r.Job] = false
 		}
@@ -111,7 +111,7 @@ func (s *Scheduler) submitTurn(ctx context.Context, st orchestrator.JobStatus,
 		r.Reason = p.Text("job.bad-choice", err.Error())
 		return s.endRun(ctx, r, orchestrator.RunFailed, orchestrator.JobResult{})
 	case err != nil:
-		return delayed(r, now), fmt.Errorf("ask for the turn: %w", err)
+		return delayed(r, now), fmt.Errorf("submit the turn: %w", err)
 	}
 	r.State, r.Asked = orchestrator.RunAsked, now
 	return r, s.opts.Store.MoveRun(ctx, r)

@@ -12,10 +12,14 @@ import (
 
 	"ductor/cli"
 	"ductor/heartbeat"
+	"ductor/internal/testprogram"
 	"ductor/orchestrator"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testprogram.Checks(25)
+	goleak.VerifyTestMain(m)
+}
 
 // friday is the time of most tests.
 var friday = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -53,29 +57,29 @@ func (h *rig) now() time.Time {
 	return time.Now().Add(h.skew)
 }
 
-func (h *rig) move(d time.Duration) {
+func (h *rig) moveClock(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.skew += d
 }
 
-func (h *rig) id() string {
+func (h *rig) newID() string {
 	h.ids++
 	return fmt.Sprint("j", h.ids)
 }
 
-// build returns a rig whose clock shows start. Its scheduler is not running.
-func build(t testing.TB, start time.Time, change ...func(*heartbeat.Options)) *rig {
+// newRig returns a rig whose clock shows start. Its scheduler is not running.
+func newRig(t testing.TB, start time.Time, change ...func(*heartbeat.Options)) *rig {
 	h := &rig{store: &memory{runs: map[orchestrator.JobRunID]*orchestrator.JobRun{}}, chat: &chat{known: map[orchestrator.JobRunID]bool{}}, runner: &runner{turns: map[cli.TurnID]*orchestrator.Turn{}}}
 	h.skew = time.Until(start)
 	h.runner.now = h.now
-	h.renew(change...)
+	h.replaceScheduler(change...)
 	return h
 }
 
-// renew creates a new scheduler on the same store, as after a crash.
-func (h *rig) renew(change ...func(*heartbeat.Options)) {
-	opts := heartbeat.Options{Store: h.store, Runner: h.runner, Notifier: h.chat, Now: h.now, NewID: h.id,
+// replaceScheduler creates a new scheduler on the same store, as after a crash.
+func (h *rig) replaceScheduler(change ...func(*heartbeat.Options)) {
+	opts := heartbeat.Options{Store: h.store, Runner: h.runner, Notifier: h.chat, Now: h.now, NewID: h.newID,
 		Zone: time.UTC, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&opts)
@@ -91,10 +95,10 @@ func (h *rig) start(t testing.TB) {
 	h.stop = func() { cancel(); <-done }
 }
 
-// lazily lets the scheduler read the clock only every few hours, so that a year takes little time.
-func lazily(o *heartbeat.Options) { o.Poll = 6 * time.Hour }
+// withSlowPoll lets the scheduler read the clock only every few hours, so that a year takes little time.
+func withSlowPoll(o *heartbeat.Options) { o.Poll = 6 * time.Hour }
 
-func in(name string) func(*heartbeat.Options) {
+func withZone(name string) func(*heartbeat.Options) {
 	return func(o *heartbeat.Options) {
 		loc, err := time.LoadLocation(name)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // TestADraftIsAddedOnce under its ID. An invalid one changes nothing, and its error is a sentence.
 func TestADraftIsAddedOnce(t *testing.T) {
-	h := build(t, day)
+	h := newRig(t, day)
 	d := heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Stale: time.Hour, Directory: func(path string) (string, error) {
 		if path == "/out" {
 			return "", orchestrator.ErrOutsideRoot
@@ -63,7 +63,7 @@ func TestADraftIsAddedOnce(t *testing.T) {
 
 // TestAnEditAndAPauseAtOnceLoseNeither: a job is paused while the result of an edit is being checked.
 func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
-	h := build(t, day)
+	h := newRig(t, day)
 	var d *heartbeat.Jobs
 	paused := make(chan error, 1)
 	d = heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Directory: func(path string) (string, error) {
@@ -97,12 +97,12 @@ func TestAnEditAndAPauseAtOnceLoseNeither(t *testing.T) {
 }
 
 // The error for an invalid schedule is in the chat's language, with examples in English.
-func TestAnUnclearScheduleIsSaidInTheChatsLanguage(t *testing.T) {
+func TestErrorsOfSchedulesAreInTheChatsLanguage(t *testing.T) {
 	choices, err := lang.OpenChoices(t.Context(), german{}, 42)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := build(t, day, func(o *heartbeat.Options) { o.Lang = choices })
+	h := newRig(t, day, func(o *heartbeat.Options) { o.Lang = choices })
 	_, err = heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{}).ReadJob(orchestrator.ConversationID{Chat: 42}, "bald mal")
 	var bad *orchestrator.BadJob
 	if !errors.As(err, &bad) || !strings.HasPrefix(bad.Why, "Ich verstehe nicht, wann das sein soll. Schreib es auf Englisch:\n") || !strings.Contains(bad.Why, "every weekday at 8:30") {
@@ -119,7 +119,7 @@ func (german) Languages(context.Context) ([]lang.Choice, error) {
 
 // A user can create only so many jobs, in however many conversations.
 func TestAUsersJobsAreBounded(t *testing.T) {
-	h := build(t, day)
+	h := newRig(t, day)
 	jobs := heartbeat.NewJobs(h.Scheduler, heartbeat.JobsOptions{Directory: func(path string) (string, error) { return path, nil }})
 	add := func(person orchestrator.PersonID, n int) error {
 		_, err := jobs.AddJob(t.Context(), orchestrator.Job{

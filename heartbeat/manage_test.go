@@ -13,10 +13,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestWhatPeopleDoWithJobs performs the actions of the chat's screens.
-func TestWhatPeopleDoWithJobs(t *testing.T) {
+// TestJobActionsOfTheChat performs the actions of the chat's screens.
+func TestJobActionsOfTheChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		ctx, there := t.Context(), orchestrator.ConversationID{Chat: 8}
 		st := h.add(t, "0 1 * * *")
 		id := st.Job.ID
@@ -48,10 +48,10 @@ func TestWhatPeopleDoWithJobs(t *testing.T) {
 			t.Error("a schedule that is none was taken")
 		}
 		for what, err := range map[string]error{
-			"pause":  second(h.Pause(ctx, id, there)),
-			"run":    second(h.RunNow(ctx, id, there, "x")),
-			"edit":   second(h.Edit(ctx, id, there, func(*orchestrator.Job) error { return nil })),
-			"look":   second(h.Get(ctx, id, there)),
+			"pause":  errorOf(h.Pause(ctx, id, there)),
+			"run":    errorOf(h.RunNow(ctx, id, there, "x")),
+			"edit":   errorOf(h.Edit(ctx, id, there, func(*orchestrator.Job) error { return nil })),
+			"look":   errorOf(h.Get(ctx, id, there)),
 			"delete": h.Delete(ctx, id, there),
 		} {
 			if !errors.Is(err, orchestrator.ErrElsewhere) {
@@ -71,13 +71,13 @@ func TestWhatPeopleDoWithJobs(t *testing.T) {
 	})
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
 // TestJobsOfTheConfiguration: they are added and removed with the configuration, keep their missed runs, and cannot be
 // changed in chats.
 func TestJobsOfTheConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		ctx := t.Context()
 		job := func(name, schedule string) orchestrator.Job {
 			return orchestrator.Job{
@@ -116,8 +116,8 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 		if _, err := h.Edit(ctx, a, here, func(*orchestrator.Job) error { return nil }); !errors.Is(err, orchestrator.ErrJobConfigured) {
 			t.Errorf("edit: %v", err)
 		}
-		h.move(5 * time.Hour) // ductor was not running at 1, 2 and 3
-		h.renew()
+		h.moveClock(5 * time.Hour) // ductor was not running at 1, 2 and 3
+		h.replaceScheduler()
 		sync(job("a", "0 1 * * *"), job("b", "0 2 * * *"))
 		h.start(t)
 		time.Sleep(time.Minute)
@@ -142,9 +142,9 @@ func TestJobsOfTheConfiguration(t *testing.T) {
 
 // A run started by a user's button has the rights of the chat, at most in its mode. A job whose prompt or schedule was
 // edited loses its rights.
-func TestARunThatAUserPressedForHasTheRightsOfTheChat(t *testing.T) {
+func TestAManualRunHasTheRightsOfTheChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		h.start(t)
 		defer h.stop()
 		pressed := func(j *orchestrator.Job) {

@@ -16,7 +16,7 @@ func TestAnOverlap(t *testing.T) {
 	for policy, want := range map[string]int{orchestrator.OverlapSkip: 2, orchestrator.OverlapQueue: 4} {
 		t.Run(policy, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day)
+				h := newRig(t, day)
 				st := h.add(t, "every 10m", func(j *orchestrator.Job) { j.Overlap = policy })
 				h.runner.set(func() { h.runner.hang = true })
 				h.start(t)
@@ -41,7 +41,7 @@ func TestAnOverlap(t *testing.T) {
 
 func TestAQueueOfOverlapsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		st := h.add(t, "every 1m", func(j *orchestrator.Job) { j.Overlap = orchestrator.OverlapQueue })
 		h.runner.set(func() { h.runner.hang = true })
 		h.start(t)
@@ -57,7 +57,7 @@ func TestAQueueOfOverlapsIsBounded(t *testing.T) {
 // reason.
 func TestABusyConversationQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		h.runner.full = true
 		st := h.add(t, "0 1 * * *")
 		h.start(t)
@@ -86,7 +86,7 @@ func TestABusyConversationQueues(t *testing.T) {
 // word.
 func TestProactivePromptWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		h.runner.busy = true
 		h.runner.answer = func(orchestrator.Order) orchestrator.Outcome {
 			return orchestrator.Outcome{State: orchestrator.TurnDone, Text: " **HEARTBEAT_OK**. "}
@@ -116,7 +116,7 @@ func TestProactivePromptWaits(t *testing.T) {
 // TestHeldDeliveryDelaysNoManualRun: a manual run in quiet hours runs even after a delivery that waits for their end.
 func TestHeldDeliveryDelaysNoManualRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day) // midnight
+		h := newRig(t, day) // midnight
 		job := orchestrator.Job{
 			Name: "build", Kind: orchestrator.JobHook, Conversation: here,
 			JobTiming: orchestrator.JobTiming{Overlap: orchestrator.OverlapQueue, QuietFrom: "22:00", QuietTo: "07:00"},

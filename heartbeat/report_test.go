@@ -27,7 +27,7 @@ func TestRetries(t *testing.T) {
 	} {
 		t.Run(string(state), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := build(t, day)
+				h := newRig(t, day)
 				h.runner.answer = func(orchestrator.Order) orchestrator.Outcome {
 					return orchestrator.Outcome{State: state, Failure: "It broke.", CostUSD: 1}
 				}
@@ -59,11 +59,11 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestAnUnchangedResultDisturbsNobody: a repeated answer is silent; a different one, a failure, and the answer after a
+// TestAnUnchangedResultIsSilent: a repeated answer is silent; a different one, a failure, and the answer after a
 // failure are not.
-func TestAnUnchangedResultDisturbsNobody(t *testing.T) {
+func TestAnUnchangedResultIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		answers := []string{"all green", "all  green\n", "red", "!", "red", "OK", "red"}
 		h.runner.answer = func(orchestrator.Order) orchestrator.Outcome {
 			a := answers[0]
@@ -89,12 +89,12 @@ func TestAnUnchangedResultDisturbsNobody(t *testing.T) {
 	})
 }
 
-// TestAReportThatFailsIsMadeAgain. ErrLater is not logged as a failure.
-func TestAReportThatFailsIsMadeAgain(t *testing.T) {
+// TestAFailedReportIsRetried. ErrLater is not logged as a failure.
+func TestAFailedReportIsRetried(t *testing.T) {
 	for trouble, want := range map[error]bool{errors.New("the disk is full"): true, fmt.Errorf("still: %w", heartbeat.ErrLater): false} {
 		synctest.Test(t, func(t *testing.T) {
 			var log strings.Builder
-			h := build(t, day, func(o *heartbeat.Options) {
+			h := newRig(t, day, func(o *heartbeat.Options) {
 				o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
 			})
 			h.chat.fail = trouble
@@ -119,7 +119,7 @@ func TestAReportThatFailsIsMadeAgain(t *testing.T) {
 // TestTheNextRunDoesNotWaitForTheChat: a chat that is slow to show a result delays no other run.
 func TestTheNextRunDoesNotWaitForTheChat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		h.runner.hang, h.chat.fail = true, heartbeat.ErrLater
 		st := h.add(t, "0 1 * * *")
 		h.start(t)
@@ -140,10 +140,10 @@ func TestTheNextRunDoesNotWaitForTheChat(t *testing.T) {
 	})
 }
 
-// TestWhatTheChatIsToldOfARun: which turn shows the result, the order's texts, and the note below.
-func TestWhatTheChatIsToldOfARun(t *testing.T) {
+// TestReportOfARun: which turn shows the result, the order's texts, and the note below.
+func TestReportOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		var fails atomic.Bool
 		h.runner.answer = func(o orchestrator.Order) orchestrator.Outcome {
 			if fails.Load() && o.Wants.Title == "⏰ CI" {
@@ -162,7 +162,7 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 		time.Sleep(time.Hour)
 		fails.Store(false)
 		time.Sleep(time.Minute)
-		h.move(3 * time.Hour)
+		h.moveClock(3 * time.Hour)
 		time.Sleep(time.Minute)
 		h.stop()
 		green := orchestrator.Digest("green")
@@ -205,10 +205,10 @@ func TestWhatTheChatIsToldOfARun(t *testing.T) {
 	})
 }
 
-// TestWhatWasTheSameIsNotSaidBelowOtherNews: while the chat is slow, the answer changes.
-func TestWhatWasTheSameIsNotSaidBelowOtherNews(t *testing.T) {
+// TestUnchangedNoteNeedsTheSameAnswer: while the chat is slow, the answer changes.
+func TestUnchangedNoteNeedsTheSameAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := build(t, day)
+		h := newRig(t, day)
 		answers := []string{"green", "green", "red"}
 		h.runner.answer = func(orchestrator.Order) orchestrator.Outcome {
 			a := answers[0]

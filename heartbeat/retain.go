@@ -81,7 +81,7 @@ func (r Retention) round(ctx context.Context, f func(Shelf, context.Context, Cut
 	var all []Forgot
 	for _, k := range r.Shelves() {
 		line := Forgot{Name: k.Name}
-		line.Trimmed, line.Err = f(k.Shelf, ctx, k.Limits.at(r.Now()))
+		line.Trimmed, line.Err = f(k.Shelf, ctx, k.Limits.cutAt(r.Now()))
 		if line.Err != nil {
 			line.Err = fmt.Errorf("%s: %w", k.Name, line.Err)
 		}
@@ -90,7 +90,7 @@ func (r Retention) round(ctx context.Context, f func(Shelf, context.Context, Cut
 	return all
 }
 
-func (l Limits) at(now time.Time) Cut {
+func (l Limits) cutAt(now time.Time) Cut {
 	c := Cut{Bytes: l.Bytes}
 	if l.Age > 0 {
 		c.Before = now.Add(-l.Age)
@@ -105,10 +105,10 @@ func (r Retention) Run(ctx context.Context) {
 	for {
 		for _, line := range r.Trim(ctx) {
 			if line.Err != nil && !errors.Is(line.Err, context.Canceled) {
-				r.Logger.Warn("forget what is old", "what", line.Name, "err", line.Err)
+				r.Logger.Warn("remove old data", "what", line.Name, "err", line.Err)
 			}
 			if line.Items > 0 {
-				r.Logger.Info("forgot what is old", "what", line.Name, "items", line.Items, "bytes", line.Bytes)
+				r.Logger.Info("removed old data", "what", line.Name, "items", line.Items, "bytes", line.Bytes)
 			}
 		}
 		select {

@@ -10,7 +10,7 @@ import (
 
 // TestAddRefusesSchedules without a future time, or with times that are too close.
 func TestAddRefusesSchedules(t *testing.T) {
-	h := build(t, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	h := newRig(t, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	for line, why := range map[string]string{
 		"0 0 30 2 *":          "No such time comes any more.",
 		"at 2020-01-01 08:00": "No such time comes any more.",

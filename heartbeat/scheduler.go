@@ -83,7 +83,7 @@ func (s *Scheduler) Tick(ctx context.Context) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.fireAll(ctx); err != nil && ctx.Err() == nil {
-		s.log.Error("start jobs that are due", "err", err)
+		s.log.Error("start due jobs", "err", err)
 	}
 	left, err := s.followAll(ctx)
 	if err != nil && ctx.Err() == nil {

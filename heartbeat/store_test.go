@@ -14,7 +14,7 @@ import (
 // TestOverTheRealStore runs a job with all settings for a week. Every day the database is reopened, and ductor restarts
 // in the middle of each run.
 func TestOverTheRealStore(t *testing.T) {
-	path, h := filepath.Join(t.TempDir(), "db"), build(t, day)
+	path, h := filepath.Join(t.TempDir(), "db"), newRig(t, day)
 	h.wall = day
 	var db *store.DB
 	restart := func() {
@@ -28,7 +28,7 @@ func TestOverTheRealStore(t *testing.T) {
 		if db, err = store.Open(t.Context(), path, store.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		h.renew(func(o *heartbeat.Options) { o.Store = db })
+		h.replaceScheduler(func(o *heartbeat.Options) { o.Store = db })
 	}
 	restart()
 	job := orchestrator.Job{

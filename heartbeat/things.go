@@ -49,7 +49,7 @@ func (s Things) Trim(ctx context.Context, c Cut) (Trimmed, error) {
 		}
 		t.Take(-1, -thing.Bytes)
 		if !errors.Is(err, ErrInUse) {
-			errs = append(errs, fmt.Errorf("forget what was not used for long: %w", err))
+			errs = append(errs, fmt.Errorf("remove unused data: %w", err))
 		}
 	}
 	return t, errors.Join(errs...)

@@ -18,7 +18,7 @@ const year = 365 * 24 * time.Hour
 func TestAYear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		paris := zone(t, "Europe/Paris")
-		h := build(t, day.Add(-time.Hour), lazily, in("Europe/Paris"))
+		h := newRig(t, day.Add(-time.Hour), withSlowPoll, withZone("Europe/Paris"))
 		counts := map[orchestrator.JobID]int{}
 		for schedule, want := range map[string]int{
 			"30 2 * * *":          365, // in the night of the clock changes
@@ -65,7 +65,7 @@ func TestAYearOfADay(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				loc := zone(t, name)
 				start := time.Date(2026, 1, 1, 0, 0, 0, 0, loc)
-				h := build(t, start.Add(-time.Minute), lazily, in(name))
+				h := newRig(t, start.Add(-time.Minute), withSlowPoll, withZone(name))
 				jobs := map[string]string{"10 15 0 * * *": "00:15:10", "20 15 2 * * *": "02:15:20", "0 12 * * *": "12:00:00"}
 				for schedule := range jobs {
 					h.add(t, schedule, func(j *orchestrator.Job) { j.Prompt = schedule })
@@ -111,7 +111,7 @@ func TestAYearOfADay(t *testing.T) {
 func TestAYearOfHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loc := zone(t, "Australia/Lord_Howe")
-		h := build(t, day, lazily, in("Australia/Lord_Howe"))
+		h := newRig(t, day, withSlowPoll, withZone("Australia/Lord_Howe"))
 		st := h.add(t, "0 * * * *")
 		want := 0
 		for at := day.Add(time.Minute); !at.After(day.Add(year)); at = at.Add(time.Minute) {

@@ -22,7 +22,7 @@ var pluralForms = map[Language][]string{"en": {"one", "other"}, "de": {"one", "o
 var sameAsEnglish = []string{
 	"card.plan", "changes.commit", "changes.diff", "changes.since-commit", "cron.name", "cron.prompt",
 	"cron.sandbox", "project.worktrees", "quantity.bytes", "quantity.hours", "quantity.hours-minutes", "quantity.kilobytes",
-	"quantity.megabytes", "quantity.minutes", "quantity.minutes-seconds", "quantity.seconds", "quantity.short", "sessions.export-json",
+	"quantity.megabytes", "quantity.minutes", "quantity.minutes-seconds", "quantity.seconds", "quantity.short",
 	"status.memory", "tool.web", "usage.warning",
 }
 

@@ -242,7 +242,7 @@ func (r *rig) client(token string) (*sdk.ClientSession, error) {
 	return c.Connect(r.t.Context(), &sdk.IOTransport{Reader: toClient, Writer: fromClient}, nil)
 }
 
-func (r *rig) connected() *sdk.ClientSession {
+func (r *rig) connect() *sdk.ClientSession {
 	r.t.Helper()
 	s, err := r.client(r.srv.Token(home, "claude"))
 	if err != nil {
@@ -288,7 +288,7 @@ func TestTokens(t *testing.T) {
 // Connections are limited: those of one conversation, and those without a token. Others still get served.
 func TestConnectionsAreBounded(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	token := r.srv.Token(orchestrator.ConversationID{Chat: 2}, "claude")
 	refused := error(nil)
 	for range 40 {
@@ -328,7 +328,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 func TestACallCountsOnlyInATurnOfItsAgent(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	if text, failed := call(t, s, "send_message", map[string]any{"text": "my password is hunter2"}); failed {
 		t.Fatalf("in a turn: %s", text)
 	}
@@ -355,7 +355,7 @@ func TestACallCountsOnlyInATurnOfItsAgent(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	for name, c := range map[string]struct {
 		tool string
 		args map[string]any
@@ -389,7 +389,7 @@ func TestLimits(t *testing.T) {
 
 func TestAQuestionIsWithdrawnWithItsCall(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	r.answer = func(context.Context) (cli.Decision, error) {
 		return cli.Decision{Allow: true, Answers: [][]string{{"Red", "Blue"}}}, nil
 	}
@@ -421,7 +421,7 @@ func TestAQuestionIsWithdrawnWithItsCall(t *testing.T) {
 
 func TestSchedulingAsksTheUser(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	args := map[string]any{"when": "every day at 9", "prompt": "Look at the\nnews"}
 	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Reason: "not now"}, nil }
 	if text, _ := call(t, s, "schedule", args); !strings.Contains(text, "not now") || len(r.jobs) != 0 {
@@ -449,7 +449,7 @@ func TestSchedulingAsksTheUser(t *testing.T) {
 func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
 	for _, of := range []orchestrator.RightsOf{orchestrator.RightsOfJob, orchestrator.RightsOfMember} {
 		r := newRig(t)
-		s := r.connected()
+		s := r.connect()
 		r.turn.Prompt.Rights.Of = of
 		for tool, args := range map[string]map[string]any{
 			"consult_with": {"model": "codex", "question": "Why?"},
@@ -465,7 +465,7 @@ func TestOnlyTurnsOfListedUsersConsult(t *testing.T) {
 // Another agent works after the user, who sees the whole task, allows it; and only for turns that may change something.
 func TestWorkAsksTheUser(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	args := map[string]any{"agent": "codex", "task": "Fix the\nlock", "context": "It is in a.go."}
 	r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Reason: "not now"}, nil }
 	if text, _ := call(t, s, "work_with", args); !strings.Contains(text, "not now") || len(r.works) != 0 {
@@ -516,7 +516,7 @@ func TestWorkThatIsRefused(t *testing.T) {
 				c.change(r.turn)
 			}
 			r.answer = func(context.Context) (cli.Decision, error) { return cli.Decision{Allow: true}, nil }
-			if text, failed := call(t, r.connected(), "work_with", c.args); !failed || !strings.Contains(text, c.want) || len(r.works) > 0 && name != "a failure" {
+			if text, failed := call(t, r.connect(), "work_with", c.args); !failed || !strings.Contains(text, c.want) || len(r.works) > 0 && name != "a failure" {
 				t.Errorf("%q, %+v", text, r.works)
 			}
 		})
@@ -534,7 +534,7 @@ func TestCountingTokens(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(r.turn.Request.Dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	s := r.connected()
+	s := r.connect()
 	text, failed := call(t, s, "count_project_tokens", nil)
 	if failed || !strings.Contains(text, "in 2 files") || !strings.Contains(text, "d/") || strings.Contains(text, "link") {
 		t.Errorf("counted: %s", text)
@@ -546,7 +546,7 @@ func TestCountingTokens(t *testing.T) {
 
 func TestSendingFiles(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	if text, failed := call(t, s, "send_file", map[string]any{"path": "/etc/shadow"}); !failed || !strings.Contains(text, "/etc/shadow") || len(r.notices) != 0 {
 		t.Errorf("a file outside: %s", text)
 	}
@@ -557,7 +557,7 @@ func TestSendingFiles(t *testing.T) {
 
 func TestConsulting(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	text, failed := call(t, s, "consult_with", map[string]any{"model": "codex", "question": "Why?", "context": "It rains.", "output_format": "one word"})
 	if failed || !strings.Contains(text, "It rains.") || !strings.Contains(text, "one word") || !strings.Contains(text, "(codex answered; session_id C1)") {
 		t.Errorf("asked: %s", text)
@@ -578,7 +578,7 @@ func TestConsulting(t *testing.T) {
 }
 
 func TestAGroupOfWhichOneAnswers(t *testing.T) {
-	s := newRig(t).connected()
+	s := newRig(t).connect()
 	if text, failed := call(t, s, "group_think", map[string]any{"models": []string{"codex", "silent"}, "question": "Which?"}); !failed || !strings.Contains(text, "fewer than two models answered") ||
 		!strings.Contains(text, "## codex") || strings.Contains(text, "Conclusion") {
 		t.Errorf("a group of which one answers: %s", text)
@@ -604,7 +604,7 @@ func TestAProgramCallsATool(t *testing.T) {
 
 func TestSearchStaysInTheProject(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	if text, _ := call(t, s, "search_project_history", map[string]any{"words": "words"}); !strings.Contains(text, "S1") || strings.Contains(text, "S2") {
 		t.Errorf("in the project: %s", text)
 	}
@@ -617,7 +617,7 @@ func TestSearchStaysInTheProject(t *testing.T) {
 // not know.
 func TestTheRelayOutlivesARestart(t *testing.T) {
 	r := newRig(t)
-	s := r.connected()
+	s := r.connect()
 	asking := make(chan struct{})
 	r.answer = func(ctx context.Context) (cli.Decision, error) {
 		close(asking)

@@ -72,7 +72,7 @@ func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 			sum.truncated = true
 			return fs.SkipAll
 		}
-		sum.add(root.FS(), at, name, d)
+		sum.countFile(root.FS(), at, name, d)
 		return nil
 	})
 	if err != nil {
@@ -81,8 +81,8 @@ func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 	return sum.String(), nil
 }
 
-// add counts a file. It skips large and binary files.
-func (c *count) add(files fs.FS, at, name string, d fs.DirEntry) {
+// countFile counts a file. It skips large and binary files.
+func (c *count) countFile(files fs.FS, at, name string, d fs.DirEntry) {
 	info, err := d.Info()
 	if err != nil || info.Size() > maxFileSize {
 		c.skipped++

@@ -174,7 +174,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 		err = json.Unmarshal(hello.Initialize, &client)
 	}
 	if err != nil {
-		s.opts.Log.Warn("a client of the tools is refused", "err", ErrToken)
+		s.opts.Log.Warn("rejected a client of the tools", "err", ErrToken)
 		s.refuse(conn, err)
 		return
 	}

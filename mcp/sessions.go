@@ -110,7 +110,7 @@ func (t *toolset) describeSession(ctx context.Context, c call, in describeSessio
 	return b.String(), nil
 }
 
-// noSession returns the same error for a missing session and for one of another chat.
+// noSession returns the same error for a missing session and for a session of another chat.
 func noSession(err error) error {
 	if errors.Is(err, orchestrator.ErrElsewhere) || errors.Is(err, orchestrator.ErrNoSession) {
 		return errors.New("there is no such session in this chat; list_sessions lists them")

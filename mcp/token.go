@@ -47,7 +47,7 @@ func openKeys(dir string) (keys, error) {
 	}
 	key = make([]byte, keyBytes)
 	if _, err := rand.Read(key); err != nil {
-		return keys{}, fmt.Errorf("make the key of tokens: %w", err)
+		return keys{}, fmt.Errorf("create the key of tokens: %w", err)
 	}
 	if err := rooted.ReplaceFile(path, key, nil); err != nil {
 		return keys{}, fmt.Errorf("store the key of tokens: %w", err)

@@ -121,9 +121,6 @@ type Consults interface {
 	Group(ctx context.Context, q GroupQuestion, step func(GroupStep)) (GroupAnswer, error)
 	// Estimate says what a group will take, by what the models cost as far as that is known.
 	Estimate(q GroupQuestion, models []cli.MenuEntry) Estimate
-	// Summarize has a model tell what was said in the current session of a conversation. about is what the summary is to dwell on;
-	// empty for all. ErrNoSession if nothing was said.
-	Summarize(ctx context.Context, in ConversationID, about string) (ConsultAnswer, error)
 	// Last is the side session of a conversation that was used last. ErrNoConsult if there is none.
 	Last(ctx context.Context, in ConversationID) (Consult, error)
 	// Asking counts the questions of a conversation that are not answered yet. It waits for nothing.

@@ -10,7 +10,6 @@ var (
 	ErrNoRepository      = errors.New("that is no Git repository")
 	ErrBadBranch         = errors.New("that is no name of a branch")
 	ErrDirtyWorktree     = errors.New("it holds what no commit does")
-	ErrNoExport          = errors.New("that is no exported session")
 	ErrNoStep            = errors.New("nothing is kept of this step")
 	ErrNoTurn            = errors.New("no such turn")
 	ErrRepeated          = errors.New("this turn was already run again")

@@ -94,8 +94,6 @@ type SessionStore interface {
 	// MoveSession moves a session to another conversation; the one that it was current in has none then. ErrSessionInUse for a
 	// session of a job, or with turns that are not delivered; ErrNoSession.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// ImportSession stores a session with turns that have ended.
-	ImportSession(ctx context.Context, s Session, turns []Turn) error
 	// History lists the last ended turns of a session, oldest first, those that it was forked with included.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
 	// Turn returns ErrNoTurn for an id that is not there.
@@ -108,15 +106,6 @@ type Summary struct {
 	Until   cli.TurnID // the last turn that it tells of
 	Text    string
 }
-
-// ExportFormat is how an export is written.
-type ExportFormat string
-
-// The formats of exports.
-const (
-	ExportMarkdown ExportFormat = "md"
-	ExportJSON     ExportFormat = "json"
-)
 
 // Sessions is what users do with sessions besides running turns in them; package orchestrator/sessions implements it. Sessions of
 // another conversation give ErrElsewhere. What changes or deletes one is ErrNotAllowed for a member.
@@ -152,8 +141,6 @@ type Sessions interface {
 	// keeps open for the conversation is closed, so that the next prompt here knows what was said there. ErrNoSession before an agent
 	// has begun one; errors.ErrUnsupported for an agent that resumes nothing in a terminal.
 	Terminal(ctx context.Context, by Press) (agent cli.Agent, line string, err error)
-	// Export writes all that was said in a session.
-	Export(ctx context.Context, in ConversationID, id SessionID, as ExportFormat) (string, error)
-	// Import begins a session that has what an export as JSON says, and makes it the current one. ErrNoExport for any other file.
-	Import(ctx context.Context, by Press, file []byte) (Session, error)
+	// Export returns the prompts and answers of a session as Markdown.
+	Export(ctx context.Context, in ConversationID, id SessionID) (string, error)
 }

@@ -130,7 +130,9 @@ func CheckMessage(t render.Text) error {
 // Entities returns the entities of a text as package rendertest reads them.
 func Entities(t render.Text) (all []rendertest.Entity) {
 	for _, e := range t.Entities {
-		all = append(all, rendertest.Entity{Kind: string(e.Kind), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+		all = append(all, rendertest.Entity{
+			Kind: string(e.Kind), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language,
+		})
 	}
 	return all
 }

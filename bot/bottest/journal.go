@@ -19,6 +19,7 @@ type Journal struct {
 	Cards      map[string][]byte
 	Messages   []orchestrator.Message // in the order in which they were stored first
 	Reading    time.Duration          // from what is owed to who asked for it
+	Reads      int                    // of what is owed
 	Writes     int
 	Unreadable bool        // loading fails
 	Full       atomic.Bool // nothing is stored
@@ -100,6 +101,9 @@ func (s *Journal) MessagesOf(_ context.Context, turn cli.TurnID) ([]orchestrator
 // OwedMessages lists the messages with content.
 func (s *Journal) OwedMessages(context.Context) ([]orchestrator.Message, error) {
 	out := s.those(func(m orchestrator.Message) bool { return m.Content != nil })
+	s.Mu.Lock()
+	s.Reads++
+	s.Mu.Unlock()
 	time.Sleep(s.Reading)
 	return out, nil
 }

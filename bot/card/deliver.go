@@ -165,7 +165,7 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	if err := c.deliverFile(ctx, s, content); err != nil {
 		return fmt.Errorf("send an answer as a file: %w", err)
 	}
-	if err := c.announce(ctx, s, content); err != nil {
+	if err := c.sendEnd(ctx, s, content, orchestrator.Pending); err != nil {
 		return fmt.Errorf("announce the end of a turn: %w", err)
 	}
 	if err := c.tell(ctx, s); err != nil {

@@ -39,11 +39,6 @@ func (c *Cards) endOf(s *messages, o orchestrator.Outcome) *ending {
 	return &ending{Text: c.opts.Scrub.Text(render.Plain(text)), Silent: o.Announce == orchestrator.Muted}
 }
 
-// announce sends the message that announces the end, once.
-func (c *Cards) announce(ctx context.Context, s *messages, content contents) error {
-	return c.sendEnd(ctx, s, content, orchestrator.Pending)
-}
-
 // sendEnd brings the message that announces the end up to date, if its state is the given one.
 func (c *Cards) sendEnd(ctx context.Context, s *messages, content contents, state orchestrator.SendState) error {
 	s.mu.Lock()

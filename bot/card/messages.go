@@ -209,17 +209,12 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// flying says that a message is on its way right now. The next call of the chat is made after that one.
-func (s *messages) flying() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
-}
-
 // shows reports whether the chat shows the final content from part first on. A message that is on its way has no next call, so whether
 // there is one is looked at first: it may arrive in between.
 func (s *messages) shows(first int, wants []message.Content) bool {
-	flying := s.flying()
+	s.mu.Lock()
+	flying := slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })
+	s.mu.Unlock()
 	act, _ := s.next(first, wants, true)
 	return !flying && act.step == message.None
 }

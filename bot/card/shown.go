@@ -25,7 +25,7 @@ type textOffset struct {
 
 // set takes over a new rendering.
 func (s *shownText) set(t render.Text) {
-	if sameText(t, s.text) {
+	if t.Text == s.text.Text && slices.Equal(t.Entities, s.text.Entities) {
 		return
 	}
 	same := s.before(samePrefix(t.Text, s.text.Text)).units
@@ -43,13 +43,6 @@ func (s *shownText) set(t render.Text) {
 	s.text = t
 	s.changed = min(s.changed, same)
 	s.offsets = slices.DeleteFunc(s.offsets, func(p textOffset) bool { return p.units > same })
-}
-
-func sameText(a, b render.Text) bool {
-	if a.Text != b.Text || len(a.Entities) != len(b.Entities) {
-		return false
-	}
-	return len(a.Entities) == 0 || &a.Entities[0] == &b.Entities[0] || slices.Equal(a.Entities, b.Entities)
 }
 
 // samePrefix is how many bytes a and b have in common at their beginning.

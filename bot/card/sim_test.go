@@ -88,7 +88,8 @@ func (s *theatre) valid(c *telegram.Chat) {
 		for _, v := range m.Versions {
 			var entities []rendertest.Entity
 			for _, e := range v.Entities {
-				entities = append(entities, rendertest.Entity{Kind: e.Type, Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+				entities = append(entities, rendertest.Entity{Kind: e.Type, Offset: e.Offset, Length: e.Length,
+					URL: e.URL, Language: e.Language})
 			}
 			if err := rendertest.Check(v.Text, entities); m.From.Bot && err != nil {
 				s.Errorf("message %d was %q: %v", m.ID, v.Text, err)

@@ -53,10 +53,7 @@ func (s *Screen) contents(p lang.Printer, q question, one orchestrator.GroupStep
 // quote writes an answer below the name of its model.
 func (s *Screen) quote(p lang.Printer, q question, one orchestrator.GroupStep, fold bool) render.Text {
 	head := p.Text("consult.says", s.name(p, one.Answer.Model))
-	switch {
-	case q.Kind == summary:
-		head = p.Text("consult.summary", s.name(p, one.Answer.Model))
-	case q.Kind == ofGroup && !fold:
+	if q.Kind == ofGroup && !fold {
 		head = p.Text("consult.concludes", s.name(p, one.Answer.Model))
 	}
 	foot := []string{p.Elapsed(one.Answer.Duration)}

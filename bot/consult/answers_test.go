@@ -15,7 +15,7 @@ func TestALongAnswerIsItsTwoEndsAndAFile(t *testing.T) {
 	answer := orchestrator.GroupStep{Answer: orchestrator.ConsultAnswer{Consult: "c1", Text: text}}
 	for most, want := range map[int]int{0: 7, 1: 1, 2: 2, 4: 4, 7: 7} {
 		s := New(Options{Most: func() int { return most }})
-		rows := s.compose(orchestrator.ConversationID{Chat: 7}, "q1", question{Kind: summary, ReplyTo: 5}, []orchestrator.GroupStep{answer})
+		rows := s.compose(orchestrator.ConversationID{Chat: 7}, "q1", question{Kind: ofOne, ReplyTo: 5}, []orchestrator.GroupStep{answer})
 		var texts []string
 		var files []message.File
 		for i, row := range rows {

@@ -56,11 +56,6 @@ func (s *Screen) help(ctx context.Context, in orchestrator.ConversationID) (tgap
 	return tgapi.Page{Text: text + "\n" + p.Text("consult.last", s.name(p, last.Model))}, err
 }
 
-// Summarize does "/summarize".
-func (s *Screen) Summarize(ctx context.Context, a Asked) (tgapi.Page, error) {
-	return tgapi.Page{}, s.begin(ctx, a.By, question{Kind: summary, Text: a.Args, ReplyTo: a.Message})
-}
-
 // Reply asks on where a message replies to an answer of a model; false if it replies to something else.
 func (s *Screen) Reply(ctx context.Context, a Asked, to int) (bool, error) {
 	if !s.Offered() || !a.By.May(orchestrator.ActAsChat) || strings.TrimSpace(a.Args) == "" {
@@ -83,7 +78,7 @@ func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) 
 	stale := tgapi.Stale(p)
 	op, id, _ := strings.Cut(data, ":")
 	q, there, err := s.load(ctx, by.Conversation, id)
-	if err != nil || !there || !s.Offered() || op == "" || len(by.Updates) == 0 {
+	if err != nil || !there || len(q.Models) == 0 || !s.Offered() || op == "" || len(by.Updates) == 0 {
 		return stale, err
 	}
 	switch op[:1] {

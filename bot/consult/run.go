@@ -108,13 +108,9 @@ func (r *asked) run(ctx, asking context.Context, end func()) {
 // ask asks what the user asked. It gives what was answered, with an error too.
 func (r *asked) ask(ctx context.Context) ([]orchestrator.GroupStep, error) {
 	c := r.s.o.Consults
-	switch r.q.Kind {
-	case ofGroup:
+	if r.q.Kind == ofGroup {
 		all, err := c.Group(ctx, r.q.group(r.in), r.step)
 		return append(all.Steps, all.Conclusion), err
-	case summary:
-		a, err := c.Summarize(ctx, r.in, r.q.Text)
-		return []orchestrator.GroupStep{{Model: a.Model, Answer: a, Err: err}}, err
 	}
 	a, err := c.Ask(ctx, orchestrator.ConsultQuestion{Conversation: r.in, Follows: r.q.Follows, Model: r.q.Models[0], Text: r.q.Text})
 	return []orchestrator.GroupStep{{Model: a.Model, Answer: a, Err: err}}, err
@@ -133,19 +129,16 @@ func (r *asked) set(f func()) {
 
 func (r *asked) fail(why string) { r.set(func() { r.state, r.why = failed, why }) }
 
-// who is asked, as a text names it.
+// who returns the name of the model or group for texts.
 func (r *asked) who() string {
 	p := r.s.o.Lang.Of(r.in.Chat)
-	switch {
-	case r.q.Kind == ofGroup:
+	if r.q.Kind == ofGroup {
 		return p.Text("consult.the-group")
-	case len(r.q.Models) == 0:
-		return p.Text("consult.the-model")
 	}
 	return r.s.name(p, r.q.Models[0])
 }
 
-// content is what the message shows now.
+// content returns the message as it is now.
 func (r *asked) content() message.Content {
 	p := r.s.o.Lang.Of(r.in.Chat)
 	r.mu.Lock()
@@ -226,8 +219,6 @@ func (r *asked) sentence(err error) string {
 		return p.Text("consult.busy")
 	case errors.Is(err, orchestrator.ErrNoConsult), errors.Is(err, orchestrator.ErrElsewhere):
 		return p.Text("consult.forgotten")
-	case errors.Is(err, orchestrator.ErrNoSession):
-		return p.Text("consult.nothing-said")
 	case errors.Is(err, orchestrator.ErrNoGroup):
 		return p.Text("consult.group-failed")
 	}

@@ -1,4 +1,4 @@
-// Package consult is what users see of questions to models beside their session: /consult, /group and /summarize, what becomes of such
+// Package consult is what users see of questions to models beside their session: /consult and /group, what becomes of such
 // a question, and the answers, to which users can reply.
 package consult
 
@@ -79,7 +79,6 @@ type kind string
 const (
 	ofOne   kind = "one"
 	ofGroup kind = "group"
-	summary kind = "summary"
 )
 
 // question is what a user asked, as the journal keeps it.

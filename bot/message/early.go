@@ -22,10 +22,25 @@ func (m *Message) Keep(last Content) (orchestrator.Message, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.row.State == orchestrator.Sent && m.shown == last.fingerprint() {
+		m.forgetLocked()
 		return orchestrator.Message{}, false
 	}
-	m.storage, m.row.Content = putting, last.Encode()
+	if m.storage = putting; !m.overLocked() {
+		m.row.Content = last.Encode()
+	}
 	return m.row, true
+}
+
+// overLocked reports whether nothing brings the message into the chat any more.
+func (m *Message) overLocked() bool {
+	return m.row.State == orchestrator.Failed || m.row.State == orchestrator.Removed
+}
+
+// forgetLocked lets others leave in the place of a message of which nothing is stored.
+func (m *Message) forgetLocked() {
+	if m.storage == early {
+		m.all.drop(m.spec.Key)
+	}
 }
 
 // Kept says whether the message that Keep gave, if it gave one, was stored, and has the chat show what it is to show now.
@@ -40,6 +55,7 @@ func (m *Message) Kept(stored bool) {
 	default:
 		m.storage = kept
 	}
+	m.forgetLocked()
 	m.mu.Unlock()
 	m.Update(outbox.Urgent)
 }

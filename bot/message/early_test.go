@@ -2,6 +2,7 @@ package message
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,67 @@ func TestAnEarlyNoticeThatIsOverIsNotStored(t *testing.T) {
 		if len(o.shelf.Messages) > 0 {
 			t.Errorf("stored: %v", o.shelf.Messages)
 		}
+	})
+}
+
+// A message that Telegram refused for good owes nothing: neither this ductor nor the next looks at it again and again.
+func TestARefusedNoticeIsNotOwed(t *testing.T) {
+	for name, play := range map[string]func(o *office){
+		"an early one": func(o *office) {
+			o.wall.Gone = true
+			o.open()
+			says, life := "Stopping…", Changes
+			m := o.early(&says, &life)
+			synctest.Wait()
+			o.keep(m, "Stopped.")
+		},
+		"one of an older version": func(o *office) {
+			row := Compose(orchestrator.ConversationID{Chat: 1}, Content{Text: render.Plain("Stopped.")})
+			row.Key, row.State = "stop/1", orchestrator.Failed
+			o.store(row)
+			o.open()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inOffice(t, func(o *office) {
+				o.shelf.Reading = time.Second
+				play(o)
+				for range 2 {
+					time.Sleep(time.Minute)
+					o.stop()
+					o.shelf.Reads = 0
+					o.open()
+				}
+				time.Sleep(10 * time.Minute)
+				if o.shelf.Reads > 3 {
+					t.Errorf("what is owed was read %d times", o.shelf.Reads)
+				}
+				if owed, _ := o.shelf.OwedMessages(context.Background()); len(owed) > 0 {
+					t.Errorf("owed: %+v", owed)
+				}
+			})
+		})
+	}
+}
+
+// However many early messages need not be stored, others leave.
+func TestManyEarlyNoticesLeaveRoom(t *testing.T) {
+	inOffice(t, func(o *office) {
+		o.open()
+		for i := range maxHeld + 1 {
+			says, life := "Stopped.", Stays
+			m := o.messages.Early(Spec{Key: fmt.Sprint("stop/", i), To: orchestrator.ConversationID{Chat: int64(1 + i)}, Content: func(context.Context) (Content, error) {
+				return Content{Text: render.Plain(says), Life: life}, nil
+			}})
+			synctest.Wait()
+			o.keep(m, says)
+			m.Kept(true)
+			time.Sleep(time.Second)
+		}
+		key := o.post(1, "A notice.")
+		o.messages.Wake()
+		time.Sleep(time.Minute)
+		o.wantState(key, orchestrator.Sent)
 	})
 }
 

@@ -187,6 +187,10 @@ func (m *Message) takeUp(row orchestrator.Message) {
 			m.storage, m.trouble.lost = behind, row.Content
 		}
 		row.State, row.Content = orchestrator.Unknown, nil
+	case orchestrator.Failed, orchestrator.Removed:
+		if row.Content != nil { // of a version that stored what it could not show
+			m.storage, row.Content = behind, nil
+		}
 	}
 	m.row = row
 }

@@ -46,12 +46,12 @@ func like(r rune) rune {
 	return r
 }
 
-// invisible says whether a character takes no cell.
+// invisible reports whether a character takes no cell.
 func invisible(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me)
 }
 
-// Drawable says whether the font has every character of a text. A text that it does not have is better sent as text.
+// Drawable reports whether the font has every character of a text. Callers send other texts as text.
 func Drawable(text string) bool {
 	parsed, err := opentype.Parse(gomono.TTF)
 	if err != nil {

@@ -17,7 +17,9 @@ func checkMessage(t Text, limit int) error {
 
 func entitiesOf(t Text) (all []rendertest.Entity) {
 	for _, e := range t.Entities {
-		all = append(all, rendertest.Entity{Kind: string(e.Kind), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+		all = append(all, rendertest.Entity{
+			Kind: string(e.Kind), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language,
+		})
 	}
 	return all
 }

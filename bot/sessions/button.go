@@ -24,7 +24,7 @@ const (
 	opPin     op = "p"
 	opArchive op = "a"
 	opExport  op = "m"
-	opJSON    op = "j"
+	opJSON    op = "j" // of older messages: it exported JSON
 	opRename  op = "n" // says how
 	opTurns   op = "t" // to fork at one of them
 	opFork    op = "f" // the key is a turn

@@ -70,24 +70,6 @@ func (s *Screen) Rename(ctx context.Context, by orchestrator.Press, title string
 	return tgapi.Page{Text: p.Text("sessions.renamed", changed.Title)}, err
 }
 
-// Import answers "/sessions import" with a file; nil for none.
-func (s *Screen) Import(ctx context.Context, by orchestrator.Press, file []byte) (tgapi.Page, error) {
-	p := s.o.Lang.Of(by.Conversation.Chat)
-	if file == nil {
-		return tgapi.Page{Text: p.Text("sessions.how-to-import")}, nil
-	}
-	now, err := s.o.Sessions.Import(ctx, by, file)
-	if errors.Is(err, orchestrator.ErrNoExport) {
-		return tgapi.Page{Text: p.Text("sessions.no-export", render.Cut(err.Error(), 200))}, nil
-	}
-	if err != nil {
-		return tgapi.Page{}, err
-	}
-	page, err := s.page(ctx, p, now)
-	page.Text = p.Text("sessions.imported") + "\n\n" + page.Text
-	return page, err
-}
-
 // Press acts on a button of a message. data is the button's data without Action.
 func (s *Screen) Press(ctx context.Context, by orchestrator.Press, data string) (tgapi.Answer, error) {
 	say := s.o.Lang.Of(by.Conversation.Chat)
@@ -123,9 +105,9 @@ func (s *Screen) act(ctx context.Context, by orchestrator.Press, p pressed) (a t
 		now, err := s.o.Sessions.Fork(ctx, in, cli.TurnID(p.key))
 		return s.resumed(ctx, say, now, say.Text("sessions.forked"), err)
 	case opExport:
-		return s.export(ctx, in, id, orchestrator.ExportMarkdown)
+		return s.export(ctx, in, id)
 	case opJSON:
-		return s.export(ctx, in, id, orchestrator.ExportJSON)
+		return tgapi.Answer{Text: say.Text("sessions.json-is-gone")}, nil
 	case opRename:
 		return tgapi.Answer{Text: say.Text("sessions.how-to-rename")}, nil
 	case opElsewhere:
@@ -200,19 +182,19 @@ func (s *Screen) resumed(ctx context.Context, p lang.Printer, now orchestrator.S
 	return tgapi.Answer{Text: said, Edit: page}, err
 }
 
-func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, as orchestrator.ExportFormat) (tgapi.Answer, error) {
+func (s *Screen) export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (tgapi.Answer, error) {
 	p := s.o.Lang.Of(in.Chat)
 	now, err := s.o.Sessions.Session(ctx, in, id)
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
-	text, err := s.o.Sessions.Export(ctx, in, id, as)
+	text, err := s.o.Sessions.Export(ctx, in, id)
 	if err != nil {
 		return tgapi.Answer{}, err
 	}
 	file := message.Content{
 		Text:  render.Plain(p.Text("sessions.exported", s.title(p, now))),
-		Files: []message.File{{Name: "session." + string(as), Content: text}},
+		Files: []message.File{{Name: "session.md", Content: text}},
 	}
 	return tgapi.Answer{Messages: []orchestrator.Message{message.Compose(in, file)}}, nil
 }

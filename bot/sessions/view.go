@@ -145,7 +145,7 @@ func (s *Screen) buttons(p lang.Printer, now orchestrator.Session, current orche
 	if s.o.Files != nil {
 		row(s.o.Files(p, now.ID))
 	}
-	row(button(p.Text("sessions.export"), opExport), button(p.Text("sessions.export-json"), opJSON))
+	row(button(p.Text("sessions.export"), opExport))
 	row(button(p.Text("sessions.delete"), opDelete))
 	row(newButton(p.Text("common.back"), opList, "", listed{archived: now.Archived}.arg()))
 	return k

@@ -69,7 +69,8 @@ func TestAnySequenceOfPresses(t *testing.T) {
 			if other := fmt.Sprintf("of turn-%d", 3-in.Chat); strings.Contains(shown, other) {
 				t.Errorf("%s pressed in %v shows %q", what, in, other)
 			}
-			if err := rendertest.Check(a.Formatted.Text, bottest.Entities(a.Formatted)); a.Formatted.Text != "" && err != nil {
+			err = rendertest.Check(a.Formatted.Text, bottest.Entities(a.Formatted))
+			if a.Formatted.Text != "" && err != nil {
 				t.Error(err)
 			}
 			for _, row := range a.Edit.Keyboard {

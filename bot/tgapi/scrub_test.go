@@ -41,7 +41,9 @@ func TestScrubberKeepsEntitiesInPlace(t *testing.T) {
 	got := s.Text(in)
 	var entities []rendertest.Entity
 	for _, e := range got.Entities {
-		entities = append(entities, rendertest.Entity{Kind: string(e.Kind), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language})
+		entities = append(entities, rendertest.Entity{
+			Kind: string(e.Kind), Offset: e.Offset, Length: e.Length, URL: e.URL, Language: e.Language,
+		})
 	}
 	if err := rendertest.Check(got.Text, entities); err != nil {
 		t.Error(err)

@@ -66,7 +66,9 @@ func (r *reporter) notice(text string) bool {
 	case strings.HasPrefix(text, noticeError):
 		r.held = text
 	case text == noticeRetrying:
-		r.out.GiveUp(r.key) // the message begins anew
+		if !r.parted { // the message begins anew; one before a tool has ended
+			r.out.GiveUp(r.key)
+		}
 		r.parted = true
 		r.out.Pass(cli.Status{Kind: cli.StatusRetrying})
 	case text == noticeCancelled, aboutFile(text):

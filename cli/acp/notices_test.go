@@ -26,6 +26,7 @@ func TestNoticesInTheAnswer(t *testing.T) {
 		{"an answer that begins like an error", []string{call, "tool", call, "Error: ", "it says"}, 9, "Error: it says", ""},
 		{"errors before a tool", []string{call, "Error: it says", "tool", call, "Done."}, 9, "Error: it says\n\nDone.", ""},
 		{"an attempt that failed", []string{call, "half", noticeRetrying, call, "whole"}, 9, "whole", ""},
+		{"an attempt that failed behind a tool", []string{call, "first", "tool", call, noticeRetrying, call, "second"}, 9, "first\n\nsecond", ""},
 		{"attempts, and then none", []string{call, "half", noticeRetrying, call, "half", "Error: no"}, 0, "half", "no"},
 		{"a tool that was denied", []string{call, "tool", noticeCancelled}, 9, "", ""},
 		{"a file that is named", []string{call, "Info: /srv/f.txt", "x"}, 9, "x", ""},

@@ -79,6 +79,7 @@ func TestRealApprovals(t *testing.T) {
 	}
 }
 
+// The process of an aborted turn is ended if it does not react within milliseconds, that of a replaced one is not.
 func TestRealInterruptWithdrawsWhatWasAsked(t *testing.T) {
 	realagent.LongOnly(t)
 	p, c, api := realCalls(t)
@@ -87,7 +88,7 @@ func TestRealInterruptWithdrawsWhatWasAsked(t *testing.T) {
 	k := begin(t, s, req)
 	asked := until[cli.ApprovalAsked](k)
 	pid := s.Info().PID
-	k.cancel(cli.ErrAborted)
+	k.cancel(cli.ErrReplaced)
 	r := k.end()
 	if gone := clitest.Of[cli.ApprovalWithdrawn](k.events); !r.Aborted || len(gone) != 1 || gone[0].ID != asked.ID {
 		t.Errorf("withdrawn %+v, %+v", gone, r)

@@ -15,11 +15,6 @@ import (
 // the user: in plan mode a model of its own approves commands, and what runs in its own sandbox runs unasked.
 type settings map[string]any
 
-// askFirst are tools that write to the disk unasked, whatever the mode: they make worktrees, and jobs that outlive the session.
-func askFirst() []any {
-	return []any{"Agent(isolation:worktree)", "CronCreate", "CronDelete", "EnterWorktree", "ExitWorktree"}
-}
-
 // decideNothing adds to s that the user decides.
 func (s settings) decideNothing(mode cli.PermissionMode) error {
 	s["useAutoModeDuringPlan"] = false
@@ -39,7 +34,8 @@ func (s settings) decideNothing(mode cli.PermissionMode) error {
 	if !ok && permissions["ask"] != nil {
 		return errors.New("permissions.ask is no list")
 	}
-	permissions["ask"] = append(theirs, askFirst()...)
+	// These write to the disk unasked, whatever the mode: they make worktrees, and jobs that outlive the session.
+	permissions["ask"] = append(theirs, "Agent(isolation:worktree)", "CronCreate", "CronDelete", "EnterWorktree", "ExitWorktree")
 	return nil
 }
 

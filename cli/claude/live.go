@@ -63,12 +63,6 @@ var (
 	_ cli.Steerer = (*live)(nil)
 )
 
-func newLive(p *Provider, req cli.Request) *live {
-	s := &live{provider: p, conversation: req.Conversation, setting: p.settingOf(formatLive, req)}
-	s.turnSettings = s.setting.Turn
-	return s
-}
-
 // start starts a process for req. Errors are *cli.Failure.
 func (s *live) start(ctx context.Context, req cli.Request) error {
 	proc, err := s.provider.launch(ctx, formatLive, cli.Live, req)

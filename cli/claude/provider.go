@@ -52,7 +52,8 @@ func (p *Provider) Open(ctx context.Context, mode cli.Mode, req cli.Request) (cl
 	if !slices.Contains(p.Modes(), mode) {
 		return nil, cli.Failf(cli.UnknownFailure, agent, "mode %q is not supported", mode)
 	}
-	s := newLive(p, req)
+	s := &live{provider: p, conversation: req.Conversation, setting: p.settingOf(formatLive, req)}
+	s.turnSettings = s.setting.Turn
 	if err := s.start(ctx, req); err != nil {
 		return nil, err
 	}

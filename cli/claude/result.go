@@ -109,6 +109,9 @@ func resultFailure(r resultFields, subtype string, t trouble) *cli.Failure {
 	if !r.IsError {
 		return nil
 	}
+	if r.cut() && r.Result == "" { // no error of the API
+		return &cli.Failure{Agent: agent, Kind: cli.UnknownFailure, Reason: "the turn was interrupted"}
+	}
 	f := &cli.Failure{Agent: agent, Kind: failureKind(r, subtype, t), Reason: failureReason(r)}
 	if cli.InnerMessage(r.Result) != r.Result { // the reason is a part of it
 		f.Detail = cli.Shorten(r.Result, 2000)
@@ -151,9 +154,6 @@ var forTerminal = sync.OnceValue(func() *regexp.Regexp {
 // failureReason is Claude's own sentence.
 func failureReason(r resultFields) string {
 	text := r.Result
-	if r.cut() && text == "" {
-		return "the turn was interrupted"
-	}
 	if text == "" {
 		for _, e := range r.Errors {
 			if !strings.HasPrefix(e, "[ede_diagnostic]") { // Claude's notes to itself

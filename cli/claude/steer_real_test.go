@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"ductor/cli"
 	"ductor/cli/clitest"
@@ -62,25 +63,30 @@ func TestRealSteer(t *testing.T) {
 	}
 }
 
-// What was sent in mid-turn does not begin to run after an abort, and the session can be resumed.
+// What was sent in mid-turn does not begin to run after the turn was replaced or aborted, and the session can be resumed. A turn that is
+// replaced is interrupted by the protocol, however busy the machine; a process that an abort interrupts is soon ended.
 func TestRealAbortOfASteeredTurn(t *testing.T) {
-	p, c, api := real(t, nil)
-	req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1", Prompt: `first [[tool cmd="sleep 30"]][[text "Done."]]`}
-	s := clitest.Open(t, p, cli.Live, req)
-	k := begin(t, s, req)
-	until[cli.ToolStarted](k)
-	steer(t, s, cli.Request{Prompt: `and the harbour`})
-	k.cancel(cli.ErrAborted)
-	r := k.end()
-	if !r.Aborted {
-		t.Errorf("ended as %+v", r)
-	}
-	req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "still here"]]`
-	if r = begin(t, s, req).end(); r.Text != "still here" || r.Err != nil {
-		t.Errorf("after it: %+v", r)
-	}
-	if strings.Contains(lastAsked(api), "the harbour") {
-		t.Error("the message was read after the abort")
+	for _, cause := range realagent.Some(cli.ErrReplaced, cli.ErrAborted) {
+		t.Run(cause.Error(), func(t *testing.T) {
+			p, c, api := real(t, func(o *Options) { o.Grace = time.Minute })
+			req := cli.Request{Dir: c.Work, Permission: cli.Bypass, Turn: "T1", Prompt: `first [[tool cmd="sleep 30"]][[text "Done."]]`}
+			s := clitest.Open(t, p, cli.Live, req)
+			k := begin(t, s, req)
+			until[cli.ToolStarted](k)
+			steer(t, s, cli.Request{Prompt: `and the harbour`})
+			k.cancel(cause)
+			r := k.end()
+			if !r.Aborted {
+				t.Errorf("ended as %+v", r)
+			}
+			req.Turn, req.Resume, req.Prompt = "T2", r.AgentSessionID, `[[start]][[text "still here"]]`
+			if r = begin(t, s, req).end(); r.Text != "still here" || r.Err != nil {
+				t.Errorf("after it: %+v", r)
+			}
+			if strings.Contains(lastAsked(api), "the harbour") {
+				t.Error("the message was read after the abort")
+			}
+		})
 	}
 }
 

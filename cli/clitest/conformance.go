@@ -27,7 +27,7 @@ func Conformance(t *testing.T, h Harness) {
 		}
 	}
 	for _, c := range cases {
-		if h.Real && !testprogram.Long() && (h.Mode != cli.Live || !slices.Contains(brief(), c.name)) {
+		if !testprogram.Long() && h.leaves(c.name) {
 			continue
 		}
 		if reason, cannot := h.Cannot[c.name]; cannot {
@@ -44,6 +44,20 @@ func Conformance(t *testing.T, h Harness) {
 			c.play(newStage(t, h))
 		})
 	}
+}
+
+// leaves reports whether only scripts/test --long plays a case.
+func (h Harness) leaves(name Case) bool {
+	if h.Real {
+		return h.Mode != cli.Live || !slices.Contains(brief(), name)
+	}
+	return h.Mode == cli.OneShot && !h.Plain && slices.Contains(ofProcesses(), name)
+}
+
+// ofProcesses are the cases that the launcher and its runner decide, whatever the agent prints. The plain agent and live processes of each
+// agent play them too.
+func ofProcesses() []Case {
+	return []Case{LongLine, AbortDeaf, AbortBefore, AbortAway, CloseUnused, CloseWithTools, TwoSessions, DetachThenAbort}
 }
 
 // brief are the cases of live processes in which a new version of a real CLI most likely differs from the scripted agent.

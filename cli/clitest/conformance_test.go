@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 			return scriptedPlain(t), cli.Request{Dir: t.TempDir(), Permission: cli.Bypass}
 		},
 		Over:   func(p cli.Provider, l cli.Launcher) cli.Provider { return p.(plainProvider).over(l) },
-		Script: Script{ErrorKind: cli.Refused},
+		Script: Script{ErrorKind: cli.Refused}, Plain: true,
 	}, map[cli.Mode]Cannot{cli.Live: {}, cli.OneShot: {}})
 }
 

@@ -23,6 +23,8 @@ type Harness struct {
 	// Real says that the agent is a real CLI, whose every start takes seconds of processor: it plays the cases of brief
 	// alone, and all of them with scripts/test --long.
 	Real bool
+	// Plain says that the agent is the suite's own: it plays all cases in all modes.
+	Plain bool
 	// Patience is how long a turn, or a close, may take before the suite gives up; 30 s if zero. Real
 	// agents may need more.
 	Patience time.Duration

@@ -208,6 +208,7 @@ func (p *parser) whole(f fields) {
 	p.answeredBy(f.Model)
 	p.think(f.ReasoningText)
 	p.out.FullText(f.MessageID, f.Content)
+	p.message = "" // it has ended: what fails from here on takes nothing of it back
 }
 
 func (p *parser) think(text string) {

@@ -3,6 +3,7 @@ package copilot
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,6 +128,27 @@ func readOutput(raw []byte) (events []cli.Event) {
 	p.asks.Close(false)
 	out.Finish(p.outcome(turn.EndTurn, func() cli.Result { return cli.Result{} }))
 	return events
+}
+
+// A model that fails again says anew only what it had not ended: a message before a tool stays.
+func TestAFailureBehindAToolTakesNothingBack(t *testing.T) {
+	var shown strings.Builder
+	for _, ev := range readOutput([]byte(`{"type":"assistant.message_delta","data":{"messageId":"1","deltaContent":"first"}}
+{"type":"assistant.message","data":{"messageId":"1","content":"first","toolRequests":[{"toolCallId":"a","name":"bash"}]}}
+{"type":"tool.execution_start","data":{"toolCallId":"a","toolName":"bash"}}
+{"type":"tool.execution_complete","data":{"toolCallId":"a","success":true}}
+{"type":"assistant.turn_retry","data":{"reason":"rate_limit"}}
+{"type":"assistant.message","data":{"messageId":"2","content":"second"}}`)) {
+		switch ev := ev.(type) {
+		case cli.TextDelta:
+			shown.WriteString(ev.Text + "|")
+		case cli.TextRetracted:
+			shown.WriteString("retracted|")
+		}
+	}
+	if got := shown.String(); strings.Contains(got, "retracted") || !strings.HasPrefix(got, "first|") || !strings.HasSuffix(got, "second|") {
+		t.Errorf("%q", got)
+	}
 }
 
 // The work over events is in proportion to their number, also of events about ever other things.

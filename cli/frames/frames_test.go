@@ -13,8 +13,8 @@ import (
 	"ductor/cli"
 )
 
-// cut reads all of out. It returns the messages with their end offsets, the garbage, and the final error.
-func cut(f Framing, out io.Reader) (messages []string, ends []int64, garbage []string, err error) {
+// readMessages reads all of out. It returns the messages with their end offsets, the garbage, and the final error.
+func readMessages(f Framing, out io.Reader) (messages []string, ends []int64, garbage []string, err error) {
 	var r *Reader
 	r = NewReader(out, Options{
 		Framing: f, Garbage: func(raw []byte) { garbage = append(garbage, string(raw)) },
@@ -64,7 +64,7 @@ func TestFramings(t *testing.T) {
 				"whole": strings.NewReader(tt.out), "byte by byte": iotest.OneByteReader(strings.NewReader(tt.out)),
 				"error with data": iotest.DataErrReader(strings.NewReader(tt.out)),
 			} {
-				messages, ends, garbage, err := cut(tt.framing, out)
+				messages, ends, garbage, err := readMessages(tt.framing, out)
 				if !slices.Equal(messages, tt.messages) || !slices.Equal(garbage, tt.garbage) || !errors.Is(err, tt.err) {
 					t.Errorf("%s: %.80q, garbage %q, %v", how, messages, garbage, err)
 				}
@@ -82,7 +82,7 @@ func TestAMessageThatIsTooLong(t *testing.T) {
 	for name, framing := range map[string]Framing{"lines": Lines, "frames": ContentLength} {
 		t.Run(name, func(t *testing.T) {
 			out := string(framing.Frame([]byte(long))) + string(framing.Frame([]byte("{1}")))
-			messages, ends, garbage, err := cut(framing, strings.NewReader(out))
+			messages, ends, garbage, err := readMessages(framing, strings.NewReader(out))
 			if len(messages) != 1 || messages[0] != "{1}" || ends[0] != int64(len(out)) || err != io.EOF {
 				t.Errorf("%q at %v, %v", messages, ends, err)
 			}
@@ -133,7 +133,7 @@ func TestOutputThatIsLost(t *testing.T) {
 			one := len(out) / 6
 			for from := one; from < 2*one; from++ { // in the second message
 				for to := 2 * one; to < 3*one; to++ { // up to the third
-					messages, ends, garbage, err := cut(framing, &losing{text: out, at: from, to: to})
+					messages, ends, garbage, err := readMessages(framing, &losing{text: out, at: from, to: to})
 					if len(messages) < 4 || messages[0] != `{"n":0}` || messages[1] != "lost" || ends[1] != int64(to) || err != io.EOF {
 						t.Fatalf("%d to %d: %q at %v, %v", from, to, messages, ends, err)
 					}
@@ -173,8 +173,8 @@ func fuzzFraming(f *testing.F, framing Framing) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		messages, ends, garbage, _ := cut(framing, bytes.NewReader(raw))
-		pieces, _, waste, _ := cut(framing, iotest.OneByteReader(bytes.NewReader(raw)))
+		messages, ends, garbage, _ := readMessages(framing, bytes.NewReader(raw))
+		pieces, _, waste, _ := readMessages(framing, iotest.OneByteReader(bytes.NewReader(raw)))
 		if !slices.Equal(messages, pieces) || !slices.Equal(garbage, waste) {
 			t.Errorf("%q and %q, garbage %q and %q", messages, pieces, garbage, waste)
 		}

@@ -201,14 +201,12 @@ func (h *Launcher) lateRuns(p cli.Purpose) (late []*process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs {
-		if r.isLate() && r.purpose.Agent == p.Agent && r.purpose.Conversation == p.Conversation && r.purpose.Mode != "" && p.Mode != "" {
+		if r.reached(stopping) && !r.isDead() && r.purpose.Agent == p.Agent && r.purpose.Conversation == p.Conversation && r.purpose.Mode != "" && p.Mode != "" {
 			late = append(late, r)
 		}
 	}
 	return late
 }
-
-func (r *process) isLate() bool { return r.reached(stopping) && !r.isDead() }
 
 // release detaches from a stopped run once the rest of its output was read. That stays on the disk until the turns
 // that it belongs to are recorded.

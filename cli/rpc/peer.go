@@ -92,7 +92,7 @@ func (p *Peer) read() {
 	for {
 		raw, err := p.in.Next()
 		if err != nil {
-			p.end(err)
+			p.finish(err)
 			return
 		}
 		// Store the offset before handling: a turn that this message starts must not receive the message again after a
@@ -129,7 +129,7 @@ func (p *Peer) lost(l *cli.LostOutput) {
 	p.opts.Handler.Changed(turn.Change{Lost: l})
 }
 
-func (p *Peer) end(err error) {
+func (p *Peer) finish(err error) {
 	p.calls.close()
 	p.mu.Lock()
 	p.readErr = err

@@ -47,7 +47,7 @@ func TestRawLines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, program, l := talk(t, Options{Version: "2.0"})
+				p, program, l := newTestPeer(t, Options{Version: "2.0"})
 				p.Listen()
 				program.say(tt.line + "\n")
 				synctest.Wait()
@@ -57,7 +57,7 @@ func TestRawLines(t *testing.T) {
 				if got := strings.TrimSpace(program.stdin.got()); got != tt.reply {
 					t.Errorf("replied %q, want %q", got, tt.reply)
 				}
-				program.die(0)
+				program.exitWith(0)
 				synctest.Wait()
 				if f := p.Failure(); (f.Kind == cli.BadOutput) != tt.garbage || tt.garbage && f.Detail != strings.ToValidUTF8(tt.line, "\uFFFD") && name != "no text" {
 					t.Errorf("%+v", f)
@@ -70,7 +70,7 @@ func TestRawLines(t *testing.T) {
 // Answers may arrive in any order, twice or never; each call gets its own.
 func TestAnswersFindTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, program, _ := talk(t, Options{})
+		p, program, _ := newTestPeer(t, Options{})
 		p.Listen()
 		var got [2]string
 		var both sync.WaitGroup
@@ -120,7 +120,7 @@ func TestHowACallEnds(t *testing.T) {
 			want: func(err error) bool { return errors.Is(err, cli.ErrAborted) },
 		},
 		"the program ends": {
-			do:   func(_ *Peer, program *program, _ context.CancelCauseFunc) { program.die(1) },
+			do:   func(_ *Peer, program *program, _ context.CancelCauseFunc) { program.exitWith(1) },
 			want: func(err error) bool { return errors.Is(err, ErrEnded) },
 		},
 		"it is stopped": {
@@ -134,7 +134,7 @@ func TestHowACallEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, program, l := talk(t, Options{})
+				p, program, l := newTestPeer(t, Options{})
 				p.Listen()
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
@@ -145,7 +145,7 @@ func TestHowACallEnds(t *testing.T) {
 				if tt.do != nil {
 					tt.do(p, program, cancel)
 				} else {
-					program.say(`{"id":` + string(answer(t, program.stdin.got()).ID) + "," + tt.say + "}\n")
+					program.say(`{"id":` + string(lastMessage(t, program.stdin.got()).ID) + "," + tt.say + "}\n")
 				}
 				if err := <-over; !tt.want(err) {
 					t.Errorf("%v", err)
@@ -153,7 +153,7 @@ func TestHowACallEnds(t *testing.T) {
 				if len(p.calls.pending) != 0 {
 					t.Errorf("%d calls are kept", len(p.calls.pending))
 				}
-				program.die(0)
+				program.exitWith(0)
 				synctest.Wait()
 				if err := p.Call(t.Context(), "m", nil, nil); !errors.Is(err, ErrEnded) || l.ended != 1 {
 					t.Errorf("afterwards %v, told %d times", err, l.ended)
@@ -164,7 +164,7 @@ func TestHowACallEnds(t *testing.T) {
 }
 
 func TestTooManyCalls(t *testing.T) {
-	p, _, _ := talk(t, Options{})
+	p, _, _ := newTestPeer(t, Options{})
 	p.Listen()
 	for range maxPending {
 		if err := p.Expect(p.NextID(), func(Message) {}); err != nil {
@@ -183,7 +183,7 @@ func TestTooManyCalls(t *testing.T) {
 // A turn that a message starts is recorded with the offset after that message.
 func TestATurnBeginsAfterWhatWasHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, program, l := talk(t, Options{From: 100})
+		p, program, l := newTestPeer(t, Options{From: 100})
 		var marked cli.Mark
 		l.notice = func(Message) {
 			p.Ask(t.Context(), Prompt{
@@ -203,7 +203,7 @@ func TestATurnBeginsAfterWhatWasHandled(t *testing.T) {
 		program.say(line)
 		synctest.Wait()
 		want := cli.Mark{Turn: "T", Output: 100 + int64(len(line)), Note: "n"}
-		if got := program.begun(); len(got) != 1 || got[0] != want || marked != want || l.ends[0] != want.Output {
+		if got := program.recordedMarks(); len(got) != 1 || got[0] != want || marked != want || l.ends[0] != want.Output {
 			t.Errorf("recorded %+v and told %+v, want %+v", got, marked, want)
 		}
 	})
@@ -212,7 +212,7 @@ func TestATurnBeginsAfterWhatWasHandled(t *testing.T) {
 // If the start of a prompt cannot be recorded, the prompt is not written, but the messages queued after it are.
 func TestAPromptThatIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, program, _ := talk(t, Options{})
+		p, program, _ := newTestPeer(t, Options{})
 		p.Listen()
 		no := errors.New("no")
 		program.begin = func(context.Context, cli.Mark) error {
@@ -241,7 +241,7 @@ func TestAProgramThatDoesNotRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, program, _ := talk(t, Options{})
+				p, program, _ := newTestPeer(t, Options{})
 				program.stdin.held, program.stdin.fail = make(chan struct{}), errors.New("gone")
 				p.Listen()
 				var told []error
@@ -274,7 +274,7 @@ func TestAProgramThatDoesNotRead(t *testing.T) {
 // Detach writes all queued messages first.
 func TestDetachWritesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, program, _ := talk(t, Options{Framing: frames.ContentLength, Version: "2.0"})
+		p, program, _ := newTestPeer(t, Options{Framing: frames.ContentLength, Version: "2.0"})
 		p.Listen()
 		if err := p.Reply(json.RawMessage("7"), nil, nil); err != nil {
 			t.Fatal(err)
@@ -296,7 +296,7 @@ func TestDetachWritesFirst(t *testing.T) {
 // A failed write ends the writing, and every queued message gets the error.
 func TestAProgramThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, program, _ := talk(t, Options{})
+		p, program, _ := newTestPeer(t, Options{})
 		program.stdin.fail = errors.New("broken")
 		program.stdin.held = make(chan struct{})
 		p.Listen()
@@ -320,7 +320,7 @@ func TestAProgramThatIsGone(t *testing.T) {
 
 func TestInputIsClosedAfterWhatWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, program, _ := talk(t, Options{})
+		p, program, _ := newTestPeer(t, Options{})
 		p.Listen()
 		if err := p.Notify("bye", nil); err != nil {
 			t.Fatal(err)
@@ -337,9 +337,9 @@ func TestInputIsClosedAfterWhatWasSent(t *testing.T) {
 }
 
 // Messages printed before the process was attached are reported as past, up to Options.Until.
-func TestThePast(t *testing.T) {
+func TestMessagesFromBeforeTheAttachArePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, program, l := talk(t, Options{Past: true, From: 10, Until: 25})
+		p, program, l := newTestPeer(t, Options{Past: true, From: 10, Until: 25})
 		var past []bool
 		l.notice = func(Message) { past = append(past, p.Past()) }
 		p.Listen()
@@ -352,15 +352,15 @@ func TestThePast(t *testing.T) {
 }
 
 // The end of a process is reported as for every agent: who ended it, otherwise its last words, otherwise the garbage.
-func TestWhatTheEndMeans(t *testing.T) {
+func TestFailureAfterTheEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(*program)
 		kind cli.FailureKind
 		says string
 	}{
-		"a crash":        {func(p *program) { p.stderr = "first\nlast words\n"; p.die(3) }, cli.Crashed, "last words"},
-		"silently":       {func(p *program) { p.die(3) }, cli.Crashed, "it said nothing of why"},
-		"garbage":        {func(p *program) { p.say("what?\n"); p.die(0) }, cli.BadOutput, "one line"},
+		"a crash":        {func(p *program) { p.stderr = "first\nlast words\n"; p.exitWith(3) }, cli.Crashed, "last words"},
+		"silently":       {func(p *program) { p.exitWith(3) }, cli.Crashed, "it said nothing of why"},
+		"garbage":        {func(p *program) { p.say("what?\n"); p.exitWith(0) }, cli.BadOutput, "one line"},
 		"by age":         {func(p *program) { p.exit.By = cli.EndedByAge; close(p.done); _ = p.out.Close() }, cli.TimedOut, "longer than is allowed"},
 		"no memory":      {func(p *program) { p.exit.OOM = true; close(p.done); _ = p.out.Close() }, cli.Crashed, "too little memory"},
 		"the place lost": {func(p *program) { _ = p.out.CloseWithError(cli.Failf(cli.NetworkDown, "", "the sandbox is gone")) }, cli.NetworkDown, "the sandbox is gone"},
@@ -384,7 +384,7 @@ func TestWhatTheEndMeans(t *testing.T) {
 	}
 }
 
-func TestWhatAnErrorSays(t *testing.T) {
+func TestErrorTexts(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"code":1,"message":"m"}`: "m", `{"code":7}`: "error 7", `{"message":"m","data":"d"}`: "m: d",
 		`{"message":"m","data":{"details":"d"}}`: "d", `{"message":"m","data":{"message":"d"}}`: "d", `{"message":"m","data":[1]}`: "m",

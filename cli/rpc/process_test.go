@@ -75,7 +75,7 @@ func newProgram() *program {
 	return p
 }
 
-func (p *program) die(code int) {
+func (p *program) exitWith(code int) {
 	p.once.Do(func() {
 		p.exit = cli.ExitStatus{Code: code}
 		close(p.done)
@@ -95,7 +95,7 @@ func (p *program) Done() <-chan struct{} { return p.done }
 func (p *program) Exit() cli.ExitStatus  { return p.exit }
 func (p *program) Detach()               { _ = p.stdout.CloseWithError(cli.ErrDetached) }
 func (p *program) Stop(context.Context, time.Duration) error {
-	p.die(-15)
+	p.exitWith(-15)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (p *program) Begin(ctx context.Context, m cli.Mark) error {
 	return nil
 }
 
-func (p *program) begun() []cli.Mark {
+func (p *program) recordedMarks() []cli.Mark {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.marks)
@@ -130,7 +130,7 @@ type listener struct {
 	ended int
 }
 
-func (l *listener) note(s string, end int64) {
+func (l *listener) record(s string, end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.notes, l.ends = append(l.notes, s), append(l.ends, end)
@@ -143,23 +143,23 @@ func (l *listener) all() []string {
 }
 
 func (l *listener) Notified(m Message) {
-	l.note("notified "+m.Method+string(m.Params), m.End)
+	l.record("notified "+m.Method+string(m.Params), m.End)
 	if l.notice != nil {
 		l.notice(m)
 	}
 }
 
 func (l *listener) Requested(m Message) bool {
-	l.note("requested "+m.Method+" "+string(m.ID), m.End)
+	l.record("requested "+m.Method+" "+string(m.ID), m.End)
 	return m.Method == l.known
 }
 
 func (l *listener) Changed(c turn.Change) {
 	switch {
 	case c.Lost != nil:
-		l.note("lost", c.Lost.To)
+		l.record("lost", c.Lost.To)
 	case c.CaughtUp:
-		l.note("caught up", 0)
+		l.record("caught up", 0)
 	default:
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -167,8 +167,8 @@ func (l *listener) Changed(c turn.Change) {
 	}
 }
 
-// talk returns a Peer of a program. The end of the test stops it.
-func talk(t *testing.T, o Options) (*Peer, *program, *listener) {
+// newTestPeer returns a Peer of a program. The end of the test stops it.
+func newTestPeer(t *testing.T, o Options) (*Peer, *program, *listener) {
 	t.Helper()
 	l := &listener{known: "known"}
 	program := newProgram()
@@ -182,8 +182,8 @@ func talk(t *testing.T, o Options) (*Peer, *program, *listener) {
 	return p, program, l
 }
 
-// answer parses the program's input as lines and returns the last message.
-func answer(t *testing.T, sent string) Message {
+// lastMessage parses the program's input as lines and returns the last message.
+func lastMessage(t *testing.T, sent string) Message {
 	t.Helper()
 	var m Message
 	for line := range slices.Values(splitLines(sent)) {

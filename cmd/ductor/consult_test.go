@@ -57,11 +57,11 @@ func TestAGroupAnswers(t *testing.T) {
 }
 
 // What was asked when ductor is restarted is not asked again, unless the user presses for it. What is asked and aborted while ductor is
-// down ends. A summary tells of the session.
+// down ends.
 func TestAQuestionOutlivesARestart(t *testing.T) {
 	town := newTown(t, nil)
-	town.say("/summarize")
-	town.await("There is nothing to summarize")
+	town.say("/summarize the end")
+	town.await("/summarize is gone. Just ask: “Sum up this session.”")
 	town.say(`hello [[text "the first answer"]]`)
 	town.awaitDone(1)
 	town.say(`/consult codex Long? [[sleep 1m]] [[text "never"]]`)
@@ -78,8 +78,6 @@ func TestAQuestionOutlivesARestart(t *testing.T) {
 	town.say("/abort")
 	town.start()
 	town.await("1 question to a model has ended.")
-	town.say("/summarize the end")
-	town.await("📝 Summary by Claude")
 }
 
 // The file of a long answer has all of it, whatever the chat shows: the agent's own summary, or its end.

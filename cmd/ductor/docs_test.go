@@ -228,7 +228,7 @@ func chosenLabels() map[string][]string {
 		"menu":     {"menu.tools-deny", "menu.tools-permit"},
 		"sessions": {
 			"sessions.archived-button", "sessions.others-button", "sessions.pin", "sessions.unpin", "sessions.archive", "sessions.unarchive",
-			"sessions.resume", "sessions.fork", "sessions.rename", "sessions.export", "sessions.export-json",
+			"sessions.resume", "sessions.fork", "sessions.rename", "sessions.export",
 		},
 		"transcript": {"transcript.send", "transcript.discard"},
 	}

@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	testprogram.Split(4)
+	testprogram.Checks(15)
 	code := m.Run()
 	dockertest.Clean()
 	os.Exit(code)

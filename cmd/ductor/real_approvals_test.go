@@ -44,6 +44,7 @@ func TestTheRealCodexInAnotherDirectory(t *testing.T) {
 
 // With each real agent a press on a card allows a kind of command, and the next one of it runs unasked.
 func TestTheRealAgentsAllowAPattern(t *testing.T) {
+	realagent.LongOnly(t)
 	for _, agent := range realagent.Some("claude", "codex", "copilot", "gemini") {
 		t.Run(agent, func(t *testing.T) {
 			town, _ := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })
@@ -69,6 +70,7 @@ func TestTheRealAgentsAllowAPattern(t *testing.T) {
 // A press on a plan's card has the agent begin, and its edits go through from then on, in this turn and in the next one. Its model reads
 // that the plan is approved as it is.
 func TestTheRealAgentsBeginAPlan(t *testing.T) {
+	realagent.LongOnly(t)
 	for agent, call := range realagent.SomeOf(map[string]string{
 		"claude": `[[call ExitPlanMode args="{}"]]`, "gemini": geminiPlans,
 	}) {

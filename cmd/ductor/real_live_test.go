@@ -48,6 +48,7 @@ func feats() []feat {
 // Every agent for real, live, driven from the chat. The table of what they do is in docs/agents.md, and this
 // test is where it comes from.
 func TestEveryRealAgentLive(t *testing.T) {
+	realagent.LongOnly(t)
 	agents := []string{"claude", "codex", "gemini", "copilot"}
 	table := map[string]map[string]string{}
 	for _, agent := range realagent.Some(agents...) {

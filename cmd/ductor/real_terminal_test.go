@@ -86,6 +86,7 @@ func (a *atTerminal) proceeds(file string) {
 // terminal may be quicker, and a restart of ductor in between loses nothing. It reports its end, and the chat takes it over by one press. With ductor stopped, or with its user at
 // the terminal, it asks as usual.
 func TestRealClaudeInATerminalAsksOnThePhone(t *testing.T) {
+	realagent.LongOnly(t)
 	town, api := realSurroundings(t, "claude", func(c *config.Config) { c.Permissions.Mode = "ask" })
 	hookedClaude(t, town)
 	town.start()

@@ -13,6 +13,7 @@ import (
 // The real agents call tools of ductor during a turn, without an approval card for it. Each tool has one name for all agents, in its
 // line, which waits with the user, in Steps, and on the card by which a tool asks the user itself.
 func TestRealAgentsCallTools(t *testing.T) {
+	realagent.LongOnly(t)
 	for _, agent := range realagent.Some("claude", "codex", "gemini", "copilot") {
 		t.Run(agent, func(t *testing.T) {
 			town, api := realTown(t, agent, func(c *config.Config) { c.Permissions.Mode = "ask" })

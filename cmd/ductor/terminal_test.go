@@ -136,33 +136,12 @@ func TestSessionsWithHomesAndTheTerminal(t *testing.T) {
 	}
 }
 
-// An exported session is imported by the caption of a file, or as a reply to it, and the next agent is told what was said.
-func TestAnExportedSessionIsImported(t *testing.T) {
+// The import of sessions was removed. Its command names the replacement, also as the caption of a file.
+func TestTheImportOfSessionsNamesItsReplacement(t *testing.T) {
 	town := newTown(t, nil)
-	town.say(`remember the zebra [[text "A zebra, noted."]]`)
-	town.awaitDone(1)
-	town.say("/sessions")
-	list := town.await("Press one to open it")
-	town.press(list.Keyboard[0][0].Text)
-	town.await("Your next message continues it.")
-	town.press("📄 JSON")
-	export := town.await("The session remember the zebra")
-	town.chat.Person().SendDocument(town.chat, telegram.File{Name: "other.json", Data: []byte(`{"title":"no export"}`)}, telegram.WithCaption("/sessions import"))
-	town.await("This file is not imported")
-	town.say("/sessions import")
-	town.await("with the caption /sessions import")
-	data, ok := town.srv.FileData(export.Media.FileID)
-	if !ok {
-		t.Fatal("the export has no content")
-	}
-	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "session.json", Data: data}, telegram.WithCaption("/sessions import"))
-	town.awaitAfter(file, "Imported. Your next message continues it.")
-	town.say(`what now? [[text "Who knows."]]`)
-	if m := town.awaitDone(2); !strings.Contains(m.Text, "handed 1 turn to Claude") {
-		t.Errorf("the imported session says %q", m.Text)
-	}
-	again := town.chat.Person().Send(town.chat, "/sessions import", telegram.ReplyTo(export.ID))
-	town.awaitAfter(again, "Imported. Your next message continues it.")
+	town.answer("/sessions import", "/sessions import is gone")
+	file := town.chat.Person().SendDocument(town.chat, telegram.File{Name: "session.json", Data: []byte("{}")}, telegram.WithCaption("/sessions import"))
+	town.awaitAfter(file, "/sessions import is gone")
 }
 
 // Where no agent has ductor's hooks, nothing would ask in the chat, which /terminal on says.

@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
 )
 
 // What the configuration and the command line promise, seen from outside: the real program, its configuration file and the

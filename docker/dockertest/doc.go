@@ -1,6 +1,6 @@
-// Package dockertest is what tests with a Docker Engine share: the machine's engine or a skip, engines of a test's
-// own that may be stopped, filled up and reached by TLS and ssh, and an image that is made of local files.
+// Package dockertest contains helpers for tests with a Docker Engine: the machine's engine (or a skip), separate
+// engines that may be stopped, filled up and reached through TLS and ssh, and an image built from local files.
 //
-// It is for tests only. It knows nothing of ductor's sandboxes and speaks to engines by docker's own program, as a
-// user does without ductor.
+// It is for tests only. It knows nothing of ductor's sandboxes and uses engines through the docker program, as a user
+// without ductor would.
 package dockertest

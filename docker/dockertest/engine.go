@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Options are those of an engine of a test's own.
+// Options configures a separate engine.
 type Options struct {
-	Args []string // for dockerd, besides what it needs to keep out of the machine's engine's way
-	// Disk is how many bytes the engine has for all it keeps: a disk that can be filled up. 0 is the machine's own.
+	Args []string // for dockerd, besides the arguments that separate it from the machine's engine
+	// Disk is the size of the engine's disk in bytes, so that a test can fill it up. 0 means the machine's disk.
 	Disk int64
 }
 
-// Engine is an engine of a test's own, beside the machine's: a test may stop it without an effect on others.
+// Engine is a separate engine beside the machine's. A test may stop it without affecting others.
 type Engine struct {
 	t    testing.TB
 	opts Options
@@ -31,7 +31,7 @@ type Engine struct {
 	bridge string
 }
 
-// Start starts an engine, which ends with the test. It needs root and dockerd.
+// Start starts an engine that ends with the test. It needs root and dockerd.
 func Start(t testing.TB, o Options) *Engine {
 	t.Helper()
 	if os.Getenv("DUCTOR_TEST_NO_DOCKER") != "" {
@@ -40,7 +40,7 @@ func Start(t testing.TB, o Options) *Engine {
 	if _, err := exec.LookPath("dockerd"); err != nil || os.Geteuid() != 0 {
 		LeaveOut(t, "an engine of the test's own needs dockerd and root")
 	}
-	dir, err := os.MkdirTemp("", "de") // sockets have short names
+	dir, err := os.MkdirTemp("", "de") // paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func Start(t testing.TB, o Options) *Engine {
 		t.Fatal(err)
 	}
 	e.Start()
-	t.Cleanup(e.end)
+	t.Cleanup(e.cleanUp)
 	return e
 }
 
@@ -73,7 +73,7 @@ func (e *Engine) mustRun(name string, args ...string) {
 	}
 }
 
-// makeBridge makes a network for the engine: without one it would take away the machine's own engine's.
+// makeBridge creates a network for the engine. Otherwise it would take over the network of the machine's engine.
 func (e *Engine) makeBridge() {
 	e.t.Helper()
 	addr := fmt.Sprintf("172.31.%d.1/24", crc32.ChecksumIEEE([]byte(e.dir))%200)
@@ -87,19 +87,20 @@ func (e *Engine) makeBridge() {
 	})
 }
 
-// Socket is the file that the engine listens at.
+// Socket returns the engine's socket.
 func (e *Engine) Socket() string { return filepath.Join(e.dir, "sock") }
 
-// Host is where the engine is.
+// Host returns the engine's address.
 func (e *Engine) Host() string { return "unix://" + e.Socket() }
 
-// Start starts the engine, or starts it anew, and waits until it answers.
+// Start starts or restarts the engine and waits until it answers.
 func (e *Engine) Start() {
 	e.t.Helper()
 	name := filepath.Base(e.dir)
 	e.cmd = exec.Command("dockerd", append([]string{
 		"--data-root", e.dir + "/data", "--exec-root", e.dir + "/exec", "--pidfile", e.dir + "/pid", "--host", e.Host(),
-		"--bridge", e.bridge, "--iptables=false", "--ip-masq=false", "--containerd-namespace", name, "--containerd-plugins-namespace", name + "p",
+		"--bridge", e.bridge, "--iptables=false", "--ip-masq=false", "--containerd-namespace", name,
+		"--containerd-plugins-namespace", name + "p",
 	}, e.opts.Args...)...)
 	e.cmd.Stdout, e.cmd.Stderr = e.log, e.log
 	if err := e.cmd.Start(); err != nil {
@@ -111,7 +112,7 @@ func (e *Engine) Start() {
 	})
 }
 
-// Stop ends the engine as a user does.
+// Stop stops the engine with SIGTERM, as a user would.
 func (e *Engine) Stop() {
 	e.t.Helper()
 	if err := e.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -129,20 +130,21 @@ func (e *Engine) Stop() {
 	e.cmd = nil
 }
 
-// Docker runs docker's own program against this engine and gives what it printed.
+// Docker runs the docker program against this engine and returns its output.
 func (e *Engine) Docker(args ...string) string {
 	e.t.Helper()
 	return On(e.t, e.Host(), args...)
 }
 
-func (e *Engine) end() {
-	if ids, err := ask(e.Host(), "ps", "-aq"); err == nil && ids != "" { // it may be down
-		_, _ = ask(e.Host(), append([]string{"rm", "-f"}, strings.Fields(ids)...)...) // and goes anyway
+func (e *Engine) cleanUp() {
+	if ids, err := runDocker(e.Host(), "ps", "-aq"); err == nil && ids != "" { // the engine may be down
+		_, _ = runDocker(e.Host(), append([]string{"rm", "-f"}, strings.Fields(ids)...)...) // the engine ends anyway
 	}
-	if e.cmd != nil { // else a test that failed left it stopped
+	if e.cmd != nil { // false if a failed test left it stopped
 		e.Stop()
 	}
-	if raw, err := os.ReadFile(e.dir + "/exec/containerd/containerd.pid"); err == nil { // by live restore it stays
+	// with live restore, containerd survives
+	if raw, err := os.ReadFile(e.dir + "/exec/containerd/containerd.pid"); err == nil {
 		_ = exec.Command("kill", strings.TrimSpace(string(raw))).Run()
 	}
 	e.endShims()
@@ -158,12 +160,13 @@ func (e *Engine) end() {
 	})
 }
 
-// endShims ends what containerd leaves of containers of an engine that was stopped in the middle of their end.
+// endShims kills containerd's shims that an engine left behind because it was stopped while containers were ending.
 func (e *Engine) endShims() {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // a pattern of our own is not malformed
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	for _, file := range files {
 		args, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(args), "containerd-shim") || !strings.Contains(string(args), e.dir+"/exec") {
+		if err != nil || !strings.Contains(string(args), "containerd-shim") ||
+			!strings.Contains(string(args), e.dir+"/exec") {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// The programs that tests put into containers, as Tool knows them.
+// The programs that tests put into containers, for Tool.
 const (
 	Runner  = "ductor-runner"
 	Program = "program" // the scripted agents and the model
 )
 
-// made are the programs, built once by a test binary.
+// made are the programs, which a test binary builds once.
 var made tools
 
-// environ is the one of the start: tests go to other homes, where a build would find nothing made before.
+// environ is the environment at the start. Tests change HOME, where a build would find no cache.
 var environ = os.Environ()
 
 type tools struct {
@@ -41,7 +41,7 @@ func (b *tools) make() {
 	}
 }
 
-// Tool is the file of a static program.
+// Tool returns the path of a static program.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
 	made.once.Do(made.make)
@@ -51,15 +51,15 @@ func Tool(t testing.TB, name string) string {
 	return filepath.Join(made.dir, name)
 }
 
-// Clean removes what Tool made. Call it at the end of TestMain.
+// Clean removes the files of Tool. Call it at the end of TestMain.
 func Clean() {
 	if made.dir != "" {
-		_ = os.RemoveAll(made.dir) // a leftover in the temporary directory
+		_ = os.RemoveAll(made.dir) // at worst a leftover in the temporary directory
 	}
 }
 
-// ImageDir is a directory to build an image of without any network: a shell and the scripted agents. A Codex that is
-// mounted at /opt/codex goes before the scripted one. It is made once by a test binary.
+// ImageDir returns a directory for building an image without network access: a shell and the scripted agents. A Codex
+// mounted at /opt/codex takes precedence over the scripted one. A test binary creates the directory once.
 func ImageDir(t testing.TB) string {
 	t.Helper()
 	busybox, err := exec.LookPath("busybox")
@@ -67,7 +67,10 @@ func ImageDir(t testing.TB) string {
 		LeaveOut(t, "busybox is not installed (Debian: busybox-static)")
 	}
 	dir := filepath.Join(filepath.Dir(Tool(t, Program)), "image")
-	image.once.Do(func() { image.err = fillImage(dir, map[string]string{"busybox": busybox, "program": Tool(t, Program)}) })
+	image.once.Do(func() {
+		image.err = fillImage(dir,
+			map[string]string{"busybox": busybox, "program": Tool(t, Program)})
+	})
 	if image.err != nil {
 		t.Fatal(image.err)
 	}
@@ -105,17 +108,17 @@ RUN mkdir -p /tmp /var/tmp /run /etc && chmod 1777 /tmp /var/tmp && echo "root:x
 ENV PATH=/opt/codex:/usr/local/bin:/bin
 `
 
-// Build makes an image in the engine at host that is like that of ImageDir, with more steps, and takes its name away with the
-// test. A name that is taken moves to it.
+// Build builds an image like that of ImageDir with more steps in the engine at host. It removes the name after the
+// test. An existing name moves to the new image.
 func Build(t testing.TB, host, name, steps string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "Dockerfile")
 	Write(t, file, dockerfile+steps, 0o644)
 	On(t, host, "build", "--quiet", "--network", "none", "--tag", name, "--file", file, ImageDir(t))
-	t.Cleanup(func() { _, _ = ask(host, "rmi", "--force", name) }) // it may be gone
+	t.Cleanup(func() { _, _ = runDocker(host, "rmi", "--force", name) }) // it may be gone
 }
 
-// Write makes a file that is always as old, for an engine's cache looks at times.
+// Write creates a file with a fixed modification time, since an engine's cache depends on it.
 func Write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := writeOld(path, text, mode); err != nil {

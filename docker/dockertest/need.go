@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Host is where the machine's engine is.
+// Host returns the address of the machine's engine.
 func Host() string { return cmp.Or(os.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock") }
 
-// Need skips a test that cannot be had without the machine's engine; under CI it must be there, unless the tests
-// that need one were not asked for.
+// Need skips a test if the machine's engine is not available. Under CI it fails instead, unless tests with an engine
+// are disabled.
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv("DUCTOR_TEST_NO_DOCKER") != "" {
@@ -25,8 +25,8 @@ func Need(t testing.TB) {
 	}
 }
 
-// LeaveOut skips a test that this machine cannot run. Where everything must be there it fails instead, unless the
-// tests that need an engine were not asked for.
+// LeaveOut skips a test that this machine cannot run. Under CI it fails instead, unless tests with an engine are
+// disabled.
 func LeaveOut(t testing.TB, why ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" && os.Getenv("DUCTOR_TEST_NO_DOCKER") == "" {
@@ -36,54 +36,54 @@ func LeaveOut(t testing.TB, why ...any) {
 }
 
 func answers(host string) (string, error) {
-	return ask(host, "version", "--format", "{{.Server.Version}}")
+	return runDocker(host, "version", "--format", "{{.Server.Version}}")
 }
 
-// answerWait is how long docker's own program may take: an engine that hangs must not hang a test.
-const answerWait = time.Minute
+// askTimeout limits the docker program, so that a hanging engine does not block a test.
+const askTimeout = time.Minute
 
-func ask(host string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
+func runDocker(host string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "docker", append([]string{"--host", host}, args...)...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
-// Docker runs docker's own program against the machine's engine and gives what it printed.
+// Docker runs the docker program against the machine's engine and returns its output.
 func Docker(t testing.TB, args ...string) string {
 	t.Helper()
 	return On(t, Host(), args...)
 }
 
-// On runs docker's own program against the engine at host and gives what it printed.
+// On runs the docker program against the engine at host and returns its output.
 func On(t testing.TB, host string, args ...string) string {
 	t.Helper()
-	out, err := ask(host, args...)
+	out, err := runDocker(host, args...)
 	if err != nil {
 		t.Fatalf("docker %v: %v: %s", args, err, out)
 	}
 	return out
 }
 
-// Eventually waits until ok, 30 seconds at most.
+// Eventually waits until ok returns true, for at most 30 seconds.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pause := 10 * time.Millisecond
 	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(pause) {
-		pause = min(2*pause, 200*time.Millisecond) // what is asked for is dear, and many ask
+		pause = min(2*pause, 200*time.Millisecond) // ok is expensive, and many tests call it
 		if time.Now().After(until) {
 			t.Fatalf("%s: not in 30 s", what)
 		}
 	}
 }
 
-// Pause pauses a container. An engine may hang for ever when it does that while something is started there, such as a
-// bridge to spare; and it may find itself unable to freeze what is busy, and say so.
+// Pause pauses a container. An engine may hang for ever if something is being started there at that moment, such as a
+// spare bridge. It may also fail to freeze a busy container; then Pause tries again.
 func Pause(t testing.TB, host, container string) {
 	t.Helper()
 	settle(t, host, container)
 	Eventually(t, "the container is paused", func() bool {
-		out, err := ask(host, "pause", container)
+		out, err := runDocker(host, "pause", container)
 		if err != nil && !strings.Contains(out, "unable to freeze") {
 			t.Fatalf("pause %s: %v: %s", container, err, out)
 		}
@@ -91,7 +91,7 @@ func Pause(t testing.TB, host, container string) {
 	})
 }
 
-// settle waits until the processes of a container are the same for half a second.
+// settle waits until the processes of a container have not changed for half a second.
 func settle(t testing.TB, host, container string) {
 	t.Helper()
 	before, same := "", 0

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// FreePort is a port of loopback at which no program listens.
+// FreePort returns a free port of the loopback interface.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,20 +29,22 @@ func FreePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Certs makes an authority, and certificates of it for an engine and for us, in a directory: ca.pem, server.pem,
-// server-key.pem, client.pem and client-key.pem.
+// Certs creates a certificate authority, and certificates for an engine and a client, in a directory: ca.pem,
+// server.pem, server-key.pem, client.pem and client-key.pem.
 func Certs(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	caKey := newKey(t)
 	writeCert(t, dir, "ca", ca, ca, caKey, caKey)
 	for i, name := range []string{"server", "client"} {
 		cert := &x509.Certificate{
-			SerialNumber: big.NewInt(int64(i) + 2), Subject: pkix.Name{CommonName: name}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+			SerialNumber: big.NewInt(int64(i) + 2), Subject: pkix.Name{CommonName: name}, NotBefore: ca.NotBefore,
+			NotAfter:    ca.NotAfter,
 			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		}
@@ -70,12 +72,14 @@ func writeCert(t testing.TB, dir, name string, cert, by *x509.Certificate, key, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	Write(t, filepath.Join(dir, name+".pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), 0o600)
-	Write(t, filepath.Join(dir, name+"-key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})), 0o600)
+	Write(t, filepath.Join(dir, name+".pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		0o600)
+	Write(t, filepath.Join(dir, name+"-key.pem"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})), 0o600)
 }
 
-// SSH starts an ssh server on loopback for this very user, and gives its user, host and port, and a configuration of
-// ssh that gets in. It needs root.
+// SSH starts an ssh server on the loopback interface for the current user. It returns user, host and port, and a
+// matching ssh configuration. It needs root.
 func SSH(t testing.TB) (host, config string) {
 	t.Helper()
 	sshd, err := exec.LookPath("sshd")
@@ -114,7 +118,7 @@ PermitRootLogin yes
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = server.Process.Kill() // what it started for us ends with our connections
+		_ = server.Process.Kill() // its child processes end with our connections
 		_ = server.Wait()
 	})
 	host = fmt.Sprintf("%s@127.0.0.1:%d", me.Username, port)

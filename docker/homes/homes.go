@@ -1,5 +1,5 @@
-// Package homes makes, lists and removes the homes of sessions inside a container, for package docker. It runs as the
-// agents' user, as a part of ductor-runner, because an image need not have a shell. It is not for this machine.
+// Package homes creates, lists and removes the homes of sessions inside a container, for package docker. It runs as the
+// agents' user, as a part of ductor-runner, because an image need not contain a shell. Do not use it on the host.
 package homes
 
 import (
@@ -14,38 +14,38 @@ import (
 	"time"
 )
 
-// Verb is the first argument of a program that is to run this package. The directory of all homes, one of Make, List and
-// Forget, and except for List a home's name follow.
+// Verb is the first argument of a program that runs Main. The arguments of Main follow: the directory of all homes, an
+// action, and, except for List, the name of a home.
 const Verb = "homes"
 
-// The actions. Make reads a tar archive of files on its standard input.
+// The actions. Make reads a tar archive of files from its standard input.
 const (
 	Make   = "make"
 	List   = "list"
 	Forget = "forget"
 )
 
-// MaxBytes is how many bytes the files of one archive may have.
+// MaxBytes limits the total size of the files in an archive.
 const MaxBytes = 64 << 20
 
-// Home is a home that is there.
+// Home is an existing home.
 type Home struct {
 	Name  string    `json:"name"`
-	Used  time.Time `json:"used"`  // when something in it changed last
-	Bytes int64     `json:"bytes"` // of its files
+	Used  time.Time `json:"used"`  // when something in it last changed
+	Bytes int64     `json:"bytes"` // total size of its files
 }
 
-// Answer is what is printed, as one line of JSON.
+// Answer is the output, as one line of JSON.
 type Answer struct {
 	Homes []Home          `json:"homes,omitempty"`
-	Files json.RawMessage `json:"files,omitempty"` // of other parts of the program
+	Files json.RawMessage `json:"files,omitempty"` // used by other parts of the program
 	Error string          `json:"error,omitempty"`
 }
 
-// Main does what args say, prints an Answer, and returns an exit code.
+// Main runs the action in args, prints an Answer, and returns an exit code.
 func Main(args []string, in io.Reader, out io.Writer) int {
 	var answer Answer
-	all, err := do(args, in)
+	all, err := runAction(args, in)
 	if answer.Homes = all; err != nil {
 		answer.Error = err.Error()
 	}
@@ -55,7 +55,7 @@ func Main(args []string, in io.Reader, out io.Writer) int {
 	return 0
 }
 
-func do(args []string, in io.Reader) ([]Home, error) {
+func runAction(args []string, in io.Reader) ([]Home, error) {
 	if len(args) < 2 {
 		return nil, errors.New("no directory and no order were given")
 	}
@@ -82,7 +82,7 @@ func do(args []string, in io.Reader) ([]Home, error) {
 	return nil, fmt.Errorf("there is no verb %q", args[1])
 }
 
-// list finds what homes there are. What cannot be read counts as nothing: it may be changing.
+// list returns all homes. Files that cannot be read do not count: they may be changing.
 func list(root *os.Root) ([]Home, error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -118,8 +118,8 @@ func measure(root *os.Root, name string) Home {
 	return home
 }
 
-// create makes a home and puts the files of an archive into it that are newer than those that are there. Whatever
-// the archive and the home hold, nothing outside of the home is touched.
+// create creates a home and extracts those files of an archive that are newer than the existing ones. Nothing outside
+// of the home is changed, whatever the archive and the home contain.
 func create(all *os.Root, name string, in io.Reader) error {
 	if err := all.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -139,19 +139,19 @@ func create(all *os.Root, name string, in io.Reader) error {
 			return fmt.Errorf("read the archive: %w", err)
 		}
 		if h.Typeflag != tar.TypeReg {
-			continue // directories are made with what is in them
+			continue // directories are created with their files
 		}
-		if left -= h.Size; left < 0 { // a few bytes can stand for a file of any size
+		if left -= h.Size; left < 0 { // in a sparse archive, a few bytes can stand for a large file
 			return fmt.Errorf("the files are more than %d MB", MaxBytes>>20)
 		}
-		if err := put(home, h, archive); err != nil {
+		if err := putFile(home, h, archive); err != nil {
 			return fmt.Errorf("put %s there: %w", h.Name, err)
 		}
 	}
 }
 
-// put replaces a file as a whole, for an agent may be reading it.
-func put(home *os.Root, h *tar.Header, content io.Reader) error {
+// putFile atomically replaces a file, since an agent may be reading it.
+func putFile(home *os.Root, h *tar.Header, content io.Reader) error {
 	if info, err := home.Stat(h.Name); err == nil && !info.ModTime().Before(h.ModTime) {
 		return nil
 	}

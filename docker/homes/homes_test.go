@@ -15,7 +15,7 @@ import (
 
 type file struct {
 	name, text string
-	when       int64 // seconds
+	when       int64 // in seconds
 }
 
 func archive(t testing.TB, files ...file) *bytes.Buffer {
@@ -37,7 +37,7 @@ func archive(t testing.TB, files ...file) *bytes.Buffer {
 	return &raw
 }
 
-// run gives what is answered.
+// run returns the answer of Main.
 func run(t testing.TB, in io.Reader, args ...string) Answer {
 	t.Helper()
 	var out bytes.Buffer
@@ -129,7 +129,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever an archive says, what is beside the home stays as it was.
+// Whatever an archive contains, files beside the home do not change.
 func FuzzArchive(f *testing.F) {
 	f.Add(archive(f, file{"a/b", "text", 5}, file{"../c", "x", 6}).Bytes())
 	f.Add(archive(f, file{"a", "text", 5}, file{"a/b", "x", 6}, file{".", "", 1}).Bytes())
@@ -144,7 +144,7 @@ func FuzzArchive(f *testing.F) {
 			if err == nil && !d.IsDir() && !strings.HasPrefix(path, filepath.Join(all, "one")+"/") {
 				t.Errorf("%s was written", path)
 			}
-			return nil // what cannot be read was made so by the archive, inside
+			return nil // unreadable because of the archive; inside of the home
 		})
 		if err != nil {
 			t.Error(err)

@@ -87,7 +87,7 @@ func TestMomentsOfASchedule(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSchedule(t *testing.T) {
+func TestInvalidSchedules(t *testing.T) {
 	for _, line := range []string{"", "hello", "* * *", "* * * * * * *", "60 * * * *", ", * * * *", "0 , * * *", "*/0 * * * *",
 		"TZ=", "TZ=0", "CRON_TZ=Nowhere/Land 0 9 * * *", "CRON_TZ=../../etc/passwd 0 9 * * *", "CRON_TZ= 0 9 * * *",
 		"CRON_TZ=UTC TZ=UTC 0 9 * * *", "CRON_TZ=Local 0 9 * * *", "@never", "@every 2h x",

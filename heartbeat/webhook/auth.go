@@ -16,7 +16,7 @@ import (
 
 // claim contains the authentication headers of a delivery. The handler checks it before it reads the body.
 type claim struct {
-	macs  [][]byte // signatures, one of which must match the body
+	macs  [][]byte // signatures; at least one must match the body
 	stamp string   // Stripe's t, which is signed together with the body
 	key   string   // idempotency key of the caller
 }

@@ -17,7 +17,7 @@ import (
 // TestAFloodIsRefused sends a thousand concurrent deliveries, signed, unsigned and huge, through a real server. Few
 // run, no huge one is read, and memory stays constant.
 func TestAFloodIsRefused(t *testing.T) {
-	s := open(t, func(h *webhook.Hook) { h.PerMinute = 5 })
+	s := newRig(t, func(h *webhook.Hook) { h.PerMinute = 5 })
 	ctx, cancel := context.WithCancel(t.Context())
 	l, err := webhook.Listen(ctx, webhook.ServerOptions{Addr: "127.0.0.1:0"})
 	if err != nil {
@@ -59,17 +59,17 @@ func TestAFloodIsRefused(t *testing.T) {
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
 		t.Errorf("the heap grew by %d bytes", grown)
 	}
-	if lines := strings.Count(s.log.String(), "webhook refused"); lines != 1 {
+	if lines := strings.Count(s.log.String(), "rejected a webhook call"); lines != 1 {
 		t.Errorf("the log warns %d times", lines)
 	}
 }
 
 // TestAHookHasItsRate: excess deliveries get 429, and the next minute starts anew. Replays do not count.
 func TestAHookHasItsRate(t *testing.T) {
-	s := open(t, func(h *webhook.Hook) { h.PerMinute = 2 })
+	s := newRig(t, func(h *webhook.Hook) { h.PerMinute = 2 })
 	call := func(body string, want int) {
 		t.Helper()
-		if got := s.call("/hooks/github", body, "X-Hub-Signature-256", "sha256="+mac(secret, body)); got != want {
+		if got := s.deliver("/hooks/github", body, "X-Hub-Signature-256", "sha256="+mac(secret, body)); got != want {
 			t.Errorf("%s: %d, want %d", body, got, want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestAHookHasItsRate(t *testing.T) {
 	call("one", 409)
 	call("two", 202)
 	call("three", 429)
-	s.pass(time.Minute)
+	s.advance(time.Minute)
 	call("three", 202)
 }
 

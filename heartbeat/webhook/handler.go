@@ -103,7 +103,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	// Reject a delivery by its headers, if possible, before reading the body.
 	if r.ContentLength > hook.BodyMax {
-		h.answer(w, http.StatusRequestEntityTooLarge)
+		h.respond(w, http.StatusRequestEntityTooLarge)
 		return
 	}
 	c, err := hook.claimOf(r.Header, h.opts.Now())
@@ -115,15 +115,15 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):
-		h.answer(w, http.StatusRequestEntityTooLarge)
+		h.respond(w, http.StatusRequestEntityTooLarge)
 	case err != nil:
-		h.answer(w, http.StatusBadRequest)
+		h.respond(w, http.StatusBadRequest)
 	default:
-		h.record(r.Context(), w, hook, c, body)
+		h.recordDelivery(r.Context(), w, hook, c, body)
 	}
 }
 
-func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookState, c claim, body []byte) {
+func (h *Handler) recordDelivery(ctx context.Context, w http.ResponseWriter, hook *hookState, c claim, body []byte) {
 	signature, event, err := hook.verify(c, body)
 	if err != nil {
 		h.rejectUnsigned(w, hook)
@@ -133,16 +133,16 @@ func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookS
 	case hook.slots <- struct{}{}:
 		defer func() { <-hook.slots }()
 	default:
-		h.answer(w, http.StatusServiceUnavailable)
+		h.respond(w, http.StatusServiceUnavailable)
 		return
 	}
 	if signature != "" && hook.wasRecorded(signature) {
-		h.answer(w, http.StatusConflict)
+		h.respond(w, http.StatusConflict)
 		return
 	}
 	now := h.opts.Now()
 	if !hook.limit.AllowN(now, 1) {
-		h.answer(w, http.StatusTooManyRequests)
+		h.respond(w, http.StatusTooManyRequests)
 		return
 	}
 	job := orchestrator.ConfiguredJob(orchestrator.JobHook, hook.Name)
@@ -154,7 +154,7 @@ func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookS
 		Delivery{Signature: signature, Event: event, At: now, Run: run})
 	if err != nil {
 		h.opts.Logger.Error("record a delivery", "hook", hook.Name, "err", err)
-		h.answer(w, http.StatusInternalServerError)
+		h.respond(w, http.StatusInternalServerError)
 		return
 	}
 	h.opts.Logger.Info("webhook was called", "hook", hook.Name, "result", result, "bytes", len(body))
@@ -162,16 +162,16 @@ func (h *Handler) record(ctx context.Context, w http.ResponseWriter, hook *hookS
 	case Recorded:
 		hook.remember(signature)
 		h.opts.Poke()
-		h.answer(w, http.StatusAccepted)
+		h.respond(w, http.StatusAccepted)
 	case Repeated:
-		h.answer(w, http.StatusAccepted)
+		h.respond(w, http.StatusAccepted)
 	case Replayed:
 		hook.remember(signature)
-		h.answer(w, http.StatusConflict)
+		h.respond(w, http.StatusConflict)
 	case Paused:
-		h.answer(w, http.StatusServiceUnavailable)
+		h.respond(w, http.StatusServiceUnavailable)
 	default:
-		h.answer(w, http.StatusTooManyRequests)
+		h.respond(w, http.StatusTooManyRequests)
 	}
 }
 
@@ -186,12 +186,12 @@ func (h *Handler) rejectUnsigned(w http.ResponseWriter, hook *hookState) {
 	}
 	hook.mu.Unlock()
 	if warn {
-		h.opts.Logger.Warn("webhook refused: the secret or signature is wrong", "hook", hook.Name, "times", refused)
+		h.opts.Logger.Warn("rejected a webhook call: wrong secret or signature", "hook", hook.Name, "times", refused)
 	}
-	h.answer(w, http.StatusUnauthorized)
+	h.respond(w, http.StatusUnauthorized)
 }
 
-func (h *Handler) answer(w http.ResponseWriter, code int) {
+func (h *Handler) respond(w http.ResponseWriter, code int) {
 	if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "60")
 	}

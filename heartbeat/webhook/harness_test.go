@@ -47,11 +47,11 @@ type rig struct {
 
 func (s *rig) now() time.Time { s.mu.Lock(); defer s.mu.Unlock(); return s.at }
 
-func (s *rig) pass(d time.Duration) { s.mu.Lock(); defer s.mu.Unlock(); s.at = s.at.Add(d) }
+func (s *rig) advance(d time.Duration) { s.mu.Lock(); defer s.mu.Unlock(); s.at = s.at.Add(d) }
 
-func (s *rig) id() string { s.mu.Lock(); defer s.mu.Unlock(); s.ids++; return fmt.Sprint(s.ids) }
+func (s *rig) newID() string { s.mu.Lock(); defer s.mu.Unlock(); s.ids++; return fmt.Sprint(s.ids) }
 
-func open(t *testing.T, change ...func(*webhook.Hook)) *rig {
+func newRig(t *testing.T, change ...func(*webhook.Hook)) *rig {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), store.Options{})
 	if err != nil {
@@ -72,12 +72,12 @@ func open(t *testing.T, change ...func(*webhook.Hook)) *rig {
 		}
 		hooks = append(hooks, h)
 	}
-	s.Handler, err = webhook.New(webhook.Options{Hooks: hooks, Store: db, Now: s.now, NewID: s.id,
+	s.Handler, err = webhook.New(webhook.Options{Hooks: hooks, Store: db, Now: s.now, NewID: s.newID,
 		Logger: slog.New(slog.NewTextHandler(s.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sched := heartbeat.New(heartbeat.Options{Store: db, Now: s.now, NewID: s.id, Logger: slog.New(slog.DiscardHandler)})
+	sched := heartbeat.New(heartbeat.Options{Store: db, Now: s.now, NewID: s.newID, Logger: slog.New(slog.DiscardHandler)})
 	if err := sched.Sync(t.Context(), s.Jobs()); err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +103,8 @@ func stripe(key string, at time.Time, body string) string {
 	return fmt.Sprintf("t=%d,v1=%s", at.Unix(), mac(key, fmt.Sprintf("%d.%s", at.Unix(), body)))
 }
 
-// call delivers a body and returns the response's code.
-func (s *rig) call(path, body string, header ...string) int {
+// deliver delivers a body and returns the response's code.
+func (s *rig) deliver(path, body string, header ...string) int {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])

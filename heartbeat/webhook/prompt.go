@@ -62,13 +62,13 @@ func compose(hook string, parts []part, body []byte) string {
 			continue
 		}
 		fmt.Fprintf(&b, "\n----- begin %s -----\n%s\n----- end %s -----\n", fence,
-			cli.Shorten(plain(pick(body, p.path)), maxPayload), fence)
+			cli.Shorten(plain(selectPart(body, p.path)), maxPayload), fence)
 	}
 	return b.String()
 }
 
-// pick returns a part of a JSON body as text, or the whole body if path is empty.
-func pick(body []byte, path []string) string {
+// selectPart returns a part of a JSON body as text, or the whole body if path is empty.
+func selectPart(body []byte, path []string) string {
 	if len(path) == 0 {
 		return string(body)
 	}

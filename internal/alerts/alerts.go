@@ -63,7 +63,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	for {
 		for _, c := range w.opts.Checks {
 			if err := w.check(ctx, c); err != nil && ctx.Err() == nil {
-				w.opts.Log.Warn("look for trouble to tell the owner of", "kind", c.Kind, "err", err)
+				w.opts.Log.Warn("check for trouble", "kind", c.Kind, "err", err)
 			}
 		}
 		select {
@@ -105,7 +105,7 @@ func (w *Watcher) check(ctx context.Context, c Check) error {
 		if err := w.opts.Store.BeginAlert(ctx, a, w.notice(t.Text)); err != nil {
 			return err
 		}
-		w.opts.Log.Warn("a trouble begins, and the owner gets a message", "trouble", t.Key)
+		w.opts.Log.Warn("trouble began; the owner gets a notice", "trouble", t.Key)
 	}
 	for _, a := range last {
 		if err := w.opts.Store.EndAlert(ctx, a.Key, w.notice(overText(a, w.opts.Since))); err != nil {

@@ -15,30 +15,30 @@ import (
 	"ductor/orchestrator"
 )
 
-// notes is a Store that survives Watchers and records the owner's notices.
-type notes struct {
+// alertStore is a Store that survives Watchers and records the owner's notices.
+type alertStore struct {
 	open map[string]orchestrator.Alert
 	told []string
 }
 
-func (n *notes) Alerts(context.Context) (all []orchestrator.Alert, err error) {
+func (n *alertStore) Alerts(context.Context) (all []orchestrator.Alert, err error) {
 	for _, a := range n.open {
 		all = append(all, a)
 	}
 	return all, nil
 }
 
-func (n *notes) BeginAlert(_ context.Context, a orchestrator.Alert, notice *orchestrator.Message) error {
+func (n *alertStore) BeginAlert(_ context.Context, a orchestrator.Alert, notice *orchestrator.Message) error {
 	n.open[a.Key] = a
-	return n.tell(notice)
+	return n.record(notice)
 }
 
-func (n *notes) EndAlert(_ context.Context, key string, notice *orchestrator.Message) error {
+func (n *alertStore) EndAlert(_ context.Context, key string, notice *orchestrator.Message) error {
 	delete(n.open, key)
-	return n.tell(notice)
+	return n.record(notice)
 }
 
-func (n *notes) tell(m *orchestrator.Message) error {
+func (n *alertStore) record(m *orchestrator.Message) error {
 	if m != nil {
 		n.told = append(n.told, m.Key)
 	}
@@ -46,7 +46,7 @@ func (n *notes) tell(m *orchestrator.Message) error {
 }
 
 // watch runs a new Watcher with checks for a while, as a process of its own would.
-func (n *notes) watch(t *testing.T, d time.Duration, checks ...Check) {
+func (n *alertStore) watch(t *testing.T, d time.Duration, checks ...Check) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
@@ -58,7 +58,7 @@ func (n *notes) watch(t *testing.T, d time.Duration, checks ...Check) {
 
 func english() lang.Printer { return lang.Printer{} }
 
-func (n *notes) expect(t *testing.T, want ...string) {
+func (n *alertStore) expect(t *testing.T, want ...string) {
 	t.Helper()
 	if !slices.Equal(n.told, want) {
 		t.Errorf("the owner was told %q, want %q", n.told, want)
@@ -67,9 +67,9 @@ func (n *notes) expect(t *testing.T, want ...string) {
 }
 
 // The owner gets one notice when a trouble begins and one when it is over, regardless of restarts.
-func TestATroubleIsToldOnceUntilItIsOver(t *testing.T) {
+func TestOneNoticeAtTheBeginningAndOneAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, free := &notes{open: map[string]orchestrator.Alert{}}, uint64(100<<30)
+		n, free := &alertStore{open: map[string]orchestrator.Alert{}}, uint64(100<<30)
 		disk := Disk(english, "/state", func(string) (uint64, uint64, error) { return free, 200 << 30, nil })
 		n.watch(t, time.Hour, disk)
 		n.expect(t)
@@ -88,9 +88,9 @@ func TestATroubleIsToldOnceUntilItIsOver(t *testing.T) {
 }
 
 // While Telegram is unreachable, no notice is sent. Once it is back, the owner learns since when it was unreachable.
-func TestThatTelegramWasAwayIsToldWhenItIsBack(t *testing.T) {
+func TestAnOutageOfTelegramIsReportedAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, polling := &notes{open: map[string]orchestrator.Alert{}}, health.OK
+		n, polling := &alertStore{open: map[string]orchestrator.Alert{}}, health.OK
 		heard := time.Now().Add(time.Hour + 57*time.Minute) // the check fails some minutes later
 		away := Telegram(english, func() health.State { return health.State{Polling: polling, Answered: heard} })
 		for _, polling = range []health.Status{health.Starting, health.OK, health.Failing, health.Failing, health.Starting, health.Stuck} {
@@ -106,7 +106,7 @@ func TestThatTelegramWasAwayIsToldWhenItIsBack(t *testing.T) {
 // If a check cannot determine the state, nothing changes.
 func TestACheckThatFailsChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &notes{open: map[string]orchestrator.Alert{"disk": {Kind: "disk", Key: "disk"}}}
+		n := &alertStore{open: map[string]orchestrator.Alert{"disk": {Kind: "disk", Key: "disk"}}}
 		n.watch(t, time.Hour, Disk(english, "/state", func(string) (uint64, uint64, error) { return 0, 0, errors.New("gone") }))
 		n.expect(t)
 	})
@@ -115,7 +115,7 @@ func TestACheckThatFailsChangesNothing(t *testing.T) {
 // The owner learns that a recently used agent has lost its log-in, but not of agents that were never used.
 func TestAnAgentIsLoggedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, state := &notes{open: map[string]orchestrator.Alert{}}, cli.Authenticated
+		n, state := &alertStore{open: map[string]orchestrator.Alert{}}, cli.Authenticated
 		check := LogIns(english, func(context.Context) []cli.AgentState {
 			return []cli.AgentState{
 				{Agent: "claude", Auth: cli.Auth{State: state, Fix: "Run claude."}}, {Agent: "codex", Auth: cli.Auth{State: cli.Installed}},
@@ -154,7 +154,7 @@ func TestAJobFailsAgainAndAgain(t *testing.T) {
 	const f, d, s = orchestrator.RunFailed, orchestrator.RunDone, orchestrator.RunSkipped
 	said, over := english().Text("alert.job", "report", 3), english().Text("alert.job-over", "report")
 	synctest.Test(t, func(t *testing.T) {
-		n, store := &notes{open: map[string]orchestrator.Alert{}}, &jobStore{}
+		n, store := &alertStore{open: map[string]orchestrator.Alert{}}, &jobStore{}
 		for _, c := range []struct {
 			states []orchestrator.JobRunState // newest first
 			paused bool
@@ -190,7 +190,7 @@ func (s *spent) Lifted(context.Context) (bool, error)              { return s.li
 // The notice about a lifted budget says that it is lifted and does not announce an end.
 func TestABudgetThatIsLifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, cost := &notes{open: map[string]orchestrator.Alert{}}, 11.0
+		n, cost := &alertStore{open: map[string]orchestrator.Alert{}}, 11.0
 		n.watch(t, time.Hour, Budget(english, &spent{&cost, true}, time.Now))
 		n.expect(t, english().Text("alert.budget-day-lifted", english().Cost(11), english().Cost(10)))
 	})
@@ -199,7 +199,7 @@ func TestABudgetThatIsLifted(t *testing.T) {
 // The notice comes at 80 % of the budget, and the trouble ends with the day.
 func TestABudgetIsNearlySpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, cost := &notes{open: map[string]orchestrator.Alert{}}, 7.9
+		n, cost := &alertStore{open: map[string]orchestrator.Alert{}}, 7.9
 		check := Budget(english, &spent{&cost, false}, time.Now)
 		n.watch(t, time.Hour, check)
 		n.expect(t)

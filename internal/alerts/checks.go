@@ -51,7 +51,7 @@ func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err e
 	return Check{"disk", func(_ context.Context, before func(string) bool) ([]Trouble, bool, error) {
 		free, size, err := room(dir)
 		if err != nil {
-			return nil, false, fmt.Errorf("ask for the room on the disk: %w", err)
+			return nil, false, fmt.Errorf("get the free disk space: %w", err)
 		}
 		low := min(max(size/lowPart, minLow), maxLow)
 		if before("disk") {
@@ -137,7 +137,7 @@ func Jobs(p Printer, store JobStore) Check {
 	}}
 }
 
-// failed counts the failed runs since the last one that did not fail. runs has the newest first.
+// failed counts the failed runs since the last successful or aborted run. runs has the newest first.
 func failed(runs []orchestrator.JobRun) (n int) {
 	for _, r := range runs {
 		switch r.State {

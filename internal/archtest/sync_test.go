@@ -9,7 +9,7 @@ import (
 var unsynced = map[string]string{
 	"cli.Keep":                  "each start compares the content and writes it anew",
 	"cli/host.replace":          "homes hold copies of what the owner has",
-	"docker/homes.put":          "each start of a container compares the time and copies it anew",
+	"docker/homes.putFile":          "each start of a container compares the time and copies it anew",
 	"internal/app.WatchCrashes": "a crash that nobody can read about is worth no promise",
 	"internal/backup.moveAside": "it is one step of place, which syncs the directory",
 }

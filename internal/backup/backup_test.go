@@ -44,8 +44,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// archived writes an archive of a state that is in use.
-func archived(t *testing.T, dir string, dirs ...string) (path string) {
+// writeArchive writes an archive of a state that is in use.
+func writeArchive(t *testing.T, dir string, dirs ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.tar.gz")
 	_, err := Write(t.Context(), path, Contents{State: dir, Database: database, Dirs: dirs, Version: "test"})
@@ -53,7 +53,7 @@ func archived(t *testing.T, dir string, dirs ...string) (path string) {
 	return path
 }
 
-func restored(t *testing.T, archive, state string, existing Existing) (aside string, err error) {
+func restoreTo(t *testing.T, archive, state string, existing Existing) (aside string, err error) {
 	t.Helper()
 	_, aside, err = Restore(t.Context(), archive, Target{State: state, Database: database, Existing: existing})
 	return aside, err
@@ -72,22 +72,22 @@ func tree(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
-func TestWhatAnArchiveHolds(t *testing.T) {
+func TestContentsOfAnArchive(t *testing.T) {
 	dir, db := stateDir(t)
 	must(t, db.SaveCard(t.Context(), "turn", []byte("card")))
-	archive, to := archived(t, dir, "uploads", "outgoing"), filepath.Join(t.TempDir(), "state")
+	archive, to := writeArchive(t, dir, "uploads", "outgoing"), filepath.Join(t.TempDir(), "state")
 	info, err := os.Stat(archive)
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("the archive has mode %v", info.Mode())
 	}
-	_, err = restored(t, archive, to, Refuse)
+	_, err = restoreTo(t, archive, to, Refuse)
 	must(t, err)
 	if got := tree(t, to); got != "uploads/1/note.txt" {
 		t.Errorf("restored: %s", got)
 	}
-	whole := archived(t, dir, "uploads", "keys", "homes")
-	aside, err := restored(t, whole, to, Aside)
+	whole := writeArchive(t, dir, "uploads", "keys", "homes")
+	aside, err := restoreTo(t, whole, to, Aside)
 	must(t, err)
 	if got := strings.ReplaceAll(tree(t, to), filepath.Base(aside), "aside"); got != "aside/uploads/1/note.txt homes/s/tool keys/codex.OPENAI_API_KEY uploads/1/note.txt" {
 		t.Errorf("restored with more: %s", got)
@@ -108,34 +108,34 @@ func TestAnArchiveOfARelativePath(t *testing.T) {
 	archive := filepath.Join("backups", "a.tar.gz")
 	_, err := Write(t.Context(), archive, Contents{State: dir, Database: database})
 	must(t, err)
-	_, err = restored(t, archive, "state", Refuse)
+	_, err = restoreTo(t, archive, "state", Refuse)
 	must(t, err)
 }
 
-func TestWhatIsNotRestored(t *testing.T) {
+func TestRejectedRestores(t *testing.T) {
 	dir, _ := stateDir(t)
-	good := archived(t, dir, "uploads")
+	good := writeArchive(t, dir, "uploads")
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, archive string) string
 		want  error
 	}{
-		"cut off":             {cut, ErrDamaged},
-		"a byte is different": {flip, ErrDamaged},
+		"cut off":             {truncate, ErrDamaged},
+		"a byte is different": {corruptChecksum, ErrDamaged},
 		"no archive":          {func(t *testing.T, _ string) string { return write(t, []byte("text")) }, ErrDamaged},
 		"a file is different": {rewrite(func(name string, text []byte) (string, []byte) { return name, change(name, "note.txt", text) }), ErrDamaged},
-		"a file is not there": {rewrite(func(name string, text []byte) (string, []byte) { return drop(name, "note.txt"), text }), ErrDamaged},
+		"a file is not there": {rewrite(func(name string, text []byte) (string, []byte) { return dropFile(name, "note.txt"), text }), ErrDamaged},
 		"a name that leads out": {rewrite(func(name string, text []byte) (string, []byte) {
 			return strings.Replace(name, "uploads/1", "../../out", 1), text
 		}), ErrDamaged},
 		"a newer archive": {rewrite(func(name string, text []byte) (string, []byte) {
 			return name, bytes.Replace(text, []byte(`"format": 1`), []byte(`"format": 2`), 1)
 		}), ErrForeign},
-		"a newer database": {newer, sqlite.ErrNewer},
+		"a newer database": {newerArchive, sqlite.ErrNewer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := filepath.Join(t.TempDir(), "state")
 			archive := c.spoil(t, good)
-			if _, err := restored(t, archive, to, Refuse); !errors.Is(err, c.want) {
+			if _, err := restoreTo(t, archive, to, Refuse); !errors.Is(err, c.want) {
 				t.Errorf("it says %v, want %v", err, c.want)
 			}
 			if left, err := os.ReadDir(to); err != nil || len(left) != 0 {
@@ -144,7 +144,7 @@ func TestWhatIsNotRestored(t *testing.T) {
 		})
 	}
 	before := tree(t, dir)
-	if _, err := restored(t, good, dir, Refuse); !errors.Is(err, ErrInUse) {
+	if _, err := restoreTo(t, good, dir, Refuse); !errors.Is(err, ErrInUse) {
 		t.Errorf("over other state it says %v", err)
 	}
 	if after := tree(t, dir); after != before {
@@ -153,9 +153,9 @@ func TestWhatIsNotRestored(t *testing.T) {
 }
 
 // Write rejects a damaged database and does not touch an existing archive.
-func TestWhatIsNotBackedUp(t *testing.T) {
+func TestRejectedBackups(t *testing.T) {
 	dir, db := stateDir(t)
-	path := archived(t, dir)
+	path := writeArchive(t, dir)
 	before, err := os.ReadFile(path)
 	must(t, err)
 	if _, err := Write(t.Context(), path, Contents{State: dir, Database: database}); !errors.Is(err, fs.ErrExist) {
@@ -182,14 +182,14 @@ func write(t *testing.T, text []byte) string {
 	return path
 }
 
-func cut(t *testing.T, archive string) string {
+func truncate(t *testing.T, archive string) string {
 	t.Helper()
 	text, err := os.ReadFile(archive)
 	must(t, err)
 	return write(t, text[:len(text)*2/3])
 }
 
-func flip(t *testing.T, archive string) string {
+func corruptChecksum(t *testing.T, archive string) string {
 	t.Helper()
 	text, err := os.ReadFile(archive)
 	must(t, err)
@@ -204,7 +204,7 @@ func change(name, of string, text []byte) []byte {
 	return text
 }
 
-func drop(name, of string) string {
+func dropFile(name, of string) string {
 	if strings.HasSuffix(name, of) {
 		return ""
 	}
@@ -243,8 +243,8 @@ func rewrite(f func(name string, text []byte) (string, []byte)) func(*testing.T,
 	}
 }
 
-// newer returns a valid archive with the database of a newer version.
-func newer(t *testing.T, archive string) string {
+// newerArchive returns a valid archive with the database of a newer version.
+func newerArchive(t *testing.T, archive string) string {
 	t.Helper()
 	var sum [sha256.Size]byte
 	var size int64

@@ -54,7 +54,7 @@ func read(archive string, take func(name string, mode fs.FileMode, from io.Reade
 	for {
 		h, err := entries.Next()
 		if errors.Is(err, io.EOF) {
-			return m, damaged(errors.New("its list of files is not there"))
+			return m, damaged(errors.New("its manifest is missing"))
 		}
 		if err != nil {
 			return m, damaged(err)
@@ -123,11 +123,11 @@ func decodeManifest(from io.Reader) (m Manifest, err error) {
 func (m Manifest) compare(found map[string]Entry) error {
 	for _, e := range m.Entries {
 		if found[e.Name] != e {
-			return damaged(fmt.Errorf("%s is not what was backed up", e.Name))
+			return damaged(fmt.Errorf("%s differs from its checksum", e.Name))
 		}
 	}
 	if len(found) != len(m.Entries) {
-		return damaged(errors.New("it holds files that its list does not name"))
+		return damaged(errors.New("it contains files that its manifest does not list"))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type Target struct {
 // draftsDir is the directory for files until all of them are verified.
 const draftsDir = "restore.draft"
 
-// Restore replaces the state with that of an archive after it has verified all of the archive, including the database.
+// Restore replaces the state with an archive's after it has verified all of the archive, including the database.
 // It returns the manifest and the directory to which it moved the existing state, or "" if there was none.
 func Restore(ctx context.Context, archive string, to Target) (m Manifest, aside string, err error) {
 	if err := os.MkdirAll(to.State, 0o700); err != nil {
@@ -140,7 +140,7 @@ func syncTree(root *os.Root, dir string) error {
 	})
 }
 
-// splitExisting returns those of the named files that exist, non-empty and empty ones separately.
+// splitExisting returns the named files that exist, non-empty and empty ones separately.
 func splitExisting(root *os.Root, all []string) (there, empty []string, err error) {
 	for _, name := range all {
 		info, err := root.Lstat(name)

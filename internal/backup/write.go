@@ -51,7 +51,7 @@ func Write(ctx context.Context, target string, what Contents) (m Manifest, err e
 		return m, err
 	}
 	if _, _, err := Verify(draft); err != nil {
-		return m, fmt.Errorf("read what was written: %w", err)
+		return m, fmt.Errorf("verify the new archive: %w", err)
 	}
 	if err := os.Rename(draft, target); err != nil {
 		return m, err

@@ -86,7 +86,7 @@ func (d *doctor) checkAgents(ctx context.Context, cfg config.Config, providers [
 		d.fail(where+tools, problem, "correct that list; docs/permissions.md says what tools and denied_tools take")
 	}
 	for i, p := range providers {
-		state, what := states[i], where+agent.of(string(p.Agent()))
+		state, what := states[i], where+agent.named(string(p.Agent()))
 		if where != "" && state.Auth.State == cli.NotFound { // the fix for this machine does not help in a sandbox
 			state.Auth.Fix = ""
 		}

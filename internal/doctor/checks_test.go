@@ -48,20 +48,20 @@ const nothing = "-"
 // rows has at least one row for each check; TestEachCheckHasARow enforces it.
 func rows() []row {
 	return []row{
-		{check: configuration, spoil: put("[telegram]", "[telegram"), state: Failed, says: "or run: ductor setup"},
-		{check: configuration, spoil: put("[stream]", "[straem]"), state: Failed, says: "straem"},
+		{check: configuration, spoil: replaceText("[telegram]", "[telegram"), state: Failed, says: "or run: ductor setup"},
+		{check: configuration, spoil: replaceText("[stream]", "[straem]"), state: Failed, says: "straem"},
 		{check: configuration, spoil: func(s *setUp) { s.mode = 0o644 }, state: Warning, says: "run: chmod 600"},
-		{check: allowlist, spoil: put("allowed_users = [1]", "allowed_users = []"), state: Warning, says: "allowed_users", passes: "allowlist"},
+		{check: allowlist, spoil: replaceText("allowed_users = [1]", "allowed_users = []"), state: Warning, says: "allowed_users", passes: "allowlist"},
 		{check: key, about: "gemini.GEMINI_API_KEY", spoil: func(s *setUp) {
 			s.must(keys.Set(s.state, keys.Name{Agent: "gemini", Variable: "GEMINI_API_KEY"}, strings.NewReader("a-key-of-gemini")))
-			put("[agents.gemini]", "[agents.gemini]\nenabled = false")(s)
+			replaceText("[agents.gemini]", "[agents.gemini]\nenabled = false")(s)
 		}, state: Warning, says: "run: ductor secret rm gemini.GEMINI_API_KEY"},
-		{check: proxy, spoil: change(func(c *config.Config) { c.Telegram.Proxy = "gopher://127.0.0.1:1" }), state: Failed, says: "correct telegram.proxy"},
-		{check: telegram, spoil: put("token = ", `token = "666666:AAnobodys-nobodys-nobodys-nobodys" # `), state: Failed, says: "check telegram.token"},
+		{check: proxy, spoil: changeConfig(func(c *config.Config) { c.Telegram.Proxy = "gopher://127.0.0.1:1" }), state: Failed, says: "correct telegram.proxy"},
+		{check: telegram, spoil: replaceText("token = ", `token = "666666:AAnobodys-nobodys-nobodys-nobodys" # `), state: Failed, says: "check telegram.token"},
 		{check: telegram, spoil: func(s *setUp) {
 			s.restore = s.srv.Inject(telegramsim.Fault{Method: "getMe", Kind: telegramsim.ServerError, Times: telegramsim.Always}).Remove
 		}, state: Failed, says: "check telegram.token"},
-		{check: groups, spoil: func(s *setUp) { s.serve(s.ungrouped()) }, fix: func(s *setUp) { s.serve(s.grouped()) }, state: Warning, says: "Delegate=yes"},
+		{check: groups, spoil: func(s *setUp) { s.serve(s.processWithoutGroup()) }, fix: func(s *setUp) { s.serve(s.processWithGroup()) }, state: Warning, says: "Delegate=yes"},
 		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, fix: func(s *setUp) { s.remove("ductor.db") }, state: Failed, says: "ductor restore"},
 		{check: database, spoil: func(s *setUp) { s.write("ductor.db", "this is no database") }, fix: func(s *setUp) {
 			s.remove("ductor.db")
@@ -72,22 +72,22 @@ func rows() []row {
 		{check: disk, spoil: func(s *setUp) { s.must(os.MkdirAll(filepath.Join(s.state, "disk.probe"), 0o700)) }, fix: func(s *setUp) { s.remove("disk.probe") }, state: Failed, says: "free space there"},
 		{check: homeDisk, spoil: (*setUp).fillHome, state: Failed, says: "free space there"},
 		{check: defaultDir, spoil: func(s *setUp) { s.must(os.Remove(s.project)) }, fix: func(s *setUp) { s.must(os.Mkdir(s.project, 0o700)) }, state: Failed, says: "make it or name another"},
-		{check: webhooks, spoil: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {Rights: badRights()}} }),
-			fix: change(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {}} }), state: Failed, says: "correct it in [webhooks]", passes: "jobs"},
-		{check: jobs, spoil: add("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every 7 parsecs\""), fix: add("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every day at 7:00\""),
+		{check: webhooks, spoil: changeConfig(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {Rights: badRights()}} }),
+			fix: changeConfig(func(c *config.Config) { c.Webhooks.Hooks = map[string]config.Hook{"push": {}} }), state: Failed, says: "correct it in [webhooks]", passes: "jobs"},
+		{check: jobs, spoil: appendText("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every 7 parsecs\""), fix: appendText("[jobs.tidy]\nprompt = \"tidy up\"\nschedule = \"every day at 7:00\""),
 			state: Failed, says: "correct that job"},
 		{check: forgetting, spoil: func(s *setUp) { s.database(); s.write("docker", "in the way"); sandboxed(s) }, fix: func(s *setUp) { s.remove("docker") },
 			state: Failed, says: "check [retention]", passes: "forgetting uploads"},
 		{check: agents, spoil: func(s *setUp) {
 			for _, program := range s.programs {
-				put(program, "/no/such/program")(s)
+				replaceText(program, "/no/such/program")(s)
 			}
 		}, state: Failed, says: "install one of them", passes: "agent claude"},
-		{check: agent, about: "claude", spoil: func(s *setUp) { put(s.programs[0], "/no/such/program")(s) }, state: Warning, says: "docs/agents.md"},
+		{check: agent, about: "claude", spoil: func(s *setUp) { replaceText(s.programs[0], "/no/such/program")(s) }, state: Warning, says: "docs/agents.md"},
 		{check: agent, about: "gemini", spoil: func(s *setUp) { s.must(os.Unsetenv("GEMINI_API_KEY")) }, fix: func(s *setUp) { s.setenv("GEMINI_API_KEY", "dummy") }, state: Warning, says: "log in to it"},
-		{check: agent, about: "copilot", spoil: put("[agents.copilot]", "[permissions]\nmode = \"plan\"\n[agents.copilot]\nmode = \"one-shot\""), state: Warning, says: "docs/permissions.md"},
-		{check: tools, spoil: add("[roles.careful]\nprompt = \"be careful\"\ntools = [\"mcp:github\"]"), state: Failed, says: "Claude cannot be told to use no other MCP servers", passes: nothing},
-		{check: models, spoil: put("[agents.claude]", "[agents.claude]\nmodel = \"opuss-9\""), fix: put("[agents.claude]", "[agents.claude]\nmodel = \"sonnet\""), state: Warning, says: "/model lists"},
+		{check: agent, about: "copilot", spoil: replaceText("[agents.copilot]", "[permissions]\nmode = \"plan\"\n[agents.copilot]\nmode = \"one-shot\""), state: Warning, says: "docs/permissions.md"},
+		{check: tools, spoil: appendText("[roles.careful]\nprompt = \"be careful\"\ntools = [\"mcp:github\"]"), state: Failed, says: "Claude cannot be told to use no other MCP servers", passes: nothing},
+		{check: models, spoil: replaceText("[agents.claude]", "[agents.claude]\nmodel = \"opuss-9\""), fix: replaceText("[agents.claude]", "[agents.claude]\nmodel = \"sonnet\""), state: Warning, says: "/model lists"},
 		{check: models, spoil: func(s *setUp) { s.role("---\nagent: claude\nmodel: opuss-9\n---\nyou test") }, fix: func(s *setUp) { s.role("---\nagent: claude\nmodel: sonnet\n---\nyou test") },
 			state: Warning, says: `roles/tester.md: no agent lists a model "opuss-9"`},
 		{check: roles, spoil: func(s *setUp) { s.role("---\nagent: cloude\n---\nyou test") }, fix: func(s *setUp) { s.role("---\nagent: claude\n---\nyou test") },
@@ -98,16 +98,16 @@ func rows() []row {
 		{check: sandbox, about: "default", spoil: sandboxed, fix: engine, state: Failed, says: "/no/such/socket cannot be reached", passes: nothing},
 		{check: sandbox, about: "default", spoil: func(s *setUp) {
 			sandboxed(s)
-			change(func(c *config.Config) { c.Sandbox.Host, c.Sandbox.CA = "tcp://127.0.0.1:1", "/no/such/ca.pem" })(s)
+			changeConfig(func(c *config.Config) { c.Sandbox.Host, c.Sandbox.CA = "tcp://127.0.0.1:1", "/no/such/ca.pem" })(s)
 		}, fix: engine, state: Failed, says: "/no/such/ca.pem", passes: nothing},
 		{check: sandbox, about: "default", spoil: func(s *setUp) {
 			sandboxed(s)
-			change(func(c *config.Config) { c.Sandbox.Seeds = []string{"/no/such/seed:x"} })(s)
+			changeConfig(func(c *config.Config) { c.Sandbox.Seeds = []string{"/no/such/seed:x"} })(s)
 		}, fix: engine, state: Failed, says: "sandbox.seeds: /no/such/seed", passes: nothing},
 		{check: sandbox, about: "default", spoil: func(s *setUp) {
 			sandboxed(s)
 			link := s.linkedSocket()
-			change(func(c *config.Config) { c.Sandbox.Mounts = []string{link} })(s)
+			changeConfig(func(c *config.Config) { c.Sandbox.Mounts = []string{link} })(s)
 		}, fix: engine, state: Failed, says: "who may use it owns the machine", passes: nothing},
 	}
 }
@@ -117,7 +117,7 @@ func TestEachCheckFailsAndPasses(t *testing.T) {
 	for i, r := range rows() {
 		name := string(r.check)
 		if r.about != "" {
-			name = string(r.check.of(r.about))
+			name = string(r.check.named(r.about))
 		}
 		t.Run(fmt.Sprint(i, " ", name), func(t *testing.T) {
 			s := newSetUp(t)
@@ -130,7 +130,7 @@ func TestEachCheckFailsAndPasses(t *testing.T) {
 			if r.check == allowlist { // an empty allowlist is a warning of the configuration
 				name = string(configuration)
 			}
-			if !found.have(name, r.state, r.says) {
+			if !found.contains(name, r.state, r.says) {
 				t.Errorf("no %s of %s that says %q in\n%s", r.state, name, r.says, found)
 			}
 			s.text, s.mode, s.changes = base, 0o600, nil
@@ -140,10 +140,10 @@ func TestEachCheckFailsAndPasses(t *testing.T) {
 				s.restore()
 			}
 			found = s.examine()
-			if found.have(name, r.state, r.says) {
+			if found.contains(name, r.state, r.says) {
 				t.Errorf("mended, it is found again:\n%s", found)
 			}
-			if passes := cmp.Or(r.passes, name); passes != nothing && !found.have(passes, OK, "") {
+			if passes := cmp.Or(r.passes, name); passes != nothing && !found.contains(passes, OK, "") {
 				t.Errorf("%s is not ok once it is mended:\n%s", passes, found)
 			}
 		})
@@ -208,12 +208,12 @@ func TestEachCheckHasARow(t *testing.T) {
 func TestNoFindingShowsASecret(t *testing.T) {
 	s := newSetUp(t)
 	const password = "a-password-of-a-proxy"
-	change(func(c *config.Config) {
+	changeConfig(func(c *config.Config) {
 		c.Telegram.Proxy = "gopher://user:" + password + "@127.0.0.1:1"
 		c.Warnings = append(c.Warnings, "the token "+c.Telegram.Token.Reveal()+" is doubtful, and so is "+c.Telegram.Proxy.Reveal())
 	})(s)
 	found := s.examine()
-	if !found.have("telegram.proxy", Failed, "") || !found.have("configuration", Warning, "is doubtful") {
+	if !found.contains("telegram.proxy", Failed, "") || !found.contains("configuration", Warning, "is doubtful") {
 		t.Fatalf("it finds\n%s", found)
 	}
 	if text := found.String(); strings.Contains(text, password) || strings.Contains(text, s.srv.Token()) {

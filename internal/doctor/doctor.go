@@ -19,7 +19,7 @@ import (
 	"ductor/internal/proctree"
 )
 
-// timeout limits all checks together, except those of sandboxes.
+// timeout limits all checks together, except the checks of sandboxes.
 const timeout = 30 * time.Second
 
 // Examine runs the checks of a configuration. It removes the secrets of the configuration and the environment from all
@@ -83,19 +83,21 @@ type doctor struct {
 	found Findings
 }
 
-func (d *doctor) ok(of check, text string) { d.add(Finding{Name: string(of), State: OK, Text: text}) }
+func (d *doctor) ok(of check, text string) {
+	d.addFinding(Finding{Name: string(of), State: OK, Text: text})
+}
 
 func (d *doctor) warn(of check, text, fix string) {
-	d.add(Finding{Name: string(of), State: Warning, Text: text, Fix: fix})
+	d.addFinding(Finding{Name: string(of), State: Warning, Text: text, Fix: fix})
 }
 
 func (d *doctor) fail(of check, text, fix string) {
-	d.add(Finding{Name: string(of), State: Failed, Text: text, Fix: fix})
+	d.addFinding(Finding{Name: string(of), State: Failed, Text: text, Fix: fix})
 }
 
-func (d *doctor) add(f Finding) {
+func (d *doctor) addFinding(f Finding) {
 	f.Text, f.Fix = d.scrub.String(f.Text), d.scrub.String(f.Fix)
-	d.found.add(f)
+	d.found.appendFinding(f)
 }
 
 func (d *doctor) checkTelegram(ctx context.Context, cfg config.Config) {
@@ -130,7 +132,7 @@ func counted(n int, thing string) string {
 // checkKeys lists the agents' keys without their values, and warns of keys for disabled agents.
 func (d *doctor) checkKeys(cfg config.Config) {
 	for _, k := range cfg.Keys {
-		what := key.of(k.Agent + "." + k.Name)
+		what := key.named(k.Agent + "." + k.Name)
 		if !cfg.Agents.Enabled(k.Agent) {
 			d.warn(what, fmt.Sprintf("no agent %s is enabled, so none gets it", k.Agent),
 				fmt.Sprintf("run: ductor secret rm %s.%s", k.Agent, k.Name))

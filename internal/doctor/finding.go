@@ -42,8 +42,8 @@ const (
 	sandbox       check = "sandbox"
 )
 
-// of returns the name of the check of one thing.
-func (c check) of(name string) check { return c + " " + check(name) }
+// named returns the name of the check of one thing.
+func (c check) named(name string) check { return c + " " + check(name) }
 
 // Finding is the result of one check. Programs parse its JSON, so names must not change between versions.
 type Finding struct {
@@ -69,8 +69,8 @@ func (f Finding) line() string {
 // Findings are the results of all checks, in order.
 type Findings []Finding
 
-// add appends a finding. It puts each text on one line, since errors of programs often have several lines.
-func (fs *Findings) add(f Finding) {
+// appendFinding appends a finding. It puts each text on one line, since errors of programs often have several lines.
+func (fs *Findings) appendFinding(f Finding) {
 	f.Text, f.Fix = oneLine(f.Text), oneLine(f.Fix)
 	*fs = append(*fs, f)
 }

@@ -38,7 +38,7 @@ func (d *doctor) checkSandboxes(ctx context.Context, cfg config.Config) {
 }
 
 func (d *doctor) checkSandbox(ctx context.Context, cfg config.Config, b *environment.Sandbox) {
-	what := sandbox.of(b.Name)
+	what := sandbox.named(b.Name)
 	if b.Err != nil {
 		d.fail(what, b.Err.Error(), "correct it in [sandbox]; docs/sandbox.md explains it")
 		return

@@ -109,8 +109,8 @@ func (s *setUp) examine() Findings {
 	return Examine(s.t.Context(), cfg)
 }
 
-// have reports whether the findings contain one with a name, a state, and a substring in its text or fix.
-func (fs Findings) have(name string, state State, says string) bool {
+// contains reports whether the findings contain one with a name, a state, and a substring in its text or fix.
+func (fs Findings) contains(name string, state State, says string) bool {
 	for _, f := range fs {
 		if f.Name == name && f.State == state && strings.Contains(f.Text+" "+f.Fix, says) && (f.Fix == "") == (state == OK) {
 			return true
@@ -125,8 +125,8 @@ func (fs Findings) String() string {
 	return out.String()
 }
 
-// put replaces a text in the configuration.
-func put(what, instead string) func(*setUp) {
+// replaceText replaces a text in the configuration.
+func replaceText(what, instead string) func(*setUp) {
 	return func(s *setUp) {
 		s.t.Helper()
 		if !strings.Contains(s.text, what) {
@@ -136,18 +136,18 @@ func put(what, instead string) func(*setUp) {
 	}
 }
 
-// add appends lines to the configuration.
-func add(lines string) func(*setUp) {
+// appendText appends lines to the configuration.
+func appendText(lines string) func(*setUp) {
 	return func(s *setUp) { s.text += "\n" + lines + "\n" }
 }
 
-func change(f func(*config.Config)) func(*setUp) {
+func changeConfig(f func(*config.Config)) func(*setUp) {
 	return func(s *setUp) { s.changes = append(s.changes, f) }
 }
 
 func (s *setUp) onlyClaude() {
 	for _, name := range []string{"codex", "gemini", "copilot"} {
-		put("[agents."+name+"]", "[agents."+name+"]\nenabled = false")(s)
+		replaceText("[agents."+name+"]", "[agents."+name+"]\nenabled = false")(s)
 	}
 }
 
@@ -229,17 +229,17 @@ func (s *setUp) serve(pid int) {
 	s.write("ductor.lock", strconv.Itoa(pid))
 }
 
-// grouped returns a process with a usable control group: this one, if the machine provides one.
-func (s *setUp) grouped() int {
+// processWithGroup returns a process with a usable control group: this one, if the machine provides one.
+func (s *setUp) processWithGroup() int {
 	if _, err := proctree.GroupParent("self"); err != nil {
 		return 0
 	}
 	return os.Getpid()
 }
 
-// ungrouped returns a process without a usable control group. If the machine gives each process one, it returns a
+// processWithoutGroup returns a process without a usable control group. If the machine gives each process one, it returns a
 // zombie whose group is gone.
-func (s *setUp) ungrouped() int {
+func (s *setUp) processWithoutGroup() int {
 	s.t.Helper()
 	parent, err := proctree.GroupParent("self")
 	if err != nil {
@@ -261,7 +261,7 @@ func (s *setUp) ungrouped() int {
 
 // sandboxed runs all agents in sandboxes of an engine that does not exist.
 func sandboxed(s *setUp) {
-	change(func(c *config.Config) {
+	changeConfig(func(c *config.Config) {
 		c.Sandbox.Mode, c.Sandbox.Host = config.SandboxDocker, "unix:///no/such/socket"
 	})(s)
 }
@@ -271,7 +271,7 @@ func engine(s *setUp) {
 	s.t.Helper()
 	dockertest.Need(s.t)
 	runner := dockertest.Tool(s.t, dockertest.Runner)
-	change(func(c *config.Config) {
+	changeConfig(func(c *config.Config) {
 		c.Sandbox.Mode, c.Sandbox.Host, c.Sandbox.Image, c.Sandbox.Runner = config.SandboxDocker, dockertest.Host(), "ductor-doctor-test:none", runner
 	})(s)
 }

@@ -101,6 +101,6 @@ func (d *doctor) checkJobs(ctx context.Context, cfg config.Config) {
 			d.fail(forgetting, f.Err.Error(), "let the user of ductor read what it names, and check [retention]")
 			continue
 		}
-		d.ok(forgetting.of(f.Name), fmt.Sprintf("%d of %d would go (%d KB)", f.Items, f.Items+f.LeftItems, f.Bytes>>10))
+		d.ok(forgetting.named(f.Name), fmt.Sprintf("%d of %d would go (%d KB)", f.Items, f.Items+f.LeftItems, f.Bytes>>10))
 	}
 }

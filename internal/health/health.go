@@ -67,7 +67,7 @@ func (h *Health) Polled(err error, wait time.Duration) {
 	}
 }
 
-// tryStore makes a test write. A broken disk may block it for ever; State reports that.
+// tryStore makes a test write. A broken disk may block it; State reports that.
 func (h *Health) tryStore(ctx context.Context) {
 	h.mu.Lock()
 	h.store.began = h.opts.Now()

@@ -15,15 +15,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// table is a store whose writes end as the test wants.
-type table struct {
+// fakeStore is a store whose writes end as the test wants.
+type fakeStore struct {
 	mu    sync.Mutex
 	err   error
 	hangs bool
 	disk  orchestrator.DiskState
 }
 
-func (s *table) TryWrite(ctx context.Context) error {
+func (s *fakeStore) TryWrite(ctx context.Context) error {
 	s.mu.Lock()
 	err, hangs := s.err, s.hangs
 	s.mu.Unlock()
@@ -34,13 +34,13 @@ func (s *table) TryWrite(ctx context.Context) error {
 	return err
 }
 
-func (s *table) Disk() (orchestrator.DiskState, context.Context) {
+func (s *fakeStore) Disk() (orchestrator.DiskState, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.disk, context.Background()
 }
 
-func (s *table) become(err error, hangs bool, disk orchestrator.DiskState) {
+func (s *fakeStore) setState(err error, hangs bool, disk orchestrator.DiskState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err, s.hangs, s.disk = err, hangs, disk
@@ -59,8 +59,8 @@ func (s *systemd) notify(state string) error {
 	return nil
 }
 
-// heard removes the notifications since the last call and counts those with a state.
-func (s *systemd) heard(state string) (n int) {
+// take removes the notifications since the last call and counts those with a state.
+func (s *systemd) take(state string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.told {
@@ -75,7 +75,7 @@ func (s *systemd) heard(state string) (n int) {
 var errAway = errors.New("away")
 
 // For each trouble: whether a restart may help, so that the watchdog is not fed, and the answer of /healthz.
-func TestWhatSystemdIsTold(t *testing.T) {
+func TestNotificationsToSystemd(t *testing.T) {
 	for name, c := range map[string]struct {
 		poll           error
 		wait           time.Duration // that the poller announces
@@ -97,22 +97,22 @@ func TestWhatSystemdIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, m := &table{disk: orchestrator.DiskWorks}, &systemd{}
+				s, m := &fakeStore{disk: orchestrator.DiskWorks}, &systemd{}
 				h := New(Options{Store: s, Poll: time.Minute, Now: time.Now})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer synctest.Wait()
 				defer cancel()
 				go h.Run(ctx, Manager{Notify: m.notify, Watchdog: time.Minute, Log: slog.New(slog.DiscardHandler)})
 				time.Sleep(5 * time.Minute)
-				if m.heard("READY=1") > 0 {
+				if m.take("READY=1") > 0 {
 					t.Fatal("it is ready before Telegram answered")
 				}
 				h.Polled(nil, 0)
 				synctest.Wait()
-				if m.heard("READY=1") != 1 {
+				if m.take("READY=1") != 1 {
 					t.Fatal("it is not ready when Telegram answered")
 				}
-				s.become(c.store, c.hangs, c.disk)
+				s.setState(c.store, c.hangs, c.disk)
 				h.Polled(c.poll, c.wait)
 				for range 10 {
 					time.Sleep(30 * time.Second)
@@ -120,9 +120,9 @@ func TestWhatSystemdIsTold(t *testing.T) {
 						h.Polled(c.poll, c.wait)
 					}
 				}
-				m.heard("")
+				m.take("")
 				time.Sleep(50 * time.Second)
-				if alive := m.heard("WATCHDOG=1") > 1; alive != c.alive {
+				if alive := m.take("WATCHDOG=1") > 1; alive != c.alive {
 					t.Errorf("signs of life: %v", alive)
 				}
 				if got := h.State(); got.Polling != c.polling || got.Store != c.wrote {
@@ -137,14 +137,14 @@ func TestWhatSystemdIsTold(t *testing.T) {
 func TestAStartWithoutTelegramGetsMoreTime(t *testing.T) {
 	for _, broken := range []error{nil, errAway} {
 		synctest.Test(t, func(t *testing.T) {
-			s, m := &table{disk: orchestrator.DiskWorks, err: broken}, &systemd{}
+			s, m := &fakeStore{disk: orchestrator.DiskWorks, err: broken}, &systemd{}
 			h := New(Options{Store: s, Poll: time.Minute, Now: time.Now})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer synctest.Wait()
 			defer cancel()
 			go h.Run(ctx, Manager{Notify: m.notify, Log: slog.New(slog.DiscardHandler)})
 			time.Sleep(10*time.Minute - time.Second)
-			if n := m.heard("EXTEND_TIMEOUT_USEC=120000000"); (n == 20) != (broken == nil) {
+			if n := m.take("EXTEND_TIMEOUT_USEC=120000000"); (n == 20) != (broken == nil) {
 				t.Errorf("with a store that says %v it asked %d times", broken, n)
 			}
 		})
@@ -152,9 +152,9 @@ func TestAStartWithoutTelegramGetsMoreTime(t *testing.T) {
 }
 
 // The answer for monitors contains the parts and nothing else.
-func TestWhatMonitorsRead(t *testing.T) {
+func TestAnswerForMonitors(t *testing.T) {
 	at := time.Date(2026, 11, 24, 18, 0, 0, 0, time.UTC)
-	s := &table{disk: orchestrator.DiskWorks}
+	s := &fakeStore{disk: orchestrator.DiskWorks}
 	h := New(Options{Store: s, Poll: time.Minute, Now: func() time.Time { return at }})
 	ask := func(code int, want string) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestWhatMonitorsRead(t *testing.T) {
 	h.Polled(nil, 0)
 	h.tryStore(t.Context())
 	ask(200, `{"status":"ok","parts":{"polling":{"status":"ok","last":"2026-11-24T18:00:00Z"},"store":{"status":"ok","last":"2026-11-24T18:00:00Z"}}}`)
-	s.become(errors.New("a secret path"), false, orchestrator.DiskWorks)
+	s.setState(errors.New("a secret path"), false, orchestrator.DiskWorks)
 	at = at.Add(time.Hour)
 	h.tryStore(t.Context())
 	ask(503, `{"status":"unhealthy","parts":{"polling":{"status":"stuck","last":"2026-11-24T18:00:00Z"},"store":{"status":"failing","last":"2026-11-24T19:00:00Z"}}}`)

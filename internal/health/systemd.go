@@ -29,7 +29,7 @@ func ManagerOf(log *slog.Logger) Manager {
 	}
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("the watchdog of systemd gets no signs of life", "err", fmt.Errorf("read its interval: %w", err))
+		log.Warn("cannot feed the watchdog of systemd", "err", fmt.Errorf("read its interval: %w", err))
 	}
 	m.Watchdog = every
 	return m
@@ -96,6 +96,6 @@ func (m Manager) notify(state string) {
 		return
 	}
 	if err := m.Notify(state); err != nil {
-		m.Log.Warn("tell systemd", "err", err)
+		m.Log.Warn("notify systemd", "err", err)
 	}
 }

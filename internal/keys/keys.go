@@ -80,7 +80,7 @@ func isReserved(variable string) bool {
 }
 
 // Read lists all keys, sorted by name. A credential takes precedence over a key in the state directory. Either
-// directory may be missing; credentials may be "". Read ignores files whose name is not that of a key.
+// directory may be missing; credentials may be "". Read ignores files that are not named like a key.
 func Read(state, credentials string) ([]config.AgentKey, error) {
 	found := map[Name]config.AgentKey{}
 	if err := readAll(filepath.Join(state, Folder), config.KeyInFile, found); err != nil {

@@ -42,7 +42,7 @@ func set(t *testing.T, state, name, value string) error {
 	return Set(state, n, strings.NewReader(value))
 }
 
-func listed(t *testing.T, state, credentials string) (all []string) {
+func listKeys(t *testing.T, state, credentials string) (all []string) {
 	t.Helper()
 	found, err := Read(state, credentials)
 	if err != nil {
@@ -54,7 +54,7 @@ func listed(t *testing.T, state, credentials string) (all []string) {
 	return all
 }
 
-func equal(t *testing.T, got []string, want ...string) {
+func expectEqual(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", got, want)
@@ -63,7 +63,7 @@ func equal(t *testing.T, got []string, want ...string) {
 
 func TestKeysAreKeptForThisUserAlone(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
-	equal(t, listed(t, state, ""))
+	expectEqual(t, listKeys(t, state, ""))
 	for name, value := range map[string]string{"OPENAI_API_KEY": "sk-old-0123456", "ANTHROPIC_API_KEY": "sk-ant-0123456\n"} {
 		if err := set(t, state, name, value); err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func TestKeysAreKeptForThisUserAlone(t *testing.T) {
 	if err := set(t, state, "OPENAI_API_KEY", "sk-new-0123456\n"); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, listed(t, state, ""), "claude.ANTHROPIC_API_KEY=sk-ant-0123456 in the state directory",
+	expectEqual(t, listKeys(t, state, ""), "claude.ANTHROPIC_API_KEY=sk-ant-0123456 in the state directory",
 		"codex.OPENAI_API_KEY=sk-new-0123456 in the state directory")
 
 	dir := filepath.Join(state, Folder)
@@ -88,10 +88,10 @@ func TestKeysAreKeptForThisUserAlone(t *testing.T) {
 	if err := Remove(state, name); !errors.Is(err, ErrNone) {
 		t.Errorf("removed twice: %v", err)
 	}
-	equal(t, listed(t, state, ""), "claude.ANTHROPIC_API_KEY=sk-ant-0123456 in the state directory")
+	expectEqual(t, listKeys(t, state, ""), "claude.ANTHROPIC_API_KEY=sk-ant-0123456 in the state directory")
 }
 
-func TestWhatIsNoKeyChangesNothing(t *testing.T) {
+func TestInvalidKeysChangeNothing(t *testing.T) {
 	state := t.TempDir()
 	if err := set(t, state, "OPENAI_API_KEY", "sk-0123456789"); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestWhatIsNoKeyChangesNothing(t *testing.T) {
 			t.Errorf("%.20q: %v", value, err)
 		}
 	}
-	equal(t, listed(t, state, ""), "codex.OPENAI_API_KEY=sk-0123456789 in the state directory")
+	expectEqual(t, listKeys(t, state, ""), "codex.OPENAI_API_KEY=sk-0123456789 in the state directory")
 }
 
 // A credential takes precedence over a file. Other credentials of the service are not keys.
@@ -117,7 +117,7 @@ func TestCredentialsOfSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	equal(t, listed(t, state, credentials), "codex.OPENAI_API_KEY=sk-of-systemd in a credential of systemd",
+	expectEqual(t, listKeys(t, state, credentials), "codex.OPENAI_API_KEY=sk-of-systemd in a credential of systemd",
 		"gemini.GEMINI_API_KEY=gm-of-systemd in a credential of systemd")
 }
 

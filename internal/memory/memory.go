@@ -37,7 +37,7 @@ func Release() error {
 	}
 	for _, m := range mappings {
 		if _, _, no := syscall.Syscall(syscall.SYS_MADVISE, m.start, m.end-m.start, syscall.MADV_DONTNEED); no != 0 {
-			return fmt.Errorf("give back pages of the program: %w", no)
+			return fmt.Errorf("release pages of the program: %w", no)
 		}
 	}
 	return nil
@@ -54,7 +54,7 @@ func programMappings() (clean []mapping, err error) {
 	}
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
-		return nil, fmt.Errorf("look at this process's memory: %w", err)
+		return nil, fmt.Errorf("read this process's memory map: %w", err)
 	}
 	defer f.Close()
 	return cleanMappings(f, program)

@@ -10,7 +10,7 @@ import (
 
 // Release must not drop pages that differ from the file: those changed by the dynamic linker or a debugger, and
 // writable ones.
-func TestOnlyWhatIsAsInTheFileIsGivenBack(t *testing.T) {
+func TestOnlyUnchangedPagesAreReleased(t *testing.T) {
 	const smaps = `00400000-00402000 r-xp 00000000 08:02 17      /usr/bin/it
 Rss:                   8 kB
 Anonymous:             0 kB
@@ -34,7 +34,7 @@ Anonymous:             0 kB
 	}
 }
 
-func TestAProcessGoesOnAfterItsStart(t *testing.T) {
+func TestAProcessContinuesAfterRelease(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	started := Start()

@@ -44,7 +44,7 @@ func Handler(s Sources) http.Handler {
 // collector creates the metrics of the current state.
 type collector struct{ Sources }
 
-// Describe implements prometheus.Collector. It announces no metrics, since those of turns are unknown before the first
+// Describe implements prometheus.Collector. It announces no metrics, since the series of turns are unknown before the first
 // turn.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
@@ -82,7 +82,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	o.agents(c.Live(ctx))
 	if load, err := c.Load(ctx); err != nil {
-		c.Log.Warn("metrics of the store are left out", "err", err)
+		c.Log.Warn("omitted the metrics of the store", "err", err)
 	} else {
 		o.load(load)
 	}

@@ -26,7 +26,7 @@ const (
 	freezeRounds  = 20
 )
 
-// End sends SIGTERM to every member. After grace, or once ctx is done, it sends SIGKILL to those that still run. It
+// End sends SIGTERM to every member. After grace, or once ctx is done, it sends SIGKILL to the survivors. It
 // scans repeatedly, because a process may fork during a scan, until no scan finds a member and the kernel reports an
 // empty control group (if there is one). It returns an error if processes outlive SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
@@ -36,7 +36,7 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	for empty := 0; ; {
 		live, err := t.liveMembers()
 		if err != nil {
-			return fmt.Errorf("look for processes: %w", err)
+			return fmt.Errorf("list processes: %w", err)
 		}
 		if len(live) == 0 && !t.groupPopulated() {
 			if empty++; empty >= t.requiredScans() {
@@ -65,7 +65,7 @@ func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 
 func survivorsError(live []procStat) error {
 	if len(live) == 0 {
-		return errors.New("processes would not end that cannot be seen from here")
+		return errors.New("processes that are invisible from here would not end")
 	}
 	return fmt.Errorf("%d processes would not end, the first is %d", len(live), live[0].PID)
 }
@@ -153,7 +153,7 @@ func killGroup(p procStat, self int) {
 	if !ok || !there || now.ID != p.ID || now.session == own.session || now.group <= 1 {
 		return
 	}
-	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds those that it misses
+	_ = unix.Kill(-now.group, unix.SIGKILL) // the next scan finds any that it misses
 }
 
 // await returns when no process in live runs any more, after limit, or when ctx is done. If live is empty, it waits

@@ -9,7 +9,7 @@ import (
 )
 
 // End waits for processes that no scan finds while the kernel reports a populated group.
-func TestEndTakesTheKernelsWord(t *testing.T) {
+func TestEndWaitsForAnEmptyControlGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		group := Group{Path: t.TempDir()}

@@ -61,7 +61,7 @@ func (c Group) PIDs() (pids []int) {
 }
 
 // Kill kills all processes in the group and below it at once. It also gets processes that are just being forked and
-// those that changed their user. It needs Linux 5.14.
+// processes that changed their user. It needs Linux 5.14.
 func (c Group) Kill() error {
 	if c.Path == "" {
 		return ErrNoGroup

@@ -1,6 +1,6 @@
 package proctree
 
-// Marked lists the live processes whose environment contains one of the entries marks ("NAME=value"). It scans all
+// Marked lists the live processes whose environment contains an entry in marks ("NAME=value"). It scans all
 // processes once for all marks.
 func Marked(marks ...string) ([]ID, error) {
 	var ids []ID

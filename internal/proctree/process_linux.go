@@ -31,7 +31,7 @@ func (id ID) Running() bool {
 	return ok && p.ID == id && !p.dead()
 }
 
-// Signal sends sig to exactly this process, not to a later one of the same number. It returns nil if the process is
+// Signal sends sig to exactly this process, not to a later process of the same number. It returns nil if the process is
 // gone.
 func (id ID) Signal(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(id.PID, 0)
@@ -157,8 +157,9 @@ func eachProc(visit func(procStat)) error {
 	}
 }
 
-// hasEnviron reports whether a process has one of the entries ("NAME=value") in its environment. known is false if that
-// cannot be determined now: the process is in the middle of an exec, or we may not inspect it.
+// hasEnviron reports whether a process has any of the entries ("NAME=value") in its environment. known is false if that
+// cannot be determined now, because the process is in the middle of an exec. A process that we may not inspect counts as
+// one without the entries.
 func hasEnviron(pid int, entries ...string) (yes, known bool) {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil || len(env) == 0 {

@@ -92,7 +92,7 @@ func (t *Tree) addKnown(in map[int]bool, procs []procStat, byID map[int]procStat
 	}
 }
 
-// addGrouped adds the processes of the control group. The next scan finds those that joined after procs were listed.
+// addGrouped adds the processes of the control group. The next scan finds processes that joined after procs were listed.
 func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 	t.inside = false
 	for _, pid := range t.cg.PIDs() {
@@ -107,7 +107,7 @@ func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 	}
 }
 
-// groupPopulated reports whether the kernel knows of a live member, including those that are invisible here or that a
+// groupPopulated reports whether the kernel knows of a live member, including members that are invisible here or that a
 // scan missed.
 func (t *Tree) groupPopulated() bool { return !t.inside && t.cg.Populated() }
 

@@ -111,7 +111,7 @@ func (s *Set) read() map[string]orchestrator.Role {
 	}
 	files, problems := Files(s.dir)
 	for _, err := range problems {
-		s.log.Warn("read the folder of roles", "dir", s.dir, "err", err)
+		s.log.Warn("read the roles folder", "dir", s.dir, "err", err)
 	}
 	maps.Copy(all, files)
 	maps.Copy(all, s.configured)

@@ -23,7 +23,7 @@ type Change struct {
 // Add appends text to the input.
 func (s *Stream) Add(set *Set, text string) Change {
 	s.raw = append(s.raw, text...)
-	return s.change(set, holdBack)
+	return s.update(set, holdBack)
 }
 
 // Retract removes bytes from the end of the input. Bytes from before the Stream began count as output.
@@ -33,13 +33,13 @@ func (s *Stream) Retract(set *Set, bytes int) Change {
 	if len(s.raw) < s.done {
 		s.done, s.sent = 0, 0
 	}
-	c := s.change(set, holdBack)
+	c := s.update(set, holdBack)
 	c.Retract += before
 	return c
 }
 
 // Flush outputs the text that is held back.
-func (s *Stream) Flush(set *Set) Change { return s.change(set, flushAll) }
+func (s *Stream) Flush(set *Set) Change { return s.update(set, flushAll) }
 
 // flushMode chooses how to handle a possible beginning of a secret at the end of the text.
 type flushMode int
@@ -49,7 +49,7 @@ const (
 	flushAll
 )
 
-func (s *Stream) change(set *Set, e flushMode) Change {
+func (s *Stream) update(set *Set, e flushMode) Change {
 	c := set.clean(string(s.raw[s.done:]))
 	given := string(s.out[s.sent:])
 	text := c.text

@@ -9,6 +9,7 @@ import (
 // Hidden classifies the secrets that Clean removed from a value.
 type Hidden int
 
+// The kinds of Hidden, in ascending order.
 const (
 	HiddenNothing Hidden = iota
 	HiddenWord           // only plain words: no command, path or URL

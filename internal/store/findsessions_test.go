@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -170,7 +171,7 @@ func BenchmarkFindSessions(b *testing.B) {
 				Outcome: orchestrator.Outcome{Text: strings.Repeat("It reads runes now, and the tests pass. ", 10)},
 			})
 		}
-		err := db.ImportSession(ctx, orchestrator.Session{ID: id, Conversation: chatA, Title: "parser", Dir: "/src", Created: noon, Used: noon}, turns)
+		err := db.storeSession(ctx, orchestrator.Session{ID: id, Conversation: chatA, Title: "parser", Dir: "/src", Created: noon, Used: noon}, turns)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -185,4 +186,39 @@ func BenchmarkFindSessions(b *testing.B) {
 			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/0.05, "of-50ms")
 		})
 	}
+}
+
+// storeSession stores a session with turns that have ended.
+func (db *DB) storeSession(ctx context.Context, s orchestrator.Session, turns []orchestrator.Turn) error {
+	err := db.write(ctx, func(t tx) error {
+		if err := t.insertSession(s); err != nil {
+			return err
+		}
+		for _, turn := range turns {
+			if err := t.insertEndedTurn(turn); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return wrap(fmt.Sprintf("store session %s", s.ID), err)
+}
+
+func (t tx) insertEndedTurn(turn orchestrator.Turn) error {
+	if err := t.insertTurn(turn); err != nil {
+		return err
+	}
+	outcome, err := encodeOutcome(turn.Outcome)
+	if err != nil {
+		return err
+	}
+	state := turn.State
+	if state == orchestrator.TurnSteered {
+		state = orchestrator.TurnCancelled
+	}
+	const end = `UPDATE turns SET state = ?, steered_into = ?, ended = ?, answer = ?, outcome = ?, delivered = 1
+		WHERE id = ?`
+	_, err = t.Exec(end, string(state), string(turn.Into), millis(turn.Ended), turn.Outcome.Text, outcome,
+		string(turn.ID))
+	return err
 }

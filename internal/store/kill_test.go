@@ -18,6 +18,7 @@ import (
 
 	"ductor/cli"
 	"ductor/internal/store/sqlite"
+	"ductor/internal/testprogram"
 	"ductor/orchestrator"
 )
 
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	testprogram.Checks(25)
 	goleak.VerifyTestMain(m)
 }
 

@@ -254,39 +254,6 @@ func (db *DB) MoveSession(ctx context.Context, id orchestrator.SessionID, to orc
 	return wrap(fmt.Sprintf("move session %s", id), err)
 }
 
-// ImportSession stores a session with turns that have ended.
-func (db *DB) ImportSession(ctx context.Context, s orchestrator.Session, turns []orchestrator.Turn) error {
-	err := db.write(ctx, func(t tx) error {
-		if err := t.insertSession(s); err != nil {
-			return err
-		}
-		for _, turn := range turns {
-			if err := t.insertEndedTurn(turn); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return wrap(fmt.Sprintf("import session %s", s.ID), err)
-}
-
-func (t tx) insertEndedTurn(turn orchestrator.Turn) error {
-	if err := t.insertTurn(turn); err != nil {
-		return err
-	}
-	outcome, err := encodeOutcome(turn.Outcome)
-	if err != nil {
-		return err
-	}
-	state := turn.State
-	if state == orchestrator.TurnSteered {
-		state = orchestrator.TurnCancelled
-	}
-	_, err = t.Exec(`UPDATE turns SET state = ?, steered_into = ?, ended = ?, answer = ?, outcome = ?, delivered = 1 WHERE id = ?`,
-		string(state), string(turn.Into), millis(turn.Ended), turn.Outcome.Text, outcome, string(turn.ID))
-	return err
-}
-
 // mostHits limits the turns that a search looks at. They are the newest.
 const mostHits = 1000
 

@@ -160,7 +160,9 @@ const steeredInVain = `(state = 'cancelled' AND steered_into <> '' AND delivered
 // ErrNoTurn for an id that is not there; an error, and nothing stored, for a turn that does not run.
 func (db *DB) FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o orchestrator.Outcome) error {
 	op := fmt.Sprintf("finish turn %s", id)
-	if !finalStates()[o.State] {
+	switch o.State {
+	case orchestrator.TurnDone, orchestrator.TurnFailed, orchestrator.TurnAborted, orchestrator.TurnInterrupted:
+	default:
 		return wrap(op, fmt.Errorf("%q is no state a running turn can end in", o.State))
 	}
 	outcome, err := encodeOutcome(o)
@@ -269,14 +271,6 @@ type usageRow struct {
 	CacheRead  int64 `json:"cache_read,omitempty"`
 	CacheWrite int64 `json:"cache_write,omitempty"`
 	Reasoning  int64 `json:"reasoning,omitempty"`
-}
-
-// finalStates are the states a running turn can end in.
-func finalStates() map[orchestrator.TurnState]bool {
-	return map[orchestrator.TurnState]bool{
-		orchestrator.TurnDone: true, orchestrator.TurnFailed: true,
-		orchestrator.TurnAborted: true, orchestrator.TurnInterrupted: true,
-	}
 }
 
 func scanTurn(row sqlite.Row) (t orchestrator.Turn, err error) {

@@ -55,9 +55,9 @@ func allSettings() []settings {
 	claude := jsonHooks{"claude", []event{{"PermissionRequest", 24 * 3600}, {"Notification", 10}, {"Stop", 10}}}
 	gemini := jsonHooks{"gemini", []event{{"Notification", 10_000}, {"AfterAgent", 10_000}}} // Gemini uses milliseconds
 	return []settings{
-		{"claude", ".claude", "CLAUDE_CONFIG_DIR", "settings.json", claude.add, claude.remove},
+		{"claude", ".claude", "CLAUDE_CONFIG_DIR", "settings.json", claude.addHooks, claude.removeHooks},
 		{"codex", ".codex", "CODEX_HOME", "config.toml", addNotify, removeNotify},
-		{"gemini", ".gemini", "", "settings.json", gemini.add, gemini.remove},
+		{"gemini", ".gemini", "", "settings.json", gemini.addHooks, gemini.removeHooks},
 	}
 }
 

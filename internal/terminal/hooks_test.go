@@ -107,7 +107,7 @@ func TestHooksComeAndGo(t *testing.T) {
 	}
 }
 
-func TestHooksAreNotWrittenIntoWhatIsNoSettings(t *testing.T) {
+func TestHooksAreNotWrittenIntoInvalidSettings(t *testing.T) {
 	for name, tt := range map[string]struct{ file, text, says string }{
 		"not JSON":        {".claude/settings.json", "{ // mine\n}", "is not a JSON object"},
 		"a list":          {".claude/settings.json", "[]", "is not a JSON object"},
@@ -149,7 +149,7 @@ func TestSettingsThatChangedMeanwhileStay(t *testing.T) {
 }
 
 // All settings except ductor's hooks stay unchanged and in order, whatever JSON the file contains.
-func TestAllElseStays(t *testing.T) {
+func TestOtherSettingsStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-zA-Z<&]{1,6}`), 0, 5, rapid.ID[string]).Draw(t, "keys")
 		var o object

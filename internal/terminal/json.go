@@ -25,7 +25,7 @@ type event struct {
 // errNotJSON means that hooks cannot be added to this file.
 var errNotJSON = errors.New("it is not a JSON object")
 
-func (j jsonHooks) add(text []byte, m Machine) ([]byte, bool, error) {
+func (j jsonHooks) addHooks(text []byte, m Machine) ([]byte, bool, error) {
 	bare, had, err := j.removeOurs(text)
 	if err != nil {
 		return nil, false, err
@@ -57,7 +57,7 @@ func (j jsonHooks) add(text []byte, m Machine) ([]byte, bool, error) {
 	return next, had, err
 }
 
-func (j jsonHooks) remove(text []byte, _ Machine) ([]byte, bool, error) {
+func (j jsonHooks) removeHooks(text []byte, _ Machine) ([]byte, bool, error) {
 	bare, had, err := j.removeOurs(text)
 	if err != nil || !had {
 		return text, false, err

@@ -29,7 +29,7 @@ func (r *Relay) Call(ctx context.Context, tool string, args map[string]any) (str
 	}()
 	answers := bufio.NewScanner(out)
 	answers.Buffer(nil, MaxLine)
-	if _, err := ask(in, answers, 1, "initialize", map[string]any{
+	if _, err := request(in, answers, 1, "initialize", map[string]any{
 		"protocolVersion": version, "capabilities": struct{}{},
 		"clientInfo": map[string]string{"name": "ductor", "version": "1"},
 	}); err != nil {
@@ -38,7 +38,7 @@ func (r *Relay) Call(ctx context.Context, tool string, args map[string]any) (str
 	if err := writeMessage(in, map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"}); err != nil {
 		return "", err
 	}
-	result, err := ask(in, answers, 2, "tools/call", map[string]any{"name": tool, "arguments": args})
+	result, err := request(in, answers, 2, "tools/call", map[string]any{"name": tool, "arguments": args})
 	if err != nil {
 		return "", err
 	}
@@ -71,8 +71,8 @@ func writeMessage(in io.Writer, message any) error {
 	return nil
 }
 
-// ask sends a request and waits for its response.
-func ask(in io.Writer, answers *bufio.Scanner, id int, method string, params any) (json.RawMessage, error) {
+// request sends a request and waits for its response.
+func request(in io.Writer, answers *bufio.Scanner, id int, method string, params any) (json.RawMessage, error) {
 	if err := writeMessage(in, map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params}); err != nil {
 		return nil, err
 	}

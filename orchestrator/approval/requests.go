@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 
 	"ductor/cli"
 	"ductor/internal/secrets"
@@ -60,17 +59,24 @@ type Requests struct {
 	events chan cli.Event
 	done   chan struct{}
 
-	mu     sync.Mutex                              // held for one event or decision
+	mu     lock                                    // held for one event or decision
 	told   map[cli.ApprovalID]bool                 // requests of this process; whether the agent has the decision
 	timers map[orchestrator.ApprovalID]func() bool // nil once the requests are closed
 	held   []cli.Event                             // asked before CaughtUp: perhaps withdrawn since
 	own    map[cli.ApprovalID]ownRequest           // what ductor asks in the agent's place; nil once drained
 }
 
+// lock is a mutex that is held while the disk or an agent is waited for. It is not one of package sync, so that a test's clock goes on
+// while others wait for it.
+type lock chan struct{}
+
+func (l lock) Lock()   { l <- struct{}{} }
+func (l lock) Unlock() { <-l }
+
 // Open begins to handle the requests of a turn. Drain and Close end it. life is that of the turn.
 func (s *Service) Open(life context.Context, turn Running) *Requests {
 	r := &Requests{
-		s: s, turn: turn, life: life, log: s.log.With("turn", turn.Turn.ID),
+		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
 		events: make(chan cli.Event, mostEvents), done: make(chan struct{}),
 		told: map[cli.ApprovalID]bool{}, own: map[cli.ApprovalID]ownRequest{}, timers: map[orchestrator.ApprovalID]func() bool{},
 	}

@@ -21,8 +21,6 @@ type Options struct {
 	Store orchestrator.ConsultStore
 	// Beside is where side sessions of a conversation run: where its next turn would.
 	Beside  func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
-	Status  func(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Status, error)
-	History func(ctx context.Context, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) // the last ended turns, oldest first
 	Shorten side.Shortener
 	Works   Works
 	Now     func() time.Time

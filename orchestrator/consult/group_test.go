@@ -114,33 +114,3 @@ func TestAnEstimate(t *testing.T) {
 		t.Errorf("%+v after %+v", two, one)
 	}
 }
-
-// A summary tells of the current session, by the model for summaries or the one that answers there.
-func TestASessionIsSummarized(t *testing.T) {
-	a, e := engine(func(_ context.Context, req cli.Request) cli.Result {
-		return cli.Result{Text: req.Prompt, Model: req.Model}
-	})
-	st := orchestrator.Status{Agent: "codex", Model: "gpt"}
-	e.opts.Status = func(context.Context, orchestrator.ConversationID) (orchestrator.Status, error) { return st, nil }
-	e.opts.History = func(_ context.Context, id orchestrator.SessionID, _ int) ([]orchestrator.Turn, error) {
-		if id != "S" {
-			return nil, nil
-		}
-		return []orchestrator.Turn{{Agent: "claude", Prompt: orchestrator.Prompt{Text: "fix it"}, Outcome: orchestrator.Outcome{Text: "fixed in a.go"}}}, nil
-	}
-	for _, id := range []orchestrator.SessionID{"", "empty"} {
-		st.Session.ID = id
-		if _, err := e.Summarize(t.Context(), here, ""); !errors.Is(err, orchestrator.ErrNoSession) || len(a.asked) > 0 {
-			t.Errorf("session %q: %v", id, err)
-		}
-	}
-	st.Session.ID = "S"
-	got, err := e.Summarize(t.Context(), here, "the tests")
-	if err != nil || got.Model.String() != "codex/gpt" || !strings.Contains(got.Text, "fix it") || !strings.Contains(got.Text, "fixed in a.go") || !strings.Contains(got.Text, "the tests") {
-		t.Errorf("%+v, %v", got, err)
-	}
-	e.opts.Shorten.Model = orchestrator.ModelChoice{Agent: "claude", Model: "haiku"}
-	if got, err := e.Summarize(t.Context(), here, ""); err != nil || got.Model.String() != "claude/haiku" || strings.Contains(got.Text, "Dwell") {
-		t.Errorf("%+v, %v", got, err)
-	}
-}

@@ -10,6 +10,7 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
+	"ductor/orchestrator/turn"
 	"ductor/orchestrator/handoff"
 )
 
@@ -78,15 +79,12 @@ func (e *Engine) goOnWith(ctx context.Context, t orchestrator.Turn, wants orches
 	return receipt, e.SetModel(ctx, by.Conversation, other, "", "")
 }
 
-// laterJob begins the ids of the jobs that run prompts when a usage limit ends.
-const laterJob = "later-"
-
 // waitingJob is the job that runs the prompt of a turn later; ErrNoJob if there is none.
 func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	if e.opts.Jobs == nil {
 		return orchestrator.JobStatus{}, orchestrator.ErrNoJob
 	}
-	return e.opts.Jobs.Job(ctx, orchestrator.JobID(laterJob+string(id)), in)
+	return e.opts.Jobs.Job(ctx, orchestrator.JobID(turn.LaterJob+string(id)), in)
 }
 
 // runLater has a job run the prompt of a turn when the limit of its agent ends; at once if it has ended.
@@ -143,7 +141,7 @@ func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time, m
 	}
 	at = at.Truncate(time.Second).Add(time.Second)
 	j := orchestrator.Job{
-		ID: orchestrator.JobID(laterJob + string(t.ID)), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
+		ID: orchestrator.JobID(turn.LaterJob + string(t.ID)), Conversation: in, Person: t.Prompt.Person, Prompt: prompt,
 		JobTiming: orchestrator.JobTiming{Schedule: "at " + at.UTC().Format(time.DateTime), Zone: "UTC"},
 		JobTurn: orchestrator.JobTurn{
 			Session: orchestrator.SharedSession, Agent: t.Agent, Model: t.Model, Timeout: t.Wants.Timeout,
@@ -171,7 +169,7 @@ func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID
 		return err
 	}
 	for _, st := range all {
-		if strings.HasPrefix(string(st.Job.ID), laterJob) && st.Next.IsZero() && st.Open == 0 {
+		if strings.HasPrefix(string(st.Job.ID), turn.LaterJob) && st.Next.IsZero() && st.Open == 0 {
 			if err := e.opts.Jobs.DeleteJob(ctx, st.Job.ID, orchestrator.Press{Conversation: in, Person: person}); err != nil {
 				return err
 			}

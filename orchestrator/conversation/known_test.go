@@ -129,7 +129,9 @@ func (r *readers) reply(ctx context.Context, who cli.Agent, req cli.Request, emi
 	case stopped, restarted:
 		return r.wait(ctx, who)
 	}
-	r.shown.take()
+	if r.before != req.Turn { // else the first attempt said what it left out
+		r.shown.take()
+	}
 	emit(cli.PromptAccepted{})
 	r.known[id] += req.Prompt
 	r.read += req.Prompt
@@ -304,6 +306,30 @@ func TestASessionBegunAnewUnderItsIDIsContinued(t *testing.T) {
 	}{{"", 0}, {"", 1}, {"x", 0}, {"", 3}} {
 		if got := asked[i]; got.Resume != want.resume || strings.Count(got.Prompt, "User: ") != want.told {
 			t.Errorf("prompt %d resumes %q and says %q", i+1, got.Resume, got.Prompt)
+		}
+	}
+}
+
+// A job that runs a prompt when a limit ends repeats it: its agent reads the prompt once. One whose prompt a user changed repeats nothing.
+func TestARunWhenTheLimitEndsRepeatsItsPrompt(t *testing.T) {
+	for prompt, want := range map[string]int{"look at the log": 1, "look at the disk": 2} {
+		h := openForOrders(t, filepath.Join(t.TempDir(), "db"), t.TempDir())
+		var read string
+		h.agent.reply = func(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+			emit(cli.SessionStarted{AgentSessionID: cli.AgentSessionID(who)})
+			if strings.HasSuffix(req.Prompt, "look at the log") && read == "" {
+				read = "before"
+				return cli.Result{Err: cli.Failf(cli.LimitReached, who, "")}
+			}
+			read = req.Prompt
+			return cli.Result{Text: "done"}
+		}
+		failed := h.submit(t, here, "look at the log").Turn
+		h.await(t, "failed look at the log")
+		h.order(t, order("run", prompt, orchestrator.Wants{Purpose: orchestrator.Purpose{Job: orchestrator.JobID("later-" + failed)}}))
+		h.await(t, "done "+prompt)
+		if n := strings.Count(read, "look at the "); n != want {
+			t.Errorf("the agent reads %q", read)
 		}
 	}
 }

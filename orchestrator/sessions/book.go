@@ -1,4 +1,4 @@
-// Package sessions is what users do with sessions besides running turns in them: find, rename, pin, archive, fork, export, import
+// Package sessions is what users do with sessions besides running turns in them: find, rename, pin, archive, fork, export
 // and delete them, and move them from and to a terminal.
 //
 // The package does NOT run turns, and knows no chat messages.
@@ -6,7 +6,6 @@ package sessions
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -189,8 +188,8 @@ func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cl
 	return b.engine.Resume(ctx, in, fork.ID)
 }
 
-// Export writes all that was said in a session, as Markdown or JSON.
-func (b *Book) Export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, as orchestrator.ExportFormat) (string, error) {
+// Export implements orchestrator.Sessions.
+func (b *Book) Export(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (string, error) {
 	s, err := b.Session(ctx, in, id)
 	if err != nil {
 		return "", err
@@ -198,9 +197,6 @@ func (b *Book) Export(ctx context.Context, in orchestrator.ConversationID, id or
 	turns, err := b.opts.Store.History(ctx, id, exportedTurns)
 	if err != nil {
 		return "", err
-	}
-	if as == orchestrator.ExportJSON {
-		return exportJSON(s, turns)
 	}
 	return exportMarkdown(s, turns), nil
 }
@@ -218,48 +214,4 @@ func exportMarkdown(s orchestrator.Session, turns []orchestrator.Turn) string {
 		}
 	}
 	return b.String()
-}
-
-// exportVersion marks a file of JSON as an exported session, and says how it is written.
-const exportVersion = 1
-
-// exported is a session as a file of JSON has it.
-type exported struct {
-	Version int            `json:"ductor_session"`
-	Title   string         `json:"title"`
-	Dir     string         `json:"dir"`
-	Created time.Time      `json:"created"`
-	Turns   []exportedTurn `json:"turns"`
-}
-
-type exportedTurn struct {
-	Asked  time.Time              `json:"asked"`
-	Ended  time.Time              `json:"ended"`
-	State  orchestrator.TurnState `json:"state"`
-	Prompt string                 `json:"prompt"`
-	Files  []string               `json:"files,omitempty"`
-	Agent  cli.Agent              `json:"agent"`
-	Model  cli.ModelID            `json:"model,omitempty"`
-	Answer string                 `json:"answer"`
-	Cost   float64                `json:"cost_usd,omitempty"`
-	Tokens int64                  `json:"tokens,omitempty"`
-}
-
-func exportJSON(s orchestrator.Session, turns []orchestrator.Turn) (string, error) {
-	out := exported{Version: exportVersion, Title: s.Title, Dir: s.Dir, Created: s.Created.UTC(), Turns: []exportedTurn{}}
-	for _, t := range turns {
-		e := exportedTurn{
-			Asked: t.Queued.UTC(), Ended: t.Ended.UTC(), State: t.State, Prompt: t.Prompt.Text, Agent: t.Agent, Model: t.Outcome.Model,
-			Answer: t.Outcome.Text, Cost: t.Outcome.CostUSD, Tokens: t.Outcome.Usage.Total(),
-		}
-		for _, a := range t.Prompt.Attachments {
-			e.Files = append(e.Files, a.Name)
-		}
-		out.Turns = append(out.Turns, e)
-	}
-	data, err := json.MarshalIndent(out, "", "  ")
-	if err != nil {
-		return "", fmt.Errorf("export a session: %w", err)
-	}
-	return string(data) + "\n", nil
 }

@@ -3,6 +3,7 @@ package turn
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"ductor/cli"
 	"ductor/orchestrator"
@@ -118,7 +119,22 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	if told != "" { // else a session that was forgotten had them
 		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool { return h.AgentEnv() == who && asked(h) })
 	}
-	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), a.turn.Again), nil
+	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), repeats(turns, a.turn)), nil
+}
+
+// LaterJob is the prefix of the IDs of jobs that run a turn's prompt again when a usage limit ends. The ID of the turn follows it.
+const LaterJob = "later-"
+
+// repeats returns the turn whose prompt t asks once more, or "" if there is none. A LaterJob repeats its turn, unless a user changed
+// the prompt.
+func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
+	id, later := strings.CutPrefix(string(t.Wants.Job), LaterJob)
+	if later && slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
+		return h.ID == cli.TurnID(id) && strings.HasPrefix(t.Prompt.Text, h.Prompt.Text)
+	}) {
+		return cli.TurnID(id)
+	}
+	return t.Again
 }
 
 // isCompaction reports whether a turn only shortened a context: nothing was said in it.

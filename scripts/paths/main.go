@@ -4,6 +4,7 @@
 //	go build -cover -covermode=atomic -coverpkg=ductor/... -o paths ./scripts/paths
 //	paths DIR       write paths.md into DIR; fail where a path has become longer than it may be
 //
+// A function is on a path if each of several deltas or aborts passes it: clocks run meanwhile, and after an abort the next agent starts.
 // Functions of simulators, of libraries and of the runner's own process are not in the lists.
 package main
 
@@ -54,8 +55,10 @@ const (
 	patience  = 2 * time.Minute
 	// quiet is how long nothing may happen before a mark, so that what came before is not counted.
 	quiet = 3 * time.Second
-	// mostDelta and mostAbort only go down. They are a little more than today's numbers, because clocks run meanwhile.
-	mostDelta, mostAbort = 360, 900
+	// rounds is how many deltas and aborts are compared.
+	rounds = 4
+	// mostDelta and mostAbort only go down.
+	mostDelta, mostAbort = 330, 900
 )
 
 func run(ctx context.Context, docs string) error {
@@ -123,28 +126,44 @@ func measure(ctx context.Context, srv *telegram.Server, scratch string) (delta, 
 		return nil, nil, err
 	}
 	chat := srv.Private(1, "You")
-	say := func(text string) { chat.Person().Send(chat, text) }
+	say := func(text string) telegram.Message { return chat.Person().Send(chat, text) }
 	say(`[[text "warm"]]`) // the agent's start is no part of a path
 	if _, err := chat.AwaitText(ctx, "warm"); err != nil {
 		return nil, nil, err
 	}
-	say(`[[text "one two three four"  chunk=9 delay=6s]] [[hang]]`)
-	if _, err := chat.AwaitText(ctx, "one two"); err != nil {
-		return nil, nil, err
+	for round := range rounds {
+		begin, end := fmt.Sprint("begin ", round), fmt.Sprint("end ", round)
+		say(fmt.Sprintf(`[[text "%s%s" chunk=%d delay=6s]] [[hang]]`, begin, end, len(begin)))
+		if _, err := chat.AwaitText(ctx, begin); err != nil {
+			return nil, nil, err
+		}
+		passed, err := between(scratch, func() error {
+			_, err := chat.AwaitText(ctx, end)
+			return err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		delta = common(delta, passed)
+		passed, err = between(scratch, func() error {
+			said := say("/abort")
+			_, err := chat.AwaitMessage(ctx, func(m telegram.Message) bool { return m.ID > said.ID && strings.Contains(m.Text, "Stopped") })
+			return err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		abort = common(abort, passed)
 	}
-	delta, err = between(scratch, func() error {
-		_, err := chat.AwaitText(ctx, "three four")
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
+	return delta, abort, nil
+}
+
+// common returns what is in both lists; before the first round that is what the round has.
+func common(before, round []string) []string {
+	if before == nil {
+		return round
 	}
-	abort, err = between(scratch, func() error {
-		say("/abort")
-		_, err := chat.AwaitText(ctx, "Stopped")
-		return err
-	})
-	return delta, abort, err
+	return slices.DeleteFunc(before, func(name string) bool { return !slices.Contains(round, name) })
 }
 
 // between gives the functions that are called while do runs.

@@ -108,7 +108,7 @@ func Site(look func(context.Context) (Overview, error), log *slog.Logger) web.Si
 	mux.HandleFunc("GET /api/overview", func(w http.ResponseWriter, r *http.Request) {
 		o, err := look(r.Context())
 		if err != nil {
-			log.Error("read what ductor does", "err", err)
+			log.Error("read the overview", "err", err)
 			web.Fail(w, http.StatusInternalServerError, err.Error())
 			return
 		}

@@ -30,7 +30,7 @@ type recorder struct {
 
 func newRecorder() *recorder { return &recorder{changed: make(chan struct{})} }
 
-func (r *recorder) add(e entry) {
+func (r *recorder) appendEntry(e entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entries = append(r.entries, e)
@@ -74,7 +74,7 @@ func (r *recorder) call(c telegram.Call) {
 	if c.Method == "getUpdates" {
 		return
 	}
-	r.add(entry{"call", wireCall{
+	r.appendEntry(entry{"call", wireCall{
 		Seq: c.Seq, At: millis(c.At), Took: float64(c.Done.Sub(c.At).Microseconds()) / 1000, Method: c.Method,
 		Chat: c.Chat,
 		OK:   c.OK, Code: c.Code, Why: c.Description, Detail: detail(c),
@@ -144,7 +144,7 @@ func (p *Page) Happened(e Event) {
 	}
 	p.record.mu.Unlock()
 	for _, e := range out {
-		p.record.add(entry{"event", wireEvent{At: millis(e.At), Turn: e.Turn, Chat: e.Chat, Kind: e.Kind,
+		p.record.appendEntry(entry{"event", wireEvent{At: millis(e.At), Turn: e.Turn, Chat: e.Chat, Kind: e.Kind,
 			Text: e.Text}})
 	}
 }

@@ -12,42 +12,42 @@ import (
 // stopTimeout limits how long the tour waits for ductor in a stop.
 const stopTimeout = time.Minute
 
-// stops returns the stops of the tour. It omits the one that changes a file unless undo is set.
+// stops returns the stops of the tour. It omits the stop "change" unless undo is set.
 func stops(undo bool) []stop {
 	all := []stop{
 		{
 			name: "stream", title: "An answer grows while it is written", button: "Ask something",
 			text: "Ask the agent, and watch one message grow by edits, with its formatting.",
-			play: say(streamPrompt), done: finished("That was live."),
+			play: sendPrompt(streamPrompt), done: finished("That was live."),
 		},
 		{
 			name: "tool", title: "See what the agent does", button: "Let it look around",
 			text: "The agent runs a real command here. Its line names the command; Steps below the answer shows the output.",
-			play: say(toolPrompt), done: finished("a tea shop"),
+			play: sendPrompt(toolPrompt), done: finished("a tea shop"),
 		},
 		{
 			name: "approval", title: "Nothing runs unless you allow it", button: "Let it ask",
 			text: "The agent wants to run a command that changes something, and waits for you.",
 			todo: "Press Allow once or Deny below the question.",
-			play: say(approvalPrompt), done: finished("asked first"),
+			play: sendPrompt(approvalPrompt), done: finished("asked first"),
 		},
 		{
 			name: "change", title: "Every change can be undone", button: "Let it fix something",
 			text: "The agent changes a file. Below its answer you see what changed, and take it back with one tap.",
 			todo: "Allow the change, look at Diff below the answer, then press Undo.",
-			play: say(changePrompt), done: containing("↩️ Undone."),
+			play: sendPrompt(changePrompt), done: containing("↩️ Undone."),
 		},
 		{
 			name: "abort", title: "Stop it at any moment", button: "Start something long",
 			text: "Stop ends the turn at once, with all processes that it started.",
 			todo: "Press Stop below the growing answer, or send /abort.",
-			play: say(abortPrompt), done: containing("⏹ Aborted.", "⏹ Stopped"),
+			play: sendPrompt(abortPrompt), done: containing("⏹ Aborted.", "⏹ Stopped"),
 		},
 		{
 			name: "model", title: "Choose the model", button: "Open the menu",
 			text: "Every conversation has its own agent, model and effort.",
 			todo: "Press an agent, a model, and how hard it should think.",
-			play: say("/model"), done: containing(chosenText),
+			play: sendPrompt("/model"), done: containing(chosenText),
 		},
 		{
 			name: "handoff", title: "Another agent takes over", button: "Hand over",
@@ -58,7 +58,7 @@ func stops(undo bool) []stop {
 			name: "file", title: "Files come back", button: "Ask for a report",
 			text: "The agent writes a file in the project and sends it. You can send files, pictures and voice messages, too.",
 			todo: "Allow the agent to write the file.",
-			play: say(filePrompt), done: hasFile,
+			play: sendPrompt(filePrompt), done: hasFile,
 		},
 		{
 			name: "restart", title: "A restart loses nothing", button: "Restart ductor now",
@@ -69,8 +69,8 @@ func stops(undo bool) []stop {
 	return slices.DeleteFunc(all, func(s stop) bool { return s.name == "change" && !undo })
 }
 
-// say sends a text as the owner.
-func say(text string) func(context.Context, *Page) error {
+// sendPrompt sends a text as the owner.
+func sendPrompt(text string) func(context.Context, *Page) error {
 	return func(_ context.Context, p *Page) error {
 		p.you.Person().Send(p.you, text)
 		return nil
@@ -91,7 +91,7 @@ func finished(part string) func(telegram.View) bool {
 	}
 }
 
-// containing reports whether a message of the bot contains one of the texts.
+// containing reports whether a message of the bot contains any of the texts.
 func containing(parts ...string) func(telegram.View) bool {
 	return func(v telegram.View) bool {
 		return slices.ContainsFunc(parts, func(part string) bool {

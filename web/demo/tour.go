@@ -130,5 +130,5 @@ func (t *tour) play(n int) {
 	t.mu.Lock()
 	t.states[n], t.problems[n] = stopReady, "That did not work; try it again."
 	t.mu.Unlock()
-	t.p.record.add(entry{"tour-problem", n})
+	t.p.record.appendEntry(entry{"tour-problem", n})
 }

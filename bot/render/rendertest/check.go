@@ -157,7 +157,10 @@ var label = regexp.MustCompile(`^[\pL\pN_]([\pL\pN\pM_-]*[\pL\pN\pM_])?$`)
 // linkable reports whether Telegram accepts raw as the address of a link.
 func linkable(raw string) bool {
 	u, err := url.Parse(raw)
-	if err != nil || u.User != nil || len(raw) > longestURL || !isClean(raw) || strings.ContainsAny(raw, " \n\\<>\"^`{}|") {
+	if err != nil || u.User != nil || len(raw) > longestURL || !isClean(raw) {
+		return false
+	}
+	if strings.ContainsAny(raw, " \n\\<>\"^`{}|") {
 		return false
 	}
 	host := u.Hostname()

@@ -93,7 +93,7 @@ func TestWithoutAnAnswerTheCLIAsksAsUsual(t *testing.T) {
 
 // If ductor exits while the user decides, the hook asks the next ductor again, but waits no longer than a restart
 // takes.
-func TestWhatIsNotAnsweredIsAskedAgain(t *testing.T) {
+func TestAHookAsksAgainAfterARestart(t *testing.T) {
 	state := t.TempDir()
 	first := serve(t, state, `{"wait":true}`)
 	second := make(chan chan Message, 1)

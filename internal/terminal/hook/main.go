@@ -24,7 +24,7 @@ type Process struct {
 	StateFlag, ThenFlag string
 }
 
-// ductorTimeout limits how long a running ductor may take to say whether it will answer.
+// ductorTimeout limits how long a running ductor may take to accept or decline to answer.
 const ductorTimeout = time.Second
 
 // Main runs the hook. It always returns 0, so that no CLI fails because of ductor.
@@ -101,7 +101,7 @@ func (p Process) send(state string, m Message) json.RawMessage {
 type outcome int
 
 const (
-	noPromise outcome = iota // ductor did not say whether it will answer
+	noPromise outcome = iota // ductor neither accepted nor declined
 	lost                     // ductor promised an answer, and is gone
 	answered                 // final answer
 )

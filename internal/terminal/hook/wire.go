@@ -24,7 +24,7 @@ type Message struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Answer is a line from ductor. The first line says whether ductor will answer (Wait); if so, a line with the answer
+// Answer is a line from ductor. Wait in the first line announces an answer; then a line with the answer
 // follows.
 type Answer struct {
 	Wait   bool            `json:"wait,omitempty"`
@@ -62,10 +62,10 @@ func CheckPeer(c *net.UnixConn) error {
 		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
 	if err := errors.Join(err, failed); err != nil {
-		return fmt.Errorf("look at who connects: %w", err)
+		return fmt.Errorf("get the peer of a connection: %w", err)
 	}
 	if int(cred.Uid) != os.Geteuid() {
-		return fmt.Errorf("user %d may not tell of terminals", cred.Uid)
+		return fmt.Errorf("user %d must not connect", cred.Uid)
 	}
 	return nil
 }

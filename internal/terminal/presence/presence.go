@@ -1,4 +1,4 @@
-// Package presence reports whether the user is away from this machine: because the user said so, or because logind
+// Package presence reports whether the user is away from this machine: because the user chose that, or because logind
 // reports all of the user's sessions as locked or idle.
 //
 // The package does NOT know what happens while the user is away.
@@ -59,12 +59,12 @@ func (p *Presence) Choose(c Choice) error {
 	path := filepath.Join(p.opts.State, choiceFile)
 	if c == Auto {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("forget whether you are away: %w", err)
+			return fmt.Errorf("reset whether you are away: %w", err)
 		}
 		return nil
 	}
 	if err := rooted.ReplaceFile(path, []byte(c+"\n"), nil); err != nil {
-		return fmt.Errorf("keep whether you are away: %w", err)
+		return fmt.Errorf("store whether you are away: %w", err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func sessions(all map[string]string) func(context.Context, ...string) (string, e
 	}
 }
 
-func TestWhoIsAway(t *testing.T) {
+func TestAway(t *testing.T) {
 	const desk, locked = "Class=user State=active LockedHint=no IdleHint=no", "Class=user State=active LockedHint=yes IdleHint=no"
 	const idle, manager = "Class=user State=online LockedHint=no IdleHint=yes", "Class=manager State=active LockedHint=no IdleHint=no"
 	for name, tt := range map[string]struct {
@@ -57,7 +57,7 @@ func TestWhoIsAway(t *testing.T) {
 }
 
 // The user's choice overrides logind, even after a restart, until the user chooses auto.
-func TestWhatTheUserSaysCounts(t *testing.T) {
+func TestTheUsersChoiceOverridesLogind(t *testing.T) {
 	state := t.TempDir()
 	ask := sessions(map[string]string{"1": "Class=user State=active LockedHint=no IdleHint=no"})
 	for _, tt := range []struct {

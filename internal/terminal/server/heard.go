@@ -83,7 +83,7 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	var watched sync.WaitGroup
 	watched.Go(watch)
 	of := h.session()
-	deciding, done := h.s.waiting.add(ctx, of.ID)
+	deciding, done := h.s.waiting.addWaiter(ctx, of.ID)
 	defer done()
 	wait := h.s.opts.Wait
 	if !h.Since.IsZero() {
@@ -101,7 +101,7 @@ func (h hookCall) askOwner(ctx context.Context, watch func()) {
 	case err == nil:
 		answer.Output = h.event.Answer(d)
 	case deciding.Err() == nil:
-		h.s.opts.Log.Error("ask for a terminal; it asks as usual", "err", err)
+		h.s.opts.Log.Error("ask the owner for a terminal; the CLI asks there instead", "err", err)
 	}
 	_ = h.send(answer) // fails if the hook has ended, which needs no answer
 	watched.Wait()     // the hook exits after its answer
@@ -129,7 +129,7 @@ func (h hookCall) reportNotification(ctx context.Context) {
 func (h hookCall) reportFinished(ctx context.Context) {
 	of := h.session()
 	if err := h.s.opts.Seen(ctx, of); err != nil {
-		h.s.opts.Log.Error("keep where a session of a terminal is", "err", err)
+		h.s.opts.Log.Error("store the directory of a terminal session", "err", err)
 		of.ID = ""
 	}
 	text := h.s.opts.Lang().Text("terminal.finished", h.s.opts.Name(of.Agent), h.dirName(of))

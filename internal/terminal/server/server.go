@@ -91,7 +91,7 @@ func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	// fails only if the connection is closed, which the next read notices
 	_ = conn.SetDeadline(time.Now().Add(ioTimeout))
 	if err := hook.CheckPeer(conn); err != nil {
-		s.opts.Log.Warn("a hook is refused", "err", err)
+		s.opts.Log.Warn("rejected a hook", "err", err)
 		return
 	}
 	in := bufio.NewReader(io.LimitReader(conn, hook.MostBytes))
@@ -101,12 +101,12 @@ func (s *Server) serveHook(ctx context.Context, conn *net.UnixConn) {
 	}
 	var m hook.Message
 	if err := json.Unmarshal(line, &m); err != nil {
-		s.opts.Log.Warn("a hook says nothing that is understood", "err", err)
+		s.opts.Log.Warn("invalid message from a hook", "err", err)
 		return
 	}
 	h := hookCall{Message: m, s: s, send: func(a hook.Answer) error { return send(conn, a) }}
 	if err := json.Unmarshal(m.Event, &h.event); err != nil {
-		s.opts.Log.Warn("a hook says nothing that is understood", "agent", m.Agent, "err", err)
+		s.opts.Log.Warn("invalid message from a hook", "agent", m.Agent, "err", err)
 		return
 	}
 	h.handle(ctx, func() {

@@ -107,7 +107,7 @@ func TestTheEndOfATurnIsReported(t *testing.T) {
 
 // The server neither asks nor reports while the user is there, nor for events that the chat shows already or that do
 // not matter.
-func TestWhatIsNotReported(t *testing.T) {
+func TestEventsThatAreNotReported(t *testing.T) {
 	c, say := serve(t, func(o *Options) {
 		o.Away = func(context.Context) bool { return false }
 		o.Ask = func(context.Context, Session, string, cli.Event) (cli.Decision, error) {

@@ -19,8 +19,8 @@ type waiter struct {
 	stop    context.CancelFunc
 }
 
-// add returns a context that ends when the session no longer waits for the owner. done ends it too.
-func (w *waiters) add(ctx context.Context, session cli.AgentSessionID) (_ context.Context, done func()) {
+// addWaiter returns a context that ends when the session no longer waits for the owner. done ends it too.
+func (w *waiters) addWaiter(ctx context.Context, session cli.AgentSessionID) (_ context.Context, done func()) {
 	ctx, stop := context.WithCancel(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()

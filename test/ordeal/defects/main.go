@@ -142,14 +142,24 @@ func (h *hunt) confirmed(defect string, seed int, rules []string) ([]string, err
 	return slices.DeleteFunc(rules, func(r string) bool { return !slices.Contains(found[seed], r) }), err
 }
 
+// soundPlays is how often a seed is played without a defect, since a play may differ from another.
+const soundPlays = 3
+
 // soundly returns what a seed violates without a defect.
 func (h *hunt) soundly(seed int) ([]string, error) {
 	if rules, known := h.sound[seed]; known {
 		return rules, nil
 	}
-	found, err := h.play("", seed, 1, false)
-	h.sound[seed] = found[seed]
-	return found[seed], err
+	var rules []string
+	for range soundPlays {
+		found, err := h.play("", seed, 1, false)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, found[seed]...)
+	}
+	h.sound[seed] = rules
+	return rules, nil
 }
 
 func without(rules, others []string) []string {

@@ -102,6 +102,11 @@ func (s *stage) calls(chat telegram.ChatID, retryAfter int) {
 	s.Calls = append(s.Calls, telegram.Call{Seq: len(s.Calls) + 1, At: at, Done: at, Method: "sendMessage", Chat: chat, RetryAfter: retryAfter})
 }
 
+// sends is the call that sent a message.
+func (s *stage) sends(chat telegram.ChatID, id telegram.MessageID) {
+	s.Calls = append(s.Calls, telegram.Call{Seq: len(s.Calls) + 1, At: s.now, Done: s.now, Method: "sendMessage", Chat: chat, Message: id})
+}
+
 // whole is a run of p1 in which all went well.
 func (s *stage) whole() telegram.MessageID {
 	id := s.says("owner", ownerChat, "p1")
@@ -116,7 +121,9 @@ const (
 	plainPrompt = "owner says p1: text 2; run; text 1\n"
 	askPrompt   = "owner says p1: ask\n"
 	failPrompt  = "owner says p1: text 1; run; text 1; fail 500 times 1; text 1\n"
-	oneShot     = "set agents.codex.mode \"one-shot\"\n"
+	// Claude alone runs commands in the background.
+	backgroundPrompt = "owner says p1: text 1; run; text 1; background 1s; fail 500 times 1; text 1\n"
+	oneShot          = "set agents.codex.mode \"one-shot\"\n"
 )
 
 // verdict is a run and the rules that it violates.

@@ -292,7 +292,8 @@ func (f *facts) unheardOf(m telegram.Message) bool {
 		case telegram.DropAfter, telegram.BadGatewayAfter, telegram.BadJSON, telegram.Hang:
 			return true
 		}
-		return f.diedBetween(c.At, c.Done.Add(time.Second)) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) || f.slow()
+		return f.diedBetween(c.At, c.Done.Add(time.Second+f.latest())) || f.powerFailedBetween(c.At, c.Done.Add(f.powerWindow())) ||
+			f.failedFlush() && f.diedBetween(c.At, c.Done.Add(lazyWindow)) || f.latest() >= 10*time.Second
 	})
 }
 
@@ -300,12 +301,14 @@ func (f *facts) powerFailedBetween(from, to time.Time) bool {
 	return slices.ContainsFunc(f.Stops, func(s Stop) bool { return s.How == scenario.Power && !s.At.Before(from) && !s.At.After(to) })
 }
 
-// slow reports whether answers came so late that ductor may not have waited for them.
-func (f *facts) slow() bool {
-	return slices.ContainsFunc(f.Scenario.Steps, func(s scenario.Step) bool {
-		t, ok := s.(scenario.Telegram)
-		return ok && t.Fault == scenario.Late && t.For >= 10*time.Second
-	})
+// latest is how late answers came at most. Of an answer that comes too late ductor may not hear.
+func (f *facts) latest() (most time.Duration) {
+	for _, step := range f.Scenario.Steps {
+		if t, ok := step.(scenario.Telegram); ok && t.Fault == scenario.Late {
+			most = max(most, t.For)
+		}
+	}
+	return most
 }
 
 // waits lists the conversations of a chat in which something waits for the decision of a user.

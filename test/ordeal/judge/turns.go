@@ -74,9 +74,24 @@ func whole(numbers []int) []int {
 	return numbers
 }
 
+// sentAgain is how often messages of an answer may stand twice, since what ductor noted of them was lost: the power or a flush failed
+// just after they were sent.
+func (f *facts) sentAgain(token scenario.Token) (n int) {
+	c, _ := f.chat(f.sent[token].In)
+	for _, e := range f.Stops {
+		lost := func(m telegram.Message) bool {
+			return f.shows(m, token) && !m.Date.After(e.At) && e.At.Sub(m.Date) < lazyWindow
+		}
+		if (e.How == scenario.Power || f.failedFlush()) && slices.ContainsFunc(c.said(), lost) {
+			n++
+		}
+	}
+	return n
+}
+
 // repeated finds words that stand twice or in another order. Each further run, and each Show again, may show all once more.
 func (f *facts) repeated(token scenario.Token, numbers []int) (Violation, bool) {
-	copies := f.pressesOf(token, scenario.ShowAgain) + max(f.timesGot(token), f.runs(token))
+	copies := f.pressesOf(token, scenario.ShowAgain) + max(f.timesGot(token), f.runs(token)) + f.sentAgain(token)
 	begun, last := 1, -1
 	for _, n := range numbers {
 		if n <= last {
@@ -139,7 +154,7 @@ func (f *facts) owed(token scenario.Token) (numbers []int) {
 				}
 				next++
 			}
-		case scenario.Run, scenario.Ask, scenario.Write, scenario.Background:
+		case scenario.Run, scenario.Ask, scenario.Write:
 			if announces {
 				numbers = nil
 			}

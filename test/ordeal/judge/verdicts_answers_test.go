@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"time"
+
 	"ductor/internal/sim/telegram"
 	"ductor/test/ordeal/scenario"
 )
@@ -42,6 +44,11 @@ func verdictsOfAnswers() []verdict {
 			s.Agents[0].Agent = "copilot"
 			s.agent(Done, "p1", "")
 		}},
+		{"what Copilot says before it has nothing run in the background is missing", backgroundPrompt, "", func(s *stage) {
+			s.shows(ownerChat, begin(s), "p1w0 p1w2")
+			s.Agents[0].Agent = "copilot"
+			s.agent(Done, "p1", "")
+		}},
 		{"what Copilot says before a tool is missing", failPrompt, "shown", func(s *stage) {
 			s.shows(ownerChat, begin(s), "p1w1 p1w2")
 			s.Agents[0].Agent = "copilot"
@@ -72,6 +79,22 @@ func verdictsOfAnswers() []verdict {
 		}},
 		{"an answer is shown twice", plainPrompt, "shown", func(s *stage) {
 			id := s.whole()
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"a message is sent again after a power failure", plainPrompt, "", func(s *stage) {
+			id := s.whole()
+			s.stops(scenario.Power)
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"a message is sent again after a crash", plainPrompt, "shown", func(s *stage) {
+			id := s.whole()
+			s.stops(scenario.Crash)
+			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
+		}},
+		{"a message is sent again long after a power failure", plainPrompt, "shown", func(s *stage) {
+			id := s.whole()
+			s.now = s.now.Add(time.Minute)
+			s.stops(scenario.Power)
 			s.shows(ownerChat, id, "p1w0 p1w1 p1w2")
 		}},
 		{"an answer is shown twice by Show again", plainPrompt, "", func(s *stage) {

@@ -289,6 +289,20 @@ func verdictsOfTheRest() []verdict {
 			s.says("owner", ownerChat, "p2")
 			s.agent(Got, "p2", "")
 		}},
+		{"a budget and an agent that names no costs", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.Agents[0].Agent = "codex"
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
+		{"a budget of another day", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.agent(Done, "p1", "")
+			s.now = s.now.Add(24 * time.Hour)
+			s.says("owner", ownerChat, "p2")
+			s.agent(Got, "p2", "")
+		}},
 		{"a budget that was spent in between", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("owner", ownerChat, "p2")
@@ -297,6 +311,21 @@ func verdictsOfTheRest() []verdict {
 		}},
 		{"a card that runs for ever", plainPrompt, "rest", func(s *stage) {
 			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
+		}},
+		{"a card whose number came too late for a ductor that died", "telegram late for 5s\n" + plainPrompt, "", func(s *stage) {
+			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
+			s.now = s.now.Add(3 * time.Second)
+			s.stops(scenario.Crash)
+		}},
+		{"a card whose number a failed flush lost", "disk fsync times 1\n" + plainPrompt, "", func(s *stage) {
+			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
+			s.now = s.now.Add(time.Second)
+			s.stops(scenario.Restart)
+		}},
+		{"a card whose number came in time", "telegram late for 5s\n" + plainPrompt, "rest", func(s *stage) {
+			s.sends(ownerChat, s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop"))
+			s.now = s.now.Add(10 * time.Second)
+			s.stops(scenario.Crash)
 		}},
 		{"a card that waits for its user", plainPrompt, "", func(s *stage) {
 			s.shows(ownerChat, s.whole(), "💭 thinking…", "⏹ Stop")
@@ -325,6 +354,12 @@ func verdictsOfTheRest() []verdict {
 			c := s.chat(ownerChat)
 			m := &c.History[len(c.History)-1]
 			m.Versions = append([]telegram.Version{{Text: "hush-hush"}}, m.Versions...)
+		}},
+		{"half of a secret that a message showed once", plainPrompt, "secret", func(s *stage) {
+			s.whole()
+			c := s.chat(ownerChat)
+			m := &c.History[len(c.History)-1]
+			m.Versions = append([]telegram.Version{{Text: "the key is hush-"}}, m.Versions...)
 		}},
 		{"a secret in a file", plainPrompt, "secret", func(s *stage) {
 			s.whole()

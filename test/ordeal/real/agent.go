@@ -26,8 +26,8 @@ const acpAgent = "gem"
 // agentLog is the file below the home of a world in which agents, and the shells of their tools, log what they do.
 const agentLog = "agents.log"
 
-// beAgent turns this process into a scripted agent if it was started under the name of one. It logs which prompts it begins and
-// which files it writes.
+// beAgent turns this process into a scripted agent if it was started under the name of one. It logs which prompts it begins,
+// which files it writes, and which turns end well.
 func beAgent() {
 	name := filepath.Base(os.Args[0])
 	if name == acpAgent || !slices.Contains(agentNames[:], name) {
@@ -42,13 +42,8 @@ func beAgent() {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	program := agent.Program{
 		Args: append([]string{name}, os.Args[1:]...), Env: os.Environ(), Dir: dir, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals,
-		Heard: func(prompt string) {
-			for _, word := range strings.Fields(script.Parse(prompt).Plain) {
-				if tokenPattern.MatchString(word) {
-					logLine(log, judge.Got, word)
-				}
-			}
-		},
+		Heard: func(prompt string) { logTokens(log, judge.Got, prompt) },
+		Ended: func(prompt string) { logTokens(log, judge.Done, prompt) },
 		Wrote: func(_, text string) {
 			if name := strings.TrimSpace(text); tokenPattern.MatchString(tokenOf(name)) {
 				logLine(log, judge.Effect, name)
@@ -56,6 +51,15 @@ func beAgent() {
 		},
 	}
 	syscall.Exit(program.Run(context.Background())) // os.Exit of a program with the race detector takes a second
+}
+
+// logTokens appends a line for each token of a prompt.
+func logTokens(path string, what judge.What, prompt string) {
+	for _, word := range strings.Fields(script.Parse(prompt).Plain) {
+		if tokenPattern.MatchString(word) {
+			logLine(path, what, word)
+		}
+	}
 }
 
 var tokenPattern = regexp.MustCompile(`^p\d+$`)
@@ -74,7 +78,7 @@ func logLine(path string, what judge.What, name string) {
 		return
 	}
 	defer f.Close()
-	fmt.Fprintf(f, "%s %s %d %d\n", what, name, time.Now().UnixNano(), os.Getpid())
+	fmt.Fprintf(f, "%s %s %d %d %s\n", what, name, time.Now().UnixNano(), os.Getpid(), filepath.Base(os.Args[0]))
 }
 
 // logCommand is what a shell runs to log an effect as an agent would.
@@ -82,16 +86,18 @@ func logCommand(path, effect string) string {
 	return fmt.Sprintf("echo %s %s $(date +%%s%%N) $PPID >> %s", judge.Effect, effect, path)
 }
 
-// did reads what agents logged.
+// did reads what agents logged. The shells of their tools do not know the agent's name.
 func (o *ordeal) did() (all []judge.AgentEvent) {
 	raw, _ := os.ReadFile(o.agentLog())
 	for line := range strings.Lines(string(raw)) {
-		var what, name, pid string
+		var what, name, pid, agent string
 		var ns int64
-		if _, err := fmt.Sscan(line, &what, &name, &ns, &pid); err != nil {
+		if n, _ := fmt.Sscan(line, &what, &name, &ns, &pid, &agent); n < 4 {
 			continue // it was torn by a kill
 		}
-		all = append(all, judge.AgentEvent{At: time.Unix(0, ns), Run: pid, Token: scenario.Token(tokenOf(name)), What: judge.What(what), Name: name})
+		all = append(all, judge.AgentEvent{
+			At: time.Unix(0, ns), Agent: agent, Run: pid, Token: scenario.Token(tokenOf(name)), What: judge.What(what), Name: name,
+		})
 	}
 	return all
 }

@@ -39,13 +39,7 @@ func (o *ordeal) fault(step scenario.Step) error {
 	case scenario.Kill:
 		o.killSome(step)
 	case scenario.Updates:
-		switch step.How {
-		case scenario.Duplicate:
-			o.srv.Repeat(step.N)
-		case scenario.Reorder:
-			o.srv.Reverse(step.N)
-		case scenario.Lag:
-			release := o.srv.Hold()
+		if release := o.spoiled.Updates(step); release != nil {
 			o.waiting.Go(func() { o.sleep(mostWait); release(0) })
 		}
 	}
@@ -149,43 +143,11 @@ func (o *ordeal) journals() (sum int64) {
 
 // telegram has calls go wrong.
 func (o *ordeal) telegram(step scenario.Telegram) {
-	f := telegram.Fault{Method: step.Method, Skip: step.Skip, Times: step.Times, RetryAfter: max(1, int(step.For.Seconds()))}
-	kinds := map[scenario.TelegramFault]telegram.FaultKind{
-		scenario.TooMany: telegram.TooMany, scenario.ServerError: telegram.ServerError, scenario.BadGateway: telegram.BadGateway,
-		scenario.GatewayAfter: telegram.BadGatewayAfter, scenario.DropBefore: telegram.DropBefore, scenario.DropAfter: telegram.DropAfter,
-		scenario.Half: telegram.BadJSON, scenario.Hang: telegram.Hang,
-	}
-	until := time.Now().Add(step.For)
-	switch step.Fault {
-	case scenario.LimitsStrict:
-		o.srv.SetLimits(telegram.StrictLimits())
-		return
-	case scenario.LimitsReal:
-		o.srv.SetLimits(telegram.RealLimits())
-		return
-	case scenario.Away:
+	if step.Fault == scenario.Away {
 		o.waiting.Go(func() { o.line.set(refuse); o.sleep(step.For); o.line.set(o.job.Conditions.Line) })
 		return
-	case scenario.TooManyUnseen:
-		f.Kind = telegram.DropBefore
-		o.inject(f)
-		f = telegram.Fault{Method: step.Method, When: noPoll, Kind: telegram.TooMany, Until: until}
-	case scenario.Ban:
-		f = telegram.Fault{When: noPoll, Kind: telegram.TooMany, Until: until}
-	case scenario.Late:
-		f.Late = step.For
-	default:
-		f.Kind = kinds[step.Fault]
 	}
-	o.inject(f)
-}
-
-func noPoll(c telegram.Call) bool { return c.Method != "getUpdates" }
-
-func (o *ordeal) inject(f telegram.Fault) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.injected = append(o.injected, o.srv.Inject(f))
+	o.spoiled.Calls(step)
 }
 
 // diskFault has the disk under ductor's state be full, or hang, for a while.
@@ -235,18 +197,12 @@ func (o *ordeal) agentOf(token scenario.Token, agents []process) []process {
 
 // heal ends all faults.
 func (o *ordeal) heal() {
+	o.spoiled.Heal()
 	o.mu.Lock()
-	for _, i := range o.injected {
-		i.Remove()
-	}
-	o.injected = nil
 	close(o.healed)
 	o.mu.Unlock()
 	o.waiting.Wait()
 	o.line.set(fair)
-	o.srv.SetLimits(telegram.Limits{})
-	o.srv.Repeat(-1)
-	o.srv.Reverse(-1)
 	o.trouble(errors.Join(o.disk.thaw(), o.disk.clear()))
 	o.healed = make(chan struct{})
 }

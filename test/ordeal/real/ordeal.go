@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"ductor/internal/sim/telegram"
 	"ductor/test/ordeal/judge"
 	"ductor/test/ordeal/scenario"
+	"ductor/test/ordeal/spoil"
 )
 
 // ordeal is one scenario in a world, and what was seen of it.
@@ -22,10 +22,10 @@ type ordeal struct {
 	waiting  sync.WaitGroup // faults that come or go later
 	pressing sync.WaitGroup // presses that wait for an answer
 	ending   sync.Mutex     // held while ductor is ended and started
+	spoiled  *spoil.Telegram
 
 	mu       sync.Mutex
 	healed   chan struct{} // closed when all faults are to end
-	injected []*telegram.Injected
 	evidence judge.Evidence
 	prompts  int // that users sent
 	step     int
@@ -34,7 +34,7 @@ type ordeal struct {
 
 func newOrdeal(w *world, job Job, s scenario.Scenario) *ordeal {
 	o := &ordeal{
-		world: w, job: job, places: newPlaces(w.srv, s.Options), healed: make(chan struct{}), again: map[messageKey]bool{},
+		world: w, job: job, places: newPlaces(w.srv, s.Options), healed: make(chan struct{}), spoiled: &spoil.Telegram{Server: w.srv}, again: map[messageKey]bool{},
 		evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: w.secrets[secretOfAgents]},
 		report:   Report{Script: s.String(), Conditions: job.Conditions},
 	}

@@ -118,7 +118,7 @@ func (g *generator) command() {
 		"/permissions accept-edits", "/permissions bypass", "/queue steer", "/queue interrupt", "/queue queue", "/sessions", "/help",
 		"/diff", "/checkpoint here", "/checkpoint", "/notify always", "/think on", "/display rich", "/display plain", "/language de",
 		"/language en", "/usage", "/audit", "/context", "/compact", "/cron", "/files", "/get a.txt", "/cwd", "/users", "/doctor",
-		"/reload", "/summarize", "/nonsense", "/terminal", "/rename another title", "//slash", "/role", "/project", "/consult")
+		"/reload", "/nonsense", "/terminal", "/rename another title", "//slash", "/role", "/project", "/consult")
 	g.add(Type{By: g.user(), Text: Quoted(text), In: g.place()})
 }
 

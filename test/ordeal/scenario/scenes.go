@@ -96,19 +96,25 @@ func (g *generator) insist() {
 	}
 }
 
-// ending has Telegram be slow or fail while an answer comes to its end, and ductor may end just then.
+// ending has Telegram be slow or fail while short answers come to their end, and ductor may end just then.
 func (g *generator) ending() {
 	by, in := pick(g, Owner, Owner, Ann), g.place()
-	every := pick(g, 5, 20, 50, 100)
-	text := Text{Words: 2 + g.IntN(60), Every: time.Duration(every) * time.Millisecond}
 	late := pick(g, g.between(50*time.Millisecond, 400*time.Millisecond), g.between(50*time.Millisecond, 400*time.Millisecond), g.between(400*time.Millisecond, 6*time.Second))
 	t := Telegram{Fault: Late, For: late, Method: pick(g, "", "", "sendMessage", "editMessageText"), Times: 1 + g.IntN(40)}
 	if g.chance(25) {
 		t = Telegram{Fault: pick(g, DropAfter, Half, GatewayAfter, ServerError, DropBefore), Method: t.Method, Skip: g.IntN(3), Times: 1 + g.IntN(2)}
 	}
 	g.add(t)
-	g.begin(by, in, text)
+	text := Text{Words: 2 + g.IntN(40), Every: pick(g, 5*time.Millisecond, 20*time.Millisecond, 50*time.Millisecond)}
+	for range 1 + g.IntN(3) {
+		p := g.prompt(by, in)
+		p.Acts = []Act{text}
+		g.prompts[len(g.prompts)-1].Prompt = p
+		g.add(Say{By: by, In: in, Prompt: p})
+		g.add(Wait{For: g.between(300*time.Millisecond, 3*time.Second)})
+	}
 	if g.chance(50) {
+		g.begin(by, in, text)
 		g.add(Wait{For: g.between(time.Millisecond, time.Duration(text.Words)*text.Every+2*time.Second)})
 		g.stop()
 	}

@@ -14,6 +14,7 @@ import (
 	"ductor/internal/sim/telegram"
 	"ductor/test/ordeal/judge"
 	"ductor/test/ordeal/scenario"
+	"ductor/test/ordeal/spoil"
 )
 
 // Without lists the kinds of steps that this world cannot perform.
@@ -31,7 +32,7 @@ const mostRest = 12 * time.Hour
 // Play plays a scenario in a world below an empty directory, and returns the evidence and what happened. It runs in a bubble.
 func Play(t testing.TB, dir string, s scenario.Scenario) (judge.Evidence, []string, string) {
 	w := New(t, dir, s)
-	p := &player{World: w, evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: secret}, sent: map[scenario.Token]telegram.Message{}}
+	p := &player{World: w, evidence: judge.Evidence{Scenario: s, Began: time.Now(), Secret: secret}, sent: map[scenario.Token]telegram.Message{}, spoiled: &spoil.Telegram{Server: w.Telegram}}
 	if err := w.Start(); err != nil {
 		p.trouble("start", err)
 		w.machine.close()
@@ -60,7 +61,7 @@ type player struct {
 	number   int // of the step
 	evidence judge.Evidence
 	sent     map[scenario.Token]telegram.Message // the message of each prompt
-	faults   []*telegram.Injected
+	spoiled  *spoil.Telegram
 	release  map[int]func(int) // updates that lag, by the step that ends it
 	presses  sync.WaitGroup
 	answers  []given // to presses; under the world's mu

@@ -1,7 +1,6 @@
 package simulated
 
 import (
-	"cmp"
 	"time"
 
 	"ductor/internal/sim/telegram"
@@ -10,50 +9,18 @@ import (
 
 // spoil makes calls to Telegram go wrong.
 func (p *player) spoil(s scenario.Telegram) {
-	f := telegram.Fault{Method: s.Method, Skip: s.Skip, Times: cmp.Or(s.Times, 1), RetryAfter: int(s.For.Seconds())}
-	switch s.Fault {
-	case scenario.LimitsStrict:
-		p.Telegram.SetLimits(telegram.StrictLimits())
-		return
-	case scenario.LimitsReal:
-		p.Telegram.SetLimits(telegram.RealLimits())
-		return
-	case scenario.TooManyUnseen:
-		f.Kind = telegram.DropBefore
-		p.inject(f)
-		f = telegram.Fault{Method: s.Method, When: isNoPoll, Kind: telegram.TooMany, Until: time.Now().Add(s.For)}
-	case scenario.Ban:
-		f = telegram.Fault{When: isNoPoll, Kind: telegram.TooMany, Until: time.Now().Add(s.For)}
-	case scenario.Away:
+	if s.Fault == scenario.Away {
 		p.leave(time.Now().Add(s.For))
 		return
-	case scenario.Late:
-		f.Late = s.For
-	default:
-		f.Kind = map[scenario.TelegramFault]telegram.FaultKind{
-			scenario.TooMany: telegram.TooMany, scenario.ServerError: telegram.ServerError, scenario.BadGateway: telegram.BadGateway,
-			scenario.GatewayAfter: telegram.BadGatewayAfter, scenario.DropBefore: telegram.DropBefore, scenario.DropAfter: telegram.DropAfter,
-			scenario.Half: telegram.BadJSON, scenario.Hang: telegram.Hang,
-		}[s.Fault]
 	}
-	p.inject(f)
+	p.spoiled.Calls(s)
 }
-
-func isNoPoll(c telegram.Call) bool { return c.Method != "getUpdates" }
-
-func (p *player) inject(f telegram.Fault) { p.faults = append(p.faults, p.Telegram.Inject(f)) }
 
 // heal ends all faults.
 func (p *player) heal() {
-	for _, f := range p.faults {
-		f.Remove()
-	}
-	p.faults = nil
+	p.spoiled.Heal()
 	p.leave(time.Now())
 	p.disk.heal()
-	p.Telegram.SetLimits(telegram.Limits{})
-	p.Telegram.Repeat(-1)
-	p.Telegram.Reverse(-1)
 	for _, release := range p.release {
 		release(0)
 	}
@@ -61,16 +28,11 @@ func (p *player) heal() {
 }
 
 func (p *player) spoilUpdates(s scenario.Updates) {
-	switch s.How {
-	case scenario.Duplicate:
-		p.Telegram.Repeat(s.N)
-	case scenario.Reorder:
-		p.Telegram.Reverse(s.N)
-	case scenario.Lag:
+	if release := p.spoiled.Updates(s); release != nil {
 		if p.release == nil {
 			p.release = map[int]func(int){}
 		}
-		p.release[p.number+s.N] = p.Telegram.Hold()
+		p.release[p.number+s.N] = release
 	}
 }
 

@@ -1,0 +1,13 @@
+package approval
+
+import (
+	"os"
+	"testing"
+
+	"ductor/internal/testprogram"
+)
+
+func TestMain(m *testing.M) {
+	testprogram.Checks(25)
+	os.Exit(m.Run())
+}

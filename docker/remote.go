@@ -1,0 +1,393 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+
+	"ductor/cli"
+	"ductor/internal/runner"
+)
+
+// remote is a container in which runs live. It implements runner.Remote.
+type remote struct {
+	engine *Engine
+	opts   Options
+	name   string
+	log    *slog.Logger
+	notes  *notebook
+	idle   func(ctx context.Context) bool // reports whether no run is alive in the container
+	rests  func(ctx context.Context) bool // reports whether all live runs wait for their next turn
+	watch  *pauseWatch
+
+	sources sources
+
+	turn chan struct{} // held while the container is created or started
+
+	mu   sync.Mutex
+	path string // PATH in the container; empty until known
+}
+
+var _ runner.Remote = (*remote)(nil)
+
+// Dial starts a program in the container that connects to the runner.
+func (p *remote) Dial(ctx context.Context, effort runner.Effort) (net.Conn, error) {
+	ready := p.ensure
+	if effort < runner.Make {
+		ready = func(ctx context.Context) error { return p.wake(ctx, effort) }
+	}
+	if err := ready(ctx); err != nil {
+		return nil, err
+	}
+	conn, err := p.exec(ctx, nil, runner.Connect, "root="+runsDir)
+	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) { // the container has just stopped
+		if why := p.trouble(ctx); why != nil {
+			return nil, why
+		}
+	}
+	return conn, p.engine.describe("start a program in the sandbox", err)
+}
+
+// trouble returns the reason why nothing can be started in the container, or nil if none is visible.
+func (p *remote) trouble(ctx context.Context) error {
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	if why := stoppedError(c, there); why != nil {
+		return why
+	}
+	return nil
+}
+
+// wake starts an existing container according to effort. It removes a container of an older ductor, which had a
+// supervisor for each agent, with its agents: their turns appear as interrupted.
+func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	if there && !isOurs(c) {
+		p.log.Info("remove a sandbox of an older ductor", "sandbox", p.opts.Name)
+		if err := p.engine.remove(ctx, c.ID); err != nil {
+			return err
+		}
+		p.noteContainer("")
+		there = false
+	}
+	why := stoppedError(c, there)
+	switch {
+	case why == nil:
+		return nil
+	case effort == runner.AsIs || !there:
+		return why
+	}
+	return p.revive(ctx)
+}
+
+// isOurs reports whether a container has ductor-runner in it.
+func isOurs(c container.InspectResponse) bool { return c.Config.Labels[labelRunner] != "" }
+
+// Restart kills all processes in the container and starts it again.
+func (p *remote) Restart(ctx context.Context) error {
+	p.log.Warn("restart a sandbox in which nothing can be started any more", "sandbox", p.opts.Name)
+	ctx, cancel := p.engine.workContext(ctx)
+	defer cancel()
+	return p.engine.describe("start the sandbox's container anew",
+		p.engine.api.ContainerRestart(ctx, p.name, container.StopOptions{Timeout: new(int)}))
+}
+
+// Program returns the digest and the path of the runner that the container should have.
+func (p *remote) Program() (id, path string) {
+	id, _ = p.sources.runner(p.opts, "") // if it cannot be read, any runner in the container will do
+	return id, p.opts.Runner
+}
+
+// exec starts our program in the container without preparing that first. The connection is the program's standard input
+// and output. env is added to the container's environment.
+func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Conn, error) {
+	ctx, cancel := p.engine.requestContext(ctx)
+	defer cancel()
+	created, err := p.engine.api.ContainerExecCreate(ctx, p.name, container.ExecOptions{
+		Cmd: append([]string{programFile}, args...), Env: env, AttachStdin: true, AttachStdout: true,
+		AttachStderr: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{}
+	h, err := p.engine.api.ContainerExecAttach(context.WithValue(ctx, guardKey{}, g), created.ID,
+		container.ExecAttachOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if !g.release() {
+		h.Close()
+		return nil, context.Cause(ctx)
+	}
+	p.watch.watchConn(h.Conn)
+	return &execConn{Conn: h.Conn, r: h.Reader, watch: p.watch}, nil
+}
+
+func (p *remote) lock(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return p.engine.describe("prepare the sandbox", context.Cause(ctx))
+	}
+}
+
+func (p *remote) unlock() { <-p.turn }
+
+// revive starts the container if it exists and is not running.
+func (p *remote) revive(ctx context.Context) error {
+	if err := p.lock(ctx); err != nil {
+		return err
+	}
+	defer p.unlock()
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return stoppedError(c, there)
+	}
+	return p.engine.startContainer(ctx, c)
+}
+
+// ensure makes sure that the container exists, is up to date, and runs.
+func (p *remote) ensure(ctx context.Context) error {
+	if err := p.lock(ctx); err != nil {
+		return err
+	}
+	defer p.unlock()
+	f, err := p.fit(ctx)
+	if err != nil {
+		return err
+	}
+	want, err := p.opts.blueprint(f)
+	if err != nil {
+		return err
+	}
+	p.setPath(f.path)
+	c, there, err := p.engine.inspect(ctx, p.name)
+	if err != nil {
+		return err
+	}
+	if there && !p.outdated(ctx, c, want) {
+		err := p.engine.startContainer(ctx, c)
+		var own *Error
+		if !errors.As(err, &own) || !own.gone {
+			return err
+		}
+		p.log.Warn("recreate the container of a sandbox", "sandbox", p.opts.Name, "err", err)
+	}
+	if there {
+		if err := p.engine.remove(ctx, c.ID); err != nil {
+			return err
+		}
+		p.noteContainer("")
+	}
+	return p.create(ctx, want)
+}
+
+// fit makes the configured image unless it exists, and records the result.
+func (p *remote) fit(ctx context.Context) (fittedImage, error) {
+	f, err := p.engine.fit(ctx, p.opts, &p.sources)
+	if ctx.Err() == nil && !isUnreachable(err) {
+		if err := p.notes.failed(err); err != nil {
+			p.log.Warn("record the result of making an image", "sandbox", p.opts.Name, "err", err)
+		}
+	}
+	return f, err
+}
+
+// outdated reports whether a container should be replaced: if its settings changed, or if its image or ductor-runner is
+// outdated and replacing it loses nothing.
+func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want blueprint) bool {
+	differs := func(label string) bool { return c.Config.Labels[label] != want.Config.Labels[label] }
+	switch {
+	case differs(labelPolicy) && differs(labelSettings):
+		p.log.Info("replace a sandbox whose settings changed", "sandbox", p.opts.Name)
+		return true
+	case c.State.Dead || c.State.Status == container.StateRemoving:
+		return true
+	case c.State.Paused: // it must be unpaused before its runs can be listed
+		return false
+	case differs(labelPolicy):
+		return !c.State.Running || p.rests(ctx)
+	case c.Config.Image != want.Config.Image: // another runner, or other files that are added to an image
+		return !c.State.Running || p.idle(ctx)
+	}
+	return false
+}
+
+func (p *remote) create(ctx context.Context, want blueprint) error {
+	c, err := p.createOnce(ctx, want)
+	if cerrdefs.IsNotFound(err) { // the image was unused and was removed in the meantime
+		if _, err = p.fit(ctx); err == nil {
+			c, err = p.createOnce(ctx, want)
+		}
+	}
+	if err != nil {
+		return p.createError(err)
+	}
+	ctx, cancel := p.engine.workContext(ctx)
+	defer cancel()
+	if err = p.seed(ctx, c.ID); err == nil {
+		err = p.createError(p.engine.api.ContainerStart(ctx, c.ID, container.StartOptions{}))
+	}
+	if err != nil {
+		done, cancel := p.engine.cleanupContext(ctx)
+		defer cancel()
+		return errors.Join(err, p.engine.remove(done, c.ID))
+	}
+	p.log.Info("created a sandbox", "sandbox", p.opts.Name, "container", p.name, "engine", p.engine.host)
+	before := ownerFilter(p.opts.Owner)
+	before.Add("label", labelName+"="+p.opts.Name)
+	if err := p.engine.removeShared(ctx, before); err != nil {
+		p.log.Warn("remove leftovers of a previous container", "sandbox", p.opts.Name, "err", err)
+	}
+	p.noteContainer(c.ID)
+	return nil
+}
+
+func (p *remote) createOnce(ctx context.Context, want blueprint) (container.CreateResponse, error) {
+	ctx, cancel := p.engine.workContext(ctx)
+	defer cancel()
+	limits, err := p.engine.resources(ctx, p.opts)
+	if err != nil {
+		return container.CreateResponse{}, err
+	}
+	want.Host.Resources = limits
+	return p.engine.api.ContainerCreate(ctx, &want.Config, &want.Host, nil, nil, p.name)
+}
+
+func (p *remote) createError(err error) error {
+	if err != nil && strings.Contains(err.Error(), "bind source path does not exist") {
+		return &Error{
+			Reason: fmt.Sprintf("a directory of the sandbox is not on the machine of Docker at %s (%s)",
+				p.engine.host, lastCause(err)),
+			Fix: "make it there, at the same path", Err: err,
+		}
+	}
+	return p.engine.describe("make the sandbox's container", err)
+}
+
+// noteContainer records the ID of the current container, or "" for none.
+func (p *remote) noteContainer(id string) {
+	n := note{Container: id}
+	if id != "" {
+		n.Used = time.Now()
+	}
+	if err := p.notes.write(n); err != nil {
+		p.log.Warn("store the note of a container", "sandbox", p.opts.Name, "err", err)
+	}
+}
+
+func (p *remote) setPath(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.path = path
+}
+
+func (p *remote) getPath() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.path == "" {
+		return defaultPath
+	}
+	return p.path
+}
+
+// execConn is the standard input and output of a program in a container.
+type execConn struct {
+	net.Conn
+	r       io.Reader
+	left    int  // bytes of standard output before the next header
+	started bool // whether standard output has started
+
+	watch *pauseWatch
+}
+
+// Close closes the program's standard input and output.
+func (c *execConn) Close() error {
+	c.watch.remove(c.Conn)
+	return c.Conn.Close()
+}
+
+// Format of a connection without a terminal: each piece has a header with the stream's number, three zeros and a length
+// (Docker Engine API, "Attach to a container: Stream format").
+const (
+	streamHead   = 8
+	streamStdout = 1
+	streamStderr = 2
+)
+
+// Read reads standard output. If the program could not be started, the engine writes the reason there instead.
+func (c *execConn) Read(p []byte) (int, error) {
+	for c.left == 0 {
+		var head [streamHead]byte
+		if n, err := io.ReadFull(c.r, head[:]); err != nil {
+			if errors.Is(err, io.ErrUnexpectedEOF) {
+				err = fmt.Errorf("the engine says %q: %w", head[:n], err)
+			}
+			return 0, err
+		}
+		size := int(binary.BigEndian.Uint32(head[4:]))
+		switch {
+		case head[0] == streamStdout && !c.started && size > 0:
+			c.left, c.started = size, true
+			if err := c.startError(); err != nil {
+				return 0, err
+			}
+		case head[0] == streamStdout:
+			c.left = size
+		case head[0] == streamStderr && size < 1<<20:
+			if _, err := io.CopyN(io.Discard, c.r, int64(size)); err != nil {
+				return 0, err
+			}
+		default:
+			rest, _ := io.ReadAll(io.LimitReader(c.r, 300))
+			return 0, fmt.Errorf("the engine says %q", string(head[:])+string(rest))
+		}
+	}
+	n, err := c.r.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// maxEngineText limits a message of the engine, to distinguish it from a program's output, in bytes.
+const maxEngineText = 4 << 10
+
+// startError returns an error if standard output is a message of the engine that the program could not be started,
+// because the container is stopping or has no room for another process. Such a message is a single piece of text that
+// ends with CR LF (moby, postContainerExecStart). The first output of our programs is either a frame, which contains
+// zeros, or a line that ends with LF only.
+func (c *execConn) startError() error {
+	if c.left > maxEngineText {
+		return nil
+	}
+	piece := make([]byte, c.left)
+	n, err := io.ReadFull(c.r, piece)
+	text, ends := bytes.CutSuffix(piece, []byte("\r\n"))
+	if err != nil || !ends || bytes.IndexByte(text, 0) >= 0 {
+		c.r = io.MultiReader(bytes.NewReader(piece[:n]), c.r)
+		return nil
+	}
+	c.left = 0
+	return &Error{Reason: "no program can be started in the sandbox's container: " +
+		cli.Shorten(lastLine(string(text)), 300)}
+}
