@@ -69,12 +69,17 @@ func ran(f *facts) (all []Violation) {
 			continue
 		}
 		c, _ := f.chat(s.In)
-		if f.waits(c)[s.In] || len(f.replies(s)) > 0 || refused(c, s) || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) }) {
+		if f.waits(c)[s.In] || len(f.replies(s)) > 0 || refused(c, s) || f.asked(c, s) || slices.ContainsFunc(c.said(), func(m telegram.Message) bool { return f.shows(m, token) || isReason(m, token) }) {
 			continue
 		}
 		all = append(all, Violation{Token: token, Detail: "nothing of it ran, and no message says so"})
 	}
 	return all
+}
+
+// isReason reports whether a prompt became the reason of a denial: the card quotes it.
+func isReason(m telegram.Message, token scenario.Token) bool {
+	return strings.HasPrefix(m.Text, "⛔") && mentions(m.Text, token)
 }
 
 // refused reports whether the chat says of some message, at that time or later, that it was not taken, or did not go well.

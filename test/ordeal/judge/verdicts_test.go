@@ -65,6 +65,10 @@ func verdictsOfTurns() []verdict {
 			s.agent(Effect, "p1", "p1.0")
 		}},
 		{"a prompt of which nothing is heard", plainPrompt, "ran", func(s *stage) { s.says("owner", ownerChat, "p1") }},
+		{"a prompt that became the reason of a denial", plainPrompt, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.shows(ownerChat, 0, "⛔ Denied: p1 · echo p0.0")
+		}},
 		{"a prompt of a viewer of which nothing is heard", "bob says p1: run\n", "", func(s *stage) { s.says("bob", ownerChat, "p1") }},
 		{"a prompt that is refused", plainPrompt, "", func(s *stage) {
 			id := s.says("owner", ownerChat, "p1")
