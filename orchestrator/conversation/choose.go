@@ -10,8 +10,8 @@ import (
 
 	"ductor/cli"
 	"ductor/orchestrator"
-	"ductor/orchestrator/turn"
 	"ductor/orchestrator/handoff"
+	"ductor/orchestrator/turn"
 )
 
 // Choose does what a user chose after a turn that did not go well. Of what runs its prompt once more one is done, once: after
