@@ -15,6 +15,7 @@ var unsynced = map[string]string{
 	"docker/homes.put":          "each start of a container compares the time and copies it anew",
 	"internal/app.WatchCrashes": "a crash that nobody can read about is worth no promise",
 	"internal/backup.moveAside": "it is one step of place, which syncs the directory",
+	"internal/store.replace":    "it moves damaged files as they are, and syncs the directories",
 }
 
 // TestFilesAreSyncedBeforeTheyHaveTheirNames: a rename puts a file into its place whole or not at all only if the content is

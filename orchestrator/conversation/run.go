@@ -24,7 +24,7 @@ func (e *Engine) run(ctx context.Context, c *conversation, w waiting) {
 	keep := context.WithoutCancel(ctx)
 	asking, err := e.start(ctx, keep, c, &t, w.left)
 	switch {
-	case err != nil && w.left == cli.RemainsRun, errors.Is(err, orchestrator.ErrDiskFailed), errors.Is(err, orchestrator.ErrDiskFull) && e.life.Err() != nil:
+	case err != nil && w.left == cli.RemainsRun, errors.Is(err, orchestrator.ErrDiskFailed), errors.Is(err, orchestrator.ErrDamaged), errors.Is(err, orchestrator.ErrDiskFull) && e.life.Err() != nil:
 		log.Error("continue a turn; it is tried again after the next start", "err", err)
 		return
 	case err != nil:

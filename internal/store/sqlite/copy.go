@@ -13,7 +13,7 @@ import (
 func Copy(ctx context.Context, path, target string, schema Schema) error {
 	info, err := os.Stat(path)
 	if err == nil {
-		err = checkHeader(path, info)
+		err = checkHeader(path, info.Size())
 	}
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)

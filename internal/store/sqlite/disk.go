@@ -37,11 +37,11 @@ func (d *disk) now() (orchestrator.DiskState, context.Context) {
 	return d.state, d.epoch
 }
 
-// become changes the state. A disk that failed stays so.
+// become changes the state. A disk that failed, or under a damaged database, stays so.
 func (d *disk) become(s orchestrator.DiskState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.state == s || d.state == orchestrator.DiskFailed {
+	if d.state == s || d.state == orchestrator.DiskFailed || d.state == orchestrator.DiskDamaged {
 		return
 	}
 	d.change()
@@ -56,6 +56,8 @@ func (d *disk) refusal() error {
 		return ErrDiskFull
 	case orchestrator.DiskFailed:
 		return ErrDisk
+	case orchestrator.DiskDamaged:
+		return ErrCorrupt
 	}
 	return nil
 }
@@ -75,6 +77,8 @@ func (d *disk) record(err error) error {
 		d.become(orchestrator.DiskFull)
 	case errors.Is(err, ErrDisk):
 		d.become(orchestrator.DiskFailed)
+	case errors.Is(err, ErrCorrupt):
+		d.become(orchestrator.DiskDamaged)
 	}
 	return err
 }

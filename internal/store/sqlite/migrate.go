@@ -107,10 +107,15 @@ func (s Schema) checkOwner(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// checkPages reads the whole file once, so that damage shows at the start and not in the middle of a turn.
-func checkPages(ctx context.Context, conn *sql.Conn) error {
+// checkPages reads the whole file once, so that damage shows at the start and not in the middle of a turn. A thorough check compares
+// indexes with their tables too.
+func checkPages(ctx context.Context, conn *sql.Conn, thorough bool) error {
+	check := "PRAGMA quick_check(1)"
+	if thorough {
+		check = "PRAGMA integrity_check(1)"
+	}
 	var word string
-	if err := conn.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&word); err != nil {
+	if err := conn.QueryRowContext(ctx, check).Scan(&word); err != nil {
 		return damaged(err)
 	}
 	if word != "ok" {
