@@ -62,6 +62,16 @@ func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err e
 	}}
 }
 
+// Rows finds tables with rows that cannot be decoded, which are passed over.
+func Rows(p Printer, tables func() []string) Check {
+	return Check{"row", func(context.Context, func(string) bool) (found []Trouble, known bool, err error) {
+		for _, table := range tables() {
+			found = append(found, Trouble{Key: "row/" + table, Text: p().Text("alert.row", table)})
+		}
+		return found, true, nil
+	}}
+}
+
 // Room asks the kernel for the room on the disk of a directory.
 func Room(dir string) (free, size uint64, err error) {
 	var s syscall.Statfs_t

@@ -141,7 +141,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 			a.Close()
 		}
 	}()
-	if err = a.openHost(ctx); err != nil {
+	if err = a.openHostAndDatabase(ctx); err != nil {
 		return nil, err
 	}
 	if a.envs, err = environment.Open(cfg, a.Log); err != nil {
@@ -206,11 +206,8 @@ func (a *App) openHost(ctx context.Context) (err error) {
 	return err
 }
 
-// openStore opens the database and the folder of roles, and reads users and the languages of chats.
+// openStore opens the folder of roles, and reads users and the languages of chats.
 func (a *App) openStore(ctx context.Context) (err error) {
-	if err = a.openDatabase(ctx); err != nil {
-		return err
-	}
 	if err = a.tryDisk(ctx); err != nil {
 		return err
 	}

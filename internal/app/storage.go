@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"ductor/bot/message"
@@ -27,33 +28,50 @@ const (
 	rescuedChats = 30 * 24 * time.Hour
 )
 
-// openDatabase opens the database. It moves a damaged one aside and continues with what can be saved.
-func (a *App) openDatabase(ctx context.Context) error {
-	path, backups := filepath.Join(a.cfg.Storage.Dir, DatabaseFile), filepath.Join(a.cfg.Storage.Dir, BackupsDir)
+// openHostAndDatabase opens the database, which reads all of it, while it opens the launcher. It replaces a damaged database.
+func (a *App) openHostAndDatabase(ctx context.Context) error {
+	var opening sync.WaitGroup
+	var opened error
+	opening.Go(func() { opened = a.openDatabase(ctx) })
+	err := a.openHost(ctx)
+	opening.Wait()
+	if err == nil && errors.Is(opened, orchestrator.ErrDamaged) {
+		opened = a.rescue(ctx, opened)
+	}
+	if err != nil {
+		return err
+	}
+	return opened
+}
+
+func (a *App) databaseFile() string { return filepath.Join(a.cfg.Storage.Dir, DatabaseFile) }
+
+func (a *App) backupsDir() string { return filepath.Join(a.cfg.Storage.Dir, BackupsDir) }
+
+// openDatabase opens the database. orchestrator.ErrDamaged if it is damaged or gone.
+func (a *App) openDatabase(ctx context.Context) (err error) {
+	path := a.databaseFile()
 	if err := store.FinishRescue(path); err != nil {
 		return err
 	}
-	err := a.Damaged
-	if err == nil && store.Lost(path, backups) {
-		err = fmt.Errorf("%w: %s is gone, or empty", orchestrator.ErrDamaged, path)
+	if a.Damaged != nil {
+		return a.Damaged
 	}
-	if err == nil {
-		a.db, err = store.Open(ctx, path, a.Options.Store)
+	if store.Lost(path, a.backupsDir()) {
+		return fmt.Errorf("%w: %s is gone, or empty", orchestrator.ErrDamaged, path)
 	}
-	if errors.Is(err, orchestrator.ErrDamaged) {
-		return a.rescue(ctx, path, backups, err)
-	}
+	a.db, err = store.Open(ctx, path, a.Options.Store)
 	return err
 }
 
 // rescue moves a damaged database aside and opens another in its place.
-func (a *App) rescue(ctx context.Context, path, backups string, why error) error {
+func (a *App) rescue(ctx context.Context, why error) error {
 	a.Log.Error("the database is damaged", "err", why)
 	left, lost := a.host.Left(ctx)
 	if lost != nil {
 		a.Log.Warn("look for runs that were left", "err", lost)
 	}
-	r := &store.Rescue{Path: path, Why: why, Backups: backups, Now: time.Now, Kept: func(run cli.RunID, output int64) bool {
+	r := &store.Rescue{Path: a.databaseFile(), Why: why, Backups: a.backupsDir(), Now: time.Now, Kept: func(run cli.RunID, output int64) bool {
 		return slices.ContainsFunc(left, func(l cli.LeftRun) bool { return l.Run == run && l.OutputBegin <= output })
 	}}
 	r.Notices = func(db *store.DB) ([]orchestrator.Message, error) { return a.rescueNotices(ctx, db, r.Rescued) }
@@ -61,8 +79,8 @@ func (a *App) rescue(ctx context.Context, path, backups string, why error) error
 	if err != nil {
 		return err
 	}
-	a.Log.Error("the damaged database was moved aside", "to", r.Aside, "whole", r.Whole(), "log_lost", r.Stale, "tables_that_lack_rows", r.Lacking, "backup", r.Backup)
-	a.db, err = store.Open(ctx, path, a.Options.Store)
+	a.Log.Error("the damaged database was moved aside", "to", r.Aside, "copied", r.Copied, "log_lost", r.Stale, "backup", r.Backup)
+	a.db, err = store.Open(ctx, r.Path, a.Options.Store)
 	return err
 }
 
@@ -99,17 +117,13 @@ func rescueText(p lang.Printer, r store.Rescued) string {
 	if r.Stale {
 		text += " " + p.Text("alert.rescued-log")
 	}
-	switch backup := p.Clock(r.Backup.Local(), now); {
+	switch {
 	case r.Whole():
 		text += " " + p.Text("alert.rescued-whole")
-	case r.Empty && r.Backup.IsZero():
-		text += " " + p.Text("alert.rescued-nothing")
-	case r.Empty:
-		text += " " + p.Text("alert.rescued-backup", backup)
 	case !r.Backup.IsZero():
-		text += " " + p.Text("alert.rescued-partly", backup)
-	case len(r.Lacking) > 0:
-		text += " " + p.Text("alert.rescued-part")
+		text += " " + p.Text("alert.rescued-backup", p.Clock(r.Backup.Local(), now))
+	case !r.Copied:
+		text += " " + p.Text("alert.rescued-nothing")
 	}
 	if !r.Whole() {
 		text += "\n\n" + p.Text("alert.rescued-care", p.Clock(r.Last.Local(), now))
@@ -119,9 +133,8 @@ func rescueText(p lang.Printer, r store.Rescued) string {
 
 // keepDatabase checks a large database that the start did not read whole, and then each day any, before it copies it.
 func (a *App) keepDatabase(ctx context.Context) {
-	path, dir := filepath.Join(a.cfg.Storage.Dir, DatabaseFile), filepath.Join(a.cfg.Storage.Dir, BackupsDir)
 	check := a.db.Unchecked()
-	for wait := backupCalm; ; {
+	for wait := backupCalm; ; wait = backupRetry {
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -129,25 +142,23 @@ func (a *App) keepDatabase(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		keep := a.now().Retention
-		due := time.Now()
-		if all := store.Backups(dir); len(all) > 0 {
-			due = all[0].Made.Add(backupEvery)
+		if tables := a.db.Unreadable(); len(tables) > 0 {
+			a.Log.Error("stored rows cannot be decoded and are passed over", "tables", tables)
 		}
-		backUp := keep.BackupsDays > 0 && !time.Now().Before(due)
-		if wait = backupRetry; check || backUp {
-			check = false
-			if err := a.db.CheckPages(ctx); err != nil && ctx.Err() == nil {
-				a.Log.Error("check the database", "err", err)
-				continue // of one that is damaged the poller ends this process
-			}
-		}
-		if state, _ := a.db.Disk(); !backUp || state != orchestrator.DiskWorks {
+		all := store.Backups(a.backupsDir())
+		backUp := a.now().Retention.BackupsDays > 0 && (len(all) == 0 || time.Since(all[0].Made) >= backupEvery)
+		if state, _ := a.db.Disk(); state != orchestrator.DiskWorks || !backUp && !check {
 			continue
 		}
-		age, most := time.Duration(keep.BackupsDays)*24*time.Hour, int64(keep.BackupsMB)<<20
-		if err := store.BackUp(ctx, path, dir, time.Now(), age, most); err != nil && ctx.Err() == nil {
-			a.Log.Warn("back the database up; it is tried again", "in", backupRetry, "err", err)
+		err := a.db.CheckPages(ctx)
+		check = false
+		if err == nil && backUp {
+			keep := a.now().Retention
+			age, most := time.Duration(keep.BackupsDays)*24*time.Hour, int64(keep.BackupsMB)<<20
+			err = store.BackUp(ctx, a.databaseFile(), a.backupsDir(), time.Now(), age, most)
+		}
+		if err != nil && ctx.Err() == nil { // the poller ends this process if the database is damaged
+			a.Log.Error("check the database and back it up; it is tried again", "in", backupRetry, "err", err)
 		}
 	}
 }

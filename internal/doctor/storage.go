@@ -58,7 +58,7 @@ func (d *doctor) database(ctx context.Context, path string) {
 	case errors.Is(err, sqlite.ErrOlder):
 		d.ok(database, path+": of an earlier version; the next start brings it up to date")
 	case err != nil:
-		d.fail(database, path+": "+err.Error(), "start ductor: it moves the file aside and continues with what can be read of it and the newest backup; or run: ductor restore")
+		d.fail(database, path+": "+err.Error(), "start ductor: it moves the file aside and continues with a copy of it, or with the newest backup; or run: ductor restore")
 	default:
 		err := errors.Join(db.Close(), unix.Access(path, unix.W_OK), unix.Access(filepath.Dir(path), unix.W_OK))
 		if err != nil {
@@ -75,7 +75,7 @@ func (d *doctor) copies(cfg config.Config) {
 	case len(all) > 0:
 		d.ok(backup, fmt.Sprintf("%s, of %s", all[0].Path, all[0].Made.Local().Format(time.DateTime)))
 	case cfg.Retention.BackupsDays == 0:
-		d.warn(backup, "retention.backups_days is 0, so a damaged database cannot be completed from a copy", "set it to a number of days")
+		d.warn(backup, "retention.backups_days is 0, so nothing can replace a damaged database", "set it to a number of days")
 	default:
 		d.ok(backup, "the first is made once ductor runs")
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,30 +18,23 @@ type Backup struct {
 	Bytes int64
 }
 
-const (
-	backupPrefix = "ductor-"
-	backupTime   = "20060102T150405Z"
-	backupEnd    = ".db"
-)
+// backupName is the name of a backup, as package time reads it.
+const backupName = "ductor-20060102T150405Z.db"
 
 // Backups lists those in a directory, the newest first.
 func Backups(dir string) (all []Backup) {
 	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		name, begins := strings.CutPrefix(e.Name(), backupPrefix)
-		name, ends := strings.CutSuffix(name, backupEnd)
-		made, err := time.Parse(backupTime, name)
-		info, gone := e.Info()
-		if begins && ends && err == nil && gone == nil && info.Mode().IsRegular() {
+	for _, e := range slices.Backward(entries) { // they are sorted by name
+		made, err := time.Parse(backupName, e.Name())
+		if info, gone := e.Info(); err == nil && gone == nil && info.Mode().IsRegular() {
 			all = append(all, Backup{filepath.Join(dir, e.Name()), made, info.Size()})
 		}
 	}
-	slices.SortFunc(all, func(a, b Backup) int { return b.Made.Compare(a.Made) })
 	return all
 }
 
 // BackUp copies the database at path into a directory, checks the copy, and then deletes the older ones that exceed an age or, with
-// the newer ones, a size. A process that uses the database continues. ErrDiskFull where it would not leave room for as much again.
+// the newer ones, a size. A process that uses the database continues. ErrDiskFull if it would not leave room for as much again.
 func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, most int64) error {
 	s, err := schema()
 	if err == nil {
@@ -52,7 +44,7 @@ func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Durat
 		err = roomFor(path, dir)
 	}
 	if err == nil {
-		err = sqlite.BackUp(ctx, path, filepath.Join(dir, backupPrefix+now.UTC().Format(backupTime)+backupEnd), s)
+		err = sqlite.BackUp(ctx, path, filepath.Join(dir, now.UTC().Format(backupName)), s)
 	}
 	if err != nil {
 		return wrap("back up", err)
@@ -68,16 +60,13 @@ func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Durat
 
 // roomFor refuses a copy that would fill the disk.
 func roomFor(path, dir string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
 	var disk syscall.Statfs_t
-	if err := syscall.Statfs(dir, &disk); err != nil {
-		return err
+	info, err := os.Stat(path)
+	if err == nil {
+		err = syscall.Statfs(dir, &disk)
 	}
-	if int64(disk.Bavail)*disk.Bsize < 2*info.Size()+64<<20 {
-		return sqlite.ErrDiskFull
+	if err == nil && int64(disk.Bavail)*disk.Bsize < 2*info.Size()+64<<20 {
+		err = sqlite.ErrDiskFull
 	}
-	return nil
+	return err
 }

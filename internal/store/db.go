@@ -103,6 +103,9 @@ func (db *DB) RetryDisk(ctx context.Context) error {
 // Size is how many bytes the database and its log take, and how many transactions were committed since it was opened.
 func (db *DB) Size() (bytes, commits int64) { return db.file.Size() }
 
+// Unreadable lists the tables that were found to have rows which cannot be decoded, and which are passed over.
+func (db *DB) Unreadable() []string { return db.file.Unreadable() }
+
 // Unchecked reports whether the database was so large that Open did not read all of it.
 func (db *DB) Unchecked() bool { return db.file.Unchecked() }
 

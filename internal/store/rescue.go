@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"ductor/cli"
@@ -13,8 +15,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Rescue puts a database in place of a damaged one, which is moved aside. The new one has all rows that can be read of the damaged
-// one, and others of the newest backup. Nothing of which it is unknown whether it ran since will run by itself.
+// Rescue puts a database in place of a damaged one, which is moved aside: a copy of that if all its rows can be read, else of the newest
+// backup, else an empty one. If rows may be missing, nothing runs by itself of which it is unknown whether it ran since.
 type Rescue struct {
 	Path    string
 	Why     error                                        // what Open says
@@ -25,96 +27,95 @@ type Rescue struct {
 	Rescued
 }
 
-// Rescued says what became of a damaged database.
+// Rescued describes what became of a damaged database.
 type Rescued struct {
-	Aside   string    // the directory in which its files are
-	Last    time.Time // when it was written last, at the latest
-	Stale   bool      // the newest of it is lost
-	Empty   bool      // nothing of it could be read
-	Lacking []string  // the tables of which rows may be lost
-	Backup  time.Time // when the backup was made that has other rows; zero without one
+	Aside  string    // the directory in which its files are
+	Last   time.Time // when it was written last, at the latest
+	Copied bool      // all that its file holds is there
+	Stale  bool      // what was written last is lost
+	Backup time.Time // when the backup was made that takes its place; zero without one
 }
 
 // Whole reports whether all is there.
-func (r Rescued) Whole() bool { return !r.Stale && len(r.Lacking) == 0 }
+func (r Rescued) Whole() bool { return r.Copied && !r.Stale }
 
-// The names in the directory to which a damaged database is moved, whose own name begins with AsidePrefix.
+// AsidePrefix begins the name of a directory to which a damaged database is moved.
+const AsidePrefix = "damaged-"
+
+// The new database has another name until it takes the place of the damaged one. A time follows that of a complete one.
 const (
-	AsidePrefix = "damaged-"
-	draftName   = "draft.db" // it is being made
-	copyName    = "copy.db"  // of the backup
-	nextName    = "next.db"  // it is complete, and takes the place of the damaged one
+	draftSuffix = ".draft"
+	nextSuffix  = ".next-"
 )
 
-// Run makes the new database, and then moves both to their places. Where it is killed, the next start begins anew or, after the
-// first move, finishes it; see FinishRescue.
+// Run makes the new database, and then moves both to their places. After a kill the next start finishes it, or begins anew; see
+// FinishRescue.
 func (r *Rescue) Run(ctx context.Context) error {
-	state := filepath.Dir(r.Path)
-	r.Stale, r.Last = errors.Is(r.Why, sqlite.ErrLogLost), r.lastWrite()
-	forgetDrafts(state)
-	r.Aside = filepath.Join(state, AsidePrefix+r.Now().UTC().Format("20060102T150405.000"))
-	err := os.Mkdir(r.Aside, 0o700)
-	if err == nil {
-		if err = r.rebuild(ctx, filepath.Join(r.Aside, draftName)); err != nil {
-			err = errors.Join(err, os.RemoveAll(r.Aside)) // nothing was moved there
+	r.Stale = errors.Is(r.Why, sqlite.ErrLogLost)
+	for _, path := range []string{r.Path, r.Path + "-wal", filepath.Dir(r.Path)} {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil, info.Size() == 0, info.ModTime().Before(r.Last):
+		case info.IsDir() && !r.Stale && !r.Last.IsZero(): // of a file that is gone the directory says when it was there last
+		default:
+			r.Last = info.ModTime()
 		}
 	}
+	stamp, draft := r.Now().UTC().Format("20060102T150405.000"), r.Path+draftSuffix
+	r.Aside = filepath.Join(filepath.Dir(r.Path), AsidePrefix+stamp)
+	remove(draft)
+	db, err := r.copy(ctx, draft)
 	if err == nil {
-		err = replace(r.Path, r.Aside)
-		_ = os.Remove(r.Aside) // if there was no file
+		err = errors.Join(r.settle(ctx, db), db.Close())
+	}
+	if err == nil {
+		err = Check(ctx, draft)
+	}
+	if err == nil {
+		err = sqlite.Place(draft, r.Path+nextSuffix+stamp)
+	}
+	remove(draft)
+	if err == nil {
+		err = FinishRescue(r.Path)
 	}
 	return wrap("rescue a damaged database", err)
 }
 
-// lastWrite is when the database or its log changed last or, where one is gone, their directory. What has just looked at them may have
-// made an empty log.
-func (r *Rescue) lastWrite() (last time.Time) {
-	for _, path := range []string{r.Path, r.Path + "-wal"} {
-		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.ModTime().After(last) {
-			last = info.ModTime()
-		}
-	}
-	if info, err := os.Stat(filepath.Dir(r.Path)); err == nil && (r.Stale || last.IsZero()) && info.ModTime().After(last) {
-		last = info.ModTime()
-	}
-	return last
-}
-
-// rebuild makes the new database.
-func (r *Rescue) rebuild(ctx context.Context, draft string) (err error) {
+// copy opens the new database, which has what can be read.
+func (r *Rescue) copy(ctx context.Context, draft string) (*DB, error) {
 	db, err := Open(ctx, draft, Options{Now: r.Now})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		if err = errors.Join(err, db.Close()); err == nil {
-			err = Check(ctx, draft)
+	if r.Copied, err = db.file.CopyRows(ctx, r.Path); r.Copied || err != nil {
+		return db, err
+	}
+	err = db.Close()
+	for _, b := range Backups(r.Backups) {
+		if remove(draft); err != nil {
+			return nil, err
 		}
+		err = Copy(ctx, b.Path, draft)
 		if err == nil {
-			err = sqlite.Place(draft, filepath.Join(r.Aside, nextName))
-			remove(draft) // the log that the check made, in which nothing is
+			r.Backup = b.Made
+			break
 		}
-	}()
-	if r.Lacking, err = db.file.Salvage(ctx, r.Path); err != nil {
-		return err
-	}
-	if r.Empty, err = db.isEmpty(ctx); err != nil {
-		return err
-	}
-	if r.Stale {
-		err = r.settle(ctx, db)
-	}
-	if err == nil && len(r.Lacking) > 0 {
-		err = r.fill(ctx, db)
-	}
-	if err == nil {
-		err = db.file.DropOrphans(ctx)
-	}
-	if err == nil && !r.Whole() {
-		err = db.noteRescue(ctx, r.Last)
+		if errors.Is(err, sqlite.ErrCorrupt) || errors.Is(err, sqlite.ErrForeign) || errors.Is(err, sqlite.ErrNewer) {
+			err = nil // an older one may be well
+		}
 	}
 	if err != nil {
-		return err
+		return nil, err
+	}
+	return Open(ctx, draft, Options{Now: r.Now})
+}
+
+// settle makes the new database fit for use.
+func (r *Rescue) settle(ctx context.Context, db *DB) error {
+	if !r.Whole() {
+		if err := r.distrust(ctx, db); err != nil {
+			return err
+		}
 	}
 	notices, err := r.Notices(db)
 	for _, m := range notices {
@@ -123,35 +124,9 @@ func (r *Rescue) rebuild(ctx context.Context, draft string) (err error) {
 	return err
 }
 
-// fill adds rows of the newest backup to the tables that lack some.
-func (r *Rescue) fill(ctx context.Context, db *DB) error {
-	for _, b := range Backups(r.Backups) {
-		copied := filepath.Join(r.Aside, copyName)
-		err := Copy(ctx, b.Path, copied) // which checks it
-		if errors.Is(err, sqlite.ErrCorrupt) || errors.Is(err, sqlite.ErrForeign) || errors.Is(err, sqlite.ErrNewer) {
-			continue // an older one may be well
-		}
-		if err != nil {
-			return err
-		}
-		old, err := Open(ctx, copied, Options{Now: r.Now})
-		if err != nil {
-			return err
-		}
-		if err = errors.Join(r.settle(ctx, old), old.Close()); err != nil {
-			return err
-		}
-		r.Backup = b.Made
-		_, err = db.file.Salvage(ctx, copied, r.Lacking...)
-		remove(copied)
-		return err
-	}
-	return nil
-}
-
-// settle makes a database fit to be used again after it was used: what waited in it may have run since, and what was granted in it
+// distrust makes a database fit to be used again after it was used: what waited in it may have run since, and what was granted in it
 // may have been taken back. Turns that ran continue if all that their agents printed is there.
-func (r *Rescue) settle(ctx context.Context, db *DB) error {
+func (r *Rescue) distrust(ctx context.Context, db *DB) error {
 	open, err := db.RunningTurns(ctx)
 	if err != nil {
 		return err
@@ -166,6 +141,9 @@ func (r *Rescue) settle(ctx context.Context, db *DB) error {
 			}
 		}
 		for _, statement := range []string{
+			// Telegram may send the update again of a turn whose update is not in this database.
+			`INSERT OR IGNORE INTO inbox (id, raw, received, handled)
+				SELECT u.value, x'', t.queued, t.queued FROM turns t, json_each(iif(json_valid(t.updates), t.updates, '[]')) u`,
 			`UPDATE turns SET state = 'running', started = queued, run = 'unknown' WHERE state = 'queued' AND delivered = 0`,
 			`UPDATE turns SET delivered = 1 WHERE state <> 'running' AND delivered = 0`,
 			// The chat may show more of them than is known here.
@@ -184,38 +162,21 @@ func (r *Rescue) settle(ctx context.Context, db *DB) error {
 		}
 		// The scheduler takes that for a clock that was set back, and computes the next moment without runs for those that passed.
 		far := millis(r.Now().AddDate(100, 0, 0))
-		_, err := t.Exec(`UPDATE jobs SET next = ?1, planned = ?1 WHERE next > 0`, far)
-		return err
+		if _, err := t.Exec(`UPDATE jobs SET next = ?1, planned = ?1 WHERE next > 0`, far); err != nil {
+			return err
+		}
+		return t.put("alerts", "key", alertColumns, rescueAlert, rescueAlert, millis(r.Last), "")
 	})
-}
-
-func (db *DB) isEmpty(ctx context.Context) (bool, error) {
-	n, err := sqlite.One(ctx, db.file, sqlite.Value[int], `SELECT EXISTS (SELECT 1 FROM inbox) + EXISTS (SELECT 1 FROM turns) + EXISTS (SELECT 1 FROM sessions)`)
-	return n == 0, err
 }
 
 // rescueAlert is the key under which the moment of the last rescue is kept.
 const rescueAlert = "rescued"
 
-// noteRescue stores until when messages came that may have been handled without a trace, and that updates are handled of which
-// turns were made.
-func (db *DB) noteRescue(ctx context.Context, last time.Time) error {
-	return db.write(ctx, func(t tx) error {
-		if _, err := t.Exec(`INSERT OR IGNORE INTO inbox (id, raw, received, handled)
-			SELECT u.value, x'', t.queued, t.queued FROM turns t, json_each(t.updates) u WHERE t.updates <> ''`); err != nil {
-			return err
-		}
-		return t.put("alerts", "key", alertColumns, rescueAlert, rescueAlert, millis(last), "")
-	})
-}
-
-// LastRescue is until when messages came that may have been handled without a trace; zero for none.
+// LastRescue returns until when messages came that may have been handled without a trace; zero for none.
 func (db *DB) LastRescue(ctx context.Context) (time.Time, error) {
 	all, err := db.Alerts(ctx)
-	for _, a := range all {
-		if a.Key == rescueAlert {
-			return a.Since, err
-		}
+	if i := slices.IndexFunc(all, func(a orchestrator.Alert) bool { return a.Key == rescueAlert }); i >= 0 {
+		return all[i].Since, err
 	}
 	return time.Time{}, err
 }
@@ -227,16 +188,28 @@ func (db *DB) RecentChats(ctx context.Context, since time.Time) ([]orchestrator.
 	return all, wrap("list recent chats", err)
 }
 
-// FinishRescue completes the moves of a rescue that was killed between them.
+// FinishRescue moves the files of the damaged database at path aside and the new one to its place, if that is complete. It does so at
+// each start, in case the process that made the new one was killed.
 func FinishRescue(path string) error {
-	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		return nil
+	complete, err := filepath.Glob(path + nextSuffix + "*")
+	if err != nil || len(complete) == 0 {
+		return err
 	}
-	for _, aside := range Asides(filepath.Dir(path)) {
-		if _, err := os.Lstat(filepath.Join(aside, nextName)); err == nil {
-			return wrap("finish the rescue of a damaged database", replace(path, aside))
+	next := complete[0]
+	aside := filepath.Join(filepath.Dir(path), AsidePrefix+strings.TrimPrefix(next, path+nextSuffix))
+	err = os.MkdirAll(aside, 0o700)
+	for _, end := range sqlite.Endings() {
+		if moved := os.Rename(path+end, filepath.Join(aside, filepath.Base(path)+end)); !errors.Is(moved, os.ErrNotExist) {
+			err = errors.Join(err, moved)
 		}
 	}
+	if err == nil {
+		err = errors.Join(sqlite.SyncDir(aside), sqlite.Place(next, path))
+	}
+	if err != nil {
+		return fmt.Errorf("move the database aside: %w", err)
+	}
+	_ = os.Remove(aside) // if there was no file
 	return nil
 }
 
@@ -246,31 +219,10 @@ func Lost(path, backups string) bool {
 	return (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) && len(Backups(backups)) > 0
 }
 
-// replace moves the files of a database aside, and then the next one to their place.
-func replace(path, aside string) error {
-	for _, end := range sqlite.Endings() {
-		err := os.Rename(path+end, filepath.Join(aside, filepath.Base(path)+end))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("move the database aside: %w", err)
-		}
-	}
-	return errors.Join(sqlite.Place(filepath.Join(aside, nextName), path), sqlite.SyncDir(aside))
-}
-
 // Asides lists the directories of damaged databases, the oldest first.
 func Asides(state string) []string {
 	all, _ := filepath.Glob(filepath.Join(state, AsidePrefix+"*"))
 	return all
-}
-
-// forgetDrafts removes what a rescue left that was killed before it moved anything.
-func forgetDrafts(state string) {
-	for _, aside := range Asides(state) {
-		for _, name := range []string{draftName, nextName, copyName} {
-			remove(filepath.Join(aside, name))
-		}
-		_ = os.Remove(aside) // unless a damaged database is in it
-	}
 }
 
 // remove removes what there is of a database that nobody needs.

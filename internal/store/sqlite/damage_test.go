@@ -108,14 +108,68 @@ func TestADamagedFileWithALogStaysAsItIs(t *testing.T) {
 		t.Errorf("Open says %v", err)
 	}
 	same(t, "the files", listing(t, filepath.Dir(left)), before)
-	into := newDB(t)
-	lacking, err := into.Salvage(t.Context(), left)
-	must(t, err)
-	same(t, "tables that lack rows", lacking, []string{"items"})
-	if got := names(t, into); len(got) < 45 || got[0] != "in the log" {
-		t.Errorf("%d rows were salvaged: %q", len(got), got)
+	if whole, err := newDB(t).CopyRows(t.Context(), left); whole || err != nil {
+		t.Errorf("CopyRows says %v, %v", whole, err)
 	}
 	same(t, "the files", listing(t, filepath.Dir(left)), before)
+}
+
+// TestADamagedIndexIsMadeAnew: CopyRows copies all rows, whether pages of an index are garbage or an index lacks a row, which a quick
+// check does not find.
+func TestADamagedIndexIsMadeAnew(t *testing.T) {
+	for _, how := range []string{"a row is missing", "garbage"} {
+		t.Run(how, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "items.db")
+			db := openAt(t, path, Options{})
+			must(t, db.Write(t.Context(), func(t *Tx) error {
+				_, err := t.Exec("CREATE INDEX by_content ON items(content)")
+				return err
+			}))
+			for i := range 20 {
+				must(t, put(t.Context(), db, fmt.Sprint("t", i), bytes.Repeat([]byte{byte(i)}, 40)))
+			}
+			root, err := One(t.Context(), db, Value[int64], "SELECT rootpage FROM sqlite_schema WHERE name = 'by_content'")
+			must(t, err)
+			must(t, db.Close())
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			must(t, err)
+			if page := make([]byte, 4096); how == "garbage" {
+				_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, len(page)), (root-1)*4096)
+			} else {
+				_, err = f.ReadAt(page, (root-1)*4096)
+				must(t, err)
+				page[4]-- // the number of its cells
+				_, err = f.WriteAt(page, (root-1)*4096)
+			}
+			must(t, errors.Join(err, f.Close()))
+			if _, err := Open(t.Context(), path, items, Options{}); !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("Open says %v", err)
+			}
+			into := newDB(t)
+			if whole, err := into.CopyRows(t.Context(), path); !whole || err != nil {
+				t.Fatalf("CopyRows says %v, %v", whole, err)
+			}
+			same(t, "items", len(names(t, into)), 20)
+		})
+	}
+}
+
+// TestRowsThatCannotBeDecodedArePassedOver: others are read, and the table is named.
+func TestRowsThatCannotBeDecodedArePassedOver(t *testing.T) {
+	db := newDB(t)
+	for _, name := range []string{"1", "damaged", "3"} {
+		must(t, put(t.Context(), db, name, nil))
+	}
+	const query = "SELECT name FROM items ORDER BY name"
+	all, err := Many(t.Context(), db, Value[int], query)
+	must(t, err)
+	same(t, "items", all, []int{1, 3})
+	must(t, db.Write(t.Context(), func(tx *Tx) error {
+		all, err := ManyIn(tx, Value[int], query)
+		same(t, "items in a transaction", all, []int{1, 3})
+		return err
+	}))
+	same(t, "tables", db.Unreadable(), []string{"items"})
 }
 
 // TestALargeFileIsCheckedLater: Open does not read it, and what is damaged in it is found by CheckPages or by the read that meets

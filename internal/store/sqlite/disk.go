@@ -17,7 +17,8 @@ import (
 
 // disk is the state of the disk under the database, as the results of writes show it.
 type disk struct {
-	sync func(*os.File) error // brings a file to it
+	sync       func(*os.File) error // brings a file to it
+	unreadable *unreadable          // of the DB
 
 	mu     sync.Mutex
 	state  orchestrator.DiskState
@@ -26,7 +27,7 @@ type disk struct {
 }
 
 func newDisk(sync func(*os.File) error) *disk {
-	d := &disk{sync: sync, state: orchestrator.DiskWorks}
+	d := &disk{sync: sync, unreadable: newUnreadable(), state: orchestrator.DiskWorks}
 	d.epoch, d.change = context.WithCancel(context.Background())
 	return d
 }

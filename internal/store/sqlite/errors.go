@@ -27,7 +27,7 @@ var (
 )
 
 // restoreAdvice ends every sentence about a damaged file: ductor overwrites nothing of it.
-const restoreAdvice = "The next start of ductor moves it aside and continues with what can be read of it, and with the newest backup"
+const restoreAdvice = "The next start of ductor moves it aside and continues with a copy of it, or with the newest backup"
 
 // explain says what is wrong with the database where SQLite's own word does not.
 func explain(err error) error {

@@ -94,7 +94,8 @@ func (l *walLog) markPath() string { return strings.TrimSuffix(l.path, "-wal") +
 // mark notes that the log is needed. Without the mark a start takes a missing log for one that was folded. Of several processes
 // one holds it.
 func (l *walLog) mark() {
-	if l.marker = lockMark(l.markPath(), os.O_CREATE|os.O_TRUNC); l.marker != nil {
+	if l.marker = lockMark(l.markPath(), os.O_CREATE); l.marker != nil {
+		_ = l.marker.Truncate(0)
 		_, _ = l.marker.WriteString(bootID())
 	}
 }
@@ -116,15 +117,8 @@ func (l *walLog) unmark() {
 
 // lockMark opens a mark that no process holds; nil if one does, or there is none.
 func lockMark(path string, flags int) *os.File {
-	f, err := os.OpenFile(path, os.O_RDWR|flags&^os.O_TRUNC, fileMode)
-	if err != nil {
-		return nil
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil && flags&os.O_TRUNC != 0 {
-		err = f.Truncate(0)
-	}
-	if err != nil {
+	f, err := os.OpenFile(path, os.O_RDWR|flags, fileMode)
+	if err != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		_ = f.Close()
 		return nil
 	}

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"sync"
 
@@ -73,7 +75,7 @@ func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query st
 	return v, db.explain(err)
 }
 
-// Many scans every row of a query.
+// Many scans every row of a query. It passes over rows that scan cannot decode; see Unreadable.
 func Many[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (all []T, err error) {
 	if ok, err := db.writer.read(ctx, func(t *Tx) error { all, err = ManyIn(t, scan, query, args...); return err }); ok || err != nil {
 		return all, db.explain(err)
@@ -82,7 +84,7 @@ func Many[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query s
 	if err != nil {
 		return nil, db.explain(err)
 	}
-	all, err = collect(ctx, s, args, scan)
+	all, err = collect(ctx, s, args, scan, db.unreadable.of(query))
 	return all, db.explain(err)
 }
 
@@ -102,7 +104,7 @@ func (db *DB) CheckPages(ctx context.Context) error {
 		return db.explain(err)
 	}
 	defer conn.Close()
-	return db.explain(checkPages(ctx, conn, true))
+	return db.explain(checkPages(ctx, conn))
 }
 
 // Unchecked reports whether the file was so large that Open did not read all of it.
@@ -114,8 +116,36 @@ func Value[T any](row Row) (v T, err error) {
 	return v, err
 }
 
-// collect runs a query and scans every row.
-func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error)) ([]T, error) {
+// unreadable has the tables of rows that could not be decoded: no check of SQLite finds a text that was damaged inside a page.
+type unreadable struct {
+	mu     sync.Mutex
+	tables map[string]bool
+}
+
+func newUnreadable() *unreadable { return &unreadable{tables: map[string]bool{}} }
+
+var source = regexp.MustCompile(`\bFROM (\w+)`)
+
+// of returns what notes a row of a query that could not be decoded.
+func (u *unreadable) of(query string) func() {
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if from := source.FindStringSubmatch(query); from != nil {
+			u.tables[from[1]] = true
+		}
+	}
+}
+
+// Unreadable lists the tables that were found to have rows which cannot be decoded. Many passes over these.
+func (db *DB) Unreadable() []string {
+	db.unreadable.mu.Lock()
+	defer db.unreadable.mu.Unlock()
+	return slices.Sorted(maps.Keys(db.unreadable.tables))
+}
+
+// collect runs a query and scans every row. It calls passed for each that scan cannot decode.
+func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), passed func()) ([]T, error) {
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
@@ -124,8 +154,12 @@ func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row)
 	var all []T
 	for rows.Next() {
 		v, err := scan(rows)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, err
+			passed()
+			continue
 		}
 		all = append(all, v)
 	}
@@ -143,7 +177,7 @@ func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
 		return err
 	}
 	if !briefly {
-		if err := checkPages(ctx, conn, false); err != nil {
+		if err := checkPages(ctx, conn); err != nil {
 			return err
 		}
 	}
@@ -155,6 +189,8 @@ func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
 	switch {
 	case err != nil:
 		return err
+	case version < 0:
+		return fmt.Errorf("%w: it has version %d. %s", ErrCorrupt, version, restoreAdvice)
 	case version > len(steps):
 		return newer(version, len(steps))
 	case version < len(steps):

@@ -67,11 +67,12 @@ func (o Options) filled() Options {
 
 // DB is an open database. Safe for concurrent use; writes go one after the other.
 type DB struct {
-	dir       string
-	left      func(func() error)
-	writer    *writer // nil when the database was opened to be read
-	reader    *reader
-	unchecked bool // the file is large: Open did not read all of it
+	dir        string
+	left       func(func() error)
+	writer     *writer // nil when the database was opened to be read
+	reader     *reader
+	unchecked  bool // the file is large: Open did not read all of it
+	unreadable *unreadable
 
 	closing  sync.Once
 	closeErr error
@@ -101,7 +102,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.finish(), w.close()))
 	}
-	return &DB{dir: filepath.Dir(path), left: opts.Left, writer: w, reader: r, unchecked: unchecked}, nil
+	return &DB{dir: filepath.Dir(path), left: opts.Left, writer: w, reader: r, unchecked: unchecked, unreadable: w.disk.unreadable}, nil
 }
 
 // inspect looks at a file through a connection that cannot write: one that could would copy the log into a damaged file as it
@@ -151,7 +152,7 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, explain(err))
 	}
-	return &DB{dir: filepath.Dir(path), reader: r}, nil
+	return &DB{dir: filepath.Dir(path), reader: r, unreadable: newUnreadable()}, nil
 }
 
 // Close waits for the write under way, folds the write-ahead log into the file and closes it. Methods
