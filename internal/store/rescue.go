@@ -191,13 +191,13 @@ func (db *DB) RecentChats(ctx context.Context, since time.Time) ([]orchestrator.
 // FinishRescue moves the files of the damaged database at path aside and the new one to its place, if that is complete. It does so at
 // each start, in case the process that made the new one was killed.
 func FinishRescue(path string) error {
-	complete, err := filepath.Glob(path + nextSuffix + "*")
-	if err != nil || len(complete) == 0 {
-		return err
+	complete := beginning(path + nextSuffix)
+	if len(complete) == 0 {
+		return nil
 	}
 	next := complete[0]
 	aside := filepath.Join(filepath.Dir(path), AsidePrefix+strings.TrimPrefix(next, path+nextSuffix))
-	err = os.MkdirAll(aside, 0o700)
+	err := os.MkdirAll(aside, 0o700)
 	for _, end := range sqlite.Endings() {
 		if moved := os.Rename(path+end, filepath.Join(aside, filepath.Base(path)+end)); !errors.Is(moved, os.ErrNotExist) {
 			err = errors.Join(err, moved)
@@ -220,8 +220,16 @@ func Lost(path, backups string) bool {
 }
 
 // Asides lists the directories of damaged databases, the oldest first.
-func Asides(state string) []string {
-	all, _ := filepath.Glob(filepath.Join(state, AsidePrefix+"*"))
+func Asides(state string) []string { return beginning(filepath.Join(state, AsidePrefix)) }
+
+// beginning lists the files whose paths begin so.
+func beginning(path string) (all []string) {
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	for _, e := range entries {
+		if name := filepath.Join(filepath.Dir(path), e.Name()); strings.HasPrefix(name, path) {
+			all = append(all, name)
+		}
+	}
 	return all
 }
 

@@ -27,7 +27,7 @@ type disk struct {
 }
 
 func newDisk(sync func(*os.File) error) *disk {
-	d := &disk{sync: sync, unreadable: newUnreadable(), state: orchestrator.DiskWorks}
+	d := &disk{sync: sync, unreadable: &unreadable{}, state: orchestrator.DiskWorks}
 	d.epoch, d.change = context.WithCancel(context.Background())
 	return d
 }

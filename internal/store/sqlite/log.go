@@ -3,7 +3,6 @@ package sqlite
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -73,11 +72,7 @@ func (l *walLog) syncFile() error {
 			return err
 		}
 		l.file = f
-		if err := l.disk.sync(l.file); err != nil {
-			return err
-		}
-		l.mark()
-		return l.disk.syncDir(filepath.Dir(l.path))
+		defer l.mark()
 	}
 	return l.disk.sync(l.file)
 }
@@ -94,7 +89,7 @@ func (l *walLog) markPath() string { return strings.TrimSuffix(l.path, "-wal") +
 // mark notes that the log is needed. Without the mark a start takes a missing log for one that was folded. Of several processes
 // one holds it.
 func (l *walLog) mark() {
-	if l.marker = lockMark(l.markPath(), os.O_CREATE); l.marker != nil {
+	if l.marker = lockMark(l.markPath(), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX); l.marker != nil {
 		_ = l.marker.Truncate(0)
 		_, _ = l.marker.WriteString(bootID())
 	}
@@ -106,7 +101,7 @@ func (l *walLog) unmark() {
 		return
 	}
 	if l.marker == nil {
-		l.marker = lockMark(l.markPath(), 0)
+		l.marker = lockMark(l.markPath(), os.O_RDWR, syscall.LOCK_EX)
 	}
 	if l.marker != nil {
 		_ = os.Remove(l.marker.Name())
@@ -116,9 +111,9 @@ func (l *walLog) unmark() {
 }
 
 // lockMark opens a mark that no process holds; nil if one does, or there is none.
-func lockMark(path string, flags int) *os.File {
-	f, err := os.OpenFile(path, os.O_RDWR|flags, fileMode)
-	if err != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+func lockMark(path string, flags, how int) *os.File {
+	f, err := os.OpenFile(path, flags, fileMode)
+	if err != nil || syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) != nil {
 		_ = f.Close()
 		return nil
 	}
@@ -132,14 +127,12 @@ func bootID() string {
 }
 
 // SyncDir brings the names in a directory to the disk.
-func SyncDir(dir string) error { return newDisk(fdatasync).syncDir(dir) }
-
-func (d *disk) syncDir(dir string) error {
+func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.sync(f), f.Close())
+	return errors.Join(fdatasync(f), f.Close())
 }
 
 func fdatasync(f *os.File) error {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // Where things are in the log and in its index; see https://sqlite.org/walformat.html. Integers of the index are in
@@ -33,10 +34,14 @@ var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)
 // checkLeft says whether a process that did not close the database left a log that is whole. SQLite takes a log that is gone
 // for one that was folded, and drops what comes after a damaged frame.
 func checkLeft(path string) error {
-	const tries = 3 // of a log that a process writes to meanwhile
-	boot, err := os.ReadFile(path + openSuffix)
+	marker := lockMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
+	if marker == nil {
+		return nil // it was closed, or is in use
+	}
+	defer marker.Close()
+	boot, err := io.ReadAll(marker)
 	if err != nil {
-		return nil // it was closed
+		return err
 	}
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
 		return ErrLogLost
@@ -50,12 +55,10 @@ func checkLeft(path string) error {
 			return nil // SQLite makes it anew
 		}
 		defer shm.Close()
-		for range tries {
-			if err = checkLog(shm, path+"-wal"); !errors.Is(err, errLogLost) {
-				return nil
-			}
+		if errors.Is(checkLog(shm, path+"-wal"), errLogLost) {
+			return ErrLogLost
 		}
-		return ErrLogLost
+		return nil
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -117,31 +116,24 @@ func Value[T any](row Row) (v T, err error) {
 }
 
 // unreadable has the tables of rows that could not be decoded: no check of SQLite finds a text that was damaged inside a page.
-type unreadable struct {
-	mu     sync.Mutex
-	tables map[string]bool
-}
-
-func newUnreadable() *unreadable { return &unreadable{tables: map[string]bool{}} }
+type unreadable struct{ tables sync.Map }
 
 var source = regexp.MustCompile(`\bFROM (\w+)`)
 
 // of returns what notes a row of a query that could not be decoded.
 func (u *unreadable) of(query string) func() {
 	return func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
 		if from := source.FindStringSubmatch(query); from != nil {
-			u.tables[from[1]] = true
+			u.tables.Store(from[1], true)
 		}
 	}
 }
 
 // Unreadable lists the tables that were found to have rows which cannot be decoded. Many passes over these.
-func (db *DB) Unreadable() []string {
-	db.unreadable.mu.Lock()
-	defer db.unreadable.mu.Unlock()
-	return slices.Sorted(maps.Keys(db.unreadable.tables))
+func (db *DB) Unreadable() (all []string) {
+	db.unreadable.tables.Range(func(table, _ any) bool { all = append(all, table.(string)); return true })
+	slices.Sort(all)
+	return all
 }
 
 // collect runs a query and scans every row. It calls passed for each that scan cannot decode.

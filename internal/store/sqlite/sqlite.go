@@ -152,7 +152,7 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, explain(err))
 	}
-	return &DB{dir: filepath.Dir(path), reader: r, unreadable: newUnreadable()}, nil
+	return &DB{dir: filepath.Dir(path), reader: r, unreadable: &unreadable{}}, nil
 }
 
 // Close waits for the write under way, folds the write-ahead log into the file and closes it. Methods
@@ -177,9 +177,7 @@ func (db *DB) Close() error {
 }
 
 // release closes the connections, the readers first: the last one to close folds the log.
-func (db *DB) release() error {
-	return errors.Join(db.reader.close(), db.writer.close())
-}
+func (db *DB) release() error { return errors.Join(db.reader.close(), db.writer.close()) }
 
 func openPool(path string, opts Options, settings url.Values, size int) (*sql.DB, error) {
 	settings.Set("_busy_timeout", strconv.FormatInt(opts.BusyTimeout.Milliseconds(), 10))
