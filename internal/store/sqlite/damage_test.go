@@ -7,7 +7,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+
+	simdisk "ductor/internal/sim/disk"
 )
 
 // leave copies the files of an open database, as a process that is killed now leaves them.
@@ -202,5 +205,15 @@ func TestALargeFileIsCheckedLater(t *testing.T) {
 			t.Errorf("Close says %v", err)
 		}
 		_ = errors.Join(db.reader.close(), db.writer.close()) // Close left them to the end of the process
+	}
+}
+
+// TestAFullDiskIsNoDamagedDatabase: what a full disk lost of the log reads like a damaged database, at whichever call.
+func TestAFullDiskIsNoDamagedDatabase(t *testing.T) {
+	for at := range 45 {
+		l := life{Acts: []act{"write"}, Crash: simdisk.Power, Faults: []fault{{At: at, Err: syscall.ENOSPC, Evict: true}}}
+		if err := liveAll(t, 0, []life{l}, (*simdisk.Disk).Sync); err != nil {
+			t.Errorf("at the call %d: %v", at, err)
+		}
 	}
 }

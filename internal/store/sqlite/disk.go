@@ -38,11 +38,13 @@ func (d *disk) now() (orchestrator.DiskState, context.Context) {
 	return d.state, d.epoch
 }
 
-// become changes the state. A disk that failed, or under a damaged database, stays so.
+// become changes the state. A disk that failed, or under a damaged database, stays so. What a full disk lost of the log looks damaged
+// too: RetryDisk finds that.
 func (d *disk) become(s orchestrator.DiskState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.state == s || d.state == orchestrator.DiskFailed || d.state == orchestrator.DiskDamaged {
+	final := d.state == orchestrator.DiskFailed || d.state == orchestrator.DiskDamaged
+	if d.state == s || final || s == orchestrator.DiskDamaged && d.state != orchestrator.DiskWorks {
 		return
 	}
 	d.change()
