@@ -47,6 +47,7 @@ type Options struct {
 	Users users.Directory       // behind /pair and /users; nil: all users are in the configuration
 	Owner orchestrator.PersonID // is told, in the private chat, about trouble with polling; 0: no user is told
 
+	Lost        time.Time                           // messages until then may have been handled without a trace
 	Polled      func(err error, wait time.Duration) // takes the end of each poll; see updates.PollerOptions
 	AlbumWindow time.Duration                       // how long further files of an album are waited for; 1.5 s, negative for not at all
 	PasteWindow time.Duration                       // how long the next part of what was sent in one go is waited for; 300 ms, likewise
@@ -248,7 +249,7 @@ func (b *Bot) Run(ctx context.Context, desk Desk) error {
 	voice := &outVoice{out: b.outbox, client: b.client, lang: b.opts.Lang, log: b.log}
 	o := updates.RouterOptions{
 		Me: me, Turns: desk, Signs: voice, Uploads: b.uploads, Finisher: updates.NewFinisher(b.opts.Journal, b.messages, b.log),
-		Owner: b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Names: b.chat.names, Lang: b.opts.Lang, Log: b.log, Now: time.Now,
+		Owner: b.opts.Owner, Allow: b.opts.Allow, Listener: b.opts.Listener, AlbumWindow: b.opts.AlbumWindow, PasteWindow: b.opts.PasteWindow, Names: b.chat.names, Lang: b.opts.Lang, Log: b.log, Now: time.Now, Lost: b.opts.Lost,
 	}
 	h := newHandlers(parts{
 		Options: b.opts, desk: desk, voice: voice, chat: b.chat, topics: &topicOpener{b.outbox, b.client, b.chat.icons}, spool: b.spool,

@@ -82,6 +82,7 @@ type LeftRun struct {
 	Purpose
 	Marks       []Mark // of turns that are not over, in order of their beginning; from what is stored with the turns, not from Left
 	PID         int
+	OutputBegin int64 // bytes of it that are gone
 	OutputEnd   int64 // bytes it has printed
 	InputEnd    int64 // bytes that reached its input, or will
 	InputClosed bool

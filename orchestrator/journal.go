@@ -131,7 +131,7 @@ type Message struct {
 	Content      []byte // what it must end up showing, as package bot encodes it; nil once it does, or if its sender knows
 }
 
-// DiskState says whether what is stored reaches the disk.
+// DiskState says whether what is stored reaches the disk and can be read.
 type DiskState string
 
 // The states of a disk. While it is full nothing is stored; RetryDisk finds out whether it still is. Of one that
@@ -140,12 +140,15 @@ const (
 	DiskWorks  DiskState = "works"
 	DiskFull   DiskState = "full"
 	DiskFailed DiskState = "failed"
+	// DiskDamaged: the database on it cannot be read. The next start moves it aside.
+	DiskDamaged DiskState = "damaged"
 )
 
 // What a write says while the disk does not take it. Each text says what to do.
 var (
 	ErrDiskFull   = errors.New("the disk is full: free some space; nothing of this step was stored")
 	ErrDiskFailed = errors.New("the disk under the database reports an error")
+	ErrDamaged    = errors.New("the database is damaged")
 )
 
 // Disk watches the disk under a Journal.

@@ -48,7 +48,7 @@ func (u *unfinished) add(ids []int64) {
 
 // ofDisk says whether an error is the disk's. The diskGuard notifies the chats of those.
 func ofDisk(err error) bool {
-	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed)
+	return errors.Is(err, orchestrator.ErrDiskFull) || errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
 }
 
 func (u *unfinished) take() []int64 {

@@ -20,6 +20,7 @@ type gate struct {
 	tidy     func(chat int64, message int) // deletes a message that says that we pinned one
 	names    *tgapi.ChatNames              // may be nil
 	refusals *refusals
+	lost     time.Time // messages until then may have been handled without a trace
 	log      *slog.Logger
 }
 
@@ -89,13 +90,16 @@ func (g *gate) joins(w *wireUpdate) bool {
 }
 
 // strip keeps only the id of an update that is not admitted: strangers may not fill the disk. Telegram tells us when we
-// pin a message, by a message to the chat that is deleted.
+// pin a message, by a message to the chat that is deleted. Telegram sends a message again that an earlier ductor handled and
+// did not acknowledge: where the record of that is lost, it does not run a second time.
 func (g *gate) strip(u orchestrator.Update) orchestrator.Update {
 	w, ok := g.read(u)
 	switch {
 	case !ok:
 	case w.Message != nil && w.Message.Pinned != nil && g.me.wrote(w.Message):
 		g.tidy(w.Message.Chat.ID, w.Message.ID)
+	case w.Message != nil && w.Message.Date > 0 && !g.lost.IsZero() && w.Message.Date <= g.lost.Unix():
+		g.log.Warn("a message from before the database was lost is not handled, since it may have been", "update", u.ID)
 	case g.joins(&w), g.admits(&w):
 		return u
 	}

@@ -92,7 +92,7 @@ func allowedUpdates() []string {
 }
 
 // Run takes up what the previous process left in the journal, then polls until ctx ends. It returns nil then,
-// ErrToken, orchestrator.ErrDiskFailed, or a journal that cannot be read.
+// ErrToken, orchestrator.ErrDiskFailed, orchestrator.ErrDamaged, or a journal that cannot be read.
 func (p *Poller) Run(ctx context.Context) error {
 	if err := p.takeUp(ctx, anyUpdate); err != nil {
 		return err
@@ -116,6 +116,9 @@ func (p *Poller) next(ctx context.Context) (wait time.Duration, fatal error) {
 	case orchestrator.DiskFailed:
 		p.guard.enter(ctx, state, nil)
 		return 0, orchestrator.ErrDiskFailed
+	case orchestrator.DiskDamaged:
+		p.log.Error("the database is damaged; ductor starts again, and moves it aside")
+		return 0, orchestrator.ErrDamaged
 	case orchestrator.DiskFull:
 		return p.awaitRoom(ctx)
 	}

@@ -30,6 +30,7 @@ type RouterOptions struct {
 	Lang  *lang.Choices
 	Log   *slog.Logger
 	Now   func() time.Time
+	Lost  time.Time // messages until then may have been handled without a trace; zero: none
 }
 
 // Router reads updates and puts what they ask for into the queue of their conversation. It decides by the update alone and
@@ -72,7 +73,7 @@ func NewRouter(o RouterOptions) *Router {
 
 func gateOf(o RouterOptions) *gate {
 	g := newGate(o.Allow, o.Now, o.Log)
-	g.me, g.names = o.Me, o.Names
+	g.me, g.names, g.lost = o.Me, o.Names, o.Lost
 	g.tidy = func(chat int64, message int) { o.Signs.Tidy(chat, message) }
 	return g
 }

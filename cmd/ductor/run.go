@@ -14,6 +14,7 @@ import (
 	"ductor/internal/app"
 	"ductor/internal/config"
 	"ductor/internal/doctor"
+	"ductor/orchestrator"
 )
 
 func runCommand(env config.Environment) *cobra.Command {
@@ -35,7 +36,8 @@ func runCommand(env config.Environment) *cobra.Command {
 }
 
 // serve runs the app until ctx ends. Agents that work continue, and the next start resumes their turns. A second signal
-// ends ductor without waiting for the chat. SIGHUP has load read the configuration again.
+// ends ductor without waiting for the chat. SIGHUP has load read the configuration again. If the database turns out to be
+// damaged, another app follows, which moves it aside.
 func serve(ctx context.Context, cfg config.Config, load func() (config.Config, error), stderr io.Writer) error {
 	hangups := make(chan os.Signal, 1) // one waits until the app is built
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -57,7 +59,22 @@ func serve(ctx context.Context, cfg config.Config, load func() (config.Config, e
 	if err := app.MakeDefaultRoot(cfg); err != nil {
 		return err
 	}
-	a, err := app.Build(ctx, cfg, app.Options{Log: log.Logger, Level: log.Level, Load: load, Scrub: scrub, Version: describe(), Examine: doctor.Report})
+	opts := app.Options{Log: log.Logger, Level: log.Level, Load: load, Scrub: scrub, Version: describe(), Examine: doctor.Report}
+	for range mostDamages {
+		if err = live(ctx, cfg, opts, hangups, log); !errors.Is(err, orchestrator.ErrDamaged) {
+			break
+		}
+		opts.Damaged = err
+	}
+	return err
+}
+
+// mostDamages is how often a database may turn out to be damaged before ductor ends.
+const mostDamages = 3
+
+// live runs one app.
+func live(ctx context.Context, cfg config.Config, opts app.Options, hangups <-chan os.Signal, log *app.Log) error {
+	a, err := app.Build(ctx, cfg, opts)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}

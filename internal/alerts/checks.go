@@ -65,6 +65,16 @@ func Disk(p Printer, dir string, room func(dir string) (free, size uint64, err e
 	}}
 }
 
+// Rows reports tables with rows that ductor skips because it cannot decode them.
+func Rows(p Printer, tables func() []string) Check {
+	return Check{"row", func(context.Context, func(string) bool) (found []Trouble, known bool, err error) {
+		for _, table := range tables() {
+			found = append(found, Trouble{Key: "row/" + table, Text: p().Text("alert.row", table)})
+		}
+		return found, true, nil
+	}}
+}
+
 // Room returns the free space and the size of a directory's disk, in bytes.
 func Room(dir string) (free, size uint64, err error) {
 	var s syscall.Statfs_t

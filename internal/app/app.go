@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -116,6 +115,8 @@ type Options struct {
 	// Load reads the configuration again; nil: it stays as it is.
 	Load  func() (config.Config, error)
 	Level *slog.LevelVar // of the log; nil: it stays as it is
+	// Damaged is why an App of this process ended, if that was because of a damaged database.
+	Damaged error
 	// Store tunes the database.
 	Store store.Options
 	// Started is called when the work of the start is over; nil: it gives memory back that only the start used.
@@ -140,7 +141,7 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 			a.Close()
 		}
 	}()
-	if err = a.openHost(ctx); err != nil {
+	if err = a.openHostAndDatabase(ctx); err != nil {
 		return nil, err
 	}
 	if a.envs, err = environment.Open(cfg, a.Log); err != nil {
@@ -150,11 +151,10 @@ func Build(ctx context.Context, cfg config.Config, opts Options) (_ *App, err er
 		return nil, err
 	}
 	a.timers = newTimers(a)
-	transport, err := a.countedTransport()
+	served, err := a.serving(ctx)
 	if err != nil {
 		return nil, err
 	}
-	served := a.botOptions(transport)
 	served.Jobs, served.Files, served.Changes = a.timers.scheduler, a.files(), a.newChanges()
 	repos := projects.New(projects.Options{Named: func() map[string]string { return a.now().projects }, Roots: cfg.Projects.Roots, Sandboxes: a.envs.Sandboxes.Policy()})
 	book := sessions.New(sessions.Options{Store: a.db, Now: time.Now, NewID: newID, Seen: a.seenIn})
@@ -206,11 +206,8 @@ func (a *App) openHost(ctx context.Context) (err error) {
 	return err
 }
 
-// openStore opens the database and the folder of roles, and reads users and the languages of chats.
+// openStore opens the folder of roles, and reads users and the languages of chats.
 func (a *App) openStore(ctx context.Context) (err error) {
-	if a.db, err = store.Open(ctx, filepath.Join(a.cfg.Storage.Dir, DatabaseFile), a.Options.Store); err != nil {
-		return err
-	}
 	if err = a.tryDisk(ctx); err != nil {
 		return err
 	}
@@ -242,6 +239,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.ticks.Go(func() { a.timers.sweep.Run(ticking) })
 	a.ticks.Go(func() { a.timers.retention.Run(ticking) })
 	a.ticks.Go(func() { a.prune(ticking) })
+	a.ticks.Go(func() { a.keepDatabase(ticking) })
 	a.ticks.Go(func() { a.envs.Sandboxes.Run(ticking) })
 	a.ticks.Go(func() { a.forgetCrashes(ticking) })
 	if a.cfg.Tracing.URL != "" {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -27,6 +28,17 @@ import (
 	"ductor/orchestrator/side"
 	"ductor/orchestrator/spending"
 )
+
+// serving are the options of the bot.
+func (a *App) serving(ctx context.Context) (bot.Options, error) {
+	transport, err := a.countedTransport()
+	if err != nil {
+		return bot.Options{}, err
+	}
+	o := a.botOptions(transport)
+	o.Lost, err = a.db.LastRescue(ctx)
+	return o, err
+}
 
 func (a *App) botOptions(transport http.RoundTripper) bot.Options {
 	cfg, t := a.cfg, a.cfg.Telegram

@@ -166,7 +166,8 @@ func (r *reloadRig) seen(table string) string {
 		slices.SortFunc(jobs, func(a, b orchestrator.JobStatus) int { return strings.Compare(string(a.Job.ID), string(b.Job.ID)) })
 		return fmt.Sprintf("%+v", jobs)
 	case "retention", "storage":
-		said := fmt.Sprint(r.now().Storage.RetentionDays, r.now().Retention.StepsDays)
+		keep := r.now().Retention
+		said := fmt.Sprint(r.now().Storage.RetentionDays, keep.StepsDays, keep.BackupsDays, keep.BackupsMB)
 		for _, k := range shelvesOf(r.now().Config, r.db, &r.envs) {
 			said += fmt.Sprintf(" %s %+v", k.Name, k.Limits)
 		}
@@ -208,7 +209,7 @@ func liveRows() []string {
 		`storage.retention_days = 3`, `log.level = "debug"`,
 		`retention.uploads_mb = 3`, `retention.transcripts_days = 3`, `retention.transcripts_mb = 3`, `retention.audit_days = 3`, `retention.audit_mb = 3`,
 		`retention.steps_days = 3`, `retention.steps_mb = 3`, `retention.runs_days = 3`, `retention.runs_mb = 3`, `retention.homes_days = 3`,
-		`retention.homes_mb = 3`, `retention.containers_mb = 3`,
+		`retention.homes_mb = 3`, `retention.containers_mb = 3`, `retention.backups_days = 3`, `retention.backups_mb = 3`,
 	}
 }
 

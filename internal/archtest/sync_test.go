@@ -7,11 +7,12 @@ import (
 
 // unsynced says why a function may give a file its name before the file is on the disk.
 var unsynced = map[string]string{
-	"cli.Keep":                  "each start compares the content and writes it anew",
-	"cli/host.replace":          "homes hold copies of what the owner has",
-	"docker/homes.putFile":      "each start of a container compares the time and copies it anew",
-	"internal/app.WatchCrashes": "a crash that nobody can read about is worth no promise",
-	"internal/backup.moveAside": "it is one step of place, which syncs the directory",
+	"cli.Keep":                    "each start compares the content and writes it anew",
+	"cli/host.replace":            "homes hold copies of what the owner has",
+	"docker/homes.putFile":        "each start of a container compares the time and copies it anew",
+	"internal/app.WatchCrashes":   "a crash that nobody can read about is worth no promise",
+	"internal/backup.moveAside":   "it is one step of place, which syncs the directory",
+	"internal/store.FinishRescue": "it moves damaged files as they are, and syncs the directories",
 }
 
 // TestFilesAreSyncedBeforeTheyHaveTheirNames: a rename puts a file into its place whole or not at all only if the content is

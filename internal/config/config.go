@@ -385,7 +385,7 @@ func defaults() Config {
 		Sandbox:     Sandbox{SandboxSetting: defaultSandboxSetting()},
 		Heartbeat:   defaultHeartbeat(),
 		Webhooks:    Webhooks{Listen: "127.0.0.1:8787"},
-		Retention:   Retention{StepsDays: 30, StepsMB: 200},
+		Retention:   Retention{StepsDays: 30, StepsMB: 200, BackupsDays: 7, BackupsMB: 1000},
 		Storage:     Storage{RetentionDays: 30},
 		Log:         Log{Level: "info", Format: "text"},
 	}

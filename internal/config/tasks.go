@@ -108,6 +108,8 @@ type Retention struct {
 	HomesDays       int `toml:"homes_days" is:"0..1048576"`
 	HomesMB         int `toml:"homes_mb" is:"0..1048576"`
 	ContainersMB    int `toml:"containers_mb" is:"0..1048576"`
+	BackupsDays     int `toml:"backups_days" is:"0..1048576"` // 0: none are made
+	BackupsMB       int `toml:"backups_mb" is:"1..1048576"`
 }
 
 func defaultTaskSettings() TaskSettings { return TaskSettings{Session: "own", Backoff: time.Minute} }

@@ -68,6 +68,9 @@ func rows() []row {
 			s.database()
 		}, state: Failed, says: "ductor restore"},
 		{check: database, spoil: (*setUp).lockState, state: Failed, says: "it cannot be made"},
+		{check: backup, spoil: change(func(c *config.Config) { c.Retention.BackupsDays = 0 }), state: Warning, says: "backups_days"},
+		{check: damaged, spoil: func(s *setUp) { s.must(os.MkdirAll(filepath.Join(s.state, "damaged-20261129T000000.000"), 0o700)) },
+			fix: func(s *setUp) { s.remove("damaged-20261129T000000.000") }, state: Warning, says: "delete that directory", passes: nothing},
 		{check: disk, spoil: (*setUp).fillDisk, state: Failed, says: "free space there"},
 		{check: disk, spoil: func(s *setUp) { s.must(os.MkdirAll(filepath.Join(s.state, "disk.probe"), 0o700)) }, fix: func(s *setUp) { s.remove("disk.probe") }, state: Failed, says: "free space there"},
 		{check: homeDisk, spoil: (*setUp).fillHome, state: Failed, says: "free space there"},

@@ -27,6 +27,8 @@ const (
 	allowlist     check = "allowlist"
 	groups        check = "control groups"
 	database      check = "storage"
+	backup        check = "backup"
+	damaged       check = "damaged database"
 	disk          check = "disk"
 	homeDisk      check = "home" // of the agents
 	defaultDir    check = "projects.default_dir"

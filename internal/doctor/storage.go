@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,7 @@ import (
 
 func (d *doctor) checkStorage(ctx context.Context, cfg config.Config) {
 	d.checkDatabase(ctx, filepath.Join(cfg.Storage.Dir, app.DatabaseFile))
+	d.checkBackups(cfg)
 	if err := sqlite.DiskTrouble(cfg.Storage.Dir); err != nil {
 		d.fail(disk, "under "+cfg.Storage.Dir+": "+err.Error(),
 			"free space there or replace the disk, or set storage.dir to another")
@@ -57,7 +59,7 @@ func (d *doctor) checkDatabase(ctx context.Context, path string) {
 	case errors.Is(err, sqlite.ErrOlder):
 		d.ok(database, path+": of an earlier version; the next start brings it up to date")
 	case err != nil:
-		d.fail(database, path+": "+err.Error(), "restore a backup with ductor restore, or set storage.dir to another")
+		d.fail(database, path+": "+err.Error(), "start ductor: it moves the file aside and continues with a copy of it, or with the newest backup; or run: ductor restore")
 	default:
 		err := errors.Join(db.Close(), unix.Access(path, unix.W_OK), unix.Access(filepath.Dir(path), unix.W_OK))
 		if err != nil {
@@ -65,6 +67,21 @@ func (d *doctor) checkDatabase(ctx context.Context, path string) {
 			return
 		}
 		d.ok(database, path)
+	}
+}
+
+// checkBackups reports the newest backup, and the damaged databases that were moved aside.
+func (d *doctor) checkBackups(cfg config.Config) {
+	switch all := store.Backups(filepath.Join(cfg.Storage.Dir, app.BackupsDir)); {
+	case len(all) > 0:
+		d.ok(backup, fmt.Sprintf("%s, of %s", all[0].Path, all[0].Made.Local().Format(time.DateTime)))
+	case cfg.Retention.BackupsDays == 0:
+		d.warn(backup, "retention.backups_days is 0, so nothing can replace a damaged database", "set it to a number of days")
+	default:
+		d.ok(backup, "the first is made once ductor runs")
+	}
+	for _, aside := range store.Asides(cfg.Storage.Dir) {
+		d.warn(damaged, aside+" holds a database that was damaged and moved aside", "delete that directory once you miss nothing")
 	}
 }
 

@@ -149,7 +149,7 @@ func (w writing) status(now time.Time, disk orchestrator.DiskState) Status {
 		return Full
 	case !w.began.IsZero() && now.Sub(w.began) > writeTimeout:
 		return Stuck
-	case disk == orchestrator.DiskFailed || w.err != nil:
+	case disk == orchestrator.DiskFailed || disk == orchestrator.DiskDamaged || w.err != nil:
 		return Failing
 	case w.ended.IsZero():
 		return Starting

@@ -103,6 +103,17 @@ func (db *DB) RetryDisk(ctx context.Context) error {
 // Size is how many bytes the database and its log take, and how many transactions were committed since it was opened.
 func (db *DB) Size() (bytes, commits int64) { return db.file.Size() }
 
+// Unreadable lists the tables that were found to have rows which cannot be decoded, and which are passed over.
+func (db *DB) Unreadable() []string { return db.file.Unreadable() }
+
+// Unchecked reports whether the database was so large that Open did not read all of it.
+func (db *DB) Unchecked() bool { return db.file.Unchecked() }
+
+// CheckPages reads the whole database. After it found damage nothing is written any more.
+func (db *DB) CheckPages(ctx context.Context) error {
+	return wrap("check", db.file.CheckPages(ctx))
+}
+
 // TryWrite writes something small, and returns when it is on the disk; see health.Store.
 func (db *DB) TryWrite(ctx context.Context) error {
 	return wrap("try a write", db.write(ctx, func(t tx) error {

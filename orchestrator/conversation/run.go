@@ -123,7 +123,8 @@ func (r *runningTurn) prepareWithRetry() (preparation, error) {
 // failToStart ends a turn that could not be prepared. If the disk prevents that, the next process tries again.
 func (r *runningTurn) failToStart(err error) {
 	full := errors.Is(err, orchestrator.ErrDiskFull) && r.e.life.Err() != nil
-	if r.waiting.left == cli.RemainsRun || errors.Is(err, orchestrator.ErrDiskFailed) || full {
+	lost := errors.Is(err, orchestrator.ErrDiskFailed) || errors.Is(err, orchestrator.ErrDamaged)
+	if r.waiting.left == cli.RemainsRun || lost || full {
 		r.log().Error("continue a turn; it is tried again after the next start", "err", err)
 		return
 	}

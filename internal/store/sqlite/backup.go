@@ -2,44 +2,59 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 )
 
 // backupSuffix ends the name of the copy that Open makes before it migrates a database. There is one: the next replaces
 // it.
 const backupSuffix = ".backup"
 
-// backUp copies the database at path. The copy holds no deleted data, and nothing that clean, a statement, removes.
-func backUp(ctx context.Context, conn *sql.Conn, path, clean string) error {
-	target := path + backupSuffix
+// BackUp writes a checked copy of the database at path to target, in place of a copy that is there. A process that uses the
+// database continues. The copy holds no deleted data, and nothing that the schema's CleanCopy removes.
+func BackUp(ctx context.Context, path, target string, schema Schema) (err error) {
 	draft := target + ".new"
 	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+		return fmt.Errorf("back up %s: %w", path, err)
 	}
-	// SQLite would make a file that others may read.
-	f, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fileMode)
+	if err := fold(ctx, path); err != nil {
+		return fmt.Errorf("back up %s: %w", path, explain(err))
+	}
+	if err := Copy(ctx, path, draft, schema); err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	if err = cleanCopy(ctx, draft, schema.CleanCopy); err == nil {
+		err = Place(draft, target)
+	}
+	if err != nil {
+		return fmt.Errorf("back up %s: %w", path, errors.Join(explain(err), os.Remove(draft)))
+	}
+	return nil
+}
+
+// fold copies the log into the database, as far as nobody reads it: without its log that is no older than its backup.
+func fold(ctx context.Context, path string) error {
+	pool, err := openPool(path, Options{}.filled(), url.Values{"mode": {string(readWrite)}}, 1)
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if _, err := conn.ExecContext(ctx, "VACUUM INTO ?", draft); err != nil {
-		return errors.Join(err, os.Remove(draft))
-	}
-	if err := cleanCopy(ctx, draft, clean); err != nil {
-		return errors.Join(err, os.Remove(draft))
-	}
-	if f, err = os.Open(draft); err == nil {
+	_, err = pool.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+	return errors.Join(err, pool.Close())
+}
+
+// Place brings a file to the disk, and then to its name.
+func Place(draft, target string) error {
+	f, err := os.Open(draft)
+	if err == nil {
 		err = errors.Join(f.Sync(), f.Close())
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(draft))
+	if err == nil {
+		err = os.Rename(draft, target)
 	}
-	return os.Rename(draft, target)
+	return errors.Join(err, SyncDir(filepath.Dir(target)))
 }
 
 // cleanCopy runs a statement in a copy, and leaves nothing of what it deletes in the file.

@@ -13,7 +13,7 @@ import (
 func Copy(ctx context.Context, path, target string, schema Schema) error {
 	info, err := os.Stat(path)
 	if err == nil {
-		err = checkHeader(path, info)
+		err = checkHeader(path, info.Size())
 	}
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", path, err)
@@ -69,12 +69,5 @@ func Check(ctx context.Context, path string, schema Schema) (version int, err er
 	if version > len(steps) {
 		return version, newer(version, len(steps))
 	}
-	var word string
-	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&word); err != nil {
-		return version, err
-	}
-	if word != "ok" {
-		return version, badPages(word)
-	}
-	return version, nil
+	return version, checkPages(ctx, conn)
 }

@@ -17,7 +17,8 @@ import (
 
 // disk is the state of the disk under the database, as the results of writes show it.
 type disk struct {
-	sync func(*os.File) error // brings a file to it
+	sync       func(*os.File) error // brings a file to it
+	unreadable *unreadable          // of the DB
 
 	mu     sync.Mutex
 	state  orchestrator.DiskState
@@ -26,7 +27,7 @@ type disk struct {
 }
 
 func newDisk(sync func(*os.File) error) *disk {
-	d := &disk{sync: sync, state: orchestrator.DiskWorks}
+	d := &disk{sync: sync, unreadable: &unreadable{}, state: orchestrator.DiskWorks}
 	d.epoch, d.change = context.WithCancel(context.Background())
 	return d
 }
@@ -37,11 +38,13 @@ func (d *disk) now() (orchestrator.DiskState, context.Context) {
 	return d.state, d.epoch
 }
 
-// become changes the state. A disk that failed stays so.
+// become changes the state. A disk that failed, or under a damaged database, stays so. What a full disk lost of the log looks damaged
+// too: RetryDisk finds that.
 func (d *disk) become(s orchestrator.DiskState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.state == s || d.state == orchestrator.DiskFailed {
+	final := d.state == orchestrator.DiskFailed || d.state == orchestrator.DiskDamaged
+	if d.state == s || final || s == orchestrator.DiskDamaged && d.state != orchestrator.DiskWorks {
 		return
 	}
 	d.change()
@@ -56,6 +59,8 @@ func (d *disk) refusal() error {
 		return ErrDiskFull
 	case orchestrator.DiskFailed:
 		return ErrDisk
+	case orchestrator.DiskDamaged:
+		return ErrCorrupt
 	}
 	return nil
 }
@@ -75,6 +80,8 @@ func (d *disk) record(err error) error {
 		d.become(orchestrator.DiskFull)
 	case errors.Is(err, ErrDisk):
 		d.become(orchestrator.DiskFailed)
+	case errors.Is(err, ErrCorrupt):
+		d.become(orchestrator.DiskDamaged)
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 
 // What can be wrong with the database as a whole; match with errors.Is. Each text says what to do.
 var (
-	ErrCorrupt  = errors.New("the database is damaged")
+	ErrCorrupt  = orchestrator.ErrDamaged
 	ErrForeign  = errors.New("the file is not a ductor database")
 	ErrNewer    = errors.New("the database was written by a newer version of ductor")
 	ErrOlder    = errors.New("the database is of an older version; the next start of ductor brings it up to date")
@@ -27,7 +27,7 @@ var (
 )
 
 // restoreAdvice ends every sentence about a damaged file: ductor overwrites nothing of it.
-const restoreAdvice = "ductor leaves it as it is. Move it away (with its -wal and -shm files) to start anew, or put a copy of it back"
+const restoreAdvice = "The next start of ductor moves it aside and continues with a copy of it, or with the newest backup"
 
 // explain says what is wrong with the database where SQLite's own word does not.
 func explain(err error) error {

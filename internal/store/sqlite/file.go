@@ -34,7 +34,7 @@ func prepareFile(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is no regular file", ErrForeign)
 	}
-	if err := checkHeader(path, info); err != nil {
+	if err := checkHeader(path, info.Size()); err != nil {
 		return err
 	}
 	if info.Mode().Perm() != fileMode {
@@ -70,7 +70,7 @@ func idOf(info fs.FileInfo) fileID {
 
 // held counts the open databases of this process by their files. A process that closes any descriptor of a file loses all of its
 // POSIX locks on that file. The next process that closes the database would believe that nobody uses it and delete the log. So
-// nothing but SQLite opens a file that is held; checkHeader holds mu while it has one open.
+// nothing but SQLite opens a file that is held; see readBeside.
 var held = struct {
 	mu    sync.Mutex
 	files map[fileID]int
@@ -94,14 +94,27 @@ func hold(path string) (release func(), err error) {
 	return func() { count(-1) }, nil
 }
 
-// checkHeader returns an error if the file does not begin as a database does. It opens no file that is held.
-func checkHeader(path string, info fs.FileInfo) error {
+// readBeside calls f, which may open and close the files of the database at path, unless this process holds it.
+func readBeside(path string, f func() error) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
 	held.mu.Lock()
 	defer held.mu.Unlock()
 	if held.files[idOf(info)] > 0 {
 		return nil
 	}
-	if info.Size() == 0 {
+	return f()
+}
+
+// checkHeader returns an error if the file does not begin as a database does.
+func checkHeader(path string, size int64) error {
+	return readBeside(path, func() error { return checkUnheld(path, size) })
+}
+
+func checkUnheld(path string, size int64) error {
+	if size == 0 {
 		// Made by an Open that was killed before SQLite wrote to it, unless a log beside it holds changes.
 		return checkNoLog(path)
 	}
@@ -129,8 +142,11 @@ func checkHeader(path string, info fs.FileInfo) error {
 // checkNoLog refuses an empty or missing database beside a log with changes of it: SQLite would delete the log.
 func checkNoLog(path string) error {
 	info, err := os.Stat(path + "-wal")
-	if err != nil || info.Size() <= walHeader { // the header alone is left if the first start ends early
-		return nil
+	if err == nil && info.Size() > walHeader { // the header alone is left if the first start ends early
+		return fmt.Errorf("%w: the file is gone or empty, but %s-wal still holds changes of it. %s", ErrCorrupt, path, restoreAdvice)
 	}
-	return fmt.Errorf("%w: the file is gone or empty, but %s-wal still holds changes of it. Put the file back, or move the -wal file away to start anew", ErrCorrupt, path)
+	if _, err := os.Stat(path + openSuffix); err == nil {
+		return fmt.Errorf("%w: the file is gone or empty, and so is its log. %s", ErrCorrupt, restoreAdvice)
+	}
+	return nil
 }

@@ -20,6 +20,7 @@ type walLog struct {
 	flushed int64         // of those in the log, how many are on the disk
 	file    *os.File
 	index   *os.File // nil until check opens it; it stays open as long as SQLite uses it, see held
+	marker  *os.File // locked; nil before the first flush, or if another process has it
 
 	later *time.Timer // flushes what nothing else flushed; of who has the token of the writer
 }
@@ -71,8 +72,67 @@ func (l *walLog) syncFile() error {
 			return err
 		}
 		l.file = f
+		defer l.mark()
 	}
 	return l.disk.sync(l.file)
+}
+
+// openSuffix ends the name of a file that is there while the log holds what is not in the database. In it is which start of
+// the machine that was.
+const openSuffix = "-open"
+
+// Endings are what the names of the files of a database have behind its own.
+func Endings() []string { return []string{"", "-journal", "-wal", "-shm", openSuffix} }
+
+func (l *walLog) markPath() string { return strings.TrimSuffix(l.path, "-wal") + openSuffix }
+
+// mark notes that the log is needed. Without the mark a start takes a missing log for one that was folded. Of several processes
+// one holds it.
+func (l *walLog) mark() {
+	if l.marker = lockMark(l.markPath(), os.O_RDWR|os.O_CREATE, syscall.LOCK_EX); l.marker != nil {
+		_ = l.marker.Truncate(0)
+		_, _ = l.marker.WriteString(bootID())
+	}
+}
+
+// unmark removes the mark of this process, or of one that is gone.
+func (l *walLog) unmark() {
+	if l == nil {
+		return
+	}
+	if l.marker == nil {
+		l.marker = lockMark(l.markPath(), os.O_RDWR, syscall.LOCK_EX)
+	}
+	if l.marker != nil {
+		_ = os.Remove(l.marker.Name())
+		_ = l.marker.Close()
+		l.marker = nil
+	}
+}
+
+// lockMark opens a mark that no process holds; nil if one does, or there is none.
+func lockMark(path string, flags, how int) *os.File {
+	f, err := os.OpenFile(path, flags, fileMode)
+	if err != nil || syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) != nil {
+		_ = f.Close()
+		return nil
+	}
+	return f
+}
+
+// bootID names this start of the machine; empty where the kernel does not say.
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}
+
+// SyncDir brings the names in a directory to the disk.
+func SyncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fdatasync(f), f.Close())
 }
 
 func fdatasync(f *os.File) error {

@@ -2,11 +2,14 @@ package sqlite
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 )
 
 // Where things are in the log and in its index; see https://sqlite.org/walformat.html. Integers of the index are in
@@ -24,6 +27,40 @@ const (
 
 // errLogLost is a log that does not hold any more what was committed to it.
 var errLogLost = errors.New("the log of the database does not hold what was written to it")
+
+// ErrLogLost is an ErrCorrupt where the database itself may be well, but is older than what was written last.
+var ErrLogLost = fmt.Errorf("%w: %w", ErrCorrupt, errLogLost)
+
+// checkLeft says whether a process that did not close the database left a log that is whole. SQLite takes a log that is gone
+// for one that was folded, and drops what comes after a damaged frame.
+func checkLeft(path string) error {
+	marker := lockMark(path+openSuffix, os.O_RDONLY, syscall.LOCK_SH)
+	if marker == nil {
+		return nil // it was closed, or is in use
+	}
+	defer marker.Close()
+	boot, err := io.ReadAll(marker)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
+		return ErrLogLost
+	}
+	if len(boot) == 0 || string(boot) != bootID() {
+		return nil // the machine went down, and what was not flushed with it
+	}
+	return readBeside(path, func() error {
+		shm, err := os.Open(path + "-shm")
+		if err != nil {
+			return nil // SQLite makes it anew
+		}
+		defer shm.Close()
+		if errors.Is(checkLog(shm, path+"-wal"), errLogLost) {
+			return ErrLogLost
+		}
+		return nil
+	})
+}
 
 // rewriteLog writes the log of the database at path again as it is, and brings it to the disk: a sync alone does not bring there
 // what another sync failed to. Nobody may write to the log meanwhile.
@@ -89,13 +126,16 @@ type walIndex struct {
 }
 
 func readIndex(shm io.ReaderAt) (i walIndex, err error) {
-	head := make([]byte, shmHeader)
+	head := make([]byte, 2*shmHeader) // it is there twice
 	if _, err := shm.ReadAt(head, 0); err != nil {
 		return i, err
 	}
 	order := binary.ByteOrder(binary.LittleEndian)
 	if order.Uint32(head) != shmVersion {
 		order = binary.BigEndian
+	}
+	if !bytes.Equal(head[:shmHeader], head[shmHeader:]) || order.Uint32(head) != shmVersion {
+		return i, nil // the process died as it wrote this; SQLite makes it anew
 	}
 	i.frames, i.pageSize = int(order.Uint32(head[shmFrames:])), int(order.Uint16(head[shmPageSize:]))
 	if i.pageSize == 1 {

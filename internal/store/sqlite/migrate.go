@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -107,10 +108,11 @@ func (s Schema) checkOwner(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// checkPages reads the whole file once, so that damage shows at the start and not in the middle of a turn.
+// checkPages reads the whole file once, so that damage shows at the start and not in the middle of a turn. A quick check would not
+// compare indexes with their tables.
 func checkPages(ctx context.Context, conn *sql.Conn) error {
 	var word string
-	if err := conn.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&word); err != nil {
+	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&word); err != nil {
 		return damaged(err)
 	}
 	if word != "ok" {
@@ -128,9 +130,11 @@ func badPages(finding string) error {
 	return fmt.Errorf("%w: %s. %s", ErrCorrupt, words, restoreAdvice)
 }
 
-// damaged adds what to do to an error that means a damaged file.
+// damaged adds what to do to an error that means a damaged file. A first look at a file that fails without another cause means that it
+// has no schema which SQLite can read.
 func damaged(err error) error {
-	if causeOf(err) != ErrCorrupt {
+	var e sqlite3.Error
+	if causeOf(err) != ErrCorrupt && (!errors.As(err, &e) || e.Code != sqlite3.ErrError) {
 		return err
 	}
 	return fmt.Errorf("%w: %w. %s", ErrCorrupt, err, restoreAdvice)

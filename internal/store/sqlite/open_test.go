@@ -50,18 +50,18 @@ func TestOpenRefuses(t *testing.T) {
 		"another program's": {run(`PRAGMA application_id = 5`), ErrForeign, "another file"},
 		"no database": {func(t *testing.T, path string) {
 			must(t, os.WriteFile(path, []byte("my notes, not yours"), fileMode))
-		}, ErrCorrupt, "Move it away"},
+		}, ErrCorrupt, "moves it aside"},
 		"a short one": {func(t *testing.T, path string) {
 			must(t, os.WriteFile(path, []byte("SQL"), fileMode))
-		}, ErrCorrupt, "Move it away"},
+		}, ErrCorrupt, "moves it aside"},
 		"a header and nothing else": {func(t *testing.T, path string) {
 			must(t, os.WriteFile(path, []byte(sqliteMagic+strings.Repeat("?", 4080)), fileMode))
-		}, ErrCorrupt, "Move it away"},
+		}, ErrCorrupt, "moves it aside"},
 		"a truncated one": {func(t *testing.T, path string) {
 			info, err := os.Stat(path)
 			must(t, err)
 			must(t, os.Truncate(path, info.Size()/4096/2*4096))
-		}, ErrCorrupt, "Move it away"},
+		}, ErrCorrupt, "moves it aside"},
 		"a page of garbage": {func(t *testing.T, path string) {
 			f, err := os.OpenFile(path, os.O_RDWR, 0)
 			must(t, err)
@@ -69,7 +69,7 @@ func TestOpenRefuses(t *testing.T) {
 			must(t, err)
 			_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, 4096), info.Size()/4096/2*4096)
 			must(t, errors.Join(err, f.Close()))
-		}, ErrCorrupt, "Move it away"},
+		}, ErrCorrupt, "moves it aside"},
 		"a directory": {func(t *testing.T, path string) {
 			must(t, os.Remove(path))
 			must(t, os.Mkdir(path, dirMode))

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"sync"
+
+	"ductor/orchestrator"
 )
 
 // reader is a small pool of connections that cannot write. They see every committed transaction and never
@@ -61,28 +64,50 @@ type Row interface{ Scan(dest ...any) error }
 // One scans the only row of a query; sql.ErrNoRows when there is none.
 func One[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (v T, err error) {
 	if ok, err := db.writer.read(ctx, func(t *Tx) error { v, err = OneIn(t, scan, query, args...); return err }); ok || err != nil {
-		return v, explain(err)
+		return v, db.explain(err)
 	}
 	s, err := db.reader.stmt(ctx, query)
 	if err != nil {
-		return v, explain(err)
+		return v, db.explain(err)
 	}
 	v, err = scan(s.QueryRowContext(ctx, args...))
-	return v, explain(err)
+	return v, db.explain(err)
 }
 
-// Many scans every row of a query.
+// Many scans every row of a query. It passes over rows that scan cannot decode; see Unreadable.
 func Many[T any](ctx context.Context, db *DB, scan func(Row) (T, error), query string, args ...any) (all []T, err error) {
 	if ok, err := db.writer.read(ctx, func(t *Tx) error { all, err = ManyIn(t, scan, query, args...); return err }); ok || err != nil {
-		return all, explain(err)
+		return all, db.explain(err)
 	}
 	s, err := db.reader.stmt(ctx, query)
 	if err != nil {
-		return nil, explain(err)
+		return nil, db.explain(err)
 	}
-	all, err = collect(ctx, s, args, scan)
-	return all, explain(err)
+	all, err = collect(ctx, s, args, scan, db.unreadable.of(query))
+	return all, db.explain(err)
 }
+
+// explain is what went wrong with a read. After one that finds damage nothing is written any more.
+func (db *DB) explain(err error) error {
+	err = explain(err)
+	if db.writer != nil && errors.Is(err, ErrCorrupt) {
+		db.writer.disk.become(orchestrator.DiskDamaged)
+	}
+	return err
+}
+
+// CheckPages reads the whole database, and its indexes beside their tables. It takes long for a large one.
+func (db *DB) CheckPages(ctx context.Context) error {
+	conn, err := db.reader.pool.Conn(ctx)
+	if err != nil {
+		return db.explain(err)
+	}
+	defer conn.Close()
+	return db.explain(checkPages(ctx, conn))
+}
+
+// Unchecked reports whether the file was so large that Open did not read all of it.
+func (db *DB) Unchecked() bool { return db.unchecked }
 
 // Value scans a row of one column.
 func Value[T any](row Row) (v T, err error) {
@@ -90,8 +115,29 @@ func Value[T any](row Row) (v T, err error) {
 	return v, err
 }
 
-// collect runs a query and scans every row.
-func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error)) ([]T, error) {
+// unreadable has the tables of rows that could not be decoded: no check of SQLite finds a text that was damaged inside a page.
+type unreadable struct{ tables sync.Map }
+
+var source = regexp.MustCompile(`\bFROM (\w+)`)
+
+// of returns what notes a row of a query that could not be decoded.
+func (u *unreadable) of(query string) func() {
+	return func() {
+		if from := source.FindStringSubmatch(query); from != nil {
+			u.tables.Store(from[1], true)
+		}
+	}
+}
+
+// Unreadable lists the tables that were found to have rows which cannot be decoded. Many passes over these.
+func (db *DB) Unreadable() (all []string) {
+	db.unreadable.tables.Range(func(table, _ any) bool { all = append(all, table.(string)); return true })
+	slices.Sort(all)
+	return all
+}
+
+// collect runs a query and scans every row. It calls passed for each that scan cannot decode.
+func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row) (T, error), passed func()) ([]T, error) {
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
 		return nil, err
@@ -100,16 +146,20 @@ func collect[T any](ctx context.Context, s *sql.Stmt, args []any, scan func(Row)
 	var all []T
 	for rows.Next() {
 		v, err := scan(rows)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, err
+			passed()
+			continue
 		}
 		all = append(all, v)
 	}
 	return slices.Clip(all), rows.Err()
 }
 
-// check says whether the file is one that this version reads.
-func (r *reader) check(ctx context.Context, schema Schema) error {
+// check says whether the file is one that this version reads. It reads all pages, unless briefly is set.
+func (r *reader) check(ctx context.Context, schema Schema, briefly bool) error {
 	conn, err := r.pool.Conn(ctx)
 	if err != nil {
 		return damaged(err)
@@ -118,8 +168,10 @@ func (r *reader) check(ctx context.Context, schema Schema) error {
 	if err := schema.checkOwner(ctx, conn); err != nil {
 		return err
 	}
-	if err := checkPages(ctx, conn); err != nil {
-		return err
+	if !briefly {
+		if err := checkPages(ctx, conn); err != nil {
+			return err
+		}
 	}
 	steps, err := schema.steps()
 	if err != nil {
@@ -129,6 +181,8 @@ func (r *reader) check(ctx context.Context, schema Schema) error {
 	switch {
 	case err != nil:
 		return err
+	case version < 0:
+		return fmt.Errorf("%w: it has version %d. %s", ErrCorrupt, version, restoreAdvice)
 	case version > len(steps):
 		return newer(version, len(steps))
 	case version < len(steps):

@@ -42,6 +42,8 @@ type Options struct {
 	BusyTimeout time.Duration        // how long a write waits for another process; 5 s when 0
 	Sync        func(*os.File) error // brings a file or directory to the disk; fdatasync when nil
 	Left        func(func() error)   // gets what closes the connections that Close leaves; nil when the process ends after Close
+	// CheckAtOnce is up to how many bytes Open checks a file; 16 MB when 0. CheckPages is for those that are larger.
+	CheckAtOnce int64
 }
 
 func (o Options) filled() Options {
@@ -54,6 +56,9 @@ func (o Options) filled() Options {
 	if o.Sync == nil {
 		o.Sync = fdatasync
 	}
+	if o.CheckAtOnce == 0 {
+		o.CheckAtOnce = 16 << 20
+	}
 	if o.Left == nil {
 		o.Left = func(func() error) {}
 	}
@@ -62,17 +67,19 @@ func (o Options) filled() Options {
 
 // DB is an open database. Safe for concurrent use; writes go one after the other.
 type DB struct {
-	dir    string
-	left   func(func() error)
-	writer *writer // nil when the database was opened to be read
-	reader *reader
+	dir        string
+	left       func(func() error)
+	writer     *writer // nil when the database was opened to be read
+	reader     *reader
+	unchecked  bool // the file is large: Open did not read all of it
+	unreadable *unreadable
 
 	closing  sync.Once
 	closeErr error
 }
 
 // Open opens the database at path, makes it where there is none (file 0600, missing directories 0700) and
-// brings it up to date. It never replaces or empties a file that it cannot read: a damaged one gives
+// brings it up to date. It never changes a file that it cannot use: a damaged one, or one whose log is lost, gives
 // ErrCorrupt, one of another program ErrForeign, one of a newer version ErrNewer.
 func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	opts = opts.filled()
@@ -83,6 +90,10 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err := prepareFile(path); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
+	unchecked, err := inspect(ctx, path, schema, opts)
+	if err != nil && !errors.Is(err, ErrOlder) {
+		return nil, fmt.Errorf("open %s: %w", path, explain(err))
+	}
 	w, err := openWriter(ctx, path, schema, opts)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, explain(err))
@@ -91,7 +102,28 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(explain(err), w.finish(), w.close()))
 	}
-	return &DB{dir: filepath.Dir(path), left: opts.Left, writer: w, reader: r}, nil
+	return &DB{dir: filepath.Dir(path), left: opts.Left, writer: w, reader: r, unchecked: unchecked, unreadable: w.disk.unreadable}, nil
+}
+
+// inspect looks at a file through a connection that cannot write: one that could would copy the log into a damaged file as it
+// is closed. It reports whether the file is too large to be read whole.
+func inspect(ctx context.Context, path string, schema Schema, opts Options) (unchecked bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == 0 {
+		return false, err
+	}
+	if _, err := os.Stat(path + "-journal"); err == nil { // of a first start, which only a connection that writes takes back
+		return false, nil
+	}
+	if err := checkLeft(path); err != nil {
+		return false, err
+	}
+	unchecked = info.Size() > opts.CheckAtOnce
+	r, err := openReader(path, opts, readOnly)
+	if err != nil {
+		return false, err
+	}
+	return unchecked, errors.Join(r.check(ctx, schema, unchecked), r.close())
 }
 
 // OpenReadOnly opens the database at path to read it. It changes nothing, neither a file that another process uses nor
@@ -108,30 +140,33 @@ func OpenReadOnly(ctx context.Context, path string, schema Schema, opts Options)
 		err = fs.ErrNotExist // the first start was killed before it wrote anything
 	}
 	if err == nil {
-		err = checkHeader(path, info)
+		err = checkHeader(path, info.Size())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if _, err := inspect(ctx, path, schema, opts); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, explain(err))
 	}
 	r, err := openReader(path, opts, readOnly)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, explain(err))
 	}
-	if err := r.check(ctx, schema); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, errors.Join(explain(err), r.close()))
-	}
-	return &DB{dir: filepath.Dir(path), reader: r}, nil
+	return &DB{dir: filepath.Dir(path), reader: r, unreadable: &unreadable{}}, nil
 }
 
 // Close waits for the write under way, folds the write-ahead log into the file and closes it. Methods
 // called later fail. Idempotent.
 //
-// On a disk that does not work it leaves the connections and the log as they are: what is in the kernel's memory may
-// not be on the disk, and SQLite would copy it without a look. The next Open reads the log and checks it.
+// On a disk that does not work, and of a damaged file, it leaves the connections and the log as they are: what is in the
+// kernel's memory may not be on the disk, and SQLite would copy it without a look. The next Open reads the log and checks it.
 func (db *DB) Close() error {
 	db.closing.Do(func() {
 		err := db.writer.finish()
 		if db.writer != nil && db.writer.disk.refusal() != nil {
+			if errors.Is(db.writer.disk.refusal(), ErrDisk) {
+				db.writer.log.unmark() // what the disk lost of the log was not acknowledged
+			}
 			db.left(db.release)
 		} else {
 			err = errors.Join(err, db.release())

@@ -141,5 +141,5 @@ func ManyIn[T any](t *Tx, scan func(Row) (T, error), query string, args ...any) 
 	if err != nil {
 		return nil, err
 	}
-	return collect(t.ctx, s, args, scan)
+	return collect(t.ctx, s, args, scan, t.w.disk.unreadable.of(query))
 }

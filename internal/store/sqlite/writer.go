@@ -67,14 +67,8 @@ func openWriter(ctx context.Context, path string, schema Schema, opts Options) (
 	return w, nil
 }
 
-// prepare checks the file and brings its tables up to date.
+// prepare brings the tables of a file that was checked up to date.
 func (w *writer) prepare(ctx context.Context, schema Schema) error {
-	if err := schema.checkOwner(ctx, w.conn); err != nil {
-		return err
-	}
-	if err := checkPages(ctx, w.conn); err != nil {
-		return err
-	}
 	if err := w.disk.record(w.rewriteLeft(ctx)); err != nil && !errors.Is(err, ErrDiskFull) {
 		return fmt.Errorf("bring the log to the disk: %w", err)
 	}
@@ -88,7 +82,7 @@ func (w *writer) prepare(ctx context.Context, schema Schema) error {
 	}
 	outdated := 0 < version && version < len(steps)
 	if outdated {
-		if err := backUp(ctx, w.conn, w.path, schema.CleanCopy); err != nil {
+		if err := BackUp(ctx, w.path, w.path+backupSuffix, schema); err != nil {
 			return fmt.Errorf("copy the database before it is changed: %w", err)
 		}
 	}
@@ -128,6 +122,7 @@ func (w *writer) openLog(ctx context.Context) error {
 			_, err = w.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 		}
 		if err == nil {
+			w.log.unmark() // of a process that is gone
 			return nil
 		}
 		w.log.committed.Add(1) // what the log holds may not be on the disk
@@ -284,6 +279,7 @@ func (w *writer) close() error {
 	errs = append(errs, w.conn.Close(), w.pool.Close())
 	if w.log != nil {
 		errs = append(errs, w.log.close())
+		w.log.unmark() // SQLite deleted the log with its last connection
 	}
 	return errors.Join(errs...)
 }

@@ -124,6 +124,7 @@ func (l *life) die() {
 	l.end()
 	if l.plan.How == scenario.Power {
 		l.world.machine.powerOff()
+		l.world.disk.reboot()
 	}
 	l.launcher.abandonAll()
 	close(l.stopping)

@@ -1,0 +1,404 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ductor/internal/app"
+	"ductor/internal/sim/telegram"
+	"ductor/internal/store"
+	"ductor/internal/testprogram"
+)
+
+const saysDamaged = "My database was damaged"
+
+// wreck is a town whose ductor stopped, to be damaged.
+type wreck struct {
+	*ordeal
+	path string            // of the database
+	left map[string][]byte // the files that were damaged
+}
+
+// backedUp says when the backup of a wreck was made.
+type backedUp int
+
+const (
+	never backedUp = iota
+	early
+	late // while a turn runs and another one waits
+)
+
+// newWreck has a ductor answer, and begin a turn that outlives it. A second one waits.
+func newWreck(t *testing.T, backup backedUp, killed bool) *wreck {
+	t.Helper()
+	town := surroundings(t, nil)
+	w := &wreck{ordeal: town.ordeal(1), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
+	w.answered("one")
+	if backup == early {
+		w.backUp()
+	}
+	w.answered("two")
+	w.say(`[[start]] [[tool cmd="echo three >> ran; until [ -e gate ]; do sleep 0.05; done"]] [[text "answer three"]]`)
+	awaitFile(t, filepath.Join(town.cfg.Projects.DefaultDir, "ran"))
+	eventually(t, "a tool of the third turn", func() bool { return w.ran("three") == 1 })
+	w.say(`[[start]] [[tool cmd="echo four >> ran"]] [[text "answer four"]]`)
+	town.awaitTurns(4)
+	if err := town.srv.AwaitAcknowledged(town.soon()); err != nil {
+		t.Fatal(err)
+	}
+	if backup == late {
+		w.backUp()
+	}
+	if killed {
+		w.daemon.kill()
+		return w
+	}
+	if err := w.daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := w.daemon.exit(t); code != exitOK {
+		t.Fatalf("ductor ends with %d", code)
+	}
+	return w
+}
+
+func (w *wreck) backUp() {
+	w.t.Helper()
+	err := store.BackUp(w.t.Context(), w.path, filepath.Join(w.cfg.Storage.Dir, app.BackupsDir), time.Now(), time.Hour, 1<<30)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// openGate lets the turn end that outlived ductor.
+func (w *wreck) openGate() {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.cfg.Projects.DefaultDir, "gate"), nil, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// runsStill reports whether the ductor that was started last runs.
+func (w *wreck) runsStill() bool {
+	select {
+	case <-w.daemon.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// answered has a prompt answered that leaves its mark.
+func (w *wreck) answered(what string) {
+	w.t.Helper()
+	w.say(`[[start]] [[tool cmd="echo %[1]s >> ran"]] [[text "answer %[1]s"]]`, what)
+	once(w.town, w.chat, "answer "+what)
+}
+
+// ran is how often the agent did what a prompt asks for.
+func (w *wreck) ran(what string) int {
+	text, _ := os.ReadFile(filepath.Join(w.cfg.Projects.DefaultDir, "ran"))
+	return strings.Count(string(text), what+"\n")
+}
+
+// damage changes a file of the database and starts ductor again.
+func (w *wreck) damage(how func(path string) error) {
+	w.t.Helper()
+	if err := how(w.path); err != nil {
+		w.t.Fatal(err)
+	}
+	w.left = map[string][]byte{}
+	for _, end := range []string{"", "-wal"} {
+		if text, err := os.ReadFile(w.path + end); err == nil {
+			w.left[app.DatabaseFile+end] = text
+		}
+	}
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // messages have whole seconds
+	w.rise()
+	w.await(saysDamaged)
+}
+
+// movedAside checks that what was damaged is there byte by byte.
+func (w *wreck) movedAside() {
+	w.t.Helper()
+	asides := store.Asides(w.cfg.Storage.Dir)
+	if len(asides) != 1 {
+		w.t.Fatalf("moved aside: %q", asides)
+	}
+	for name, want := range w.left {
+		got, err := os.ReadFile(filepath.Join(asides[0], name))
+		if err != nil || !bytes.Equal(got, want) {
+			w.t.Errorf("%s is not as it was: %v", name, err)
+		}
+	}
+	if entries, err := os.ReadDir(asides[0]); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), app.DatabaseFile) }) {
+		w.t.Errorf("beside what was damaged are %v, %v", entries, err)
+	}
+	_, out, _ := runDuctor(w.t, "doctor", "-c", w.config)
+	if !strings.Contains(out, asides[0]) {
+		w.t.Errorf("doctor does not name %s:\n%s", asides[0], out)
+	}
+}
+
+// goesOn checks that the chat works, and that nothing ran twice or is told twice, also after another start.
+func (w *wreck) goesOn() {
+	w.t.Helper()
+	w.openGate()
+	w.answered("five")
+	w.daemon.kill()
+	w.rise()
+	w.answered("six")
+	for _, what := range []string{"one", "two", "three", "four", "five", "six"} {
+		if n := w.ran(what); n > 1 {
+			w.t.Errorf("%q ran %d times", what, n)
+		}
+	}
+	if n := strings.Count(joined(w.chat.View()), saysDamaged); n != 1 {
+		w.t.Errorf("the owner is told %d times", n)
+	}
+}
+
+// offers checks that a turn whose end is unknown says so, and runs once more by its button.
+func (w *wreck) offers(what string) {
+	w.t.Helper()
+	ran := w.ran(what)
+	m := w.awaitMessage(func(m telegram.Message) bool { return m.HasButton("🔁 Run again") })
+	if _, err := w.chat.Person().Press(w.soon(), m, "🔁 Run again"); err != nil {
+		w.t.Fatal(err)
+	}
+	eventually(w.t, what+" once more", func() bool { return w.ran(what) == ran+1 })
+}
+
+// spoiled writes garbage into the middle of a file.
+func spoiled(path string, n int) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	junk := make([]byte, n)
+	for i := range junk {
+		junk[i] = byte(rand.Uint32())
+	}
+	_, wrote := f.WriteAt(junk, info.Size()/2)
+	return errors.Join(err, wrote, f.Close())
+}
+
+// A database without any readable page is continued from its backup: what it had goes on, nothing runs by itself that may have
+// run since, and the owner reads what is missing.
+func TestADamagedDatabaseIsContinuedFromItsBackup(t *testing.T) {
+	w := newWreck(t, early, false)
+	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
+	w.await("so I continue with the backup of")
+	w.movedAside()
+	w.goesOn()
+}
+
+// A turn that ran at the backup and outlived ductor gets its answer from its output, also what its agent said meanwhile; one that
+// waited then may have run since, so it is offered.
+func TestABackupIsContinuedByTheOutputOfAgents(t *testing.T) {
+	w := newWreck(t, late, true)
+	w.openGate()
+	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
+	once(w.town, w.chat, "answer three")
+	w.offers("four")
+	once(w.town, w.chat, "answer four")
+	w.goesOn()
+}
+
+func TestADamagedDatabaseWithoutABackup(t *testing.T) {
+	w := newWreck(t, never, false)
+	w.damage(func(path string) error { return os.WriteFile(path, []byte("no database"), 0o600) })
+	w.await("there is no backup, so I start from scratch")
+	w.movedAside()
+	w.goesOn()
+}
+
+// A file that was emptied looks as if it had just been made, but for its backups.
+func TestAnEmptiedDatabase(t *testing.T) {
+	w := newWreck(t, early, false)
+	w.damage(func(path string) error { return os.Truncate(path, 0) })
+	w.await("so I continue with the backup of")
+	w.goesOn()
+}
+
+// A database that lost its log is older than what the chat shows: what waited is offered, and a turn goes on whose output is there.
+func TestADatabaseThatLostItsLog(t *testing.T) {
+	for name, how := range map[string]func(path string) error{
+		"gone":    func(path string) error { return os.Remove(path + "-wal") },
+		"changed": func(path string) error { return spoiled(path+"-wal", 16) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWreck(t, map[bool]backedUp{true: early}[name == "gone"], true)
+			w.damage(how)
+			w.await("its log is gone or damaged")
+			w.movedAside()
+			w.goesOn()
+		})
+	}
+}
+
+// A database of which all rows can be read loses nothing: the turn that outlived ductor goes on, and the one that waited runs.
+func TestADamagedIndexLosesNothing(t *testing.T) {
+	w := newWreck(t, early, false)
+	w.damage(func(path string) error { return spoilIndex(t, path, "turns_of") })
+	w.await("Nothing seems to be missing")
+	w.movedAside()
+	w.goesOn()
+	once(w.town, w.chat, "answer three")
+	once(w.town, w.chat, "answer four")
+}
+
+// A row whose text is damaged, which no check of SQLite finds, does not keep ductor from starting. The chat names it, and others go on.
+func TestADamagedRowIsPassedOver(t *testing.T) {
+	w := newWreck(t, never, false)
+	db, err := sql.Open("sqlite3", w.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The third turn ran, and the fourth waits.
+	_, err = db.Exec(`UPDATE turns SET updates = '[1, \x00' WHERE state = 'queued'`)
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	w.rise()
+	w.await("can't be read any more (turns)")
+	w.openGate()
+	once(w.town, w.chat, "answer three")
+	w.answered("five")
+	if len(store.Asides(w.cfg.Storage.Dir)) > 0 {
+		t.Error("the database was moved aside")
+	}
+}
+
+// Damage that a read meets while ductor runs has the same process go on with another database.
+func TestADatabaseIsDamagedWhileDuctorRuns(t *testing.T) {
+	town := surroundings(t, nil)
+	w := &wreck{ordeal: town.ordeal(1), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
+	w.answered("one")
+	w.say(`[[start]] [[tool cmd="echo two >> ran; until [ -e gate ]; do sleep 0.05; done"]] [[text "answer two"]]`)
+	eventually(t, "a tool", func() bool { return w.ran("two") == 1 })
+	eventually(t, "an empty log", func() bool { return emptyLog(t, w.path) })
+	if err := spoilIndex(t, w.path, "sqlite_autoindex_steps_1"); err != nil { // which nobody has read yet
+		t.Fatal(err)
+	}
+	w.press("🪜 Steps")
+	w.await(saysDamaged)
+	w.openGate()
+	once(town, w.chat, "answer two")
+	w.answered("three")
+	if w.ran("two") != 1 || !w.runsStill() {
+		t.Errorf("the turn ran %d times, or ductor ended", w.ran("two"))
+	}
+}
+
+// A backup is made soon after the start, and is checked.
+func TestABackupIsMadeByItself(t *testing.T) {
+	town := surroundings(t, nil)
+	o := town.ordeal(1)
+	town.say(`[[start]] [[text "one"]]`)
+	once(town, town.chat, "one")
+	var made []store.Backup
+	eventually(t, "a backup", func() bool {
+		made = store.Backups(filepath.Join(town.cfg.Storage.Dir, app.BackupsDir))
+		return len(made) == 1
+	})
+	if err := store.Check(t.Context(), made[0].Path); err != nil {
+		t.Error(err)
+	}
+	if _, out, _ := runDuctor(t, "doctor", "-c", o.config); !strings.Contains(out, made[0].Path) {
+		t.Errorf("doctor does not name %s:\n%s", made[0].Path, out)
+	}
+}
+
+// TestCorruptionsAtRandomOffsets damages the files of a ductor that was killed or stopped, again and again: each time the chat works
+// afterwards, and what was asked for before has run at most once; if it did not run, the chat offers it or said what is missing.
+func TestCorruptionsAtRandomOffsets(t *testing.T) {
+	rounds := 100
+	if !testprogram.Long() {
+		rounds = 2
+	}
+	town := surroundings(t, nil)
+	w := &wreck{ordeal: town.ordeal(rand.Uint64()), path: filepath.Join(town.cfg.Storage.Dir, app.DatabaseFile)}
+	seed := rand.Uint64()
+	if text := os.Getenv("DUCTOR_TEST_SEED"); text != "" {
+		_, _ = fmt.Sscan(text, &seed)
+	}
+	t.Log("seed ", seed)
+	w.random = rand.New(rand.NewPCG(seed, 1))
+	for n := range rounds {
+		w.answered(fmt.Sprint("before-", n))
+		if w.random.IntN(3) == 0 {
+			w.backUp()
+		}
+		last := fmt.Sprint("last-", n)
+		w.say(`[[start]] [[tool cmd="sleep 0.%d; echo %s >> ran"]] [[text "answer %s"]]`, w.random.IntN(3), last, last)
+		if err := town.srv.AwaitAcknowledged(town.soon()); err != nil {
+			t.Fatal(err)
+		}
+		if w.random.IntN(2) == 0 {
+			_ = w.daemon.cmd.Process.Signal(syscall.SIGTERM)
+			w.daemon.exit(t)
+		} else {
+			w.daemon.kill()
+		}
+		told := strings.Count(joined(w.chat.View()), saysDamaged)
+		what := w.corrupt()
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+		w.rise()
+		w.answered(fmt.Sprint("after-", n))
+		said := joined(w.chat.View())
+		if runs := w.ran(last); runs > 1 || runs == 0 && strings.Count(said, saysDamaged) == told {
+			t.Fatalf("round %d, %s: it ran %d times", n, what, runs)
+		}
+		if runs := w.ran(fmt.Sprint("before-", n)); runs != 1 {
+			t.Fatalf("round %d, %s: what was answered ran %d times", n, what, runs)
+		}
+	}
+}
+
+// corrupt damages one file of the database at a random place.
+func (w *wreck) corrupt() string {
+	w.t.Helper()
+	path, log := w.path, w.path+"-wal"
+	if _, err := os.Stat(log); err == nil && w.random.IntN(2) == 0 {
+		path = log
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	at := w.random.Int64N(max(info.Size(), 1))
+	what := fmt.Sprintf("%s at %d of %d", filepath.Base(path), at, info.Size())
+	switch w.random.IntN(6) {
+	case 0:
+		what, err = "cut off "+what, os.Truncate(path, at)
+	case 1:
+		what, err = "removed "+what, os.Remove(path)
+	default:
+		junk := make([]byte, min(1<<w.random.IntN(14), info.Size()-at))
+		for i := range junk {
+			junk[i] = byte(w.random.Uint32())
+		}
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_RDWR, 0); err == nil {
+			_, err = f.WriteAt(junk, at)
+			err = errors.Join(err, f.Close())
+		}
+		what = fmt.Sprint(len(junk), " bytes in ", what)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return what
+}

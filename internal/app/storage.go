@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"ductor/bot/message"
+	"ductor/bot/render"
+	"ductor/cli"
+	"ductor/internal/store"
+	"ductor/lang"
+	"ductor/orchestrator"
+)
+
+// BackupsDir is the directory of automatic backups in the storage directory.
+const BackupsDir = "backups"
+
+const (
+	backupEvery = 24 * time.Hour
+	backupRetry = time.Hour
+	backupCalm  = 5 * time.Second // after the start, whose users come first
+	// rescuedChats is how long ago a chat was used last that hears of messages that may be lost.
+	rescuedChats = 30 * 24 * time.Hour
+)
+
+// openHostAndDatabase opens the database, which reads all of it, while it opens the launcher. It replaces a damaged database.
+func (a *App) openHostAndDatabase(ctx context.Context) error {
+	var opening sync.WaitGroup
+	var opened error
+	opening.Go(func() { opened = a.openDatabase(ctx) })
+	err := a.openHost(ctx)
+	opening.Wait()
+	if err == nil && errors.Is(opened, orchestrator.ErrDamaged) {
+		opened = a.rescue(ctx, opened)
+	}
+	if err != nil {
+		return err
+	}
+	return opened
+}
+
+func (a *App) databaseFile() string { return filepath.Join(a.cfg.Storage.Dir, DatabaseFile) }
+
+func (a *App) backupsDir() string { return filepath.Join(a.cfg.Storage.Dir, BackupsDir) }
+
+// openDatabase opens the database. orchestrator.ErrDamaged if it is damaged or gone.
+func (a *App) openDatabase(ctx context.Context) (err error) {
+	path := a.databaseFile()
+	if err := store.FinishRescue(path); err != nil {
+		return err
+	}
+	if a.Damaged != nil {
+		return a.Damaged
+	}
+	if store.Lost(path, a.backupsDir()) {
+		return fmt.Errorf("%w: %s is gone, or empty", orchestrator.ErrDamaged, path)
+	}
+	a.db, err = store.Open(ctx, path, a.Options.Store)
+	return err
+}
+
+// rescue moves a damaged database aside and opens another in its place.
+func (a *App) rescue(ctx context.Context, why error) error {
+	a.Log.Error("the database is damaged", "err", why)
+	left, lost := a.host.Left(ctx)
+	if lost != nil {
+		a.Log.Warn("look for runs that were left", "err", lost)
+	}
+	r := &store.Rescue{Path: a.databaseFile(), Why: why, Backups: a.backupsDir(), Now: time.Now, Kept: func(run cli.RunID, output int64) bool {
+		return slices.ContainsFunc(left, func(l cli.LeftRun) bool { return l.Run == run && l.OutputBegin <= output })
+	}}
+	r.Notices = func(db *store.DB) ([]orchestrator.Message, error) { return a.rescueNotices(ctx, db, r.Rescued) }
+	err := r.Run(ctx)
+	if err != nil {
+		return err
+	}
+	a.Log.Error("the damaged database was moved aside", "to", r.Aside, "copied", r.Copied, "log_lost", r.Stale, "backup", r.Backup)
+	a.db, err = store.Open(ctx, r.Path, a.Options.Store)
+	return err
+}
+
+// rescueNotices tells the owner what became of the database, and of one that lacks something also other chats.
+func (a *App) rescueNotices(ctx context.Context, db *store.DB, r store.Rescued) (all []orchestrator.Message, err error) {
+	owner := int64(ownerOf(a.cfg))
+	choices, err := lang.OpenChoices(ctx, db, owner)
+	if err != nil {
+		return nil, err
+	}
+	if owner != 0 {
+		text := rescueText(choices.Of(owner), r)
+		all = append(all, message.Compose(orchestrator.ConversationID{Chat: owner}, message.Content{Text: render.Markdown(text)}))
+	}
+	if r.Whole() {
+		return all, nil
+	}
+	chats, err := db.RecentChats(ctx, time.Now().Add(-rescuedChats))
+	for _, in := range chats {
+		if in.Chat == owner {
+			continue
+		}
+		p := choices.Of(in.Chat)
+		text := p.Text("alert.rescued-chat", p.Clock(r.Last.Local(), time.Now()))
+		all = append(all, message.Compose(in, message.Content{Text: render.Markdown(text)}))
+	}
+	return all, err
+}
+
+// rescueText is what the owner reads.
+func rescueText(p lang.Printer, r store.Rescued) string {
+	now := time.Now()
+	text := p.Text("alert.rescued")
+	if r.Stale {
+		text += " " + p.Text("alert.rescued-log")
+	}
+	switch {
+	case r.Whole():
+		text += " " + p.Text("alert.rescued-whole")
+	case !r.Backup.IsZero():
+		text += " " + p.Text("alert.rescued-backup", p.Clock(r.Backup.Local(), now))
+	case !r.Copied:
+		text += " " + p.Text("alert.rescued-nothing")
+	}
+	if !r.Whole() {
+		text += "\n\n" + p.Text("alert.rescued-care", p.Clock(r.Last.Local(), now))
+	}
+	return text + "\n\n" + p.Text("alert.rescued-aside", r.Aside)
+}
+
+// keepDatabase checks a large database that the start did not read whole, and then each day any, before it copies it.
+func (a *App) keepDatabase(ctx context.Context) {
+	check := a.db.Unchecked()
+	for wait := backupCalm; ; wait = backupRetry {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if tables := a.db.Unreadable(); len(tables) > 0 {
+			a.Log.Error("stored rows cannot be decoded and are passed over", "tables", tables)
+		}
+		all := store.Backups(a.backupsDir())
+		backUp := a.now().Retention.BackupsDays > 0 && (len(all) == 0 || time.Since(all[0].Made) >= backupEvery)
+		if state, _ := a.db.Disk(); state != orchestrator.DiskWorks || !backUp && !check {
+			continue
+		}
+		err := a.db.CheckPages(ctx)
+		check = false
+		if err == nil && backUp {
+			keep := a.now().Retention
+			age, most := time.Duration(keep.BackupsDays)*24*time.Hour, int64(keep.BackupsMB)<<20
+			err = store.BackUp(ctx, a.databaseFile(), a.backupsDir(), time.Now(), age, most)
+		}
+		if err != nil && ctx.Err() == nil { // the poller ends this process if the database is damaged
+			a.Log.Error("check the database and back it up; it is tried again", "in", backupRetry, "err", err)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"ductor/internal/store/sqlite"
+)
+
+// Backup is an automatic copy of the database.
+type Backup struct {
+	Path  string
+	Made  time.Time
+	Bytes int64
+}
+
+// backupName is the name of a backup, as package time reads it.
+const backupName = "ductor-20060102T150405Z.db"
+
+// Backups lists those in a directory, the newest first.
+func Backups(dir string) (all []Backup) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range slices.Backward(entries) { // they are sorted by name
+		made, err := time.Parse(backupName, e.Name())
+		if info, gone := e.Info(); err == nil && gone == nil && info.Mode().IsRegular() {
+			all = append(all, Backup{filepath.Join(dir, e.Name()), made, info.Size()})
+		}
+	}
+	return all
+}
+
+// BackUp copies the database at path into a directory, checks the copy, and then deletes the older ones that exceed an age or, with
+// the newer ones, a size. A process that uses the database continues. ErrDiskFull if it would not leave room for as much again.
+func BackUp(ctx context.Context, path, dir string, now time.Time, age time.Duration, most int64) error {
+	s, err := schema()
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = roomFor(path, dir)
+	}
+	if err == nil {
+		err = sqlite.BackUp(ctx, path, filepath.Join(dir, now.UTC().Format(backupName)), s)
+	}
+	if err != nil {
+		return wrap("back up", err)
+	}
+	var sum int64
+	for i, b := range Backups(dir) {
+		if sum += b.Bytes; i > 0 && (now.Sub(b.Made) > age || sum > most) {
+			_ = os.Remove(b.Path) // the next round tries again
+		}
+	}
+	return nil
+}
+
+// roomFor refuses a copy that would fill the disk.
+func roomFor(path, dir string) error {
+	var disk syscall.Statfs_t
+	info, err := os.Stat(path)
+	if err == nil {
+		err = syscall.Statfs(dir, &disk)
+	}
+	if err == nil && int64(disk.Bavail)*disk.Bsize < 2*info.Size()+64<<20 {
+		err = sqlite.ErrDiskFull
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// CopyRows copies all rows of the database at path, of the same version, into db, which has none, and so makes its indexes anew. It
+// reports whether it could read them all; else db is of no use. It changes nothing at path. The error is that of db.
+func (db *DB) CopyRows(ctx context.Context, path string) (bool, error) {
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 { // beside such a file SQLite deletes the log
+		return false, nil
+	}
+	whole := false
+	err := db.writer.owned(ctx, func(t *Tx) error {
+		from := url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro"}
+		conn := db.writer.conn
+		if _, err := conn.ExecContext(ctx, "PRAGMA foreign_keys = OFF; ATTACH ? AS old", from.String()); err != nil {
+			return nil //nolint:nilerr // it is no database
+		}
+		defer conn.ExecContext(ctx, "DETACH old")
+		copies, err := ManyIn(t, Value[string], `SELECT 'INSERT INTO main."' || l.name || '" (' || group_concat('"' || c.name || '"')
+				|| ') SELECT ' || group_concat('"' || c.name || '"') || ' FROM old."' || l.name || '" NOT INDEXED'
+			FROM pragma_table_list l JOIN pragma_table_info(l.name) c
+			WHERE l.schema = 'main' AND l.type = 'table' AND l.name NOT LIKE 'sqlite_%' GROUP BY l.name`)
+		if err != nil {
+			return err
+		}
+		if whole = hasAllRows(t); !whole {
+			return nil
+		}
+		for _, statement := range copies {
+			_, err := conn.ExecContext(ctx, statement)
+			if err = explain(err); errors.Is(err, ErrDiskFull) || errors.Is(err, ErrDisk) {
+				return err
+			}
+			whole = whole && err == nil
+		}
+		return ctx.Err()
+	})
+	return whole, explain(err)
+}
+
+// harmless matches what a check says of pages in no table, and ofIndex what it says of an index or of a page by its number.
+var (
+	harmless = regexp.MustCompile(`^(ok|\*\*\* in database old \*\*\*|Freelist: .*|Page \d+: never used)?$`)
+	ofIndex  = regexp.MustCompile(`^(?:Tree (\d+) .*|.* on page (\d+)|.* in index .*)$`)
+)
+
+// hasAllRows reports whether the attached database has the version of the main one, and a check finds nothing in its tables.
+func hasAllRows(t *Tx) bool {
+	is, err := OneIn(t, Value[int], "PRAGMA main.user_version")
+	was, failed := OneIn(t, Value[int], "PRAGMA old.user_version")
+	if err != nil || failed != nil || is != was {
+		return false
+	}
+	found, err := ManyIn(t, Value[string], "PRAGMA old.quick_check(1000000)")
+	indexes, failed := ManyIn(t, Value[string], "SELECT rootpage FROM old.sqlite_schema WHERE type = 'index'")
+	if err != nil || failed != nil {
+		return false
+	}
+	explained := false // why an index has not as many entries as its table has rows
+	for line := range strings.SplitSeq(strings.Join(found, "\n"), "\n") {
+		if harmless.MatchString(line) {
+			continue
+		}
+		in := ofIndex.FindStringSubmatch(line)
+		switch page := strings.Join(in[min(1, len(in)):], ""); {
+		case in == nil, page == "" && !explained, page != "" && !slices.Contains(indexes, page):
+			return false
+		}
+		explained = true
+	}
+	return true
+}
