@@ -101,13 +101,13 @@ func TestAnIconSaysWhatIsDone(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.check(t, "3s 3 idle")
 
-		k := i.Follow(turn(ours))
+		i.Follow(turn(ours))
 		time.Sleep(time.Second)
 		i.Ended(ours, orchestrator.Outcome{State: orchestrator.TurnDone})
 		time.Sleep(time.Minute)
 		c.check(t, "3s 3 idle")
 
-		k = i.Follow(turn(ours)) // at 2m1s
+		k := i.Follow(turn(ours)) // at 2m1s
 		time.Sleep(10 * time.Second)
 		k.Observe(cli.ApprovalAsked{ID: "a"})
 		k.Observe(cli.QuestionAsked{ID: "q"})

@@ -22,9 +22,6 @@ func (e *Engine) compaction(t orchestrator.Turn) orchestrator.Turn {
 	return t
 }
 
-// isCompaction says whether a turn only shortened a context: nothing was said in it.
-func isCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
-
 // compactFirst runs the prompt of a turn once more, after a turn that shortens the context, if that goes well.
 func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) (orchestrator.Receipt, error) {
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
