@@ -18,8 +18,8 @@ import (
 	"ductor/internal/runner"
 )
 
-// Launcher starts processes in one container, which it creates when it is first needed. It rejects with an *Error what
-// it cannot do in the container, and never starts anything on this machine. Safe for concurrent use.
+// Launcher starts processes in one container, which it creates when it is first needed. It returns an *Error for
+// anything that the container cannot do, and never starts anything on this machine instead. Safe for concurrent use.
 type Launcher struct {
 	*host.Launcher // for processes in the container
 	opts           Options
@@ -28,7 +28,7 @@ type Launcher struct {
 	notes          *notebook
 	log            *slog.Logger
 	homes          homeCache
-	brought        broughtCache
+	copied         copiedFiles
 
 	mu   sync.Mutex
 	used time.Time // when a process was last started, by this process or a previous one
@@ -58,7 +58,7 @@ func Open(o Options) (*Launcher, error) {
 	}
 	name := o.containerName()
 	l.remote = &remote{
-		engine: o.Engine, opts: o, name: name, log: o.Logger, turn: make(chan struct{}, 1),
+		engine: o.Engine, opts: o, name: name, log: o.Logger, starting: make(chan struct{}, 1),
 		notes: l.notes, idle: l.nothingRuns, rests: l.rests,
 		watch: &pauseWatch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
 	}
@@ -148,8 +148,8 @@ func (l *Launcher) Prepare(ctx context.Context) error {
 	return l.runs.Prepare(ctx)
 }
 
-// renew ensures that the container is up to date. It ignores an unreachable engine: the connection to the container
-// shows whether that still runs.
+// renew ensures that the container is up to date. It returns nil if the engine is unreachable: the container may still
+// run, and the next use of the connection to it shows that.
 func (l *Launcher) renew(ctx context.Context) error {
 	if err := l.remote.ensure(ctx); err != nil && !isUnreachable(err) {
 		return err
@@ -264,8 +264,7 @@ func (l *Launcher) unused(idle time.Duration) bool {
 	return time.Since(l.used) >= idle
 }
 
-// Made reports whether, according to this machine's notes, a container has existed, created by this process or a
-// previous one.
+// Made reports whether this process or a previous one created a container, according to this machine's notes.
 func (l *Launcher) Made() bool {
 	n, _ := l.notes.read() // an unreadable note counts as none
 	return n.Container != "" || !n.Used.IsZero()

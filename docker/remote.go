@@ -33,7 +33,7 @@ type remote struct {
 
 	sources sources
 
-	turn chan struct{} // held while the container is created or started
+	starting chan struct{} // holds a token while the container is created or started
 
 	mu   sync.Mutex
 	path string // PATH in the container; empty until known
@@ -71,8 +71,9 @@ func (p *remote) trouble(ctx context.Context) error {
 	return nil
 }
 
-// wake starts an existing container according to effort. It removes a container of an older ductor, which had a
-// supervisor for each agent, with its agents: their turns appear as interrupted.
+// wake starts an existing container according to effort. Older versions of ductor created containers that had no
+// ductor-runner but a supervisor for each agent. wake removes such a container with its agents, and their turns appear
+// as interrupted.
 func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
@@ -114,8 +115,8 @@ func (p *remote) Program() (id, path string) {
 	return id, p.opts.Runner
 }
 
-// exec starts our program in the container without preparing that first. The connection is the program's standard input
-// and output. env is added to the container's environment.
+// exec starts ductor-runner in the container, which must be running. The connection is the standard input and output of
+// ductor-runner. env is added to the container's environment.
 func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Conn, error) {
 	ctx, cancel := p.engine.requestContext(ctx)
 	defer cancel()
@@ -142,14 +143,14 @@ func (p *remote) exec(ctx context.Context, env []string, args ...string) (net.Co
 
 func (p *remote) lock(ctx context.Context) error {
 	select {
-	case p.turn <- struct{}{}:
+	case p.starting <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return p.engine.describe("prepare the sandbox", context.Cause(ctx))
 	}
 }
 
-func (p *remote) unlock() { <-p.turn }
+func (p *remote) unlock() { <-p.starting }
 
 // revive starts the container if it exists and is not running.
 func (p *remote) revive(ctx context.Context) error {
@@ -374,7 +375,7 @@ const maxEngineText = 4 << 10
 
 // startError returns an error if standard output is a message of the engine that the program could not be started,
 // because the container is stopping or has no room for another process. Such a message is a single piece of text that
-// ends with CR LF (moby, postContainerExecStart). The first output of our programs is either a frame, which contains
+// ends with CR LF (moby, postContainerExecStart). The first output of ductor-runner is either a frame, which contains
 // zeros, or a line that ends with LF only.
 func (c *execConn) startError() error {
 	if c.left > maxEngineText {
