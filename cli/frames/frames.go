@@ -1,5 +1,6 @@
 // Package frames splits the output of a program into messages: lines, or bodies with a header that contains their
-// length. Memory is limited regardless of a message's length. Lost output costs only the messages that it damages.
+// length. It limits the memory for a message of any length. If a part of the output is lost, it discards the damaged
+// messages and continues with the next one.
 package frames
 
 import (

@@ -16,8 +16,8 @@ const maxPending = 1 << 10
 var errTooManyCalls = errors.New("too many calls wait for an answer")
 
 // calls tracks our requests that wait for an answer. Safe for concurrent use.
-type calls struct { // of their IDs; unique among the connections to the program
-	prefix string // of their ids: no other connection to the same program has it
+type calls struct {
+	prefix string // of the request IDs; no other connection to the same program uses it
 
 	mu      sync.Mutex
 	next    int
