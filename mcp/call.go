@@ -117,7 +117,7 @@ func progress(ctx context.Context, req *sdk.CallToolRequest) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				// fails if the client is gone, which the call notices
+				// fails if the client is gone; then the call fails as well
 				_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n})
 			}
 		}

@@ -23,7 +23,7 @@ func (t *toolset) register() {
 	t.addWork()
 }
 
-// Limits of messages and questions, in bytes where nothing else is said.
+// Limits of messages and questions. Sizes are in bytes.
 const (
 	maxMessage  = 32 << 10 // one message
 	maxSent     = 64 << 10 // all messages of a turn

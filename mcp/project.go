@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Limits of counting.
+// Limits of count_project_tokens.
 const (
 	maxFiles      = 20_000  // files
 	maxFileSize   = 2 << 20 // bytes of one file
@@ -33,8 +33,8 @@ func (t *toolset) addProject() {
 		func(in countTokens) string { return in.Path }, countProject)
 }
 
-// count is the result of counting.
-type count struct {
+// tokenCount is the result of count_project_tokens.
+type tokenCount struct {
 	files, tokens, skipped int
 	read                   int64
 	top                    map[string]int // tokens by first element of the path
@@ -54,7 +54,7 @@ func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 	if !fs.ValidPath(at) {
 		return "", fmt.Errorf("%q is not a path below the project", in.Path)
 	}
-	sum := count{top: map[string]int{}}
+	sum := tokenCount{top: map[string]int{}}
 	err = fs.WalkDir(root.FS(), at, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -82,7 +82,7 @@ func countProject(ctx context.Context, c call, in countTokens) (string, error) {
 }
 
 // countFile counts a file. It skips large and binary files.
-func (c *count) countFile(files fs.FS, at, name string, d fs.DirEntry) {
+func (c *tokenCount) countFile(files fs.FS, at, name string, d fs.DirEntry) {
 	info, err := d.Info()
 	if err != nil || info.Size() > maxFileSize {
 		c.skipped++
@@ -103,7 +103,7 @@ func (c *count) countFile(files fs.FS, at, name string, d fs.DirEntry) {
 	c.top[first] += n
 }
 
-func (c *count) String() string {
+func (c *tokenCount) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "About %d tokens in %d files.", c.tokens, c.files)
 	if c.skipped > 0 {

@@ -80,8 +80,8 @@ func badJob(err error) error {
 	return fmt.Errorf("schedule: %w", err)
 }
 
-// approval returns the question for the user: the first line, the text below it, and the other fields of input. same
-// lists fields that repeat the first line in another form.
+// approval returns the question for the user. It shows first as the first line and text below it, and then the other
+// fields of input. same lists the fields of input that repeat the first line in another form.
 func approval(c call, tool, first, text string, input any, same ...string) cli.ApprovalAsked {
 	asked := cli.ApprovalAsked{Tool: Name + "." + tool, Title: cli.OneLine(first+": "+text, titleBytes),
 		Detail: first + "\n\n" + text}

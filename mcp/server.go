@@ -156,7 +156,7 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	defer greeted()
 	in := bufio.NewReaderSize(conn, helloBytes)
-	// fails only for a closed connection, which ReadSlice notices
+	// fails only for a closed connection; ReadSlice returns that error
 	_ = conn.SetReadDeadline(time.Now().Add(helloTimeout))
 	line, err := in.ReadSlice('\n')
 	if err != nil {
