@@ -102,8 +102,8 @@ func (t *Tree) term(ctx context.Context, live []procStat, termed map[ID]bool, ki
 	return refused
 }
 
-// freeze stops the members before they are killed, if there are many. Below a process limit, each kill frees a slot
-// that the next fork fills at once. So no process that can still fork may be running.
+// freeze stops the members before kill, if there are many. When a program has reached its limit of processes, each kill
+// makes room that the next fork uses at once. So every member that can fork must be stopped before the first kill.
 func (t *Tree) freeze(live []procStat) []procStat {
 	const many = 32
 	for range freezeRounds {
@@ -145,8 +145,8 @@ func (t *Tree) killEach(live []procStat) {
 	}
 }
 
-// killGroup kills p's process group in one step, which is faster than a program that forks between scans. All processes
-// of the group are members, because only the program and its descendants create sessions.
+// killGroup kills p's process group in one step, because a program may fork faster than End can kill the processes one
+// by one. All processes of the group are members, because only the program and its descendants create sessions.
 func killGroup(p procStat, self int) {
 	own, ok := readProc(self)
 	now, there := readProc(p.PID)

@@ -121,8 +121,8 @@ func (t *Tree) Held() bool {
 	return err == nil && len(live) > 0
 }
 
-// requiredScans returns how many scans in a row must find no process. A program that keeps forking and exiting may
-// escape a scan, unless the kernel confirms that the group is empty.
+// requiredScans returns how many scans in a row must find no process. One scan is enough if the kernel reports whether
+// the control group is empty. Otherwise a scan may miss a program that keeps forking and exiting.
 func (t *Tree) requiredScans() int {
 	if t.cg.Path != "" && !t.inside {
 		return 1
