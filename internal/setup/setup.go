@@ -191,7 +191,7 @@ func (s *setup) makeDir() error {
 // maxAnswers is how often the setup repeats a question after invalid answers.
 const maxAnswers = 3
 
-// askValid is answer with a check; it repeats the question after an invalid answer.
+// askValid is givenOrAsk with a check. It repeats the question after an invalid answer.
 func (s *setup) askValid(ctx context.Context, given, question, preset string,
 	check func(answer string) error) (string, error) {
 	for try := 1; ; try++ {
