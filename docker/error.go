@@ -75,7 +75,7 @@ func (e *Engine) describe(what string, err error) error {
 			Fix: "start it, or correct where it is in the configuration", Err: err}
 	}
 	if isFull(err) {
-		return e.full(err)
+		return e.diskFullError(err)
 	}
 	return &Error{Reason: fmt.Sprintf("Docker at %s could not %s: %s", e.host, what,
 		cli.Shorten(lastLine(err.Error()), 200)), Err: err}
@@ -83,16 +83,16 @@ func (e *Engine) describe(what string, err error) error {
 
 // isFull reports whether a disk is full. The engine reports that only as text.
 func isFull(err error) bool {
-	return mentions(err, syscall.ENOSPC) || mentions(err, syscall.EDQUOT)
+	return containsText(err, syscall.ENOSPC) || containsText(err, syscall.EDQUOT)
 }
 
-// mentions reports whether the text of err contains the text of other. The engine passes on errors from inside a
+// containsText reports whether the text of err contains the text of other. The engine passes on errors from inside a
 // container only as text.
-func mentions(err, other error) bool {
+func containsText(err, other error) bool {
 	return err != nil && strings.Contains(err.Error(), other.Error())
 }
 
-func (e *Engine) full(err error) *Error {
+func (e *Engine) diskFullError(err error) *Error {
 	return &Error{Reason: fmt.Sprintf("the disk of the sandbox is full (Docker at %s)", e.host),
 		Fix: "make room there", Err: err}
 }

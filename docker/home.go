@@ -192,7 +192,7 @@ func (p *remote) callHomes(ctx context.Context, in *bytes.Buffer, dir string, ar
 	if err == nil && answer.Error != "" {
 		err = &Error{Reason: "a home in the sandbox cannot be kept (" + answer.Error + ")"}
 		if isFull(err) {
-			err = p.engine.full(err)
+			err = p.engine.diskFullError(err)
 		}
 	}
 	return answer.Homes, err
@@ -206,7 +206,7 @@ func (p *remote) callRunner(ctx context.Context, in *bytes.Buffer, env []string,
 		if err != nil {
 			return err
 		}
-		return asVersion(json.Unmarshal(raw, &answer))
+		return versionError(json.Unmarshal(raw, &answer))
 	})
 	return answer, err
 }
@@ -214,7 +214,7 @@ func (p *remote) callRunner(ctx context.Context, in *bytes.Buffer, env []string,
 // errVersion means that ductor-runner in the container has another version and its answer cannot be parsed.
 var errVersion = errors.New("an answer of another version")
 
-func asVersion(err error) error {
+func versionError(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errVersion, err)
 	}
@@ -228,7 +228,7 @@ func (p *remote) runProgram(ctx context.Context, in *bytes.Buffer, env, args []s
 	defer cancel()
 	conn, err := p.exec(ctx, env, args...)
 	if err != nil {
-		return cmp.Or(p.trouble(ctx), p.engine.describe("start a program in the sandbox", err))
+		return cmp.Or(p.checkRunning(ctx), p.engine.describe("start a program in the sandbox", err))
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()

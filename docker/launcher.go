@@ -59,7 +59,7 @@ func Open(o Options) (*Launcher, error) {
 	name := o.containerName()
 	l.remote = &remote{
 		engine: o.Engine, opts: o, name: name, log: o.Logger, starting: make(chan struct{}, 1),
-		notes: l.notes, idle: l.nothingRuns, rests: l.rests,
+		notes: l.notes, idle: l.nothingRuns, resting: l.allResting,
 		watch: &pauseWatch{engine: o.Engine, name: name, conns: map[net.Conn]bool{}},
 	}
 	l.runs = runner.OpenRemote(l.remote)
@@ -89,20 +89,20 @@ func (l *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	var own *Error
 	switch {
 	case isFull(err):
-		return nil, l.remote.engine.full(err)
+		return nil, l.remote.engine.diskFullError(err)
 	case errors.As(err, &own): // already described
 		return nil, err
-	case mentions(err, syscall.EAGAIN):
+	case containsText(err, syscall.EAGAIN):
 		return nil, noProcessSlot(err)
 	case (errors.Is(err, runner.ErrNoRoom) || errors.Is(err, runner.ErrGone)) && ctx.Err() == nil:
-		return nil, l.endedAtOnce(ctx, err)
+		return nil, l.earlyExitError(ctx, err)
 	}
 	return p, err
 }
 
-// endedAtOnce returns the reason why a started program ended before it printed anything.
-func (l *Launcher) endedAtOnce(ctx context.Context, err error) error {
-	if why := l.remote.trouble(ctx); why != nil {
+// earlyExitError returns the reason why a started program ended before it printed anything.
+func (l *Launcher) earlyExitError(ctx context.Context, err error) error {
+	if why := l.remote.checkRunning(ctx); why != nil {
 		return why
 	}
 	return &Error{
@@ -128,7 +128,7 @@ func (l *Launcher) touch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.used = time.Now()
-	if err := l.notes.used(l.used); err != nil {
+	if err := l.notes.recordUse(l.used); err != nil {
 		l.log.Warn("record the use of a sandbox", "sandbox", l.opts.Name, "err", err)
 	}
 }
@@ -175,17 +175,17 @@ func (l *Launcher) Doing() string {
 
 // nothingRuns reports whether no run is alive in the container.
 func (l *Launcher) nothingRuns(ctx context.Context) bool {
-	return l.runsOnly(ctx, func(cli.RunID) bool { return false })
+	return l.allRuns(ctx, func(cli.RunID) bool { return false })
 }
 
-// rests reports whether all live runs in the container are waiting for their next turn.
-func (l *Launcher) rests(ctx context.Context) bool { return l.runsOnly(ctx, l.Rests) }
+// allResting reports whether all live runs in the container are waiting for their next turn.
+func (l *Launcher) allResting(ctx context.Context) bool { return l.allRuns(ctx, l.Rests) }
 
-// runsOnly reports whether may returns true for all live runs in the container.
-func (l *Launcher) runsOnly(ctx context.Context, may func(cli.RunID) bool) bool {
+// allRuns reports whether f returns true for all live runs in the container.
+func (l *Launcher) allRuns(ctx context.Context, f func(cli.RunID) bool) bool {
 	runs, err := l.runs.List(ctx)
 	for _, run := range runs {
-		if (run.Alive || run.Processes > 0) && !may(cli.RunID(run.ID)) {
+		if (run.Alive || run.Processes > 0) && !f(cli.RunID(run.ID)) {
 			return false
 		}
 	}

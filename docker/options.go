@@ -55,8 +55,8 @@ type Seed struct {
 	From     string
 	To       string // below the home
 	Optional bool   // ignore a missing file
-	// Agent limits the seed to one agent: it is copied when a run of this agent, other than a probe, is started with the
-	// home. If Agent is empty, the seed is copied when the home is created.
+	// Agent limits the seed to one agent: it is copied when a run of this agent, other than a probe, is started with
+	// the home. If Agent is empty, the seed is copied when the home is created.
 	Agent cli.Agent
 }
 
@@ -226,15 +226,15 @@ func (o Options) environment(given []string, dirs string) []string {
 		if name == "HOME" && strings.HasPrefix(path.Clean(value), homeDir+"/") {
 			home = path.Clean(value)
 		}
-		if !ofThisMachine(name) {
+		if !isMachineSpecific(name) {
 			env = append(env, entry)
 		}
 	}
 	return append(append(env, "HOME="+home, "PATH="+dirs, "TMPDIR="+tempDir), o.Env...)
 }
 
-// portable returns the variables of cli.BaseEnv that have the same meaning in a container.
-func portable() []string {
+// portableVars returns the variables of cli.BaseEnv that have the same meaning in a container.
+func portableVars() []string {
 	return []string{
 		"TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "LC_*", "TZ",
 		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
@@ -242,11 +242,11 @@ func portable() []string {
 	}
 }
 
-func ofThisMachine(name string) bool {
-	return matches(cli.BaseEnv(), name) && !matches(portable(), name)
+func isMachineSpecific(name string) bool {
+	return matchesAny(cli.BaseEnv(), name) && !matchesAny(portableVars(), name)
 }
 
-func matches(patterns []string, name string) bool {
+func matchesAny(patterns []string, name string) bool {
 	for _, p := range patterns {
 		prefix, wild := strings.CutSuffix(p, "*")
 		if p == name || wild && strings.HasPrefix(name, prefix) {

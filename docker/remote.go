@@ -22,14 +22,14 @@ import (
 
 // remote is a container in which runs live. It implements runner.Remote.
 type remote struct {
-	engine *Engine
-	opts   Options
-	name   string
-	log    *slog.Logger
-	notes  *notebook
-	idle   func(ctx context.Context) bool // reports whether no run is alive in the container
-	rests  func(ctx context.Context) bool // reports whether all live runs wait for their next turn
-	watch  *pauseWatch
+	engine  *Engine
+	opts    Options
+	name    string
+	log     *slog.Logger
+	notes   *notebook
+	idle    func(ctx context.Context) bool // reports whether no run is alive in the container
+	resting func(ctx context.Context) bool // reports whether all live runs wait for their next turn
+	watch   *pauseWatch
 
 	sources sources
 
@@ -52,15 +52,15 @@ func (p *remote) Dial(ctx context.Context, effort runner.Effort) (net.Conn, erro
 	}
 	conn, err := p.exec(ctx, nil, runner.Connect, "root="+runsDir)
 	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) { // the container has just stopped
-		if why := p.trouble(ctx); why != nil {
+		if why := p.checkRunning(ctx); why != nil {
 			return nil, why
 		}
 	}
 	return conn, p.engine.describe("start a program in the sandbox", err)
 }
 
-// trouble returns the reason why nothing can be started in the container, or nil if none is visible.
-func (p *remote) trouble(ctx context.Context) error {
+// checkRunning returns the reason why nothing can be started in the container, or nil if none is visible.
+func (p *remote) checkRunning(ctx context.Context) error {
 	c, there, err := p.engine.inspect(ctx, p.name)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (p *remote) wake(ctx context.Context, effort runner.Effort) error {
 	case effort == runner.AsIs || !there:
 		return why
 	}
-	return p.revive(ctx)
+	return p.startExisting(ctx)
 }
 
 // isOurs reports whether a container has ductor-runner in it.
@@ -152,8 +152,8 @@ func (p *remote) lock(ctx context.Context) error {
 
 func (p *remote) unlock() { <-p.starting }
 
-// revive starts the container if it exists and is not running.
-func (p *remote) revive(ctx context.Context) error {
+// startExisting starts the container if it exists and is not running.
+func (p *remote) startExisting(ctx context.Context) error {
 	if err := p.lock(ctx); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (p *remote) ensure(ctx context.Context) error {
 func (p *remote) fit(ctx context.Context) (fittedImage, error) {
 	f, err := p.engine.fit(ctx, p.opts, &p.sources)
 	if ctx.Err() == nil && !isUnreachable(err) {
-		if err := p.notes.failed(err); err != nil {
+		if err := p.notes.recordImageResult(err); err != nil {
 			p.log.Warn("record the result of making an image", "sandbox", p.opts.Name, "err", err)
 		}
 	}
@@ -228,7 +228,7 @@ func (p *remote) outdated(ctx context.Context, c container.InspectResponse, want
 	case c.State.Paused: // it must be unpaused before its runs can be listed
 		return false
 	case differs(labelPolicy):
-		return !c.State.Running || p.rests(ctx)
+		return !c.State.Running || p.resting(ctx)
 	case c.Config.Image != want.Config.Image: // another runner, or other files that are added to an image
 		return !c.State.Running || p.idle(ctx)
 	}
@@ -370,7 +370,7 @@ func (c *execConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxEngineText limits a message of the engine, to distinguish it from a program's output, in bytes.
+// maxEngineText limits a message of the engine in bytes. Longer output comes from the program.
 const maxEngineText = 4 << 10
 
 // startError returns an error if standard output is a message of the engine that the program could not be started,

@@ -38,7 +38,7 @@ type Home struct {
 // Answer is the output, as one line of JSON.
 type Answer struct {
 	Homes []Home          `json:"homes,omitempty"`
-	Files json.RawMessage `json:"files,omitempty"` // used by other parts of the program
+	Files json.RawMessage `json:"files,omitempty"` // result of a helper; see docker.Launcher.Help
 	Error string          `json:"error,omitempty"`
 }
 
