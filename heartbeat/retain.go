@@ -39,7 +39,7 @@ func (c Cut) Goes(t Trimmed, used time.Time) bool {
 	return !c.Before.IsZero() && used.Before(c.Before) || c.Bytes != 0 && t.LeftBytes > c.Bytes
 }
 
-// Shelf is a kind of data that accumulates. Safe for concurrent use.
+// Shelf stores data that grows until Retention trims it, such as uploads. Safe for concurrent use.
 type Shelf interface {
 	// Plan returns the result of Trim without removing anything.
 	Plan(ctx context.Context, c Cut) (Trimmed, error)

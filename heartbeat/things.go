@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Things is a Shelf of items that are removed one by one, those unused for longest first.
+// Things is a Shelf of Things. It removes them one by one, those unused for longest first.
 type Things struct {
 	// List returns all items. With an error, it returns the items that it found.
 	List func(context.Context) ([]Thing, error)
@@ -17,7 +17,7 @@ type Things struct {
 	InUse func() time.Time
 }
 
-// Thing is an item of Things.
+// Thing is data that can be removed on its own, such as a file.
 type Thing struct {
 	Used  time.Time
 	Bytes int64

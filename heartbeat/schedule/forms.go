@@ -61,7 +61,7 @@ var forms = sync.OnceValue(func() []form {
 		timed(`(?:(?:EVERY month|monthly)(?: on)?|on) DATES`, "*", cronLine),
 		timed(`today|(?P<tomorrow>tomorrow)|next (?P<next>DAY)|on (?P<date>\d{4}-\d\d-\d\d)`, "", once),
 		{pattern(`hourly|EVERY (?:(?P<one>minute|hour)|SPAN)`), false, "", interval},
-		{pattern(`in SPAN`), false, "", later},
+		{pattern(`in SPAN`), false, "", afterInterval},
 	}
 })
 
@@ -214,7 +214,7 @@ func interval(s sentence) (string, error) {
 	return "every " + FormatInterval(d), err
 }
 
-func later(s sentence) (string, error) {
+func afterInterval(s sentence) (string, error) {
 	d, err := spanOf(s.found)
 	return "at " + s.now.Add(d).Format(time.DateTime), err
 }
