@@ -28,9 +28,9 @@ func newCalls() *calls {
 	return &calls{prefix: uuid.NewString()[:8] + "-", pending: map[string]func(Message){}}
 }
 
-// answered passes an answer to the call that waits for it. It ignores duplicate and late answers, and those to the
+// deliverAnswer passes an answer to the call that waits for it. It ignores duplicate and late answers, and those to the
 // previous process.
-func (c *calls) answered(m Message) {
+func (c *calls) deliverAnswer(m Message) {
 	id := Text(m.ID)
 	c.mu.Lock()
 	f := c.pending[id]
