@@ -12,7 +12,7 @@ import (
 // ErrInTheWay means that an ignored file blocks the path of a file to restore.
 var ErrInTheWay = errors.New("ignored files are in the way")
 
-// Differs is the error for files that changed again after the changes to commit or to revert.
+// Differs is the error of Commit and Restore for files that have changed again.
 type Differs struct{ Paths []string }
 
 func (d *Differs) Error() string { return "changed since: " + strings.Join(d.Paths, ", ") }

@@ -38,8 +38,8 @@ func Telegram(p Printer, state func() health.State) Check {
 	}}
 }
 
-// A disk is nearly full if less than 1/lowPart of it is free. That limit is at least minLow and at most maxLow bytes. The
-// trouble is over once a quarter more than the limit is free.
+// A disk is nearly full if less than 1/lowPart of it is free. That limit is at least minLow and at most maxLow bytes.
+// The trouble is over once a quarter more than the limit is free.
 const (
 	lowPart = 20
 	minLow  = 500 << 20

@@ -44,8 +44,8 @@ func Handler(s Sources) http.Handler {
 // collector creates the metrics of the current state.
 type collector struct{ Sources }
 
-// Describe implements prometheus.Collector. It announces no metrics, since the series of turns are unknown before the first
-// turn.
+// Describe implements prometheus.Collector. It announces no metrics, since the series of turns are unknown before the
+// first turn.
 func (*collector) Describe(chan<- *prometheus.Desc) {}
 
 // metricWriter writes metrics.

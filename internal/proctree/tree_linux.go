@@ -92,7 +92,8 @@ func (t *Tree) addKnown(in map[int]bool, procs []procStat, byID map[int]procStat
 	}
 }
 
-// addGrouped adds the processes of the control group. The next scan finds processes that joined after procs were listed.
+// addGrouped adds the processes of the control group. The next scan finds processes that joined after procs were
+// listed.
 func (t *Tree) addGrouped(in map[int]bool, byID map[int]procStat) {
 	t.inside = false
 	for _, pid := range t.cg.PIDs() {

@@ -287,8 +287,8 @@ func (s *setup) askAgent(ctx context.Context) error {
 	return nil
 }
 
-// defaultAgent shows the state of each agent. It returns the configured default if it is usable, or else the first usable
-// agent. If no agent is usable, it warns the owner and returns the configured default.
+// defaultAgent shows the state of each agent. It returns the configured default if it is usable, or else the first
+// usable agent. If no agent is usable, it warns the owner and returns the configured default.
 func (s *setup) defaultAgent(found []cli.AgentState) string {
 	first, preset := "", ""
 	for _, a := range found {
