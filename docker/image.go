@@ -336,7 +336,8 @@ func readProgress(r io.Reader) error {
 	}
 }
 
-// buildError prefers the last output of a failed build step to the step itself, which may be many lines long.
+// buildError returns the error of a build. If a step failed, the error begins with the last output of the step. It
+// contains only the beginning of the step itself, which may have many lines.
 func buildError(text, said string) error {
 	step, failed := strings.CutPrefix(text, "The command '")
 	if !failed || said == "" {

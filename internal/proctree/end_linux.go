@@ -26,9 +26,9 @@ const (
 	freezeRounds  = 20
 )
 
-// End sends SIGTERM to every member. After grace, or once ctx is done, it sends SIGKILL to the survivors. It
-// scans repeatedly, because a process may fork during a scan, until no scan finds a member and the kernel reports an
-// empty control group (if there is one). It returns an error if processes outlive SIGKILL for KillPatience.
+// End sends SIGTERM to every member. After grace, or once ctx is done, it sends SIGKILL to the survivors. A process may
+// fork during a scan. So End repeats the scan until it finds no member and the kernel reports an empty control group
+// (if there is one). It returns an error if processes outlive SIGKILL for KillPatience.
 func (t *Tree) End(ctx context.Context, grace time.Duration) error {
 	killAt := time.Now().Add(grace)
 	termed := map[ID]bool{}

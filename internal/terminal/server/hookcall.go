@@ -24,7 +24,7 @@ type hookCall struct {
 	send  func(hook.Answer) error
 }
 
-// event is the union of the CLIs' event formats, as far as it matters here.
+// event contains the fields that ductor reads from the events of all CLIs.
 type event struct {
 	claude.Permission
 	Name      string `json:"hook_event_name"`
