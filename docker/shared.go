@@ -280,8 +280,8 @@ func (b *bundle) selectMissing(known func(below string, v version) bool, left *i
 			continue
 		}
 		if *left -= i.size; *left < 0 {
-			return bringError(filepath.Join(b.dir, i.below), fmt.Sprintf("more than %d MB at a time", maxBringBytes>>20),
-				nil)
+			return bringError(filepath.Join(b.dir, i.below),
+				fmt.Sprintf("more than %d MB at a time", maxBringBytes>>20), nil)
 		}
 		b.selected = append(b.selected, i)
 	}
