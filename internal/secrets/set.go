@@ -168,7 +168,8 @@ func (s *Set) searchAfter(text string) int {
 
 // matchAt returns the length of the secret at the beginning of text, or 0.
 func (s *Set) matchAt(text string) int {
-	// Every word that is a prefix of text is also a prefix of the last word that is not greater than text.
+	// Start with the last word that is not greater than text. If it is not a prefix of text, only words that are its
+	// own prefixes can be.
 	for i := s.searchAfter(text) - 1; i >= s.firstAt[text[0]]; i = s.prefixOf[i] {
 		if strings.HasPrefix(text, s.sorted[i]) {
 			return len(s.sorted[i])

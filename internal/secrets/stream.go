@@ -26,7 +26,8 @@ func (s *Stream) Add(set *Set, text string) Change {
 	return s.update(set, holdBack)
 }
 
-// Retract removes bytes from the end of the input. Bytes from before the Stream began count as output.
+// Retract removes bytes from the end of the input. If the input is shorter, the other bytes belong to output from
+// before the Stream began, and the Change retracts them as well.
 func (s *Stream) Retract(set *Set, bytes int) Change {
 	before := max(bytes-len(s.raw), 0)
 	s.raw = s.raw[:len(s.raw)-bytes+before]
