@@ -125,5 +125,6 @@ type FileSender interface {
 	// SendFiles reads each file of a place once and stores the content for sending: images as pictures, several in a
 	// row as an album. It does not wait for Telegram. A crash neither loses nor duplicates stored files. It returns the
 	// refused files. key names the request: a second call with the same key does nothing.
-	SendFiles(ctx context.Context, to ConversationID, at FilePlace, key string, files []OutFile) (refused []*FileError, err error)
+	SendFiles(ctx context.Context, to ConversationID, at FilePlace, key string,
+		files []OutFile) (refused []*FileError, err error)
 }
