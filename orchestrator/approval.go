@@ -138,8 +138,8 @@ type ApprovalScreen interface {
 type Approvals interface {
 	// Decide decides an approval, once. nonce is Approval.Nonce. The approval that is returned is as it stands now; it is
 	// zero for ErrNoApproval, ErrElsewhere and ErrNotApprover. Errors, in the order they are looked for: ErrNoApproval
-	// (unknown or forged), ErrElsewhere, ErrNotApprover, ErrApprovalDecided, ErrApprovalExpired, ErrApprovalWithdrawn, and
-	// ErrBadChoice for a choice that this approval does not have or answers that do not fit.
+	// (unknown or forged), ErrElsewhere, ErrNotApprover, ErrApprovalDecided, ErrApprovalExpired, ErrApprovalWithdrawn,
+	// ErrBadChoice for a choice that this approval does not have or answers that do not fit, and ErrNotTold with the decision stored.
 	// by.Updates are marked handled with the decision, and only then.
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
 	// Approval loads an approval of the conversation. ErrNoApproval; ErrElsewhere with the approval of another one.
