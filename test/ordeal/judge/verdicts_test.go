@@ -291,6 +291,20 @@ func verdictsOfTheRest() []verdict {
 			s.says("owner", ownerChat, "p2")
 			s.agent(Got, "p2", "")
 		}},
+		{"a budget that another conversation spent at the same moment", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.agent(Done, "p1", "")
+			s.agent(Got, "p2", "")
+			s.Agents[1].At = s.Agents[0].At
+		}},
+		{"a budget that the same conversation spent at the same moment", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("owner", ownerChat, "p2")
+			s.agent(Done, "p1", "")
+			s.agent(Got, "p2", "")
+			s.Agents[1].At = s.Agents[0].At
+		}},
 		{"a budget that was spent in between", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("owner", ownerChat, "p2")
