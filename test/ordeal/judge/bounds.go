@@ -59,15 +59,25 @@ func budget(f *facts) (all []Violation) {
 }
 
 // spentBefore adds up what prompts cost whose end ductor knew at the i-th event: they ended earlier, or at that moment in the same
-// conversation, where one turn follows the other.
+// conversation, where one turn follows the other. What ended while ductor was down ended for it at its next start.
 func (f *facts) spentBefore(i int) (cents int) {
 	now := f.Agents[i]
 	for _, e := range f.Agents[:i] {
-		if e.What == Done && namesCosts(e) && (e.At.Before(now.At) || f.sent[e.Token].In == f.sent[now.Token].In) {
+		if e.What == Done && namesCosts(e) && (f.seen(e.At).Before(now.At) || f.sent[e.Token].In == f.sent[now.Token].In) {
 			cents += costOf(f.prompts[e.Token])
 		}
 	}
 	return cents
+}
+
+// seen is when ductor could see what happened at a moment.
+func (f *facts) seen(at time.Time) time.Time {
+	for _, s := range f.Stops {
+		if !at.Before(s.At) && at.Before(s.Up) {
+			return s.Up
+		}
+	}
+	return at
 }
 
 func namesCosts(e AgentEvent) bool { return strings.HasPrefix(e.Agent, "claude") }

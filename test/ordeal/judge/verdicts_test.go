@@ -305,6 +305,22 @@ func verdictsOfTheRest() []verdict {
 			s.agent(Got, "p2", "")
 			s.Agents[1].At = s.Agents[0].At
 		}},
+		{"a budget that another conversation spent while ductor was down", costly, "", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.stops(scenario.Restart)
+			s.agent(Done, "p1", "")
+			s.Agents[0].At = s.Stops[0].At
+			s.agent(Got, "p2", "")
+			s.Agents[1].At = s.Stops[0].Up
+		}},
+		{"a budget that another conversation spent before ductor was down", costly, "budget", func(s *stage) {
+			s.says("owner", ownerChat, "p1")
+			s.says("ann", annChat, "p2")
+			s.agent(Done, "p1", "")
+			s.stops(scenario.Restart)
+			s.agent(Got, "p2", "")
+		}},
 		{"a budget that was spent in between", costly, "", func(s *stage) {
 			s.says("owner", ownerChat, "p1")
 			s.says("owner", ownerChat, "p2")
