@@ -178,8 +178,8 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 	}
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role} // the prompt marks the updates handled
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
-	denied := now.State == orchestrator.ApprovalDenied && now.By == m.User && (again || errors.Is(err, orchestrator.ErrNotTold))
-	if err != nil && !denied {
+	stands := again || errors.Is(err, orchestrator.ErrNotTold)
+	if err != nil && !(stands && now.State == orchestrator.ApprovalDenied && now.By == m.User) {
 		return s.notDecided(m, now, err)
 	}
 	return Outcome{Text: "[You asked to use " + render.ShortLine(a.Request.Tool, render.NameLimit) + ": " +

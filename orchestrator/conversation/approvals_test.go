@@ -443,19 +443,3 @@ func TestAnApprovalIsOfItsConversation(t *testing.T) {
 		t.Errorf("loaded from another topic: %v", err)
 	}
 }
-
-// TestADecisionThatDoesNotReachTheAgent has the agent die as a user decides: the decision stands, and the error says that it was not told.
-func TestADecisionThatDoesNotReachTheAgent(t *testing.T) {
-	h := open(t)
-	h.asking(bash("a", "make"))
-	h.submit(t, here, "go")
-	a := h.awaitApproval(t, "make")
-	h.agent.breakPipe("a")
-	now, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), allow())
-	if !errors.Is(err, orchestrator.ErrNotTold) || now.State != orchestrator.ApprovalAllowed {
-		t.Errorf("the approval is %s, with %v", now.State, err)
-	}
-	if got := h.board.states(); !slices.Equal(got, []string{"make allowed ×1"}) {
-		t.Errorf("the board shows %v", got)
-	}
-}

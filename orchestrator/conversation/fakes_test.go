@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -34,7 +33,7 @@ type agent struct {
 	resumed []cli.Request
 	settled []cli.TurnID
 
-	waits   map[cli.ApprovalID]chan cli.Decision // asked and not decided; nil if no decision can be written
+	waits   map[cli.ApprovalID]chan cli.Decision // asked and not decided
 	decided []string                             // what decisions arrived, in order
 	steer   func(cli.TurnID, cli.Request) error
 	setMode func(cli.TurnID, cli.PermissionMode) error // nil: it cannot
@@ -105,13 +104,6 @@ func (a *agent) giveUp(id cli.ApprovalID) {
 	delete(a.waits, id)
 }
 
-// breakPipe has no decision about this reach the agent.
-func (a *agent) breakPipe(id cli.ApprovalID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.waits[id] = nil
-}
-
 func approvalID(ev cli.Event) cli.ApprovalID {
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
@@ -126,11 +118,8 @@ func (a *agent) Decide(_ context.Context, _ cli.TurnID, id cli.ApprovalID, d cli
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	answer, ok := a.waits[id]
-	switch {
-	case !ok:
+	if !ok {
 		return cli.ErrNotAsked
-	case answer == nil:
-		return io.ErrClosedPipe
 	}
 	delete(a.waits, id)
 	a.decided = append(a.decided, strings.TrimSpace(fmt.Sprintf("%s %v %s%v", id, d.Allow, d.Reason, d.Answers)))

@@ -58,19 +58,20 @@ func budget(f *facts) (all []Violation) {
 	return all
 }
 
-// spentBefore adds up what prompts cost whose end ductor knew at the i-th event: they ended earlier, or at that moment in the same
-// conversation, where one turn follows the other. What ended while ductor was down ended for it at its next start.
+// spentBefore adds up the costs of prompts that had ended at the i-th event. Of the end of a prompt in another conversation ductor
+// knows a moment later. It sees an end that it missed at its next start.
 func (f *facts) spentBefore(i int) (cents int) {
 	now := f.Agents[i]
 	for _, e := range f.Agents[:i] {
-		if e.What == Done && namesCosts(e) && (f.seen(e.At).Before(now.At) || f.sent[e.Token].In == f.sent[now.Token].In) {
+		known := f.seen(e.At).Before(now.At) || f.sent[e.Token].In == f.sent[now.Token].In
+		if known && e.What == Done && namesCosts(e) {
 			cents += costOf(f.prompts[e.Token])
 		}
 	}
 	return cents
 }
 
-// seen is when ductor could see what happened at a moment.
+// seen returns the moment at which ductor can see an event: its next start if it was down.
 func (f *facts) seen(at time.Time) time.Time {
 	for _, s := range f.Stops {
 		if !at.Before(s.At) && at.Before(s.Up) {

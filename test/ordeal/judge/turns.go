@@ -13,8 +13,8 @@ import (
 	"ductor/test/ordeal/scenario"
 )
 
-// words are the numbers of the words of answers in a text, in order, by token. What stands in directives is a quote of a prompt, and
-// what stands right before an ellipsis may be the beginning of another word.
+// words returns the numbers of the words of answers in a text, in order, by token. Directives quote a prompt, and a word right
+// before an ellipsis may be the beginning of another one.
 func words(text string) map[scenario.Token][]int {
 	all := map[scenario.Token][]int{}
 	text = directivePattern.ReplaceAllString(text, " ")
