@@ -26,6 +26,7 @@ var (
 	ErrApprovalExpired   = errors.New("the time to decide this is over")
 	ErrPathMoved         = errors.New("a path of this leads elsewhere than its card shows")
 	ErrApprovalWithdrawn = errors.New("the agent no longer waits for this")
+	ErrNotTold           = errors.New("the decision is stored, and the agent did not take it")
 	ErrBadChoice         = errors.New("that cannot be chosen here")
 	ErrNoRule            = errors.New("there is no such rule")
 	ErrNotAllowed        = errors.New("the role of this user does not allow that")

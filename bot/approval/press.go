@@ -107,6 +107,8 @@ func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err e
 		return p.Text("approval.too-late"), nil
 	case errors.Is(err, orchestrator.ErrApprovalWithdrawn):
 		return p.Text("approval.agent-gone"), nil
+	case errors.Is(err, orchestrator.ErrNotTold):
+		return p.Text("approval.not-told"), nil
 	case errors.Is(err, orchestrator.ErrPathMoved):
 		return p.Text("approval.path-moved"), nil
 	case errors.Is(err, orchestrator.ErrApprovalDecided):

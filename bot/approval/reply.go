@@ -182,7 +182,8 @@ func (s *Screen) denyAndPrompt(ctx context.Context, m Message, e *entry, a orche
 	// the prompt marks the updates as handled
 	by := orchestrator.Press{Conversation: a.Conversation, Person: m.User, Role: m.Role}
 	now, err := s.decide(ctx, e, a, by, m.ReplyTo, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
-	if err != nil && !(again && now.State == orchestrator.ApprovalDenied && now.By == m.User) {
+	stands := again || errors.Is(err, orchestrator.ErrNotTold)
+	if err != nil && !(stands && now.State == orchestrator.ApprovalDenied && now.By == m.User) {
 		return s.notDecided(m, now, err)
 	}
 	return Outcome{Text: "[You asked to use " + render.ShortLine(a.Request.Tool, render.NameLimit) + ": " +

@@ -92,3 +92,30 @@ func TestADecisionWhileTheApprovalIsSent(t *testing.T) {
 		}
 	})
 }
+
+// deafService is a service whose agent takes no decision.
+type deafService struct{ Service }
+
+func (deafService) Decide(
+	context.Context, orchestrator.ApprovalID, string, orchestrator.Press, orchestrator.Verdict,
+) (orchestrator.Approval, error) {
+	a := openApproval()
+	a.State = orchestrator.ApprovalAllowed
+	return a, orchestrator.ErrNotTold
+}
+
+// A press on an approval whose agent just ended is answered with that.
+func TestADecisionThatDoesNotReachTheAgent(t *testing.T) {
+	withScreen(t, func(t *testing.T, s *Screen, _ *bottest.Chat, _ *faultyJournal) {
+		s.Attach(deafService{})
+		e, err := s.enter(t.Context(), openApproval())
+		if err != nil {
+			t.Fatal(err)
+		}
+		allow := orchestrator.Verdict{Choice: orchestrator.AllowOnce}
+		answer, err := s.decideByPress(t.Context(), e, openApproval(), Press{}, allow)
+		if want := s.o.Lang.Of(7).Text("approval.not-told"); err != nil || answer != want {
+			t.Errorf("the press was answered %q, %v", answer, err)
+		}
+	})
+}

@@ -140,25 +140,11 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 			return err
 		}
 	}
-	for call := 1 << 30; ; call++ { // later than any call before
-		if s.shows(content.from(), content.on(s).wants()) {
-			break
+	if err := c.bring(ctx, s, content); err != nil {
+		if ctx.Err() != nil { // a user does not want the rest
+			c.opts.Outbox.Attend(func() { c.strip(context.WithoutCancel(ctx), s) })
 		}
-		priority := outbox.Awaited
-		if s.opened() == 0 { // the user has seen nothing of it yet
-			priority = outbox.Urgent
-		}
-		err := c.postDelivery(ctx, s, priority, func(ctx context.Context) error {
-			// Decide only now: a call in flight may have changed the remaining work.
-			act, _ := s.next(content.from(), content.on(s).wants(), true)
-			if act.step == message.None {
-				return outbox.ErrNotNeeded
-			}
-			return s.perform(ctx, act, s.begin(act, call))
-		})
-		if err != nil {
-			return fmt.Errorf("show a turn's outcome: %w", err)
-		}
+		return fmt.Errorf("show a turn's outcome: %w", err)
 	}
 	content = content.on(s)
 	c.reportTooOld(ctx, s)
@@ -173,6 +159,37 @@ func (c *Cards) conclude(ctx context.Context, s *messages, content contents) err
 	}
 	c.lose(ctx, s, true)
 	c.ask(ctx, s, content)
+	return nil
+}
+
+// strip removes the buttons from the newest message of a card.
+func (c *Cards) strip(ctx context.Context, s *messages) {
+	if n := s.opened(); n > 0 {
+		if err := c.bring(ctx, s, contents{first: n, strips: true}); err != nil {
+			c.opts.Log.Warn("remove the buttons of a card", "turn", s.turn, "err", err)
+		}
+	}
+}
+
+// bring makes the calls after which the messages of a card show a content.
+func (c *Cards) bring(ctx context.Context, s *messages, content contents) error {
+	for call := 1 << 30; !s.shows(content.from(), content.on(s).wants()); call++ { // later than any call before
+		priority := outbox.Awaited
+		if s.opened() == 0 { // the user has seen nothing of it yet
+			priority = outbox.Urgent
+		}
+		err := c.postDelivery(ctx, s, priority, func(ctx context.Context) error {
+			// Decide only now: a call in flight may have changed the remaining work.
+			act, _ := s.next(content.from(), content.on(s).wants(), true)
+			if act.step == message.None {
+				return outbox.ErrNotNeeded
+			}
+			return s.perform(ctx, act, s.begin(act, call))
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -148,7 +148,8 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 		r.sweep(orchestrator.RuledByMode, editsBelow)
 	}
 	if err != nil {
-		return approval, fmt.Errorf("hand the decision to the agent: %w", err)
+		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
+		return approval, fmt.Errorf("%w: %w", orchestrator.ErrNotTold, err)
 	}
 	return approval, nil
 }
