@@ -124,6 +124,7 @@ type Verdict struct {
 	Choice  Choice
 	Reason  string
 	Answers [][]string
+	Files   []Attachment // that Reason or Answers name
 }
 
 // ApprovalScreen shows users what agents ask. Package bot implements it.
@@ -139,7 +140,7 @@ type Approvals interface {
 	// Decide decides an approval, once. nonce is Approval.Nonce. The approval that is returned is as it stands now; it is
 	// zero for ErrNoApproval, ErrElsewhere and ErrNotApprover. Errors, in the order they are looked for: ErrNoApproval
 	// (unknown or forged), ErrElsewhere, ErrNotApprover, ErrApprovalDecided, ErrApprovalExpired, ErrApprovalWithdrawn, and
-	// ErrBadChoice for a choice that this approval does not have or answers that do not fit.
+	// ErrBadChoice for a choice that this approval does not have or answers that do not fit, and ErrNotBrought.
 	// by.Updates are marked handled with the decision, and only then.
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
 	// Approval loads an approval of the conversation. ErrNoApproval; ErrElsewhere with the approval of another one.

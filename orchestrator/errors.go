@@ -27,6 +27,7 @@ var (
 	ErrPathMoved         = errors.New("a path of this leads elsewhere than its card shows")
 	ErrApprovalWithdrawn = errors.New("the agent no longer waits for this")
 	ErrBadChoice         = errors.New("that cannot be chosen here")
+	ErrNotBrought        = errors.New("the files of this cannot be brought to the agent")
 	ErrNoRule            = errors.New("there is no such rule")
 	ErrNotAllowed        = errors.New("the role of this user does not allow that")
 	ErrNoUser            = errors.New("there is no such user")

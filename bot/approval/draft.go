@@ -23,6 +23,8 @@ type draft struct {
 	Updates  []int64               `json:"updates,omitempty"` // the last that took effect
 	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text, so the approval can be allowed
 	Pinned   int                   `json:"pinned,omitempty"`  // the message that is pinned; 0 for none
+
+	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // by question, what its words name
 }
 
 // wordsPatience is how long an approval waits for words: a later message is a prompt.
@@ -60,6 +62,7 @@ func (d *draft) toggle(q cli.Question, option int) {
 	if !q.Multi {
 		d.Picks[d.Question] = []int{option}
 		delete(d.Words, d.Question)
+		delete(d.Files, d.Question)
 		return
 	}
 	if i := slices.Index(picks, option); i >= 0 {
@@ -69,12 +72,15 @@ func (d *draft) toggle(q cli.Question, option int) {
 	d.Picks[d.Question] = append(slices.Clone(picks), option)
 }
 
-// say answers the current question in words of the user.
-func (d *draft) say(q cli.Question, words string) {
+// say answers the current question in words of the user, which name files.
+func (d *draft) say(q cli.Question, words string, files []orchestrator.Attachment) {
 	if d.Words == nil {
 		d.Words = make(map[int]string)
 	}
-	d.Words[d.Question] = words
+	if d.Files == nil {
+		d.Files = make(map[int][]orchestrator.Attachment)
+	}
+	d.Words[d.Question], d.Files[d.Question] = words, files
 	if !q.Multi {
 		delete(d.Picks, d.Question)
 	}
@@ -100,6 +106,15 @@ func (d draft) answers(questions []cli.Question) [][]string {
 		out[i] = d.answer(i, q)
 	}
 	return out
+}
+
+// verdict answers the questions.
+func (d draft) verdict(questions []cli.Question) orchestrator.Verdict {
+	v := orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(questions)}
+	for _, i := range slices.Sorted(maps.Keys(d.Files)) {
+		v.Files = append(v.Files, d.Files[i]...)
+	}
+	return v
 }
 
 // complete says whether every question has an answer.
@@ -146,6 +161,6 @@ func decodeDraft(data []byte, questions []cli.Question) (draft, error) {
 }
 
 func (d draft) clone() draft {
-	d.Picks, d.Words = maps.Clone(d.Picks), maps.Clone(d.Words)
+	d.Picks, d.Words, d.Files = maps.Clone(d.Picks), maps.Clone(d.Words), maps.Clone(d.Files)
 	return d
 }

@@ -116,6 +116,36 @@ func TestARequestTellsItsFiles(t *testing.T) {
 	}
 }
 
+// The files of an answer, or of the reason of a denial, are where the agent is before it hears of them. Nothing is decided if they cannot
+// be brought. Only files count that came with a message: a path in a text is none.
+func TestFilesOfAnAnswerAreBroughtBeforeItIsDecided(t *testing.T) {
+	root := t.TempDir()
+	h := openIn(t, filepath.Join(t.TempDir(), "db"), root, inSandboxes())
+	if _, err := h.SetDir(t.Context(), here, filepath.Join(root, "web"), owner); err != nil {
+		t.Fatal(err)
+	}
+	h.asking(cli.QuestionAsked{ID: "q", Questions: []cli.Question{{Text: "Which?", Free: true}}}, bash("b", "make"))
+	h.submit(t, here, "go")
+	question, request := h.awaitApproval(t, "Which?"), h.awaitApproval(t, "make")
+	file := orchestrator.Attachment{Path: "/u/a.csv", Name: "a.csv", MIME: "text/csv"}
+	answer := orchestrator.Verdict{Choice: orchestrator.Answer, Answers: [][]string{{file.String()}}, Files: []orchestrator.Attachment{file}}
+
+	h.agent.refuses(errors.New("no room"))
+	now, err := h.Decide(t.Context(), question.ID, question.Nonce, by(owner, here), answer)
+	if !errors.Is(err, orchestrator.ErrNotBrought) || now.State != orchestrator.ApprovalOpen || len(h.agent.decisions()) != 0 {
+		t.Errorf("a file that cannot be brought: %v, the question is %s, the agent heard %q", err, now.State, h.agent.decisions())
+	}
+	h.agent.refuses(nil)
+	h.decide(t, question, answer)
+	h.decide(t, request, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: "not " + file.String()})
+	h.await(t, "done go")
+	h.agent.mu.Lock()
+	defer h.agent.mu.Unlock()
+	if want := []string{"web [/u/a.csv]", "web [/u/a.csv]"}; !slices.Equal(h.agent.brought, want) {
+		t.Errorf("brought %q, want %q", h.agent.brought, want)
+	}
+}
+
 // A session goes on when its place changes: the agent there is told what was said, and the one before is gone on with
 // when the place changes back. An agent's own id is never used where it means nothing.
 func TestASessionOutlivesAChangeOfItsPlace(t *testing.T) {
