@@ -74,6 +74,9 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 		hide = e.opts.Side.Secrets(at.Dir).String
 	}
 	return e.inSide(ctx, at, q, approach{instructions: instructions, ask: func(ctx context.Context, at cli.Request, put side.Question) (cli.Result, error) {
+		if !side.ReadsFiles(put.Model.Agent) {
+			put.Instructions = withoutFiles
+		}
 		put.Asks, put.Watch = q.Asks, e.trail(orchestrator.AuditEntry{
 			Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()), Agent: put.Model.Agent, Rule: string(cli.Plan),
 		}, hide).take
@@ -150,9 +153,14 @@ func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID, id or
 	return c, nil
 }
 
-// instructions tell an agent what is wanted of it, whatever its mode for reading says about plans.
-const instructions = "You are consulted: another conversation asks you one question and gets your answer. Answer it directly. You have no shell. With " +
-	"the tools that you have you may read the files of the project, and you change nothing. Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
+// What is wanted of an agent, whatever its mode for reading says about plans, and of one that reads no files.
+const (
+	instructions = consulted + "With the tools that you have you may read the files of the project, and you change nothing. " + answering
+	withoutFiles = consulted + "You cannot read the files of the project either: if the answer depends on one, say so and name it. You change nothing. " + answering
+
+	consulted = "You are consulted: another conversation asks you one question and gets your answer. Answer it directly. You have no shell. "
+	answering = "Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
+)
 
 // put puts a question to the agent, with what was said before where it cannot resume that.
 func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion, by approach) (cli.Result, error) {

@@ -56,6 +56,13 @@ var (
 	errTooLong = errors.New("its answer is too long")
 )
 
+// ReadsFiles reports whether an agent that is asked reads the files of its project. Codex reads with its shell alone, which it does not have
+// then: its sandbox keeps commands from writing, and from reading nothing.
+func ReadsFiles(agent cli.Agent) bool {
+	list, held := tools.ReadOnly(agent)
+	return !held || len(list.Only) > 0
+}
+
 // Ask asks an agent where at says and returns its answer. at gives no rights: the agent gets the mode for reading, no user answers
 // what it asks for, and the settings of the project do not count. It has no shell and sees the project alone; an agent that cannot be
 // held to that is not asked for another agent. The error says why there is no answer; it is the cause of ctx where that ended. The
