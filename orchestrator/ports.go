@@ -93,7 +93,7 @@ type Gateway interface {
 	Settled(turn cli.TurnID)
 	// Decide hands a decision to the agent of a turn that runs; cli.ErrNotAsked if nothing of this id waits.
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
-	// Bring brings files of this host to a place, where they have the same paths; see service.Service.
+	// Bring copies files of this host into a sandbox; see service.Service.
 	Bring(ctx context.Context, in cli.Sandbox, files []string) error
 	// Steer adds req's prompt to a turn that runs; cli.ErrNoTurn if none takes it, errors.ErrUnsupported if
 	// the agent never does. After any other error it is unknown whether it arrived.

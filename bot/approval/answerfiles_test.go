@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -19,22 +20,28 @@ type deciding struct {
 	verdicts []orchestrator.Verdict
 }
 
-func (d *deciding) Approval(context.Context, orchestrator.ApprovalID, orchestrator.ConversationID) (orchestrator.Approval, error) {
+func (d *deciding) Approval(
+	context.Context, orchestrator.ApprovalID, orchestrator.ConversationID,
+) (orchestrator.Approval, error) {
 	return d.approval, nil
 }
 
-func (d *deciding) Decide(_ context.Context, _ orchestrator.ApprovalID, _ string, _ orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error) {
+func (d *deciding) Decide(
+	_ context.Context, _ orchestrator.ApprovalID, _ string, _ orchestrator.Press, v orchestrator.Verdict,
+) (orchestrator.Approval, error) {
 	d.verdicts = append(d.verdicts, v)
 	return d.approval, nil
 }
 
-// An answer has the files of the messages that it is made of, and no others: not that of an answer that the user replaced, and not one
-// whose path a user typed.
+// The verdict contains the files of the messages that answered. It does not contain the file of an answer that the user replaced, or a
+// file whose path the user typed.
 func TestAnAnswerHasTheFilesOfItsMessages(t *testing.T) {
 	withScreen(t, func(t *testing.T, s *Screen, _ *bottest.Chat, _ *faultyJournal) {
 		a := openApproval()
-		a.Request, a.Approvers, a.Asked, a.Expires = nil, []orchestrator.PersonID{7}, time.Now(), time.Now().Add(time.Hour)
-		a.Questions = []cli.Question{{Text: "Which?", Free: true, Options: []cli.Option{{Label: "None"}}}, {Text: "Why?", Free: true}}
+		a.Request, a.Approvers, a.Expires = nil, []orchestrator.PersonID{7}, time.Now().Add(time.Hour)
+		a.Questions = []cli.Question{
+			{Text: "Which?", Free: true, Options: []cli.Option{{Label: "None"}}}, {Text: "Why?", Free: true},
+		}
 		service := &deciding{approval: a}
 		s.Attach(service)
 		s.Show(a)
@@ -45,7 +52,7 @@ func TestAnAnswerHasTheFilesOfItsMessages(t *testing.T) {
 			t.Helper()
 			data, _ := (buttonData{id: a.ID, nonce: a.Nonce, op: op, question: question}).encode()
 			update++
-			by := orchestrator.Press{Conversation: a.Conversation, Person: 7, Role: orchestrator.RoleUser, Updates: []int64{update}}
+			by := orchestrator.Press{Conversation: a.Conversation, Person: 7, Updates: []int64{update}}
 			if _, _, err := s.Press(t.Context(), Press{By: by}, data[len(Action)+1:]); err != nil {
 				t.Fatal(err)
 			}
@@ -54,8 +61,7 @@ func TestAnAnswerHasTheFilesOfItsMessages(t *testing.T) {
 			t.Helper()
 			press(opWords, question)
 			update++
-			m := Message{Conversation: a.Conversation, User: 7, Role: orchestrator.RoleUser, Text: text, Plain: text, Files: files,
-				Updates: []int64{update}, Private: true, Arrived: time.Now()}
+			m := Message{Conversation: a.Conversation, User: 7, Text: text, Files: files, Updates: []int64{update}}
 			if o := s.Reply(t.Context(), m); o.Fate == Prompt || o.Text != "" {
 				t.Fatalf("the answer %q became %+v", text, o)
 			}
@@ -72,7 +78,8 @@ func TestAnAnswerHasTheFilesOfItsMessages(t *testing.T) {
 			t.Fatalf("the verdicts are %+v", service.verdicts)
 		}
 		first, second := service.verdicts[0], service.verdicts[1]
-		if !slices.Equal(first.Files, []orchestrator.Attachment{schema}) || first.Answers[0][0] != "this one\n"+schema.String() || first.Answers[1][0] != typed {
+		want := [][]string{{"this one\n" + schema.String()}, {typed}}
+		if !slices.Equal(first.Files, []orchestrator.Attachment{schema}) || !reflect.DeepEqual(first.Answers, want) {
 			t.Errorf("the answer was %+v", first)
 		}
 		if len(second.Files) != 0 || second.Answers[0][0] != "None" {

@@ -125,8 +125,8 @@ func (s *Screen) listening(m Message) (last *entry) {
 	return last
 }
 
-// onlyQuestion is the one open question that a private chat shows, if the message can be its answer: it has no file and came after
-// the question, which has no secret and takes these words.
+// onlyQuestion is the one open question that a private chat shows, if the message can be its answer: it has no file and came
+// after the question, which has no secret and takes these words.
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

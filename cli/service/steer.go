@@ -27,7 +27,7 @@ func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID
 	})
 }
 
-// Bring brings files of this host to a place, where they have the same paths; see cli.Bringer. This host has them already.
+// Bring has files of this host at the same paths in a place. It does nothing for this host. Safe for concurrent use.
 func (s *Service) Bring(ctx context.Context, in cli.Sandbox, files []string) error {
 	if !s.work.enter() {
 		return cli.ErrClosing

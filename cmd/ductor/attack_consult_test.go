@@ -59,7 +59,8 @@ func TestAttackAConsultedAgentReadsTheProjectOnly(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(work, "ran")); err == nil {
 				t.Error("the shell ran")
 			}
-			if may := strings.Contains(api.Asked(), "you may read the files of the project"); may == (agent == "codex") { // which has no tool for it
+			may := strings.Contains(api.Asked(), "you may read the files of the project")
+			if may == (agent == "codex") {
 				t.Errorf("the model is told that it may read files: %v", may)
 			}
 			for _, r := range api.Prompts() {

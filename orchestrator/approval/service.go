@@ -42,7 +42,7 @@ type Options struct {
 type Agents interface {
 	// Decide hands a decision to the agent of a turn that runs; cli.ErrNotAsked if nothing of this id waits.
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
-	// Bring brings files of this host to a place, where they have the same paths; see service.Service.
+	// Bring copies files of this host into a sandbox; see service.Service.
 	Bring(ctx context.Context, in cli.Sandbox, files []string) error
 	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)

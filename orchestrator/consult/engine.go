@@ -155,11 +155,15 @@ func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID, id or
 
 // What is wanted of an agent, whatever its mode for reading says about plans, and of one that reads no files.
 const (
-	instructions = consulted + "With the tools that you have you may read the files of the project, and you change nothing. " + answering
-	withoutFiles = consulted + "You cannot read the files of the project either: if the answer depends on one, say so and name it. You change nothing. " + answering
+	instructions = consulted + "With the tools that you have you may read the files of the project, and you change " +
+		"nothing. " + answering
+	withoutFiles = consulted + "You cannot read the files of the project either: if the answer depends on one, " +
+		"say so and name it. You change nothing. " + answering
 
-	consulted = "You are consulted: another conversation asks you one question and gets your answer. Answer it directly. You have no shell. "
-	answering = "Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
+	consulted = "You are consulted: another conversation asks you one question and gets your answer. Answer it " +
+		"directly. You have no shell. "
+	answering = "Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a " +
+		"summary in <SUMMARY></SUMMARY>."
 )
 
 // put puts a question to the agent, with what was said before where it cannot resume that.

@@ -35,8 +35,6 @@ type agent struct {
 
 	waits   map[cli.ApprovalID]chan cli.Decision // asked and not decided
 	decided []string                             // what decisions arrived, in order
-	brought []string                             // to which place which files
-	refused error                                // of Bring
 	steer   func(cli.TurnID, cli.Request) error
 	setMode func(cli.TurnID, cli.PermissionMode) error // nil: it cannot
 
@@ -129,18 +127,17 @@ func (a *agent) Decide(_ context.Context, _ cli.TurnID, id cli.ApprovalID, d cli
 	return nil
 }
 
+// lostFile cannot be brought.
+const lostFile = "/u/lost"
+
 func (a *agent) Bring(_ context.Context, in cli.Sandbox, files []string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.brought = append(a.brought, fmt.Sprintf("%s %s", in, files))
-	return a.refused
-}
-
-// refuses has the files of what is decided from now on not be brought.
-func (a *agent) refuses(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.refused = err
+	a.decided = append(a.decided, fmt.Sprintf("%s: %s", in, files))
+	if slices.Contains(files, lostFile) {
+		return errors.New("no such file")
+	}
+	return nil
 }
 
 func (a *agent) decisions() []string {

@@ -116,8 +116,7 @@ func TestARequestTellsItsFiles(t *testing.T) {
 	}
 }
 
-// The files of an answer, or of the reason of a denial, are where the agent is before it hears of them. Nothing is decided if they cannot
-// be brought. Only files count that came with a message: a path in a text is none.
+// The agent hears of an answer once its files are there. Nothing is decided if they cannot be brought. A path in a text brings nothing.
 func TestFilesOfAnAnswerAreBroughtBeforeItIsDecided(t *testing.T) {
 	root := t.TempDir()
 	h := openIn(t, filepath.Join(t.TempDir(), "db"), root, inSandboxes())
@@ -126,23 +125,23 @@ func TestFilesOfAnAnswerAreBroughtBeforeItIsDecided(t *testing.T) {
 	}
 	h.asking(cli.QuestionAsked{ID: "q", Questions: []cli.Question{{Text: "Which?", Free: true}}}, bash("b", "make"))
 	h.submit(t, here, "go")
-	question, request := h.awaitApproval(t, "Which?"), h.awaitApproval(t, "make")
-	file := orchestrator.Attachment{Path: "/u/a.csv", Name: "a.csv", MIME: "text/csv"}
-	answer := orchestrator.Verdict{Choice: orchestrator.Answer, Answers: [][]string{{file.String()}}, Files: []orchestrator.Attachment{file}}
-
-	h.agent.refuses(errors.New("no room"))
-	now, err := h.Decide(t.Context(), question.ID, question.Nonce, by(owner, here), answer)
-	if !errors.Is(err, orchestrator.ErrNotBrought) || now.State != orchestrator.ApprovalOpen || len(h.agent.decisions()) != 0 {
-		t.Errorf("a file that cannot be brought: %v, the question is %s, the agent heard %q", err, now.State, h.agent.decisions())
+	a := h.awaitApproval(t, "Which?")
+	answer := orchestrator.Verdict{
+		Choice: orchestrator.Answer, Answers: [][]string{{"this"}},
+		Files: []orchestrator.Attachment{{Path: lostFile}},
 	}
-	h.agent.refuses(nil)
-	h.decide(t, question, answer)
-	h.decide(t, request, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: "not " + file.String()})
+	now, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, here), answer)
+	if !errors.Is(err, orchestrator.ErrNotBrought) || now.State != orchestrator.ApprovalOpen {
+		t.Errorf("with a lost file the question is %s, %v", now.State, err)
+	}
+	answer.Files[0].Path = "/u/a"
+	h.decide(t, a, answer)
+	typed := orchestrator.Verdict{Choice: orchestrator.Deny, Reason: "[Attached file: /u/b]"}
+	h.decide(t, h.awaitApproval(t, "make"), typed)
 	h.await(t, "done go")
-	h.agent.mu.Lock()
-	defer h.agent.mu.Unlock()
-	if want := []string{"web [/u/a.csv]", "web [/u/a.csv]"}; !slices.Equal(h.agent.brought, want) {
-		t.Errorf("brought %q, want %q", h.agent.brought, want)
+	want := []string{"web: [/u/lost]", "web: [/u/a]", "q true [[this]]", "b false [Attached file: /u/b][]"}
+	if got := h.agent.decisions(); !slices.Equal(got, want) {
+		t.Errorf("the agent got %q, want %q", got, want)
 	}
 }
 

@@ -56,8 +56,8 @@ var (
 	errTooLong = errors.New("its answer is too long")
 )
 
-// ReadsFiles reports whether an agent that is asked reads the files of its project. Codex reads with its shell alone, which it does not have
-// then: its sandbox keeps commands from writing, and from reading nothing.
+// ReadsFiles reports whether a consulted agent can read the files of its project. Codex cannot: it reads with its shell, and gets none.
+// Its own sandbox would let commands read the whole disk.
 func ReadsFiles(agent cli.Agent) bool {
 	list, held := tools.ReadOnly(agent)
 	return !held || len(list.Only) > 0
