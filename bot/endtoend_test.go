@@ -129,6 +129,7 @@ func (echo) Abort(cli.Conversation) bool { return false }
 func (echo) Outliving(cli.TurnID) func(context.Context) []cli.ProcessName {
 	return func(context.Context) []cli.ProcessName { return nil }
 }
+func (echo) Bring(context.Context, cli.Sandbox, []string) error              { return nil }
 func (echo) Release(cli.Conversation)                                        {}
 func (echo) Warm(cli.Agent, cli.Request)                                     {}
 func (echo) Live(context.Context) cli.Living                                 { return cli.Living{} }

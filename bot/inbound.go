@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"strings"
 	"time"
 
 	"ductor/bot/agent"
@@ -232,10 +231,7 @@ func (h *handlers) commits(ctx context.Context, in *updates.Message) bool {
 func (h *handlers) decided(ctx context.Context, in *updates.Message) bool {
 	said := approval.Message{
 		Conversation: in.Conversation, User: in.User, Role: in.Role, ReplyTo: in.ReplyTo, Text: in.Text, Plain: in.Plain, Updates: in.Updates(),
-		Alone: in.Private && len(in.Files) == 0, Arrived: in.Arrived(),
-	}
-	for _, f := range in.Files {
-		said.Text = strings.TrimPrefix(said.Text+"\n"+f.String(), "\n")
+		Files: in.Files, Private: in.Private, Arrived: in.Arrived(),
 	}
 	o := h.approvals.Reply(ctx, said)
 	f := h.closer

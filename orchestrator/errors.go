@@ -28,6 +28,7 @@ var (
 	ErrApprovalWithdrawn = errors.New("the agent no longer waits for this")
 	ErrNotTold           = errors.New("the decision is stored, and the agent did not take it")
 	ErrBadChoice         = errors.New("that cannot be chosen here")
+	ErrNotBrought        = errors.New("the files of this cannot be brought to the agent")
 	ErrNoRule            = errors.New("there is no such rule")
 	ErrNotAllowed        = errors.New("the role of this user does not allow that")
 	ErrNoUser            = errors.New("there is no such user")

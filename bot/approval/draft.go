@@ -23,6 +23,8 @@ type draft struct {
 	Updates  []int64               `json:"updates,omitempty"` // the latest updates that took effect
 	Opened   bool                  `json:"opened,omitempty"`  // a user opened the full text, so the approval may be allowed
 	Pinned   int                   `json:"pinned,omitempty"`  // the pinned message; 0 for none
+
+	Files map[int][]orchestrator.Attachment `json:"files,omitempty"` // by question, the files that its words name
 }
 
 // wordsPatience is how long an approval waits for a user's words. A later message is a prompt.
@@ -61,6 +63,7 @@ func (d *draft) toggle(q cli.Question, option int) {
 	if !q.Multi {
 		d.Picks[d.Question] = []int{option}
 		delete(d.Words, d.Question)
+		delete(d.Files, d.Question)
 		return
 	}
 	if i := slices.Index(picks, option); i >= 0 {
@@ -70,12 +73,15 @@ func (d *draft) toggle(q cli.Question, option int) {
 	d.Picks[d.Question] = append(slices.Clone(picks), option)
 }
 
-// say answers the current question in the user's words.
-func (d *draft) say(q cli.Question, words string) {
+// say answers the current question in the user's words, which name files.
+func (d *draft) say(q cli.Question, words string, files []orchestrator.Attachment) {
 	if d.Words == nil {
 		d.Words = make(map[int]string)
 	}
-	d.Words[d.Question] = words
+	if d.Files == nil {
+		d.Files = make(map[int][]orchestrator.Attachment)
+	}
+	d.Words[d.Question], d.Files[d.Question] = words, files
 	if !q.Multi {
 		delete(d.Picks, d.Question)
 	}
@@ -101,6 +107,15 @@ func (d draft) answers(questions []cli.Question) [][]string {
 		out[i] = d.answer(i, q)
 	}
 	return out
+}
+
+// verdict returns the verdict that answers the questions.
+func (d draft) verdict(questions []cli.Question) orchestrator.Verdict {
+	v := orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(questions)}
+	for _, i := range slices.Sorted(maps.Keys(d.Files)) {
+		v.Files = append(v.Files, d.Files[i]...)
+	}
+	return v
 }
 
 // complete reports whether every question has an answer.
@@ -147,6 +162,6 @@ func decodeDraft(data []byte, questions []cli.Question) (draft, error) {
 }
 
 func (d draft) clone() draft {
-	d.Picks, d.Words = maps.Clone(d.Picks), maps.Clone(d.Words)
+	d.Picks, d.Words, d.Files = maps.Clone(d.Picks), maps.Clone(d.Words), maps.Clone(d.Files)
 	return d
 }

@@ -111,6 +111,8 @@ func (s *Screen) refusal(p lang.Printer, state orchestrator.ApprovalState, err e
 		return p.Text("approval.not-told"), nil
 	case errors.Is(err, orchestrator.ErrPathMoved):
 		return p.Text("approval.path-moved"), nil
+	case errors.Is(err, orchestrator.ErrNotBrought):
+		return p.Text("approval.not-brought"), nil
 	case errors.Is(err, orchestrator.ErrApprovalDecided):
 		return p.Text(decidedBefore(state)), nil
 	}
@@ -182,7 +184,7 @@ func (s *Screen) advance(ctx context.Context, e *entry, a orchestrator.Approval,
 		return did != nothing
 	})
 	if err == nil && complete && d.complete(a.Questions) {
-		return s.decideByPress(ctx, e, a, p, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
+		return s.decideByPress(ctx, e, a, p, d.verdict(a.Questions))
 	}
 	s.push(e)
 	if answer == "" {

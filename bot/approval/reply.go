@@ -20,12 +20,11 @@ type Message struct {
 	Role         orchestrator.UserRole
 	ReplyTo      int // 0 for none
 	Text         string
-	Plain        string // Text without Markdown for its formatting; a secret has no formatting
+	Plain        string                    // Text without Markdown for its formatting; a secret has no formatting
+	Files        []orchestrator.Attachment // that came with it
 	Updates      []int64
-	// Alone means that the message has no file and is in a private chat. It may then answer the only open question
-	// there.
-	Alone   bool
-	Arrived time.Time
+	Private      bool // it is in a private chat
+	Arrived      time.Time
 }
 
 // Outcome is the result of Reply.
@@ -58,6 +57,9 @@ func (s *Screen) Reply(ctx context.Context, m Message) Outcome {
 		return Outcome{Fate: Finish, Text: s.o.Lang.Of(m.Conversation.Chat).Text("common.not-looked-up")}
 	case e == nil:
 		return Outcome{}
+	}
+	for _, f := range m.Files {
+		m.Text = strings.TrimPrefix(m.Text+"\n"+f.String(), "\n")
 	}
 	s.mu.Lock()
 	d := e.draft.clone()
@@ -124,8 +126,8 @@ func (s *Screen) listening(m Message) (last *entry) {
 	return last
 }
 
-// onlyQuestion returns the only open question of the chat if the message can answer it: the message came after the
-// question, which has no secret and accepts these words.
+// onlyQuestion returns the only open question of a private chat if the message can answer it: the message has no file and
+// came after the question, which has no secret and accepts these words.
 func (s *Screen) onlyQuestion(m Message) (only *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +140,7 @@ func (s *Screen) onlyQuestion(m Message) (only *entry) {
 			only = e
 		}
 	}
-	if only == nil || !m.Alone || only.message.ID() == 0 || !m.Arrived.After(only.approval.Asked) {
+	if only == nil || !m.Private || len(m.Files) > 0 || only.message.ID() == 0 || !m.Arrived.After(only.approval.Asked) {
 		return nil
 	}
 	q := only.approval.Questions[only.draft.Question]
@@ -163,7 +165,7 @@ func (s *Screen) denyWithReason(ctx context.Context, m Message, e *entry, a orch
 	case a.Request.Deaf:
 		return s.denyAndPrompt(ctx, m, e, a)
 	}
-	return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text})
+	return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Deny, Reason: m.Text, Files: m.Files})
 }
 
 // denyAndPrompt denies the request and makes the reason a prompt, because this agent cannot read it in another way. If
@@ -216,7 +218,7 @@ func (s *Screen) notDecided(m Message, now orchestrator.Approval, err error) Out
 func (s *Screen) answerQuestion(ctx context.Context, m Message, e *entry, a orchestrator.Approval, d draft) Outcome {
 	secret := slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 	if secret {
-		m.Text = m.Plain
+		m.Text, m.Files = m.Plain, nil
 	}
 	if err := a.WhyClosed(s.o.Now()); err != nil {
 		if !secret && !d.waits(m.User, s.o.Now()) {
@@ -246,7 +248,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		if option >= 0 && !slices.Contains(d.Picks[d.Question], option) {
 			d.toggle(q, option)
 		} else if option < 0 {
-			d.say(q, m.Text)
+			d.say(q, m.Text, m.Files)
 		}
 		d.View = ""
 		last = d.forward(a)
@@ -257,7 +259,7 @@ func (s *Screen) answer(ctx context.Context, m Message, e *entry, a orchestrator
 		s.o.Log.Error("keep an answer", "updates", m.Updates, "err", err)
 		return Outcome{Fate: Finish, Text: p.Text("approval.not-kept")}
 	case last && d.complete(a.Questions):
-		return s.decideByReply(ctx, m, e, a, orchestrator.Verdict{Choice: orchestrator.Answer, Answers: d.answers(a.Questions)})
+		return s.decideByReply(ctx, m, e, a, d.verdict(a.Questions))
 	}
 	s.push(e)
 	return Outcome{Fate: Finish}

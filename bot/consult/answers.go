@@ -8,6 +8,7 @@ import (
 	"ductor/bot/render"
 	"ductor/lang"
 	"ductor/orchestrator"
+	"ductor/orchestrator/side"
 )
 
 // compose returns the messages that quote answers, to be stored. A user can reply to each. If several models answered,
@@ -57,6 +58,9 @@ func (s *Screen) quote(p lang.Printer, q question, one orchestrator.GroupStep, f
 		head = p.Text("consult.concludes", s.name(p, one.Answer.Model))
 	}
 	foot := []string{p.Elapsed(one.Answer.Duration)}
+	if !side.ReadsFiles(one.Answer.Model.Agent) {
+		foot = append(foot, p.Text("consult.no-files"))
+	}
 	if one.Answer.CostUSD > 0 {
 		foot = append(foot, p.Cost(one.Answer.CostUSD))
 	}

@@ -153,8 +153,11 @@ func (r *asked) content() message.Content {
 		return r.noAnswer(why)
 	}
 	lines := []string{p.Text("consult.asking", r.who())}
-	if r.q.Kind == ofGroup {
+	switch {
+	case r.q.Kind == ofGroup:
 		lines = append(lines, r.progress()...)
+	case !side.ReadsFiles(r.q.Models[0].Agent):
+		lines = append(lines, p.Text("consult.asking-without-files", render.AgentName(p, r.q.Models[0].Agent)))
 	}
 	return message.Content{
 		Text: render.Plain(strings.Join(lines, "\n")), ReplyTo: r.q.ReplyTo, Life: message.Changes,

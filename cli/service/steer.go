@@ -27,6 +27,19 @@ func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID
 	})
 }
 
+// Bring has files of this host at the same paths in a place. It does nothing for this host. Safe for concurrent use.
+func (s *Service) Bring(ctx context.Context, in cli.Sandbox, files []string) error {
+	if !s.work.enter() {
+		return cli.ErrClosing
+	}
+	defer s.work.Done()
+	at := s.runEnvs.get(in)
+	if at == nil {
+		return &cli.Failure{Kind: cli.NoSandbox, Sandbox: in, Reason: "it is not configured"}
+	}
+	return at.bring(ctx, files)
+}
+
 // Steer adds req's prompt to a turn that runs. It returns when the agent has it; ErrNoTurn if the turn does
 // not run or takes nothing any more, an error that is errors.ErrUnsupported if the agent takes no message
 // while it works. After any other error it is unknown whether the agent has it. Safe for concurrent use.

@@ -39,6 +39,13 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err != nil {
 		return approval, err
 	}
+	// They come before the decision is stored: one that is handed over again after a restart has its files there.
+	if len(v.Files) > 0 {
+		if err := s.opts.Agents.Bring(ctx, approval.Sandbox, orchestrator.Paths(v.Files)); err != nil {
+			s.log.Warn("bring the files of an answer", "approval", id, "err", err)
+			return approval, fmt.Errorf("%w: %w", orchestrator.ErrNotBrought, err)
+		}
+	}
 	now, won, err := s.opts.Store.DecideApproval(ctx, d)
 	switch {
 	case err != nil:
