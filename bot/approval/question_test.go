@@ -13,8 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// Whatever an agent asks and however far the user is, Telegram accepts the message and the data of its buttons, and no
-// secret is shown or kept.
+// Whatever an agent asks and however far the user is, Telegram accepts the message and the data of its buttons, and
+// secrets are neither shown nor stored.
 func TestLawQuestionsAreAMessage(t *testing.T) {
 	text := rapid.StringMatching(`(?s).{0,30}`)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -84,7 +84,7 @@ func checkQuestion(rt *rapid.T, a orchestrator.Approval, d draft) {
 	}
 }
 
-// A draft survives a restart, but for its secrets, which it asks for again.
+// A draft survives a restart without its secrets. The approval asks for those again.
 func TestADraftOutlivesARestart(t *testing.T) {
 	questions := []cli.Question{{Text: "User?", Free: true}, {Text: "Password?", Free: true, Secret: true}, {Text: "Why?", Free: true}}
 	a := orchestrator.Approval{ApprovalRequest: orchestrator.ApprovalRequest{Questions: questions}}

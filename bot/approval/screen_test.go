@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// faultyJournal is a journal that fails from time to time.
+// faultyJournal is a journal whose calls sometimes fail.
 type faultyJournal struct {
 	*bottest.Journal
 	fails func(orchestrator.SendState) bool
@@ -29,7 +29,7 @@ func (f *faultyJournal) SaveMessage(ctx context.Context, m orchestrator.Message)
 	return f.Journal.SaveMessage(ctx, m)
 }
 
-// withScreen shows approvals in a fake chat, under a fake clock.
+// withScreen runs test with a Screen in a fake chat, under a fake clock.
 func withScreen(t *testing.T, test func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func openApproval() orchestrator.Approval {
 	}
 }
 
-// The screen sends an approval that could not be recorded as soon as it can be: the agent waits for it.
+// The screen sends an approval that could not be recorded as soon as recording works: the agent waits for it.
 func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
 	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal) {
 		var full atomic.Bool
@@ -75,7 +75,7 @@ func TestAnApprovalThatCouldNotBeRecordedIsShownLater(t *testing.T) {
 	})
 }
 
-// The screen shows a decision that comes while it sends the approval, also if it could not record the message.
+// The screen shows a decision that arrives while the approval is being sent, even if it could not record the message.
 func TestADecisionWhileTheApprovalIsSent(t *testing.T) {
 	withScreen(t, func(t *testing.T, s *Screen, chat *bottest.Chat, journal *faultyJournal) {
 		journal.fails = func(state orchestrator.SendState) bool { return state == orchestrator.Sent }
