@@ -177,14 +177,16 @@ func TestJobsOfTheConfigurationInTheChat(t *testing.T) {
 	})
 }
 
-// TestButtonsOfAnOlderForm: the form once showed all fields on one page. Its buttons open their fields, and their choices change the job.
+// TestButtonsOfAnOlderForm: the form once showed all fields on one page. Its buttons open their fields, and their choices
+// change the job.
 func TestButtonsOfAnOlderForm(t *testing.T) {
 	withJobs(t, func(r *rig) {
 		r.before()
 		key := strings.Split(r.data("✏️ Edit"), ":")[2]
 		for code, label := range map[string]string{
-			"s": "Schedule", "t": "Prompt", "n": "Name", "a": "Model", "m": "Session", "d": "Project", "b": "Sandbox", "o": "Time limit",
-			"q": "Quiet hours", "i": "Missed runs", "v": "Overlap", "r": "Retries", "p": "Permission", "u": "Rules", "w": "Tools",
+			"s": "Schedule", "t": "Prompt", "n": "Name", "a": "Model", "m": "Session", "d": "Project",
+			"b": "Sandbox", "o": "Time limit", "q": "Quiet hours", "i": "Missed runs", "v": "Overlap",
+			"r": "Retries", "p": "Permission", "u": "Rules", "w": "Tools",
 		} {
 			r.out.Reset()
 			r.press("j:f:" + key + ":" + code)
@@ -198,7 +200,8 @@ func TestButtonsOfAnOlderForm(t *testing.T) {
 			}
 		}
 		r.press("j:v:" + key + ":v1")
-		if all, err := r.o.Jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner}); err != nil || len(all) != 1 || all[0].Job.Overlap != "queue" {
+		all, err := r.o.Jobs.Jobs(r.t.Context(), orchestrator.ConversationID{Chat: owner})
+		if err != nil || len(all) != 1 || all[0].Job.Overlap != "queue" {
 			t.Errorf("%+v, %v", all, err)
 		}
 	})
