@@ -14,7 +14,8 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// dying is a house whose agent asks ev and is let go of with it open; then comes another over its store.
+// dying is a house whose agent asks ev and that is shut down while the request is open. Another house opens its store
+// later.
 type dying struct {
 	path     string
 	before   *house
@@ -41,7 +42,7 @@ func letGoOfAsking(t *testing.T, ev cli.Event) dying {
 	return dying{path, before, a}
 }
 
-// next is the house after, which finds the turn in this state. Its agent tells all it asked once more.
+// next opens the next house, which finds the turn in this state. Its agent repeats all its requests.
 func (d dying) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house {
 	t.Helper()
 	d.before.Detach(t.Context())
@@ -93,7 +94,7 @@ func TestAnApprovalOutlivesDuctor(t *testing.T) {
 	}
 }
 
-// A decision that is stored and did not arrive is handed over when the agent asks again; nobody is asked twice.
+// A decision that is stored but did not arrive is delivered when the agent asks again; no user is asked twice.
 func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 	for name, tc := range map[string]struct {
 		decision orchestrator.Decision
@@ -115,7 +116,8 @@ func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 			if got := h.agent.decisions(); !slices.Equal(got, []string{tc.told}) {
 				t.Errorf("the agent was told %q", got)
 			}
-			if all := h.board.all(); len(all) != 1 || all[0].State != tc.decision.State { // its message may still have buttons
+			// its message may still have buttons
+			if all := h.board.all(); len(all) != 1 || all[0].State != tc.decision.State {
 				t.Errorf("users are shown: %q", h.board.states())
 			}
 		})
@@ -189,7 +191,7 @@ func TestAsksOfATurnThatEndedAreWithdrawnAtTheStart(t *testing.T) {
 	}
 }
 
-// What was asked and taken back while nobody listened is not shown at all.
+// A request that the agent made and withdrew while no ductor was running is not shown at all.
 func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
 	d := letGoOfAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun)
@@ -222,8 +224,9 @@ func TestAnApprovalOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
 	}
 }
 
-// What an agent asks in a terminal stays open when ductor ends. The terminal asks again, and gets what was decided; else it is
-// withdrawn, and a terminal that comes after that, or after its own time, is told nothing: it asks alone.
+// The request of an agent in a terminal stays open when ductor ends. If the terminal asks again, it gets the decision.
+// Otherwise the request is withdrawn. A terminal that comes back after that, or after the request expired, gets no
+// decision and asks in the terminal itself.
 func TestAQuestionOfATerminalWaitsForIt(t *testing.T) {
 	press, late := orchestrator.Press{Conversation: here, Person: owner, Role: orchestrator.RoleOwner}, func(ctx context.Context) context.Context {
 		ctx, cancel := context.WithDeadline(ctx, time.Unix(0, 0))

@@ -8,10 +8,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// loginWait is how long a code that logs an agent in is waited for; the agents' own codes expire then too.
+// loginWait limits the time for a log-in; the agents' own codes expire then too.
 const loginWait = 15 * time.Minute
 
-// logIn logs the agent of a turn in. The owner gets the code in the private chat, and how that ended.
+// logIn logs in the agent of a turn. The owner gets the code and the result in the private chat.
 func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
 	agent, in, p := t.Outcome.Recovery.Who, t.Sandbox, e.opts.Lang.Of(t.Prompt.Conversation.Chat)
 	if agent == "" || e.opts.Owner == 0 || !e.opts.Gateway.CanLogIn(in, agent) {

@@ -9,8 +9,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// Subject says what a message shows that a user replies to: one of a turn.
-func (e *Engine) Subject(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (s orchestrator.Subject, err error) {
+// Subject describes a turn's message that a user replies to.
+func (e *Engine) Subject(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (s orchestrator.Subject,
+	err error) {
 	t, err := e.opts.Store.Turn(ctx, id)
 	if errors.Is(err, orchestrator.ErrNoTurn) {
 		return s, nil
