@@ -11,7 +11,7 @@ import (
 	"ductor/internal/runner"
 )
 
-// Left lists the runs of the previous process of ductor. Its probes are ended.
+// Left implements cli.Launcher. It kills the previous process's probes.
 func (h *Launcher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 	infos, err := h.root.List(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func leftOf(info runner.Info) cli.LeftRun {
 	}
 }
 
-// Attach takes over a run.
+// Attach implements cli.Launcher.
 func (h *Launcher) Attach(ctx context.Context, left cli.LeftRun, offset int64) (cli.Process, error) {
 	run, err := h.root.Attach(ctx, string(left.Run), offset)
 	if err != nil {
@@ -57,7 +57,7 @@ func (h *Launcher) Attach(ctx context.Context, left cli.LeftRun, offset int64) (
 	return h.hold(run, PurposeOf(run.Info().Labels), slices.Clone(left.Marks)), nil
 }
 
-// Discard ends a run and forgets its output.
+// Discard implements cli.Launcher.
 func (h *Launcher) Discard(ctx context.Context, id cli.RunID) error {
 	if err := h.root.Kill(ctx, string(id)); err != nil {
 		return err
