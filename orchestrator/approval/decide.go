@@ -44,7 +44,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	case err != nil:
 		return approval, fmt.Errorf("decide approval: %w", err)
 	case !won && now.State == orchestrator.ApprovalOpen:
-		// its turn has ended or was aborted, which withdraws its approvals
+		// Its turn has ended or was aborted, which withdraws its approvals.
 		return now, orchestrator.ErrApprovalWithdrawn
 	case !won:
 		return now, now.WhyClosed(s.opts.Now())

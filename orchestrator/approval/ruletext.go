@@ -38,7 +38,7 @@ func plainRune(r rune) bool {
 // an option, a path out of the working directory, a hidden or secret file (by its name or by a link), or the name of a
 // host.
 func plainWords(head, rest string, links []cli.Link) bool {
-	// of a project, such as "test:unit"; elsewhere host:path, or one branch onto another
+	// Of a project, such as "test:unit"; elsewhere host:path, or one branch onto another.
 	scripts := strings.HasSuffix(head, " run")
 	return !slices.ContainsFunc(strings.Split(rest, " "), func(word string) bool { return !plainWord(word, scripts) }) && staysInside(links)
 }
