@@ -121,7 +121,7 @@ func (s *Service) look(ctx context.Context, at git.Place, tree func(context.Cont
 			if len(repos)+len(queue) >= mostRepos {
 				return repos, trees, git.ErrTooLarge
 			}
-			// otherwise the nested repository is not checked out
+			// It skips a nested repository that is not checked out.
 			if within, err := s.open(ctx, git.Place{In: at.In, Dir: dir}); err == nil && within.Top == dir {
 				queue = append(queue, within)
 			}

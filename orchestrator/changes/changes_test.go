@@ -342,7 +342,7 @@ func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 	w = r.watch("t2", false)
 	w.Take(cli.ToolStarted{ID: "1", Name: "Read"})
 	w.Take(cli.ToolStarted{ID: "2", Name: "Edit"})
-	// the tool waits for the answer, and the answer waits for the snapshot
+	// The tool waits for the answer, and the answer waits for the snapshot.
 	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"})
 	open()
 	r.Hold(t.Context(), "t2", "a")
