@@ -135,7 +135,7 @@ func (e *Engine) side(ctx context.Context, at cli.Request, q orchestrator.Consul
 	switch {
 	case err != nil:
 		return c, at, err
-	// the agent does not know the conversation from another environment
+	// The agent does not know the conversation from another environment.
 	case c.Sandbox != at.Sandbox || c.Dir != at.Dir:
 		c.Own, c.Sandbox, c.Dir = "", at.Sandbox, at.Dir
 	}
