@@ -116,7 +116,7 @@ func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 			if got := h.agent.decisions(); !slices.Equal(got, []string{tc.told}) {
 				t.Errorf("the agent was told %q", got)
 			}
-			// its message may still have buttons
+			// Its message may still have buttons.
 			if all := h.board.all(); len(all) != 1 || all[0].State != tc.decision.State {
 				t.Errorf("users are shown: %q", h.board.states())
 			}

@@ -63,7 +63,7 @@ type running struct {
 	turn    orchestrator.Turn
 	started time.Time
 	req     *cli.Request // the request to its agent; nil before
-	// the store has the turn's start, which is stored right before the agent gets the prompt; nil while req is nil
+	// The store has the turn's start, which is stored right before the agent gets the prompt; nil while req is nil.
 	begun     *atomic.Bool
 	ctx       context.Context // ends when the turn is aborted
 	cancel    context.CancelCauseFunc

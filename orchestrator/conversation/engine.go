@@ -50,12 +50,12 @@ type Options struct {
 	// Secrets returns the secrets that must not be shown or stored for agents in a directory; nil for none.
 	Secrets func(dir string) *secrets.Set
 
-	// quiet hours, in which the message at the end of a turn makes no sound; nil: none
+	// Quiet hours, in which the message at the end of a turn makes no sound; nil: none.
 	QuietHour func(at time.Time) bool
 
 	Budgets *spending.Budgets // nil: none
 
-	// for history that does not fit; nil: it is shortened. Without a Model it is used only if a user asks for a summary
+	// For history that does not fit; nil: it is shortened. Without a Model it is used only if a user asks for a summary
 	Summarizer *handoff.Summarizer
 	Shorten    side.Shortener // for long results of jobs
 	// DeliveryWait is how long the next turn waits for the chat to show the previous one. It is also the first pause
@@ -124,7 +124,7 @@ func (e *Engine) turnSettings() turn.Settings {
 
 // OnFailure configures what ductor offers after a turn failed before the agent ran anything.
 type OnFailure struct {
-	// gets the codes for agent log-ins in the private chat; 0: agents cannot be logged in from the chat
+	// Gets the codes for agent log-ins in the private chat; 0: agents cannot be logged in from the chat.
 	Owner    orchestrator.PersonID
 	Jobs     orchestrator.Jobs // for LimitWait and ActionLater; nil: neither is available
 	Breakers *circuit.Breakers // pause agents that fail often; nil: none

@@ -160,7 +160,7 @@ func TestALimitThatIsKnownIsAvoidedAsConfigured(t *testing.T) {
 // A limit and a crash redirect no turn if users decide about limits. The user's own choice is tried in any case.
 func TestAUsersChoicePassesTheBreaker(t *testing.T) {
 	for policy, want := range map[orchestrator.LimitPolicy]string{
-		// one retry after the crash, then two turns without a choice and one with a choice
+		// One retry after the crash, then two turns without a choice and one with a choice.
 		orchestrator.LimitAsk:     "claude claude claude claude",
 		orchestrator.LimitHandOff: "claude codex codex codex claude",
 	} {

@@ -84,7 +84,7 @@ func TestAToolThatAListDeniesIsDeniedUnasked(t *testing.T) {
 		t.Fatal("the first is not asked")
 	}
 	for i, tt := range []struct{ denied, command, told string }{
-		// allowed by the rule
+		// Allowed by the rule.
 		{"shell", "git status", "not among those that may be used"}, {"web", "git status", "true"},
 		{"shell", "git push", "not among those that may be used"},
 	} {

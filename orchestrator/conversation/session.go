@@ -38,7 +38,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	}
 	s := e.newSession(conv, t)
 	var err error
-	// as a message, because a concurrent change of the conversation would undo it
+	// As a message, because a concurrent change of the conversation would undo it.
 	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)

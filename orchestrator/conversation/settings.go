@@ -314,7 +314,7 @@ func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orche
 	if req.Permission == cli.Plan { // plan mode changes nothing
 		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
-	// otherwise it asks once the bypass is over
+	// A bypass that can end leaves the turn attended, because its agent asks once the bypass is over.
 	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox))
 	req.Attended = e.opts.Screen != nil && !forever
 }
@@ -336,7 +336,7 @@ func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce s
 		return a, nil
 	}
 	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
-		// otherwise a user chose another one in between
+		// If the modes differ, a user chose another one in between.
 		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) {
 			c.Permission, c.GrantedIn, c.BypassUntil = mode, a.Sandbox, time.Time{}
 		}

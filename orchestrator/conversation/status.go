@@ -87,7 +87,7 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	rules = slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Session != conv.Session })
 	session, at, err := e.whereabouts(ctx, conv)
 	if err != nil {
-		// turns will report why
+		// Turns will report why.
 		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil
 	}
 	p := orchestrator.Permissions{Mode: e.permissionOf(conv, at), Rules: slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Sandbox != at })}

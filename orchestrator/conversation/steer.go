@@ -71,7 +71,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if i < 0 {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	// it has its own rights or its own agent
+	// It has its own rights or its own agent.
 	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" && t.Prompt.PartOf != r.turn.Prompt.Message {
 		return handover{}, orchestrator.ErrCannotSteer
 	}

@@ -66,7 +66,7 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
 		mode = orchestrator.BusySteer
 	}
-	// members must not apply the chat's choice: it could abort or change a turn of another user
+	// Members must not apply the chat's choice: it could abort or change a turn of another user.
 	if !t.Prompt.Rights.OfChat() {
 		mode = orchestrator.BusyQueue
 	}
