@@ -16,7 +16,7 @@ const (
 	RightsOfChat   RightsOf = ""       // the mode and rules of its conversation
 	RightsOfMember RightsOf = "member" // for a user who is not listed: at most ask, and no rules
 	RightsOfJob    RightsOf = "job"    // unattended: only the rights that the job's own configuration grants
-	// for a listed user who scheduled a turn: those of the chat, limited to Rights.Mode
+	// For a listed user who scheduled a turn: those of the chat, limited to Rights.Mode.
 	RightsOfPress RightsOf = "press"
 	// RightsOfTerminal is for an agent in a terminal: its user allows each call, and no rule or mode of a chat applies.
 	RightsOfTerminal RightsOf = "terminal"
