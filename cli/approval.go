@@ -27,7 +27,7 @@ type ApprovalAsked struct {
 	// Links are paths of the request that lead elsewhere, as ductor finds them in the agent's environment.
 	Links  []Link `json:"links,omitempty"`
 	Reason string `json:"reason,omitempty"` // why it asks, in its own words, whole; may be empty
-	// the tool's ToolStarted, which may come before the request or after its approval; may be empty
+	// The tool's ToolStarted, which may come before the request or after its approval; may be empty.
 	Started ToolID `json:"started,omitempty"`
 	// Deaf is set if the agent's protocol cannot pass on the reason of a denial.
 	Deaf bool `json:"deaf,omitempty"`

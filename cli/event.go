@@ -140,7 +140,7 @@ type StatusKind string
 
 // The kinds of status.
 const (
-	// the agent starts; ends with SessionStarted, or with StatusIdle if Detail names what it waits for
+	// The agent starts; ends with SessionStarted, or with StatusIdle if Detail names what it waits for.
 	StatusStarting   StatusKind = "starting"
 	StatusWaiting    StatusKind = "waiting"    // the model has not responded yet
 	StatusCompacting StatusKind = "compacting" // shortening its context

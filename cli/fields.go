@@ -35,7 +35,7 @@ type Field struct {
 // names fields like Leaf does. A name in a list also covers the fields below it, without their indices.
 type Reading struct {
 	Dir string // the working directory of the turn
-	// values that title, detail, reason and changes show whole; a field with another value is shown
+	// Values that title, detail, reason and changes show whole; a field with another value is shown.
 	Said   map[string]string
 	Usual  map[string]string // values without information, and null; a field with another value is shown
 	Labels []string          // names of fields that only identify the request

@@ -98,7 +98,7 @@ const pathBytes = 4096
 // does not parse the words of commands.
 func Names(files []string, dir string, input json.RawMessage) bool {
 	var v any
-	// an unreadable input names nothing
+	// An unreadable input names nothing.
 	return len(files) > 0 && json.Unmarshal(input, &v) == nil && names(files, dir, v)
 }
 

@@ -88,7 +88,7 @@ func TestFindWhileAgentsAreAsked(t *testing.T) {
 		{loading: []cli.Agent{"codex"}, name: "codex default", want: Choice{Agent: "codex"}, settled: true},
 		{loading: []cli.Agent{"codex"}, name: "Deep", takes: "codex"},
 		{loading: []cli.Agent{"codex"}, name: "codex high", takes: "codex"},
-		// it is also unknown whether it can be used
+		// It is also unknown whether it can be used.
 		{loading: []cli.Agent{"copilot"}, name: "copilot", takes: "copilot"},
 		{loading: []cli.Agent{"codex", "gemini"}, name: "claude/opu", want: Choice{"claude", "opus", ""}, settled: true},
 		{loading: []cli.Agent{"codex"}, name: "opu", want: Choice{"claude", "opus", ""}, settled: true},

@@ -41,7 +41,7 @@ func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S,
 		if err != nil || mine || proc.Alive() {
 			return s, err
 		}
-		// the process has ended or will soon, and other code handles its end
+		// The process has ended or will soon, and other code handles its end.
 		_ = proc.Leave(context.WithoutCancel(ctx), Unused)
 	}
 }

@@ -21,7 +21,7 @@ const (
 	Ready    State = "ready"
 	Attached State = "attached" // takes no session, and ends with those that resume a turn in it
 	Draining State = "draining" // takes no session, and ends with its last session
-	// takes no session, and ends with its last turn, because child processes of an aborted turn may still run
+	// Takes no session, and ends with its last turn, because child processes of an aborted turn may still run.
 	Ending   State = "ending"
 	Detached State = "detached" // takes no session, and continues without ductor when its sessions have left
 	Dead     State = "dead"     // failed to start, or its output has ended

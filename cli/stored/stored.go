@@ -40,7 +40,8 @@ var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 
 // List lists the sessions of agent in a directory, the newest first. env is the environment of the agent's processes,
 // and launcher starts them. read parses a line, which may be cut off or foreign.
-func List(ctx context.Context, agent cli.Agent, launcher cli.Launcher, env []string, dir string, q Files, read func(line []byte) Line) ([]cli.StoredSession, error) {
+func List(ctx context.Context, agent cli.Agent, launcher cli.Launcher, env []string, dir string, q Files,
+	read func(line []byte) Line) ([]cli.StoredSession, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the files of %s's sessions were not read in %s", agent, wait))
 	defer cancel()
 	q.Most = filesMost
