@@ -57,7 +57,7 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Text: "it waited (500 ms)"}, UnknownFailure},
 		{APIError{Text: "line 404 is too long"}, UnknownFailure},
 
-		// Only words. OpenCode calls every API error that.
+		// Only words. OpenCode calls every API error that, and passes on no status.
 		{APIError{Text: `Incorrect API key provided. {"service":"session","errorName":"APIError"}`}, NotLoggedIn},
 		{APIError{Text: `The server had an error while processing your request. {"service":"session","errorName":"APIError"}`}, APIFailed},
 		{APIError{Text: `no {"service":"session","errorName":"APIError"}`}, UnknownFailure},
@@ -79,7 +79,6 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Text: "other side closed"}, NetworkDown},
 		{APIError{Text: `Connection reset by server {"service":"session","errorName":"APIError"}`}, NetworkDown},                                 // OpenCode
 		{APIError{Text: `Model stream ended with empty response text. {"details":"Model stream ended with empty response text."}`}, NetworkDown}, // Qwen Code
-		// OpenCode does not pass on the status
 		{APIError{Text: `Country, region, or territory not supported {"service":"session","errorName":"APIError"}`}, Forbidden},
 		{APIError{Text: `Your API key does not have permission to use the specified resource {"service":"session","errorName":"APIError"}`}, Forbidden},
 		{APIError{Text: `Forbidden {"service":"session","errorName":"APIError"}`}, Forbidden},
