@@ -15,7 +15,7 @@ import (
 func (h *Launcher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 	infos, err := h.root.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for runs that were left: %w", err)
+		return nil, fmt.Errorf("list the runs of the previous process: %w", err)
 	}
 	var left []cli.LeftRun
 	for _, info := range infos {
@@ -26,7 +26,7 @@ func (h *Launcher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 		if run.Mode == "" && run.Problem == "" {
 			err := h.Discard(ctx, run.Run)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may have ended in between
-				h.log.Warn("end a probe that was left", "run", run.Run, "err", err)
+				h.log.Warn("end a probe of the previous process", "run", run.Run, "err", err)
 			}
 			continue
 		}

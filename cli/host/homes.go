@@ -81,15 +81,15 @@ func (h *Homes) Close() error {
 func (h *Homes) Home(ctx context.Context, session string) (dir string, err error) {
 	name := HomeName(session)
 	if name == "" {
-		return "", errors.New("a home: the session has no name")
+		return "", errors.New("create a home: the session has no name")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return "", fmt.Errorf("a home of session %s: %w", session, context.Cause(ctx))
+		return "", fmt.Errorf("create the home of session %s: %w", session, context.Cause(ctx))
 	}
 	if err := h.furnish(name); err != nil {
-		return "", fmt.Errorf("a home of session %s: %w", session, err)
+		return "", fmt.Errorf("create the home of session %s: %w", session, err)
 	}
 	return filepath.Join(h.opts.Dir, name), nil
 }
@@ -180,7 +180,7 @@ func (h *Homes) look(ctx context.Context, home fs.DirEntry) (HomeInfo, error) {
 func (h *Homes) Forget(_ context.Context, session string) error {
 	name := HomeName(session)
 	if name == "" {
-		return errors.New("forget a home: it has no name")
+		return errors.New("delete a home: it has no name")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

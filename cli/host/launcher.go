@@ -217,7 +217,7 @@ func (h *Launcher) forget(r *process) {
 		ctx, cancel := context.WithTimeout(context.Background(), collectWait)
 		defer cancel()
 		if err := h.root.Collect(ctx, string(r.Run())); err != nil {
-			h.log.Warn("forget a run", "run", r.Run(), "err", err)
+			h.log.Warn("delete a run", "run", r.Run(), "err", err)
 		}
 	})
 }

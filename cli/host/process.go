@@ -188,10 +188,10 @@ func (h *Launcher) endLate(ctx context.Context, p cli.Purpose) error {
 		err := r.Stop(ctx, h.opts.Grace)
 		var lost *cli.Failure
 		if errors.As(err, &lost) {
-			return fmt.Errorf("end what ran before: %w", err)
+			return fmt.Errorf("end an earlier run: %w", err)
 		}
 		if err != nil {
-			h.log.Warn("end what ran before", "run", r.Run(), "err", err)
+			h.log.Warn("end an earlier run", "run", r.Run(), "err", err)
 		}
 	}
 	return nil
@@ -291,7 +291,7 @@ func (r *process) renew() {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()
 	if err := r.run.Limit(ctx, r.host.limits(r.purpose)); err != nil && !r.isDead() {
-		r.host.log.Warn("the age of a run is not counted from its new turn", "run", r.Run(), "err", err)
+		r.host.log.Warn("renew the age limit of a run", "run", r.Run(), "err", err)
 	}
 }
 
@@ -304,6 +304,6 @@ func (r *process) trim() {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()
 	if err := r.run.Forget(ctx, before); err != nil { // the next turn tries again, and the run's end deletes everything
-		r.host.log.Debug("the output of recorded turns is not forgotten", "run", r.Run(), "err", err)
+		r.host.log.Debug("delete the output of settled turns", "run", r.Run(), "err", err)
 	}
 }

@@ -47,7 +47,7 @@ func (s seed) content() ([]byte, error) {
 	}
 	picked, err := s.Pick(owner)
 	if err != nil {
-		return nil, fmt.Errorf("pick what a home needs of %s: %w", s.From, err)
+		return nil, fmt.Errorf("pick the content of the seed %s: %w", s.From, err)
 	}
 	return picked, nil
 }
@@ -82,7 +82,7 @@ func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[
 		}
 		state, err := put(home, had[s.To])
 		if err != nil {
-			return nil, fmt.Errorf("put %s there: %w", s.To, err)
+			return nil, fmt.Errorf("update the seed %s: %w", s.To, err)
 		}
 		if state != "" {
 			now[s.To] = state

@@ -136,7 +136,7 @@ func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 	}
 	s.work.Go(func() {
 		if err := s.opts.Began(context.WithoutCancel(s.base), id); err != nil {
-			s.opts.Logger.Error("store that an agent began a session", "turn", req.Turn, "err", err)
+			s.opts.Logger.Error("store the ID of a new agent session", "turn", req.Turn, "err", err)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func (l leftTurn) closeKey() closeKey {
 // endUseless ends a run without a turn to resume.
 func (s *Service) endUseless(r leftTurn) {
 	if r.run.Problem != "" {
-		s.opts.Logger.Warn("a run that was left cannot be resumed; it is ended", "run", r.run.Run, "agent", string(r.run.Agent),
+		s.opts.Logger.Warn("cannot resume a run of the previous process; it is ended", "run", r.run.Run, "agent", string(r.run.Agent),
 			"conversation", string(r.run.Conversation), "pid", r.run.PID, "why", r.run.Problem)
 	}
 	s.discardLeft(r)
@@ -96,7 +96,7 @@ func (s *Service) discardLeft(left leftTurn) {
 		if err == nil {
 			return
 		}
-		s.opts.Logger.Error("end a run that was left", "run", left.run.Run, "pid", left.run.PID, "err", err)
+		s.opts.Logger.Error("end a run of the previous process", "run", left.run.Run, "pid", left.run.PID, "err", err)
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.missed(left.runEnv, err)
 		}

@@ -111,7 +111,7 @@ var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) (string, error) {
 	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env, For: cli.Purpose{Agent: agent}}, versionWait)
 	if err != nil {
-		o.Logger.Warn("an agent does not tell its version", "agent", string(agent), "err", err)
+		o.Logger.Warn("an agent does not report its version", "agent", string(agent), "err", err)
 	}
 	return versionText().FindString(out), err
 }

@@ -148,7 +148,7 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 		r.sweep(orchestrator.RuledByMode, editsBelow)
 	}
 	if err != nil {
-		return approval, fmt.Errorf("hand the decision to the agent: %w", err)
+		return approval, fmt.Errorf("deliver the decision to the agent: %w", err)
 	}
 	return approval, nil
 }
@@ -178,7 +178,7 @@ func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest
 			r.show(approval)
 		}
 		if err != nil {
-			r.log.Error("let a rule decide", "err", err)
+			r.log.Error("decide an approval by rule", "err", err)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error
 // deliverOrLog calls deliver and logs its error. mu is held.
 func (r *Requests) deliverOrLog(approval orchestrator.Approval) {
 	if _, err := r.deliver(approval); err != nil {
-		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
+		r.log.Error("deliver a decision to the agent", "approval", approval.AgentIDs, "err", err)
 	}
 }
 
@@ -63,7 +63,7 @@ func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 func (r *Requests) deny(request cli.ApprovalID, reason string) {
 	defer r.turn.Show(cli.ApprovalWithdrawn{ID: request})
 	if err := r.send(request, cli.Decision{Reason: reason}); err != nil && !errors.Is(err, cli.ErrNotAsked) {
-		r.log.Error("deny what the agent asks", "err", err)
+		r.log.Error("deny a request of the agent", "err", err)
 	}
 }
 

@@ -92,7 +92,7 @@ func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 		real, err = files.RealPaths(ctx, append([]string{r.turn.Dir}, named...))
 	}
 	if err != nil {
-		r.log.Error("look where the paths of a request lead", "err", err)
+		r.log.Error("resolve the paths of a request", "err", err)
 		p.Missing = cmp.Or(p.Missing, "where its paths lead")
 		return
 	}

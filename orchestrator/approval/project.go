@@ -96,7 +96,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	case err == nil && (before.State == orchestrator.ApprovalDenied || before.State == orchestrator.ApprovalExpired):
 		return cli.WithoutProject
 	case err != nil && !errors.Is(err, orchestrator.ErrNoApproval):
-		r.log.Error("look for a decision on the settings of a project", "err", err)
+		r.log.Error("load the decision on the settings of a project", "err", err)
 	}
 	show(asked)
 	select {

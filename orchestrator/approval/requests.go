@@ -203,7 +203,7 @@ func (r *Requests) asked(ev cli.Event) {
 	}
 	approval, err := r.record(ev)
 	if err != nil {
-		r.log.Error("record what the agent asks; it is denied", "err", err)
+		r.log.Error("record a request of the agent; it is denied", "err", err)
 		r.deny(request, brokenSentence)
 		return
 	}
@@ -227,7 +227,7 @@ func (r *Requests) asked(ev cli.Event) {
 func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval {
 	now, _, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalDenied, Reason: manySentence})
 	if err != nil {
-		r.log.Error("deny an approval that is one too many", "err", err)
+		r.log.Error("deny an approval beyond the limit", "err", err)
 		return approval
 	}
 	return now

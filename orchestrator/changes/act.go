@@ -103,7 +103,7 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 		}
 		all, err := r.Changes(ctx, to, from)
 		if err != nil {
-			return nil, fmt.Errorf("find what is to be restored: %w", err)
+			return nil, fmt.Errorf("plan the restore: %w", err)
 		}
 		p = append(p, planned{r, restorable(all)})
 	}

@@ -241,7 +241,7 @@ func (s *Service) lookAgain(ctx context.Context, c orchestrator.TurnChanges) {
 				err = r.Keep(ctx, beforeRef(w.turn.ID), trees[i].Before)
 			}
 			if err != nil {
-				s.opts.Log.Warn("look again at the files before a turn", "turn", w.turn.ID, "err", err)
+				s.opts.Log.Warn("repeat the snapshot before a turn", "turn", w.turn.ID, "err", err)
 				break
 			}
 		}
@@ -271,7 +271,7 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 					err = r.Forget(ctx, beforeRef(cli.TurnID(c.ID)), afterRef(cli.TurnID(c.ID)))
 				}
 				if err != nil && !errors.Is(err, orchestrator.ErrNoRepository) {
-					s.opts.Log.Debug("forget a snapshot", "dir", tree.Dir, "err", err) // the repository may be gone
+					s.opts.Log.Debug("delete a snapshot", "dir", tree.Dir, "err", err) // the repository may be gone
 				}
 			}
 			if err := s.opts.Store.DeleteChanges(ctx, c.ID); err != nil {

@@ -102,7 +102,7 @@ func (w *watch) begin(ctx context.Context) {
 	case errors.Is(err, git.ErrTooLarge):
 		w.why = orchestrator.NoUndoLarge
 	case err != nil:
-		w.s.opts.Log.Warn("look at the files before a turn", "turn", w.turn.ID, "err", err)
+		w.s.opts.Log.Warn("take the snapshot before a turn", "turn", w.turn.ID, "err", err)
 		w.why = orchestrator.NoUndoFailed
 	case w.goesOn && trees[0].Before == "":
 		w.why = orchestrator.NoUndoLate
@@ -116,7 +116,7 @@ func (w *watch) begin(ctx context.Context) {
 	for i, r := range repos {
 		if keep {
 			if err := r.Keep(ctx, beforeRef(w.turn.ID), trees[i].Before); err != nil {
-				w.s.opts.Log.Warn("keep a snapshot", "turn", w.turn.ID, "err", err)
+				w.s.opts.Log.Warn("store a snapshot", "turn", w.turn.ID, "err", err)
 			}
 		}
 	}
@@ -263,7 +263,7 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	w.end()
 	changed, err := w.compare(ctx)
 	if err != nil {
-		w.s.opts.Log.Warn("see what a turn changed", "turn", w.turn.ID, "err", err)
+		w.s.opts.Log.Warn("compute the changes of a turn", "turn", w.turn.ID, "err", err)
 		changed.NoUndo = orchestrator.NoUndoFailed
 	}
 	if changed.Files == 0 || changed.NoUndo != "" {
@@ -278,7 +278,7 @@ func (w *watch) drop() {
 	defer cancel()
 	for _, r := range w.repos {
 		if err := r.Forget(ctx, beforeRef(w.turn.ID), afterRef(w.turn.ID)); err != nil {
-			w.s.opts.Log.Warn("forget a snapshot", "turn", w.turn.ID, "err", err)
+			w.s.opts.Log.Warn("delete a snapshot", "turn", w.turn.ID, "err", err)
 		}
 	}
 }

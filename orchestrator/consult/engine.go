@@ -170,7 +170,7 @@ func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult
 		if !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
 			return r, err
 		}
-		e.opts.Logger.Warn("an agent cannot resume a side session; it is told what was said", "consult", c.ID, "agent", c.Model.Agent, "err", err)
+		e.opts.Logger.Warn("an agent cannot resume a side session; the prompt repeats the conversation", "consult", c.ID, "agent", c.Model.Agent, "err", err)
 	}
 	if ask.Resume = ""; c.Said != "" {
 		ask.Prompt = "[What you were asked before, and what you answered]\n" + c.Said + "[The question now]\n" + q.Text

@@ -128,11 +128,11 @@ func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 			return // the agent no longer waits
 		}
 		if err != nil {
-			h.e.opts.Logger.Error("have a user decide for an agent that works for a turn; it is denied", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)
+			h.e.opts.Logger.Error("ask a user for a helper agent; its request is denied", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)
 			d = cli.Decision{Reason: undecided}
 		}
 		if err := h.e.opts.Works.Decide(ctx, h.work, id, d); err != nil && ctx.Err() == nil {
-			h.e.opts.Logger.Error("hand a decision to an agent that works for a turn", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)
+			h.e.opts.Logger.Error("deliver a decision to a helper agent", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)
 		}
 	})
 }

@@ -134,6 +134,6 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 
 func (e *Engine) notice(ctx context.Context, id orchestrator.ConversationID, text lang.Key) {
 	if err := e.opts.Chat.Notice(ctx, id, e.opts.Lang.Of(id.Chat).Text(text)); err != nil {
-		e.log.Error("tell a chat", "chat", id.Chat, "topic", id.Topic, "err", err)
+		e.log.Error("notify a chat", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
 }

@@ -34,7 +34,7 @@ func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.Approval
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverWait)
 		defer cancel()
 		if err := hand(ctx); err != nil {
-			h.e.log.Warn("hand a decision to the agent", "turn", turn, "approval", id, "err", err)
+			h.e.log.Warn("deliver a decision to the agent", "turn", turn, "approval", id, "err", err)
 		}
 	}()
 	return nil

@@ -44,7 +44,7 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 	}
 	t.Outcome.Changed = changed
 	if err := e.opts.Store.AmendOutcome(ctx, t.ID, t.Outcome); err != nil {
-		e.log.Error("store what a turn changed", "turn", t.ID, "err", err)
+		e.log.Error("store the changes of a turn", "turn", t.ID, "err", err)
 	}
 	if !<-shown {
 		return true

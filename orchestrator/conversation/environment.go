@@ -143,11 +143,11 @@ func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 	dir := filepath.Join(e.opts.UploadsDir, id.UploadFolder())
 	err := os.Mkdir(dir, 0o700)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		e.log.Warn("the folder of a chat's files cannot be made", "dir", dir, "err", err)
+		e.log.Warn("create the upload folder of a chat", "dir", dir, "err", err)
 		return nil
 	}
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		e.log.Warn("a chat's files are kept from its agent: their folder is a link, or no directory", "dir", dir, "err", err)
+		e.log.Warn("an agent does not get the uploads of its chat: their folder is a link or no directory", "dir", dir, "err", err)
 		return nil
 	}
 	return []string{dir}

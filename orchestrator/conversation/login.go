@@ -26,7 +26,7 @@ func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
 	owner := orchestrator.ConversationID{Chat: int64(e.opts.Owner)}
 	tell := func(text string) {
 		if err := e.opts.Chat.Notice(context.WithoutCancel(ctx), owner, text); err != nil {
-			e.log.Warn("tell the owner about a log-in", "agent", agent, "err", err)
+			e.log.Warn("notify the owner of a log-in", "agent", agent, "err", err)
 		}
 	}
 	go func() {

@@ -38,7 +38,7 @@ func (c *conversation) mergePrompts(ctx context.Context, i int, first, second or
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
 	ok, err := c.e.opts.Store.UpdatePrompt(ctx, t.ID, text, files)
 	if err != nil {
-		return false, fmt.Errorf("join two prompts: %w", err)
+		return false, fmt.Errorf("merge two prompts: %w", err)
 	}
 	if ok {
 		t.Prompt.Text, t.Prompt.Attachments = text, files
@@ -65,7 +65,7 @@ func (c *conversation) Began(ctx context.Context, t orchestrator.Turn) {
 		for _, p := range parts {
 			by := orchestrator.Press{Conversation: c.id, Person: p.Prompt.Person, Role: orchestrator.RoleUser}
 			if err := c.e.Steer(ctx, p.ID, by); err != nil && !errors.Is(err, orchestrator.ErrCannotSteer) && !errors.Is(err, orchestrator.ErrNotWaiting) {
-				c.e.log.Warn("hand over a part of a prompt", "turn", p.ID, "err", err)
+				c.e.log.Warn("steer a part of a prompt", "turn", p.ID, "err", err)
 			}
 		}
 	}()

@@ -33,7 +33,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	}
 	remains, err := e.opts.Gateway.Survey(ctx, open)
 	if err != nil {
-		e.log.Error("look for what the previous process left", "err", err)
+		e.log.Error("survey the previous process", "err", err)
 	}
 	for _, o := range open {
 		if !o.Background || remains[o.Turn] == cli.RemainsRun {
@@ -172,7 +172,7 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
 	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shown")); err != nil {
-		e.log.Error("say that an outcome is not shown", "turn", t.ID, "err", err)
+		e.log.Error("report that an outcome is not shown", "turn", t.ID, "err", err)
 		return
 	}
 	if err := e.opts.Store.MarkDelivered(ctx, t.ID); err != nil {

@@ -97,7 +97,7 @@ func (r *runningTurn) saveSteps() int {
 	steps := r.running.Events.Steps()
 	if len(steps) > 0 {
 		if err := r.e.opts.Store.SaveSteps(r.keep, r.turn.ID, r.e.now(), steps); err != nil {
-			r.log().Warn("keep the steps of a turn", "err", err)
+			r.log().Warn("store the steps of a turn", "err", err)
 		}
 	}
 	return len(steps)
@@ -167,7 +167,7 @@ func (r *runningTurn) openCard() {
 
 // leave saves the card of a turn that continues without ductor, so that the next process can continue the card.
 func (r *runningTurn) leave() {
-	r.log().Info("turn goes on without ductor", "agent", r.turn.Agent)
+	r.log().Info("turn continues without ductor", "agent", r.turn.Agent)
 	r.running.Events.LeaveFiles()
 	if isQuiet(r.turn) {
 		return
@@ -183,13 +183,13 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 	t.Outcome.Announce = e.announcement(r.keep, t, t.Outcome)
 	stored, err := e.record(r.keep, log, e.ending(t, r.begun))
 	if err != nil {
-		log.Error("record how a turn ended", "err", err)
+		log.Error("record the end of a turn", "err", err)
 	}
 	log.Info("turn ended", "state", t.Outcome.State, "agent", t.Outcome.Agent, "model", t.Outcome.Model,
 		"took", t.Outcome.Duration, "cost_usd", t.Outcome.CostUSD)
 	if t.Outcome.State == orchestrator.TurnAborted {
 		if err := e.opts.Chat.Withdraw(r.keep, t); err != nil {
-			log.Error("withdraw what the agent of an aborted turn said", "err", err)
+			log.Error("withdraw messages of an aborted turn", "err", err)
 		}
 	}
 	d := delivery{turn: t, stored: stored, changed: changed}
@@ -215,7 +215,7 @@ func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn,
 	}
 	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
-		e.log.Warn("look up whether the end of a turn notifies", "turn", t.ID, "err", err)
+		e.log.Warn("load the notify mode for the end of a turn", "turn", t.ID, "err", err)
 	}
 	now := e.now()
 	switch mode := e.settingsOf(conv).Notify; {

@@ -151,7 +151,7 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 	}
 	e.opts.Gateway.Release(s.Conversation.Key())
 	if err := e.opts.Chat.Notice(ctx, s.Conversation, e.opts.Lang.Of(s.Conversation.Chat).Text("turn.session-moved")); err != nil {
-		e.log.Warn("a chat is not told that its session continues elsewhere", "chat", s.Conversation.Chat, "err", err)
+		e.log.Warn("notify a chat that its session moved", "chat", s.Conversation.Chat, "err", err)
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func (e *Engine) Set(ctx context.Context, id orchestrator.ConversationID, of orc
 func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (orchestrator.DisplayMode, error) {
 	main, err := e.opts.Store.Conversation(ctx, orchestrator.ConversationID{Chat: id.Chat})
 	if err != nil {
-		return "", fmt.Errorf("load what a chat shows: %w", err)
+		return "", fmt.Errorf("load the display mode of a chat: %w", err)
 	}
 	return cmp.Or(main.Display, e.turns().Settings.Display), nil
 }
@@ -342,7 +342,7 @@ func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce s
 		}
 	}, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: a.Turn, Title: string(mode), By: by.Person})
 	if err != nil {
-		return a, fmt.Errorf("have the mode of the conversation follow: %w", err)
+		return a, fmt.Errorf("change the mode of the conversation: %w", err)
 	}
 	return a, nil
 }

@@ -183,7 +183,7 @@ func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID) {
 			t, err = c.e.opts.Store.Turn(ctx, id)
 		}
 		if err != nil {
-			c.e.log.Error("have a message wait again", "turn", id, "err", err)
+			c.e.log.Error("requeue a message", "turn", id, "err", err)
 			continue
 		}
 		c.queue = slices.Insert(c.queue, min(1+i, len(c.queue)), waiting{turn: t, shown: true})

@@ -17,7 +17,7 @@ func (e *Engine) Subject(ctx context.Context, in orchestrator.ConversationID, id
 		return s, nil
 	}
 	if err != nil {
-		return s, fmt.Errorf("load what a message replies to: %w", err)
+		return s, fmt.Errorf("load the turn of a replied message: %w", err)
 	}
 	s = orchestrator.Subject{Said: true, Text: t.Outcome.Text, Job: t.Wants.Job, Title: t.Wants.Title}
 	conv, err := e.opts.Store.Conversation(ctx, in)

@@ -52,7 +52,7 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	if t.Prompt.PartOf != 0 {
 		joined, err := c.join(ctx, t)
 		if err != nil {
-			e.log.Error("add a message to a prompt that waits", "turn", t.ID, "err", err)
+			e.log.Error("merge a message into a waiting prompt", "turn", t.ID, "err", err)
 		}
 		if joined {
 			return orchestrator.BusySteer
@@ -83,7 +83,7 @@ func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) o
 	case errors.Is(err, orchestrator.ErrSteerUnknown):
 		return orchestrator.BusySteer
 	case !errors.Is(err, orchestrator.ErrCannotSteer) && !errors.Is(err, orchestrator.ErrNotWaiting):
-		e.log.Error("have a prompt taken while a turn runs", "turn", t.ID, "mode", mode, "err", err)
+		e.log.Error("apply the busy mode to a prompt", "turn", t.ID, "mode", mode, "err", err)
 	}
 	return orchestrator.BusyQueue
 }

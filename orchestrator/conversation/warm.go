@@ -72,7 +72,7 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 			return
 		}
 		if err := e.opts.Chat.Notice(e.life, id, text); err != nil {
-			e.log.Error("show what the agent said in the background", "chat", id.Chat, "err", err)
+			e.log.Error("show background output of the agent", "chat", id.Chat, "err", err)
 		}
 	}()
 }
@@ -100,7 +100,7 @@ func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text st
 		err = e.opts.Chat.Extend(ctx, t)
 	}
 	if err != nil && !errors.Is(err, orchestrator.ErrCannotAmend) {
-		e.log.Error("add to the answer of a turn", "turn", turn, "err", err)
+		e.log.Error("extend the answer of a turn", "turn", turn, "err", err)
 	}
 	return err == nil && t.Outcome.Short == ""
 }
@@ -115,7 +115,7 @@ func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) str
 		dir = session.Dir
 	}
 	if err != nil {
-		e.log.Error("look for the secrets of a project", "chat", id.Chat, "err", err)
+		e.log.Error("load the secrets of a project", "chat", id.Chat, "err", err)
 	}
 	return e.secretsOf(cli.Request{Dir: dir}).String(text)
 }

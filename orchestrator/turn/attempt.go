@@ -75,7 +75,7 @@ func (a *attempt) run() cli.Result {
 	}
 	a.requests.Close()
 	if err := a.known.Wait(); err != nil {
-		a.log().Error("store what an agent knows of a session", "err", err)
+		a.log().Error("store an agent's knowledge of a session", "err", err)
 	}
 	return redactor.Result(result)
 }

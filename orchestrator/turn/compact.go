@@ -108,7 +108,7 @@ const filledLately = 20
 func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who orchestrator.AgentEnv) cli.Fill {
 	turns, err := r.opts.Store.History(ctx, id, filledLately)
 	if err != nil {
-		r.opts.Log.Warn("look up how full a context was", "session", id, "err", err)
+		r.opts.Log.Warn("load the last size of a context", "session", id, "err", err)
 	}
 	for _, t := range slices.Backward(turns) {
 		if t.AgentEnv() == who && t.Outcome.Fill.Used > 0 {
@@ -126,7 +126,7 @@ func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn 
 		return now
 	}
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		r.opts.Log.Info("an agent does not say what fills its context", "agent", who, "err", err)
+		r.opts.Log.Info("an agent does not report its context", "agent", who, "err", err)
 	}
 	return r.lastFill(ctx, orchestrator.SessionID(req.Session), orchestrator.AgentEnv{Agent: who, Sandbox: req.Sandbox})
 }

@@ -163,7 +163,7 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 		return out
 	}
 	if err := t.start.Conversation.RunLater(t.keep, t.turn, out.Recovery.At); err != nil {
-		t.log().Error("have a turn run when the limit of its agent ends", "err", err)
+		t.log().Error("schedule a turn for the end of a usage limit", "err", err)
 		return out
 	}
 	out.Failure += " " + p.Text("turn.runs-at", p.Clock(out.Recovery.At.Local(), t.runner.opts.Now()))
@@ -219,7 +219,7 @@ func (t *Turn) refusedBefore() bool {
 	}
 	last, err := t.runner.opts.Store.History(t.keep, t.turn.Session, 1)
 	if err != nil {
-		t.log().Warn("look up whether the turn before was refused", "err", err)
+		t.log().Warn("check whether the previous turn was refused", "err", err)
 	}
 	return len(last) > 0 && last[0].AgentEnv() == t.turn.AgentEnv() && last[0].Outcome.Recovery.Kind == cli.Refused
 }

@@ -145,7 +145,7 @@ func isCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCom
 func (a *attempt) hasAnswered() bool {
 	turns, err := a.runner.opts.Store.History(a.keep, a.start.Session.ID, mostMissed)
 	if err != nil {
-		a.log().Warn("look up whether an agent has answered", "session", a.start.Session.ID, "err", err)
+		a.log().Warn("check whether an agent has answered", "session", a.start.Session.ID, "err", err)
 	}
 	who := a.turn.AgentEnv()
 	return a.start.Session.AgentSessions[who].Terminal || slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
