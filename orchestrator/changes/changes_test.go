@@ -23,13 +23,13 @@ import (
 
 func TestMain(m *testing.M) { clitest.Main(m) }
 
-// shelf stores changes in memory.
-type shelf struct {
+// memoryStore stores changes in memory.
+type memoryStore struct {
 	mu  sync.Mutex
 	all []orchestrator.TurnChanges
 }
 
-func (s *shelf) SaveChanges(_ context.Context, c orchestrator.TurnChanges) error {
+func (s *memoryStore) SaveChanges(_ context.Context, c orchestrator.TurnChanges) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.IndexFunc(s.all, func(o orchestrator.TurnChanges) bool { return o.ID == c.ID }); i >= 0 {
@@ -40,7 +40,7 @@ func (s *shelf) SaveChanges(_ context.Context, c orchestrator.TurnChanges) error
 	return nil
 }
 
-func (s *shelf) ChangesOf(_ context.Context, id string) (orchestrator.TurnChanges, error) {
+func (s *memoryStore) ChangesOf(_ context.Context, id string) (orchestrator.TurnChanges, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.all {
@@ -51,7 +51,7 @@ func (s *shelf) ChangesOf(_ context.Context, id string) (orchestrator.TurnChange
 	return orchestrator.TurnChanges{}, orchestrator.ErrNoChanges
 }
 
-func (s *shelf) ListChanges(_ context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
+func (s *memoryStore) ListChanges(_ context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
 	_ int) (found []orchestrator.TurnChanges, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *shelf) ListChanges(_ context.Context, in orchestrator.ConversationID, s
 	return found, nil
 }
 
-func (s *shelf) OldChanges(_ context.Context, before time.Time, _ int) (found []orchestrator.TurnChanges, _ error) {
+func (s *memoryStore) OldChanges(_ context.Context, before time.Time, _ int) (found []orchestrator.TurnChanges, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.all {
@@ -74,7 +74,7 @@ func (s *shelf) OldChanges(_ context.Context, before time.Time, _ int) (found []
 	return found, nil
 }
 
-func (s *shelf) DeleteChanges(_ context.Context, id string) error {
+func (s *memoryStore) DeleteChanges(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = slices.DeleteFunc(s.all, func(c orchestrator.TurnChanges) bool { return c.ID == id })
@@ -132,7 +132,7 @@ func (s *slow) Start(ctx context.Context, c cli.Command) (cli.Process, error) {
 type rig struct {
 	*changes.Service
 	t      *testing.T
-	store  *shelf
+	store  *memoryStore
 	engine *engine
 	slow   *slow
 	ids    int
@@ -155,7 +155,7 @@ func newRig(t *testing.T) *rig {
 	}
 	t.Setenv("HOME", base)
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-	r := &rig{t: t, store: &shelf{}, engine: &engine{root: base, dir: filepath.Join(base, "app")}, slow: &slow{}}
+	r := &rig{t: t, store: &memoryStore{}, engine: &engine{root: base, dir: filepath.Join(base, "app")}, slow: &slow{}}
 	r.sh("", `mkdir app; cd app; git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; echo l > x.log`)
 	r.start()
 	return r

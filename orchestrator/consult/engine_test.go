@@ -82,7 +82,7 @@ func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agen
 // A consulted agent has only the tools for reading, sees only the directory of the project, and its tool calls are
 // audited. For another agent, only an agent whose tools ductor can limit is asked.
 func TestAConsultedAgentReadsAndIsAudited(t *testing.T) {
-	s := &shop{run: func(_ context.Context, _ cli.Request, emit func(cli.Event)) cli.Result {
+	s := &workRig{run: func(_ context.Context, _ cli.Request, emit func(cli.Event)) cli.Result {
 		emit(cli.ToolStarted{ID: "1", Name: "Read", Title: "main.go"})
 		emit(cli.ToolEnded{ID: "1"})
 		return cli.Result{Text: "so"}

@@ -14,8 +14,8 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// shop is where agents work: run scripts the agent, and decide scripts the users.
-type shop struct {
+// workRig is where agents work: run scripts the agent, and decide scripts the users.
+type workRig struct {
 	*agents
 	run    func(ctx context.Context, req cli.Request, emit func(cli.Event)) cli.Result
 	decide func(ctx context.Context, h orchestrator.Helper, asked cli.Event) (cli.Decision, error)
@@ -27,7 +27,7 @@ type shop struct {
 	ran     []cli.Request
 }
 
-func (s *shop) Run(ctx context.Context, _ cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+func (s *workRig) Run(ctx context.Context, _ cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	s.mu.Lock()
 	s.ran = append(s.ran, req)
 	s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *shop) Run(ctx context.Context, _ cli.Agent, req cli.Request, emit func(
 }
 
 // ask sends a request of the agent and waits for the decision.
-func (s *shop) ask(ctx context.Context, emit func(cli.Event), ev cli.ApprovalAsked) cli.Decision {
+func (s *workRig) ask(ctx context.Context, emit func(cli.Event), ev cli.ApprovalAsked) cli.Decision {
 	decided := make(chan cli.Decision, 1)
 	s.mu.Lock()
 	s.waits[ev.ID] = decided
@@ -50,7 +50,7 @@ func (s *shop) ask(ctx context.Context, emit func(cli.Event), ev cli.ApprovalAsk
 }
 
 // open creates an engine whose agents work in s.
-func (s *shop) open() *Engine {
+func (s *workRig) open() *Engine {
 	s.agents, s.waits = &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}}, map[cli.ApprovalID]chan cli.Decision{}
 	client := side.Client{Gateway: s, NewID: s.newID}
 	return New(Options{
@@ -97,7 +97,7 @@ func TestAnAgentWorksWithTheRightsOfATurn(t *testing.T) {
 		"bypass for ever":    {cli.Request{Permission: cli.Bypass}, cli.Request{Permission: cli.Bypass}},
 		"bypass for a while": {cli.Request{Permission: cli.Bypass, Attended: true}, cli.Request{Permission: cli.Ask, Attended: true}},
 	} {
-		s := &shop{run: func(context.Context, cli.Request, func(cli.Event)) cli.Result {
+		s := &workRig{run: func(context.Context, cli.Request, func(cli.Event)) cli.Result {
 			return cli.Result{Text: "done", AgentSessionID: "own"}
 		}}
 		e := s.open()
@@ -121,7 +121,7 @@ func TestAnAgentWorksWithTheRightsOfATurn(t *testing.T) {
 }
 
 func TestUsersDecideWhatAnAgentAsksThatWorksForATurn(t *testing.T) {
-	s := &shop{decide: func(_ context.Context, _ orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
+	s := &workRig{decide: func(_ context.Context, _ orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
 		return cli.Decision{Allow: asked.(cli.ApprovalAsked).Title == "touch a"}, nil
 	}}
 	var first, second cli.Decision
@@ -162,7 +162,7 @@ func TestWorkThatEnds(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			withdrawn := false
-			s := &shop{decide: func(ctx context.Context, _ orchestrator.Helper, _ cli.Event) (cli.Decision, error) {
+			s := &workRig{decide: func(ctx context.Context, _ orchestrator.Helper, _ cli.Event) (cli.Decision, error) {
 				<-ctx.Done()
 				withdrawn = true
 				return cli.Decision{}, ctx.Err()

@@ -14,15 +14,15 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// dying is a house whose agent asks ev and that is shut down while the request is open. Another house opens its store
+// detachedHouse is a house whose agent asks ev and that is shut down while the request is open. Another house opens its store
 // later.
-type dying struct {
+type detachedHouse struct {
 	path     string
 	before   *house
 	approval orchestrator.Approval
 }
 
-func letGoOfAsking(t *testing.T, ev cli.Event) dying {
+func detachWhileAsking(t *testing.T, ev cli.Event) detachedHouse {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
 	before := openAt(t, path, nil)
@@ -39,11 +39,11 @@ func letGoOfAsking(t *testing.T, ev cli.Event) dying {
 		}
 		return a.ID != ""
 	})
-	return dying{path, before, a}
+	return detachedHouse{path, before, a}
 }
 
 // next opens the next house, which finds the turn in this state. Its agent repeats all its requests.
-func (d dying) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house {
+func (d detachedHouse) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house {
 	t.Helper()
 	d.before.Detach(t.Context())
 	h := openAt(t, d.path, nil)
@@ -71,7 +71,7 @@ func (d dying) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house 
 }
 
 func TestAnApprovalOutlivesDuctor(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
 	if open := d.before.board.all(); open[0].State != orchestrator.ApprovalOpen {
 		t.Errorf("as ductor went the board said %s", open[0].State)
@@ -105,7 +105,7 @@ func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 		"expired": {orchestrator.Decision{State: orchestrator.ApprovalExpired, Reason: "late"}, "a false late[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := letGoOfAsking(t, bash("a", "make"))
+			d := detachWhileAsking(t, bash("a", "make"))
 			tc.decision.Decided = time.Now()
 			if _, won, err := d.before.db.DecideApproval(t.Context(), orchestrator.ApprovalDecision{Approval: d.approval.ID, Decision: tc.decision}); err != nil || !won {
 				t.Fatal(won, err)
@@ -126,7 +126,7 @@ func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 
 func TestASecretThatDuctorDiedOfIsNotMadeUp(t *testing.T) {
 	secret := cli.QuestionAsked{ID: "a", Questions: []cli.Question{{Text: "Password?", Free: true, Secret: true}}}
-	d := letGoOfAsking(t, secret)
+	d := detachWhileAsking(t, secret)
 	if _, won, err := d.before.db.DecideApproval(t.Context(), orchestrator.ApprovalDecision{Approval: d.approval.ID, Decision: orchestrator.Decision{State: orchestrator.ApprovalAnswered, By: owner}}); err != nil || !won {
 		t.Fatal(won, err)
 	}
@@ -139,7 +139,7 @@ func TestASecretThatDuctorDiedOfIsNotMadeUp(t *testing.T) {
 }
 
 func TestAPressBeforeTheAgentAskedAgainIsHandedOverThen(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
 	begin := make(chan struct{})
 	again := h.agent.reply
@@ -162,7 +162,7 @@ func TestAPressBeforeTheAgentAskedAgainIsHandedOverThen(t *testing.T) {
 }
 
 func TestWhatExpiredWhileNobodyWasThereIsDenied(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
 	h.clock.advance(conversation.DefaultApprovalTimeout)
 	h.recover(t)
@@ -177,7 +177,7 @@ func TestWhatExpiredWhileNobodyWasThereIsDenied(t *testing.T) {
 
 func TestAsksOfATurnThatEndedAreWithdrawnAtTheStart(t *testing.T) {
 	for _, remains := range []cli.Remains{cli.RemainsUnknown} {
-		d := letGoOfAsking(t, bash("a", "make"))
+		d := detachWhileAsking(t, bash("a", "make"))
 		h := d.next(t, remains, bash("a", "make"))
 		h.agent.reply = echo
 		h.recover(t)
@@ -193,7 +193,7 @@ func TestAsksOfATurnThatEndedAreWithdrawnAtTheStart(t *testing.T) {
 
 // A request that the agent made and withdrew while no ductor was running is not shown at all.
 func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun)
 	h.agent.reply = func(_ context.Context, _ cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
 		for _, ev := range []cli.Event{bash("a", "make"), cli.ApprovalWithdrawn{ID: "a"}, bash("b", "test"), cli.ApprovalWithdrawn{ID: "b"}, cli.CaughtUp{}} {
@@ -209,7 +209,7 @@ func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
 }
 
 func TestAnApprovalOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	if err := d.before.db.AbortTurns(t.Context(), d.approval.Turn, nil, orchestrator.Handled{}); err != nil {
 		t.Fatal(err)
 	}

@@ -202,14 +202,14 @@ func TestANonceIsOfOneApproval(t *testing.T) {
 	}
 }
 
-// meeting is a store in which the given number of callers of FindApproval wait for each other, so that all find the
+// barrierStore is a store in which the given number of callers of FindApproval wait for each other, so that all find the
 // approval open.
-type meeting struct {
+type barrierStore struct {
 	orchestrator.Store
 	all sync.WaitGroup
 }
 
-func (m *meeting) FindApproval(ctx context.Context, id orchestrator.ApprovalID) (orchestrator.Approval, error) {
+func (m *barrierStore) FindApproval(ctx context.Context, id orchestrator.ApprovalID) (orchestrator.Approval, error) {
 	a, err := m.Store.FindApproval(ctx, id)
 	m.all.Done()
 	m.all.Wait()
@@ -219,7 +219,7 @@ func (m *meeting) FindApproval(ctx context.Context, id orchestrator.ApprovalID) 
 func TestOfTwoWhoPressAtOnceOneWins(t *testing.T) {
 	for range 5 {
 		h := openGroupOver(t, func(s orchestrator.Store) orchestrator.Store {
-			m := &meeting{Store: s}
+			m := &barrierStore{Store: s}
 			m.all.Add(4)
 			return m
 		})
