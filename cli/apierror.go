@@ -135,15 +135,21 @@ func statusIn(text string) int {
 // looseWords lists words of errors that have neither a status nor a name, in lower case.
 func looseWords() []Words {
 	return []Words{
-		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "incorrect api key", "please log in",
-			"codex login", "missing environment variable", "no authentication information", "not authenticated", "no github oauth token"}},
+		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in",
+			"invalid api key", "incorrect api key", "please log in",
+			"codex login", "missing environment variable", "no authentication information", "not authenticated",
+			"no github oauth token"}},
 		{LimitReached, []string{"rate limit", "quota", "too many requests", "usage limit"}},
-		{APIFailed, []string{"internal server error", "server had an error", "experiencing high demand", "bad gateway", "server_error"}},
+		{APIFailed, []string{"internal server error", "server had an error", "experiencing high demand",
+			"bad gateway", "server_error"}},
 		{Overloaded, []string{"overloaded", "at capacity", "unavailable"}},
-		{NetworkDown, []string{"network error", "waiting for network", "connection error", "connection failed", "unable to connect", "error sending request", "stream disconnected",
+		{NetworkDown, []string{"network error", "waiting for network", "connection error", "connection failed",
+			"unable to connect", "error sending request", "stream disconnected",
 			"http request"}},
-		{UnknownModel, []string{"model not found", "unknown model", "not-a-model", "model_not_found", "is not found for api version",
+		{UnknownModel, []string{"model not found", "unknown model", "not-a-model", "model_not_found",
+			"is not found for api version",
 			"does not exist or you do not have access", "not found on provider"}},
-		{Forbidden, []string{": forbidden", "not have permission", "request not allowed", "region, or territory not supported", "not have access to"}},
+		{Forbidden, []string{": forbidden", "not have permission", "request not allowed",
+			"region, or territory not supported", "not have access to"}},
 	}
 }

@@ -154,7 +154,8 @@ func (a ApprovalAsked) OnlyEdits() bool {
 // RunsCommand reports whether the request is to run a command. Each agent has its own name for the tool.
 func (a ApprovalAsked) RunsCommand() bool {
 	switch a.Tool {
-	case "Bash", "PowerShell", "bash", "powershell", "shell", "exec_command", "shell_command", "local_shell", "run_shell_command", "execute":
+	case "Bash", "PowerShell", "bash", "powershell", "shell", "exec_command", "shell_command", "local_shell",
+		"run_shell_command", "execute":
 		return a.Title+a.Detail != "" && len(a.Changes) == 0
 	}
 	return false

@@ -185,8 +185,10 @@ func (f *Failure) help() lang.Key {
 	}
 	return cmp.Or(there, map[FailureKind]lang.Key{
 		NotInstalled: "failure.not-installed-help", NotLoggedIn: "failure.not-logged-in-help",
-		UnknownModel: "failure.unknown-model-help", NoSandbox: "failure.no-sandbox-help", NoDirectory: "failure.no-directory-help",
-		OverBudget: "failure.over-budget-help", DeniedTools: "failure.denied-help", LimitOfTurn: "failure.continue-help", AnswerCut: "failure.continue-help",
+		UnknownModel: "failure.unknown-model-help", NoSandbox: "failure.no-sandbox-help",
+		NoDirectory: "failure.no-directory-help",
+		OverBudget:  "failure.over-budget-help", DeniedTools: "failure.denied-help",
+		LimitOfTurn: "failure.continue-help", AnswerCut: "failure.continue-help",
 	}[f.Kind])
 }
 
@@ -222,5 +224,6 @@ func (a Agent) Name() string { return upperFirst(string(a)) }
 // advised reports whether the agent's own sentence already contains advice, so that ductor adds none.
 func (f *Failure) advised() bool {
 	word, _, _ := strings.Cut(f.Reason, " ")
-	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" && slices.Contains([]string{"Install", "Log", "Run", "Set", "Correct"}, word)
+	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" &&
+		slices.Contains([]string{"Install", "Log", "Run", "Set", "Correct"}, word)
 }

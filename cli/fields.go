@@ -66,7 +66,8 @@ func (r Reading) weigh(l Leaf) Weight {
 			return LabelField
 		}
 		return WiderField
-	case below(name, r.Wider), slices.ContainsFunc(words, func(w string) bool { return slices.Contains(wideningFields(), w) }):
+	case below(name, r.Wider), slices.ContainsFunc(words,
+		func(w string) bool { return slices.Contains(wideningFields(), w) }):
 		switch {
 		case !l.Unset:
 			return WiderField

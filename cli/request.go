@@ -229,5 +229,6 @@ func ofServer(name, tool string) bool {
 	if !ok || server == "" {
 		return false
 	}
-	return tool == server || slices.ContainsFunc(serverPrefixes(server), func(prefix string) bool { return strings.HasPrefix(tool, prefix) })
+	return tool == server || slices.ContainsFunc(serverPrefixes(server),
+		func(prefix string) bool { return strings.HasPrefix(tool, prefix) })
 }

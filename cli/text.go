@@ -145,7 +145,8 @@ var (
 	resetAt    = regexp.MustCompile(`(?i)(?:try again|resets?|available again|until)(?: at| on)? ((?:[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?\d{1,2}(?::\d\d)? ?[ap]m)\b(?: ?\((\w[\w+/-]*)\))?`)
 	resetUnit  = regexp.MustCompile(`(\d+(?:\.\d+)?) ?(d|h|ms|m|s)[a-z]*`)
 	ordinal    = regexp.MustCompile(`(\d)(?:st|nd|rd|th)\b`)
-	resetForms = []string{"Jan 2 2006 3:04PM", "Jan 2 2006 3PM", "January 2 2006 3:04PM", "Jan 2 3:04PM", "Jan 2 3PM", "3:04PM", "3PM"}
+	resetForms = []string{"Jan 2 2006 3:04PM", "Jan 2 2006 3PM", "January 2 2006 3:04PM", "Jan 2 3:04PM", "Jan 2 3PM",
+		"3:04PM", "3PM"}
 )
 
 // farthestReset is longer than any usage limit.
@@ -183,7 +184,8 @@ func resetMoment(text string, now time.Time) time.Time {
 
 // resetSpan parses "2 hours 5 minutes", "1h2m" or "12.5s".
 func resetSpan(s string) (d time.Duration) {
-	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second, "ms": time.Millisecond}
+	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second,
+		"ms": time.Millisecond}
 	for _, m := range resetUnit.FindAllStringSubmatch(strings.ToLower(s), -1) {
 		n, _ := strconv.ParseFloat(m[1], 64)
 		d += time.Duration(n * float64(units[m[2]]))

@@ -56,7 +56,8 @@ const ToolVars = "DUCTOR_MCP_"
 // Trusts reports whether a tool belongs to a trusted server. name is the agent's own, such as mcp__SERVER__TOOL.
 func Trusts(servers []ToolServer, name string) bool {
 	return slices.ContainsFunc(servers, func(s ToolServer) bool {
-		return s.Trusted && slices.ContainsFunc([]string{"mcp__" + s.Name + "__", "mcp_" + s.Name + "_", s.Name + "."}, func(prefix string) bool {
+		return s.Trusted && slices.ContainsFunc([]string{"mcp__" + s.Name + "__", "mcp_" + s.Name + "_",
+			s.Name + "."}, func(prefix string) bool {
 			return strings.HasPrefix(name, prefix)
 		})
 	})

@@ -101,7 +101,8 @@ func (r UserRole) Rights() []Right {
 	case RoleOwner:
 		return append(RoleUser.Rights(), SeeAll, LiftBudgets, ManageUsers, ManageDuctor)
 	case RoleUser:
-		return []Right{Read, SendPrompts, EndOwn, EndAny, ActAsChat, DecideRequests, ChangeSettings, ChangeSessions, ReachFiles, MakeSchedules}
+		return []Right{Read, SendPrompts, EndOwn, EndAny, ActAsChat, DecideRequests, ChangeSettings, ChangeSessions,
+			ReachFiles, MakeSchedules}
 	case RoleMember:
 		return []Right{SendPrompts, EndOwn}
 	case RoleViewer:

@@ -43,8 +43,9 @@ func (h *Launcher) isMine(id cli.RunID) bool {
 
 func leftOf(info runner.Info) cli.LeftRun {
 	return cli.LeftRun{
-		Run: cli.RunID(info.ID), Purpose: PurposeOf(info.Labels), PID: info.PID, OutputBegin: info.Freed, OutputEnd: info.OutputEnd,
-		InputEnd: info.InputEnd, InputClosed: info.InputClosed, Alive: info.Alive, Problem: info.Problem,
+		Run: cli.RunID(info.ID), Purpose: PurposeOf(info.Labels), PID: info.PID, OutputBegin: info.Freed,
+		OutputEnd: info.OutputEnd,
+		InputEnd:  info.InputEnd, InputClosed: info.InputClosed, Alive: info.Alive, Problem: info.Problem,
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 func GitSeeds(ownerHome string) []cli.HomeSeed {
 	var seeds []cli.HomeSeed
 	for _, file := range []string{".config/git/config", ".gitconfig"} {
-		seeds = append(seeds, cli.HomeSeed{From: filepath.Join(ownerHome, filepath.FromSlash(file)), To: file, Pick: gitIdentity})
+		seeds = append(seeds, cli.HomeSeed{From: filepath.Join(ownerHome, filepath.FromSlash(file)), To: file,
+			Pick: gitIdentity})
 	}
 	return seeds
 }

@@ -13,7 +13,8 @@ const (
 // labelsOf converts a purpose to labels of a run.
 func labelsOf(p cli.Purpose) map[string]string {
 	return map[string]string{
-		labelAgent: string(p.Agent), labelMode: string(p.Mode), labelConversation: string(p.Conversation), labelSetting: p.Setting,
+		labelAgent: string(p.Agent), labelMode: string(p.Mode), labelConversation: string(p.Conversation),
+		labelSetting: p.Setting,
 	}
 }
 

@@ -81,7 +81,8 @@ func Open(o Options) (*Launcher, error) {
 			return nil, fmt.Errorf("open host: %w", err)
 		}
 	}
-	return &Launcher{opts: o, root: root, log: o.Logger, runs: map[cli.RunID]*process{}, starting: map[cli.RunID]bool{}, closing: make(chan struct{})}, nil
+	return &Launcher{opts: o, root: root, log: o.Logger, runs: map[cli.RunID]*process{},
+		starting: map[cli.RunID]bool{}, closing: make(chan struct{})}, nil
 }
 
 // RecordBy implements cli.Recording.
@@ -125,12 +126,14 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	id := rand.Text()
 	defer h.announce(cli.RunID(id))()
 	run, err := h.root.Start(ctx, runner.Spec{
-		ID: id, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labelsOf(cmd.For), Limits: h.limits(cmd.For),
+		ID: id, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labelsOf(cmd.For),
+		Limits: h.limits(cmd.For),
 	})
 	if err != nil {
 		return nil, err
 	}
-	h.log.Debug(StartedRun, "run", run.ID(), "pid", run.PID(), "agent", string(cmd.For.Agent), "conversation", string(cmd.For.Conversation))
+	h.log.Debug(StartedRun, "run", run.ID(), "pid", run.PID(), "agent", string(cmd.For.Agent),
+		"conversation", string(cmd.For.Conversation))
 	p := h.hold(run, cmd.For, marks)
 	if cmd.Turn != "" {
 		if err := h.store(ctx, p.Run(), cli.Mark{Turn: cmd.Turn}); err != nil {
@@ -155,7 +158,8 @@ func (h *Launcher) announce(id cli.RunID) (held func()) {
 }
 
 func (h *Launcher) limits(p cli.Purpose) runner.Limits {
-	l := runner.Limits{MaxAge: h.opts.MaxAge, OrphanAfter: h.opts.OrphanAfter, Grace: h.opts.Grace, MaxJournal: h.opts.MaxJournal}
+	l := runner.Limits{MaxAge: h.opts.MaxAge, OrphanAfter: h.opts.OrphanAfter, Grace: h.opts.Grace,
+		MaxJournal: h.opts.MaxJournal}
 	if p.Mode == "" {
 		l.OrphanAfter = probeOrphan
 	}

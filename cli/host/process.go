@@ -201,7 +201,8 @@ func (h *Launcher) lateRuns(p cli.Purpose) (late []*process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs {
-		if r.reached(stopping) && !r.isDead() && r.purpose.Agent == p.Agent && r.purpose.Conversation == p.Conversation && r.purpose.Mode != "" && p.Mode != "" {
+		if r.reached(stopping) && !r.isDead() && r.purpose.Agent == p.Agent &&
+			r.purpose.Conversation == p.Conversation && r.purpose.Mode != "" && p.Mode != "" {
 			late = append(late, r)
 		}
 	}

@@ -138,7 +138,8 @@ func (s seed) tie(home *os.Root, had string) (state string, err error) {
 			return tied, nil
 		}
 	}
-	if there != nil && had == tied && there.Mode().IsRegular() && owner.Mode().IsRegular() && there.ModTime().After(owner.ModTime()) {
+	if there != nil && had == tied && there.Mode().IsRegular() && owner.Mode().IsRegular() &&
+		there.ModTime().After(owner.ModTime()) {
 		if err := giveBack(home, s.To, s.From); err != nil {
 			return "", err
 		}

@@ -101,7 +101,8 @@ func (n Names) Exactly(name string) (Choice, bool) {
 	if agent, model, slash := strings.Cut(name, "/"); slash && strings.EqualFold(agent, string(c.Agent)) {
 		bare = model
 	}
-	whole := alias || strings.EqualFold(name, string(c.Agent)) || len(modelsWith(n.Entries, func(s string) bool { return strings.EqualFold(s, bare) })) > 0
+	whole := alias || strings.EqualFold(name, string(c.Agent)) ||
+		len(modelsWith(n.Entries, func(s string) bool { return strings.EqualFold(s, bare) })) > 0
 	return c, whole
 }
 
@@ -260,7 +261,8 @@ func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 		known = append(known, strings.ToLower(string(e.Agent)))
 	}
 	p.Near, _ = nearest.Of(name, known)
-	if agent := runs(name); p.Near == "" && agent != "" && !slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) }) {
+	if agent := runs(name); p.Near == "" && agent != "" &&
+		!slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) }) {
 		p.Kind, p.Agent = Elsewhere, agent
 	}
 	return p

@@ -130,7 +130,8 @@ func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 		// For example an older version of the agent
 		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" {
 			warned.Do(func() {
-				s.opts.Logger.Warn("an agent cannot be run in the mode that is configured", "agent", string(p.Agent()), "mode", string(want), "runs", string(runs))
+				s.opts.Logger.Warn("an agent cannot be run in the mode that is configured",
+					"agent", string(p.Agent()), "mode", string(want), "runs", string(runs))
 			})
 		}
 		return can

@@ -9,8 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// resultGuard sits between a provider and the turn's listener. It holds the Result until it is judged, remembers the events
-// that were shown, and passes nothing once the turn is closed.
+// resultGuard sits between a provider and the turn's listener. It holds the Result until it is judged, remembers the
+// events that were shown, and passes nothing once the turn is closed.
 type resultGuard struct {
 	agent cli.Agent
 	waits func(asked cli.ApprovalID, waiting bool) // is called when the agent starts and stops waiting for its user

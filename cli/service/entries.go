@@ -293,7 +293,8 @@ func (p *pool) closeOnce(e *pooled) error {
 	defer cancel()
 	err := guard(e.agent, func() error { return e.session.Close(ctx) })
 	if err != nil {
-		p.opts.Logger.Error("a session did not close", "agent", string(e.agent), "conversation", string(e.conversation), "err", err)
+		p.opts.Logger.Error("a session did not close", "agent", string(e.agent),
+			"conversation", string(e.conversation), "err", err)
 	}
 	return err
 }

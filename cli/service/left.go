@@ -39,7 +39,8 @@ func (l leftTurn) closeKey() closeKey {
 // endUseless ends a run without a turn to resume.
 func (s *Service) endUseless(r leftTurn) {
 	if r.run.Problem != "" {
-		s.opts.Logger.Warn("cannot resume a run of the previous process; it is ended", "run", r.run.Run, "agent", string(r.run.Agent),
+		s.opts.Logger.Warn("cannot resume a run of the previous process; it is ended", "run", r.run.Run,
+			"agent", string(r.run.Agent),
 			"conversation", string(r.run.Conversation), "pid", r.run.PID, "why", r.run.Problem)
 	}
 	s.discardLeft(r)
@@ -142,7 +143,8 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 			"turn", string(req.Turn), "pid", left.run.PID, "why", left.run.Problem)
 		s.spare(left.run.Run, -1)
 		s.discardLeft(*left)
-		return attempt{result: cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "it cannot be resumed and was ended, because %s", left.run.Problem)}}
+		return attempt{result: cli.Result{Err: cli.Failf(cli.UnknownFailure, agent,
+			"it cannot be resumed and was ended, because %s", left.run.Problem)}}
 	}
 	there := req
 	there.AddDirs, there.Files = nil, nil // they were copied when the turn started

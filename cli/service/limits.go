@@ -39,7 +39,8 @@ func (at *slot) going() bool {
 
 // spare reports whether the process can be ended to make room for another.
 func (at *slot) spare() bool {
-	return !at.going() && !slices.ContainsFunc(at.entries, func(e *pooled) bool { return e.state < closing && e.state != idle })
+	return !at.going() && !slices.ContainsFunc(at.entries,
+		func(e *pooled) bool { return e.state < closing && e.state != idle })
 }
 
 // living returns the slots that count.
@@ -144,7 +145,8 @@ func (s *Service) watchMemory() {
 		last = time.Now()
 		sessions := s.pool.status()
 		held := s.pool.known(sessions, since)
-		maps.Copy(held, s.pool.memory(s.base, slices.DeleteFunc(sessions, func(l cli.SessionStatus) bool { return held[idOf(l)] > 0 })))
+		maps.Copy(held, s.pool.memory(s.base, slices.DeleteFunc(sessions,
+			func(l cli.SessionStatus) bool { return held[idOf(l)] > 0 })))
 		s.pool.do(func() { s.pool.relieve(held) })
 	}
 }

@@ -26,13 +26,15 @@ func (s *Service) newEntry(at *runEnv, p cli.Provider) *agentEntry {
 	return &agentEntry{
 		provider: p, runEnv: at,
 		modes: newCached(s.core, s.askModes(p), func(can []cli.Mode) bool { return len(can) > 0 }),
-		auth: newCached(s.core, func(ctx context.Context) authAnswer { return at.ask(ctx, p) }, func(a authAnswer) bool {
-			return a.err == nil && a.auth.State == cli.Authenticated
-		}),
+		auth: newCached(s.core, func(ctx context.Context) authAnswer { return at.ask(ctx, p) },
+			func(a authAnswer) bool {
+				return a.err == nil && a.auth.State == cli.Authenticated
+			}),
 		models: newCached(s.core, func(ctx context.Context) (l modelList) {
 			l.err = guard(p.Agent(), func() (err error) { l.models, err = p.Models(ctx); return err })
 			if l.err != nil && ctx.Err() != nil {
-				l.err = &cli.Failure{Kind: cli.TimedOut, Agent: p.Agent(), Reason: "it did not answer in time", Cause: l.err}
+				l.err = &cli.Failure{Kind: cli.TimedOut, Agent: p.Agent(), Reason: "it did not answer in time",
+					Cause: l.err}
 			}
 			return l
 		}, func(l modelList) bool { return l.err == nil }),
@@ -190,7 +192,8 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.A
 		if slices.Contains(others, agent) {
 			continue
 		}
-		if answer, err := at.agents[agent].auth.get(asked); err == nil && answer.err == nil && answer.auth.State == cli.Authenticated {
+		if answer, err := at.agents[agent].auth.get(asked); err == nil && answer.err == nil &&
+			answer.auth.State == cli.Authenticated {
 			return agent, slices.Contains(s.preferred(), agent)
 		}
 	}

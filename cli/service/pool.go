@@ -73,7 +73,8 @@ func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
 func (p *pool) giveBack(e *pooled) (kept bool) {
 	info, process := p.inspect(e)
 	p.do(func() {
-		kept = info.Alive && e.mode == cli.Live && e.state != expiring && e.wanted() && p.find(e.conversation, idle) == nil &&
+		kept = info.Alive && e.mode == cli.Live && e.state != expiring && e.wanted() &&
+			p.find(e.conversation, idle) == nil &&
 			(p.phase == keeping || p.phase == detaching && info.Background)
 		switch {
 		case !kept:
@@ -165,7 +166,8 @@ func (p *pool) status() (living []cli.SessionStatus) {
 	p.do(func() {
 		for e := range p.entries() {
 			if e.state == idle || e.state == busy || e.state == expiring {
-				list = append(list, cli.SessionStatus{Conversation: e.conversation, Sandbox: e.sandbox, Busy: e.state != idle, Used: e.used})
+				list = append(list, cli.SessionStatus{Conversation: e.conversation, Sandbox: e.sandbox,
+					Busy: e.state != idle, Used: e.used})
 				entries = append(entries, e)
 			}
 		}

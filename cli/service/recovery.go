@@ -26,7 +26,8 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 	a := s.attempt(ctx, entry, mode, req, emit)
 	if mode == cli.Live && s.mayRepeat(ctx, entry, a) {
 		s.opts.Logger.Warn("a live agent broke before it showed anything; asking once more, one-shot",
-			"agent", string(agent), "turn", string(req.Turn), "kind", string(a.result.Err.Kind), "code", a.result.Err.Code)
+			"agent", string(agent), "turn", string(req.Turn), "kind", string(a.result.Err.Kind), "code",
+			a.result.Err.Code)
 		if a.lent != nil {
 			s.pool.discardInBackground(a.lent)
 		}

@@ -30,7 +30,8 @@ func NewRegistry(now func() time.Time) *Registry { return &Registry{now: now} }
 // Register adds a turn; cancel ends it with a cause.
 func (r *Registry) Register(conversation cli.Conversation, turn cli.TurnID, agent cli.Agent,
 	cancel context.CancelCauseFunc) *Run {
-	run := &Run{cancel: cancel, info: cli.RunInfo{Conversation: conversation, Turn: turn, Agent: agent, Started: r.wall()}}
+	run := &Run{cancel: cancel, info: cli.RunInfo{Conversation: conversation, Turn: turn, Agent: agent,
+		Started: r.wall()}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs = append(r.runs, run)

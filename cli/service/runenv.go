@@ -29,7 +29,8 @@ type runEnv struct {
 // newRunEnv connects providers with their environment.
 func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes,
 	providers []cli.Provider) (*runEnv, error) {
-	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{}, look: make(chan struct{}, 1)}
+	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{},
+		look: make(chan struct{}, 1)}
 	for _, p := range providers {
 		agent := p.Agent()
 		if at.agents[agent] != nil {

@@ -173,7 +173,8 @@ func (s *Service) refusal(agent cli.Agent) cli.Result {
 	if errors.Is(cause, cli.ErrDetached) {
 		return cli.Result{Detached: true}
 	}
-	return cli.Result{Err: &cli.Failure{Kind: cli.UnknownFailure, Agent: agent, Reason: cli.ErrClosing.Error(), Cause: cli.ErrClosing}}
+	return cli.Result{Err: &cli.Failure{Kind: cli.UnknownFailure, Agent: agent, Reason: cli.ErrClosing.Error(),
+		Cause: cli.ErrClosing}}
 }
 
 // leastLimit is the time for a turn whose limit passed while no ductor was running, in order to read its output.

@@ -165,7 +165,8 @@ func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Requ
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	if turn != "" {
-		err := s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
+		err := s.present.with(ctx, turn, cli.ErrNoTurn,
+			func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
 		if !errors.Is(err, cli.ErrNoTurn) { // otherwise its session is already idle
 			return err
 		}

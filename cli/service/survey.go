@@ -193,7 +193,8 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	}
 	session, err := s.adopt(ctx, entry, run, cli.Request{Conversation: run.Conversation, Sandbox: left.runEnv.sandbox})
 	if err != nil {
-		s.opts.Logger.Warn("an agent that works in the background cannot be attached to; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
+		s.opts.Logger.Warn("an agent that works in the background cannot be attached to; it is ended", "run", run.Run,
+			"agent", string(run.Agent), "err", err)
 		return false
 	}
 	if s.pool.keep(left.at, session) {
@@ -255,7 +256,8 @@ func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 			if spared[run.Run] > 0 {
 				continue
 			}
-			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox), "run", run.Run, "agent", string(run.Agent))
+			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox),
+				"run", run.Run, "agent", string(run.Agent))
 			left := leftTurn{runEnv: at, from: l, run: run}
 			left.at = s.pool.left(left.closeKey(), run)
 			s.endUseless(left)

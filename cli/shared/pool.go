@@ -18,7 +18,8 @@ type Pool[S Server] struct {
 // NewPool creates a Pool. server creates the dialect's part of a process that is not started yet.
 func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
 	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
-	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}}, server: server}
+	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}},
+		server: server}
 }
 
 // make creates a process with a number of sessions.

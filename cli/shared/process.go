@@ -212,7 +212,8 @@ func withCause(err, more error) error {
 
 // connect creates the peer of a process. The caller starts its reader.
 func (p *Process) connect(prog cli.Process, o rpc.Options) {
-	o.Agent, o.Framing, o.Version, o.Handler = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Version, handler{p.server, p}
+	o.Agent, o.Framing, o.Version, o.Handler = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Version,
+		handler{p.server, p}
 	p.prog, p.peer = prog, rpc.New(prog, o)
 }
 
@@ -304,7 +305,8 @@ func (p *Process) detach() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopSlack)
 	defer cancel()
 	if err := errors.Join(err, p.await(ctx)); err != nil {
-		p.pool.opts.Logger.Error("detach from an agent", "agent", string(p.pool.opts.Agent), "pid", p.prog.PID(), "err", err)
+		p.pool.opts.Logger.Error("detach from an agent", "agent", string(p.pool.opts.Agent), "pid", p.prog.PID(),
+			"err", err)
 	}
 }
 

@@ -103,7 +103,8 @@ func (p *Process) expire() {
 		turn.drop()
 		p.TurnEnded(context.Background(), EndOver)
 		if err := p.Leave(context.Background(), Unused); err != nil {
-			p.pool.opts.Logger.Error("an agent whose turns were not resumed did not end", "agent", string(p.pool.opts.Agent),
+			p.pool.opts.Logger.Error("an agent whose turns were not resumed did not end",
+				"agent", string(p.pool.opts.Agent),
 				"pid", p.prog.PID(), "err", err)
 		}
 	}

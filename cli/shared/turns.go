@@ -32,7 +32,8 @@ func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 		return
 	}
 	if err := p.Stop(context.WithoutCancel(ctx), p.pool.opts.Grace); err != nil {
-		p.pool.opts.Logger.Error("an agent with child processes of an aborted turn did not end", "agent", string(p.pool.opts.Agent), "err", err)
+		p.pool.opts.Logger.Error("an agent with child processes of an aborted turn did not end",
+			"agent", string(p.pool.opts.Agent), "err", err)
 	}
 }
 

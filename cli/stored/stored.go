@@ -42,7 +42,8 @@ var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // and launcher starts them. read parses a line, which may be cut off or foreign.
 func List(ctx context.Context, agent cli.Agent, launcher cli.Launcher, env []string, dir string, q Files,
 	read func(line []byte) Line) ([]cli.StoredSession, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the files of %s's sessions were not read in %s", agent, wait))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait,
+		fmt.Errorf("the files of %s's sessions were not read in %s", agent, wait))
 	defer cancel()
 	q.Most = filesMost
 	found, err := find(ctx, launcher, env, q)

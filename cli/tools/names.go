@@ -15,20 +15,29 @@ import (
 func others() []string {
 	return []string{
 		// Claude
-		"Agent", "Artifact", "AskUserQuestion", "CronCreate", "CronDelete", "CronList", "EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree",
-		"LSP", "ListAgents", "ListMcpResources", "ListMcpResourcesTool", "Projects", "PushNotification", "ReadMcpResource", "ReadMcpResourceTool",
-		"RemoteTrigger", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "SlashCommand", "StructuredOutput", "Task", "TaskCreate", "TaskGet",
-		"TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoRead", "TodoWrite", "ToolSearch", "WaitForMcpServers", "Workflow",
+		"Agent", "Artifact", "AskUserQuestion", "CronCreate", "CronDelete", "CronList", "EnterPlanMode",
+		"EnterWorktree", "ExitPlanMode", "ExitWorktree",
+		"LSP", "ListAgents", "ListMcpResources", "ListMcpResourcesTool", "Projects", "PushNotification",
+		"ReadMcpResource", "ReadMcpResourceTool",
+		"RemoteTrigger", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "SlashCommand",
+		"StructuredOutput", "Task", "TaskCreate", "TaskGet",
+		"TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoRead", "TodoWrite", "ToolSearch",
+		"WaitForMcpServers", "Workflow",
 		// Codex
-		"close_agent", "create_goal", "get_goal", "image_generation", "list_mcp_resource_templates", "list_mcp_resources", "permissions",
-		"read_mcp_resource", "request_permissions", "request_user_input", "resume_agent", "send_input", "spawn_agent", "tool_search", "update_goal",
+		"close_agent", "create_goal", "get_goal", "image_generation", "list_mcp_resource_templates",
+		"list_mcp_resources", "permissions",
+		"read_mcp_resource", "request_permissions", "request_user_input", "resume_agent", "send_input", "spawn_agent",
+		"tool_search", "update_goal",
 		"update_plan", "wait", "wait_agent",
 		// Gemini
-		"activate_skill", "complete_task", "enter_plan_mode", "exit_plan_mode", "get_internal_docs", "invoke_agent", "save_memory", "update_topic",
+		"activate_skill", "complete_task", "enter_plan_mode", "exit_plan_mode", "get_internal_docs", "invoke_agent",
+		"save_memory", "update_topic",
 		"write_todos",
 		// Copilot
-		"ask_user", "fetch_copilot_cli_documentation", "list_agents", "list_powershell", "memory", "read_agent", "read_powershell", "report_intent",
-		"show_file", "skill", "sql", "stop_powershell", "store_memory", "task", "task_complete", "update_todo", "write_agent", "write_powershell",
+		"ask_user", "fetch_copilot_cli_documentation", "list_agents", "list_powershell", "memory", "read_agent",
+		"read_powershell", "report_intent",
+		"show_file", "skill", "sql", "stop_powershell", "store_memory", "task", "task_complete", "update_todo",
+		"write_agent", "write_powershell",
 		// the Agent Client Protocol
 		"delete", "execute", "fetch", "move", "other", "switch_mode", "think",
 	}

@@ -42,8 +42,8 @@ func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Em
 	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1}
 }
 
-// replay marks the following events as past, until CaughtUp. They happened at the time that timestamp returns, unless that
-// is zero. The turn's start is set to that time too.
+// replay marks the following events as past, until CaughtUp. They happened at the time that timestamp returns, unless
+// that is zero. The turn's start is set to that time too.
 func (e *Emitter) replay(timestamp func() time.Time) {
 	clock := e.now
 	e.now = func() time.Time {

@@ -17,7 +17,8 @@ import (
 func (s *Stream) Outcome(end End) cli.Result {
 	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && !s.spoke() {
 		why := cmp.Or(lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail()))), "it said nothing of why")
-		return cli.Result{Err: cli.Failf(cli.UnknownFailure, s.opts.Agent, "it did not start within %s: %s", limit, why)}
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, s.opts.Agent, "it did not start within %s: %s", limit,
+			why)}
 	}
 	return s.last.Outcome(end, s.opts.Agent, s.Failure)
 }
@@ -93,7 +94,8 @@ func lostPlace(readErr error) *cli.Failure {
 // it is done.
 func fromOutside(e cli.ExitStatus) bool {
 	const terminated = 15
-	return e.By == cli.EndedByTerminated || e.By == cli.EndedUnseen && !e.OOM || e.By == cli.EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
+	return e.By == cli.EndedByTerminated || e.By == cli.EndedUnseen && !e.OOM || e.By == cli.EndedByItself &&
+		(e.Code == 128+terminated || e.Code == -terminated)
 }
 
 // killed reports whether a signal ended the program that it would not send itself after a failure.

@@ -88,7 +88,8 @@ func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path}
 	if auth.Version, err = Version(ctx, o, a.Agent, a.Env); err != nil {
-		auth.Problem = &cli.Failure{Kind: cli.Crashed, Agent: a.Agent, Code: cli.CodeUnknown, Reason: cli.ShortLine(err.Error())}
+		auth.Problem = &cli.Failure{Kind: cli.Crashed, Agent: a.Agent, Code: cli.CodeUnknown,
+			Reason: cli.ShortLine(err.Error())}
 	}
 	if i := slices.IndexFunc(a.Keys, func(name string) bool { return cli.Variable(a.Env, name) != "" }); i >= 0 {
 		auth.Method = a.Keys[i]
@@ -109,7 +110,8 @@ var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 // Version returns the version of an agent's program. It returns "" if the program does not print one, and an error if
 // it does not run.
 func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) (string, error) {
-	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env, For: cli.Purpose{Agent: agent}}, versionWait)
+	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env,
+		For: cli.Purpose{Agent: agent}}, versionWait)
 	if err != nil {
 		o.Logger.Warn("an agent does not report its version", "agent", string(agent), "err", err)
 	}

@@ -14,9 +14,12 @@ import (
 // its PATH is short.
 func places() []string {
 	return []string{
-		".local/bin", "bin", ".claude/local", ".bun/bin", ".npm-global/bin", ".npm-packages/bin", ".nvm/versions/node/*/bin",
-		".local/share/fnm/node-versions/*/installation/bin", ".volta/bin", ".local/share/pnpm", ".deno/bin", ".cargo/bin", ".asdf/shims",
-		".local/share/mise/shims", "go/bin", "/usr/local/bin", "/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin", "/snap/bin",
+		".local/bin", "bin", ".claude/local", ".bun/bin", ".npm-global/bin", ".npm-packages/bin",
+		".nvm/versions/node/*/bin",
+		".local/share/fnm/node-versions/*/installation/bin", ".volta/bin", ".local/share/pnpm", ".deno/bin",
+		".cargo/bin", ".asdf/shims",
+		".local/share/mise/shims", "go/bin", "/usr/local/bin", "/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin",
+		"/snap/bin",
 	}
 }
 

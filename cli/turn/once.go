@@ -109,7 +109,8 @@ func (s *oneShot) open(ctx context.Context, req cli.Request) (t Once, input []by
 	if t.Stream, t.Left = s.GoOn(); t.Stream != nil {
 		t.Setting = t.Left.Setting
 		if input, err = s.how.Input(req, t.Left); err != nil {
-			s.how.Options.Logger.Warn("cannot rebuild the prompt of a resumed turn", "agent", string(s.how.Agent), "err", err)
+			s.how.Options.Logger.Warn("cannot rebuild the prompt of a resumed turn", "agent", string(s.how.Agent),
+				"err", err)
 		}
 		return t, input, nil
 	}

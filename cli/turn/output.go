@@ -31,7 +31,8 @@ func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Dura
 	case cmp.Or(err, stopErr) != nil:
 		return "", fmt.Errorf("run %s: %w", cmd.Path, cmp.Or(err, stopErr))
 	case code != 0:
-		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, cli.ExitText(lang.Printer{}, code), cli.Shorten(p.StderrTail(), 300))
+		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, cli.ExitText(lang.Printer{}, code),
+			cli.Shorten(p.StderrTail(), 300))
 	}
 	return string(out), nil
 }

@@ -261,7 +261,8 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	}
 	if past {
 		from, when := s.opts.Past.From, s.process.When
-		source.Resumed, source.End = &Resumed{From: from, Began: cmp.Or(when(from), time.Now()), When: when}, func(q queued) int64 { return q.end }
+		source.Resumed, source.End = &Resumed{From: from, Began: cmp.Or(when(from), time.Now()), When: when},
+			func(q queued) int64 { return q.end }
 	}
 	t := New(Loop[queued]{
 		Source: source,

@@ -32,7 +32,8 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err := approval.WhyClosed(s.opts.Now()); err != nil {
 		return s.redeliver(ctx, approval), err
 	}
-	if r := s.of(approval.Turn); r != nil && approval.Request != nil && v.Choice != orchestrator.Deny && r.targetMoved(*approval.Request) {
+	if r := s.of(approval.Turn); r != nil && approval.Request != nil && v.Choice != orchestrator.Deny &&
+		r.targetMoved(*approval.Request) {
 		return approval, orchestrator.ErrPathMoved
 	}
 	d, err := s.decision(approval, by, v)
@@ -172,7 +173,8 @@ func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest
 		if asked := approval.ApprovalRequest; !covered(asked) || !canAutoApprove(asked) || r.s.touchesOwn(asked) {
 			continue
 		}
-		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: ruled})
+		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed,
+			Ruled: ruled})
 		if err == nil && won {
 			_, err = r.deliver(approval)
 			r.show(approval)

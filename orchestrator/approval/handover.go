@@ -12,8 +12,8 @@ import (
 // acceptWait is how long an agent may take to accept a decision.
 const acceptWait = 10 * time.Second
 
-// deliver passes a decision to the agent, once for each of its waiting requests. gone reports that there were requests and
-// the agent no longer waits for any of them. mu is held.
+// deliver passes a decision to the agent, once for each of its waiting requests. gone reports that there were requests
+// and the agent no longer waits for any of them. mu is held.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0

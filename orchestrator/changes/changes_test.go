@@ -165,7 +165,8 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.slow.Launcher = clitest.Host(r.t)
 	r.Service = changes.New(changes.Options{
-		Store: r.store, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) }, Now: func() time.Time { return noon.Add(r.later) },
+		Store: r.store, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) },
+		Now:   func() time.Time { return noon.Add(r.later) },
 		NewID: func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
 	})
 	r.Attach(r.engine, git.New(host{r.slow}))
@@ -192,7 +193,8 @@ func (r *rig) must(err error) {
 }
 
 func (r *rig) watch(id string, goesOn bool) orchestrator.TurnWatch {
-	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s", Prompt: orchestrator.Prompt{Conversation: chat, Text: "Fix  " + id}}, r.engine.dir, goesOn)
+	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s",
+		Prompt: orchestrator.Prompt{Conversation: chat, Text: "Fix  " + id}}, r.engine.dir, goesOn)
 }
 
 // turn runs a turn that executes a script.
@@ -215,7 +217,8 @@ func (r *rig) end(w orchestrator.TurnWatch) (c orchestrator.Changed) {
 
 // beside watches a turn of another chat.
 func (r *rig) beside(id string) orchestrator.TurnWatch {
-	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s", Prompt: orchestrator.Prompt{Conversation: otherChat}}, r.engine.dir, false)
+	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s",
+		Prompt: orchestrator.Prompt{Conversation: otherChat}}, r.engine.dir, false)
 }
 
 func (r *rig) expect(what string, err, want error) {
@@ -234,7 +237,8 @@ func TestWhatATurnChangedIsUndoneDoneAgainAndCommitted(t *testing.T) {
 		t.Fatalf("it changed %+v", got)
 	}
 	ctx := t.Context()
-	_, err := r.Undo(ctx, orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 8}, Role: orchestrator.RoleUser}, "t1")
+	_, err := r.Undo(ctx, orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 8},
+		Role: orchestrator.RoleUser}, "t1")
 	r.expect("from another chat", err, orchestrator.ErrElsewhere)
 	_, err = r.Undo(ctx, orchestrator.Press{Conversation: chat, Role: orchestrator.RoleMember}, "t1")
 	r.expect("by a member", err, orchestrator.ErrNotAllowed)
@@ -518,7 +522,8 @@ func TestCheckpointsAndDiffs(t *testing.T) {
 			t.Errorf("since the %s: %s\n%s", since, names, diff)
 		}
 	}
-	if diff, err := r.DiffSince(ctx, chat, orchestrator.SinceCommit, "b.txt"); err != nil || strings.Count(diff, "diff --git") != 1 {
+	if diff, err := r.DiffSince(ctx, chat, orchestrator.SinceCommit, "b.txt"); err != nil ||
+		strings.Count(diff, "diff --git") != 1 {
 		t.Errorf("of one path: %v\n%s", err, diff)
 	}
 	to, before, err := r.Return(ctx, by, point.ID, orchestrator.BeforeTurn)

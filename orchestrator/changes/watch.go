@@ -73,7 +73,8 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, goesOn bool) orchestrat
 		return none{}
 	}
 	ctx, cancel := context.WithTimeout(s.life, lookMost)
-	w := &watch{s: s, turn: t, began: s.opts.Now(), end: cancel, at: git.Place{In: t.Sandbox, Dir: dir}, goesOn: goesOn, ready: make(chan struct{}), open: map[cli.ToolID]bool{}}
+	w := &watch{s: s, turn: t, began: s.opts.Now(), end: cancel, at: git.Place{In: t.Sandbox, Dir: dir},
+		goesOn: goesOn, ready: make(chan struct{}), open: map[cli.ToolID]bool{}}
 	w.tools, w.asks = map[cli.ToolID]bool{}, map[cli.ApprovalID]bool{}
 	w.from = s.order.Add(1)
 	s.mu.Lock()
@@ -174,7 +175,8 @@ func onlyReads(tool string) bool {
 		return own != "work_with" // work_with lets another agent write
 	}
 	switch strings.ToLower(tool) {
-	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file", "read_many_files", "list_directory",
+	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file",
+		"read_many_files", "list_directory",
 		"search_file_content", "google_web_search", "web_fetch", "web_search", "fetch", "think", "report_intent",
 		"askuserquestion", "ask_user", "exitplanmode", "exit_plan_mode":
 		return true
@@ -324,8 +326,9 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	}
 	t := w.turn
 	return c, w.s.opts.Store.SaveChanges(ctx, orchestrator.TurnChanges{
-		ID: string(t.ID), Conversation: t.Prompt.Conversation, Session: t.Session, Title: cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), 200),
-		At: w.s.opts.Now(), Sandbox: t.Sandbox, Snapshot: orchestrator.Snapshot{Trees: w.trees}, Changed: c,
+		ID: string(t.ID), Conversation: t.Prompt.Conversation, Session: t.Session,
+		Title: cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), 200),
+		At:    w.s.opts.Now(), Sandbox: t.Sandbox, Snapshot: orchestrator.Snapshot{Trees: w.trees}, Changed: c,
 	})
 }
 

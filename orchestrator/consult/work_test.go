@@ -51,10 +51,12 @@ func (s *workRig) ask(ctx context.Context, emit func(cli.Event), ev cli.Approval
 
 // open creates an engine whose agents work in s.
 func (s *workRig) open() *Engine {
-	s.agents, s.waits = &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}}, map[cli.ApprovalID]chan cli.Decision{}
+	s.agents, s.waits = &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}},
+		map[cli.ApprovalID]chan cli.Decision{}
 	client := side.Client{Gateway: s, NewID: s.newID}
 	return New(Options{
-		Side: client, Store: s.agents, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
+		Side: client, Store: s.agents, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		Works: Works{
 			AskFor: func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
 				s.helped = h
@@ -92,10 +94,13 @@ func TestAnAgentWorksWithTheRightsOfATurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		has, gets cli.Request
 	}{
-		"ask":                {cli.Request{Permission: cli.Ask, Attended: true}, cli.Request{Permission: cli.Ask, Attended: true}},
-		"accept edits":       {cli.Request{Permission: cli.AcceptEdits, Attended: true}, cli.Request{Permission: cli.AcceptEdits, Attended: true}},
-		"bypass for ever":    {cli.Request{Permission: cli.Bypass}, cli.Request{Permission: cli.Bypass}},
-		"bypass for a while": {cli.Request{Permission: cli.Bypass, Attended: true}, cli.Request{Permission: cli.Ask, Attended: true}},
+		"ask": {cli.Request{Permission: cli.Ask, Attended: true},
+			cli.Request{Permission: cli.Ask, Attended: true}},
+		"accept edits": {cli.Request{Permission: cli.AcceptEdits, Attended: true},
+			cli.Request{Permission: cli.AcceptEdits, Attended: true}},
+		"bypass for ever": {cli.Request{Permission: cli.Bypass}, cli.Request{Permission: cli.Bypass}},
+		"bypass for a while": {cli.Request{Permission: cli.Bypass, Attended: true},
+			cli.Request{Permission: cli.Ask, Attended: true}},
 	} {
 		s := &workRig{run: func(context.Context, cli.Request, func(cli.Event)) cli.Result {
 			return cli.Result{Text: "done", AgentSessionID: "own"}
@@ -108,8 +113,10 @@ func TestAnAgentWorksWithTheRightsOfATurn(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", name, first, err)
 		}
 		got := s.ran[0]
-		if got.Permission != c.gets.Permission || got.Attended != c.gets.Attended || len(got.Servers) != 0 || got.Project != cli.WithoutProject ||
-			got.Sandbox != "box" || got.Dir != "/work" || len(got.AddDirs) != 1 || len(got.AllowedTools) != 1 || len(got.ToolLists) != 2 || got.Turn == "T" {
+		if got.Permission != c.gets.Permission || got.Attended != c.gets.Attended || len(got.Servers) != 0 ||
+			got.Project != cli.WithoutProject ||
+			got.Sandbox != "box" || got.Dir != "/work" || len(got.AddDirs) != 1 || len(got.AllowedTools) != 1 ||
+			len(got.ToolLists) != 2 || got.Turn == "T" {
 			t.Errorf("%s: it runs as %+v", name, got)
 		}
 		on := task(t.Context(), c.has, "go on")
@@ -132,13 +139,15 @@ func TestUsersDecideWhatAnAgentAsksThatWorksForATurn(t *testing.T) {
 		second = s.ask(ctx, emit, cli.ApprovalAsked{ID: "2", Title: "rm -r /"})
 		return cli.Result{Text: "done"}
 	}
-	if _, err := s.open().Work(t.Context(), task(t.Context(), cli.Request{Permission: cli.Ask, Attended: true}, "do it")); err != nil || !first.Allow || second.Allow {
+	if _, err := s.open().Work(t.Context(), task(t.Context(), cli.Request{Permission: cli.Ask, Attended: true},
+		"do it")); err != nil || !first.Allow || second.Allow {
 		t.Errorf("%+v, %+v, %v", first, second, err)
 	}
 	if s.helped.Agent != "codex" || len(s.helped.ToolLists) != 1 {
 		t.Errorf("asked for %+v", s.helped)
 	}
-	if len(s.audited) != 1 || s.audited[0].Turn != "T" || s.audited[0].Agent != "codex" || s.audited[0].Title != "touch a" || s.audited[0].Conversation != here {
+	if len(s.audited) != 1 || s.audited[0].Turn != "T" || s.audited[0].Agent != "codex" ||
+		s.audited[0].Title != "touch a" || s.audited[0].Conversation != here {
 		t.Errorf("audited: %+v", s.audited)
 	}
 	s.decide = func(context.Context, orchestrator.Helper, cli.Event) (cli.Decision, error) {

@@ -79,7 +79,8 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
 		case c.redelivered != nil: // it ended with the previous process
-			s = &orchestrator.Stopping{Over: c.redelivered, Alive: func(context.Context) []cli.ProcessName { return nil }}
+			s = &orchestrator.Stopping{Over: c.redelivered,
+				Alive: func(context.Context) []cli.ProcessName { return nil }}
 		}
 	})
 	return s

@@ -20,7 +20,8 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 		return orchestrator.ErrBadChoice
 	}
 	until := e.now().Add(lasts)
-	err := e.setMode(ctx, id, cli.Bypass, until, orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
+	err := e.setMode(ctx, id, cli.Bypass, until, orchestrator.AuditEntry{What: orchestrator.AuditMode,
+		Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
 	if err == nil {
 		e.opts.After(lasts, func() { e.bypassOver(context.WithoutCancel(ctx), id, until) })
 		e.warm(ctx, id)
@@ -60,7 +61,8 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
-		if err = failed; err == nil && c.e.bypassed(conv, conv.GrantedIn) && conv.BypassUntil.UnixMilli() != until.UnixMilli() {
+		if err = failed; err == nil && c.e.bypassed(conv, conv.GrantedIn) &&
+			conv.BypassUntil.UnixMilli() != until.UnixMilli() {
 			return
 		}
 		if r := c.running.Load(); r != nil && r.req != nil && !r.turn.Bypass.IsZero() {

@@ -14,7 +14,8 @@ func isQuiet(t orchestrator.Turn) bool { return t.Wants.Silence != "" || t.Wants
 
 // known reports whether the chat need not show an outcome.
 func known(w orchestrator.Wants, o orchestrator.Outcome) bool {
-	return o.State == orchestrator.TurnDone && (orchestrator.OnlyWord(o.Text, w.Silence) || w.Known != "" && w.Known == orchestrator.Digest(o.Text))
+	return o.State == orchestrator.TurnDone && (orchestrator.OnlyWord(o.Text, w.Silence) || w.Known != "" &&
+		w.Known == orchestrator.Digest(o.Text))
 }
 
 func (d quietChat) Queued(t orchestrator.Turn, ahead int) {

@@ -181,7 +181,8 @@ func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID
 	}
 	for _, st := range all {
 		if strings.HasPrefix(string(st.Job.ID), turn.LaterJob) && st.Next.IsZero() && st.Open == 0 {
-			if err := e.opts.Jobs.DeleteJob(ctx, st.Job.ID, orchestrator.Press{Conversation: in, Person: person}); err != nil {
+			if err := e.opts.Jobs.DeleteJob(ctx, st.Job.ID,
+				orchestrator.Press{Conversation: in, Person: person}); err != nil {
 				return err
 			}
 		}
@@ -189,8 +190,8 @@ func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID
 	return nil
 }
 
-// cancelRetries cancels further attempts of a turn: retries while it runs, and the job that would run it later. The receipt
-// names the turn if its card shows other buttons now, or will at the turn's end.
+// cancelRetries cancels further attempts of a turn: retries while it runs, and the job that would run it later. The
+// receipt names the turn if its card shows other buttons now, or will at the turn's end.
 func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
 	error) {
 	t, err := e.ended(ctx, id, by)

@@ -29,8 +29,10 @@ func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants or
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Message: t.Prompt.Message, Rights: t.Prompt.Rights}
-	shorter := orchestrator.Turn{Prompt: p, Session: t.Session, Wants: orchestrator.Wants{Agent: wants.Agent, Model: wants.Model, Effort: wants.Effort}}
+	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Message: t.Prompt.Message,
+		Rights: t.Prompt.Rights}
+	shorter := orchestrator.Turn{Prompt: p, Session: t.Session,
+		Wants: orchestrator.Wants{Agent: wants.Agent, Model: wants.Model, Effort: wants.Effort}}
 	receipt, err := e.enqueue(ctx, e.compaction(shorter))
 	if err != nil || receipt.Full {
 		return receipt, err
@@ -49,7 +51,8 @@ func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 		return fmt.Errorf("load the turn before: %w", err)
 	}
 	if before.State != orchestrator.TurnDone {
-		return &cli.Failure{Kind: cli.ContextFull, Agent: before.Agent, Reason: e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shortened")}
+		return &cli.Failure{Kind: cli.ContextFull, Agent: before.Agent,
+			Reason: e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shortened")}
 	}
 	return nil
 }
@@ -91,7 +94,8 @@ func (e *Engine) AgentCommands(ctx context.Context, in orchestrator.Conversation
 
 // RunCommand runs one of the agent's own commands in a separate turn.
 func (e *Engine) RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
-	return e.enqueue(ctx, orchestrator.Turn{Prompt: p, Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}})
+	return e.enqueue(ctx, orchestrator.Turn{Prompt: p,
+		Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}})
 }
 
 // currentAgent returns the agent of the running turn, or otherwise the agent of the conversation's next turn.

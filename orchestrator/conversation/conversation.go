@@ -98,7 +98,8 @@ func (c *conversation) startNext() {
 		cancel(cli.ErrAborted)
 	}
 	retries, noRetries := context.WithCancel(ctx)
-	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries, noRetries: noRetries, over: make(chan struct{}), helpers: &helpers{}})
+	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries,
+		noRetries: noRetries, over: make(chan struct{}), helpers: &helpers{}})
 	go func() {
 		defer c.e.wg.Done()
 		defer cancel(nil)

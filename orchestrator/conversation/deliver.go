@@ -51,7 +51,8 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 	}
 	ctx, stop := e.untilClosed(ctx)
 	defer stop()
-	return e.retryUntilDone(e.log.With("turn", t.ID), "changes-not-shown", func() error { return d.amend(ctx, t.Outcome) })
+	return e.retryUntilDone(e.log.With("turn", t.ID), "changes-not-shown",
+		func() error { return d.amend(ctx, t.Outcome) })
 }
 
 // deliverOutcome shows an outcome. The returned channel receives whether the chat shows it. rest receives whether the
@@ -240,7 +241,8 @@ func (e *Engine) ending(t orchestrator.Turn, begun bool) func(context.Context) e
 		if err == nil {
 			return nil
 		}
-		if t, missing := e.opts.Store.Turn(ctx, id); missing == nil && t.State != orchestrator.TurnQueued && t.State != orchestrator.TurnRunning {
+		if t, missing := e.opts.Store.Turn(ctx, id); missing == nil && t.State != orchestrator.TurnQueued &&
+			t.State != orchestrator.TurnRunning {
 			e.log.Error("finish turn", "turn", id, "err", err)
 			return nil
 		}

@@ -109,7 +109,8 @@ func (e *Engine) turns() TurnOptions {
 	if p.LongTurn <= 0 {
 		p.LongTurn = time.Minute
 	}
-	p.Settings.Notify, p.Settings.Think = cmp.Or(p.Settings.Notify, orchestrator.NotifyLong), cmp.Or(p.Settings.Think, orchestrator.ThinkOff)
+	p.Settings.Notify, p.Settings.Think = cmp.Or(p.Settings.Notify, orchestrator.NotifyLong),
+		cmp.Or(p.Settings.Think, orchestrator.ThinkOff)
 	p.Settings.Display = cmp.Or(p.Settings.Display, orchestrator.DisplayPlain)
 	return p
 }
@@ -118,7 +119,8 @@ func (e *Engine) turns() TurnOptions {
 func (e *Engine) turnSettings() turn.Settings {
 	now := e.turns()
 	return turn.Settings{
-		Agents: now.Agents, HandoffTokens: now.HandoffTokens, Limits: now.Limits, Retries: now.Retries, RetryAfter: now.RetryAfter,
+		Agents: now.Agents, HandoffTokens: now.HandoffTokens, Limits: now.Limits, Retries: now.Retries,
+		RetryAfter: now.RetryAfter,
 	}
 }
 
@@ -176,14 +178,16 @@ func New(opts Options) *Engine {
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
-		Store: opts.Store, Agents: heldAgents{opts.Gateway, e}, Screen: opts.Screen, Approvers: opts.Approvers, Timeout: opts.ApprovalTimeout,
+		Store: opts.Store, Agents: heldAgents{opts.Gateway, e}, Screen: opts.Screen, Approvers: opts.Approvers,
+		Timeout:   opts.ApprovalTimeout,
 		Protected: opts.Protected, Files: opts.Files, Enter: e.enter,
 		Now: opts.Now, After: opts.After, NewID: opts.NewID, Logger: opts.Logger,
 	})
 	e.Approvals = e.approvals
 	e.runner = turn.NewRunner(turn.Options{
-		Store: opts.Store, Gateway: opts.Gateway, Tracer: opts.Tracer, Snapshots: opts.Snapshots, Approvals: e.approvals,
-		Breakers: opts.Breakers, Summarizer: opts.Summarizer, Owner: opts.Owner, Later: opts.Jobs != nil,
+		Store: opts.Store, Gateway: opts.Gateway, Tracer: opts.Tracer, Snapshots: opts.Snapshots,
+		Approvals: e.approvals,
+		Breakers:  opts.Breakers, Summarizer: opts.Summarizer, Owner: opts.Owner, Later: opts.Jobs != nil,
 		Settings: e.turnSettings, Secrets: e.secretsOf, Project: e.projectOf,
 		Life: life, Spawn: e.wg.Go, Lang: opts.Lang, Now: opts.Now, Log: opts.Logger,
 	})

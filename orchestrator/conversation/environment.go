@@ -27,7 +27,8 @@ func (e *Engine) sandboxOf(conv orchestrator.ConversationID, dir, wanted string)
 		policy = e.opts.Sandboxes.Of(dir, conv)
 	}
 	switch {
-	case wanted == "" || wanted == orchestrator.SandboxDocker && policy != "" || wanted == orchestrator.SandboxOff && policy == "":
+	case wanted == "" || wanted == orchestrator.SandboxDocker && policy != "" || wanted == orchestrator.SandboxOff &&
+		policy == "":
 		return policy, nil
 	case wanted == orchestrator.SandboxOff:
 		return "", errNotOutside
@@ -77,7 +78,8 @@ func (e *Engine) Beside(ctx context.Context, id orchestrator.ConversationID) (cl
 		err = e.checkDir(session.Dir)
 	}
 	return cli.Request{
-		ChatID: id.Chat, Lang: e.opts.Lang.In(id.Chat), Sandbox: in, Session: string(session.ID), Dir: session.Dir, AddDirs: e.addDirs(id),
+		ChatID: id.Chat, Lang: e.opts.Lang.In(id.Chat), Sandbox: in, Session: string(session.ID), Dir: session.Dir,
+		AddDirs:   e.addDirs(id),
 		ToolLists: e.toolLists(conv, session.Dir),
 	}, err
 }
@@ -147,7 +149,8 @@ func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 		return nil
 	}
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		e.log.Warn("an agent does not get the uploads of its chat: their folder is a link or no directory", "dir", dir, "err", err)
+		e.log.Warn("an agent does not get the uploads of its chat: their folder is a link or no directory",
+			"dir", dir, "err", err)
 		return nil
 	}
 	return []string{dir}
@@ -158,7 +161,8 @@ func (e *Engine) projectOf(dir string) orchestrator.ProjectPolicy {
 	var found orchestrator.ProjectPolicy
 	for _, p := range e.turns().Projects {
 		p.Dir = cli.RealPath(p.Dir)
-		if rel, err := filepath.Rel(p.Dir, cli.RealPath(dir)); err == nil && filepath.IsLocal(rel) && len(p.Dir) > len(found.Dir) {
+		if rel, err := filepath.Rel(p.Dir, cli.RealPath(dir)); err == nil && filepath.IsLocal(rel) &&
+			len(p.Dir) > len(found.Dir) {
 			found = p
 		}
 	}

@@ -34,7 +34,8 @@ func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
 		defer e.logins.Delete(orchestrator.AgentEnv{Agent: agent, Sandbox: in})
 		ctx, cancel := context.WithTimeout(e.life, loginWait)
 		defer cancel()
-		err := e.opts.Gateway.LogIn(ctx, in, agent, func(d cli.DeviceCode) { tell(p.Text("turn.log-in", d.Agent.Name(), d.URL, d.Code)) })
+		err := e.opts.Gateway.LogIn(ctx, in, agent,
+			func(d cli.DeviceCode) { tell(p.Text("turn.log-in", d.Agent.Name(), d.URL, d.Code)) })
 		switch {
 		case err == nil:
 			tell(p.Text("turn.logged-in", agent.Name()))

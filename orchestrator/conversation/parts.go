@@ -32,7 +32,8 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 	return joined, err
 }
 
-// mergePrompts replaces the prompt of a waiting turn by two prompts in one. It returns false if the turn no longer waits.
+// mergePrompts replaces the prompt of a waiting turn by two prompts in one. It returns false if the turn no longer
+// waits.
 func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
 	t := &c.queue[i].turn
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
@@ -64,7 +65,8 @@ func (c *conversation) Began(ctx context.Context, t orchestrator.Turn) {
 		})
 		for _, p := range parts {
 			by := orchestrator.Press{Conversation: c.id, Person: p.Prompt.Person, Role: orchestrator.RoleUser}
-			if err := c.e.Steer(ctx, p.ID, by); err != nil && !errors.Is(err, orchestrator.ErrCannotSteer) && !errors.Is(err, orchestrator.ErrNotWaiting) {
+			if err := c.e.Steer(ctx, p.ID, by); err != nil && !errors.Is(err, orchestrator.ErrCannotSteer) &&
+				!errors.Is(err, orchestrator.ErrNotWaiting) {
 				c.e.log.Warn("steer a part of a prompt", "turn", p.ID, "err", err)
 			}
 		}

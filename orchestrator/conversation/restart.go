@@ -144,7 +144,8 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 // died before it could do so. It returns nil if there is nothing to compare. The steps of the turn show which tools
 // wrote.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
-	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted || t.Outcome.Changed != (orchestrator.Changed{}) {
+	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
+		t.Outcome.Changed != (orchestrator.Changed{}) {
 		return nil
 	}
 	session, err := e.opts.Store.Session(ctx, t.Session)
@@ -171,7 +172,8 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 // dropOutcome marks an outcome as not shown and stops trying to show it.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
-	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shown")); err != nil {
+	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation,
+		e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shown")); err != nil {
 		e.log.Error("report that an outcome is not shown", "turn", t.ID, "err", err)
 		return
 	}

@@ -36,7 +36,8 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	p, err := r.prepareWithRetry()
 	now := c.running.Load()
 	r.running = c.e.runner.New(ctx, turn.Start{
-		Conversation: c, Turn: r.turn, Session: r.session, Resumes: w.left == cli.RemainsRun, Began: now.started, Retries: now.retries, Last: c.last,
+		Conversation: c, Turn: r.turn, Session: r.session, Resumes: w.left == cli.RemainsRun, Began: now.started,
+		Retries: now.retries, Last: c.last,
 	})
 	if err != nil {
 		r.failToStart(err)

@@ -150,7 +150,8 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 		return err
 	}
 	e.opts.Gateway.Release(s.Conversation.Key())
-	if err := e.opts.Chat.Notice(ctx, s.Conversation, e.opts.Lang.Of(s.Conversation.Chat).Text("turn.session-moved")); err != nil {
+	if err := e.opts.Chat.Notice(ctx, s.Conversation,
+		e.opts.Lang.Of(s.Conversation.Chat).Text("turn.session-moved")); err != nil {
 		e.log.Warn("notify a chat that its session moved", "chat", s.Conversation.Chat, "err", err)
 	}
 	return nil

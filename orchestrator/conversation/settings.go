@@ -25,7 +25,8 @@ func (e *Engine) SetPermission(ctx context.Context, id orchestrator.Conversation
 	if mode == cli.Bypass {
 		return e.Bypass(ctx, id, orchestrator.DefaultBypass, by)
 	}
-	err := e.setMode(ctx, id, mode, time.Time{}, orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(mode), By: by})
+	err := e.setMode(ctx, id, mode, time.Time{}, orchestrator.AuditEntry{What: orchestrator.AuditMode,
+		Title: string(mode), By: by})
 	if err == nil {
 		e.warm(ctx, id)
 	}
@@ -91,7 +92,8 @@ func (e *Engine) Roles() []string {
 	if e.opts.Roles == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(e.opts.Roles.Names()), func(name string) bool { return name == "" || name == orchestrator.NoRole })
+	return slices.DeleteFunc(slices.Clone(e.opts.Roles.Names()),
+		func(name string) bool { return name == "" || name == orchestrator.NoRole })
 }
 
 // Role returns a role that can be chosen; false if there is none with this name.
@@ -140,12 +142,14 @@ func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID,
 	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
 	}
-	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat}, func(c *orchestrator.Conversation) { c.Display = mode })
+	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat},
+		func(c *orchestrator.Conversation) { c.Display = mode })
 }
 
 // settingsOf returns the settings of a conversation, with the configured defaults.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
-	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.turns().Settings.Notify), Think: cmp.Or(c.Think, e.turns().Settings.Think)}
+	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.turns().Settings.Notify),
+		Think: cmp.Or(c.Think, e.turns().Settings.Think)}
 }
 
 func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
@@ -184,7 +188,8 @@ func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversati
 			c.Permission, c.GrantedIn, c.BypassUntil = cli.Ask, "", time.Time{}
 		}
 	}
-	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID, Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
+	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
+		Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
 	if err != nil {
 		// permissionOf knows that it does not apply
 		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err)

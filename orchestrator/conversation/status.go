@@ -57,7 +57,9 @@ func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID
 	}
 	c.do(func() { st.Queue = len(c.queue) })
 	if r := c.running.Load(); r != nil {
-		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: r.started, Rights: r.turn.Prompt.Rights}
+		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text),
+			Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: r.started,
+			Rights: r.turn.Prompt.Rights}
 	}
 	if st.Running == nil {
 		return nil
@@ -90,7 +92,8 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 		// Turns will report why.
 		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil
 	}
-	p := orchestrator.Permissions{Mode: e.permissionOf(conv, at), Rules: slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Sandbox != at })}
+	p := orchestrator.Permissions{Mode: e.permissionOf(conv, at),
+		Rules: slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Sandbox != at })}
 	if e.bypassed(conv, at) {
 		p.BypassUntil = conv.BypassUntil
 	}
@@ -157,7 +160,8 @@ func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (or
 	if now == nil || now.req == nil || now.turn.Agent != agent || now.ctx.Err() != nil {
 		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
 	}
-	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx, Hide: e.secretsOf(*now.req).String, Help: now.helpers.join}, nil
+	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx,
+		Hide: e.secretsOf(*now.req).String, Help: now.helpers.join}, nil
 }
 
 // AskUser implements orchestrator.ActiveTurns.
@@ -177,8 +181,10 @@ func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helpe
 func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string,
 	asked cli.Event) (cli.Decision, error) {
 	return e.approvals.AskOutside(ctx, approval.Running{
-		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent, Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
-		Dir:  dir, Mode: cli.Ask, Secrets: turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) }),
+		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent,
+			Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
+		Dir: dir, Mode: cli.Ask, Secrets: turn.NewRedactor(e.wg.Go,
+			func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) }),
 	}, asked)
 }
 

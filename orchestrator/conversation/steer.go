@@ -72,7 +72,8 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 		return handover{}, orchestrator.ErrNotWaiting
 	}
 	// It has its own rights or its own agent.
-	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" && t.Prompt.PartOf != r.turn.Prompt.Message {
+	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" &&
+		t.Prompt.PartOf != r.turn.Prompt.Message {
 		return handover{}, orchestrator.ErrCannotSteer
 	}
 	h := handover{into: r.turn.ID, req: *r.req, cleared: c.cleared}
@@ -85,7 +86,8 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	}
 	h.waiting = c.remove(i)
 	t := &h.waiting.turn
-	t.State, t.Into, t.Agent, t.Model, t.Sandbox, t.Session = orchestrator.TurnSteered, h.into, r.turn.Agent, r.turn.Model, r.turn.Sandbox, r.turn.Session
+	t.State, t.Into, t.Agent, t.Model, t.Sandbox, t.Session = orchestrator.TurnSteered, h.into, r.turn.Agent,
+		r.turn.Model, r.turn.Sandbox, r.turn.Session
 	h.req.Turn = id
 	h.req.Prompt, h.req.Images = turn.Wording(t.Prompt)
 	h.req.Files = filesOf(t.Prompt)
@@ -209,7 +211,8 @@ func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
 		return orchestrator.Receipt{}, e.notRunningError(ctx, id, by)
 	}
 	t := orchestrator.Turn{
-		ID: cli.TurnID(e.opts.NewID()), Again: id, Session: r.turn.Session, State: orchestrator.TurnQueued, Queued: e.now(),
+		ID: cli.TurnID(e.opts.NewID()), Again: id, Session: r.turn.Session, State: orchestrator.TurnQueued,
+		Queued: e.now(),
 		Prompt: r.turn.Prompt, Wants: r.turn.Wants,
 	}
 	t.Prompt.Text, t.Prompt.Person, t.Prompt.Updates = text, by.Person, by.Updates

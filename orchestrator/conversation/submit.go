@@ -45,8 +45,8 @@ func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	})
 }
 
-// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode that took effect. If a mode is
-// impossible, the prompt keeps waiting, which is not an error.
+// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode that took effect. If a
+// mode is impossible, the prompt keeps waiting, which is not an error.
 func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
 	e := c.e
 	if t.Prompt.PartOf != 0 {
@@ -264,8 +264,8 @@ func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.C
 	return c
 }
 
-// isSeparate reports whether a turn is separate from the talk in its conversation: it has a session of its own, is quiet, or
-// has rights of its own. Messages that users write meanwhile are not for its agent.
+// isSeparate reports whether a turn is separate from the talk in its conversation: it has a session of its own, is
+// quiet, or has rights of its own. Messages that users write meanwhile are not for its agent.
 func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }

@@ -56,7 +56,8 @@ func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.
 func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	id, err := orchestrator.ParseKey(key)
 	if err == nil && e.opts.Budgets != nil && (r.CostUSD > 0 || r.Usage != cli.Usage{}) {
-		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude", Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
+		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude",
+			Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
 	}
 	if err != nil || r.Text == "" && r.Task == "" || !e.open() {
 		return

@@ -36,7 +36,8 @@ func (s *summaryStore) Release(cli.Conversation) { s.released++ }
 func (s *summaryStore) Settled(cli.TurnID)       { s.settled++ }
 
 func (s *summaryStore) Run(ctx context.Context, agent cli.Agent, req cli.Request, _ func(cli.Event)) cli.Result {
-	if agent != "cheap" || req.Permission != cli.Plan || req.Attended || req.Resume != "" || req.Project != cli.WithoutProject {
+	if agent != "cheap" || req.Permission != cli.Plan || req.Attended || req.Resume != "" ||
+		req.Project != cli.WithoutProject {
 		return cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "rights of %+v", req)}
 	}
 	s.asked = append(s.asked, req.Prompt)
@@ -48,7 +49,8 @@ func (s *summaryStore) Run(ctx context.Context, agent cli.Agent, req cli.Request
 
 func (s *summaryStore) summarizer() *Summarizer {
 	return &Summarizer{
-		Store: s, Side: side.Client{Gateway: s, NewID: func() string { return "id" }}, Model: orchestrator.ModelChoice{Agent: "cheap"}, Wait: 20 * time.Second,
+		Store: s, Side: side.Client{Gateway: s, NewID: func() string { return "id" }},
+		Model: orchestrator.ModelChoice{Agent: "cheap"}, Wait: 20 * time.Second,
 	}
 }
 
@@ -67,21 +69,25 @@ func TestASummaryIsExtended(t *testing.T) {
 	s := &summaryStore{}
 	const budget = 1500
 	told, err := s.summarizer().Write(t.Context(), cli.Request{}, "s", said(10), budget)
-	if err != nil || told.Turns != 10 || told.LeftOut != 0 || told.Tokens > budget || !strings.Contains(told.Text, "summary 1") || !strings.Contains(told.Text, "question 9") {
+	if err != nil || told.Turns != 10 || told.LeftOut != 0 || told.Tokens > budget ||
+		!strings.Contains(told.Text, "summary 1") || !strings.Contains(told.Text, "question 9") {
 		t.Errorf("%+v, %v", told, err)
 	}
 	if !strings.Contains(s.asked[0], "question 0") || strings.Contains(s.asked[0], "question 9") {
 		t.Errorf("the model is asked %s", s.asked[0])
 	}
 	first := s.summary.Until
-	if told, err = s.summarizer().Write(t.Context(), cli.Request{}, "s", said(10), budget); err != nil || len(s.asked) != 1 || !strings.Contains(told.Text, "summary 1") {
+	if told, err = s.summarizer().Write(t.Context(), cli.Request{}, "s", said(10), budget); err != nil ||
+		len(s.asked) != 1 || !strings.Contains(told.Text, "summary 1") {
 		t.Errorf("asked %d times: %+v, %v", len(s.asked), told, err)
 	}
-	if _, err = s.summarizer().Write(t.Context(), cli.Request{}, "s", said(14), budget); err != nil || len(s.asked) != 2 {
+	if _, err = s.summarizer().Write(t.Context(), cli.Request{}, "s", said(14), budget); err != nil ||
+		len(s.asked) != 2 {
 		t.Errorf("asked %d times, %v", len(s.asked), err)
 	}
 	second := s.asked[1]
-	if !strings.Contains(second, "summary 1") || strings.Contains(second, "question "+string(first)+"\n") || strings.Contains(second, "question 0\n") {
+	if !strings.Contains(second, "summary 1") || strings.Contains(second, "question "+string(first)+"\n") ||
+		strings.Contains(second, "question 0\n") {
 		t.Errorf("what was summarized is summarized again: %s", second)
 	}
 	if s.summary.Text != "summary 2" || s.summary.Until == first || s.released != 2 || s.settled != 2 {
@@ -98,7 +104,8 @@ func TestASummaryThatFails(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, began := &summaryStore{answer: answer}, time.Now()
-			if told, err := s.summarizer().Write(t.Context(), cli.Request{}, "s", said(10), 1500); err == nil || s.summary.Text != "" {
+			if told, err := s.summarizer().Write(t.Context(), cli.Request{}, "s", said(10), 1500); err == nil ||
+				s.summary.Text != "" {
 				t.Errorf("%s: %+v", name, told)
 			}
 			if took := time.Since(began); took > 20*time.Second {

@@ -160,5 +160,6 @@ func found(there bool, err error) error {
 func idText(id orchestrator.PersonID) string { return strconv.FormatInt(int64(id), 10) }
 
 func (d *Directory) entry(by orchestrator.Press, what string, of ...string) orchestrator.AuditEntry {
-	return orchestrator.AuditEntry{At: d.opts.Now(), What: orchestrator.AuditUser, Conversation: by.Conversation, By: by.Person, Tool: what, Title: strings.Join(of, ", ")}
+	return orchestrator.AuditEntry{At: d.opts.Now(), What: orchestrator.AuditUser, Conversation: by.Conversation,
+		By: by.Person, Tool: what, Title: strings.Join(of, ", ")}
 }

@@ -62,8 +62,9 @@ func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, co
 		return false
 	}
 	u := orchestrator.JoinedUser{ID: id, Name: name, Role: i.Role, By: i.By, Joined: d.opts.Now()}
-	joined, err := d.opts.Store.Join(ctx, i.Hash, u, d.entry(orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(id)}, Person: id},
-		"join", idText(id), string(i.Role), name))
+	joined, err := d.opts.Store.Join(ctx, i.Hash, u,
+		d.entry(orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(id)}, Person: id},
+			"join", idText(id), string(i.Role), name))
 	if err != nil {
 		d.opts.Log.Error("accept an invitation", "user", id, "err", err)
 		return false
