@@ -9,28 +9,28 @@ import (
 	"sync"
 )
 
-// APIError is what an agent passes on of an error of its model's API. Each field may be empty.
+// APIError is an error of a model's API as an agent passes it on. Each field may be empty.
 type APIError struct {
 	Status int    // of HTTP
-	Name   string // that the API or the agent gives to the error, such as overloaded_error
-	Text   string // may hold the JSON of the API
+	Name   string // the name that the API or the agent gives to the error, such as overloaded_error
+	Text   string // may contain the API's JSON
 }
 
-// Kind returns the kind of failure that the error means. It goes by the status and the name, which may be in the text, and then by the
-// words.
+// Kind returns the kind of failure. It evaluates the status and the name, which may be in the text, and then the words.
 func (e APIError) Kind() FailureKind {
 	if SaysContextFull(e.Text) {
 		return ContextFull
 	}
 	kind, named := kindOfStatus(cmp.Or(e.Status, statusIn(e.Text))), kindOfNames(e)
-	if (kind == "" || kind == Refused) && named != "" && named != APIFailed { // it says more
+	if (kind == "" || kind == Refused) && named != "" && named != APIFailed { // the name is more precise
 		kind = named
 	}
-	if (kind == "" || kind == APIFailed) && lostConnection().MatchString(e.Text) { // Gemini gives the status 500 to a stream that broke
+	// Gemini reports a broken stream with status 500
+	if (kind == "" || kind == APIFailed) && lostConnection().MatchString(e.Text) {
 		return NetworkDown
 	}
 	switch kind {
-	case Refused, Forbidden: // some APIs answer so if a limit is reached or a log-in has expired
+	case Refused, Forbidden: // some APIs respond with this if a limit is reached or a log-in has expired
 		return cmp.Or(sharpKind(e.Text), kind)
 	case "":
 		if kind = KindOfWords(": "+strings.ToLower(e.Text), looseWords()); kind == UnknownFailure {
@@ -40,7 +40,7 @@ func (e APIError) Kind() FailureKind {
 	return kind
 }
 
-// kindOfStatus returns what a status of a model's API means; "" for none that is known.
+// kindOfStatus returns the kind of failure for a status of a model's API, or "" for an unknown status.
 func kindOfStatus(status int) FailureKind {
 	switch status {
 	case http.StatusUnauthorized:
@@ -63,7 +63,7 @@ func kindOfStatus(status int) FailureKind {
 	return ""
 }
 
-// errorNames are the names that APIs and agents give to errors, in small letters alone.
+// errorNames maps the error names of APIs and agents, in lower-case letters without signs, to kinds of failure.
 var errorNames = sync.OnceValue(func() map[string]FailureKind {
 	names := map[string]FailureKind{}
 	for kind, all := range map[FailureKind]string{
@@ -95,7 +95,7 @@ var (
 	statusInText = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(?:^|\b(?:repeated|http|error:?) |\bstatus(?:[ _]?code)?(?: of|"\s*:|[:=])? ?|"code"\s*:\s*)"?([45]\d\d)\b|\(([45]\d\d)\)`)
 	})
-	// lostConnection are the words for a connection that broke, of the libraries that agents are made with.
+	// lostConnection matches the messages about broken connections of the libraries that agents use.
 	lostConnection = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:econn\w+|enotfound|etimedout|epipe|fetch failed|socket hang up|premature close|other side closed|connection (?:reset|closed|lost)|model stream ended)\b|` +
 			`(?:^|: )(?:terminated|connection error\.?)(?:$| \{)`)
@@ -103,8 +103,8 @@ var (
 	notLetters = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z]`) })
 )
 
-// kindOfNames returns what the names of an error mean. One that says no more than which side is at fault counts last: OpenAI's API calls
-// most errors an invalid request.
+// kindOfNames returns the kind of failure for the names of an error. Names that only tell which side is at fault have
+// the lowest priority: OpenAI's API calls most errors an invalid request.
 func kindOfNames(e APIError) FailureKind {
 	names := []string{e.Name}
 	for _, m := range nameInText().FindAllStringSubmatch(e.Text, -1) {
@@ -128,22 +128,28 @@ func statusIn(text string) int {
 	if m == nil {
 		return 0
 	}
-	status, _ := strconv.Atoi(m[1] + m[2]) // three digits
+	status, _ := strconv.Atoi(m[1] + m[2]) // always three digits
 	return status
 }
 
-// looseWords are those of errors that come with neither a status nor a name, in small letters.
+// looseWords lists words of errors that have neither a status nor a name, in lower case.
 func looseWords() []Words {
 	return []Words{
-		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in", "invalid api key", "incorrect api key", "please log in",
-			"codex login", "missing environment variable", "no authentication information", "not authenticated", "no github oauth token"}},
+		{NotLoggedIn, []string{"authentication required", "unauthorized", "unauthenticated", "not logged in",
+			"invalid api key", "incorrect api key", "please log in",
+			"codex login", "missing environment variable", "no authentication information", "not authenticated",
+			"no github oauth token"}},
 		{LimitReached, []string{"rate limit", "quota", "too many requests", "usage limit"}},
-		{APIFailed, []string{"internal server error", "server had an error", "experiencing high demand", "bad gateway", "server_error"}},
+		{APIFailed, []string{"internal server error", "server had an error", "experiencing high demand",
+			"bad gateway", "server_error"}},
 		{Overloaded, []string{"overloaded", "at capacity", "unavailable"}},
-		{NetworkDown, []string{"network error", "waiting for network", "connection error", "connection failed", "unable to connect", "error sending request", "stream disconnected",
+		{NetworkDown, []string{"network error", "waiting for network", "connection error", "connection failed",
+			"unable to connect", "error sending request", "stream disconnected",
 			"http request"}},
-		{UnknownModel, []string{"model not found", "unknown model", "not-a-model", "model_not_found", "is not found for api version",
+		{UnknownModel, []string{"model not found", "unknown model", "not-a-model", "model_not_found",
+			"is not found for api version",
 			"does not exist or you do not have access", "not found on provider"}},
-		{Forbidden, []string{": forbidden", "not have permission", "request not allowed", "region, or territory not supported", "not have access to"}},
+		{Forbidden, []string{": forbidden", "not have permission", "request not allowed",
+			"region, or territory not supported", "not have access to"}},
 	}
 }

@@ -23,7 +23,7 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Status: 529}, Overloaded},
 		{APIError{Status: 200}, UnknownFailure},
 
-		// The status is right where the name is not, and the name says more than that a request is invalid.
+		// The status counts if the name is wrong, and a name counts if it is more precise than an invalid request.
 		{APIError{Status: 403, Name: "authentication_failed", Text: "Failed to authenticate. API Error: 403 no"}, Forbidden},
 		{APIError{Status: 500, Name: "query", Text: "500 Overloaded"}, APIFailed},
 		{APIError{Status: 400, Name: "billing_error"}, LimitReached},
@@ -43,7 +43,7 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Name: "context_limit"}, ContextFull},
 		{APIError{Name: "unknown", Text: "no idea"}, UnknownFailure},
 
-		// What is in the text.
+		// Status or name inside the text.
 		{APIError{Text: openAI}, NotLoggedIn},
 		{APIError{Text: `{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED"}}`}, LimitReached},
 		{APIError{Text: `{"statusCode": 503}`}, Overloaded},
@@ -57,7 +57,7 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Text: "it waited (500 ms)"}, UnknownFailure},
 		{APIError{Text: "line 404 is too long"}, UnknownFailure},
 
-		// Words alone. OpenCode calls every error of an API so.
+		// Only words. OpenCode calls every API error that, and passes on no status.
 		{APIError{Text: `Incorrect API key provided. {"service":"session","errorName":"APIError"}`}, NotLoggedIn},
 		{APIError{Text: `The server had an error while processing your request. {"service":"session","errorName":"APIError"}`}, APIFailed},
 		{APIError{Text: `no {"service":"session","errorName":"APIError"}`}, UnknownFailure},
@@ -79,7 +79,7 @@ func TestTheKindOfAnErrorOfAModel(t *testing.T) {
 		{APIError{Text: "other side closed"}, NetworkDown},
 		{APIError{Text: `Connection reset by server {"service":"session","errorName":"APIError"}`}, NetworkDown},                                 // OpenCode
 		{APIError{Text: `Model stream ended with empty response text. {"details":"Model stream ended with empty response text."}`}, NetworkDown}, // Qwen Code
-		{APIError{Text: `Country, region, or territory not supported {"service":"session","errorName":"APIError"}`}, Forbidden},                  // OpenCode passes no status on
+		{APIError{Text: `Country, region, or territory not supported {"service":"session","errorName":"APIError"}`}, Forbidden},
 		{APIError{Text: `Your API key does not have permission to use the specified resource {"service":"session","errorName":"APIError"}`}, Forbidden},
 		{APIError{Text: `Forbidden {"service":"session","errorName":"APIError"}`}, Forbidden},
 		{APIError{Text: "open /etc/x: permission denied"}, UnknownFailure},

@@ -7,68 +7,69 @@ import (
 	"strings"
 )
 
-// ApprovalID is the agent's id of an approval or of questions that it asked for. It is unique within a turn.
+// ApprovalID is the agent's ID of an approval or of questions. It is unique within a turn.
 type ApprovalID string
 
-// ApprovalAsked says that the agent waits for a user before it goes on with a tool.
+// ApprovalAsked is the event that the agent waits for a user's decision about a tool.
 type ApprovalAsked struct {
 	ID    ApprovalID `json:"id"`
-	Tool  string     `json:"tool"`            // the agent's own name of it, such as "Bash"; PlanTool for a plan
+	Tool  string     `json:"tool"`            // the agent's own name for it, such as "Bash"; PlanTool for a plan
 	Title string     `json:"title,omitempty"` // one line: the exact command, the path
-	// Detail is all there is to decide on, as text: the whole command, the plan. Empty where Title is that.
+	// Detail is the whole text to decide on, such as a command or a plan. It is empty if Title contains everything.
 	Detail  string          `json:"detail,omitempty"`
-	Changes []FileChanged   `json:"changes,omitempty"` // what the tool would change, where the agent says
-	Input   json.RawMessage `json:"input,omitempty"`   // whole, as the agent gave it; may be nil
-	// Fields are what else the request holds, as Reading.Fields finds it.
+	Changes []FileChanged   `json:"changes,omitempty"` // the changes that the tool would make, if the agent lists them
+	Input   json.RawMessage `json:"input,omitempty"`   // whole, as the agent sent it; may be nil
+	// Fields are the remaining parts of the request, as Reading.Fields finds them.
 	Fields []Field `json:"fields"`
-	// Missing is what the agent left out, such as "the command": without it the request cannot be allowed. Empty where
-	// the request says all.
+	// Missing names a part that the agent left out, such as "the command". Such a request cannot be allowed. It is
+	// empty if the request is complete.
 	Missing string `json:"missing,omitempty"`
-	// Links are the paths of the request that lead elsewhere, as ductor finds them where the agent works.
-	Links   []Link `json:"links,omitempty"`
-	Reason  string `json:"reason,omitempty"`  // why it asks, in its own words, whole; may be empty
-	Started ToolID `json:"started,omitempty"` // the tool as ToolStarted tells of it, before or once it is allowed; may be empty
-	// Deaf says that the agent is not told why it is denied: its protocol has no place for a reason.
+	// Links are paths of the request that lead elsewhere, as ductor finds them in the agent's environment.
+	Links  []Link `json:"links,omitempty"`
+	Reason string `json:"reason,omitempty"` // why it asks, in its own words, whole; may be empty
+	// The tool's ToolStarted, which may come before the request or after its approval; may be empty.
+	Started ToolID `json:"started,omitempty"`
+	// Deaf is set if the agent's protocol cannot pass on the reason of a denial.
 	Deaf bool `json:"deaf,omitempty"`
 }
 
-// Link is a path that leads elsewhere, because it or a directory on its way is a symbolic link.
+// Link is a path that leads elsewhere because it, or a directory on its way, is a symbolic link.
 type Link struct {
-	Path    string `json:"path"`              // as the request has it
+	Path    string `json:"path"`              // as in the request
 	Real    string `json:"real"`              // relative to the working directory if it is below it
-	Outside bool   `json:"outside,omitempty"` // of the working directory
+	Outside bool   `json:"outside,omitempty"` // outside of the working directory
 }
 
-// PlanTool is the Tool of an ApprovalAsked that is about a plan: allowing it lets the agent begin. Where the agent keeps the plan in a file,
-// Title is the file's path, Detail and Input are empty, and whoever asks a user reads the file.
+// PlanTool is the Tool of an ApprovalAsked for a plan: allowing it lets the agent start. If the agent stores the plan
+// in a file, Title is the path and Detail and Input are empty; the code that asks the user reads the file.
 const PlanTool = "plan"
 
-// QuestionAsked says that the agent waits for a user's choice.
+// QuestionAsked is the event that the agent waits for a user's answers.
 type QuestionAsked struct {
 	ID        ApprovalID
-	Tool      string `json:",omitempty"` // of ductor's own, that asks; empty where the agent does
-	Started   ToolID `json:",omitempty"` // the tool as ToolStarted tells of it; may be empty
+	Tool      string `json:",omitempty"` // the tool of ductor that asks; empty if the agent asks
+	Started   ToolID `json:",omitempty"` // the tool's ToolStarted; may be empty
 	Questions []Question
 }
 
-// Question is one of several that an agent asks together.
+// Question is one of the questions that an agent asks together.
 type Question struct {
 	Header  string   `json:"header,omitempty"` // a word or two; may be empty
 	Text    string   `json:"text"`
-	Options []Option `json:"options,omitempty"` // may be empty: then only free text answers it
+	Options []Option `json:"options,omitempty"` // may be empty: then only free text answers the question
 	Multi   bool     `json:"multi,omitempty"`   // several options may be chosen
-	Free    bool     `json:"free,omitempty"`    // an answer in own words is taken as well
-	Secret  bool     `json:"secret,omitempty"`  // the answer is not to be shown or kept
+	Free    bool     `json:"free,omitempty"`    // the user may also answer in their own words
+	Secret  bool     `json:"secret,omitempty"`  // the answer must not be shown or stored
 }
 
-// Option is one answer that is offered.
+// Option is a possible answer.
 type Option struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
 }
 
-// QuestionsIn reads the questions in a tool's input, as Claude and Qwen Code write them. Both take an answer in own words. What has
-// another type than theirs is left out.
+// QuestionsIn parses the questions in a tool's input in the format of Claude and Qwen Code. Both accept answers in the
+// user's own words. It skips fields of other types.
 func QuestionsIn(input json.RawMessage) (all []Question) {
 	var in struct {
 		Questions []struct {
@@ -88,24 +89,25 @@ func QuestionsIn(input json.RawMessage) (all []Question) {
 	return all
 }
 
-// What agents hear in place of an answer to their questions.
+// Replies to agents in place of an answer to their questions.
 const (
 	NoUserAnswers = "No user can answer this dialog here. Put the question, with its options, into your answer as plain " +
 		"text and end your turn; the user will reply with the next message."
 	NoAnswer = "The user does not want to answer."
 )
 
-// ApprovalWithdrawn says that the agent no longer waits for a decision or an answer: it gave up, or got it.
+// ApprovalWithdrawn is the event that the agent no longer waits for a decision or an answer: it gave up, or received
+// it.
 type ApprovalWithdrawn struct {
 	ID      ApprovalID
-	Allowed bool `json:",omitzero"` // the agent got leave: what it asked for runs
-	Pressed bool `json:",omitzero"` // a user decided it just now
+	Allowed bool `json:",omitzero"` // the request was allowed, and the tool runs
+	Pressed bool `json:",omitzero"` // a user has just decided it
 }
 
-// Asks are the requests of a turn that users are to answer. Make one with make.
+// Asks is the set of a turn's open requests to users. Create it with make.
 type Asks map[ApprovalID]bool
 
-// Note takes an event of the turn, and says whether it is about a request.
+// Note processes an event of the turn and reports whether it is about a request.
 func (a Asks) Note(ev Event) (about bool) {
 	switch ev := ev.(type) {
 	case ApprovalAsked:
@@ -127,37 +129,39 @@ func (ApprovalWithdrawn) event() {}
 // Decision is a user's answer to an ApprovalAsked or a QuestionAsked.
 type Decision struct {
 	Allow  bool
-	Reason string // told to the agent when it is not allowed; may be empty
-	// Answers has the chosen labels, or own words, for each Question in order.
+	Reason string // the reason of a denial, for the agent; may be empty
+	// Answers has the chosen labels, or the user's own words, for each Question in order.
 	Answers [][]string
 }
 
-// Widens says whether the request asks for more than usual. No rule may let it through: rules do not say so.
+// Widens reports whether the request asks for more rights than usual. Rules must not allow it, because they do not
+// cover such rights.
 func (a ApprovalAsked) Widens() bool {
 	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == WiderField }) ||
 		slices.ContainsFunc(a.Links, func(l Link) bool { return l.Outside })
 }
 
-// SaysMore reports whether a field says more than title, detail, changes and what belongs to an edit.
+// SaysMore reports whether a field contains more than title, detail, changes and the parts of an edit.
 func (a ApprovalAsked) SaysMore() bool {
 	return slices.ContainsFunc(a.Fields, func(f Field) bool { return f.Weight == PlainField || f.Weight == WiderField })
 }
 
-// OnlyEdits reports whether the request writes the files of Changes and does nothing else: it says nothing but that.
+// OnlyEdits reports whether the request does nothing but write the files of Changes.
 func (a ApprovalAsked) OnlyEdits() bool {
 	return len(a.Changes) > 0 && a.Detail+a.Reason+a.Missing == "" && !a.SaysMore()
 }
 
-// RunsCommand reports whether the request is one to run a command. Each agent has its own name for the tool.
+// RunsCommand reports whether the request is to run a command. Each agent has its own name for the tool.
 func (a ApprovalAsked) RunsCommand() bool {
 	switch a.Tool {
-	case "Bash", "PowerShell", "bash", "powershell", "shell", "exec_command", "shell_command", "local_shell", "run_shell_command", "execute":
+	case "Bash", "PowerShell", "bash", "powershell", "shell", "exec_command", "shell_command", "local_shell",
+		"run_shell_command", "execute":
 		return a.Title+a.Detail != "" && len(a.Changes) == 0
 	}
 	return false
 }
 
-// OwnWords returns what an agent says of a request, or "" if that is no more than which kind of tool it uses.
+// OwnWords returns an agent's description of a request, or "" if it only names the kind of tool.
 func OwnWords(said string) string {
 	switch strings.ToLower(strings.Trim(said, " .")) {
 	case "run a command", "run command", "create file", "edit file", "write file", "read file", "view file":
@@ -166,12 +170,12 @@ func OwnWords(said string) string {
 	return strings.TrimSpace(said)
 }
 
-// HasWord reports whether a word of a command is this one, quoted or not.
+// HasWord reports whether a command contains a word, quoted or not.
 func HasWord(command, word string) bool {
 	return slices.ContainsFunc(strings.Fields(command), func(w string) bool { return strings.Trim(w, `"';&|()<>`) == word })
 }
 
-// Allowable says whether the request says what it is about, so that a user can allow it.
+// Allowable reports whether a user can allow the request: it must say what it does.
 func (a ApprovalAsked) Allowable() bool {
 	said := strings.TrimSpace(a.Title+a.Detail) != "" || len(a.Changes) > 0 || a.SaysMore()
 	return said && a.Missing == ""

@@ -13,7 +13,8 @@ func Hunks(diff string) string {
 	return ""
 }
 
-// DiffMakes reports whether hunks take out and put in just the lines by which two texts differ, wherever they stand.
+// DiffMakes reports whether hunks remove and add exactly the lines by which two texts differ, regardless of their
+// position.
 func DiffMakes(hunks, before, after string) bool {
 	count := map[string]int{}
 	for line := range strings.Lines(before) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// BaseEnv lists the variables every agent may see: what programs need to find their files, their network
-// and their language. Nothing in it is meant to hold a secret; keys of model vendors are the dialects' to add.
+// BaseEnv lists the variables that every agent may see: they let programs find their files, their network and their
+// language. None of them should contain a secret; dialects add the keys of model vendors.
 func BaseEnv() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "NO_COLOR",
@@ -15,7 +15,8 @@ func BaseEnv() []string {
 		"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "GPG_TTY", "GNUPGHOME",
 		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
-		// Not GIT_*: GIT_DIR and its kin would turn every repository into one, GIT_CONFIG_VALUE_n may hold tokens.
+		// Not GIT_*: GIT_DIR and similar variables would turn every directory into one repository, and
+		// GIT_CONFIG_VALUE_n may hold tokens.
 		"GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "GIT_EDITOR",
 		"EDITOR", "VISUAL", "PAGER",
 		"GOPATH", "GOROOT", "GOBIN", "GOCACHE", "GOMODCACHE", "GOTOOLCHAIN", "CARGO_HOME", "RUSTUP_HOME",
@@ -24,25 +25,26 @@ func BaseEnv() []string {
 	}
 }
 
-// neverPassed are marks of an agent run ductor itself may be part of, and ductor's own variables.
-// An agent that sees them takes itself for nested, or learns the bot's token.
+// neverPassed lists the marks of an agent run that ductor itself may be part of, and ductor's own variables. An agent
+// that sees them believes that it is nested, or learns the bot's token.
 func neverPassed() []string {
 	return []string{
 		"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID",
-		"CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_PARENT_*", "CLAUDE_CODE_REMOTE*", "CLAUDE_PID",
+		"CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_PARENT_*", "CLAUDE_CODE_REMOTE*",
+		"CLAUDE_PID",
 		"CODEX_SANDBOX*", "CODEX_THREAD_ID", "CODEX_CI", "GEMINI_CLI", "COPILOT_CLI",
 		"DUCTOR_*",
 	}
 }
 
-// ChatIDVar tells an agent and its tools which chat they work for. It and those that begin with ToolVars are the variables of
-// ductor's that an agent may see, and only when ChildEnv is given them in extra.
+// ChatIDVar contains the chat that an agent and its tools work for. ChatIDVar and the variables with the prefix
+// ToolVars are the only variables of ductor that an agent may see, and only if they are in ChildEnv's extra.
 const ChatIDVar = "DUCTOR_CHAT_ID"
 
-// ChildEnv makes the environment of an agent: the variables of parent ("NAME=value") that allow names,
-// and all of extra, which wins. A name in allow that ends in * stands for every name that begins so.
-// Marks of an agent run around us and ductor's own variables never pass, whatever allow and extra say,
-// except ChatIDVar and ToolVars in extra. The result is sorted and has each name once; the caller passes BaseEnv in allow.
+// ChildEnv returns the environment of an agent: the variables of parent ("NAME=value") that allow names, and all of
+// extra, which has priority. A name in allow that ends in * is a prefix. Marks of an agent run around ductor, and
+// ductor's own variables, never pass, except ChatIDVar and ToolVars in extra. The result is sorted and contains each
+// name once. The caller includes BaseEnv in allow.
 func ChildEnv(parent []string, allow []string, extra map[string]string) []string {
 	never := neverPassed()
 	chosen := map[string]string{}
@@ -72,9 +74,8 @@ func named(patterns []string, name string) bool {
 	})
 }
 
-// AtHome is env for a process whose HOME is home: without the variables that lead back to another home, whoever
-// allowed them, and without those that leads names besides (names or NAME_* patterns, the dialect's own). With an
-// empty home env stays as it is.
+// AtHome adapts env to a process whose HOME is home. It removes the variables that lead to another home, even allowed
+// ones, and those of leads: the dialect's own names or NAME_* patterns. If home is empty, it returns env unchanged.
 func AtHome(env []string, home string, leads ...string) []string {
 	if home == "" {
 		return env
@@ -89,8 +90,8 @@ func AtHome(env []string, home string, leads ...string) []string {
 	return own
 }
 
-// Variable is the value of a variable in an environment, the last one counting as in a process; empty where there is
-// none.
+// Variable returns the value of a variable in an environment. As in a process, the last entry counts. It returns "" if
+// there is none.
 func Variable(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if key, value, ok := strings.Cut(entry, "="); ok && key == name {
@@ -100,8 +101,8 @@ func Variable(env []string, name string) string {
 	return ""
 }
 
-// PickEnv keeps the lines of an .env file that set variables of names, which are names or NAME_* patterns. A value
-// that goes on in another line is not kept whole.
+// PickEnv returns the lines of an .env file that set the given variables; names may contain NAME_* patterns. It loses
+// the continuation of a value over several lines.
 func PickEnv(file []byte, names ...string) []byte {
 	var out strings.Builder
 	for line := range strings.Lines(string(file)) {

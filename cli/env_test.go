@@ -41,7 +41,7 @@ func TestChildEnv(t *testing.T) {
 	}
 }
 
-// What the base list lets through must not be where people keep secrets.
+// The base list must not pass variables that usually hold secrets.
 func TestBaseEnvHoldsNoSecrets(t *testing.T) {
 	var parent []string
 	secrets := []string{

@@ -5,35 +5,36 @@ import (
 	"time"
 )
 
-// ToolID ties a ToolEnded to its ToolStarted. It is unique within a turn.
+// ToolID connects a ToolEnded with its ToolStarted. It is unique within a turn.
 type ToolID string
 
-// Event is one thing that happened in a turn. The concrete types below are all there are.
+// Event is one event of a turn. All implementations are below.
 //
-// The order of a turn, held by clitest.Conformance for every provider:
-//   - SessionStarted comes first, CaughtUp aside, unless the turn fails before the agent names its session;
-//   - PromptAccepted comes once in a turn that the agent took up, after SessionStarted;
-//   - every ToolStarted gets one ToolEnded, also when the process dies, but not in a turn that goes on without ductor;
-//   - folding TextDelta and TextRetracted (see Answer) gives Result.Text;
-//   - one Result comes last, and nothing after it.
+// The order of events in a turn, which clitest.Conformance checks for every provider:
+//   - SessionStarted comes first, apart from CaughtUp, unless the turn fails before the agent names its session.
+//   - PromptAccepted comes once in a turn that the agent accepted, after SessionStarted.
+//   - Every ToolStarted gets one ToolEnded, even if the process dies, except in a turn that continues without ductor.
+//   - Folding TextDelta and TextRetracted (see Answer) results in Result.Text.
+//   - One Result comes last, and nothing after it.
 type Event interface{ event() }
 
-// SessionStarted names the agent's session and the model that answers.
+// SessionStarted names the agent's session and its model.
 type SessionStarted struct {
 	AgentSessionID AgentSessionID
 	Model          ModelID
-	// Forgets is set for an agent that takes the prompt of a turn that did not go well out of its session: only PromptAccepted shows that it
-	// knows the turn.
+	// Forgets is set for an agent that removes the prompt of a failed turn from its session: only PromptAccepted proves
+	// that it knows the turn.
 	Forgets bool
-	// Mute is set for an agent that does not say when its model's API failed and is asked again.
+	// Mute is set for an agent that does not report failures and retries of its model's API.
 	Mute bool
 }
 
-// PromptAccepted says that the prompt is in the agent's session, with all that came before it in the request: the agent's next turn
-// knows it, however this one ends. It comes at most once in a turn.
+// PromptAccepted is the event that the prompt is in the agent's session, with everything before it in the request: the
+// agent's next turn knows it, however this one ends. It comes at most once in a turn.
 type PromptAccepted struct{}
 
-// ShowsAcceptance reports whether an event shows that the agent has accepted the prompt: one that answers or works has.
+// ShowsAcceptance reports whether an event proves that the agent has accepted the prompt: an agent that answers or
+// works has.
 func ShowsAcceptance(ev Event) bool {
 	switch ev := ev.(type) {
 	case PromptAccepted, TextDelta, ThinkingDelta, ToolStarted, FileChanged, PlanChanged, ApprovalAsked, QuestionAsked:
@@ -44,41 +45,41 @@ func ShowsAcceptance(ev Event) bool {
 	return false
 }
 
-// TextDelta adds Text to the end of the answer.
+// TextDelta appends Text to the answer.
 type TextDelta struct{ Text string }
 
-// TextRetracted takes the last Bytes bytes off the answer: a retry replaced what had been streamed.
+// TextRetracted removes the last Bytes bytes of the answer, because a retry replaces streamed text.
 type TextRetracted struct{ Bytes int }
 
-// ThinkingDelta is reasoning, or text that only announces a tool. It is never part of the answer.
+// ThinkingDelta is reasoning, or text that announces a tool. It is never part of the answer.
 type ThinkingDelta struct{ Text string }
 
-// ToolStarted says that the agent began to use a tool.
+// ToolStarted is the start of a tool call.
 type ToolStarted struct {
 	ID    ToolID
-	Name  string          // the agent's own name of the tool, such as "Bash"
-	Title string          // one line for people: the command, the path, the query
-	Input json.RawMessage // whole input as the agent gave it; may be nil
-	// Parent is set when a sub-agent uses the tool: the tool that started the sub-agent.
+	Name  string          // the agent's own name for the tool, such as "Bash"
+	Title string          // one line for users: the command, the path, the query
+	Input json.RawMessage // whole input as the agent sent it; may be nil
+	// Parent is set if a sub-agent uses the tool: the tool that started the sub-agent.
 	Parent ToolID
-	// At is when it began; zero means just now. It lies in the past where a turn is caught up with.
+	// At is the start time; zero means just now. It is in the past when a resumed turn is replayed.
 	At time.Time
 }
 
-// ToolEnded says how a tool ended. Err is empty when it went well; see Failed.
+// ToolEnded is the end of a tool call. Err is empty on success; see Failed.
 type ToolEnded struct {
 	ID       ToolID
-	Output   string // as the agent reports it, possibly long
-	ExitCode *int   // nil where the tool has none
+	Output   string // as the agent reports it; may be long
+	ExitCode *int   // nil if the tool has none
 	Duration time.Duration
 	Err      string // one line
 }
 
-// The Errs that a screen says in words of its own.
+// Values of Err that screens translate.
 const (
-	ToolCutShort = "the turn ended before the tool did" // it had not ended when its turn did
+	ToolCutShort = "the turn ended before the tool did" // the turn ended before the tool
 	ToolDenied   = "it was not allowed"
-	ToolUntold   = "the agent does not say how it ended" // it may have gone well
+	ToolUntold   = "the agent does not say how it ended" // it may have succeeded
 	ToolGoesOn   = "it goes on in the background"
 )
 
@@ -87,24 +88,24 @@ func (t ToolEnded) Failed() bool {
 	return t.Err != "" && t.Err != ToolUntold && t.Err != ToolGoesOn || t.ExitCode != nil && *t.ExitCode != 0
 }
 
-// ChangeKind says what happened to a file.
+// ChangeKind is a kind of file change.
 type ChangeKind string
 
-// The kinds of change an agent reports.
+// The kinds of file change.
 const (
 	FileAdded   ChangeKind = "add"
 	FileUpdated ChangeKind = "update"
 	FileDeleted ChangeKind = "delete"
 )
 
-// FileChanged says that the agent changed a file. Diff is unified, and empty where the agent gives none.
+// FileChanged is a change of a file by the agent. Diff is unified; it is empty if the agent provides none.
 type FileChanged struct {
 	Path string     `json:"path"`
 	Kind ChangeKind `json:"kind"`
 	Diff string     `json:"diff,omitempty"`
 }
 
-// PlanChanged is the agent's list of what it has to do, as it is from now on.
+// PlanChanged is the agent's current to-do list.
 type PlanChanged struct{ Steps []PlanStep }
 
 // PlanStep is an entry of a plan.
@@ -113,7 +114,7 @@ type PlanStep struct {
 	State PlanState
 }
 
-// PlanState says how far a step of a plan is.
+// PlanState is the state of a step of a plan.
 type PlanState string
 
 // The states of a step. Anything else means PlanOpen.
@@ -123,7 +124,7 @@ const (
 	PlanDone   PlanState = "done"
 )
 
-// PlanStateOf is a state as agents write it; what is not known is open.
+// PlanStateOf parses an agent's state of a step; unknown states are open.
 func PlanStateOf(status string) PlanState {
 	switch status {
 	case "completed":
@@ -134,59 +135,61 @@ func PlanStateOf(status string) PlanState {
 	return PlanOpen
 }
 
-// StatusKind says what an agent is busy with when it shows neither text nor tools.
+// StatusKind is an activity of an agent that shows neither text nor tools.
 type StatusKind string
 
 // The kinds of status.
 const (
-	StatusStarting   StatusKind = "starting"   // the agent starts; SessionStarted ends it, or StatusIdle where Detail names what it waits for
-	StatusWaiting    StatusKind = "waiting"    // asked the model, nothing came yet
+	// The agent starts; ends with SessionStarted, or with StatusIdle if Detail names what it waits for.
+	StatusStarting   StatusKind = "starting"
+	StatusWaiting    StatusKind = "waiting"    // the model has not responded yet
 	StatusCompacting StatusKind = "compacting" // shortening its context
-	StatusRetrying   StatusKind = "retrying"   // the model's API failed and is asked again
-	StatusIdle       StatusKind = "idle"       // the former status is over
-	StatusWarning    StatusKind = "warning"    // the agent has something to say that is no answer
-	StatusPaused     StatusKind = "paused"     // the turn runs once more after a pause, which the user can end
+	StatusRetrying   StatusKind = "retrying"   // the model's API failed, and the agent retries
+	StatusIdle       StatusKind = "idle"       // the previous status is over
+	StatusWarning    StatusKind = "warning"    // a message of the agent that is not part of the answer
+	StatusPaused     StatusKind = "paused"     // the turn runs again after a pause, which the user can end
 )
 
-// Status is what the agent is busy with. Detail is one line for people and may be empty.
+// Status is an activity of the agent. Detail is one line for users and may be empty.
 type Status struct {
 	Kind   StatusKind
 	Detail string
-	Retry  Retry `json:",omitzero"` // of StatusRetrying
+	Retry  Retry `json:",omitzero"` // for StatusRetrying
 }
 
-// Retry says why and when the model is asked again; what the agent does not say is zero.
+// Retry describes a retry of the model. Fields that the agent does not report are zero.
 type Retry struct {
 	Why           FailureKind
 	Attempt, Most int
-	In            time.Duration // how long the agent waits before it
+	In            time.Duration // the agent's pause before the retry
 }
 
-// CompactBoundary says that the agent shortened its context.
+// CompactBoundary is the event that the agent shortened its context.
 type CompactBoundary struct{ PreTokens int }
 
-// HandedOver says how much an agent was told of the session before its prompt, because other agents ran those turns.
+// HandedOver reports how much of the session's history an agent received before its prompt, because other agents ran
+// those turns.
 type HandedOver struct {
 	To     Agent
-	Model  ModelID // empty where the agent chose it
+	Model  ModelID // empty if the agent chose it
 	Turns  int
 	Tokens int // an estimate
-	// LeftOut are the oldest turns, for which there was no room. Shortened is set if one of Turns lacks its middle.
+	// LeftOut is the number of oldest turns that did not fit. Shortened is set if one of Turns lacks its middle.
 	LeftOut   int
 	Shortened bool
 }
 
-// Substituted says that By runs the turn in place of another agent.
+// Substituted is the event that By runs the turn in place of another agent.
 type Substituted struct {
 	By  Agent
-	Why *Failure // of the other
+	Why *Failure // the other agent's failure
 }
 
-// RateLimited is a warning that a limit is near or reached. ResetAt is zero where the agent does not say.
+// RateLimited warns that a limit is near or reached. ResetAt is zero if the agent does not report it.
 type RateLimited struct{ ResetAt time.Time }
 
-// CaughtUp says that all that the agent said while ductor did not listen has been told, and what follows happens now. It
-// comes once, in a turn that was adopted.
+// CaughtUp comes once in an adopted turn, after all events from the time when no ductor was listening. Events after it
+// happen now.
 type CaughtUp struct{}
 
 func (CaughtUp) event()        {}
@@ -206,10 +209,10 @@ func (Substituted) event()     {}
 func (RateLimited) event()     {}
 func (Result) event()          {}
 
-// Answer folds text events into the answer they make.
+// Answer builds the answer from text events.
 type Answer struct{ text []byte }
 
-// Add folds ev in; events without text change nothing.
+// Add processes ev; events without text change nothing.
 func (a *Answer) Add(ev Event) {
 	switch ev := ev.(type) {
 	case TextDelta:
@@ -219,5 +222,5 @@ func (a *Answer) Add(ev Event) {
 	}
 }
 
-// String is the answer so far.
+// String returns the answer so far.
 func (a *Answer) String() string { return string(a.text) }

@@ -11,62 +11,63 @@ import (
 	"ductor/lang"
 )
 
-// FailureKind sorts failures by what a user can do about them.
+// FailureKind groups failures by how a user can react.
 type FailureKind string
 
 // The kinds of failure. Each has one sentence.
 const (
-	NotInstalled   FailureKind = "not-installed"
-	NotLoggedIn    FailureKind = "not-logged-in"
-	LimitReached   FailureKind = "rate-limited" // ResetAt is set where known
-	Forbidden      FailureKind = "forbidden"    // the account may not do it
-	Overloaded     FailureKind = "overloaded"
-	APIFailed      FailureKind = "api-failed" // the model's API has an error of its own
-	TimedOut       FailureKind = "timeout"    // partial output is kept
-	Crashed        FailureKind = "crashed"    // Code and Detail (the tail of stderr) are set
-	BadOutput      FailureKind = "bad-output"
-	DeniedTools    FailureKind = "denied"
-	ResumeFailed   FailureKind = "resume-failed"
-	ContextFull    FailureKind = "context-full" // the conversation is longer than the model reads
-	NetworkDown    FailureKind = "network"
-	UnknownModel   FailureKind = "unknown-model"
-	OverBudget     FailureKind = "budget"      // a budget is spent; Reason says which
-	LimitOfTurn    FailureKind = "turn-limit"  // max turns or budget reached
-	Refused        FailureKind = "refused"     // the request itself is refused: as invalid, or by the agent
-	AnswerCut      FailureKind = "cut"         // the answer is longer than the model may write; what there is of it is kept
-	ModelRefused   FailureKind = "no-answer"   // the model, or a filter behind it, refused to answer
-	NoSandbox      FailureKind = "sandbox"     // the sandbox cannot be had or was lost; Reason says what helps
-	NoDirectory    FailureKind = "directory"   // the working directory is gone, or leads outside of the roots
-	FailsOften     FailureKind = "fails-often" // Code turns in a row, Cause is the last; it is left alone until ResetAt
+	NotInstalled FailureKind = "not-installed"
+	NotLoggedIn  FailureKind = "not-logged-in"
+	LimitReached FailureKind = "rate-limited" // ResetAt is set if known
+	Forbidden    FailureKind = "forbidden"    // the account lacks the permission
+	Overloaded   FailureKind = "overloaded"
+	APIFailed    FailureKind = "api-failed" // an internal error of the model's API
+	TimedOut     FailureKind = "timeout"    // the partial output is kept
+	Crashed      FailureKind = "crashed"    // Code and Detail (the tail of stderr) are set
+	BadOutput    FailureKind = "bad-output"
+	DeniedTools  FailureKind = "denied"
+	ResumeFailed FailureKind = "resume-failed"
+	ContextFull  FailureKind = "context-full" // the conversation is longer than the model can read
+	NetworkDown  FailureKind = "network"
+	UnknownModel FailureKind = "unknown-model"
+	OverBudget   FailureKind = "budget"     // a budget is spent; Reason names it
+	LimitOfTurn  FailureKind = "turn-limit" // max turns or budget reached
+	Refused      FailureKind = "refused"    // the API or the agent rejected the request, for example as invalid
+	AnswerCut    FailureKind = "cut"        // the answer exceeds the model's limit; the part so far is kept
+	ModelRefused FailureKind = "no-answer"  // the model, or a filter around it, refused to answer
+	NoSandbox    FailureKind = "sandbox"    // the sandbox is unavailable or was lost; Reason says how to fix it
+	NoDirectory  FailureKind = "directory"  // the working directory is gone, or is outside of the roots
+	// Code turns failed in a row, Cause is the last failure; the agent gets no turns until ResetAt
+	FailsOften     FailureKind = "fails-often"
 	UnknownFailure FailureKind = "unknown"
 )
 
-// Failure is an error that a user can act on. Its text is for users; Detail is for operators and may hold
-// raw agent output, so it passes the secret scrubber before it goes anywhere.
+// Failure is an error that a user can act on. Its text is for users. Detail is for operators and may contain raw agent
+// output, so it passes the secret scrubber before it is used anywhere.
 type Failure struct {
 	Kind    FailureKind
 	Agent   Agent
-	Sandbox Sandbox   // where it was to run; empty for this host, or where that is not known
+	Sandbox Sandbox   // where the agent should have run; empty for this host, or if unknown
 	Reason  string    // the agent's own sentence, shortened; may be empty
-	ResetAt time.Time // LimitReached and FailsOften: when it ends; zero where unknown
-	Code    int       // Crashed: the exit code, negative for a signal, or CodeUnknown; FailsOften: how many turns
-	Detail  string    // stderr tail or raw output, shortened
-	Cause   error     // what lies beneath, for errors.Is; may be nil
+	ResetAt time.Time // LimitReached and FailsOften: when it ends; zero if unknown
+	Code    int       // Crashed: exit code, negative for a signal, or CodeUnknown; FailsOften: failed turns
+	Detail  string    // tail of stderr or raw output, shortened
+	Cause   error     // the underlying error, for errors.Is; may be nil
 }
 
-// Failf makes a Failure of kind with a formatted reason.
+// Failf returns a Failure with a formatted reason.
 func Failf(kind FailureKind, agent Agent, format string, args ...any) *Failure {
 	return &Failure{Kind: kind, Agent: agent, Reason: fmt.Sprintf(format, args...)}
 }
 
-// AsFailure returns the Failure in err's chain, or an UnknownFailure around err. A nil err gives nil.
+// AsFailure returns the Failure in err's chain, or an UnknownFailure that wraps err. It returns nil if err is nil.
 func AsFailure(agent Agent, err error) *Failure {
 	if err == nil {
 		return nil
 	}
 	var f *Failure
 	if errors.As(err, &f) {
-		if f.Agent == "" { // who failed did not know for whom
+		if f.Agent == "" { // the code that failed did not know the agent
 			named := *f
 			named.Agent = agent
 			return &named
@@ -76,13 +77,13 @@ func AsFailure(agent Agent, err error) *Failure {
 	return &Failure{Kind: UnknownFailure, Agent: agent, Reason: err.Error(), Cause: err}
 }
 
-// Error is Sentence in English.
+// Error returns Sentence in English.
 func (f *Failure) Error() string { return f.Sentence(lang.Printer{}) }
 
-// Unwrap gives Cause.
+// Unwrap returns Cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Sentence says in one line what happened and what helps.
+// Sentence describes the failure and a fix in one line.
 func (f *Failure) Sentence(p lang.Printer) string {
 	what, help := f.what(p), ""
 	if key := f.help(); key != "" && !f.advised() {
@@ -94,7 +95,7 @@ func (f *Failure) Sentence(p lang.Printer) string {
 	return upperFirst(what) + "." + help
 }
 
-// what says what happened.
+// what describes the failure.
 func (f *Failure) what(p lang.Printer) string {
 	agent := f.Agent.Name()
 	if agent == "" {
@@ -135,7 +136,7 @@ func (f *Failure) what(p lang.Printer) string {
 	return f.whatElse(p, agent)
 }
 
-// whatElse is what for the kinds that need no more than the agent's name.
+// whatElse implements what for kinds that need only the agent's name.
 func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	switch f.Kind {
 	case Forbidden:
@@ -174,7 +175,7 @@ func (f *Failure) whatElse(p lang.Printer, agent string) string {
 	return p.Text("failure.unknown", agent)
 }
 
-// help says what helps besides the buttons that follow a failure; empty for nothing.
+// help returns advice in addition to the buttons of the failure, or "" if there is none.
 func (f *Failure) help() lang.Key {
 	var there lang.Key
 	if f.Sandbox.Name() != "" {
@@ -184,15 +185,17 @@ func (f *Failure) help() lang.Key {
 	}
 	return cmp.Or(there, map[FailureKind]lang.Key{
 		NotInstalled: "failure.not-installed-help", NotLoggedIn: "failure.not-logged-in-help",
-		UnknownModel: "failure.unknown-model-help", NoSandbox: "failure.no-sandbox-help", NoDirectory: "failure.no-directory-help",
-		OverBudget: "failure.over-budget-help", DeniedTools: "failure.denied-help", LimitOfTurn: "failure.continue-help", AnswerCut: "failure.continue-help",
+		UnknownModel: "failure.unknown-model-help", NoSandbox: "failure.no-sandbox-help",
+		NoDirectory: "failure.no-directory-help",
+		OverBudget:  "failure.over-budget-help", DeniedTools: "failure.denied-help",
+		LimitOfTurn: "failure.continue-help", AnswerCut: "failure.continue-help",
 	}[f.Kind])
 }
 
-// CodeUnknown is the exit code of a program whose end its runner did not see.
+// CodeUnknown is the exit code of a program that exited without its runner watching.
 const CodeUnknown = -1 << 15
 
-// ExitText says how a program ended, by its exit code.
+// ExitText describes the end of a program from its exit code.
 func ExitText(p lang.Printer, code int) string {
 	switch {
 	case code == CodeUnknown:
@@ -215,11 +218,12 @@ func upperFirst(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Name is how texts write the agent.
+// Name returns the agent's name as texts write it.
 func (a Agent) Name() string { return upperFirst(string(a)) }
 
-// advised says whether the agent's own sentence says what helps. Two pieces of advice are one too many.
+// advised reports whether the agent's own sentence already contains advice, so that ductor adds none.
 func (f *Failure) advised() bool {
 	word, _, _ := strings.Cut(f.Reason, " ")
-	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" && slices.Contains([]string{"Install", "Log", "Run", "Set", "Correct"}, word)
+	return (f.Kind == NotInstalled || f.Kind == NotLoggedIn) && f.Sandbox == "" &&
+		slices.Contains([]string{"Install", "Log", "Run", "Set", "Correct"}, word)
 }

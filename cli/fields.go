@@ -13,36 +13,37 @@ import (
 	"sync"
 )
 
-// Weight says how much a Field matters to the user who decides.
+// Weight is the importance of a Field for the user who decides.
 type Weight string
 
 // The weights.
 const (
 	PlainField Weight = ""      // the card shows it
-	WiderField Weight = "wider" // it asks for more than usual: another directory, rights, network; the card shows it first
-	EditField  Weight = "edit"  // it says how a file is changed; the card shows it
-	LabelField Weight = "label" // it names the request, or has its usual value; users do not see it
+	WiderField Weight = "wider" // asks for more than usual: another directory, rights, network; the card shows it first
+	EditField  Weight = "edit"  // describes how a file is changed; the card shows it
+	LabelField Weight = "label" // identifies the request, or has its usual value; users do not see it
 )
 
-// Field is a value of a request's input that title, detail and changes do not show.
+// Field is a value of a request's input that is not contained in title, detail and changes.
 type Field struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Weight Weight `json:"weight,omitempty"`
 }
 
-// Reading says what a dialect knows about the fields of one request. Every field that it does not name is shown.
-// It names fields as Leaf does, and a list of names also covers the fields below them, without their indices.
+// Reading is a dialect's knowledge about the fields of one request. Users see every field that it does not list. It
+// names fields like Leaf does. A name in a list also covers the fields below it, without their indices.
 type Reading struct {
-	Dir    string            // the working directory of the turn
-	Said   map[string]string // what title, detail, reason and changes show whole; a field with another value is shown
-	Usual  map[string]string // values that say nothing, and null; a field with another value is shown
-	Labels []string          // names of fields that only name the request
+	Dir string // the working directory of the turn
+	// Values that title, detail, reason and changes show whole; a field with another value is shown.
+	Said   map[string]string
+	Usual  map[string]string // values without information, and null; a field with another value is shown
+	Labels []string          // names of fields that only identify the request
 	Wider  []string          // names of fields that ask for more rights
-	Edit   []string          // names of fields that say how a file is changed
+	Edit   []string          // names of fields that describe how a file is changed
 }
 
-// Fields are the fields of an input that title, detail and changes do not show, in their order.
+// Fields returns the fields of an input that are not contained in title, detail and changes, in their order.
 func (r Reading) Fields(input json.RawMessage) []Field {
 	fields := []Field{}
 	for _, l := range Leaves(input) {
@@ -65,7 +66,8 @@ func (r Reading) weigh(l Leaf) Weight {
 			return LabelField
 		}
 		return WiderField
-	case below(name, r.Wider), slices.ContainsFunc(words, func(w string) bool { return slices.Contains(wideningFields(), w) }):
+	case below(name, r.Wider), slices.ContainsFunc(words,
+		func(w string) bool { return slices.Contains(wideningFields(), w) }):
 		switch {
 		case !l.Unset:
 			return WiderField
@@ -80,7 +82,7 @@ func (r Reading) weigh(l Leaf) Weight {
 	return PlainField
 }
 
-// here says whether a path is the working directory, by its name.
+// here reports whether a path is the working directory, by its name.
 func (r Reading) here(path string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.Dir, path)
@@ -92,12 +94,12 @@ func below(name string, names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return name == n || strings.HasPrefix(name, n+".") })
 }
 
-// directoryFields are the names that agents and their tools give to the directory of a command.
+// directoryFields lists the names that agents and their tools use for the directory of a command.
 func directoryFields() []string {
 	return []string{"cwd", "workdir", "working_directory", "workingDirectory", "dir_path"}
 }
 
-// wideningFields are the names that agents give to wider rights, wherever they stand.
+// wideningFields lists the names that agents use for wider rights, at any depth.
 func wideningFields() []string {
 	return []string{
 		"dangerouslyDisableSandbox", "allowedPrompts", "grantRoot", "additionalPermissions", "additional_permissions",
@@ -105,27 +107,27 @@ func wideningFields() []string {
 	}
 }
 
-// Leaf is a value within JSON that holds no other values. Its Name is the path to it, such as `edits[0].path`; keys
-// that could be mistaken for a path are quoted.
+// Leaf is a value within JSON that contains no other values. Its Name is its path, such as `edits[0].path`; keys that
+// could be mistaken for a path are quoted.
 type Leaf struct {
-	Name, Value string // Value is the text of a string, else the JSON
+	Name, Value string // Value is the text of a string, or the JSON of other values
 	Unset       bool   // null, false, {} or []
 }
 
-// Bounds of Leaves. What exceeds them is one leaf.
+// Limits of Leaves. The input beyond a limit is one leaf.
 const (
 	mostLeaves     = 2000
 	mostLeafNames  = 256 << 10 // bytes of all names
 	wholeInputName = "input"
 )
 
-// Leaves are the values of an input in their order, those of a repeated key too. Input that is no JSON is one leaf.
+// Leaves returns the values of an input in order, including those of repeated keys. Invalid JSON is one leaf.
 func Leaves(input json.RawMessage) []Leaf {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return nil
 	}
 	whole := []Leaf{{Name: wholeInputName, Value: string(input)}}
-	if !json.Valid(input) { // which also bounds its depth
+	if !json.Valid(input) { // also limits its depth
 		return whole
 	}
 	w := leafWalk{dec: json.NewDecoder(bytes.NewReader(input))}

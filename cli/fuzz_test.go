@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a terminal shows has no codes, and shows no more the second time.
+// The result has no codes, and a second call changes nothing.
 func FuzzWithoutCodes(f *testing.F) {
 	f.Add("\x1b[31mred\x1b[0m\r50 %\r100 %\n")
 	f.Add("\x1b]8;;http://a\x1b\\link\x1b]0;a")
@@ -19,7 +19,7 @@ func FuzzWithoutCodes(f *testing.F) {
 	})
 }
 
-// Every value of an input is a field, and reading one twice says the same.
+// Every value of an input is a field, and parsing twice gives the same result.
 func FuzzFields(f *testing.F) {
 	f.Add([]byte(`{"command":"ls","cwd":"/d","edits":[{"path":"x"},null],"a.b":{}}`), "/d")
 	f.Fuzz(func(t *testing.T, input []byte, dir string) {
@@ -31,7 +31,7 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// Hunks that make one text of another one are found to, and those with one line more are not.
+// DiffMakes accepts the hunks between two texts, and rejects them with one more line.
 func FuzzDiffMakes(f *testing.F) {
 	f.Add("a\nb\n", "a\nc\n")
 	f.Fuzz(func(t *testing.T, before, after string) {

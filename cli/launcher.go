@@ -7,90 +7,91 @@ import (
 	"time"
 )
 
-// Launcher starts processes in one place: this host, a container, another machine. What it starts outlives
-// ductor until it is stopped, and can be found again. Safe for concurrent use.
+// Launcher starts processes in one environment: this host, a container, another machine. The processes survive ductor
+// until they are stopped, and ductor can find them again. Safe for concurrent use.
 type Launcher interface {
-	// Start runs cmd. ctx bounds the start only; the process lives until Stop or its own end.
-	// A program that is not there gives an error matching fs.ErrNotExist.
+	// Start runs cmd. ctx limits only the start; the process lives until Stop or its own end. If the program does not
+	// exist, the error matches fs.ErrNotExist.
 	Start(ctx context.Context, cmd Command) (Process, error)
-	// LookPath finds a program by name in this place, like exec.LookPath.
+	// LookPath finds a program by name in this environment, like exec.LookPath.
 	LookPath(name string) (string, error)
-	// Left lists the runs that the previous process of ductor left here, with those whose program ended and whose output
-	// was not taken. Runs of this Launcher are not in it, and neither are probes.
+	// Left lists the runs of the previous process of ductor, including those whose program ended and whose output
+	// nobody read. It does not include runs of this Launcher or probes.
 	Left(ctx context.Context) ([]LeftRun, error)
-	// Attach takes over a run that was left; its Stdout begins at offset. A run that is not there gives an
-	// error matching fs.ErrNotExist.
+	// Attach takes over a run of the previous process; its Stdout starts at offset. If the run does not exist, the
+	// error matches fs.ErrNotExist.
 	Attach(ctx context.Context, left LeftRun, offset int64) (Process, error)
-	// Discard ends a run that was left, with everything it started, and forgets its output.
+	// Discard kills a run of the previous process, with everything it started, and deletes its output.
 	Discard(ctx context.Context, run RunID) error
-	// Settled says that the outcome of a turn is recorded: what was kept for going on with it is forgotten, in
-	// the background. Of a process that lives on, that is its output up to the first mark of a turn that is not
-	// recorded or, if there is none, up to the end of the last turn.
+	// Settled reports that the outcome of a turn is stored. In the background, the Launcher deletes the data for
+	// resuming that turn. For a process that lives on, that is its output up to the first mark of a turn that is not
+	// settled or, if there is none, up to the end of the last turn.
 	Settled(turn TurnID)
 }
 
-// Start is where a turn begins in a run. The commit that moves the turn to running stores it, before the prompt leaves, so
-// that the next process of ductor resumes the turn there. A turn without one never reached an agent.
+// Start is the position of a turn in a run. The commit that moves the turn to running stores it before the prompt is
+// sent, so that the next process of ductor resumes the turn there. A turn without a Start never reached an agent.
 type Start struct {
 	Run    RunID
-	Output int64 // bytes of output that belong to what was before
+	Output int64 // bytes of output that belong to earlier turns
 	Input  int64 // bytes of input that do
 	Note   string
 }
 
-// Recorder stores where a turn begins. The prompt of a turn whose start cannot be stored is not sent. For BackgroundMark it
-// stores that work in the background is open in the run or, where the Note is empty, that none is.
+// Recorder stores the start of a turn. If that fails, the prompt is not sent. For BackgroundMark it stores that the run
+// has open background work or, if the Note is empty, that it has none.
 type Recorder func(ctx context.Context, turn TurnID, start Start) error
 
-// Recording is a Launcher that has starts stored: by record, from then on.
+// Recording is a Launcher that stores the starts of turns through record.
 type Recording interface {
 	RecordBy(record Recorder)
 }
 
-// RunID names a run: a program from its start to its end, and what it printed.
+// RunID names a run: a program from its start to its end, with its output.
 type RunID string
 
-// Purpose says what a run is for. It is kept beside the run, so that ductor knows it again after a restart.
+// Purpose identifies a run. It is stored with the run, so that ductor recognizes the run after a restart.
 type Purpose struct {
 	Agent        Agent
-	Mode         Mode         // empty for a probe: a short question about the agent, of no worth after a restart
-	Conversation Conversation // empty for a process that serves several
-	// Setting is the dialect's own digest of what the process was started with, so that after a restart ductor
-	// knows which requests it fits. It tells no secret.
+	Mode         Mode         // empty for a probe: a short query of the agent, which is useless after a restart
+	Conversation Conversation // empty for a process that serves several conversations
+	// Setting is the dialect's own digest of the process's configuration. After a restart, ductor uses it to find the
+	// requests that the process fits. It reveals no secret.
 	Setting string
 }
 
-// Mark is where a turn begins in a run's output and input.
+// Mark is the position of a turn in a run's output and input.
 type Mark struct {
 	Turn   TurnID
-	Output int64 // bytes of output that belong to what was before
+	Output int64 // bytes of output that belong to earlier turns
 	Input  int64 // bytes of input that do
-	// Note is what the dialect must know to go on with the turn, such as totals of earlier ones. Short.
+	// Note is the dialect's state for resuming the turn, such as totals of earlier turns. It should be short.
 	Note string
 }
 
-// BackgroundMark is the Turn of a mark of no turn: what came before it was dealt with, no turn runs, and work that the
-// agent does in the background is open; with an empty Note, that it is no longer. Whoever begins a turn voids it.
+// BackgroundMark is the Turn of a mark without a turn: everything before it has been handled, no turn is running, and
+// background work of the agent is open. With an empty Note, no background work is open. The start of the next turn
+// makes it void.
 const BackgroundMark TurnID = "background"
 
-// OfTurn says whether the mark is one of a turn.
+// OfTurn reports whether the mark belongs to a turn.
 func (m Mark) OfTurn() bool { return m.Turn != BackgroundMark }
 
 // LeftRun is a run of the previous process of ductor.
 type LeftRun struct {
 	Run RunID
 	Purpose
-	Marks       []Mark // of turns that are not over, in order of their beginning; from what is stored with the turns, not from Left
+	Marks       []Mark // of turns that are not over, in order of their start; from the store of turns, not from Left
 	PID         int
-	OutputBegin int64 // bytes of it that are gone
-	OutputEnd   int64 // bytes it has printed
-	InputEnd    int64 // bytes that reached its input, or will
+	OutputBegin int64 // bytes that were already deleted
+	OutputEnd   int64 // bytes that it has printed
+	InputEnd    int64 // bytes that have reached its input or will
 	InputClosed bool
-	Alive       bool   // the program runs; else its output is all there is
-	Problem     string // why it cannot be attached to, in words for people; empty if it can
+	Alive       bool   // the program is running; otherwise its output is complete
+	Problem     string // why ductor cannot attach to it, in words for users; empty if it can
 }
 
-// Mark says where a turn begins in the run; false if it does not begin there.
+// Mark returns the mark of a turn in the run; false if there is none.
 func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
 	i := slices.IndexFunc(r.Marks, func(m Mark) bool { return m.Turn == turn })
 	if i < 0 {
@@ -99,57 +100,58 @@ func (r LeftRun) Mark(turn TurnID) (Mark, bool) {
 	return r.Marks[i], true
 }
 
-// Background says whether no turn runs in the run, but work in the background.
+// Background reports whether the run has background work but no running turn.
 func (r LeftRun) Background() bool {
 	return len(r.Marks) > 0 && r.Marks[len(r.Marks)-1].Turn == BackgroundMark
 }
 
-// Command is a process to start. There is no shell between us and it.
+// Command is a process to start. There is no shell between ductor and the process.
 type Command struct {
 	Path string
 	Args []string // without the program itself
-	// Files are files of this host that the program is told to read. A Launcher that is a Bringer brings them first.
+	// Files are files of this host that the program will read. A Launcher that is a Bringer copies them first.
 	Files []string
 	Dir   string
 	Env   []string // the whole environment; see ChildEnv
 	For   Purpose
-	// Turn is the turn a process is started for, when it is for one alone: it begins at its first byte.
+	// Turn is the turn of a process that serves only one turn, which starts at its first byte.
 	Turn TurnID
 }
 
-// Process is one started program and all it started. Every Process ends in Stop or Detach. Methods are safe
-// for concurrent use; Stdout has one reader.
+// Process is a started program with everything it started. The caller ends every Process with Stop or Detach. Methods
+// are safe for concurrent use; Stdout has one reader.
 type Process interface {
 	// Run names the run, for Launcher.Attach.
 	Run() RunID
-	// PID is the program's process id in its own place.
+	// PID returns the program's process ID in its own environment.
 	PID() int
-	// Stdin writes to the program; Close gives it end of file. Writes to a dead program fail. A Write of up
-	// to a megabyte reaches the program whole or, if ductor dies during it, not at all.
+	// Stdin writes to the program; Close sends end of file. Writes to a dead program fail. If ductor dies during a
+	// Write of up to a megabyte, the program receives either all of it or nothing.
 	Stdin() io.WriteCloser
-	// Stdout reads what the program prints. It gives a *LostOutput once where some of it cannot be had, and
-	// can be read on; io.EOF at the end, and at the latest a short drain time after the program exited, even
-	// when a grandchild still holds the pipe; ErrDetached after Detach.
+	// Stdout reads the program's output. If a part of the output is lost, it returns a *LostOutput once and can be read
+	// further. It returns io.EOF at the end, and at the latest a short drain time after the program exited, even if a
+	// grandchild still holds the pipe. After Detach it returns ErrDetached.
 	Stdout() io.Reader
-	// When is when the output at offset was printed; zero if that is not known.
+	// When returns when the output at offset was printed; zero if unknown.
 	When(offset int64) time.Time
-	// StderrTail is the last few kilobytes of standard error so far.
+	// StderrTail returns the last few kilobytes of standard error so far.
 	StderrTail() string
-	// Begin has it stored where a turn begins, before it returns: m.Output as given, m.Input as it is now; see Recorder. The
-	// age limit of the run is counted from here.
+	// Begin stores the start of a turn before it returns, with m.Output as given and m.Input as it is now; see
+	// Recorder. The age limit of the run counts from here.
 	Begin(ctx context.Context, m Mark) error
-	// Ended says that a turn has ended, and that none which has needs the output before that offset: see Launcher.Settled.
+	// Ended reports that a turn has ended, and that no ended turn needs the output before the given offset: see
+	// Launcher.Settled.
 	Ended(output int64)
-	// Stop ends the program and every descendant: TERM, grace, KILL, reap, look again. It returns when
-	// none is left, and at once when none was. Idempotent, and works after the program itself exited.
+	// Stop ends the program and every descendant: TERM, grace, KILL, reap, check again. It returns when none is left,
+	// and at once if there was none. Idempotent, and works after the program itself exited.
 	Stop(ctx context.Context, grace time.Duration) error
-	// Detach detaches from the program, which goes on. Idempotent; after it only Stop does anything.
+	// Detach detaches from the program, which continues. Idempotent; after it, only Stop has an effect.
 	Detach()
 	// Interrupt sends SIGINT to the program's process group.
 	Interrupt() error
-	// Done is closed when the program itself exited and Exit is valid.
+	// Done is closed when the program itself has exited and Exit is valid.
 	Done() <-chan struct{}
-	// Exit is how the program ended; valid after Done.
+	// Exit returns how the program ended; valid after Done.
 	Exit() ExitStatus
 }
 
@@ -158,21 +160,21 @@ const StopSlack = 10 * time.Second
 
 // ExitStatus is how a program ended.
 type ExitStatus struct {
-	Code   int // exit code; for a signal, minus its number; CodeUnknown if it was not seen
+	Code   int // exit code; for a signal, minus its number; CodeUnknown if nobody watched the exit
 	Signal bool
 	By     Terminator
-	OOM    bool // the kernel ended it for want of memory, as far as that can be seen
+	OOM    bool // the kernel killed it because memory ran out, if that is detectable
 }
 
-// Terminator is who ended a program.
+// Terminator is the cause of a program's end.
 type Terminator string
 
-// The terminators. Itself is the program, or somebody outside.
+// The terminators. Itself is the program, or an unknown process outside.
 const (
 	EndedByItself     Terminator = ""
 	EndedByStop       Terminator = "stop"       // Process.Stop
-	EndedByAge        Terminator = "max age"    // it ran for too long
-	EndedOrphaned     Terminator = "orphaned"   // no ductor was there for too long
-	EndedByTerminated Terminator = "terminated" // the machine was shut down, or its runner told to end
+	EndedByAge        Terminator = "max age"    // it ran too long
+	EndedOrphaned     Terminator = "orphaned"   // no ductor was running for too long
+	EndedByTerminated Terminator = "terminated" // the machine was shut down, or the runner was terminated
 	EndedUnseen       Terminator = "unseen"     // it ended while no runner watched it
 )

@@ -10,7 +10,7 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// The work over what agents and programs say is in proportion to its length.
+// The work for the output of agents and programs grows linearly with its length.
 func TestTheWorkOverAnOutputIsLinear(t *testing.T) { hostile.Linear(t, hostile.Printed, readOutput) }
 
 func BenchmarkHostileOutput(b *testing.B) { hostile.Benchmark(b, hostile.Printed, readOutput) }
@@ -23,7 +23,7 @@ func readOutput(text string) {
 	HasWord(text, "sudo")
 	quoted, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // a text is JSON
+		panic(err) // a text can always be encoded as JSON
 	}
 	for _, input := range []json.RawMessage{json.RawMessage(text), json.RawMessage(`{"command":` + string(quoted) + `}`)} {
 		TextsOf(input)
@@ -34,7 +34,7 @@ func readOutput(text string) {
 	}
 }
 
-// Likewise for words of errors, whose regular expressions read a text in pieces.
+// The same for the words of errors, whose regular expressions read a text in pieces.
 func TestTheWorkOverAnErrorIsLinear(t *testing.T) {
 	errors := func(size int) map[string]string {
 		texts := hostile.Printed(size)
@@ -51,7 +51,7 @@ func TestTheWorkOverAnErrorIsLinear(t *testing.T) {
 	})
 }
 
-// And for objects with many and deep members.
+// The same for objects with many and deeply nested members.
 func TestTheWorkOverAnInputIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Objects, func(text string) {
 		input := json.RawMessage(text)

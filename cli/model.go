@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// Model is one choice in the model menu.
+// Model is an entry of the model menu.
 type Model struct {
 	Agent         Agent
 	ID            ModelID
-	Name          string // for people
+	Name          string // for users
 	Description   string // one line; may be empty
 	Efforts       []Effort
 	DefaultEffort Effort
-	Default       bool  // the agent's own choice when none is made
-	Context       int64 // tokens that it can read; 0 where unknown
+	Default       bool  // the agent's default
+	Context       int64 // in tokens; 0 if unknown
 	Price         Price
 }
 
-// Price is what a million tokens cost, in dollars; zero where unknown.
+// Price is the price of a million tokens, in dollars; zero if unknown.
 type Price struct{ Input, Output float64 }
 
-// Of is what tokens cost.
+// Of returns the price of tokens.
 func (p Price) Of(in, out int64) float64 { return (p.Input*float64(in) + p.Output*float64(out)) / 1e6 }
 
-// AuthState says how far an agent is from being usable.
+// AuthState is the log-in state of an agent.
 type AuthState string
 
 // The states of an agent.
@@ -37,42 +37,42 @@ const (
 	NotFound      AuthState = "not-found"
 )
 
-// Auth is what a provider found out about its CLI.
+// Auth is the result of a provider's check of its CLI.
 type Auth struct {
 	State   AuthState
-	Path    string // the program that would be run
-	Version string // empty where unknown
+	Path    string // the program that would run
+	Version string // empty if unknown
 	Method  string // how it is logged in: "credential file", "ANTHROPIC_API_KEY", …
-	Fix     string // what to do when State is not Authenticated; one sentence
-	// Problem is why the agent did not say whether it is logged in; State is Installed then, and there is no Fix. It is Crashed for a
-	// program that does not run, whose State is what else is known.
+	Fix     string // how to fix a State other than Authenticated; one sentence
+	// Problem is why the agent did not answer whether it is logged in; State is Installed then, and Fix is empty. If
+	// the program does not run, Problem is Crashed, and State is what else is known.
 	Problem *Failure
 }
 
 // Broken reports whether the program does not run.
 func (a Auth) Broken() bool { return a.Problem != nil && a.Problem.Kind == Crashed }
 
-// MenuEntry is one agent as a menu shows it.
+// MenuEntry is an agent in a menu.
 type MenuEntry struct {
 	Agent  Agent
 	Auth   Auth
-	Models []Model // nil when Err is set
+	Models []Model // nil if Err is set
 	Err    error   // why no models can be shown
-	// Resting says why the agent is left alone for a while; nil if it is not.
+	// Resting is why the agent gets no turns for a while; nil if it does.
 	Resting *Failure
 }
 
-// AgentState is what is known of one agent before anybody asks it.
+// AgentState is the known state of an agent before its first turn.
 type AgentState struct {
 	Agent Agent
-	Mode  Mode // it is run in
+	Mode  Mode // the mode that it runs in
 	Auth  Auth
 }
 
-// Usable says whether it can be asked.
+// Usable reports whether the agent can run turns.
 func (s AgentState) Usable() bool { return s.Auth.State == Authenticated }
 
-// String is one line: where it was found, which version, how it is logged in or what to do, and how it is run.
+// String describes the agent in one line: its path, its version, its log-in or how to fix it, and how it runs.
 func (s AgentState) String() string {
 	where := strings.TrimSpace(s.Auth.Path + " " + s.Auth.Version)
 	switch {
@@ -88,17 +88,17 @@ func (s AgentState) String() string {
 	return strings.TrimSpace("not found. " + s.Auth.Fix)
 }
 
-// ErrLoading says that an agent is being asked, and somebody did not want to wait for that.
+// ErrLoading means that the agent is still being queried, and the caller did not want to wait.
 var ErrLoading = errors.New("it is being asked")
 
-// AtOnce is ctx for a Menu or a Default that is to answer by what is known, and has the rest looked up.
+// AtOnce returns a context for a Menu or a Default that answers from known data and loads the rest in the background.
 func AtOnce(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	cancel(ErrLoading)
 	return ctx
 }
 
-// DeviceCode is what a user needs to log an agent in from another device: the code is entered on a page.
+// DeviceCode is the data for logging in an agent from another device: the user enters the code on a web page.
 type DeviceCode struct {
 	Agent Agent
 	URL   string
@@ -107,7 +107,7 @@ type DeviceCode struct {
 
 // DeviceLogin is a Provider whose agent can be logged in from another device.
 type DeviceLogin interface {
-	// LogIn has the agent log in. show gets where the user enters which code. LogIn returns once the agent is logged in; the
-	// error says why it is not. The end of ctx gives up.
+	// LogIn logs in the agent. It passes the page and code for the user to show. It returns once the agent is logged
+	// in, or an error that explains why it is not. It gives up when ctx ends.
 	LogIn(ctx context.Context, show func(DeviceCode)) error
 }

@@ -18,7 +18,7 @@ import (
 	"ductor/internal/rooted"
 )
 
-// RealPath is rooted.RealPath. What cannot be looked at stays as it is.
+// RealPath is rooted.RealPath, but returns a path unchanged if it cannot be resolved.
 func RealPath(path string) string {
 	if real, err := rooted.RealPath(path); err == nil {
 		return real
@@ -26,26 +26,27 @@ func RealPath(path string) string {
 	return filepath.Clean(path)
 }
 
-// Lies says whether path is dir or below it, by their names alone.
+// Lies reports whether path is dir or below it, by their names alone.
 func Lies(path, dir string) bool {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(dir) {
 		rel, err := filepath.Rel(dir, path)
 		return err == nil && filepath.IsLocal(rel)
 	}
 	dir = filepath.Clean(dir)
-	rest, begins := strings.CutPrefix(filepath.Clean(path), dir) // filepath.Rel takes ten times as long where path lies elsewhere
+	// filepath.Rel takes ten times as long for paths elsewhere
+	rest, begins := strings.CutPrefix(filepath.Clean(path), dir)
 	return begins && (rest == "" || rest[0] == filepath.Separator || dir == string(filepath.Separator))
 }
 
-// VisibleBelow says whether path, which may be relative to dir, is a file below dir with all links followed, and neither
-// it nor a directory on the way is hidden: hidden files are what tools take their orders from.
+// VisibleBelow reports whether path, which may be relative to dir, is a file below dir after resolving all links, and
+// neither the file nor a directory on the way is hidden. Tools read their settings from hidden files.
 func VisibleBelow(dir, path string) bool {
 	if path == "" || !filepath.IsAbs(dir) {
 		return false
 	}
 	dir, path = filepath.Clean(dir), Absolute(dir, path)
 	realDir, err := filepath.EvalSymlinks(dir)
-	if err != nil { // also one that is not on this machine: its links cannot be followed here
+	if err != nil { // also for files of another machine, whose links cannot be resolved here
 		return false
 	}
 	real, err := rooted.RealPath(path)
@@ -61,15 +62,15 @@ func visible(dir, path string) bool {
 		func(part string) bool { return strings.HasPrefix(part, ".") })
 }
 
-// Touches says whether path, which may be relative to dir or to the home directory, is one of files or below one, by its
-// name or with its links resolved. Files are absolute, with their links resolved.
+// Touches reports whether path is one of files or below one, by its name or with links resolved. path may be relative
+// to dir or to the home directory; files are absolute, with links resolved.
 func Touches(files []string, dir, path string) bool {
 	path = Absolute(dir, path)
 	real := RealPath(path)
 	return slices.ContainsFunc(files, func(file string) bool { return Lies(path, file) || Lies(real, file) })
 }
 
-// Absolute is a path as a program in dir means it; one that begins with "~/" is below the home directory.
+// Absolute returns the absolute form of a path in dir; a path that begins with "~/" is below the home directory.
 func Absolute(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -82,7 +83,7 @@ func Absolute(dir, path string) string {
 	return filepath.Clean(path)
 }
 
-// Relative shortens a path inside dir to what is below it.
+// Relative shortens a path inside dir to the part below it.
 func Relative(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
 		return rel
@@ -90,17 +91,18 @@ func Relative(dir, path string) string {
 	return path
 }
 
-// pathBytes is how long a text may be that could be a path.
+// pathBytes limits the length of a text that could be a path.
 const pathBytes = 4096
 
-// Names says whether any text of a tool's input is the path of one of files, or of what lies below one; see Touches. What
-// a command does with its words is not read.
+// Names reports whether any text in a tool's input is the path of one of files, or of a file below one; see Touches. It
+// does not parse the words of commands.
 func Names(files []string, dir string, input json.RawMessage) bool {
 	var v any
-	return len(files) > 0 && json.Unmarshal(input, &v) == nil && names(files, dir, v) // what cannot be read names nothing
+	// An unreadable input names nothing.
+	return len(files) > 0 && json.Unmarshal(input, &v) == nil && names(files, dir, v)
 }
 
-// NamesOne says whether a text is such a path.
+// NamesOne reports whether a text is such a path.
 func NamesOne(files []string, dir, text string) bool {
 	return text != "" && len(text) <= pathBytes && !strings.Contains(text, "\n") && Touches(files, dir, strings.TrimPrefix(text, "file://"))
 }
@@ -125,17 +127,18 @@ func names(files []string, dir string, v any) bool {
 	return false
 }
 
-// KeptFile is the path of a file in dir that is named by what it holds, after its kind.
+// KeptFile returns the path in dir for a file that is named after its kind and content.
 func KeptFile(dir, kind, ext, content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return filepath.Join(dir, kind+"-"+hex.EncodeToString(sum[:16])+ext)
 }
 
-// keptAnew is the age from which a kept file is marked as used. Those that were not used for a day may be removed.
+// keptAnew is the age from which a kept file is marked as used again. Files that were not used for a day may be
+// removed.
 const keptAnew = time.Hour
 
-// Keep has the KeptFile be there, which processes that are told the same share, and gives its path. It makes the directory, which no other
-// user may put files into. What an agent changed in the file is put right.
+// Keep creates the KeptFile if it does not exist, and returns its path. Processes with the same content share the file.
+// It creates the directory, in which no other user may create files. If an agent changed the file, Keep restores it.
 func Keep(dir, kind, ext, content string) (path string, err error) {
 	if err := private(dir); err != nil {
 		return "", err
@@ -152,7 +155,7 @@ func Keep(dir, kind, ext, content string) (path string, err error) {
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EISDIR) { // an agent made a directory of that name
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EISDIR) { // an agent created a directory with that name
 		err = errors.Join(os.RemoveAll(path), os.Rename(f.Name(), path))
 	}
 	if err != nil {
@@ -161,9 +164,9 @@ func Keep(dir, kind, ext, content string) (path string, err error) {
 	return path, nil
 }
 
-// holds says whether a path is a regular file with this content, and marks it as used then.
+// holds reports whether a path is a regular file with this content. If so, it marks the file as used.
 func holds(path, content string) bool {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // a pipe would be waited for
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // opening a pipe would block
 	if err != nil {
 		return false
 	}
@@ -177,12 +180,12 @@ func holds(path, content string) bool {
 		return false
 	}
 	if now := time.Now(); now.Sub(info.ModTime()).Abs() > keptAnew {
-		_ = os.Chtimes(path, now, now) // else it is removed and made anew
+		_ = os.Chtimes(path, now, now) // otherwise the file is removed and created again
 	}
 	return true
 }
 
-// private makes a directory that no other user can put files into.
+// private creates a directory in which no other user can create files.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a place for files of ours: %w", err)

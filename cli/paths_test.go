@@ -13,7 +13,7 @@ import (
 	"ductor/cli"
 )
 
-// Law: a path lies in a directory where the way there leads down only.
+// A path is in a directory if the relative path between them only leads down.
 func TestAPathLiesWhereTheWayLeadsDown(t *testing.T) {
 	paths := rapid.StringOfN(rapid.RuneFrom([]rune("/.ab")), 0, 8, -1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -26,7 +26,7 @@ func TestAPathLiesWhereTheWayLeadsDown(t *testing.T) {
 	})
 }
 
-// What an edit may touch is decided by where its path leads, not by how it is spelled.
+// Whether an edit is allowed depends on where its path leads, not on its spelling.
 func TestPathsAreFollowedBeforeTheyAreCompared(t *testing.T) {
 	base, outside := cli.RealPath(t.TempDir()), cli.RealPath(t.TempDir())
 	work := filepath.Join(base, "work")

@@ -20,44 +20,45 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ProjectSettings says whether an agent may use the settings that the project brings along: its hooks, its MCP servers,
-// the rights that it grants.
+// ProjectSettings tells whether an agent may use the project's own settings: its hooks, its MCP servers, the rights
+// that it grants.
 type ProjectSettings string
 
-// What can become of a project's settings. An agent uses those of WithProject alone.
+// The values of ProjectSettings. An agent uses the settings only with WithProject.
 const (
-	WithoutProject ProjectSettings = ""        // there are some, and the agent starts without them or not at all
-	EmptyProject   ProjectSettings = "none"    // there are none that ductor knows of; the agent starts without any
-	WithProject    ProjectSettings = "allowed" // a user saw and allowed exactly what is there
+	WithoutProject ProjectSettings = ""        // there are settings, and the agent starts without them or not at all
+	EmptyProject   ProjectSettings = "none"    // ductor knows of none; the agent starts without any
+	WithProject    ProjectSettings = "allowed" // a user saw and allowed exactly these settings
 )
 
-// ProjectTool is the Tool of an ApprovalAsked that is about the settings of a project.
+// ProjectTool is the Tool of an ApprovalAsked for the settings of a project.
 const ProjectTool = "project settings"
 
-// ProjectReader is a Provider whose agent reads settings in the directory it works in, which can name programs to run. It
-// heeds Request.Project.
+// ProjectReader is a Provider whose agent reads settings in its working directory, which can name programs to run. It
+// respects Request.Project.
 type ProjectReader interface {
-	// ProjectFiles are the files that the agent reads, from the directory that they stand in; constant. A name that ends in a
-	// slash is a directory with all that is below it. What users see of a file depends on how its name ends: of JSON every value;
-	// of Markdown the front matter and the commands within the text; of .env the lines that change how an agent or its runtime
-	// works; of TOML the text.
+	// ProjectFiles lists the files that the agent reads, relative to the directory that contains them; constant. A name
+	// that ends in a slash is a directory with everything below it. The file's extension decides what users see of it:
+	// of JSON every value; of Markdown the front matter and the commands within the text; of .env the lines that affect
+	// an agent or its runtime; of TOML the text.
 	ProjectFiles() []string
 }
 
-// Bounds of ReadProject.
+// Limits of ReadProject.
 const (
-	projectFileBytes  = 128 << 10 // of one file; a longer one cannot be allowed
-	projectFileCount  = 500       // of all; more cannot be allowed
+	projectFileBytes  = 128 << 10 // of one file; a longer file cannot be allowed
+	projectFileCount  = 500       // of all files; more cannot be allowed
 	projectShownBytes = 1 << 20   // of all fields; more cannot be allowed
 )
 
-// ReadProject finds what files of a project set, as fields that users can read. The fields differ if a file does. It looks in dir
-// and in all directories above but the home directory, as agents do, and for a worktree also where its repository is. missing names what could not be read whole; it is
-// empty if all was. No fields and nothing missing means that there are no such files. No link is followed that leads out of a directory.
+// ReadProject reads the settings in a project's files as fields that users can read. If a file changes, so do the
+// fields. It searches dir and all directories above it except the home directory, like agents do, and for a worktree
+// also its main checkout. missing names a file that could not be read completely; it is empty if there is none. No
+// fields and empty missing mean that there are no such files. It follows no link out of a directory.
 func ReadProject(dir, home string, files []string) (fields []Field, missing string) {
 	r := projectReading{dir: RealPath(dir)}
 	home = RealPath(home)
-	if r.dir == home { // what stands there is the user's own, and every agent reads it everywhere
+	if r.dir == home { // files there are the user's own, and every agent reads them everywhere
 		return nil, ""
 	}
 	seen := map[string]bool{home: true}
@@ -75,8 +76,8 @@ func ReadProject(dir, home string, files []string) (fields []Field, missing stri
 	return r.fields, r.missing
 }
 
-// mainCheckout is where the repository of a worktree has its first checkout, from which agents read settings too. It is dir itself for
-// what is no worktree.
+// mainCheckout returns the first checkout of a worktree's repository, because agents read settings there too. It
+// returns dir if dir is not a worktree.
 func mainCheckout(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if to, is := strings.CutPrefix(shortFile(filepath.Join(at, ".git")), "gitdir:"); is {
@@ -92,7 +93,7 @@ func mainCheckout(dir string) string {
 	}
 }
 
-// from is a path, from a directory if it is relative.
+// from resolves a path relative to a directory.
 func from(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -100,7 +101,7 @@ func from(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// shortFile is the text of a small file; empty for anything else.
+// shortFile returns the text of a small file, or "" for anything else.
 func shortFile(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
 		return ""
@@ -116,16 +117,16 @@ type projectReading struct {
 	dir     string
 	fields  []Field
 	missing string
-	count   int // files
-	bytes   int // of fields
+	count   int // number of files
+	bytes   int // size of the fields
 }
 
-// lack records what could not be read. The first counts.
+// lack records a file that could not be read. Only the first is kept.
 func (r *projectReading) lack(what string) { r.missing = cmp.Or(r.missing, what) }
 
 func (r *projectReading) read(at string, files []string) {
 	root, err := os.OpenRoot(at)
-	if err != nil { // an agent may still read what it knows the name of
+	if err != nil { // an agent may still read files whose names it knows
 		for _, name := range files {
 			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
 				r.lack(r.shown(at, name))
@@ -134,7 +135,7 @@ func (r *projectReading) read(at string, files []string) {
 		return
 	}
 	defer root.Close()
-	missing := map[string]bool{} // first parts of names that are not there, which is most
+	missing := map[string]bool{} // first parts of names that do not exist, which are the most
 	for _, name := range files {
 		first, _, _ := strings.Cut(name, "/")
 		if _, known := missing[first]; !known {
@@ -152,7 +153,7 @@ func (r *projectReading) read(at string, files []string) {
 	}
 }
 
-// shown is a file as users read it: from the working directory.
+// shown returns a file's path as users read it: relative to the working directory.
 func (r *projectReading) shown(at, name string) string {
 	rel, err := filepath.Rel(r.dir, filepath.Join(at, filepath.FromSlash(name)))
 	if err != nil {
@@ -161,13 +162,13 @@ func (r *projectReading) shown(at, name string) string {
 	return rel
 }
 
-// below reads all files below a directory. A link to another directory is not followed.
+// below reads all files below a directory. It does not follow links to other directories.
 func (r *projectReading) below(root *os.Root, dir string) {
 	if _, err := root.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		r.file(root, dir) // a link to nothing yet, or nothing
 		return
 	}
-	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error { // errors are missing files
+	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error { // errors mean missing files
 		switch {
 		case err != nil:
 			r.lack(r.shown(root.Name(), name))
@@ -185,7 +186,7 @@ func (r *projectReading) file(root *os.Root, name string) {
 	text, err := readProjectFile(root, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := root.Lstat(name); err == nil { // a link to what is not there yet
+		if _, err := root.Lstat(name); err == nil { // a link to a file that does not exist yet
 			r.lack(shown)
 		}
 		return
@@ -214,7 +215,7 @@ func readProjectFile(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // a pipe would be waited for
+	if !info.Mode().IsRegular() { // opening a pipe would block
 		return nil, fmt.Errorf("%s is no file", name)
 	}
 	f, err := root.Open(name)
@@ -229,7 +230,7 @@ func readProjectFile(root *os.Root, name string) ([]byte, error) {
 	return text, err
 }
 
-// projectLeaves are the values of a file that matter. They differ if the file does, but for a .env file.
+// projectLeaves returns the relevant values of a file. They differ if the file does, except for .env files.
 func projectLeaves(text []byte, extension string) []Leaf {
 	switch extension {
 	case ".env":
@@ -242,12 +243,12 @@ func projectLeaves(text []byte, extension string) []Leaf {
 	return []Leaf{digestLeaf(text)}
 }
 
-// digestLeaf stands for a text that users can look at in the project.
+// digestLeaf returns a leaf with the size and hash of a text that users can read in the project.
 func digestLeaf(text []byte) Leaf {
 	return Leaf{Value: fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256(text))}
 }
 
-// wholeLeaves are the values of JSON. Any other text, JSON with comments too, is one value, which users read as it is.
+// wholeLeaves returns the values of JSON. Any other text, including JSON with comments, is one value.
 func wholeLeaves(text []byte) []Leaf {
 	leaves := Leaves(text)
 	for i, l := range leaves {
@@ -258,8 +259,8 @@ func wholeLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-// markdownLeaves are the values of a file's front matter, as a parser of YAML reads them, and the lines of the text whose commands
-// an agent runs when it reads the file. Front matter that is no YAML is one value.
+// markdownLeaves returns the values of a file's YAML front matter, and the lines with commands that an agent runs when
+// it reads the file. Front matter that is not valid YAML is one value.
 func markdownLeaves(text []byte) []Leaf {
 	var leaves []Leaf
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
@@ -268,7 +269,7 @@ func markdownLeaves(text []byte) []Leaf {
 		text = body
 		leaves = wholeLeaves(yamlAsJSON(head))
 	}
-	runs := false // in a block of commands
+	runs := false // inside a block of commands
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		switch fence := strings.HasPrefix(line, "```"); {
@@ -283,7 +284,7 @@ func markdownLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-// yamlAsJSON is one document of YAML as JSON. Anything else stays as it is.
+// yamlAsJSON converts one YAML document to JSON. It returns other text unchanged.
 func yamlAsJSON(text []byte) []byte {
 	var values, more any
 	in := yaml.NewDecoder(bytes.NewReader(text))
@@ -297,7 +298,8 @@ func yamlAsJSON(text []byte) []byte {
 	return raw
 }
 
-// envLeaves are the lines of a .env file that set variables of agents and their runtimes. Others are the project's own.
+// envLeaves returns the lines of a .env file that set variables of agents and their runtimes. Others concern only the
+// project.
 func envLeaves(text []byte) []Leaf {
 	var leaves []Leaf
 	for line := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return strings.ContainsRune("\n\r\u2028\u2029", r) }) {
@@ -308,28 +310,31 @@ func envLeaves(text []byte) []Leaf {
 	return leaves
 }
 
-// envLine is a line as the library dotenv reads it, which most agents use.
+// envLine matches a line like the library dotenv, which most agents use.
 var envLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[\s\v\p{Z}\x{feff}]*(?:export[\s\v\p{Z}\x{feff}]+)?([\w.-]+)[\s\v\p{Z}\x{feff}]*[=:](.*)$`)
 })
 
-// steersAgent says whether a variable changes how an agent, its runtime or its programs work.
+// steersAgent reports whether a variable affects an agent, its runtime or its programs.
 func steersAgent(name string) bool {
 	upper := strings.ToUpper(name)
 	prefixed := func(prefix string) bool { return strings.HasPrefix(upper, prefix) }
 	return slices.ContainsFunc([]string{
-		"GEMINI_", "GOOGLE_", "CODE_ASSIST_", "CLOUD_SHELL", "OTEL_", "NODE_", "SANDBOX", "BUILD_SANDBOX", "SEATBELT", "LD_", "DYLD_",
-		"GIT_", "NPM_", "BASH", "SSL_", "SSH_", "XDG_", "PYTHON", "PERL", "RUBY", "GOFLAGS", "CARGO_", "RUSTC", "PIP_", "LESSOPEN", "MANPAGER",
+		"GEMINI_", "GOOGLE_", "CODE_ASSIST_", "CLOUD_SHELL", "OTEL_", "NODE_", "SANDBOX", "BUILD_SANDBOX", "SEATBELT",
+		"LD_", "DYLD_",
+		"GIT_", "NPM_", "BASH", "SSL_", "SSH_", "XDG_", "PYTHON", "PERL", "RUBY", "GOFLAGS", "CARGO_", "RUSTC",
+		"PIP_", "LESSOPEN", "MANPAGER",
 		"MAKEFLAGS", "GCE_METADATA", "CLOUDSDK_",
 	}, prefixed) || strings.HasSuffix(upper, "_PROXY") || strings.HasSuffix(upper, "_OPTIONS") ||
-		slices.Contains([]string{"PATH", "HOME", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER", "ENV", "IFS", "TMPDIR", "SHELLOPTS"}, upper)
+		slices.Contains([]string{"PATH", "HOME", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER", "ENV", "IFS",
+			"TMPDIR", "SHELLOPTS"}, upper)
 }
 
-// PlainJSON takes out of a settings file what JSON does not have and agents allow there: comments of both kinds, and
-// commas before a closing bracket. It looks at nothing else: what is no JSON stays so.
+// PlainJSON removes extensions of JSON from a settings file that agents accept: both kinds of comments, and commas
+// before a closing bracket. It does not validate: invalid JSON stays invalid.
 func PlainJSON(raw []byte) []byte {
 	var out bytes.Buffer
-	comma := -1 // where in out a comma is that nothing followed yet
+	comma := -1 // position in out of a comma that nothing followed yet
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {
 		case c == '"':
@@ -354,7 +359,7 @@ func PlainJSON(raw []byte) []byte {
 	return out.Bytes()
 }
 
-// stringEnd is behind the string that begins at i.
+// stringEnd returns the index after the string that starts at i.
 func stringEnd(raw []byte, i int) int {
 	for i++; i < len(raw); i++ {
 		switch raw[i] {
@@ -367,7 +372,7 @@ func stringEnd(raw []byte, i int) int {
 	return len(raw)
 }
 
-// commentEnd is behind the comment that begins at i. The end of a line is not part of it.
+// commentEnd returns the index after the comment that starts at i. The end of a line is not part of the comment.
 func commentEnd(raw []byte, i int) int {
 	end, length := []byte("\n"), 0
 	if raw[i+1] == '*' {

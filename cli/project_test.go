@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tree makes files below a new directory: a text that begins with "-> " is a link.
+// tree creates files below a new directory. A text that begins with "-> " creates a link.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -16,36 +16,37 @@ import (
 	"time"
 )
 
-// Defaults of ProviderOptions, and of whoever ends processes or waits for them.
+// Defaults of ProviderOptions, and of other code that ends processes or waits for them.
 const (
 	DefaultStall     = 5 * time.Minute
 	DefaultToolStall = 30 * time.Minute
 	DefaultGrace     = 2 * time.Second
 )
 
-// ProviderOptions are what every dialect is made with. The zero value of every field but Launcher is usable.
+// ProviderOptions configure a dialect. The zero value of every field but Launcher is usable.
 type ProviderOptions struct {
-	Launcher Launcher // where processes start; required
-	Path     string   // the program; what the dialect says when empty
-	// Env is the environment that a child's is picked from; os.Environ when nil.
+	Launcher Launcher // starts the processes; required
+	Path     string   // the program; empty means the dialect's default
+	// Env is the environment from which a child's variables are picked; nil means os.Environ.
 	Env      func() []string
-	AllowEnv []string // further names or NAME_* patterns that a child may see
-	// OwnerHome is the home of whoever runs ductor, on the machine the agent runs on. Sessions with homes of their own share some
-	// of what is in there. Empty where there is none, as in a container.
+	AllowEnv []string // additional names or NAME_* patterns that a child may see
+	// OwnerHome is the home of the user who runs ductor, on the machine of the agent. Sessions with homes of their own
+	// share some of its files. It is empty if there is none, as in a container.
 	OwnerHome string
-	// ReadFile reads log-ins and settings from where the agent runs; os.ReadFile when nil. An error has the agent itself asked.
+	// ReadFile reads log-ins and settings in the agent's environment; nil means os.ReadFile. If it fails, the provider
+	// asks the agent itself.
 	ReadFile func(path string) ([]byte, error)
 	// Protected are ductor's own files and directories, absolute and with links resolved. No mode allows a request that
-	// touches one of them: a user decides.
+	// touches one of them; a user must decide.
 	Protected []string
-	// Grace is how long a process may take to end when asked to; Stall how long the agent may be silent when no tool
-	// runs, ToolStall when one does. The defaults of turn.StreamOptions when 0.
+	// Grace is how long a process may take to end when asked to. Stall limits the agent's silence while no tool runs,
+	// and ToolStall while one does. 0 means the defaults of turn.StreamOptions.
 	Grace, Stall, ToolStall time.Duration
-	Now                     func() time.Time // the clock durations are taken from; time.Now when nil
-	Logger                  *slog.Logger     // discards when nil
+	Now                     func() time.Time // the clock for durations; nil means time.Now
+	Logger                  *slog.Logger     // nil discards
 }
 
-// OrDefault is o with what was left out filled in; program is the Path of the agent.
+// OrDefault returns o with defaults for missing fields; program is the default Path of the agent.
 func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	o.Path = cmp.Or(o.Path, program)
 	if o.Env == nil {
@@ -64,15 +65,15 @@ func (o ProviderOptions) OrDefault(program string) ProviderOptions {
 	return o
 }
 
-// Allowing is o with names or NAME_* patterns of further variables that a child may see.
+// Allowing returns o with additional names or NAME_* patterns of variables that a child may see.
 func (o ProviderOptions) Allowing(names ...string) ProviderOptions {
 	o.AllowEnv = slices.Concat(names, o.AllowEnv)
 	return o
 }
 
-// ChildEnv is what a process started for req sees, and nothing else: the variables of Env that any agent may see and
-// those that allow and AllowEnv name; own, which is what the dialect says itself; above that what req says; those of its tool
-// servers; and the chat it works for. See the function of this name.
+// ChildEnv returns the environment of a process for req, and nothing else: the variables of Env that any agent may see
+// and those that allow and AllowEnv name; own, which are the dialect's own; above that the variables of req; those of
+// its tool servers; and the ID of its chat. See the function ChildEnv.
 func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]string) []string {
 	extra := map[string]string{}
 	maps.Copy(extra, own)
@@ -86,8 +87,7 @@ func (o ProviderOptions) ChildEnv(req Request, allow []string, own map[string]st
 	return ChildEnv(o.Env(), slices.Concat(BaseEnv(), allow, o.AllowEnv), extra)
 }
 
-// StartOnce starts the process of a turn that has one of its own. What command leaves out is that of the request. Errors are
-// *Failure.
+// StartOnce starts the process for a single turn. Missing fields of command come from the request. Errors are *Failure.
 func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request, command Command) (Process, error) {
 	command.Path, command.Dir, command.Turn = o.Path, req.Dir, req.Turn
 	command.For.Agent, command.For.Mode, command.For.Conversation = agent, OneShot, req.Conversation
@@ -98,17 +98,17 @@ func (o ProviderOptions) StartOnce(ctx context.Context, agent Agent, req Request
 	return p, nil
 }
 
-// Digest stands for values that bind a process or a session, of which none must be kept in clear.
+// Digest returns a digest of the values that bind a process or a session. The values must not be stored in clear.
 func Digest(parts ...any) string {
 	all, err := json.Marshal(parts)
-	if err != nil { // texts, numbers and what is made of them can always be encoded
+	if err != nil { // texts, numbers and their combinations can always be encoded
 		return ""
 	}
 	sum := sha256.Sum256(all)
 	return hex.EncodeToString(sum[:16])
 }
 
-// StartFailure is the failure of a process of agent that a Launcher did not start.
+// StartFailure returns the failure of an agent's process that a Launcher could not start.
 func StartFailure(agent Agent, err error) *Failure {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Failure{Kind: NotInstalled, Agent: agent, Cause: err}
@@ -116,7 +116,7 @@ func StartFailure(agent Agent, err error) *Failure {
 	return AsFailure(agent, err)
 }
 
-// StartResult is the result of a turn that did not begin, because of err or since ctx was cancelled before.
+// StartResult returns the result of a turn that did not start, because of err or because ctx was cancelled before.
 func StartResult(ctx context.Context, agent Agent, err error) Result {
 	if ctx.Err() != nil {
 		return Cut(ctx, agent)

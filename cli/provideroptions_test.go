@@ -22,7 +22,8 @@ func TestProviderOptionsFillInWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Of what says the same variable, the chat counts most, then the request, then the dialect, then the owner.
+// If several sources set the same variable, the chat has the highest priority, then the request, the dialect, and the
+// owner.
 func TestProviderOptionsMakeAnEnvironment(t *testing.T) {
 	o := ProviderOptions{
 		Env: func() []string {

@@ -2,37 +2,38 @@ package cli
 
 import "time"
 
-// Result ends a turn. Err says whether it went well; Text may be set either way.
+// Result ends a turn. Err is nil on success; Text may be set in either case.
 type Result struct {
-	Text           string // the whole answer: what folding the turn's text events gives
+	Text           string // the whole answer: equals the turn's folded text events
 	AgentSessionID AgentSessionID
 	Model          ModelID
 	Usage          Usage             // of this turn alone
-	ByModel        map[ModelID]Usage // the same, per model, where the agent says
-	CostUSD        float64           // of this turn alone; 0 where the agent does not say
+	ByModel        map[ModelID]Usage // the same for each model, if the agent reports it
+	CostUSD        float64           // of this turn alone; 0 if the agent does not report it
 	Duration       time.Duration
-	Denials        []Denial // what the agent asked for and did not get
-	Aborted        bool     // ended because its context was cancelled; Err is nil then
-	Detached       bool     // ductor detached from the turn, which goes on without it; Err is nil then
-	Fallback       bool     // the answer of the one-shot run after a live one that showed nothing
-	Err            *Failure // nil when the turn went well
+	Denials        []Denial // requests of the agent that were denied
+	Aborted        bool     // the turn ended because its context was cancelled; Err is nil then
+	Detached       bool     // ductor detached from the turn, which continues without it; Err is nil then
+	Fallback       bool     // the answer comes from a one-shot run after a live one that showed nothing
+	Err            *Failure // nil on success
 	Told
 }
 
-// Told is what some agents tell besides.
+// Told holds additional facts that some agents report.
 type Told struct {
-	Turns int  // model calls; 0 where the agent does not say
-	Fill  Fill // of the session's context, after the turn
-	// Unread are the messages that were sent into the turn, and that the agent gave back when the turn was cut short: its model
-	// did not read them.
+	Turns int  // model calls; 0 if the agent does not report them
+	Fill  Fill // of the session's context after the turn
+	// Unread are messages that were steered into the turn and that the agent returned when the turn was cut short: its
+	// model did not read them.
 	Unread []TurnID
 }
 
-// BackgroundResult is the result of a turn that an agent began without a prompt.
+// BackgroundResult is the result of a turn that an agent started without a prompt.
 type BackgroundResult struct {
 	Result
-	Task string // in the background, whose end the agent tells in that turn, in one line; may be empty
-	// Of is set where there was no such turn: the text is the rest of the answer of this one, which came after its Result.
+	Task string // the background task whose end the agent reports in that turn, in one line; may be empty
+	// Of is set if there was no such turn: the text is the rest of the answer of turn Of, which arrived after its
+	// Result.
 	Of TurnID
 }
 
@@ -50,8 +51,8 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Sub returns what u counted since v: for agents that report running totals.
-// A total that went down was started anew, so u itself is what was counted since.
+// Sub returns the tokens that u counted since v, for agents that report running totals. If a total went down, the agent
+// restarted it, so u itself is the result.
 func (u Usage) Sub(v Usage) Usage {
 	if u.Input < v.Input || u.Output < v.Output || u.CacheRead < v.CacheRead ||
 		u.CacheWrite < v.CacheWrite || u.Reasoning < v.Reasoning {
@@ -64,23 +65,23 @@ func (u Usage) Sub(v Usage) Usage {
 	}
 }
 
-// Total is every token that was read or written once.
+// Total counts every token that was read or written once.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// Fill is how much of what its model can read a session takes, in tokens.
+// Fill is how many tokens of its model's context a session uses.
 type Fill struct {
-	Used  int64      `json:"used"`            // 0 where the agent does not say
-	Limit int64      `json:"limit,omitempty"` // 0 where the agent does not say
+	Used  int64      `json:"used"`            // 0 if the agent does not report it
+	Limit int64      `json:"limit,omitempty"` // 0 if the agent does not report it
 	Parts []FillPart `json:"parts,omitempty"`
 }
 
-// FillPart is a part of what fills a context, such as "System prompt", by the agent's own name of it.
+// FillPart is a part of a context, such as "System prompt", with the agent's own name for it.
 type FillPart struct {
 	Name   string `json:"name"`
 	Tokens int64  `json:"tokens"`
 }
 
-// Percent is how full it is; false where that is not known.
+// Percent returns how full the context is; false if unknown.
 func (f Fill) Percent() (int, bool) {
 	if f.Used <= 0 || f.Limit <= 0 {
 		return 0, false
@@ -90,7 +91,7 @@ func (f Fill) Percent() (int, bool) {
 
 // Denial is a tool call that was not allowed.
 type Denial struct {
-	Tool   string `json:"tool"`             // the agent's name of the tool
-	Title  string `json:"title,omitempty"`  // one line for people: the command, the path
+	Tool   string `json:"tool"`             // the agent's name for the tool
+	Title  string `json:"title,omitempty"`  // one line for users: the command, the path
 	Reason string `json:"reason,omitempty"` // one line; may be empty
 }

@@ -2,18 +2,19 @@ package cli
 
 import "time"
 
-// Living is what lives, for /status.
+// Living describes live sessions and processes, their memory, the turns that wait for one, and agents in a pause.
+// /status shows it.
 type Living struct {
-	Sessions     []SessionStatus // in order of their conversations
-	Processes    int             // of agents, those included that are being started or ended
+	Sessions     []SessionStatus // sorted by conversation
+	Processes    int             // of agents, including those that are starting or ending
 	MaxProcesses int             // 0 is no limit
-	Waiting      int             // turns that wait until another agent ends
-	Memory       int64           // bytes that the agents and all they started have resident, as far as it is known
+	Waiting      int             // turns that wait for another agent to end
+	Memory       int64           // resident bytes of the agents and everything they started, if known
 	MaxMemory    int64           // 0 is no limit
-	Resting      []*Failure      // of each agent that is left alone for a while, why
+	Resting      []*Failure      // the failure of each agent in a pause
 }
 
-// Of is the session of a conversation that lives; false if it has none.
+// Of returns the live session of a conversation; false if it has none.
 func (l Living) Of(conversation Conversation) (SessionStatus, bool) {
 	for _, s := range l.Sessions {
 		if s.Conversation == conversation {
@@ -23,19 +24,19 @@ func (l Living) Of(conversation Conversation) (SessionStatus, bool) {
 	return SessionStatus{}, false
 }
 
-// SessionStatus is one session that lives.
+// SessionStatus is a live session.
 type SessionStatus struct {
 	Conversation Conversation
 	Sandbox      Sandbox // where it runs
 	Busy         bool
-	Used         time.Time // since when it is busy or idle: start of the turn that runs, or end of the last one
-	// Memory is how many bytes its process and all it started have resident; 0 if that is not known. Sessions
-	// of one PID share it. Only Live measures it.
+	Used         time.Time // when it became busy or idle: start of the running turn, or end of the last one
+	// Memory is the resident bytes of its process and everything it started; 0 if unknown. Sessions of one PID share
+	// it. Only Live measures it.
 	Memory int64
 	SessionInfo
 }
 
-// RunInfo is a turn that runs.
+// RunInfo is a running turn.
 type RunInfo struct {
 	Conversation Conversation
 	Turn         TurnID
@@ -50,15 +51,15 @@ type OpenTurn struct {
 	Sandbox      Sandbox // where it was running
 	Conversation Conversation
 	Start        Start
-	GivenUp      bool // it is not resumed: nothing remains of it, and its run is ended
-	Background   bool // it is over, and the agent works in the background: Start is where that begins
+	GivenUp      bool // it is not resumed: ductor ends its run, and nothing remains
+	Background   bool // it has ended, and the agent works in the background: Start is where that work starts
 }
 
-// Remains is what is left of an OpenTurn.
+// Remains is the state of an OpenTurn after a restart.
 type Remains string
 
-// The kinds of remains.
+// The states.
 const (
-	RemainsRun     Remains = "run"     // a run has it: Service.Resume goes on with it
-	RemainsUnknown Remains = "unknown" // what it did is unknown, so only the user may ask it again
+	RemainsRun     Remains = "run"     // a run exists: Service.Resume continues it
+	RemainsUnknown Remains = "unknown" // its effects are unknown, so only the user may repeat it
 )

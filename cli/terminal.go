@@ -6,14 +6,15 @@ import (
 	"sync"
 )
 
-// terminalCodes are the sequences that colour what a terminal shows, move its cursor, set its title and write links. One that has
-// not ended where the text ends is one too. None goes over a line's end.
+// terminalCodes matches the sequences that colour a terminal's text, move its cursor, set its title and write links. It
+// also matches a sequence that is cut off by the end of the text. No match crosses the end of a line.
 var terminalCodes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*(?:[@-~]|$)|[\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\|\x1b?$)|[ -/]+(?:[0-~]|$)|[0-Z\\\\^-~]|$)")
 })
 
-// WithoutCodes returns what a program printed as a terminal shows it at last: without the sequences that colour it or move the
-// cursor, and of a line that a program wrote several times, such as a progress bar, the last version. It removes no line.
+// WithoutCodes returns a program's output as a terminal finally shows it: without the sequences for colours and cursor
+// movement, and with only the last version of a line that the program wrote several times, such as a progress bar. It
+// removes no line.
 func WithoutCodes(printed string) string {
 	if strings.Contains(printed, "\x1b") {
 		printed = terminalCodes().ReplaceAllString(printed, "")

@@ -10,33 +10,34 @@ import (
 	"time"
 )
 
-// OneLine returns s as a terminal shows it, with all white space folded into single blanks, cut to at most limit bytes.
+// OneLine returns s as a terminal shows it, with all white space folded into single blanks, shortened to at most limit
+// bytes.
 func OneLine(s string, limit int) string {
 	return Shorten(strings.Join(strings.Fields(WithoutCodes(s)), " "), limit)
 }
 
-// TextsOf are the members of a JSON object that are texts.
+// TextsOf returns the members of a JSON object that are texts.
 func TextsOf(object json.RawMessage) map[string]string {
 	var texts map[string]string
-	_ = json.Unmarshal(object, &texts) // what is no text is left out
+	_ = json.Unmarshal(object, &texts) // other members are left out
 	return texts
 }
 
-// ShortLine is s as one line of a status or a reason.
+// ShortLine returns s as one line for a status or a reason.
 func ShortLine(s string) string { return OneLine(s, 300) }
 
-// ContainsAny says whether text contains one of parts.
+// ContainsAny reports whether text contains one of parts.
 func ContainsAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// Words are what texts contain that mean a kind of failure.
+// Words lists text fragments that mean a kind of failure.
 type Words struct {
 	Kind FailureKind
 	Any  []string
 }
 
-// KindOfWords is the kind of the first row of which a text contains a word; UnknownFailure if there is none.
+// KindOfWords returns the kind of the first row with a word that text contains, or UnknownFailure if there is none.
 func KindOfWords(text string, table []Words) FailureKind {
 	for _, row := range table {
 		if ContainsAny(text, row.Any...) {
@@ -46,17 +47,17 @@ func KindOfWords(text string, table []Words) FailureKind {
 	return UnknownFailure
 }
 
-// contextFull are the words in which models and agents say that a session is longer than the model reads.
+// contextFull matches the messages of models and agents about a session that is longer than the model can read.
 var contextFull = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)prompt is too long|context_length_exceeded|maximum context length|exceeds? (?:the |its |model )?context (?:window|limit|length)|` +
 		`context exceeds (?:the )?model limit|greater than the context length|reduce the length of the messages|tokens in request more than max tokens|` +
 		`ran out of room in the model's context|input token count.*exceeds the maximum|exceed the (?:remaining )?context window|input is too long`)
 })
 
-// SaysContextFull says whether a text of a model or an agent means ContextFull.
+// SaysContextFull reports whether a text of a model or an agent means ContextFull.
 func SaysContextFull(text string) bool { return contextFull().MatchString(text) }
 
-// How models and agents say in words alone that a limit is reached, or that nobody is logged in.
+// Words of models and agents for a reached limit or a missing log-in, without any status or name.
 var (
 	limitWords = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(?:hit|reached|exceeded) your (?:[\w-]+ ){0,3}(?:limit|quota|allowance)\b|` +
@@ -71,7 +72,8 @@ var (
 	})
 )
 
-// Sharpened is the failure with the kind that its words mean, if its agent gave no more than words, or called it an invalid request.
+// Sharpened returns the failure with the kind that its words mean, if the agent sent only words or called it an invalid
+// request.
 func Sharpened(f *Failure) *Failure {
 	if f == nil || f.Kind != UnknownFailure && f.Kind != Refused {
 		return f
@@ -85,7 +87,7 @@ func Sharpened(f *Failure) *Failure {
 	return &sharp
 }
 
-// sharpKind returns what the words of an error mean beyond doubt; "" for nothing.
+// sharpKind returns the kind that the words of an error clearly mean, or "".
 func sharpKind(text string) FailureKind {
 	switch {
 	case SaysContextFull(text):
@@ -100,7 +102,8 @@ func sharpKind(text string) FailureKind {
 
 var innerMessage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"message"\s*:\s*("(?:[^"\\]|\\.)*")`) })
 
-// InnerMessage is the sentence inside an error text that has the JSON of a model's API; else the text.
+// InnerMessage returns the sentence inside an error text that contains the JSON of a model's API, or otherwise the
+// text.
 func InnerMessage(text string) string {
 	if m := innerMessage().FindStringSubmatch(text); m != nil {
 		if inner, err := strconv.Unquote(m[1]); err == nil && inner != "" {
@@ -110,7 +113,7 @@ func InnerMessage(text string) string {
 	return text
 }
 
-// NumberIn is the number that the first group of re finds in text; nil if there is none.
+// NumberIn returns the number in the first group of re in text; nil if there is none.
 func NumberIn(re *regexp.Regexp, text string) *int {
 	m := re.FindStringSubmatch(text)
 	if m == nil {
@@ -135,21 +138,22 @@ func Shorten(s string, limit int) string {
 	return s[:max(cut, 0)] + "…"
 }
 
-// How agents say when a usage limit ends.
+// Phrases of agents for the end of a usage limit.
 var (
 	resetUnix  = regexp.MustCompile(`(?i)limit[^|\n]*\|(\d{10})\b`)
 	resetIn    = regexp.MustCompile(`(?i)(?:try again|retry|resets?|available)(?: again)? in ((?:about )?\d[\w., ]*)`)
 	resetAt    = regexp.MustCompile(`(?i)(?:try again|resets?|available again|until)(?: at| on)? ((?:[a-z]{3,9} \d{1,2}(?:st|nd|rd|th)?,? (?:\d{4},? )?(?:at )?)?\d{1,2}(?::\d\d)? ?[ap]m)\b(?: ?\((\w[\w+/-]*)\))?`)
 	resetUnit  = regexp.MustCompile(`(\d+(?:\.\d+)?) ?(d|h|ms|m|s)[a-z]*`)
 	ordinal    = regexp.MustCompile(`(\d)(?:st|nd|rd|th)\b`)
-	resetForms = []string{"Jan 2 2006 3:04PM", "Jan 2 2006 3PM", "January 2 2006 3:04PM", "Jan 2 3:04PM", "Jan 2 3PM", "3:04PM", "3PM"}
+	resetForms = []string{"Jan 2 2006 3:04PM", "Jan 2 2006 3PM", "January 2 2006 3:04PM", "Jan 2 3:04PM", "Jan 2 3PM",
+		"3:04PM", "3PM"}
 )
 
-// farthestReset is more than any usage limit lasts.
+// farthestReset is longer than any usage limit.
 const farthestReset = 31 * 24 * time.Hour
 
-// ResetAt finds in the words of an agent when a usage limit ends; zero where it does not say. Times are of the zone that the agent names,
-// such as (Asia/Tokyo), else the machine's own.
+// ResetAt parses the end of a usage limit in the words of an agent; zero if they do not contain it. Times are in the
+// zone that the agent names, such as (Asia/Tokyo), or otherwise in the machine's own.
 func ResetAt(text string, now time.Time) time.Time {
 	at := resetMoment(text, now)
 	if at.Before(now) || at.Sub(now) > farthestReset {
@@ -178,9 +182,10 @@ func resetMoment(text string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// resetSpan reads "2 hours 5 minutes", "1h2m" or "12.5s".
+// resetSpan parses "2 hours 5 minutes", "1h2m" or "12.5s".
 func resetSpan(s string) (d time.Duration) {
-	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second, "ms": time.Millisecond}
+	units := map[string]time.Duration{"d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second,
+		"ms": time.Millisecond}
 	for _, m := range resetUnit.FindAllStringSubmatch(strings.ToLower(s), -1) {
 		n, _ := strconv.ParseFloat(m[1], 64)
 		d += time.Duration(n * float64(units[m[2]]))
@@ -188,8 +193,8 @@ func resetSpan(s string) (d time.Duration) {
 	return d
 }
 
-// resetClock reads "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM": the next such moment after now, and in its zone, where it has no day or
-// year.
+// resetClock parses "3:05 PM", "3pm" or "Feb 3rd, 2027 9:10 PM". If it has no day or year, resetClock returns the next
+// such time after now, in now's zone.
 func resetClock(s string, now time.Time) time.Time {
 	s = strings.NewReplacer(",", "", " at ", " ").Replace(ordinal.ReplaceAllString(s, "$1"))
 	for _, suffix := range []string{"am", "pm"} {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestResetAt reads what Claude, Codex, Gemini and Copilot say of the end of a limit.
+// TestResetAt parses how Claude, Codex, Gemini and Copilot announce the end of a limit.
 func TestResetAt(t *testing.T) {
 	now := time.Date(2026, 11, 24, 14, 0, 0, 0, time.Local)
 	for text, want := range map[string]time.Time{
@@ -32,7 +32,7 @@ func TestResetAt(t *testing.T) {
 	}
 }
 
-// TestResetAtObeysTheZone: a time that names a zone is of that zone, wherever the machine is.
+// TestResetAtObeysTheZone: a time with a zone is in that zone, wherever the machine is.
 func TestResetAtObeysTheZone(t *testing.T) {
 	for _, here := range []*time.Location{time.UTC, time.FixedZone("", -5*3600), time.Local} {
 		now := time.Date(2026, 11, 24, 14, 0, 0, 0, time.UTC).In(here)

@@ -2,7 +2,7 @@ package cli
 
 import "testing"
 
-// Each agent has a way of its own to name the tools of a server.
+// Each agent has its own notation for the tools of a server.
 func TestOwnTools(t *testing.T) {
 	for name, want := range map[string]string{
 		"mcp__ductor__send_file": "send_file", "mcp_ductor_send_file": "send_file", "ductor.send_file": "send_file",

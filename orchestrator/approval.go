@@ -74,7 +74,7 @@ type Decision struct {
 	By     PersonID // the user who decided; 0 if none did, for example if a rule decided
 	Ruled  string   // the rule that decided, or that the decision created; may be empty
 	Reason string   // one sentence; may be empty
-	// chosen labels or the user's own words, for each question; not stored if a question has a Secret
+	// Chosen labels or the user's own words, for each question; not stored if a question has a Secret.
 	Answers [][]string
 	Decided time.Time // zero while open
 }
@@ -116,7 +116,7 @@ const (
 	AllowOnce    Choice = "once"
 	AllowSession Choice = "session" // and create SessionRule, for as long as the session is used
 	AllowPattern Choice = "pattern" // and create Rule, for this conversation until a user revokes it
-	// and switch the conversation to accept-edits, which allows edits in the working directory
+	// And switch the conversation to accept-edits, which allows edits in the working directory.
 	AllowEdits Choice = "edits"
 	Deny       Choice = "deny"   // with a Reason, if there is one
 	Answer     Choice = "answer" // with Answers

@@ -42,8 +42,9 @@ type ApprovalStore interface {
 	RulesOf(ctx context.Context, in ConversationID) ([]Rule, error)
 	// RevokeRule deletes a rule of a conversation and audits that. It returns false if there is no such rule.
 	RevokeRule(ctx context.Context, id RuleID, in ConversationID, by PersonID, at time.Time) (bool, error)
-	// RecordAudit stores entries. It skips an entry with a Call if the turn already has an entry or an approval request for
-	// that call. A killed process loses no entry. A power failure may lose one until the next changing method returns.
+	// RecordAudit stores entries. It skips an entry with a Call if the turn already has an entry or an approval request
+	// for that call. A killed process loses no entry. A power failure may lose one until the next changing method
+	// returns.
 	RecordAudit(ctx context.Context, entries ...AuditEntry) error
 	// AuditSince lists the entries since a time, newest first.
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)

@@ -46,7 +46,7 @@ type AuditEntry struct {
 	Title        string // one line: the command, the path, the first question, the mode, the directory, the job
 	Choice       Choice // the user's choice
 	By           PersonID
-	// the rule that decided, was created or was revoked; the permission mode of AuditAccepted and AuditRan
+	// The rule that decided, was created or was revoked; the permission mode of AuditAccepted and AuditRan.
 	Rule   string
 	Reason string
 	Same   int // number of identical requests that the decision answered

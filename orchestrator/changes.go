@@ -158,7 +158,8 @@ type FileChanges interface {
 	DiffSince(ctx context.Context, in ConversationID, since DiffSince, path string) (string, error)
 	// Checkpoint stores the state of all files, or returns ErrNoRepository.
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)
-	// Checkpoints lists the checkpoints of a conversation and the turns of its session that changed files, newest first.
+	// Checkpoints lists the checkpoints of a conversation and the turns of its session that changed files, newest
+	// first.
 	Checkpoints(ctx context.Context, in ConversationID) ([]TurnChanges, error)
 	// SessionChanges lists the changes of one session of a conversation, its turns and the checkpoints made in it,
 	// newest first.

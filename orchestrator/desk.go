@@ -29,7 +29,7 @@ func (p Press) MayEnd(t Turn) bool {
 type Receipt struct {
 	Turn  cli.TurnID // the new one; for ActionDrop the turn itself if its card removes the pressed button
 	Ahead int        // turns before it, the running one included; 0 means it runs now
-	// how a prompt that found a turn running was handled: queued, added to that turn, or the turn was aborted
+	// How a prompt that found a turn running was handled: queued, added to that turn, or the turn was aborted.
 	Did  BusyMode
 	Full bool      // the queue was full: nothing was stored, and Turn is empty
 	At   time.Time // when a job runs it; zero for a turn

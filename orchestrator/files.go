@@ -44,9 +44,9 @@ const (
 	MostFiles        = 20 // in one answer or one call of SendFiles
 )
 
-// Files reads and writes files of projects, below the roots of a place, as its environment sees them. It follows no links.
-// It refuses everything but regular files, and hidden files, files with secrets and ductor's own files. Errors about a
-// file are a *FileError. Safe for concurrent use.
+// Files reads and writes files of projects, below the roots of a place, as its environment sees them. It follows no
+// links. It refuses everything but regular files, and hidden files, files with secrets and ductor's own files. Errors
+// about a file are a *FileError. Safe for concurrent use.
 type Files interface {
 	// OfTurn returns the place for an agent's files: the roots of projects for a turn with the rights of its chat,
 	// otherwise the turn's working directory.
@@ -112,8 +112,10 @@ func (e *FileError) Sentence(p lang.Printer) string {
 		return p.Text("files.unreachable", path, cli.Shorten(e.Err.Error(), 300))
 	}
 	return p.Text("files.refused", path, p.Text(map[FileRefusal]lang.Key{
-		FileNotThere: "files.not-there", FileOutside: "files.outside", FileHidden: "files.hidden", FileLink: "files.link", FileHardLink: "files.hard-link",
-		FileSpecial: "files.special", FileDirectory: "files.directory", FileNoFolder: "files.no-folder", FileEmpty: "files.empty",
+		FileNotThere: "files.not-there", FileOutside: "files.outside", FileHidden: "files.hidden",
+		FileLink: "files.link", FileHardLink: "files.hard-link",
+		FileSpecial: "files.special", FileDirectory: "files.directory", FileNoFolder: "files.no-folder",
+		FileEmpty:  "files.empty",
 		FileExists: "files.exists", FileSecret: "files.secret", FileHasSecret: "files.has-secret",
 	}[e.Why]))
 }

@@ -126,7 +126,7 @@ type Message struct {
 	State        SendState
 	ID           int   // Telegram's number; 0 before it is known
 	Mark         int64 // a note of its sender; EndShown once the chat shows the message's final text
-	// the final content, as package bot encodes it; nil once the chat shows it, or if its sender can restore it
+	// The final content, as package bot encodes it; nil once the chat shows it, or if its sender can restore it.
 	Content []byte
 }
 

@@ -26,7 +26,7 @@ type Order struct {
 
 // Wants overrides choices of the conversation for an order. Empty fields use the conversation's choices.
 type Wants struct {
-	// the name of its own session, which is independent of the conversation's current session
+	// The name of its own session, which is independent of the conversation's current session.
 	Own    string      `json:"own,omitempty"`
 	Agent  cli.Agent   `json:"agent,omitempty"`
 	Model  cli.ModelID `json:"model,omitempty"` // only with Agent, like Effort
@@ -54,7 +54,7 @@ type Purpose struct {
 
 	// a turn that must have succeeded first, or this turn fails; empty for none
 	After cli.TurnID `json:"after,omitempty"`
-	// if no model is configured for it, the agent itself summarizes history that does not fit
+	// If no model is configured for it, the agent itself summarizes history that does not fit.
 	Summarize bool `json:"summarize,omitempty"`
 }
 

@@ -153,9 +153,9 @@ type Tracer interface {
 
 // TurnTrace records one turn of an agent. Its caller serializes the calls.
 type TurnTrace interface {
-	// Take records an event of the turn.
+	// Take adds an event of the turn.
 	Take(ev cli.Event)
-	// End records the result of the turn.
+	// End ends the trace with the result of the turn.
 	End(r cli.Result)
 }
 

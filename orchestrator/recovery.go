@@ -44,7 +44,7 @@ type Automatic string
 const (
 	AutomaticNothing Automatic = ""
 	AutomaticOnce    Automatic = "once" // runs the turn once more
-	// runs it a few more times, each after a pause that the user can cut short
+	// Runs it a few more times, each after a pause that the user can cut short.
 	AutomaticRetries    Automatic = "retries"
 	AutomaticSubstitute Automatic = "substitute" // runs it with a configured agent
 	AutomaticConfigured Automatic = "configured" // follows LimitPolicy

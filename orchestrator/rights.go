@@ -16,7 +16,7 @@ const (
 	RightsOfChat   RightsOf = ""       // the mode and rules of its conversation
 	RightsOfMember RightsOf = "member" // for a user who is not listed: at most ask, and no rules
 	RightsOfJob    RightsOf = "job"    // unattended: only the rights that the job's own configuration grants
-	// for a listed user who scheduled a turn: those of the chat, limited to Rights.Mode
+	// For a listed user who scheduled a turn: those of the chat, limited to Rights.Mode.
 	RightsOfPress RightsOf = "press"
 	// RightsOfTerminal is for an agent in a terminal: its user allows each call, and no rule or mode of a chat applies.
 	RightsOfTerminal RightsOf = "terminal"
@@ -101,7 +101,8 @@ func (r UserRole) Rights() []Right {
 	case RoleOwner:
 		return append(RoleUser.Rights(), SeeAll, LiftBudgets, ManageUsers, ManageDuctor)
 	case RoleUser:
-		return []Right{Read, SendPrompts, EndOwn, EndAny, ActAsChat, DecideRequests, ChangeSettings, ChangeSessions, ReachFiles, MakeSchedules}
+		return []Right{Read, SendPrompts, EndOwn, EndAny, ActAsChat, DecideRequests, ChangeSettings, ChangeSessions,
+			ReachFiles, MakeSchedules}
 	case RoleMember:
 		return []Right{SendPrompts, EndOwn}
 	case RoleViewer:

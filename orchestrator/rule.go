@@ -24,7 +24,7 @@ const (
 type Rule struct {
 	ID           RuleID
 	Conversation ConversationID
-	// the only session that the rule applies in; empty for a rule that lasts until a user revokes it
+	// The only session that the rule applies in; empty for a rule that lasts until a user revokes it.
 	Session SessionID
 	Agent   cli.Agent
 	Tool    string

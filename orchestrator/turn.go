@@ -53,7 +53,7 @@ type Prompt struct {
 	Text         string
 	Attachments  []Attachment
 	Message      int // the user's message in the chat, to reply to
-	// the message whose prompt this one belongs to, such as a forward to its comment; 0 for none; not stored
+	// The message whose prompt this one belongs to, such as a forward to its comment; 0 for none; not stored.
 	PartOf  int
 	Updates []int64 // the updates that it was built from
 	Rights  Rights  // what its agent may do without asking
@@ -95,7 +95,7 @@ type Outcome struct {
 	Model   cli.ModelID `json:"model,omitempty"`
 	Usage   cli.Usage   `json:"-"`
 	CostUSD float64     `json:"cost_usd,omitempty"`
-	// from the arrival of the prompt: the time that the user waited
+	// From the arrival of the prompt: the time that the user waited.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	Denials  []cli.Denial  `json:"denials,omitempty"`
 	Fallback bool          `json:"fallback,omitempty"`

@@ -11,11 +11,11 @@ import (
 	"ductor/internal/runner"
 )
 
-// Left lists the runs of the previous process of ductor. Its probes are ended.
+// Left implements cli.Launcher. It kills the previous process's probes.
 func (h *Launcher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 	infos, err := h.root.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for runs that were left: %w", err)
+		return nil, fmt.Errorf("list the runs of the previous process: %w", err)
 	}
 	var left []cli.LeftRun
 	for _, info := range infos {
@@ -26,7 +26,7 @@ func (h *Launcher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 		if run.Mode == "" && run.Problem == "" {
 			err := h.Discard(ctx, run.Run)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may have ended in between
-				h.log.Warn("end a probe that was left", "run", run.Run, "err", err)
+				h.log.Warn("end a probe of the previous process", "run", run.Run, "err", err)
 			}
 			continue
 		}
@@ -43,12 +43,13 @@ func (h *Launcher) isMine(id cli.RunID) bool {
 
 func leftOf(info runner.Info) cli.LeftRun {
 	return cli.LeftRun{
-		Run: cli.RunID(info.ID), Purpose: PurposeOf(info.Labels), PID: info.PID, OutputBegin: info.Freed, OutputEnd: info.OutputEnd,
-		InputEnd: info.InputEnd, InputClosed: info.InputClosed, Alive: info.Alive, Problem: info.Problem,
+		Run: cli.RunID(info.ID), Purpose: PurposeOf(info.Labels), PID: info.PID, OutputBegin: info.Freed,
+		OutputEnd: info.OutputEnd,
+		InputEnd:  info.InputEnd, InputClosed: info.InputClosed, Alive: info.Alive, Problem: info.Problem,
 	}
 }
 
-// Attach takes over a run.
+// Attach implements cli.Launcher.
 func (h *Launcher) Attach(ctx context.Context, left cli.LeftRun, offset int64) (cli.Process, error) {
 	run, err := h.root.Attach(ctx, string(left.Run), offset)
 	if err != nil {
@@ -57,7 +58,7 @@ func (h *Launcher) Attach(ctx context.Context, left cli.LeftRun, offset int64) (
 	return h.hold(run, PurposeOf(run.Info().Labels), slices.Clone(left.Marks)), nil
 }
 
-// Discard ends a run and forgets its output.
+// Discard implements cli.Launcher.
 func (h *Launcher) Discard(ctx context.Context, id cli.RunID) error {
 	if err := h.root.Kill(ctx, string(id)); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"ductor/cli/host"
 )
 
-// next is the host of a ductor that is started after the one of h went.
+// next opens the host of the next ductor process.
 func next(t *testing.T, h *host.Launcher, o host.Options) *host.Launcher {
 	t.Helper()
 	if err := h.Close(); err != nil {
@@ -25,7 +25,7 @@ func next(t *testing.T, h *host.Launcher, o host.Options) *host.Launcher {
 	return clitest.OpenHost(t, o)
 }
 
-// left lists what a host finds.
+// left lists the runs that a host finds.
 func left(t testing.TB, h *host.Launcher) []cli.LeftRun {
 	t.Helper()
 	runs, err := h.Left(t.Context())
@@ -60,7 +60,7 @@ func write(t testing.TB, p cli.Process, text string) {
 	}
 }
 
-// runsOnDisk counts the directories of runs, without that of the next one.
+// runsOnDisk counts the directories of runs, without the spare one for the next run.
 func runsOnDisk(t testing.TB, dir string) int {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "[^.]*", "run.json"))
@@ -70,7 +70,7 @@ func runsOnDisk(t testing.TB, dir string) int {
 	return len(found)
 }
 
-// A run goes on when its ductor is gone, and the next one takes it up where it likes.
+// A run continues when its ductor is gone, and the next ductor attaches at any offset.
 func TestRunIsLeftAndTakenUp(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"detached", "host closed"} {
@@ -122,7 +122,7 @@ func TestRunIsLeftAndTakenUp(t *testing.T) {
 	}
 }
 
-// What a program said that ended when nobody was there is kept, with how it ended.
+// The output of a program that ended while no ductor was running is stored, with its exit status.
 func TestEndedRunIsLeft(t *testing.T) {
 	t.Parallel()
 	o := host.Options{Dir: t.TempDir()}
@@ -154,7 +154,7 @@ func TestDiscard(t *testing.T) {
 	p := start(t, h, agent(t, `setsid sleep 60 & echo ready; wait`))
 	readLine(t, p)
 	h = next(t, h, o)
-	for range 2 { // the second time there is nothing to end
+	for range 2 { // the second time there is nothing to kill
 		if err := h.Discard(t.Context(), p.Run()); err != nil {
 			if len(left(t, h)) > 0 || !strings.Contains(err.Error(), "no such file") {
 				t.Fatal(err)
@@ -166,14 +166,14 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// A stopped run is kept until every turn is recorded that it may have to tell of.
+// A stopped run is stored until all turns that may need its output are settled.
 func TestStoppedRunIsKeptUntilItsTurnsAreSettled(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
 		marks  []cli.TurnID
 		before []cli.TurnID // settled before the stop
-		after  []cli.TurnID // and after it
+		after  []cli.TurnID // settled after the stop
 		gone   bool
 	}{
 		{"no turn", nil, nil, nil, true},
@@ -198,7 +198,7 @@ func TestStoppedRunIsKeptUntilItsTurnsAreSettled(t *testing.T) {
 			for _, turn := range tc.before {
 				h.Settled(turn)
 			}
-			var read sync.WaitGroup // what is not read holds a run up for a while
+			var read sync.WaitGroup // unread output delays a run for a while
 			read.Go(func() { _, _ = io.Copy(io.Discard, p.Stdout()) })
 			stop(t, p, 0)
 			read.Wait()
@@ -232,7 +232,7 @@ func TestProbesAreNobodysToTakeUp(t *testing.T) {
 	}
 }
 
-// A runner that is killed costs the exit code: the program goes on, and its end is not seen.
+// If a runner is killed, only the exit code is lost: the program continues, and nobody sees its end.
 func TestRunnerKilled(t *testing.T) {
 	t.Parallel()
 	h := clitest.Host(t)
@@ -257,7 +257,7 @@ func TestRunnerKilled(t *testing.T) {
 	}
 }
 
-// runnerOf is the process above p's program.
+// runnerOf returns the parent process of p's program.
 func runnerOf(t *testing.T, p cli.Process) int {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", itoa(p.PID()), "status"))
@@ -273,7 +273,7 @@ func runnerOf(t *testing.T, p cli.Process) int {
 	return 0
 }
 
-// What a runner ends by itself says why.
+// A runner that ends a program by itself reports why.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	t.Run("max age", func(t *testing.T) {
@@ -331,7 +331,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// A host that cannot be had says so.
+// A host that cannot be opened returns an error.
 func TestOpenHostFails(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -20,9 +20,9 @@ import (
 	"ductor/cli/turn"
 )
 
-// piped is a Process without a runner: what a run under one is compared with.
+// piped is a Process without a runner, for comparison.
 type piped struct {
-	cli.Process // what a benchmark does not call
+	cli.Process // methods that no benchmark calls
 	cmd         *exec.Cmd
 	in          io.WriteCloser
 	out         io.ReadCloser
@@ -47,7 +47,7 @@ func startPiped(c cli.Command) (cli.Process, error) {
 	p := &piped{cmd: cmd, in: in, out: out, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		_ = cmd.Wait() // how it ended is of no interest
+		_ = cmd.Wait() // the exit status is irrelevant
 	}()
 	return p, w.Close()
 }
@@ -64,7 +64,7 @@ func (p *piped) Stop(ctx context.Context, g time.Duration) error {
 	return nil
 }
 
-// each benchmarks a program of a runner, and without one.
+// each benchmarks a program with and without a runner.
 func each(b *testing.B, f func(b *testing.B, start func(cli.Command) (cli.Process, error))) {
 	b.Run("run", func(b *testing.B) {
 		h := clitest.OpenHost(b, host.Options{})
@@ -88,7 +88,7 @@ func closed(b *testing.B, s *turn.Stream) {
 	}
 }
 
-// From the start of a program to its first line.
+// The time from the start of a program to its first line.
 func BenchmarkFirstLine(b *testing.B) {
 	each(b, func(b *testing.B, start func(cli.Command) (cli.Process, error)) {
 		cmd := sh(b, "echo first; exec sleep 60")
@@ -98,13 +98,13 @@ func BenchmarkFirstLine(b *testing.B) {
 			s.Turn(b.Context(), turn.Loop[[]byte]{Handle: func([]byte) bool { return true }})
 			b.StopTimer()
 			closed(b, s)
-			time.Sleep(20 * time.Millisecond) // for the next spare
+			time.Sleep(20 * time.Millisecond) // for the next spare run
 			b.StartTimer()
 		}
 	})
 }
 
-// From the printing of a line to its handling, line by line.
+// The time from printing a line to handling it, line by line.
 func BenchmarkLineLatency(b *testing.B) {
 	each(b, func(b *testing.B, start func(cli.Command) (cli.Process, error)) {
 		p, err := start(helper(b, "clock"))
@@ -127,7 +127,7 @@ func BenchmarkLineLatency(b *testing.B) {
 	})
 }
 
-// monotonic is a clock that all processes share.
+// monotonic returns a clock that all processes share.
 func monotonic() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
@@ -161,7 +161,7 @@ func BenchmarkLines(b *testing.B) {
 	})
 }
 
-// What a mark costs before a prompt is sent.
+// The cost of a mark before a prompt is sent.
 func BenchmarkMark(b *testing.B) {
 	h := clitest.Host(b)
 	p, err := h.Start(b.Context(), cli.Command{Path: "cat", Env: os.Environ()})
@@ -181,11 +181,11 @@ func BenchmarkMark(b *testing.B) {
 	closed(b, s)
 }
 
-// printClock prints the time, again and again, with pauses in which a busy stream calms down.
+// printClock prints the time repeatedly, with pauses in which a busy stream calms down.
 func printClock() int {
 	for {
 		if _, err := fmt.Println(monotonic().Nanoseconds()); err != nil {
-			return 0 // nobody reads any more
+			return 0 // no reader any more
 		}
 		time.Sleep(60 * time.Millisecond)
 	}

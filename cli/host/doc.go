@@ -1,6 +1,6 @@
-// Package host starts agents on this host: a cli.Launcher over a runner that outlives ductor, homes for sessions, and the
-// memory that agents may take.
+// Package host starts agents on this host. It contains a cli.Launcher over a runner that survives ductor, home
+// directories for sessions, and the memory limit for agents.
 //
-// It is not the runner, which is a process of its own (internal/runner), and it knows no dialect and no turn.
-// Package docker builds its launcher on this one, with runs in containers.
+// The runner itself is a separate process (internal/runner). The package knows no dialect and no turn. Package docker
+// builds its launcher on this one, with runs in containers.
 package host

@@ -9,18 +9,18 @@ import (
 	"ductor/cli"
 )
 
-// GitSeeds give a home who the owner is to Git, by name and mail, and nothing else of Git's settings. ownerHome is
-// absolute.
+// GitSeeds return a seed with the owner's Git name and mail address, and no other Git settings. ownerHome is absolute.
 func GitSeeds(ownerHome string) []cli.HomeSeed {
 	var seeds []cli.HomeSeed
 	for _, file := range []string{".config/git/config", ".gitconfig"} {
-		seeds = append(seeds, cli.HomeSeed{From: filepath.Join(ownerHome, filepath.FromSlash(file)), To: file, Pick: gitIdentity})
+		seeds = append(seeds, cli.HomeSeed{From: filepath.Join(ownerHome, filepath.FromSlash(file)), To: file,
+			Pick: gitIdentity})
 	}
 	return seeds
 }
 
-// gitIdentity keeps name and email of the section user; see git-config(1), "Syntax". Values are copied as they are
-// written; one that goes on in a further line is left out.
+// gitIdentity extracts name and email of the section user; see git-config(1), "Syntax". It copies values unchanged, and
+// omits a value that continues on another line.
 func gitIdentity(config []byte) ([]byte, error) {
 	var out bytes.Buffer
 	in := false

@@ -15,8 +15,8 @@ import (
 	"ductor/internal/proctree"
 )
 
-// runHelper is a program under test: an agent, or what an agent starts. It takes no arguments: all is in the
-// environment.
+// runHelper is a program under test: an agent, or a child of an agent. It takes no arguments: the environment
+// configures it.
 func runHelper(name string) int {
 	switch name {
 	case "deaf": // ignores SIGTERM
@@ -27,18 +27,18 @@ func runHelper(name string) int {
 		return printClock()
 	case "family":
 		return runFamily()
-	case "escapee": // double fork into a session of its own: the middle one exits at once
+	case "escapee": // double fork into a new session: the middle process exits at once
 		startChild("sleep-quietly", true)
 	case "sleep-quietly":
 		time.Sleep(time.Minute)
 	case "deaf-quietly":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 		time.Sleep(time.Minute)
-	case "deep": // three sessions below each other, all deaf
+	case "deep": // three nested sessions, which all ignore SIGTERM
 		return runDeep("deep-2")
 	case "deep-2":
 		return runDeep("deaf-quietly")
-	case "forker": // starts a successor and ends, over and over
+	case "forker": // starts a successor and ends, repeatedly
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(2 * time.Millisecond)
 		startChild("forker", false)
@@ -46,7 +46,7 @@ func runHelper(name string) int {
 	return 0
 }
 
-// runFamily is an agent with every kind of descendant that has been seen to survive its agent.
+// runFamily is an agent with every kind of child process that was seen to survive its agent.
 func runFamily() int {
 	startChild("sleep-quietly", false)
 	startChild("sleep-quietly", true)
@@ -87,7 +87,7 @@ func withoutHelper(env []string) []string {
 	return kept
 }
 
-// helper is the command that runs a helper program.
+// helper returns the command that runs a helper program.
 func helper(t testing.TB, name string) cli.Command {
 	t.Helper()
 	self, err := os.Executable()
@@ -97,13 +97,13 @@ func helper(t testing.TB, name string) cli.Command {
 	return cli.Command{Path: self, Dir: t.TempDir(), Env: append(withoutHelper(os.Environ()), helperVar+"="+name, "GORACE=atexit_sleep_ms=0")}
 }
 
-// sh is the command that runs a shell script.
+// sh returns the command that runs a shell script.
 func sh(t testing.TB, script string) cli.Command {
 	t.Helper()
 	return cli.Command{Path: "sh", Args: []string{"-c", script}, Dir: t.TempDir(), Env: os.Environ()}
 }
 
-// churn starts three hundred processes in all kinds of ways, some of which end at once.
+// churn starts three hundred processes in all kinds of ways; some end at once.
 const churn = `i=0; while [ $i -lt 100 ]; do
 	setsid nohup sleep 60 >/dev/null 2>&1 &
 	(trap '' TERM; exec sleep 60) &
@@ -137,7 +137,7 @@ func kill(t testing.TB, pid int) {
 	}
 }
 
-// runnerProc is the runner of p's program.
+// runnerProc returns the runner of p's program.
 func runnerProc(t *testing.T, p cli.Process) proctree.ID {
 	t.Helper()
 	id, ok := proctree.LookUp(runnerOf(t, p))

@@ -19,22 +19,22 @@ import (
 	"ductor/cli"
 )
 
-// notesDir is where it is kept what was put into each home. No home is called so.
+// notesDir holds the digests of the seeds in each home. No home has this name.
 const notesDir = ".notes"
 
-// HomesOptions set up Homes. Dir is required.
+// HomesOptions configure Homes. Dir is required.
 type HomesOptions struct {
-	// Dir is where the homes are, absolute; made if it is not there, and closed to other users.
+	// Dir is the absolute directory of the homes. It is created if missing, and closed to other users.
 	Dir string
-	// Seeds are put into each home when it is made, and brought up to date before each turn.
+	// Seeds are copied or linked into each new home, and updated before each turn.
 	Seeds []cli.HomeSeed
-	Now   func() time.Time // time.Now when nil
+	Now   func() time.Time // nil means time.Now
 }
 
-// Homes gives each session a home of its own on this machine: a directory that holds what Seeds say and what
-// the session's agents put there. It keeps the owner's settings, MCP servers, hooks, skills and memory files from
-// what runs in it. It is no wall: a program of the same user can still read the owner's home by its path. Safe for
-// concurrent use.
+// Homes gives each session a separate home directory on this machine, which contains the Seeds and the files of the
+// session's agents. Processes in it do not see the owner's settings, MCP servers, hooks, skills and memory files. It is
+// no security boundary: a program of the same user can still read the owner's home by its path. Safe for concurrent
+// use.
 type Homes struct {
 	opts HomesOptions
 
@@ -42,7 +42,7 @@ type Homes struct {
 	root *os.Root
 }
 
-// OpenHomes makes the directory of homes if it is not there. The caller must Close it.
+// OpenHomes creates the directory of homes if it is missing. The caller must Close it.
 func OpenHomes(o HomesOptions) (*Homes, error) {
 	if !filepath.IsAbs(o.Dir) {
 		return nil, fmt.Errorf("open homes: %q is no absolute path", o.Dir)
@@ -68,7 +68,7 @@ func OpenHomes(o HomesOptions) (*Homes, error) {
 	return &Homes{opts: o, root: root}, nil
 }
 
-// Close closes the directory. No other method is called afterwards.
+// Close closes the directory. The caller must not call other methods afterwards.
 func (h *Homes) Close() error {
 	if err := h.root.Close(); err != nil {
 		return fmt.Errorf("close homes: %w", err)
@@ -76,30 +76,30 @@ func (h *Homes) Close() error {
 	return nil
 }
 
-// Home gives the absolute path of a session's home. It makes and seeds it the first time; afterwards it puts in what
-// has changed at the owner's since, links that are gone, and nothing else.
+// Home returns the absolute path of a session's home. The first call creates and seeds it. Later calls only copy seeds
+// that the owner has changed since, and restore missing links.
 func (h *Homes) Home(ctx context.Context, session string) (dir string, err error) {
 	name := HomeName(session)
 	if name == "" {
-		return "", errors.New("a home: the session has no name")
+		return "", errors.New("create a home: the session has no name")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return "", fmt.Errorf("a home of session %s: %w", session, context.Cause(ctx))
+		return "", fmt.Errorf("create the home of session %s: %w", session, context.Cause(ctx))
 	}
 	if err := h.furnish(name); err != nil {
-		return "", fmt.Errorf("a home of session %s: %w", session, err)
+		return "", fmt.Errorf("create the home of session %s: %w", session, err)
 	}
 	return filepath.Join(h.opts.Dir, name), nil
 }
 
-// furnish makes a home and looks after what is in it. mu is held.
+// furnish creates a home and updates its seeds. mu is held.
 func (h *Homes) furnish(name string) error {
 	if err := h.root.MkdirAll(name, 0o700); err != nil {
 		return err
 	}
-	if err := h.root.Chmod(name, 0o700); err != nil { // also says that it is no link that leads out
+	if err := h.root.Chmod(name, 0o700); err != nil { // also fails for a link that leads out
 		return err
 	}
 	home, err := h.root.OpenRoot(name)
@@ -122,14 +122,14 @@ func (h *Homes) furnish(name string) error {
 	return h.root.Chtimes(name, t, t)
 }
 
-// HomeInfo is a home that is there.
+// HomeInfo describes an existing home.
 type HomeInfo struct {
-	Name  string    // of the directory; Forget takes it
-	Used  time.Time // when a turn asked for it last, or its first level was changed
-	Bytes int64     // of its files; links count as nothing
+	Name  string    // name of the directory; Forget accepts it
+	Used  time.Time // when a turn last asked for it, or its first level changed
+	Bytes int64     // size of its files, without links
 }
 
-// List finds all homes, the longest unused first. It reads every directory in them.
+// List lists all homes, the longest unused first. It reads every directory in them.
 func (h *Homes) List(ctx context.Context) ([]HomeInfo, error) {
 	entries, err := fs.ReadDir(h.root.FS(), ".")
 	if err != nil {
@@ -142,7 +142,7 @@ func (h *Homes) List(ctx context.Context) ([]HomeInfo, error) {
 		}
 		info, err := h.look(ctx, e)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // forgotten in between
+			continue // removed in between
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list homes: %w", err)
@@ -175,12 +175,12 @@ func (h *Homes) look(ctx context.Context, home fs.DirEntry) (HomeInfo, error) {
 	return found, err
 }
 
-// Forget removes a session's home with all in it, agents' sessions included; what links lead to stays. session is
-// named as Home took it, or as List names it. One that is not there is no error. Nothing may run in it.
+// Forget removes a session's home with everything in it, including the agents' sessions; targets of links stay. session
+// is a name for Home or from List. A missing home is no error. No process may run in it.
 func (h *Homes) Forget(_ context.Context, session string) error {
 	name := HomeName(session)
 	if name == "" {
-		return errors.New("forget a home: it has no name")
+		return errors.New("delete a home: it has no name")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,7 +191,7 @@ func (h *Homes) Forget(_ context.Context, session string) error {
 	return nil
 }
 
-// notes are digests of what was put into a home, by where.
+// notes returns the digests of the seeds in a home, by their paths.
 func (h *Homes) notes(name string) (map[string]string, error) {
 	had := map[string]string{}
 	raw, err := h.root.ReadFile(notesFile(name))
@@ -201,7 +201,7 @@ func (h *Homes) notes(name string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if json.Unmarshal(raw, &had) != nil { // then all is put in once more
+	if json.Unmarshal(raw, &had) != nil { // then all seeds are copied again
 		return map[string]string{}, nil
 	}
 	return had, nil
@@ -220,8 +220,8 @@ func (h *Homes) note(name string, had, now map[string]string) error {
 
 func notesFile(name string) string { return notesDir + "/" + name + ".json" }
 
-// HomeName is what the directory of a session's home is called, in every place: the session's name where that is good
-// for a directory, else a digest of it. It is a home's own name already when it is one.
+// HomeName returns the name of a session's home directory, in every environment: the session's name if that is a valid
+// directory name, otherwise a digest of it. A home's own name maps to itself.
 func HomeName(session string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'

@@ -16,7 +16,7 @@ import (
 	"ductor/cli/host"
 )
 
-// owned is an owner's home, homes over it, and the seeds in them.
+// owned creates an owner's home, and Homes with the given seeds.
 func owned(t *testing.T, seeds func(owner string) []cli.HomeSeed) (owner, dir string, homes *host.Homes) {
 	t.Helper()
 	owner, dir = t.TempDir(), filepath.Join(t.TempDir(), "homes")
@@ -48,7 +48,7 @@ func plant(t *testing.T, path, content string) {
 	}
 }
 
-// holds says what a file has; "-" if it is not there.
+// holds returns the content of a file; "-" if it does not exist.
 func holds(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -116,7 +116,7 @@ func TestCopiesFollowTheOwnerAndElseAreTheAgents(t *testing.T) {
 	}
 }
 
-// Whatever way an agent renews a log-in, the owner has the new one, and so has every session.
+// However an agent renews a log-in, the owner and every session get the new one.
 func TestLogInsAreOne(t *testing.T) {
 	renewals := map[string]func(t *testing.T, path string){
 		"in place": func(t *testing.T, path string) { plant(t, path, "renewed") },
@@ -187,7 +187,7 @@ func TestAnOldFileIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// Where an agent puts a link in the place of a directory, nothing is written to where it leads.
+// If an agent replaces a directory by a link, nothing is written to the link's target.
 func TestLinksLeadNowhere(t *testing.T) {
 	for name, lead := range map[string]func(homes, in, out string) error{
 		"in a home":    func(_, in, out string) error { return os.Symlink(out, filepath.Join(in, ".agent")) },
@@ -271,7 +271,7 @@ func TestManyAskForHomesAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Places that do not see this host get plain files.
+// Environments that do not see this host get plain files.
 func TestCopiedSeeds(t *testing.T) {
 	owner := t.TempDir()
 	plant(t, filepath.Join(owner, "login"), "in")
@@ -337,7 +337,7 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
-// What is JSON stays what it says; nothing else makes it panic.
+// JSON keeps its meaning; other input does not cause a panic.
 func FuzzPlainJSON(f *testing.F) {
 	for _, seed := range []string{`{"a": "\\\"//"}`, `[1,]`, "/", "/*", `"`, `{"a":1}//`} {
 		f.Add([]byte(seed))

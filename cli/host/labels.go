@@ -10,14 +10,15 @@ const (
 	labelSetting      = "setting"
 )
 
-// labelsOf writes a purpose as labels of a run.
+// labelsOf converts a purpose to labels of a run.
 func labelsOf(p cli.Purpose) map[string]string {
 	return map[string]string{
-		labelAgent: string(p.Agent), labelMode: string(p.Mode), labelConversation: string(p.Conversation), labelSetting: p.Setting,
+		labelAgent: string(p.Agent), labelMode: string(p.Mode), labelConversation: string(p.Conversation),
+		labelSetting: p.Setting,
 	}
 }
 
-// PurposeOf reads the labels of a run that a Launcher started.
+// PurposeOf parses the labels of a run that a Launcher started.
 func PurposeOf(labels map[string]string) cli.Purpose {
 	return cli.Purpose{
 		Agent: cli.Agent(labels[labelAgent]), Mode: cli.Mode(labels[labelMode]),

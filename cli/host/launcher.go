@@ -18,47 +18,46 @@ import (
 // DefaultOrphanAfter is the default of Options.OrphanAfter.
 const DefaultOrphanAfter = 15 * time.Minute
 
-// StartedRun is what a Launcher logs, as a debugging message, for each program it started; "run" is its RunID.
+// StartedRun is the debug message that a Launcher logs for each program it started; "run" is its RunID.
 const StartedRun = "a run was started"
 
 const (
 	probeOrphan = time.Second // only the caller that asked needs a probe
 	collectWait = 10 * time.Second
-	lookWait    = time.Minute // the environment may have to be made first
+	lookWait    = time.Minute // the environment may have to be created first
 )
 
-// Options set up a Launcher. Dir is required without Remote; zero values take the defaults.
+// Options configure a Launcher. Dir is required without Remote; zero values mean the defaults.
 type Options struct {
-	Dir string // where runs are kept; made if it is not there, and closed to other users
-	// Runner says how the runner of this machine is started.
+	Dir string // directory of the runs; created if missing, and closed to other users
+	// Runner configures the start of this machine's runner.
 	Runner runner.Options
-	// Remote are the runs of another environment than this machine. They are closed with the Launcher.
+	// Remote accesses the runs of another environment. Closing the Launcher closes it too.
 	Remote *runner.Client
-	// MaxAge is how long a turn may run; its runner ends it then, also while ductor is not running. 0 is for ever.
+	// MaxAge limits the duration of a turn; the runner ends it then, even while ductor is not running. 0 is no limit.
 	MaxAge time.Duration
-	// OrphanAfter is how long a run may go on while ductor is not running.
+	// OrphanAfter limits how long a run may continue while ductor is not running.
 	OrphanAfter time.Duration
-	// Grace is between TERM and KILL when a runner ends a run without a Stop.
+	// Grace is the time between TERM and KILL when a runner ends a run without a Stop.
 	Grace      time.Duration
-	MaxJournal int64 // bytes of output kept of a run; 0 is the runner's default
+	MaxJournal int64 // bytes of output stored for a run; 0 is the runner's default
 	Logger     *slog.Logger
 }
 
-// Launcher starts processes on this machine, or in another environment, which outlive ductor. Linux only. Safe for
-// concurrent use.
+// Launcher implements cli.Launcher for this machine or another environment. Linux only. Safe for concurrent use.
 type Launcher struct {
 	opts Options
 	root *runner.Client
 	log  *slog.Logger
 
 	mu       sync.Mutex
-	runs     map[cli.RunID]*process // started or attached to by this Launcher, and not forgotten
+	runs     map[cli.RunID]*process // started or attached to by this Launcher, and not deleted
 	starting map[cli.RunID]bool
 	closed   bool
-	work     sync.WaitGroup // of what is done in the background; entered with mu held
+	work     sync.WaitGroup // background work; entered with mu held
 	record   cli.Recorder   // nil records nothing
 
-	closing chan struct{} // closed with closed
+	closing chan struct{} // closed together with closed
 }
 
 var (
@@ -69,7 +68,7 @@ var (
 	_ cli.Lister    = (*process)(nil)
 )
 
-// Open makes the launcher for this machine. The caller must Close it.
+// Open opens the launcher of this machine. The caller must Close it.
 func Open(o Options) (*Launcher, error) {
 	o.OrphanAfter = cmp.Or(o.OrphanAfter, DefaultOrphanAfter)
 	o.Grace = cmp.Or(o.Grace, cli.DefaultGrace)
@@ -82,17 +81,18 @@ func Open(o Options) (*Launcher, error) {
 			return nil, fmt.Errorf("open host: %w", err)
 		}
 	}
-	return &Launcher{opts: o, root: root, log: o.Logger, runs: map[cli.RunID]*process{}, starting: map[cli.RunID]bool{}, closing: make(chan struct{})}, nil
+	return &Launcher{opts: o, root: root, log: o.Logger, runs: map[cli.RunID]*process{},
+		starting: map[cli.RunID]bool{}, closing: make(chan struct{})}, nil
 }
 
-// RecordBy has the starts of turns stored by record.
+// RecordBy implements cli.Recording.
 func (h *Launcher) RecordBy(record cli.Recorder) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.record = record
 }
 
-// store stores where a turn begins.
+// store stores the start of a turn.
 func (h *Launcher) store(ctx context.Context, run cli.RunID, m cli.Mark) error {
 	h.mu.Lock()
 	record := h.record
@@ -106,16 +106,15 @@ func (h *Launcher) store(ctx context.Context, run cli.RunID, m cli.Mark) error {
 	return nil
 }
 
-// LookPath finds a program by name; a name with a slash is checked as it is. A program that is not
-// there gives an error matching fs.ErrNotExist.
+// LookPath implements cli.Launcher. It checks a name with a slash as it is.
 func (h *Launcher) LookPath(name string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookWait)
 	defer cancel()
 	return h.root.LookPath(ctx, name)
 }
 
-// Start runs cmd in a session and group of its own. A missing working directory is an error that does
-// not match fs.ErrNotExist; a missing program is one that does.
+// Start runs cmd in a session and group of its own. The error of a missing program matches fs.ErrNotExist; that of a
+// missing working directory does not.
 func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, error) {
 	var marks []cli.Mark
 	if cmd.Turn != "" {
@@ -127,12 +126,14 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	id := rand.Text()
 	defer h.announce(cli.RunID(id))()
 	run, err := h.root.Start(ctx, runner.Spec{
-		ID: id, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labelsOf(cmd.For), Limits: h.limits(cmd.For),
+		ID: id, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Labels: labelsOf(cmd.For),
+		Limits: h.limits(cmd.For),
 	})
 	if err != nil {
 		return nil, err
 	}
-	h.log.Debug(StartedRun, "run", run.ID(), "pid", run.PID(), "agent", string(cmd.For.Agent), "conversation", string(cmd.For.Conversation))
+	h.log.Debug(StartedRun, "run", run.ID(), "pid", run.PID(), "agent", string(cmd.For.Agent),
+		"conversation", string(cmd.For.Conversation))
 	p := h.hold(run, cmd.For, marks)
 	if cmd.Turn != "" {
 		if err := h.store(ctx, p.Run(), cli.Mark{Turn: cmd.Turn}); err != nil {
@@ -143,7 +144,8 @@ func (h *Launcher) Start(ctx context.Context, cmd cli.Command) (cli.Process, err
 	return p, nil
 }
 
-// announce makes a run this Launcher's before it is there. The function it returns is for when it is held.
+// announce registers a run with this Launcher before the run exists. The caller calls held when the run is held or has
+// failed.
 func (h *Launcher) announce(id cli.RunID) (held func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,14 +158,15 @@ func (h *Launcher) announce(id cli.RunID) (held func()) {
 }
 
 func (h *Launcher) limits(p cli.Purpose) runner.Limits {
-	l := runner.Limits{MaxAge: h.opts.MaxAge, OrphanAfter: h.opts.OrphanAfter, Grace: h.opts.Grace, MaxJournal: h.opts.MaxJournal}
+	l := runner.Limits{MaxAge: h.opts.MaxAge, OrphanAfter: h.opts.OrphanAfter, Grace: h.opts.Grace,
+		MaxJournal: h.opts.MaxJournal}
 	if p.Mode == "" {
 		l.OrphanAfter = probeOrphan
 	}
 	return l
 }
 
-// hold makes a Process of a run, which is this Launcher's from now on.
+// hold creates the Process of a run and registers it with this Launcher.
 func (h *Launcher) hold(run *runner.Run, p cli.Purpose, marks []cli.Mark) *process {
 	r := newProcess(h, run, p, marks)
 	h.mu.Lock()
@@ -172,7 +175,7 @@ func (h *Launcher) hold(run *runner.Run, p cli.Purpose, marks []cli.Mark) *proce
 	return r
 }
 
-// Find gives a run by its agent and process; see Finder.
+// Find implements cli.Finder.
 func (h *Launcher) Find(agent cli.Agent, pid int) cli.Process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -184,8 +187,8 @@ func (h *Launcher) Find(agent cli.Agent, pid int) cli.Process {
 	return nil
 }
 
-// Settled forgets runs that were stopped and have nothing else that is not recorded, and of others the output that
-// belongs to recorded turns alone.
+// Settled implements cli.Launcher. It deletes stopped runs whose turns are all settled. Of other runs it deletes the
+// output that only settled turns need.
 func (h *Launcher) Settled(turn cli.TurnID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -199,7 +202,8 @@ func (h *Launcher) Settled(turn cli.TurnID) {
 	}
 }
 
-// Rests reports whether a run of this Launcher waits for its next turn: it can be ended, and another resumes its session.
+// Rests reports whether a run of this Launcher waits for its next turn. ductor may end such a run, because another run
+// can resume its session.
 func (h *Launcher) Rests(run cli.RunID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,7 +211,7 @@ func (h *Launcher) Rests(run cli.RunID) bool {
 	return r != nil && r.marks.rests()
 }
 
-// forget removes a run for good, in the background. mu is held.
+// forget deletes a run in the background. mu is held.
 func (h *Launcher) forget(r *process) {
 	delete(h.runs, r.Run())
 	if h.closed { // after the next start ductor finds that no turn needs it
@@ -217,12 +221,12 @@ func (h *Launcher) forget(r *process) {
 		ctx, cancel := context.WithTimeout(context.Background(), collectWait)
 		defer cancel()
 		if err := h.root.Collect(ctx, string(r.Run())); err != nil {
-			h.log.Warn("forget a run", "run", r.Run(), "err", err)
+			h.log.Warn("delete a run", "run", r.Run(), "err", err)
 		}
 	})
 }
 
-// retired is called once a run was stopped and released.
+// retired is called after a run was stopped and released.
 func (h *Launcher) retired(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -232,7 +236,7 @@ func (h *Launcher) retired(r *process) {
 	}
 }
 
-// background runs f, for which Close waits; after Close it is run at once.
+// background runs f on a goroutine that Close waits for. After Close it runs f synchronously.
 func (h *Launcher) background(f func()) {
 	h.mu.Lock()
 	if h.closed {
@@ -244,7 +248,7 @@ func (h *Launcher) background(f func()) {
 	h.mu.Unlock()
 }
 
-// Close detaches from the runs that were not stopped, which go on. Idempotent.
+// Close detaches from the runs that were not stopped, which continue. Idempotent.
 func (h *Launcher) Close() error {
 	h.mu.Lock()
 	if !h.closed {
@@ -259,11 +263,11 @@ func (h *Launcher) Close() error {
 	return nil
 }
 
-// begun tells the runner of a turn in the background, which no prompt waits for. It is called without a lock.
+// begun notifies the runner of a turn in the background, so that no prompt waits for it. It is called without a lock.
 func (h *Launcher) begun(r *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed { // the next process of ductor has the run forgotten, or limits it anew
+	if h.closed { // the next process of ductor deletes the run, or sets a new limit
 		return
 	}
 	h.work.Go(func() {

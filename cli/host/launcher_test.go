@@ -42,7 +42,7 @@ type oneByte struct{ r io.Reader }
 
 func (o oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(len(p), 1)]) }
 
-// readLine reads p's output up to the end of its line.
+// readLine reads one line of p's output.
 func readLine(t testing.TB, p cli.Process) string {
 	t.Helper()
 	line, err := bufio.NewReaderSize(oneByte{p.Stdout()}, 16).ReadString('\n')
@@ -52,7 +52,7 @@ func readLine(t testing.TB, p cli.Process) string {
 	return strings.TrimSpace(line)
 }
 
-// survivors lists processes that carry p's mark, whoever their parent is now.
+// survivors lists the processes with p's mark, whoever their parent is now.
 func survivors(t testing.TB, run cli.RunID) []proctree.ID {
 	t.Helper()
 	ids, err := proctree.Marked(runner.RunVar + "=" + string(run))
@@ -62,7 +62,7 @@ func survivors(t testing.TB, run cli.RunID) []proctree.ID {
 	return ids
 }
 
-// eventually fails the test when ok does not become true in good time.
+// eventually fails the test if ok does not return true in time.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for until := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
@@ -173,7 +173,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// A program sees the environment it was given and the mark of its run; nothing of its runner's.
+// A program sees the environment it was given and the mark of its run, but nothing of its runner's.
 func TestProgramsEnvironment(t *testing.T) {
 	t.Parallel()
 	cmd := cli.Command{Path: "env", Env: []string{"A=1", runner.RunVar + "=outer", "B=x=y"}}
@@ -219,7 +219,7 @@ func TestStopKillsWhatIgnoresTerm(t *testing.T) {
 	}
 }
 
-// What a program started is found whichever of its ties it cut. Each script says which process escapes.
+// Stop finds every process that a program started, even without a tie to it. Each script says which process escapes.
 func TestEscapes(t *testing.T) {
 	t.Parallel()
 	h := clitest.Host(t)
@@ -284,7 +284,7 @@ func TestCancelCutsTheGraceShort(t *testing.T) {
 	}
 }
 
-// Stops, detaches and readers of one run from many sides at once: every one returns, and nothing is left.
+// Many concurrent stops, detaches and readers of one run all return, and no process is left.
 func TestStopFromManySides(t *testing.T) {
 	t.Parallel()
 	for _, detach := range []bool{false, true} {

@@ -7,17 +7,17 @@ import (
 	"ductor/cli"
 )
 
-// runMarks are the marks of a run, and what follows from them.
+// runMarks holds the marks of a run and the positions derived from them.
 type runMarks struct {
-	recording sync.Mutex // held while marks are recorded, so that the order is the right one
+	recording sync.Mutex // held while marks are stored, to keep their order
 	mu        sync.Mutex
 	all       []cli.Mark
-	settled   []cli.TurnID // of the marked ones
-	over      int64        // where the output of the last turn that has ended ends
-	forgotten int64        // the output before this was forgotten
+	settled   []cli.TurnID // settled turns that have a mark
+	over      int64        // end of the output of the last ended turn
+	forgotten int64        // output before this was deleted
 }
 
-// add puts a mark in place of those that it makes void.
+// add adds a mark and removes those that it makes void.
 func (k *runMarks) add(m cli.Mark) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -27,7 +27,7 @@ func (k *runMarks) add(m cli.Mark) {
 	k.all, k.settled = append(kept, m), nil
 }
 
-// settle notes that a turn is recorded. It says whether the turn has a mark.
+// settle marks a turn as settled. It reports whether the turn has a mark.
 func (k *runMarks) settle(turn cli.TurnID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -38,14 +38,14 @@ func (k *runMarks) settle(turn cli.TurnID) bool {
 	return marked
 }
 
-// open says whether there is a turn that is not recorded.
+// open reports whether there is a turn that is not settled.
 func (k *runMarks) open() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.ContainsFunc(k.all, func(m cli.Mark) bool { return m.OfTurn() && !slices.Contains(k.settled, m.Turn) })
 }
 
-// rests reports whether turns ran, all of them are recorded, and none left work in the background.
+// rests reports whether turns ran, all of them are settled, and none left work in the background.
 func (k *runMarks) rests() bool {
 	open := k.open()
 	k.mu.Lock()
@@ -53,18 +53,17 @@ func (k *runMarks) rests() bool {
 	return !open && len(k.all) > 0 && k.all[len(k.all)-1].OfTurn()
 }
 
-// ended notes where the output of a turn that has ended ends.
+// ended records the end of an ended turn's output.
 func (k *runMarks) ended(output int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.over = max(k.over, output)
 }
 
-// neededFrom is the offset from which on the output may still be read: after a restart ductor reads from the mark of a
-// turn that is not recorded or, if there is none, from the end of the last turn. Marks that are made from now on are not
-// before it.
+// neededFrom returns the offset before which no output is needed. After a restart ductor reads from the mark of a turn
+// that is not settled or, if there is none, from the end of the last turn. Later marks are not before that offset.
 func (k *runMarks) neededFrom() int64 {
-	k.recording.Lock() // what is not recorded yet does not count
+	k.recording.Lock() // marks that are still being stored do not count
 	defer k.recording.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +79,7 @@ func (k *runMarks) neededFrom() int64 {
 	return from
 }
 
-// forgets says whether there is more to forget than was forgotten, and notes it.
+// forgets records that the output before an offset is deleted, and reports whether that is more than before.
 func (k *runMarks) forgets(before int64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

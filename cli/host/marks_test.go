@@ -12,8 +12,8 @@ import (
 	"ductor/cli/host"
 )
 
-// Each step says what is on disk in the end. A step that must keep all is followed by one that shows it: what a
-// runner forgot does not come back.
+// Each step lists the output on disk at its end. A step that must keep all output is followed by a step that shows it:
+// deleted output does not come back.
 func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
 	t.Parallel()
 	o := host.Options{Dir: t.TempDir()}
@@ -45,7 +45,7 @@ func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
 	say("two")
 	begin("3", 8)
 	say("three")
-	h.Settled("3") // the second one needs what both said
+	h.Settled("3") // the second turn needs both outputs
 	p.Ended(14)
 	say("unasked")
 	kept("two\nthree\nunasked\n")
@@ -56,7 +56,7 @@ func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
 	kept("")
 	say("four")
 
-	// The next ductor goes on from the marks.
+	// The next ductor continues from the marks.
 	h = next(t, h, o)
 	run := onlyLeft(t, h)
 	if run.OutputEnd != 27 {
@@ -73,7 +73,7 @@ func TestOutputOfSettledTurnsIsForgotten(t *testing.T) {
 	stop(t, p, 0)
 }
 
-// printed is what is on disk of the output of all runs.
+// printed returns the output of all runs on disk.
 func printed(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "out"))

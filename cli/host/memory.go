@@ -15,16 +15,16 @@ import (
 // keptFree is the part of the memory that agents leave to everything else.
 const keptFree = 0.2
 
-// Memory reads how much memory agents may take from the file system at root, normally "/": what the kernel
-// calls available (proc(5), MemAvailable), and what the control groups of this process leave, the tighter of the
-// two, less a fifth of the whole.
+// Memory reads how much memory agents may use from the file system at root, normally "/". That is the kernel's
+// available memory (proc(5), MemAvailable) or the rest of this process's control groups, whichever is less, minus a
+// fifth of the total.
 type Memory struct{ root fs.FS }
 
-// NewMemory reads from root.
+// NewMemory returns a Memory that reads from root.
 func NewMemory(root fs.FS) Memory { return Memory{root} }
 
-// Available is how many bytes agents may still take; negative where less than a fifth is free. Where nothing can
-// be read there is no limit.
+// Available returns how many bytes agents may still use. It is negative if less than a fifth is free. If nothing can be
+// read, there is no limit.
 func (m Memory) Available() int64 {
 	all, err := m.numbers("proc/meminfo")
 	if err != nil || all["MemTotal"] == 0 {
@@ -40,11 +40,10 @@ func (m Memory) Available() int64 {
 	return left
 }
 
-// memoryGroup is a control group with a limit of memory, in bytes. What is used leaves out files that the kernel
-// can drop.
+// memoryGroup is a control group with a memory limit, in bytes. used excludes file pages that the kernel can drop.
 type memoryGroup struct{ limit, used int64 }
 
-// groups lists those of this process, from its own up to the root.
+// groups lists the control groups of this process, from its own up to the root.
 func (m Memory) groups() (list []memoryGroup) {
 	own, err := fs.ReadFile(m.root, "proc/self/cgroup")
 	if err != nil {
@@ -83,7 +82,7 @@ func (m Memory) group(dir string) (memoryGroup, error) {
 	return memoryGroup{limit: limit, used: used - stat["inactive_file"]}, nil
 }
 
-// number reads a file that holds one number. "max" is none.
+// number reads a file with one number. "max" is not a number.
 func (m Memory) number(name string) (int64, error) {
 	text, err := fs.ReadFile(m.root, name)
 	if err != nil {
@@ -92,7 +91,7 @@ func (m Memory) number(name string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// numbers reads a file of lines that each hold a name and a number.
+// numbers reads a file with a name and a number on each line.
 func (m Memory) numbers(name string) (map[string]int64, error) {
 	file, err := m.root.Open(name)
 	if err != nil {
@@ -113,5 +112,5 @@ func (m Memory) numbers(name string) (map[string]int64, error) {
 	return all, lines.Err()
 }
 
-// MachineMemory is the memory of the machine that ductor runs on.
+// MachineMemory returns the Memory of the machine that ductor runs on.
 func MachineMemory() Memory { return NewMemory(os.DirFS("/")) }

@@ -16,13 +16,13 @@ import (
 // drainPatience is how long the output of a stopped run may still be read before ductor releases it.
 const drainPatience = 5 * time.Second
 
-// The pauses between two tries to stop a run that cannot be reached.
+// Pauses between two tries to stop an unreachable run.
 const (
 	stopPause     = time.Second
 	stopPauseMost = 30 * time.Second
 )
 
-// process is a Process: a run.
+// process implements cli.Process for a run.
 type process struct {
 	host *Launcher
 	run  *runner.Run
@@ -36,15 +36,15 @@ type process struct {
 	phase phase
 }
 
-// phase is how far the end of a run has come.
+// phase is the progress of a run's end.
 type phase int
 
-// The phases of a run, in their order.
+// The phases of a run, in order.
 const (
 	running  phase = iota
-	stopping       // it could not be reached; a goroutine tries to stop it until it can
-	dead           // no process of it is left
-	released       // dead, and detached from
+	stopping       // it was unreachable; a goroutine tries to stop it until that succeeds
+	dead           // it has no processes any more
+	released       // dead and detached
 )
 
 func newProcess(h *Launcher, run *runner.Run, p cli.Purpose, marks []cli.Mark) *process {
@@ -78,7 +78,7 @@ func (r *process) Interrupt() error {
 	return nil
 }
 
-// Memory is what the program and all it started have resident now; see Measured.
+// Memory implements cli.Measured.
 func (r *process) Memory(ctx context.Context) (int64, error) {
 	info, err := r.run.Inspect(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *process) Memory(ctx context.Context) (int64, error) {
 	return info.Memory, nil
 }
 
-// Processes names what runs of the program and of all it started; see Lister.
+// Processes implements cli.Lister.
 func (r *process) Processes(ctx context.Context) (names []cli.ProcessName, err error) {
 	info, err := r.run.Inspect(ctx)
 	if err != nil {
@@ -113,17 +113,17 @@ func (r *process) Begin(ctx context.Context, m cli.Mark) error {
 
 func (r *process) Ended(output int64) { r.marks.ended(output) }
 
-// done says whether nothing needs the run any more.
+// done reports whether nothing needs the run any more.
 func (r *process) done() bool { return r.reached(released) && !r.marks.open() }
 
-// reached says whether the run is in phase p or past it.
+// reached reports whether the run is in phase p or past it.
 func (r *process) reached(p phase) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.phase >= p
 }
 
-// advance puts the run into phase p, and says whether it had not reached that yet.
+// advance moves the run to phase p. It returns false if the run had already reached p.
 func (r *process) advance(p phase) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +152,8 @@ func (r *process) Stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// stopLater tries to stop a run in an environment that could not be reached, until it is stopped or this Launcher
-// is closed: after the next start ductor finds the run, or its runner ends it as an orphan.
+// stopLater tries to stop a run in an unreachable environment until that succeeds or this Launcher is closed. After the
+// next start ductor finds the run, or its runner ends it as an orphan.
 func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	if h.opts.Remote == nil {
 		return
@@ -181,17 +181,17 @@ func (h *Launcher) stopLater(r *process, grace time.Duration) {
 	})
 }
 
-// endLate ends runs that should have been ended before, and could not be reached: a session is not resumed while
-// an agent that ductor does not listen to works in it. It is an error if they still cannot be reached.
+// endLate stops runs that could not be reached when they should have been stopped. A session must not be resumed while
+// a forgotten agent works in it, so endLate returns an error if a run is still unreachable.
 func (h *Launcher) endLate(ctx context.Context, p cli.Purpose) error {
 	for _, r := range h.lateRuns(p) {
 		err := r.Stop(ctx, h.opts.Grace)
 		var lost *cli.Failure
 		if errors.As(err, &lost) {
-			return fmt.Errorf("end what ran before: %w", err)
+			return fmt.Errorf("end an earlier run: %w", err)
 		}
 		if err != nil {
-			h.log.Warn("end what ran before", "run", r.Run(), "err", err)
+			h.log.Warn("end an earlier run", "run", r.Run(), "err", err)
 		}
 	}
 	return nil
@@ -201,15 +201,16 @@ func (h *Launcher) lateRuns(p cli.Purpose) (late []*process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs {
-		if r.reached(stopping) && !r.isDead() && r.purpose.Agent == p.Agent && r.purpose.Conversation == p.Conversation && r.purpose.Mode != "" && p.Mode != "" {
+		if r.reached(stopping) && !r.isDead() && r.purpose.Agent == p.Agent &&
+			r.purpose.Conversation == p.Conversation && r.purpose.Mode != "" && p.Mode != "" {
 			late = append(late, r)
 		}
 	}
 	return late
 }
 
-// release detaches from a stopped run once the rest of its output was read. That stays on the disk until the turns
-// that it belongs to are recorded.
+// release detaches from a stopped run after its remaining output was read. The output stays on disk until its turns are
+// settled.
 func (r *process) release() {
 	wait := time.NewTimer(drainPatience)
 	defer wait.Stop()
@@ -224,7 +225,7 @@ func (r *process) release() {
 
 func (r *process) Detach() { r.run.Detach() }
 
-// input counts what the program was sent.
+// input counts the bytes that were sent to the program.
 type input struct {
 	to io.WriteCloser
 
@@ -248,11 +249,11 @@ func (i *input) position() int64 {
 	return i.sent
 }
 
-// output reads what the program prints, with the errors of package cli.
+// output reads the program's output and converts errors to those of package cli.
 type output struct {
 	from  *runner.Output
 	once  sync.Once
-	ended chan struct{} // closed when there is no more to read
+	ended chan struct{} // closed at the end of the output
 }
 
 var _ cli.Gatherer = (*output)(nil)
@@ -280,22 +281,22 @@ func (o *output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// forgetWait is how long a runner may take to forget output, or to renew limits.
+// forgetWait limits the time of a runner for deleting output or renewing limits.
 const forgetWait = 5 * time.Second
 
-// renewPause is how long after its beginning a turn is told to the runner, which has the prompt to hand on before.
+// renewPause delays the notice of a new turn to the runner, because the runner first has to pass on the prompt.
 const renewPause = 200 * time.Millisecond
 
-// renew has the age of the run counted from now.
+// renew restarts the age limit of the run.
 func (r *process) renew() {
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()
 	if err := r.run.Limit(ctx, r.host.limits(r.purpose)); err != nil && !r.isDead() {
-		r.host.log.Warn("the age of a run is not counted from its new turn", "run", r.Run(), "err", err)
+		r.host.log.Warn("renew the age limit of a run", "run", r.Run(), "err", err)
 	}
 }
 
-// trim has the output forgotten that no turn needs any more. It waits for the runner, and is called without a lock.
+// trim deletes output that no turn needs any more. It waits for the runner, and is called without a lock.
 func (r *process) trim() {
 	before := r.marks.neededFrom()
 	if !r.marks.forgets(before) {
@@ -303,7 +304,7 @@ func (r *process) trim() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()
-	if err := r.run.Forget(ctx, before); err != nil { // the next turn tries again, and the run's end removes all of it
-		r.host.log.Debug("the output of recorded turns is not forgotten", "run", r.Run(), "err", err)
+	if err := r.run.Forget(ctx, before); err != nil { // the next turn tries again, and the run's end deletes everything
+		r.host.log.Debug("delete the output of settled turns", "run", r.Run(), "err", err)
 	}
 }

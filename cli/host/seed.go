@@ -17,10 +17,10 @@ import (
 	"ductor/internal/rooted"
 )
 
-// maxSeed bounds the owner's files that are read for homes.
+// maxSeed limits the size of an owner's file that is read for homes.
 const maxSeed = 32 << 20
 
-// seed is a HomeSeed that is put into homes.
+// seed is a HomeSeed with the operations of Homes.
 type seed cli.HomeSeed
 
 func (s seed) check() error {
@@ -33,7 +33,7 @@ func (s seed) check() error {
 	return nil
 }
 
-// content is what a copy of the seed holds; empty for none.
+// content returns the content for a copy of the seed, or nothing if there is none.
 func (s seed) content() ([]byte, error) {
 	var owner []byte
 	if s.From != "" {
@@ -47,7 +47,7 @@ func (s seed) content() ([]byte, error) {
 	}
 	picked, err := s.Pick(owner)
 	if err != nil {
-		return nil, fmt.Errorf("pick what a home needs of %s: %w", s.From, err)
+		return nil, fmt.Errorf("pick the content of the seed %s: %w", s.From, err)
 	}
 	return picked, nil
 }
@@ -71,8 +71,8 @@ func readSeed(file string) ([]byte, error) {
 	return raw, nil
 }
 
-// syncSeeds looks after all seeds in a home. had says what was put there before, by place; so does what is returned, for
-// the next time. Content that an agent changed stays until the owner's changes.
+// syncSeeds updates all seeds in a home. had maps the path of each seed to its state at the last update; it returns the
+// new map. Content that an agent changed stays until the owner's changes.
 func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[string]string, error) {
 	now := map[string]string{}
 	for _, s := range seeds {
@@ -82,7 +82,7 @@ func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[
 		}
 		state, err := put(home, had[s.To])
 		if err != nil {
-			return nil, fmt.Errorf("put %s there: %w", s.To, err)
+			return nil, fmt.Errorf("update the seed %s: %w", s.To, err)
 		}
 		if state != "" {
 			now[s.To] = state
@@ -91,14 +91,14 @@ func syncSeeds(home *os.Root, seeds []cli.HomeSeed, had map[string]string) (map[
 	return now, nil
 }
 
-// copyTo copies the seed, unless the same was copied before.
+// copyTo copies the seed, unless the same content was copied before.
 func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
 	content, err := s.content()
 	if err != nil {
 		return "", err
 	}
 	if len(content) == 0 {
-		if had != "" { // the owner has it no more
+		if had != "" { // the owner no longer has it
 			return "", ignoreGone(home.Remove(s.To))
 		}
 		return "", nil
@@ -113,7 +113,7 @@ func (s seed) copyTo(home *os.Root, had string) (state string, err error) {
 
 const tied = "link"
 
-// tie links the seed.
+// tie creates the seed's link.
 func (s seed) tie(home *os.Root, had string) (state string, err error) {
 	owner, err := os.Stat(s.From)
 	gone := errors.Is(err, fs.ErrNotExist)
@@ -138,7 +138,8 @@ func (s seed) tie(home *os.Root, had string) (state string, err error) {
 			return tied, nil
 		}
 	}
-	if there != nil && had == tied && there.Mode().IsRegular() && owner.Mode().IsRegular() && there.ModTime().After(owner.ModTime()) {
+	if there != nil && had == tied && there.Mode().IsRegular() && owner.Mode().IsRegular() &&
+		there.ModTime().After(owner.ModTime()) {
 		if err := giveBack(home, s.To, s.From); err != nil {
 			return "", err
 		}
@@ -146,7 +147,7 @@ func (s seed) tie(home *os.Root, had string) (state string, err error) {
 	return tied, replaceLink(home, s.To, s.From)
 }
 
-// giveBack brings what an agent renewed in a home to where the owner has it.
+// giveBack copies a file that an agent renewed in a home to the owner's home.
 func giveBack(home *os.Root, from, to string) error {
 	content, err := home.ReadFile(from)
 	if err != nil || len(content) == 0 || len(content) > maxSeed {
@@ -163,7 +164,7 @@ func giveBack(home *os.Root, from, to string) error {
 	return rooted.Replace(dir, filepath.Base(to), content, nil)
 }
 
-// replaceFile writes a file that is whole or not there. What is there and is no directory is replaced, a link as well.
+// replaceFile writes a file atomically. It replaces an existing file or link, but not a directory.
 func replaceFile(root *os.Root, name string, content []byte) error {
 	return replace(root, name, func(temporary string) error {
 		f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -194,9 +195,9 @@ func replace(root *os.Root, name string, make func(temporary string) error) erro
 	return nil
 }
 
-// CopiedSeeds makes of seeds what a place can be given that does not see this host's files: plain copies. What must
-// be picked is written to files in dir, as it is now, readable by no other user. Links to directories are left out, and
-// so is what the owner does not have and what must be picked of it.
+// CopiedSeeds converts seeds for an environment that does not see this host's files: to plain copies. It writes the
+// results of Pick to files in dir, as they are now, which no other user can read. It omits links to directories, files
+// that the owner does not have, and results of Pick without content.
 func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("copy seeds: %w", err)
@@ -217,7 +218,8 @@ func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 		}
 		content, err := seed(s).content()
 		if err == nil && len(content) > 0 {
-			if had, readErr := root.ReadFile(s.To); readErr != nil || !bytes.Equal(had, content) { // its time says when it changed
+			// a new modification time would mean that it changed
+			if had, readErr := root.ReadFile(s.To); readErr != nil || !bytes.Equal(had, content) {
 				err = replaceFile(root, s.To, content)
 			}
 			copied = append(copied, cli.HomeSeed{From: filepath.Join(dir, filepath.FromSlash(s.To)), To: s.To})
@@ -229,7 +231,7 @@ func CopiedSeeds(dir string, seeds []cli.HomeSeed) ([]cli.HomeSeed, error) {
 	return copied, nil
 }
 
-// ignoreGone passes over what an agent removed while it was looked at.
+// ignoreGone ignores that an agent removed a file during an update.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -1,7 +1,8 @@
-// Package naming finds the model that a user means by a name: an alias of the configuration, an agent, a model's id or name, or
-// a part of it that no other model has.
+// Package naming finds the model that a user means by a name: an alias of the configuration, an agent, a model's ID or
+// name, or a unique part of it.
 //
-// The package does NOT ask agents which models they have, and says nothing in a chat: a Problem has what a text needs.
+// The package does NOT ask agents for their models, and shows nothing in a chat: a Problem has the values that a text
+// needs.
 package naming
 
 import (
@@ -13,49 +14,49 @@ import (
 	"ductor/internal/nearest"
 )
 
-// Choice is what answers. An empty model or effort is the agent's own default.
+// Choice is the selected agent and model. An empty model or effort is the agent's default.
 type Choice struct {
 	Agent  cli.Agent
 	Model  cli.ModelID
 	Effort cli.Effort
 }
 
-// Names are what a user can choose of.
+// Names are the choices of a user.
 type Names struct {
 	Entries []cli.MenuEntry
-	Aliases map[string]string // from a name, in lower case, to what Find understands; none names another
-	Current cli.Agent         // its models come before those of other agents
+	Aliases map[string]string // maps a name, in lower case, to a text for Find that contains no alias
+	Current cli.Agent         // its models have priority over those of other agents
 }
 
-// ProblemKind says why a name is no choice.
+// ProblemKind is the reason why a name is not a valid choice.
 type ProblemKind int
 
 // The kinds of problems.
 const (
 	NoAgent       ProblemKind = iota // no agent can be used
-	Unusable                         // Entry says why this agent cannot be used
-	Unknown                          // no model has this name: Near may be meant, Models is what there is
-	Elsewhere                        // a model that Agent runs, which cannot be used here
-	Ambiguous                        // Models have this name
-	TooManyWords                     // behind the effort
-	NoEfforts                        // Model has none to choose of
-	UnknownEffort                    // Model has others
-	Loading                          // Agent, or some agents if it is empty, may have it: they are being asked
+	Unusable                         // this agent is unusable; Entry says why
+	Unknown                          // no model has this name: Near may be meant, Models are the choices
+	Elsewhere                        // a model of Agent, which cannot be used here
+	Ambiguous                        // several Models have this name
+	TooManyWords                     // after the effort
+	NoEfforts                        // Model has no efforts
+	UnknownEffort                    // Model has other efforts
+	Loading                          // Agent, or some agents if it is empty, may have it: models are loading
 )
 
-// Problem says why a name is no choice, for the text that a user reads.
+// Problem explains why a name is not a valid choice, with the values for the user's text.
 type Problem struct {
 	Kind   ProblemKind
 	Name   string // as the user wrote it
-	Near   string // a name that may be meant; empty for none
+	Near   string // a similar name; empty for none
 	Agent  cli.Agent
 	Entry  cli.MenuEntry
-	Model  cli.Model // without an id: the default model of its agent
+	Model  cli.Model // without an ID: the default model of its agent
 	Models []cli.Model
 }
 
-// Find reads a name: "fast", "codex", "opus", "claude/opus high", "gemini high". The problem is nil where it found the choice.
-// With NoEfforts the choice is the model alone.
+// Find parses a name: "fast", "codex", "opus", "claude/opus high", "gemini high". The problem is nil if it found a
+// choice. With NoEfforts the choice has only the model.
 func (n Names) Find(name string) (Choice, *Problem) {
 	words := n.expand(strings.Fields(name))
 	if len(words) == 0 {
@@ -65,7 +66,7 @@ func (n Names) Find(name string) (Choice, *Problem) {
 	if e, rest, ok := n.agent(words); ok {
 		bare := len(rest) == 0 || len(rest) == 1 && strings.EqualFold(rest[0], "default")
 		switch {
-		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // no list changes what this means
+		case IsLoading(e) && bare && e.Auth.State == cli.Authenticated: // no list of models can change the meaning
 			return Choice{Agent: e.Agent}, nil
 		case IsLoading(e):
 			return Choice{}, &Problem{Kind: Loading, Name: name, Agent: e.Agent}
@@ -85,8 +86,8 @@ func (n Names) Find(name string) (Choice, *Problem) {
 	return c, problem
 }
 
-// Exactly reads a name that stands before a prompt, of which nothing may be guessed: an alias, an agent, or the whole id or
-// name of a model. It is false for all else.
+// Exactly parses a name before a prompt without guessing: it accepts only an alias, an agent, or the whole ID or name
+// of a model.
 func (n Names) Exactly(name string) (Choice, bool) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) || name == "" {
 		return Choice{}, false
@@ -100,19 +101,20 @@ func (n Names) Exactly(name string) (Choice, bool) {
 	if agent, model, slash := strings.Cut(name, "/"); slash && strings.EqualFold(agent, string(c.Agent)) {
 		bare = model
 	}
-	whole := alias || strings.EqualFold(name, string(c.Agent)) || len(modelsWith(n.Entries, func(s string) bool { return strings.EqualFold(s, bare) })) > 0
+	whole := alias || strings.EqualFold(name, string(c.Agent)) ||
+		len(modelsWith(n.Entries, func(s string) bool { return strings.EqualFold(s, bare) })) > 0
 	return c, whole
 }
 
-// Usable says whether an agent can be chosen.
+// Usable reports whether an agent can be chosen.
 func Usable(e cli.MenuEntry) bool {
 	return e.Auth.State == cli.Authenticated && e.Err == nil && len(e.Models) > 0
 }
 
-// IsLoading reports whether an agent is still being asked for its models.
+// IsLoading reports whether the agent's models are still loading.
 func IsLoading(e cli.MenuEntry) bool { return errors.Is(e.Err, cli.ErrLoading) }
 
-// expand puts what an alias stands for in its place. An effort behind it goes before that of the alias.
+// expand replaces an alias. An effort after the alias has priority over the alias's own.
 func (n Names) expand(words []string) []string {
 	if len(words) == 0 {
 		return nil
@@ -128,7 +130,7 @@ func (n Names) expand(words []string) []string {
 	return append(meant, words[1:]...)
 }
 
-// agent reads an agent off the first word, "claude" or "claude/opus", and gives the words after it.
+// agent parses an agent in the first word, "claude" or "claude/opus", and returns the words after it.
 func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	name, model, slash := strings.Cut(words[0], "/")
 	for _, e := range n.Entries {
@@ -143,7 +145,7 @@ func (n Names) agent(words []string) (cli.MenuEntry, []string, bool) {
 	return cli.MenuEntry{}, nil, false
 }
 
-// model reads the model, and gives the words after it. Behind an agent it may be left out.
+// model parses the model and returns the words after it. After an agent the model is optional.
 func (n Names) model(words []string, pool []cli.MenuEntry) (cli.Model, []string, *Problem) {
 	if len(pool) != 1 {
 		m, problem := n.named(words[0], pool)
@@ -163,7 +165,7 @@ func (n Names) model(words []string, pool []cli.MenuEntry) (cli.Model, []string,
 	return m, words[1:], problem
 }
 
-// isEffort says whether some model has an effort of this name.
+// isEffort reports whether some model has an effort with this name.
 func isEffort(word string, entries []cli.MenuEntry) bool {
 	for _, e := range entries {
 		for _, m := range e.Models {
@@ -175,7 +177,8 @@ func isEffort(word string, entries []cli.MenuEntry) bool {
 	return slices.Contains([]string{"minimal", "low", "medium", "high"}, strings.ToLower(word))
 }
 
-// defaultModel stands for the agent's own choice: no id, with the efforts of the model that would be taken.
+// defaultModel returns the agent's default as a model without an ID, with the efforts of the model that the agent would
+// use.
 func defaultModel(e cli.MenuEntry) cli.Model {
 	m := cli.Model{Agent: e.Agent}
 	for _, o := range e.Models {
@@ -186,13 +189,13 @@ func defaultModel(e cli.MenuEntry) cli.Model {
 	return m
 }
 
-// named finds a model by its id or name, or by a part of them that no other has.
+// named finds a model by its ID or name, or by a unique part of them.
 func (n Names) named(name string, pool []cli.MenuEntry) (cli.Model, *Problem) {
 	lower := strings.ToLower(name)
 	same := func(s string) bool { return strings.ToLower(s) == lower }
 	part := func(s string) bool { return strings.Contains(strings.ToLower(s), lower) }
 	var here, all []cli.MenuEntry
-	loading, first := false, false // agents, and one whose models come first
+	loading, first := false, false // whether agents are loading, and whether one of them has priority
 	for _, e := range pool {
 		loading, first = loading || IsLoading(e), first || IsLoading(e) && e.Agent == n.Current
 		if !Usable(e) {
@@ -234,7 +237,8 @@ func modelsWith(entries []cli.MenuEntry, fit func(string) bool) []cli.Model {
 	return found
 }
 
-// unknown says that no model has a name: which one may be meant, and whether an agent that cannot be used has it.
+// unknown returns the problem for an unknown name. It suggests a similar name, and checks whether an unusable agent has
+// the model.
 func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 	p := &Problem{Kind: Unknown, Name: name}
 	var known []string
@@ -257,13 +261,14 @@ func (n Names) unknown(name string, pool []cli.MenuEntry) *Problem {
 		known = append(known, strings.ToLower(string(e.Agent)))
 	}
 	p.Near, _ = nearest.Of(name, known)
-	if agent := runs(name); p.Near == "" && agent != "" && !slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) }) {
+	if agent := runs(name); p.Near == "" && agent != "" &&
+		!slices.ContainsFunc(n.Entries, func(e cli.MenuEntry) bool { return e.Agent == agent && Usable(e) }) {
 		p.Kind, p.Agent = Elsewhere, agent
 	}
 	return p
 }
 
-// runs is the agent that models of this name are known from; empty if none is known.
+// runs returns the agent that is known for models with this name; "" if none is.
 func runs(name string) cli.Agent {
 	name = strings.ToLower(name)
 	for _, family := range []struct {

@@ -65,7 +65,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// While agents are asked, what they say cannot change is found at once; for the rest the problem names the agent that it takes.
+// While models are loading, a result that they cannot change is returned at once; otherwise the problem names the
+// agent.
 func TestFindWhileAgentsAreAsked(t *testing.T) {
 	names := func(loading ...cli.Agent) Names {
 		n := fixture()
@@ -87,13 +88,14 @@ func TestFindWhileAgentsAreAsked(t *testing.T) {
 		{loading: []cli.Agent{"codex"}, name: "codex default", want: Choice{Agent: "codex"}, settled: true},
 		{loading: []cli.Agent{"codex"}, name: "Deep", takes: "codex"},
 		{loading: []cli.Agent{"codex"}, name: "codex high", takes: "codex"},
-		{loading: []cli.Agent{"copilot"}, name: "copilot", takes: "copilot"}, // nor is it known whether it can be used
+		// It is also unknown whether it can be used.
+		{loading: []cli.Agent{"copilot"}, name: "copilot", takes: "copilot"},
 		{loading: []cli.Agent{"codex", "gemini"}, name: "claude/opu", want: Choice{"claude", "opus", ""}, settled: true},
 		{loading: []cli.Agent{"codex"}, name: "opu", want: Choice{"claude", "opus", ""}, settled: true},
 		{loading: []cli.Agent{"codex"}, name: "gemini-3-pro", want: Choice{"gemini", "gemini-3-pro", ""}, settled: true},
 		{loading: []cli.Agent{"codex"}, name: "3-pro"},
 		{loading: []cli.Agent{"codex"}, name: "llama"},
-		{loading: []cli.Agent{"claude"}, name: "gpt-5"}, // Claude's own models would come first
+		{loading: []cli.Agent{"claude"}, name: "gpt-5"}, // Claude's own models would have priority
 	} {
 		got, problem := names(tc.loading...).Find(tc.name)
 		switch {
@@ -105,7 +107,7 @@ func TestFindWhileAgentsAreAsked(t *testing.T) {
 	}
 }
 
-// Nothing is guessed of a word before a prompt: what is no whole name is text.
+// A word before a prompt must be a whole name; otherwise it is text.
 func TestExactly(t *testing.T) {
 	for name, want := range map[string]Choice{
 		"codex": {"codex", "", ""}, "fast": {"claude", "sonnet", ""}, "Opus": {"claude", "opus", ""}, "claude/opus": {"claude", "opus", ""},

@@ -14,7 +14,8 @@ import (
 	"ductor/cli/tools"
 )
 
-// limited puts the tool lists of a request into the agent's words. The failure says why the agent cannot be held to them.
+// limited translates the tool lists of a request into the agent's words. It returns a Failure if the agent cannot be
+// limited that way.
 func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	agent := e.provider.Agent()
 	err := guard(agent, func() (err error) { req, err = tools.Limit(e.provider, req); return err })
@@ -24,7 +25,7 @@ func (e *agentEntry) limited(req cli.Request) (cli.Request, *cli.Failure) {
 	return req, nil
 }
 
-// CannotHold says why an agent cannot be held to the tool lists of req; empty if it can.
+// CannotHold implements orchestrator.Gateway.
 func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
 	entry, failure := s.at(req.Sandbox, agent)
 	if failure == nil {
@@ -36,35 +37,39 @@ func (s *Service) CannotHold(agent cli.Agent, req cli.Request) string {
 	return failure.Reason
 }
 
-// Cannot says what of a permission mode an agent does not do in a place, in the mode it is run in; see Limited.
+// Cannot explains in one sentence which part of a permission mode an agent does not support, in the mode that it runs
+// in; see cli.Limited.
 func (s *Service) Cannot(in cli.Sandbox, agent cli.Agent, p cli.PermissionMode) (why string) {
 	entry, failure := s.at(in, agent)
 	if failure != nil {
 		return ""
 	}
 	if limited, ok := entry.provider.(cli.Limited); ok {
-		// What a provider that panics cannot do is not known.
+		// If the provider panics, its limits are unknown.
 		_ = guard(agent, func() error { why = limited.Cannot(s.modeSoFar(entry), p); return nil })
 	}
 	return why
 }
 
-// ProjectFields says what the project in a directory sets for an agent; see ReadProject. Nothing for an agent that reads no settings there.
+// ProjectFields lists the settings that a directory's project makes for an agent; see cli.ReadProject. It returns
+// nothing for an agent without project settings.
 func (s *Service) ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string) {
 	entry, failure := s.at(in, agent)
 	if failure != nil {
-		return nil, "" // which the turn will say
+		return nil, "" // the turn will report it
 	}
 	reader, ok := entry.provider.(cli.ProjectReader)
 	if !ok {
 		return nil, ""
 	}
-	home, _ := os.UserHomeDir() // without one, nothing ends at it
+	home, _ := os.UserHomeDir() // without a home, the search ends at none
 	return cli.ReadProject(dir, home, reader.ProjectFiles())
 }
 
-// ShowSkill adds to a request for a skill what that does; see cli.SkillReader. Other requests stay as they are.
-func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked {
+// ShowSkill adds a skill's contents to a request for the skill; see cli.SkillReader. It returns other requests
+// unchanged.
+func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request,
+	asked cli.ApprovalAsked) cli.ApprovalAsked {
 	entry, failure := s.at(req.Sandbox, agent)
 	if failure != nil {
 		return asked
@@ -74,7 +79,7 @@ func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Reques
 		return asked
 	}
 	home, err := entry.runEnv.home(ctx, req)
-	if err != nil { // the skill of another home is not shown in its place
+	if err != nil { // the skill of another home is not shown instead
 		asked.Missing = cmp.Or(asked.Missing, "which skills there are")
 		return asked
 	}
@@ -82,8 +87,8 @@ func (s *Service) ShowSkill(ctx context.Context, agent cli.Agent, req cli.Reques
 	return reader.ShowSkill(ctx, req, asked)
 }
 
-// Agents says of every agent of a place whether it can be used and how it is run, without spending a token. What is
-// known already is not asked again. A sandbox is made for it; one that is not configured has no agents.
+// Agents reports for every agent of an environment whether it is usable and how it runs, without spending a token. It
+// does not repeat known answers. It creates the sandbox if needed; an environment that is not configured has no agents.
 func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -97,15 +102,15 @@ func (s *Service) Agents(ctx context.Context, in cli.Sandbox) []cli.AgentState {
 			state.Auth = answer.auth
 		}
 		if state.Usable() {
-			state.Mode, _ = s.mode(ctx, e) // then it says nothing of it
+			state.Mode, _ = s.mode(ctx, e) // on an error the mode is empty
 		}
 		all = append(all, state)
 	}
 	return all
 }
 
-// ChooseMode is how an agent is run that can be run in any of can, the preferred one first: as it is wanted, if it
-// can be. Empty if it cannot be run at all.
+// ChooseMode returns the mode of an agent that supports the modes can, the preferred one first: the wanted mode if
+// supported, otherwise another. It returns "" if the agent cannot run at all.
 func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
 	switch {
 	case len(can) == 0:
@@ -120,18 +125,20 @@ func ChooseMode(can []cli.Mode, wanted cli.Mode) cli.Mode {
 func (s *Service) askModes(p cli.Provider) func(context.Context) []cli.Mode {
 	var warned sync.Once
 	return func(context.Context) (can []cli.Mode) {
-		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // none, then
+		_ = guard(p.Agent(), func() error { can = p.Modes(); return nil }) // then there are none
 		want := s.opts.Modes[p.Agent()]
-		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" { // an older version of it, perhaps
+		// For example an older version of the agent
+		if runs := ChooseMode(can, want); runs != "" && runs != want && want != "" {
 			warned.Do(func() {
-				s.opts.Logger.Warn("an agent cannot be run in the mode that is configured", "agent", string(p.Agent()), "mode", string(want), "runs", string(runs))
+				s.opts.Logger.Warn("an agent cannot be run in the mode that is configured",
+					"agent", string(p.Agent()), "mode", string(want), "runs", string(runs))
 			})
 		}
 		return can
 	}
 }
 
-// mode is how an agent is run. The first call may have to ask it.
+// mode returns the mode that an agent runs in. The first call may have to ask the agent.
 func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	can, err := e.modes.get(ctx)
 	if err != nil {
@@ -145,7 +152,7 @@ func (s *Service) mode(ctx context.Context, e *agentEntry) (cli.Mode, error) {
 	return mode, nil
 }
 
-// modeSoFar is how an agent is run as far as that is known without asking it: as configured, else live.
+// modeSoFar returns the mode that an agent runs in, without asking it: the configured one, otherwise live.
 func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 	want := s.opts.Modes[e.provider.Agent()]
 	can, _ := e.modes.latest()
@@ -155,9 +162,9 @@ func (s *Service) modeSoFar(e *agentEntry) cli.Mode {
 	return cmp.Or(want, cli.Live)
 }
 
-// StoredSessions lists the sessions that the agents of an environment keep in their own files for a directory, the newest first.
-// ErrUnsupported where each session of ductor has a home of its own: what others began is in none of these. What one agent's
-// files do not give does not keep back those of the others.
+// StoredSessions lists the sessions in the files of an environment's agents for a directory, the newest first. It
+// returns ErrUnsupported if each session of ductor has its own home, because none of these contains sessions of others.
+// If one agent's files fail, it still returns those of the others.
 func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string) ([]cli.StoredSession, error) {
 	at := s.runEnvs.get(in)
 	switch {
@@ -200,8 +207,8 @@ func (s *Service) StoredSessions(ctx context.Context, in cli.Sandbox, dir string
 	return all, nil
 }
 
-// ResumeCommand gives the line of a shell that resumes in a terminal what req.Resume names, in req.Dir. ErrUnsupported for an agent
-// that resumes nothing in a terminal.
+// ResumeCommand returns the shell command that resumes session req.Resume in req.Dir in a terminal. It returns
+// ErrUnsupported for an agent that cannot resume in a terminal.
 func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Request) (string, error) {
 	entry, failure := s.at(req.Sandbox, agent)
 	if failure != nil {
@@ -229,7 +236,7 @@ func (s *Service) ResumeCommand(ctx context.Context, agent cli.Agent, req cli.Re
 
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`) })
 
-// shellLine writes words so that a shell reads them back.
+// shellLine quotes words for a shell.
 func shellLine(words []string) string {
 	line := make([]string, len(words))
 	for i, w := range words {

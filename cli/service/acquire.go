@@ -15,20 +15,23 @@ func newRequest(entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp
 	}
 	if sharer, ok := entry.provider.(cli.Sharer); ok && mode == cli.Live {
 		r.shares = func() (pid int) {
-			_ = guard(r.agent, func() error { pid = sharer.Shares(req); return nil }) // none, then
+			_ = guard(r.agent, func() error { pid = sharer.Shares(req); return nil }) // then there is none
 			return pid
 		}
 	}
 	return r
 }
 
-// acquire gives the conversation's idle session if it can take req. It closes one that cannot. Where there is none, the
-// entry that it gives has no session yet: the caller opens it. While there are as many processes as there may be, the
-// longest idle one is ended, and where none is idle this waits: first come, first served, until ctx is done. It calls
-// wait whenever what it waits for changes, but not where a moment is enough, in which an idle one ends.
+// acquire returns the conversation's idle session if it can run req, and closes one that cannot. If there is none, it
+// returns an entry without a session: the caller opens it.
 //
-// For what is opened ahead it neither waits for a process nor ends one: nil says that nothing is to be opened.
-func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp, wait func(shortage)) (*pooled, error) {
+// If the limit of processes is reached, it ends the longest idle one. If none is idle, it waits in a queue until ctx is
+// done. It calls wait whenever the reason for waiting changes, but not for short waits in which an idle process ends.
+//
+// For a session that is opened ahead, it neither waits for a process nor ends one: nil means that the caller should
+// open nothing.
+func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, ahead *warmUp,
+	wait func(shortage)) (*pooled, error) {
 	for {
 		e, err := p.request(ctx, newRequest(entry, mode, req, ahead), wait)
 		switch {
@@ -42,7 +45,7 @@ func (p *pool) acquire(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 	}
 }
 
-// request waits for the answer to r.
+// request queues r and waits for the answer.
 func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*pooled, error) {
 	p.do(func() { p.queue = append(p.queue, r) })
 	look := time.NewTicker(lookAgain)
@@ -53,13 +56,13 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 			return e, nil
 		case now := <-r.short:
 			wait(now)
-		case <-look.C: // memory comes back without a word
+		case <-look.C: // freed memory causes no event
 			p.turned()
 			p.do(func() {})
 		case <-ctx.Done():
 			p.do(func() { p.queue = slices.DeleteFunc(p.queue, func(other *request) bool { return other == r }) })
 			select {
-			case e := <-r.granted: // just before that
+			case e := <-r.granted: // granted just before that
 				return e, nil
 			default:
 				return nil, context.Cause(ctx)
@@ -68,8 +71,8 @@ func (p *pool) request(ctx context.Context, r *request, wait func(shortage)) (*p
 	}
 }
 
-// serve answers all requests that it can, has as many idle processes ended as the others want, and tells these what they
-// wait for.
+// serve answers all requests that it can, ends as many idle processes as the others need, and tells the waiting turns
+// why they wait.
 func (p *pool) serve() {
 	var waiting []*request
 	p.queue = slices.DeleteFunc(p.queue, func(r *request) bool {
@@ -79,7 +82,8 @@ func (p *pool) serve() {
 			e.used = p.opts.Now()
 		case p.barred(r):
 			return false
-		case r.ahead != nil && (p.phase != keeping || p.find(r.conversation, opening, busy, expiring) != nil): // nothing is to be opened
+		// Nothing should be opened
+		case r.ahead != nil && (p.phase != keeping || p.find(r.conversation, opening, busy, expiring) != nil):
 		default:
 			e = p.start(r, len(waiting) == 0)
 			if e == nil && r.ahead == nil {
@@ -102,8 +106,8 @@ func (p *pool) serve() {
 	}
 }
 
-// start makes an entry in the process that a request can share, or in a new one: only the first of those that wait gets
-// one that is free. Nil if there is none.
+// start creates an entry in the process that a request can share, or in a new one; nil if there is neither. Only the
+// first waiting request gets a free place.
 func (p *pool) start(r *request, first bool) *pooled {
 	at := p.slotOf(processID{r.sandbox, r.agent, r.shares()})
 	if at == nil || at.going() {
@@ -128,7 +132,7 @@ func (r *request) answer(e *pooled) {
 	r.granted <- e
 }
 
-// forget takes back what the request was told of a shortage, if it did not see that yet.
+// forget withdraws a shortage notice that the request has not seen yet.
 func (r *request) forget() {
 	select {
 	case <-r.short:
@@ -136,8 +140,8 @@ func (r *request) forget() {
 	}
 }
 
-// barred says whether a session must be gone first, or one is opened ahead that the request may get. An entry without a
-// conversation is of a process of several ones.
+// barred reports whether another session must end first, or is being opened ahead and may suit the request. An entry
+// without a conversation belongs to a process that serves several.
 func (p *pool) barred(r *request) bool {
 	all := closeKey{sandbox: r.sandbox, agent: r.agent}
 	for e := range p.entries() {

@@ -9,11 +9,11 @@ import (
 	"ductor/cli"
 )
 
-// watch stands between a provider and whoever listens to a turn: it holds the Result back until it is
-// judged, remembers what was shown, and lets nothing through once the turn is closed.
-type watch struct {
+// resultGuard sits between a provider and the turn's listener. It holds the Result until it is judged, remembers the
+// events that were shown, and passes nothing once the turn is closed.
+type resultGuard struct {
 	agent cli.Agent
-	waits func(asked cli.ApprovalID, waiting bool) // is told when the agent begins and ceases to wait for its user
+	waits func(asked cli.ApprovalID, waiting bool) // is called when the agent starts and stops waiting for its user
 	began func(cli.AgentSessionID)                 // is called when the agent names its session
 
 	mu     sync.Mutex
@@ -22,12 +22,12 @@ type watch struct {
 	answer cli.Answer
 	named  cli.SessionStarted
 	tools  []cli.ToolID // open
-	shown  bool         // text or a tool: then the turn is not repeated
+	shown  bool         // text or a tool was shown: then the turn is not repeated
 	cut    bool         // a tool was ended because the turn was
 }
 
-// event is the emit a provider gets.
-func (w *watch) event(ev cli.Event) {
+// event is the provider's emit.
+func (w *resultGuard) event(ev cli.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.emit == nil || w.result != nil {
@@ -44,7 +44,7 @@ func (w *watch) event(ev cli.Event) {
 		w.named = ev
 	case cli.TextDelta, cli.FileChanged:
 		w.shown = true
-	case cli.ApprovalAsked: // what is allowed may be done
+	case cli.ApprovalAsked: // an allowed tool may have run
 		w.shown = true
 		w.waits(ev.ID, true)
 	case cli.QuestionAsked:
@@ -63,9 +63,9 @@ func (w *watch) event(ev cli.Event) {
 	w.emit(ev)
 }
 
-// close ends the turn for the provider. If it gave no Result, ok is false, tools that are open are
-// ended, unless the turn goes on without ductor, and the Result says what is known.
-func (w *watch) close(ctx context.Context) (r cli.Result, ok bool) {
+// close ends the turn for the provider. If the provider emitted no Result, ok is false and close returns a Result with
+// the known facts. It ends open tools, unless the turn continues without ductor.
+func (w *resultGuard) close(ctx context.Context) (r cli.Result, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	emit := w.emit
@@ -82,16 +82,17 @@ func (w *watch) close(ctx context.Context) (r cli.Result, ok bool) {
 	return cli.Result{Text: w.answer.String(), AgentSessionID: w.named.AgentSessionID, Model: w.named.Model}, false
 }
 
-// attempt is one try to run a turn.
+// attempt is one attempt to run a turn.
 type attempt struct {
 	result cli.Result
 	shown  bool
 	lent   *pooled       // nil if no session was opened
-	late   chan struct{} // closed when an Open that was given up is over; nil if there is none
+	late   chan struct{} // closed when an abandoned Open is over; nil if there is none
 }
 
 // attempt runs req once, in mode. It emits everything but the Result.
-func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, emit func(cli.Event)) attempt {
+func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request,
+	emit func(cli.Event)) attempt {
 	agent, waited := entry.provider.Agent(), false
 	lent, err := s.pool.acquire(ctx, entry, mode, req, nil, func(now shortage) {
 		waited = true
@@ -117,9 +118,9 @@ func (s *Service) attempt(ctx context.Context, entry *agentEntry, mode cli.Mode,
 	return s.attemptIn(ctx, lent, req, emit)
 }
 
-// attemptIn runs req once in a session that is lent to it.
+// attemptIn runs req once in a borrowed session.
 func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, emit func(cli.Event)) attempt {
-	w := &watch{
+	w := &resultGuard{
 		agent: lent.agent, emit: emit, waits: func(id cli.ApprovalID, waiting bool) { s.pool.waitsForUser(lent, id, waiting) },
 		began: func(id cli.AgentSessionID) { s.recordBegun(req, id) },
 	}
@@ -128,21 +129,23 @@ func (s *Service) attemptIn(ctx context.Context, lent *pooled, req cli.Request, 
 	return attempt{result: judge(ctx, w, r, ok, err), shown: w.shown, lent: lent}
 }
 
-// recordBegun has the id of a session stored beside the stream, unless the request continues that session.
+// recordBegun stores the ID of a new session in the background.
 func (s *Service) recordBegun(req cli.Request, id cli.AgentSessionID) {
 	if id == req.Resume {
 		return
 	}
 	s.work.Go(func() {
 		if err := s.opts.Began(context.WithoutCancel(s.base), id); err != nil {
-			s.opts.Logger.Error("store that an agent began a session", "turn", req.Turn, "err", err)
+			s.opts.Logger.Error("store the ID of a new agent session", "turn", req.Turn, "err", err)
 		}
 	})
 }
 
-// open opens the session of an entry without being held up by it: when ctx is done open returns, late is closed when the
-// Open is over, and the session it may still bring is closed. Without a session the entry is removed.
-func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled, emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
+// open opens the session of an entry without being blocked by it. If ctx is done before Open returns, open returns, and
+// late is closed when the Open is over; a session that it still returns is closed. Without a session the entry is
+// removed.
+func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, req cli.Request, e *pooled,
+	emit func(cli.Event)) (session cli.Session, late chan struct{}, err error) {
 	type opened struct {
 		session cli.Session
 		err     error
@@ -172,9 +175,9 @@ func (s *Service) open(ctx context.Context, entry *agentEntry, mode cli.Mode, re
 	return nil, late, nil
 }
 
-// runTurn runs the session's Turn. A provider that does not return though ctx is done is given up after
-// the time its contract allows and more.
-func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w *watch) error {
+// runTurn runs the session's Turn. If the provider does not return long after ctx is done, beyond the time of its
+// contract, runTurn gives up.
+func (s *Service) runTurn(ctx context.Context, lent *pooled, req cli.Request, w *resultGuard) error {
 	leave := s.present.enter(req, lent)
 	defer func() {
 		if !leave(s.pool.closeWait()) {

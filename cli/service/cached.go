@@ -9,11 +9,12 @@ import (
 	"ductor/cli"
 )
 
-// troubleTTL is how long bad news is kept: whoever logs in wants to see it soon.
+// troubleTTL is how long a failure is cached: a user who logs in wants to see the effect soon.
 const troubleTTL = 5 * time.Second
 
-// cached keeps what a slow question was answered: for MenuTTL if that is good, else shortly. One fetch runs at a time,
-// apart from those who wait for it. In the second half of its life an answer is renewed while it is still given out.
+// cached caches the answer of a slow query: good answers for MenuTTL, others for a short time. One fetch runs at a
+// time, independent of the callers that wait for it. In the second half of its life an answer is renewed while it is
+// still returned.
 type cached[T any] struct {
 	*core
 	fetch func(context.Context) T
@@ -29,7 +30,7 @@ func newCached[T any](of *core, fetch func(context.Context) T, good func(T) bool
 	return &cached[T]{core: of, fetch: fetch, good: good}
 }
 
-// get returns an answer that is not too old, or ctx's cause. If ctx is AtOnce a good answer may be older.
+// get returns an answer that is not too old, or ctx's cause. If ctx is AtOnce, it accepts an older good answer.
 func (c *cached[T]) get(ctx context.Context) (T, error) {
 	for {
 		c.mu.Lock()
@@ -62,14 +63,15 @@ func (c *cached[T]) get(ctx context.Context) (T, error) {
 	}
 }
 
-// latest is the answer of the flight that just ended: good for those who waited, however short it is kept.
+// latest returns the answer of the fetch that has just ended, for the callers that waited for it, even if it expires at
+// once.
 func (c *cached[T]) latest() (T, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.value, !c.at.IsZero()
 }
 
-// renew is called with mu held.
+// renew starts a fetch. mu is held.
 func (c *cached[T]) renew() {
 	if c.flight != nil {
 		return
@@ -89,7 +91,7 @@ func (c *cached[T]) renew() {
 	}
 }
 
-// forget makes the next get ask anew.
+// forget makes the next get fetch again.
 func (c *cached[T]) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

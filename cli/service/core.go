@@ -10,15 +10,15 @@ import (
 	"ductor/internal/growstack"
 )
 
-// core is what the parts of a Service share.
+// core is shared by the parts of a Service.
 type core struct {
 	opts Options
 	base context.Context // ends with Close
 	work *group
 }
 
-// group counts work that its owner waits for: a sync.WaitGroup that can be closed against new work, and for which a wait
-// has an end. Go and Add are for work on behalf of work that is not done; they are allowed also when it is closed.
+// group counts work that its owner waits for. It is a sync.WaitGroup that can be closed against new work, and whose
+// wait can end early. Go and Add are for work on behalf of unfinished work, and are allowed after close.
 type group struct {
 	sync.WaitGroup
 
@@ -29,7 +29,7 @@ type group struct {
 
 func newGroup() *group { return &group{idle: make(chan struct{})} }
 
-// enter begins a piece of work; false if the group is closed.
+// enter registers a piece of work; false if the group is closed.
 func (g *group) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,7 +74,7 @@ func (g *group) wait(ctx context.Context) error {
 	}
 }
 
-// beside runs f on a goroutine of the group, and gives what it returns.
+// beside runs f on a goroutine of the group, and sends its result.
 func beside[T any](g *group, f func() T) <-chan T {
 	came := make(chan T, 1)
 	g.Go(func() {
@@ -84,7 +84,7 @@ func beside[T any](g *group, f func() T) <-chan T {
 	return came
 }
 
-// guard turns a panic of a provider into a Failure.
+// guard converts a panic of a provider to a Failure.
 func guard(agent cli.Agent, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

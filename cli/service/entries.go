@@ -10,41 +10,42 @@ import (
 	"ductor/lang"
 )
 
-// pool keeps live sessions between turns, one per conversation, and limits the processes of all sessions. One goroutine
-// owns all that the pool knows; see do. Of providers it calls only Sharer.Shares, which does not wait.
+// pool keeps live sessions between turns, one for each conversation, and limits the processes of all sessions. One
+// goroutine owns the pool's state; see do. The only method of providers that it calls is Sharer.Shares, which does not
+// block.
 type pool struct {
 	*core
 	launchers func(cli.Sandbox) []cli.Launcher
 	commands  chan command
 	over      chan struct{} // closed when the goroutine has ended
-	look      chan struct{} // a token asks for a look at the memory
+	look      chan struct{} // a token requests a measurement of the memory
 
-	phase   phase // this and the rest belong to the goroutine
+	phase   phase // this and the following fields belong to the goroutine
 	slots   []*slot
 	queue   []*request
-	typical map[cli.Agent]int64 // the most bytes that a process of the agent was seen to hold
+	typical map[cli.Agent]int64 // the largest size of an agent's process so far, in bytes
 }
 
-// phase says what becomes of sessions that are given back.
+// phase decides what happens to sessions after their turns.
 type phase int
 
 const (
 	keeping   phase = iota
-	closed          // all are closed
-	detaching       // those that work in the background are detached, the others closed
+	closed          // sessions are closed
+	detaching       // sessions with background work are detached, the others closed
 )
 
-// state is what an entry does.
+// state is the state of an entry.
 type state int
 
 const (
 	opening  state = iota
-	warming        // it is opened ahead, or looked at whether it fits: turns of its conversation wait for that
-	idle           // it waits for a turn
-	busy           // a turn has it
-	expiring       // a turn has it, after which it is closed
-	closing        // no other of its key is opened before it is gone
-	stuck          // it could not be closed or opened in time, and may still have a process
+	warming        // being opened ahead, or checked whether it fits: turns of its conversation wait for that
+	idle           // waits for a turn
+	busy           // used by a turn
+	expiring       // used by a turn, and closed after it
+	closing        // no other session with its key is opened before it is gone
+	stuck          // could not be closed or opened in time, and may still have a process
 )
 
 // pooled is an entry of the pool: a session, from before it is opened until it is gone.
@@ -56,12 +57,12 @@ type pooled struct {
 	state     state
 	ahead     *warmUp // while it is warming
 	used      time.Time
-	expiry    *time.Timer             // set when it was idle last; nil before
-	approvals map[cli.ApprovalID]bool // what its turn waits for its user to decide
+	expiry    *time.Timer             // set when it was last idle; nil before
+	approvals map[cli.ApprovalID]bool // requests of its turn that wait for the user
 }
 
-// closeKey names the sessions that must not overlap: two processes of one session would spoil each other's history. An
-// agent has another history in another environment.
+// closeKey identifies sessions that must not overlap, because two processes of one session would corrupt each other's
+// history. An agent has a separate history in each environment.
 type closeKey struct {
 	sandbox      cli.Sandbox
 	conversation cli.Conversation
@@ -72,24 +73,24 @@ func (e *agentEntry) closeKey(conversation cli.Conversation) closeKey {
 	return closeKey{e.runEnv.sandbox, conversation, e.provider.Agent()}
 }
 
-// slot is one agent process, from before it is started until it is dead. Sessions that share a process share its slot.
+// slot is one agent process, from before its start until it is dead. Sessions that share a process share its slot.
 type slot struct {
-	id      processID // its pid is 0 until it is known, and where there is none between turns
+	id      processID // its pid is 0 until it is known, and if there is none between turns
 	entries []*pooled
-	memory  int64         // bytes, as last measured
-	watched int           // the pid whose end is waited for
-	dead    bool          // its process had ended when the run was found: it counts nowhere
+	memory  int64         // in bytes, as last measured
+	watched int           // the pid whose end is awaited
+	dead    bool          // its process had already ended when the run was found: it does not count
 	empty   chan struct{} // closed when it has no entry
 }
 
-// processID names an agent's process: two environments may use a number at the same time.
+// processID identifies an agent's process: two environments may use the same number.
 type processID struct {
 	sandbox cli.Sandbox
 	agent   cli.Agent
 	pid     int
 }
 
-// command is run by the pool's goroutine, which closes done after it.
+// command is a function for the pool's goroutine, which closes done afterwards.
 type command struct {
 	run  func()
 	done chan struct{}
@@ -98,21 +99,21 @@ type command struct {
 // warmUp is a session that is being opened ahead.
 type warmUp struct {
 	ctx    context.Context
-	cancel context.CancelFunc // no turn wants it any more
+	cancel context.CancelFunc // called if no turn needs it any more
 }
 
-// request asks for a session of a conversation.
+// request requests a session of a conversation.
 type request struct {
 	closeKey
 	mode    cli.Mode
 	ahead   *warmUp    // nil for a turn
-	shares  func() int // the pid of the process that a session would be put into; 0 if there is none
+	shares  func() int // returns the pid of the process that a session would share; 0 if there is none
 	told    shortage
-	granted chan *pooled  // has room for the one answer, which is nil if no session is to be opened ahead
-	short   chan shortage // has room for the newest
+	granted chan *pooled  // has room for the only answer; nil if no session should be opened ahead
+	short   chan shortage // has room for the newest notice
 }
 
-// lack names the resource that is short.
+// lack is the resource that is short.
 type lack int
 
 const (
@@ -121,13 +122,13 @@ const (
 	memory
 )
 
-// shortage is what a turn waits for before its process may start.
+// shortage is the reason why a turn waits before its process may start.
 type shortage struct {
 	of       lack
 	position int // in the queue, from 1
 }
 
-// sentence is what the user reads.
+// sentence returns the text for the user.
 func (s shortage) sentence(p lang.Printer) string {
 	switch next := s.position == 1; {
 	case s.of == number && next:
@@ -140,7 +141,7 @@ func (s shortage) sentence(p lang.Printer) string {
 	return p.Text("wait.memory-queued", s.position)
 }
 
-// do has the pool's goroutine run f and then serve those who wait. After the end of the pool f is not run.
+// do lets the pool's goroutine run f and then serve waiting requests. After the end of the pool, f does not run.
 func (p *pool) do(f func()) {
 	c := command{run: f, done: make(chan struct{})}
 	select {
@@ -162,7 +163,7 @@ func (p *pool) entries() iter.Seq[*pooled] {
 	}
 }
 
-// find gives the first entry of a conversation that is in one of the states; nil if there is none.
+// find returns the first entry of a conversation in one of the states; nil if there is none.
 func (p *pool) find(conversation cli.Conversation, in ...state) *pooled {
 	for e := range p.entries() {
 		if e.conversation == conversation && slices.Contains(in, e.state) {
@@ -172,7 +173,7 @@ func (p *pool) find(conversation cli.Conversation, in ...state) *pooled {
 	return nil
 }
 
-// add puts an entry into a slot, which may be new.
+// add adds an entry to a slot, which may be new.
 func (p *pool) add(e *pooled, at *slot) *pooled {
 	e.slot = at
 	at.entries = append(at.entries, e)
@@ -186,7 +187,7 @@ func (p *pool) add(e *pooled, at *slot) *pooled {
 	return e
 }
 
-// remove takes an entry out of its slot, which is free with the last one.
+// remove removes an entry from its slot. The last one frees the slot.
 func (p *pool) remove(e *pooled) {
 	e.stopExpiry()
 	at := e.slot
@@ -197,17 +198,17 @@ func (p *pool) remove(e *pooled) {
 	}
 }
 
-// stopExpiry stops the timer, which would keep the entry in memory until it fires.
+// stopExpiry stops the timer, which would otherwise keep the entry in memory until it fires.
 func (e *pooled) stopExpiry() {
 	if e.expiry != nil {
 		e.expiry.Stop()
 	}
 }
 
-// leave gives up an entry of which no session came.
+// leave removes an entry that got no session.
 func (p *pool) leave(e *pooled) { p.do(func() { p.remove(e) }) }
 
-// slotOf finds the slot of a process.
+// slotOf returns the slot of a process.
 func (p *pool) slotOf(id processID) *slot {
 	for _, at := range p.slots {
 		if at.id == id && id.pid != 0 {
@@ -217,22 +218,22 @@ func (p *pool) slotOf(id processID) *slot {
 	return nil
 }
 
-// inspect asks a session what it is, and finds its process; nil if it has none.
+// inspect returns a session's info and its process; nil if it has none.
 func (p *pool) inspect(e *pooled) (cli.SessionInfo, cli.Process) {
 	info := e.info()
 	return info, p.process(processID{e.sandbox, e.agent, info.PID})
 }
 
-// info is the session's, or nothing if the provider panics.
+// info returns the session's info, or a zero one if the provider panics.
 func (e *pooled) info() (info cli.SessionInfo) {
-	_ = guard(e.agent, func() error { info = e.session.Info(); return nil }) // not alive, then
+	_ = guard(e.agent, func() error { info = e.session.Info(); return nil }) // then it is not alive
 	return info
 }
 
-// wanted is false once a session that is opened ahead is not to be kept.
+// wanted returns false if a session that is opened ahead should not be kept.
 func (e *pooled) wanted() bool { return e.ahead == nil || e.ahead.ctx.Err() == nil }
 
-// process gives an agent's process that this Service has; nil if it has none of this number.
+// process returns an agent's process with this number; nil if this Service has none.
 func (p *pool) process(id processID) cli.Process {
 	if id.pid == 0 {
 		return nil
@@ -247,24 +248,24 @@ func (p *pool) process(id processID) cli.Process {
 	return nil
 }
 
-// expireAfter has a busy session closed after its turn.
+// expireAfter marks a busy session to be closed after its turn.
 func (p *pool) expireAfter(e *pooled) { p.do(func() { e.state = expiring }) }
 
-// discard closes a session and returns when it is closed, or will not be for now: then it says why.
+// discard closes a session. It returns when the session is closed, or an error if that failed for now.
 func (p *pool) discard(e *pooled) error {
 	p.do(func() { p.beginClose(e) })
 	return p.finishClose(e)
 }
 
-// discardInBackground is discard for a caller that does not wait.
+// discardInBackground is discard without waiting.
 func (p *pool) discardInBackground(e *pooled) { p.do(func() { p.closeInBackground(e) }) }
 
 func (p *pool) closeInBackground(e *pooled) {
 	p.beginClose(e)
-	go func() { _ = p.finishClose(e) }() // it is logged
+	go func() { _ = p.finishClose(e) }() // it logs errors
 }
 
-// beginClose has the service wait for finishClose, or detach.
+// beginClose registers the close, so that the service waits for finishClose or detach.
 func (p *pool) beginClose(e *pooled) {
 	e.state = closing
 	p.work.Add(1)
@@ -292,7 +293,8 @@ func (p *pool) closeOnce(e *pooled) error {
 	defer cancel()
 	err := guard(e.agent, func() error { return e.session.Close(ctx) })
 	if err != nil {
-		p.opts.Logger.Error("a session did not close", "agent", string(e.agent), "conversation", string(e.conversation), "err", err)
+		p.opts.Logger.Error("a session did not close", "agent", string(e.agent),
+			"conversation", string(e.conversation), "err", err)
 	}
 	return err
 }
@@ -300,10 +302,10 @@ func (p *pool) closeOnce(e *pooled) error {
 // closeWait is how long a provider may take to end a turn or a session.
 func (p *pool) closeWait() time.Duration { return p.opts.Grace + cli.StopSlack }
 
-// closeAgain is between two tries to close a session that did not close.
+// closeAgain is the pause between two tries to close a session.
 const closeAgain = 30 * time.Second
 
-// awaitDead returns when a process that outlived its session is dead, or the service ends.
+// awaitDead returns when a process that survived its session is dead, or the service ends.
 func (p *pool) awaitDead(e *pooled, process cli.Process) {
 	again := time.NewTicker(closeAgain)
 	defer again.Stop()
@@ -321,7 +323,7 @@ func (p *pool) awaitDead(e *pooled, process cli.Process) {
 	}
 }
 
-// giveUp has turns wait no more for a session that is opened ahead, and for long.
+// giveUp marks a session that is slow to open ahead as stuck, so that turns no longer wait for it.
 func (p *pool) giveUp(e *pooled) {
 	p.do(func() {
 		if e.state == warming {
@@ -330,7 +332,7 @@ func (p *pool) giveUp(e *pooled) {
 	})
 }
 
-// detachFrom ends the pool's interest in a session, which goes on without it.
+// detachFrom removes a session that continues without the pool.
 func (p *pool) detachFrom(e *pooled) {
 	p.do(func() { p.beginClose(e) })
 	p.detach(e)

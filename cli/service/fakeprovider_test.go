@@ -11,7 +11,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// fakeProvider is an agent without processes: turn and open say what it does.
+// fakeProvider is an agent without processes: turn and open script it.
 type fakeProvider struct {
 	agent  cli.Agent
 	modes  []cli.Mode
@@ -25,11 +25,11 @@ type fakeProvider struct {
 	sessions []*fakeSession
 }
 
-// fakeSession remembers what was done to it.
+// fakeSession records its calls.
 type fakeSession struct {
 	p         *fakeProvider
 	mode      cli.Mode
-	begin     cli.Request // it was opened with
+	begin     cli.Request // the request it was opened with
 	closeTime time.Duration
 	closeErr  error
 	pid       int
@@ -39,11 +39,11 @@ type fakeSession struct {
 	turns  int
 	id     cli.AgentSessionID
 	dead   bool
-	works  bool // in the background
+	works  bool // has background work
 	closed int
-	let    int         // how often Detach was called
-	left   cli.LeftRun // what it was adopted from
-	asked  func()      // called once Info knows what it says, once; may be nil
+	let    int         // number of calls of Detach
+	left   cli.LeftRun // the run it was adopted from
+	asked  func()      // called once, when Info has its result; may be nil
 }
 
 func (p *fakeProvider) Agent() cli.Agent {
@@ -103,7 +103,7 @@ func (p *fakeProvider) Adopt(ctx context.Context, left cli.LeftRun, req cli.Requ
 	return s, nil
 }
 
-// opened lists every session there was.
+// opened lists every session so far.
 func (p *fakeProvider) opened() []*fakeSession {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *fakeSession) Info() cli.SessionInfo {
 	return info
 }
 
-// runAs gives the session a process.
+// runAs sets the process of the session.
 func (s *fakeSession) runAs(pid int, process *measuredProcess) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +175,7 @@ func (s *fakeSession) isClosed() bool {
 	return s.closed > 0
 }
 
-// obedient is a turn that says "half" and waits to be cancelled.
+// obedient is a turn that answers "half" and waits to be cancelled.
 func obedient(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 	em.Session(s.id, "m")
 	em.Text("a", "half")
@@ -183,7 +183,7 @@ func obedient(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitt
 	em.Finish(cli.Cut(ctx, s.p.Agent()))
 }
 
-// newTestService makes a Service that is closed with the test.
+// newTestService creates a Service that is closed with the test.
 func newTestService(t *testing.T, opts Options, providers ...*fakeProvider) *Service {
 	t.Helper()
 	for _, p := range providers {

@@ -10,20 +10,20 @@ import (
 	"ductor/cli"
 )
 
-// leftTurn is a run that was left, such as one that has an open turn.
+// leftTurn is a run of the previous process, for example with an open turn.
 type leftTurn struct {
 	runEnv *runEnv
 	from   cli.Launcher
 	run    cli.LeftRun
-	at     *pooled // what it has in the pool
+	at     *pooled // its entry in the pool
 }
 
-// has says whether the turn begins in the run, which was found where the turn ran.
+// has reports whether the turn starts in the run, which must be in the turn's environment.
 func (l *leftTurn) has(t cli.OpenTurn) bool {
 	return t.Start.Run == l.run.Run && l.runEnv.sandbox == t.Sandbox && l.run.Agent == t.Agent
 }
 
-// mark is how the run's dialect is told where the turn begins.
+// mark returns the mark of a turn for the run's dialect.
 func mark(t cli.OpenTurn) cli.Mark {
 	m := cli.Mark{Turn: t.Turn, Output: t.Start.Output, Input: t.Start.Input, Note: t.Start.Note}
 	if t.Background {
@@ -36,24 +36,25 @@ func (l leftTurn) closeKey() closeKey {
 	return closeKey{l.runEnv.sandbox, l.run.Conversation, l.run.Agent}
 }
 
-// endUseless ends a run of which no turn is to be resumed.
+// endUseless ends a run without a turn to resume.
 func (s *Service) endUseless(r leftTurn) {
 	if r.run.Problem != "" {
-		s.opts.Logger.Warn("a run that was left cannot be resumed; it is ended", "run", r.run.Run, "agent", string(r.run.Agent),
+		s.opts.Logger.Warn("cannot resume a run of the previous process; it is ended", "run", r.run.Run,
+			"agent", string(r.run.Agent),
 			"conversation", string(r.run.Conversation), "pid", r.run.PID, "why", r.run.Problem)
 	}
 	s.discardLeft(r)
 }
 
-// spare keeps a run that is not this process's yet from being ended as useless: n is 1 for one more who is about to attach
-// to it, and -1 for one who has, or will not.
+// spare protects a run of the previous process from being ended as useless. n is 1 for a caller that is about to attach
+// to it, and -1 when it has attached or given up.
 func (s *Service) spare(run cli.RunID, n int) {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
 	s.spareLocked(run, n)
 }
 
-// spareLocked is called with leftMu held.
+// spareLocked is spare with leftMu held.
 func (s *Service) spareLocked(run cli.RunID, n int) {
 	s.spared[run] += n
 	if s.spared[run] == 0 {
@@ -61,19 +62,20 @@ func (s *Service) spareLocked(run cli.RunID, n int) {
 	}
 }
 
-// sparedNow are the runs that are spared. It is asked for before a look at what was left: one that is not among them any
-// more by then is this process's.
+// sparedNow returns the protected runs. The caller must call it before it lists the runs of the previous process: a run
+// that is no longer protected by then belongs to this process.
 func (s *Service) sparedNow() map[cli.RunID]int {
 	s.leftMu.Lock()
 	defer s.leftMu.Unlock()
 	return maps.Clone(s.spared)
 }
 
-// adoptWait is how long it may take to attach to a run.
+// adoptWait limits the time for attaching to a run.
 const adoptWait = 10 * time.Second
 
-func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun, req cli.Request) (session cli.Session, err error) {
-	// Also a turn that was aborted is attached to, to end it in order.
+func (s *Service) adopt(ctx context.Context, entry *agentEntry, run cli.LeftRun,
+	req cli.Request) (session cli.Session, err error) {
+	// An aborted turn is also attached to, in order to end it properly.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptWait)
 	defer cancel()
 	err = guard(run.Agent, func() (err error) {
@@ -95,20 +97,20 @@ func (s *Service) discardLeft(left leftTurn) {
 		if err == nil {
 			return
 		}
-		s.opts.Logger.Error("end a run that was left", "run", left.run.Run, "pid", left.run.PID, "err", err)
+		s.opts.Logger.Error("end a run of the previous process", "run", left.run.Run, "pid", left.run.PID, "err", err)
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.missed(left.runEnv, err)
 		}
 	}()
 }
 
-// Resume goes on with a turn of which Survey said that a run has it, where that run is, like Run in the rest.
-// Nothing is asked again.
+// Resume continues a turn whose run Survey found, in the run's environment. Otherwise it works like Run. It never sends
+// the prompt again.
 func (s *Service) Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	s.leftMu.Lock()
 	if left := s.left[req.Turn]; left != nil {
 		req.Sandbox = left.runEnv.sandbox
-		if left.runEnv.agents[agent] == nil { // it is not configured any more
+		if left.runEnv.agents[agent] == nil { // it is no longer configured
 			delete(s.left, req.Turn)
 			s.spareLocked(left.run.Run, -1)
 			s.discardLeft(*left)
@@ -133,21 +135,23 @@ func (s *Service) resume(ctx context.Context, entry *agentEntry, req cli.Request
 	return a.result
 }
 
-func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *leftTurn, req cli.Request, emit func(cli.Event)) attempt {
+func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *leftTurn, req cli.Request,
+	emit func(cli.Event)) attempt {
 	agent := entry.provider.Agent()
 	if left.run.Problem != "" {
 		s.opts.Logger.Warn("a turn cannot be resumed; its run is ended", "run", left.run.Run, "agent", string(agent),
 			"turn", string(req.Turn), "pid", left.run.PID, "why", left.run.Problem)
 		s.spare(left.run.Run, -1)
 		s.discardLeft(*left)
-		return attempt{result: cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "it cannot be resumed and was ended, because %s", left.run.Problem)}}
+		return attempt{result: cli.Result{Err: cli.Failf(cli.UnknownFailure, agent,
+			"it cannot be resumed and was ended, because %s", left.run.Problem)}}
 	}
 	there := req
-	there.AddDirs, there.Files = nil, nil // they were brought when it began
+	there.AddDirs, there.Files = nil, nil // they were copied when the turn started
 	there, err := s.furnish(ctx, entry, there, nil)
 	req.Home = there.Home
 	var session cli.Session
-	if err == nil || ctx.Err() != nil { // also what was aborted is attached to, to end it in order
+	if err == nil || ctx.Err() != nil { // an aborted turn is also attached to, in order to end it properly
 		session, err = s.adopt(ctx, entry, left.run, req)
 	}
 	s.spare(left.run.Run, -1)
@@ -163,7 +167,7 @@ func (s *Service) attemptLeft(ctx context.Context, entry *agentEntry, left *left
 	return s.attemptIn(ctx, left.at, req, emit)
 }
 
-// Settled says that the outcome of a turn is recorded, so that nothing need be kept to go on with it.
+// Settled reports that the outcome of a turn is stored, so that the data for resuming it can be deleted.
 func (s *Service) Settled(turn cli.TurnID) {
 	for _, at := range s.runEnvs.list() {
 		for _, l := range at.launchers {

@@ -17,11 +17,11 @@ import (
 	"ductor/cli/turn"
 )
 
-// fakeLauncher has runs that were left, and remembers what became of them.
+// fakeLauncher has runs of the previous process, and records what happens to them.
 type fakeLauncher struct {
 	runs      []cli.LeftRun
 	err       error         // of Left
-	slow      time.Duration // what a Discard takes
+	slow      time.Duration // duration of a Discard
 	hold      error         // of Discard
 	mu        sync.Mutex
 	discarded []cli.RunID
@@ -59,7 +59,7 @@ func (l *fakeLauncher) gone() []cli.RunID {
 	return slices.Sorted(slices.Values(l.discarded))
 }
 
-// leftRun is a live run of the conversation "a", of the agent session "s", with the marks of turns.
+// leftRun returns a live run of the conversation "a", of the agent session "s", with the marks of turns.
 func leftRun(id cli.RunID, turns ...cli.TurnID) cli.LeftRun {
 	run := cli.LeftRun{Run: id, Alive: true, Purpose: cli.Purpose{Agent: "fake", Mode: cli.Live, Conversation: "a", Setting: "s"}}
 	for _, turn := range turns {
@@ -68,10 +68,10 @@ func leftRun(id cli.RunID, turns ...cli.TurnID) cli.LeftRun {
 	return run
 }
 
-// working is a run that works in the background.
+// working returns a run with background work.
 func working(id cli.RunID) cli.LeftRun { return leftRun(id, cli.BackgroundMark) }
 
-// workingIn are the turns that are stored with those of the runs that work in the background.
+// workingIn returns the stored turns of the runs with background work.
 func workingIn(runs []cli.LeftRun) (turns []cli.OpenTurn) {
 	for _, r := range runs {
 		if r.Background() {
@@ -83,7 +83,7 @@ func workingIn(runs []cli.LeftRun) (turns []cli.OpenTurn) {
 	return turns
 }
 
-// What becomes of each run that was left, and what is said of each open turn.
+// Survey handles each run and reports each open turn.
 func TestSurvey(t *testing.T) {
 	change := func(run cli.LeftRun, f func(*cli.LeftRun)) cli.LeftRun { f(&run); return run }
 	turn := cli.OpenTurn{Turn: "1", Agent: "fake", Conversation: "a"}
@@ -91,9 +91,9 @@ func TestSurvey(t *testing.T) {
 		name   string
 		runs   []cli.LeftRun
 		err    error
-		in     cli.RunID // the run that the turn is stored with
+		in     cli.RunID // the run that is stored with the turn
 		refuse bool      // the provider adopts nothing
-		open   bool      // turn 1 is
+		open   bool      // turn 1 is open
 		want   cli.Remains
 		pooled int
 		gone   []cli.RunID
@@ -154,7 +154,7 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// A session that works in the background takes the conversation's next turn, in the process that there is.
+// A session with background work runs the conversation's next turn, in the existing process.
 func TestSurveyedSessionTakesTheNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, p := &fakeLauncher{runs: []cli.LeftRun{working("r")}}, &fakeProvider{}
@@ -173,7 +173,7 @@ func TestSurveyedSessionTakesTheNextTurn(t *testing.T) {
 	})
 }
 
-// While a useless run is being ended nothing is started in its conversation, and everywhere else it is.
+// While a useless run is being ended, nothing is started in its conversation; other conversations are not affected.
 func TestSurveyBarsTheConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dead := leftRun("r")
@@ -196,7 +196,7 @@ func TestSurveyBarsTheConversation(t *testing.T) {
 	})
 }
 
-// surveyed is a service whose turn "1" is left in a run.
+// surveyed returns a service whose turn "1" is left in a run.
 func surveyed(t *testing.T, opts Options, left cli.LeftRun, p *fakeProvider) (*Service, *fakeLauncher) {
 	t.Helper()
 	l := &fakeLauncher{runs: []cli.LeftRun{left}}
@@ -219,7 +219,7 @@ func resume(t *testing.T, s *Service, req cli.Request) (cli.Result, []cli.Event)
 	return r, events
 }
 
-// A dialect is told of the turns that are stored as beginning in the run, and of no others that the run's own marks name.
+// A dialect gets the turns that are stored as starting in the run, and no others that the run's own marks name.
 func TestOnlyStoredTurnsAreResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
@@ -257,14 +257,14 @@ func TestResumeGoesOn(t *testing.T) {
 		if diff := cmp.Diff([]cli.TurnID{"1"}, l.settled); diff != "" {
 			t.Error(diff)
 		}
-		if r, _ := resume(t, s, req); r.Err == nil { // once only
+		if r, _ := resume(t, s, req); r.Err == nil { // only once
 			t.Errorf("a second time it is %+v", r)
 		}
 		closeService(t, s)
 	})
 }
 
-// A resumed turn that broke is never asked again, although nothing was shown: it may have had effects.
+// A resumed turn that broke is never repeated, even if nothing was shown: it may have had effects.
 func TestResumeNeverRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := 0
@@ -280,7 +280,7 @@ func TestResumeNeverRepeats(t *testing.T) {
 	})
 }
 
-// The time limit of a turn counts from its beginning, not from ductor's.
+// The time limit of a turn counts from its start, not from ductor's.
 func TestResumeTimesOut(t *testing.T) {
 	for _, tc := range []struct{ ago, want time.Duration }{
 		{20 * time.Minute, 40 * time.Minute}, {5 * time.Hour, leastLimit}, {0, time.Hour},
@@ -314,7 +314,7 @@ func TestResumeCanBeAborted(t *testing.T) {
 	})
 }
 
-// A run that cannot be resumed is ended, and the chat is told why in plain words.
+// A run that cannot be resumed is ended, and the chat shows why in plain words.
 func TestResumeOfWhatCannotBe(t *testing.T) {
 	old := leftRun("r", "1")
 	old.Problem = "its runner speaks version 1, this ductor needs 2"
@@ -355,8 +355,7 @@ func detachService(t *testing.T, s *Service) {
 	}
 }
 
-// Detach detaches from turns that run and from sessions that work in the background, which Close ends. It ends those that
-// are idle.
+// Detach detaches from running turns and from sessions with background work, which Close ends. It ends idle ones.
 func TestServiceDetach(t *testing.T) {
 	for _, detach := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -397,7 +396,7 @@ func TestServiceDetach(t *testing.T) {
 	}
 }
 
-// A turn that ends by itself while ductor goes keeps its session, where that works in the background.
+// If a turn ends by itself while ductor detaches, its session stays if it has background work.
 func TestServiceDetachAsATurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: func(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
@@ -422,7 +421,7 @@ func TestServiceDetachAsATurnEnds(t *testing.T) {
 	})
 }
 
-// What is being ended when ductor goes is ended all the same.
+// A turn that is being ended when ductor detaches is still ended.
 func TestServiceDetachAfterAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: obedient}

@@ -14,7 +14,7 @@ func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Agents(t.Context(), "") // which asks for the mode
+		s.Agents(t.Context(), "") // this asks for the mode
 		if got := s.Cannot("", "a", cli.Plan); got != want {
 			t.Errorf("%s: %q, want %q", mode, got, want)
 		}
@@ -27,7 +27,7 @@ func TestWhatAnAgentCannotDoDependsOnHowItIsRun(t *testing.T) {
 	}
 }
 
-// limitedProvider cannot plan when it is run once.
+// limitedProvider cannot plan in one-shot mode.
 type limitedProvider struct{ *fakeProvider }
 
 func (limitedProvider) Cannot(mode cli.Mode, p cli.PermissionMode) string {

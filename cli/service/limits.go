@@ -9,16 +9,15 @@ import (
 	"ductor/cli"
 )
 
-// How many processes of agents there may be: a limit of their number, and the memory that is left.
+// Limits of agent processes: their number, and the available memory.
 
-// unmeasured is what a process is taken to need before one of its agent was measured, in bytes.
+// unmeasured is the assumed size of a process before one of its agent was measured, in bytes.
 const unmeasured = 250 << 20
 
-// lookAgain is how often a turn that waits for memory looks whether there is some.
+// lookAgain is how often a turn that waits for memory checks for it.
 const lookAgain = time.Second
 
-// counts says whether a process takes one of the places that MaxSessions allows: it does not while all its turns wait for
-// their users.
+// counts reports whether a process counts for MaxSessions. It does not count while all its turns wait for their users.
 func (at *slot) counts() bool {
 	waiting := false
 	for _, e := range at.entries {
@@ -33,26 +32,27 @@ func (at *slot) counts() bool {
 	return !waiting
 }
 
-// going says that the process is about to end, and no turn may join it.
+// going reports whether the process is about to end, so that no turn may join it.
 func (at *slot) going() bool {
 	return !slices.ContainsFunc(at.entries, func(e *pooled) bool { return e.state < closing })
 }
 
-// spare says that the process can be ended for another one.
+// spare reports whether the process can be ended to make room for another.
 func (at *slot) spare() bool {
-	return !at.going() && !slices.ContainsFunc(at.entries, func(e *pooled) bool { return e.state < closing && e.state != idle })
+	return !at.going() && !slices.ContainsFunc(at.entries,
+		func(e *pooled) bool { return e.state < closing && e.state != idle })
 }
 
-// living are the slots that count.
+// living returns the slots that count.
 func (p *pool) living() []*slot {
 	return slices.DeleteFunc(slices.Clone(p.slots), func(at *slot) bool { return at.dead })
 }
 
-// expected is how many bytes a process of the agent takes.
+// expected returns the expected size of an agent's process in bytes.
 func (p *pool) expected(agent cli.Agent) int64 { return cmp.Or(p.typical[agent], unmeasured) }
 
-// lacks says what keeps processes from being started for requests, besides those there are. freed is the memory of others
-// that are about to end.
+// lacks returns the resource that prevents the start of processes for requests, in addition to those in there. freed is
+// the memory of other processes that are about to end.
 func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	counted := len(requests)
 	for _, at := range there {
@@ -71,7 +71,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 		left -= p.expected(r.agent)
 	}
 	for _, at := range p.living() {
-		if at.memory == 0 { // it is starting, and holds nothing yet
+		if at.memory == 0 { // it is starting, and uses no memory yet
 			left -= p.expected(at.id.agent)
 		}
 	}
@@ -81,7 +81,7 @@ func (p *pool) lacks(there []*slot, freed int64, requests ...*request) lack {
 	return enough
 }
 
-// shortFor says what requests lack once all processes have ended that are about to.
+// shortFor returns the resource that requests will lack after all ending processes have ended.
 func (p *pool) shortFor(waiting []*request) lack {
 	var freed int64
 	there := slices.DeleteFunc(p.living(), func(at *slot) bool {
@@ -93,8 +93,7 @@ func (p *pool) shortFor(waiting []*request) lack {
 	return p.lacks(there, freed, waiting...)
 }
 
-// evictOldest ends the process that has been idle for longest and gives what it is known to hold, at least 1; 0 if none
-// is idle.
+// evictOldest ends the longest idle process and returns its known size, at least 1; 0 if none is idle.
 func (p *pool) evictOldest() int64 {
 	var oldest *slot
 	var since time.Time
@@ -110,7 +109,7 @@ func (p *pool) evictOldest() int64 {
 	return max(oldest.memory, 1)
 }
 
-// lastUse is when the idle sessions of a process were last used.
+// lastUse returns when the idle sessions of a process were last used.
 func (at *slot) lastUse() (last time.Time) {
 	for _, e := range at.entries {
 		if e.state == idle && e.used.After(last) {
@@ -129,7 +128,7 @@ func (p *pool) evict(at *slot) {
 	}
 }
 
-// watchMemory keeps the agents below the limits of memory until the service ends.
+// watchMemory keeps the agents below the memory limits until the service ends.
 func (s *Service) watchMemory() {
 	tick := time.NewTicker(s.opts.MemoryEvery)
 	defer tick.Stop()
@@ -146,13 +145,14 @@ func (s *Service) watchMemory() {
 		last = time.Now()
 		sessions := s.pool.status()
 		held := s.pool.known(sessions, since)
-		maps.Copy(held, s.pool.memory(s.base, slices.DeleteFunc(sessions, func(l cli.SessionStatus) bool { return held[idOf(l)] > 0 })))
+		maps.Copy(held, s.pool.memory(s.base, slices.DeleteFunc(sessions,
+			func(l cli.SessionStatus) bool { return held[idOf(l)] > 0 })))
 		s.pool.do(func() { s.pool.relieve(held) })
 	}
 }
 
-// known is what each process held when it was last measured, of those that have had no turn since a moment. None is
-// known since the zero time.
+// known returns the last measured sizes of the processes without a turn since the given time. With the zero time it
+// returns none.
 func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processID]int64 {
 	held := map[processID]int64{}
 	if since.IsZero() {
@@ -173,8 +173,7 @@ func (p *pool) known(sessions []cli.SessionStatus, since time.Time) map[processI
 	return held
 }
 
-// relieve ends idle processes, the longest idle one first, until what the others hold is within the limit of memory or
-// none is idle.
+// relieve ends idle processes, the longest idle one first, until the others are below the memory limit or none is idle.
 func (p *pool) relieve(held map[processID]int64) {
 	var sum int64
 	for id, bytes := range held {
@@ -201,7 +200,7 @@ func (p *pool) relieve(held map[processID]int64) {
 	}
 }
 
-// turned asks for a look at the memory, which a turn may have changed.
+// turned requests a measurement of the memory after a turn.
 func (p *pool) turned() {
 	select {
 	case p.look <- struct{}{}:

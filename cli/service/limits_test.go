@@ -11,7 +11,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// askingOnce is a turn that asks its user, and ends when the session is told to go on.
+// askingOnce is a turn that asks its user, and ends when goOn is closed.
 func askingOnce(goOn <-chan struct{}) func(context.Context, *fakeSession, cli.Request, *turn.Emitter) {
 	return func(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
 		em.Session(s.id, "m")
@@ -25,7 +25,7 @@ func askingOnce(goOn <-chan struct{}) func(context.Context, *fakeSession, cli.Re
 	}
 }
 
-// Agents that wait for their users keep no other conversation from starting, and none is ended to make room.
+// Agents that wait for their users do not prevent other conversations from starting, and are not ended to make room.
 func TestAgentsThatWaitForTheirUsersDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
@@ -52,7 +52,7 @@ func TestAgentsThatWaitForTheirUsersDoNotCount(t *testing.T) {
 	})
 }
 
-// A process is started where memory allows it; else idle ones are ended, and the turn says that it waits.
+// A process is started if there is enough memory. Otherwise idle processes are ended, and the turn shows that it waits.
 func TestProcessesStartAsMemoryAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var available atomic.Int64
@@ -69,7 +69,7 @@ func TestProcessesStartAsMemoryAllows(t *testing.T) {
 		if got := living(s); got != "AB" || len(said) != 1 || said[0] != "memory is short; this is next" {
 			t.Errorf("%q live, the third was told %q", got, said)
 		}
-		available.Store(3*unmeasured + 10) // somebody else gave memory back
+		available.Store(3*unmeasured + 10) // another program released memory
 		time.Sleep(2 * lookAgain)
 		if got := living(s); got != "ABC" {
 			t.Errorf("%q live when there is memory", got)

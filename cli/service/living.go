@@ -9,10 +9,10 @@ import (
 	"ductor/cli"
 )
 
-// measureWait is how long a process may take to be measured.
+// measureWait limits the time for measuring a process.
 const measureWait = 2 * time.Second
 
-// Live says what lives now, and measures it. ctx bounds that.
+// Live returns the running agents and measures them. ctx limits the measurement.
 func (s *Service) Live(ctx context.Context) cli.Living { return s.pool.live(ctx) }
 
 func (p *pool) live(ctx context.Context) cli.Living {
@@ -37,7 +37,7 @@ func (p *pool) live(ctx context.Context) cli.Living {
 
 func idOf(s cli.SessionStatus) processID { return processID{s.Sandbox, s.Agent, s.PID} }
 
-// memory is that of each process of the sessions that can be measured.
+// memory returns the size of each process of the sessions that can be measured.
 func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[processID]int64 {
 	ctx, cancel := context.WithTimeout(ctx, measureWait)
 	defer cancel()
@@ -53,7 +53,7 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 		seen[id] = true
 		all.Go(func() {
 			bytes, err := measured.Memory(ctx)
-			if err != nil { // it ended just now
+			if err != nil { // it has just ended
 				return
 			}
 			mu.Lock()
@@ -65,11 +65,12 @@ func (p *pool) memory(ctx context.Context, sessions []cli.SessionStatus) map[pro
 	return held
 }
 
-// Outliving gives what names the processes of a turn that runs, and those that outlive it: it may be called before the
-// turn is told to end and after. It names none while a process has other sessions, which may go on in it.
+// Outliving returns a function that names the processes of a running turn and those that outlive it. The function may
+// be called both before and after the turn is aborted. It names none while a process has other sessions, which may
+// continue in it.
 func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName {
 	session := s.present.session(turn)
-	if session == nil { // none was opened yet
+	if session == nil { // none has been opened yet
 		return func(context.Context) []cli.ProcessName { return nil }
 	}
 	var id processID // as far as it is known without asking the session
@@ -77,7 +78,7 @@ func (s *Service) Outliving(turn cli.TurnID) func(ctx context.Context) []cli.Pro
 	return func(ctx context.Context) []cli.ProcessName { return s.pool.outliving(ctx, session, id) }
 }
 
-// session is the one that a turn runs in; nil if it runs in none.
+// session returns the session that a turn runs in; nil if it runs in none.
 func (p *present) session(turn cli.TurnID) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,11 +88,11 @@ func (p *present) session(turn cli.TurnID) *pooled {
 	return nil
 }
 
-// listWait is how long a process may take to name what runs of it.
+// listWait limits the time for listing a process's child processes.
 const listWait = 2 * time.Second
 
 func (p *pool) outliving(ctx context.Context, session *pooled, id processID) []cli.ProcessName {
-	alone := false // and there, lent or being closed
+	alone := false // the only session of the process, in use or being closed
 	p.do(func() { alone = slices.Equal(session.slot.entries, []*pooled{session}) && session.state != idle })
 	if !alone {
 		return nil

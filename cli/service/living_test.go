@@ -11,7 +11,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// An idle process that dies is noticed at once, and the next turn goes on in another one.
+// An idle process that dies is noticed at once, and the next turn runs in another one.
 func TestAnIdleProcessThatDiesIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := newFakePlace()
@@ -34,7 +34,7 @@ func TestAnIdleProcessThatDiesIsDropped(t *testing.T) {
 	})
 }
 
-// So is one that dies just as its turn gives it back.
+// The same for a process that dies while its turn gives it back.
 func TestAProcessThatDiesAsItIsGivenBackIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := newFakePlace()
@@ -57,7 +57,7 @@ func TestAProcessThatDiesAsItIsGivenBackIsDropped(t *testing.T) {
 	})
 }
 
-// Beyond the limit of memory idle processes are ended, the longest idle one first; busy ones never are.
+// Beyond the memory limit idle processes are ended, the longest idle one first; busy ones never are.
 func TestMemoryIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := newFakePlace()
@@ -94,14 +94,14 @@ func TestMemoryIsLimited(t *testing.T) {
 		if r := <-over; r.Err != nil {
 			t.Error(r.Err)
 		}
-		if got := living(s); got != "" { // looked at after the turn, not only in time
+		if got := living(s); got != "" { // measured after the turn, not only periodically
 			t.Errorf("%q live after its turn", got)
 		}
 		closeService(t, s)
 	})
 }
 
-// A turn has its own process measured; the others are measured in time.
+// After a turn its own process is measured; the others are measured periodically.
 func TestATurnMeasuresItsOwnProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := newFakePlace()
@@ -133,7 +133,7 @@ func TestATurnMeasuresItsOwnProcess(t *testing.T) {
 	})
 }
 
-// fakePlace is a launcher whose processes are known by their numbers.
+// fakePlace is a launcher that finds its processes by their numbers.
 type fakePlace struct {
 	fakeLauncher
 	mu        sync.Mutex
@@ -142,7 +142,7 @@ type fakePlace struct {
 
 func newFakePlace() *fakePlace { return &fakePlace{processes: map[int]*measuredProcess{}} }
 
-// open is fakeProvider.open: each session has a process of its own.
+// open is fakeProvider.open: each session has its own process.
 func (l *fakePlace) open(_ context.Context, s *fakeSession) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"ductor/cli"
 )
 
-// modelList is what a provider said when it was asked for its models.
+// modelList is a provider's list of models, or its error.
 type modelList struct {
 	models []cli.Model
 	err    error
 }
 
-// authAnswer is what a provider found out, or why its place could not be asked.
+// authAnswer is a provider's answer about its log-in, or the error of its environment.
 type authAnswer struct {
 	auth cli.Auth
 	err  error
@@ -26,21 +26,23 @@ func (s *Service) newEntry(at *runEnv, p cli.Provider) *agentEntry {
 	return &agentEntry{
 		provider: p, runEnv: at,
 		modes: newCached(s.core, s.askModes(p), func(can []cli.Mode) bool { return len(can) > 0 }),
-		auth: newCached(s.core, func(ctx context.Context) authAnswer { return at.ask(ctx, p) }, func(a authAnswer) bool {
-			return a.err == nil && a.auth.State == cli.Authenticated
-		}),
+		auth: newCached(s.core, func(ctx context.Context) authAnswer { return at.ask(ctx, p) },
+			func(a authAnswer) bool {
+				return a.err == nil && a.auth.State == cli.Authenticated
+			}),
 		models: newCached(s.core, func(ctx context.Context) (l modelList) {
 			l.err = guard(p.Agent(), func() (err error) { l.models, err = p.Models(ctx); return err })
 			if l.err != nil && ctx.Err() != nil {
-				l.err = &cli.Failure{Kind: cli.TimedOut, Agent: p.Agent(), Reason: "it did not answer in time", Cause: l.err}
+				l.err = &cli.Failure{Kind: cli.TimedOut, Agent: p.Agent(), Reason: "it did not answer in time",
+					Cause: l.err}
 			}
 			return l
 		}, func(l modelList) bool { return l.err == nil }),
 	}
 }
 
-// ask has an agent look whether it can be used, in a place that is there. One that is not found in a sandbox
-// is looked for once more: the sandbox may have gone under its feet.
+// ask lets an agent check whether it is usable, in an existing environment. If the agent is not found in a sandbox, ask
+// tries once more, because the sandbox may have disappeared meanwhile.
 func (at *runEnv) ask(ctx context.Context, p cli.Provider) authAnswer {
 	a := at.askOnce(ctx, p)
 	if a.err == nil && a.auth.State == cli.NotFound && at.sandbox != "" {
@@ -58,16 +60,19 @@ func (at *runEnv) askOnce(ctx context.Context, p cli.Provider) (a authAnswer) {
 	if err := guard(agent, func() error { a.auth = p.Auth(ctx); return nil }); err != nil {
 		a.auth = cli.Auth{State: cli.NotFound, Fix: err.Error()}
 	}
-	if at.sandbox != "" && a.auth.State == cli.NotFound { // its image has to have it: what helps on this machine does not there
+	// Its image must contain it: the advice for this machine does not help there
+	if at.sandbox != "" && a.auth.State == cli.NotFound {
 		a.auth.Fix = ""
 	}
 	return a
 }
 
-// Menu says for each agent of a place, in the order of its providers, whether it can be used and which models it
-// has. A sandbox is made for it; one that is not configured has no agents. The agents are asked at the same time and each has MenuWait. What it says is at most MenuTTL old;
-// an agent that cannot be asked shows Err and no models. Err is ErrLoading where ctx is AtOnce and nothing is known yet, and of
-// agents that are not among only, which is not waited for; without only all are.
+// Menu reports for each agent of an environment, in the order of its providers, whether it is usable, and its models.
+// It creates the sandbox if needed; an environment that is not configured has no agents.
+//
+// All agents are queried at the same time, and each has MenuWait. The answers are at most MenuTTL old. An agent that
+// cannot be queried has Err and no models. Err is ErrLoading if ctx is AtOnce and nothing is known yet. If only is not
+// empty, Menu waits only for those agents, and Err of the others may be ErrLoading too.
 func (s *Service) Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -110,7 +115,7 @@ func (e *agentEntry) menu(ctx context.Context) cli.MenuEntry {
 	return entry
 }
 
-// unusable is the Failure of an agent that is not Authenticated.
+// unusable returns the Failure of an agent that is not Authenticated.
 func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 	switch {
 	case auth.Problem != nil:
@@ -121,19 +126,20 @@ func unusable(agent cli.Agent, auth cli.Auth) *cli.Failure {
 	return &cli.Failure{Kind: cli.NotLoggedIn, Agent: agent, Reason: auth.Fix}
 }
 
-// sandboxWait is how long a sandbox may take to say which of its agents can be used. When somebody waited for that in
-// vain, no other does for silentFor: an image that is being built takes minutes.
+// sandboxWait is how long a sandbox may take to report its usable agents. After a caller waited in vain, no other waits
+// for silentFor: building an image takes minutes.
 const (
 	sandboxWait = 2 * time.Second
 	silentFor   = time.Minute
 )
 
-// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used, else
-// the first fallback that can, and instead is the *Failure of the configured one. If none can, that is the error: an agent that is no
-// fallback answers only where a user chose it. In a sandbox that
-// does not say so soon, or cannot be had, it is the configured one: its turn waits for the place, and says what is
-// wrong with it. So it is with one that took too long to say whether it can be used, if no fallback can: a turn waits longer. Where ctx
-// is AtOnce an agent of which nothing is known yet counts as one that can be used.
+// Default returns the agent for an environment if a conversation chose none. It is the configured one if usable,
+// otherwise the first usable fallback, and then instead is the *Failure of the configured one. If none is usable, it
+// returns that Failure as the error: an agent that is not a fallback answers only if a user chose it.
+//
+// If a sandbox does not answer soon or is unavailable, Default returns the configured agent: its turn waits for the
+// environment, and reports what is wrong with it. It does the same for an agent that takes too long to answer, if no
+// fallback is usable, because a turn waits longer. If ctx is AtOnce, an agent without a known answer counts as usable.
 func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error) {
 	at := s.runEnvs.get(in)
 	if at == nil {
@@ -163,7 +169,7 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 			first = at.named(unusable(agent, answer.auth))
 		}
 	}
-	if first == nil { // none of them is in this place: the turn says so
+	if first == nil { // none of them is in this environment: the turn reports it
 		return s.opts.Default, nil, nil
 	}
 	if first.Kind == cli.TimedOut {
@@ -172,9 +178,10 @@ func (s *Service) Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent,
 	return "", nil, first
 }
 
-// Substitute returns the first agent of a place that can be used and is none of others. It returns "" if there is none. configured
-// reports whether it is the default or one of the fallbacks. Substitute does not wait for a sandbox that says nothing.
-func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (substitute cli.Agent, configured bool) {
+// Substitute returns the first usable agent of an environment that is not among others, or "" if there is none.
+// configured reports whether it is the default or one of the fallbacks. Substitute does not wait for a silent sandbox.
+func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (substitute cli.Agent,
+	configured bool) {
 	at := s.runEnvs.get(in)
 	if at == nil {
 		return "", false
@@ -185,14 +192,15 @@ func (s *Service) Substitute(ctx context.Context, in cli.Sandbox, others []cli.A
 		if slices.Contains(others, agent) {
 			continue
 		}
-		if answer, err := at.agents[agent].auth.get(asked); err == nil && answer.err == nil && answer.auth.State == cli.Authenticated {
+		if answer, err := at.agents[agent].auth.get(asked); err == nil && answer.err == nil &&
+			answer.auth.State == cli.Authenticated {
 			return agent, slices.Contains(s.preferred(), agent)
 		}
 	}
 	return "", false
 }
 
-// patience bounds how long a sandbox is waited for to say which of its agents can be used.
+// patience limits the wait for a sandbox to report its usable agents.
 func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, context.CancelFunc) {
 	switch {
 	case at.sandbox == "":
@@ -203,28 +211,28 @@ func (s *Service) patience(ctx context.Context, at *runEnv) (context.Context, co
 	return context.WithTimeout(ctx, sandboxWait)
 }
 
-// isSilent says whether somebody waited in vain lately.
+// isSilent reports whether a caller recently waited in vain.
 func (s *Service) isSilent(at *runEnv) bool {
 	since := at.silent.Load()
 	return since != 0 && s.opts.Now().Sub(time.Unix(0, since)) < silentFor
 }
 
-// heardNothing notes that a sandbox says nothing, and has all its agents asked until then. asked is over.
+// heardNothing records that a sandbox does not answer, and queries all its agents in the background. asked is over.
 func (s *Service) heardNothing(asked context.Context, at *runEnv) {
 	if !s.isSilent(at) {
 		at.silent.Store(s.opts.Now().UnixNano())
 	}
 	for _, entry := range at.agents {
-		_, _ = entry.auth.get(asked) // who asks later gets the answer
+		_, _ = entry.auth.get(asked) // later callers get the answer
 	}
 }
 
-// preferred lists the agents that may answer where a user chose none: the default, then the fallbacks.
+// preferred lists the agents that may answer without a user's choice: the default, then the fallbacks.
 func (s *Service) preferred() []cli.Agent {
 	return append([]cli.Agent{s.opts.Default}, s.opts.Fallbacks...)
 }
 
-// order is every agent of a place once: the preferred ones, then the others.
+// order returns every agent of an environment once: the preferred ones, then the others.
 func (s *Service) order(at *runEnv) []cli.Agent {
 	var order []cli.Agent
 	for _, agent := range append(s.preferred(), at.order...) {
@@ -235,7 +243,7 @@ func (s *Service) order(at *runEnv) []cli.Agent {
 	return order
 }
 
-// Refresh makes the next Menu and Default ask the agents anew.
+// Refresh makes the next Menu and Default query the agents again.
 func (s *Service) Refresh() {
 	for _, at := range s.runEnvs.list() {
 		for _, e := range at.agents {
@@ -245,7 +253,7 @@ func (s *Service) Refresh() {
 	}
 }
 
-// CanLogIn says whether an agent of a place can be logged in from another device.
+// CanLogIn implements orchestrator.Gateway.
 func (s *Service) CanLogIn(in cli.Sandbox, agent cli.Agent) bool {
 	entry, failure := s.at(in, agent)
 	if failure != nil {
@@ -255,8 +263,8 @@ func (s *Service) CanLogIn(in cli.Sandbox, agent cli.Agent) bool {
 	return ok
 }
 
-// LogIn logs an agent of a place in from another device; see cli.DeviceLogin. What is known of the agent is asked anew after
-// that. ErrUnsupported for an agent that cannot be logged in so.
+// LogIn logs in an agent from another device; see cli.DeviceLogin. Afterwards the agent is checked again. It returns
+// ErrUnsupported if the agent does not support that.
 func (s *Service) LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error {
 	entry, failure := s.at(in, agent)
 	if failure != nil {

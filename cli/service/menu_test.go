@@ -12,7 +12,7 @@ import (
 	"ductor/cli"
 )
 
-// inState is an agent that is in a state.
+// inState returns an agent in the given state.
 func inState(agent cli.Agent, state cli.AuthState, models ...cli.ModelID) *fakeProvider {
 	return &fakeProvider{
 		agent: agent,
@@ -60,7 +60,7 @@ func TestMenu(t *testing.T) {
 	})
 }
 
-// Whoever does not want to wait gets what is known, and has the rest looked up.
+// A caller that does not want to wait gets the known answers, and the rest is loaded in the background.
 func TestWhatIsKnownIsSaidAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := inState("slow", cli.Authenticated, "m")
@@ -78,7 +78,7 @@ func TestWhatIsKnownIsSaidAtOnce(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		time.Sleep(2 * time.Second)
-		s.Menu(cli.AtOnce(t.Context()), "") // its models are asked for once it is known that it can be used
+		s.Menu(cli.AtOnce(t.Context()), "") // its models are loaded once it is known to be usable
 		synctest.Wait()
 		if e := s.Menu(cli.AtOnce(t.Context()), "")[0]; e.Err != nil || len(e.Models) != 1 {
 			t.Errorf("the menu that was looked up has %+v", e)
@@ -87,7 +87,7 @@ func TestWhatIsKnownIsSaidAtOnce(t *testing.T) {
 	})
 }
 
-// What was known is said at once, however old, and renewed beside; a wait for one agent is none for the others.
+// An old answer is returned at once and renewed in the background. Waiting for one agent does not wait for the others.
 func TestAnOldListIsSaidAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -115,7 +115,8 @@ func TestAnOldListIsSaidAtOnce(t *testing.T) {
 	})
 }
 
-// An agent that did not say whether it is logged in is not told to be logged out, and gets the prompt unless a fallback can answer.
+// An agent that did not answer whether it is logged in does not count as logged out. It gets the prompt unless a
+// fallback can answer.
 func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
 	p := inState("fake", cli.Installed)
 	p.auth = func(context.Context) cli.Auth {
@@ -140,7 +141,7 @@ func TestAnAgentThatDoesNotSayWhetherItIsLoggedIn(t *testing.T) {
 	closeService(t, s)
 }
 
-// A list is asked for once in a while, renewed in the background, and never shown after a failure.
+// A list is loaded periodically, renewed in the background, and never returned after a failure.
 func TestMenuIsCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, broken := 0, false
@@ -171,10 +172,10 @@ func TestMenuIsCached(t *testing.T) {
 			took  time.Duration
 		}{
 			{0, "1", time.Second},                // first
-			{time.Minute, "1", 0},                // kept
-			{5 * time.Minute, "1", 0},            // kept, and renewed behind the scene
+			{time.Minute, "1", 0},                // cached
+			{5 * time.Minute, "1", 0},            // cached, and renewed in the background
 			{2 * time.Second, "2", 0},            // renewed
-			{20 * time.Minute, "3", time.Second}, // too old to be shown
+			{20 * time.Minute, "3", time.Second}, // too old
 		} {
 			time.Sleep(step.after)
 			if id, took := show(); id != step.want || took != step.took {
@@ -183,7 +184,7 @@ func TestMenuIsCached(t *testing.T) {
 		}
 		broken = true
 		time.Sleep(6 * time.Minute)
-		show() // still good, renewed behind the scene
+		show() // still good, renewed in the background
 		time.Sleep(2 * time.Second)
 		if id, _ := show(); id != "error" {
 			t.Errorf("%q is shown after a failure", id)

@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// countingModes counts how often an agent was asked how it can be run.
+// countingModes counts the calls of Modes.
 type countingModes struct {
 	*fakeProvider
 	asked *atomic.Int32
@@ -19,8 +19,8 @@ func (p countingModes) Modes() []cli.Mode {
 	return p.fakeProvider.Modes()
 }
 
-// How an agent is run is asked when that is needed first, for it may take a process: not at the start, and not for
-// sessions that were left.
+// The mode of an agent is queried when it is first needed, because that may take a process: not at the start, and not
+// for sessions of the previous process.
 func TestModesAreAskedWhenTheyAreNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32

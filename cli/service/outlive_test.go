@@ -11,7 +11,7 @@ import (
 	"ductor/cli"
 )
 
-// What lives of a turn is named while it does, also once the turn has ended and its process would not.
+// The live processes of a turn are named, also if the turn has ended and its process has not.
 func TestWhatOutlivesATurnIsNamed(t *testing.T) {
 	for name, stuck := range map[string]error{"it ends": nil, "it does not end": errors.New("it is stuck")} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// playedProcess is a process of a session: it does nothing but end.
+// playedProcess is a session's process without any function except its end.
 type playedProcess struct {
 	cli.Process
 	done chan struct{}
@@ -20,11 +20,11 @@ func newPlayedProcess() *playedProcess { return &playedProcess{done: make(chan s
 func (p *playedProcess) die()                  { p.once.Do(func() { close(p.done) }) }
 func (p *playedProcess) Done() <-chan struct{} { return p.done }
 
-// measuredProcess is a playedProcess that holds memory.
+// measuredProcess is a playedProcess with a memory size.
 type measuredProcess struct {
 	*playedProcess
 	memory atomic.Int64
-	asked  atomic.Int64 // how often it was measured
+	asked  atomic.Int64 // number of measurements
 }
 
 func (p *measuredProcess) Processes(context.Context) ([]cli.ProcessName, error) {
@@ -36,7 +36,7 @@ func (p *measuredProcess) Memory(context.Context) (int64, error) {
 	return p.memory.Load(), nil
 }
 
-// held counts what the pool has: processes, idle sessions and requests.
+// held counts the pool's processes, idle sessions and requests.
 func (p *pool) held() (processes, idles, requests int) {
 	p.do(func() {
 		processes, requests = len(p.slots), len(p.queue)
@@ -49,7 +49,7 @@ func (p *pool) held() (processes, idles, requests int) {
 	return processes, idles, requests
 }
 
-// idleSession is that of a conversation; nil if it has none.
+// idleSession returns the idle session of a conversation; nil if there is none.
 func (p *pool) idleSession(conversation cli.Conversation) (session *fakeSession) {
 	p.do(func() {
 		if e := p.find(conversation, idle); e != nil {

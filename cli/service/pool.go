@@ -17,7 +17,7 @@ func newPool(c *core, launchers func(cli.Sandbox) []cli.Launcher) *pool {
 	return p
 }
 
-// run is the pool's goroutine. It ends when the service has no work any more.
+// run is the pool's goroutine. It ends when the service has no more work.
 func (p *pool) run() {
 	defer close(p.over)
 	for {
@@ -32,7 +32,7 @@ func (p *pool) run() {
 	}
 }
 
-// left enters the run of the previous process of ductor that a session is to be attached to, whatever the limits.
+// left adds an entry for a run of the previous process that a session will attach to, whatever the limits.
 func (p *pool) left(key closeKey, run cli.LeftRun) *pooled {
 	e := &pooled{closeKey: key, mode: run.Mode, state: opening}
 	id := processID{key.sandbox, run.Agent, run.PID}
@@ -46,7 +46,7 @@ func (p *pool) left(key closeKey, run cli.LeftRun) *pooled {
 	return e
 }
 
-// lend enters the session that was opened for a turn of the conversation.
+// lend sets the session that was opened for a turn of the conversation.
 func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Session) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -56,7 +56,7 @@ func (p *pool) lend(e *pooled, conversation cli.Conversation, session cli.Sessio
 	})
 }
 
-// keep enters an idle session that was opened without a turn; false if it is not wanted any more.
+// keep sets a session that was opened ahead as idle; false if it is no longer wanted.
 func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
 	e.session = session
 	info, process := p.inspect(e)
@@ -69,11 +69,12 @@ func (p *pool) keep(e *pooled, session cli.Session) (kept bool) {
 	return kept
 }
 
-// giveBack keeps a session for the next turn; false if it is to be closed instead.
+// giveBack keeps a session for the next turn; false if the caller should close it instead.
 func (p *pool) giveBack(e *pooled) (kept bool) {
 	info, process := p.inspect(e)
 	p.do(func() {
-		kept = info.Alive && e.mode == cli.Live && e.state != expiring && e.wanted() && p.find(e.conversation, idle) == nil &&
+		kept = info.Alive && e.mode == cli.Live && e.state != expiring && e.wanted() &&
+			p.find(e.conversation, idle) == nil &&
 			(p.phase == keeping || p.phase == detaching && info.Background)
 		switch {
 		case !kept:
@@ -87,7 +88,7 @@ func (p *pool) giveBack(e *pooled) (kept bool) {
 	return kept
 }
 
-// rest makes an entry idle, unless its process ended since it was asked whether it lives.
+// rest marks an entry as idle, unless its process has ended since it was checked.
 func (p *pool) rest(e *pooled, pid int, process cli.Process) {
 	p.settle(e, pid, process)
 	e.state, e.used, e.ahead = idle, p.opts.Now(), nil
@@ -98,13 +99,13 @@ func (p *pool) rest(e *pooled, pid int, process cli.Process) {
 	}
 }
 
-// expireLater has a session closed that stays idle for long.
+// expireLater closes a session after it was idle for IdleLimit.
 func (p *pool) expireLater(e *pooled) {
 	e.stopExpiry()
 	var expiry *time.Timer
 	expiry = time.AfterFunc(p.opts.IdleLimit, func() {
 		p.do(func() {
-			if e.state == idle && e.expiry == expiry { // it was not used since
+			if e.state == idle && e.expiry == expiry { // not used since
 				p.closeInBackground(e)
 			}
 		})
@@ -121,8 +122,8 @@ func exited(process cli.Process) bool {
 	}
 }
 
-// settle puts an entry into the slot of its process: the one it was opened for, or that of a process it turned out to
-// share. It closes the idle sessions of a process as soon as that dies.
+// settle moves an entry to the slot of its actual process: its own, or that of a process it turned out to share. When
+// that process dies, settle closes its idle sessions.
 func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 	if at := p.slotOf(processID{e.sandbox, e.agent, pid}); at != nil && at != e.slot {
 		p.remove(e)
@@ -142,19 +143,19 @@ func (p *pool) settle(e *pooled, pid int, process cli.Process) {
 			return
 		}
 		p.do(func() {
-			if at.id.pid == pid { // else the sessions have another process by now
+			if at.id.pid == pid { // otherwise the sessions have another process by now
 				p.evict(at)
 			}
 		})
 	})
 }
 
-// suits says whether the session can take req as it is.
+// suits reports whether the session can run req unchanged.
 func (e *pooled) suits(entry *agentEntry, mode cli.Mode, req cli.Request) (fits bool) {
 	if e.closeKey != entry.closeKey(req.Conversation) || e.mode != mode || !e.info().Alive {
 		return false
 	}
-	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // not if the provider panics
+	_ = guard(e.agent, func() error { fits = e.session.Fits(req); return nil }) // false if the provider panics
 	return fits
 }
 
@@ -165,7 +166,8 @@ func (p *pool) status() (living []cli.SessionStatus) {
 	p.do(func() {
 		for e := range p.entries() {
 			if e.state == idle || e.state == busy || e.state == expiring {
-				list = append(list, cli.SessionStatus{Conversation: e.conversation, Sandbox: e.sandbox, Busy: e.state != idle, Used: e.used})
+				list = append(list, cli.SessionStatus{Conversation: e.conversation, Sandbox: e.sandbox,
+					Busy: e.state != idle, Used: e.used})
 				entries = append(entries, e)
 			}
 		}
@@ -179,7 +181,7 @@ func (p *pool) status() (living []cli.SessionStatus) {
 	return living
 }
 
-// waitsForUser records that a turn waits for its user to decide an approval, or ceases to.
+// waitsForUser records that a turn starts or stops waiting for its user to decide a request.
 func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
 	p.do(func() {
 		if waiting && (e.state == busy || e.state == expiring) {
@@ -190,7 +192,7 @@ func (p *pool) waitsForUser(e *pooled, id cli.ApprovalID, waiting bool) {
 	})
 }
 
-// release closes the conversation's session now if it is idle, after its turn if it is busy.
+// release closes the conversation's session now if it is idle, or after its turn if it is busy.
 func (p *pool) release(conversation cli.Conversation) {
 	p.do(func() {
 		p.cancelAhead(conversation)
@@ -206,7 +208,7 @@ func (p *pool) release(conversation cli.Conversation) {
 	})
 }
 
-// cancelAhead has a session of the conversation that is opened ahead, or is about to be, closed instead of kept.
+// cancelAhead cancels sessions of the conversation that are being opened ahead, or will be.
 func (p *pool) cancelAhead(conversation cli.Conversation) {
 	for e := range p.entries() {
 		if e.conversation == conversation && e.state == warming {
@@ -220,7 +222,7 @@ func (p *pool) cancelAhead(conversation cli.Conversation) {
 	}
 }
 
-// closeAll closes what is idle, and makes every busy session close after its turn. The group waits for it.
+// closeAll closes idle sessions, and busy ones after their turns. The group waits for it.
 func (p *pool) closeAll() {
 	p.do(func() {
 		p.phase = closed
@@ -232,8 +234,8 @@ func (p *pool) closeAll() {
 	})
 }
 
-// detachAll detaches from what works in the background, and closes what else is idle. What is busy is detached with its
-// turn.
+// detachAll detaches from sessions with background work, and closes other idle ones. Busy sessions are detached with
+// their turns.
 func (p *pool) detachAll() {
 	var all []*pooled
 	p.do(func() {

@@ -27,7 +27,7 @@ func lasting(ctx context.Context, s *fakeSession, _ cli.Request, em *turn.Emitte
 	}
 }
 
-// living names the conversations that have a session, those with a turn in capitals.
+// living returns the names of conversations with a session; capitals have a running turn.
 func living(s *Service) (names string) {
 	synctest.Wait()
 	for _, st := range s.pool.status() {
@@ -40,7 +40,7 @@ func living(s *Service) (names string) {
 	return names
 }
 
-// ask begins a turn and says when it is over.
+// ask starts a turn; the channel receives its result.
 func ask(t *testing.T, s *Service, c cli.Conversation, emit func(cli.Event)) chan cli.Result {
 	t.Helper()
 	return begin(t, s, cli.Request{Conversation: c, Turn: cli.TurnID(c)}, emit)
@@ -56,7 +56,7 @@ func begin(t *testing.T, s *Service, req cli.Request, emit func(cli.Event)) chan
 
 func quietly(cli.Event) {}
 
-// Where all are busy a turn waits, is told so, and is served in order of coming.
+// If all processes are busy, a turn waits, shows that, and is served in order.
 func TestTurnsWaitForAProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestService(t, Options{MaxSessions: 2}, &fakeProvider{turn: lasting})
@@ -102,8 +102,8 @@ func TestTurnsWaitForAProcess(t *testing.T) {
 	})
 }
 
-// A turn that is aborted while it waits leaves the queue, and one that is aborted while its agent starts gives its
-// place to the next.
+// A turn that is aborted while it waits leaves the queue. A turn that is aborted while its agent starts frees its
+// place.
 func TestAnAbortedTurnFreesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{open: func(ctx context.Context, s *fakeSession) error {
@@ -133,7 +133,7 @@ func TestAnAbortedTurnFreesItsPlace(t *testing.T) {
 	})
 }
 
-// A place is free when its process is dead, and not before.
+// A place is free only when its process is dead.
 func TestAPlaceIsFreeWhenItsProcessIsDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{open: func(_ context.Context, s *fakeSession) error { s.closeTime = 5 * time.Second; return nil }}
@@ -151,7 +151,7 @@ func TestAPlaceIsFreeWhenItsProcessIsDead(t *testing.T) {
 	})
 }
 
-// A process that outlives the Close of its session keeps its place until it is dead.
+// A process that survives the Close of its session keeps its place until it is dead.
 func TestAProcessThatDoesNotEndKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := newFakePlace()
@@ -174,7 +174,7 @@ func TestAProcessThatDoesNotEndKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// The conversation that has an idle agent never waits for those that have none.
+// A conversation with an idle agent never waits for conversations without one.
 func TestAConversationWithItsOwnAgentDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
@@ -198,7 +198,7 @@ func TestAConversationWithItsOwnAgentDoesNotWait(t *testing.T) {
 	})
 }
 
-// Sessions of one process count once: they are evicted together, and neither while one of them is busy.
+// Sessions of one process count once: they are evicted together, and not while one of them is busy.
 func TestSessionsThatShareAProcessCountOnce(t *testing.T) {
 	for _, announced := range []bool{true, false} {
 		t.Run(fmt.Sprint("announced ", announced), func(t *testing.T) {
@@ -222,7 +222,8 @@ func TestSessionsThatShareAProcessCountOnce(t *testing.T) {
 				}
 				p.turn = lasting
 				a := begin(t, s, cli.Request{Conversation: "a", Resume: p.opened()[0].id}, quietly)
-				run(t, s, "own", cli.Request{Conversation: "y"}) // x must go, for a is busy, and b and c are with it
+				// X must go, because a is busy, and b and c share its process
+				run(t, s, "own", cli.Request{Conversation: "y"})
 				if got := living(s); got != "Abcy" {
 					t.Errorf("%q live", got)
 				}
@@ -239,7 +240,7 @@ func TestSessionsThatShareAProcessCountOnce(t *testing.T) {
 	}
 }
 
-// A turn that waits is let in as soon as there is a process it can share.
+// A waiting turn starts as soon as there is a process it can share.
 func TestATurnDoesNotWaitForWhatItCanShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: lasting, open: func(_ context.Context, s *fakeSession) error {
@@ -267,7 +268,7 @@ func TestATurnDoesNotWaitForWhatItCanShare(t *testing.T) {
 	})
 }
 
-// sharing is a fakeProvider that says which process Open would use: that of the newest session that is open.
+// sharing is a fakeProvider whose Open would use the process of the newest open session.
 type sharing struct{ *fakeProvider }
 
 func (p sharing) Shares(cli.Request) int {
@@ -279,7 +280,7 @@ func (p sharing) Shares(cli.Request) int {
 	return 0
 }
 
-// What an earlier ductor left counts: a new turn waits for those that are being ended.
+// Runs of an earlier ductor count: a new turn waits until they are ended.
 func TestWhatWasLeftCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := func(id cli.RunID, c cli.Conversation, turns ...cli.TurnID) cli.LeftRun {

@@ -14,8 +14,8 @@ import (
 	"ductor/cli/turn"
 )
 
-// Whatever is asked, aborted, released and opened ahead: there are never more processes than may be, every turn ends,
-// and at the end every place is free.
+// For any sequence of turns, aborts, releases and sessions that are opened ahead, there are never more processes than
+// the limit, every turn ends, and at the end every place is free.
 func TestThePoolKeepsItsCount(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.IntRange(1, 3).Draw(rt, "cap")

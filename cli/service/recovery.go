@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// turn runs req, once more in the same place where that is safe, and brings the one Result to emit.
+// turn runs req, and once more in the same environment if that is safe. It returns the only Result to emit.
 func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) cli.Result {
 	agent := entry.provider.Agent()
 	req, err := s.ready(ctx, entry, req, emit)
@@ -26,7 +26,8 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 	a := s.attempt(ctx, entry, mode, req, emit)
 	if mode == cli.Live && s.mayRepeat(ctx, entry, a) {
 		s.opts.Logger.Warn("a live agent broke before it showed anything; asking once more, one-shot",
-			"agent", string(agent), "turn", string(req.Turn), "kind", string(a.result.Err.Kind), "code", a.result.Err.Code)
+			"agent", string(agent), "turn", string(req.Turn), "kind", string(a.result.Err.Kind), "code",
+			a.result.Err.Code)
 		if a.lent != nil {
 			s.pool.discardInBackground(a.lent)
 		}
@@ -42,7 +43,7 @@ func (s *Service) turn(ctx context.Context, entry *agentEntry, req cli.Request, 
 	return a.result
 }
 
-// mayRepeat says whether the live protocol broke and nothing can have happened yet.
+// mayRepeat reports whether the live protocol broke before anything could have happened.
 func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) bool {
 	if a.result.Err == nil || !broke(a.result.Err) || a.shown || ctx.Err() != nil {
 		return false
@@ -53,8 +54,8 @@ func (s *Service) mayRepeat(ctx context.Context, entry *agentEntry, a attempt) b
 
 func broke(f *cli.Failure) bool { return f.Kind == cli.Crashed || f.Kind == cli.BadOutput }
 
-// settle tells the Result and decides what becomes of the session. After a turn that was cut short it
-// returns when everything of it is dead.
+// settle emits the Result and decides whether the session is kept. After a turn that was cut short, it returns when all
+// of its processes are dead.
 func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func()) {
 	defer s.pool.turned()
 	switch {
@@ -68,7 +69,8 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func(
 		tell()
 	case a.result.Aborted && cli.Replaced(ctx) && s.pool.giveBack(a.lent):
 		tell()
-	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached): // else it ended just before ductor lets go
+	// Otherwise it ended just before ductor detached
+	case a.result.Aborted || ctx.Err() != nil && !errors.Is(context.Cause(ctx), cli.ErrDetached):
 		if at.sandbox == "" {
 			tell()
 			_ = s.pool.discard(a.lent) // it is tried again
@@ -84,7 +86,7 @@ func (s *Service) settle(ctx context.Context, at *runEnv, a *attempt, tell func(
 	}
 }
 
-// awaitLate waits for an Open that was given up, for as long as a well-behaved one takes; false if this one takes longer.
+// awaitLate waits for an abandoned Open, for as long as a normal one takes; false if this one takes longer.
 func (s *Service) awaitLate(late chan struct{}) bool {
 	wait := time.NewTimer(s.opts.Grace)
 	defer wait.Stop()
@@ -96,8 +98,8 @@ func (s *Service) awaitLate(late chan struct{}) bool {
 	}
 }
 
-// reusable says whether a session is as good as before after such a Result: it went well, or it is the
-// model that failed and not the agent.
+// reusable reports whether a session is still good after a Result: the turn succeeded, or the model failed and not the
+// agent.
 func reusable(r cli.Result) bool {
 	if r.Err == nil {
 		return true
@@ -110,9 +112,8 @@ func reusable(r cli.Result) bool {
 	}
 }
 
-// judge makes the Result of an attempt out of what the provider said (said is false if it gave no
-// Result) and what is known besides.
-func judge(ctx context.Context, w *watch, r cli.Result, said bool, err error) cli.Result {
+// judge combines the provider's Result (said is false if there is none) with the other known facts of an attempt.
+func judge(ctx context.Context, w *resultGuard, r cli.Result, said bool, err error) cli.Result {
 	if !said {
 		r.Err = cli.AsFailure(w.agent, err)
 		if r.Err == nil && r.Text == "" {
@@ -123,12 +124,13 @@ func judge(ctx context.Context, w *watch, r cli.Result, said bool, err error) cl
 	case ctx.Err() != nil && !r.Detached && (!said || r.Err != nil && !r.Aborted):
 		return recut(ctx, w.agent, r)
 	case r.Err != nil && r.Err.Kind == cli.Crashed && r.Err.Code == 0 && r.Text != "" && !w.cut:
-		r.Err = nil // it answered and left without a closing word
+		r.Err = nil // it answered, but exited without a final event
 	}
 	return r
 }
 
-// recut says of a turn whose context ended why it did, unless the agent had a reason of its own to fail.
+// recut replaces the Result of a turn whose context ended by the reason for that, unless the agent had a failure of its
+// own.
 func recut(ctx context.Context, agent cli.Agent, r cli.Result) cli.Result {
 	cut := cli.Cut(ctx, agent)
 	own := r.Err != nil && !broke(r.Err) && r.Err.Kind != cli.TimedOut && r.Err.Kind != cli.UnknownFailure

@@ -10,7 +10,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// How a live turn that breaks is recovered: never when anything may have happened.
+// Recovery of a live turn that breaks: never if anything may have happened.
 func TestServiceRecovery(t *testing.T) {
 	fail := func(kind cli.FailureKind, code int) cli.Result {
 		return cli.Result{Err: &cli.Failure{Kind: kind, Code: code, Reason: "first"}}
@@ -19,9 +19,9 @@ func TestServiceRecovery(t *testing.T) {
 		name string
 		live func(em *turn.Emitter) // the live turn, after its session was named
 		mode cli.Mode               // preferred; Live if empty
-		want cli.FailureKind        // empty when it went well
+		want cli.FailureKind        // empty on success
 		text string
-		runs int // turns that were run
+		runs int // number of turns
 	}{
 		{name: "a crash before anything", live: func(em *turn.Emitter) { em.Finish(fail(cli.Crashed, 3)) }, text: "second", runs: 2},
 		{name: "a silent exit", live: func(em *turn.Emitter) { em.Finish(fail(cli.Crashed, 0)) }, text: "second", runs: 2},
@@ -128,7 +128,7 @@ func TestServiceOpenFails(t *testing.T) {
 	}
 }
 
-// A session is kept when only the model failed, and closed when the agent did.
+// A session is kept if only the model failed, and closed if the agent did.
 func TestServiceKeepsSessionsThatAreStillGood(t *testing.T) {
 	for _, tc := range []struct {
 		kind cli.FailureKind
@@ -194,7 +194,7 @@ func TestServicePanics(t *testing.T) {
 	}
 }
 
-// Who aborted wants to hear that, whatever else went wrong because of it.
+// A user who aborted sees that, whatever else failed because of it.
 func TestJudgeOfACutTurn(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cli.ErrAborted)
@@ -214,7 +214,7 @@ func TestJudgeOfACutTurn(t *testing.T) {
 		{"too late, and it was at its limit", late, cli.Result{Err: cli.Failf(cli.LimitReached, "fake", "x")}, false, cli.LimitReached},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := judge(tc.ctx, &watch{agent: "fake"}, tc.said, true, nil)
+			r := judge(tc.ctx, &resultGuard{agent: "fake"}, tc.said, true, nil)
 			var kind cli.FailureKind
 			if r.Err != nil {
 				kind = r.Err.Kind

@@ -15,8 +15,8 @@ type Run struct {
 	cancel context.CancelCauseFunc
 }
 
-// Registry knows every turn that runs, and ends them on demand. A mark it makes lies on a turn, never on
-// a conversation: the next turn of the conversation knows nothing of it. Safe for concurrent use.
+// Registry knows every running turn, and ends turns on demand. It marks turns, never conversations: the next turn of
+// the conversation is not affected. Safe for concurrent use.
 type Registry struct {
 	now func() time.Time
 
@@ -24,49 +24,51 @@ type Registry struct {
 	runs []*Run // in order of Register
 }
 
-// NewRegistry makes an empty Registry. now is the wall clock.
+// NewRegistry returns an empty Registry. now is the wall clock.
 func NewRegistry(now func() time.Time) *Registry { return &Registry{now: now} }
 
-// Register enters a turn; cancel ends it and is given the cause.
-func (r *Registry) Register(conversation cli.Conversation, turn cli.TurnID, agent cli.Agent, cancel context.CancelCauseFunc) *Run {
-	run := &Run{cancel: cancel, info: cli.RunInfo{Conversation: conversation, Turn: turn, Agent: agent, Started: r.wall()}}
+// Register adds a turn; cancel ends it with a cause.
+func (r *Registry) Register(conversation cli.Conversation, turn cli.TurnID, agent cli.Agent,
+	cancel context.CancelCauseFunc) *Run {
+	run := &Run{cancel: cancel, info: cli.RunInfo{Conversation: conversation, Turn: turn, Agent: agent,
+		Started: r.wall()}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs = append(r.runs, run)
 	return run
 }
 
-// wall is the time without its monotonic part, which stands still while the machine is suspended.
+// wall returns the time without its monotonic part, which stands still while the machine is suspended.
 func (r *Registry) wall() time.Time { return r.now().Round(0) }
 
-// Unregister takes run out. A second time changes nothing.
+// Unregister removes run. A second call changes nothing.
 func (r *Registry) Unregister(run *Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.runs = slices.DeleteFunc(r.runs, func(other *Run) bool { return other == run })
 }
 
-// HasActive says whether a turn runs for conversation.
+// HasActive reports whether a turn is running for conversation.
 func (r *Registry) HasActive(conversation cli.Conversation) bool {
 	return len(r.find(func(i cli.RunInfo) bool { return i.Conversation == conversation })) > 0
 }
 
-// Abort ends what runs for conversation with the cause ErrAborted; false if nothing ran. It does not wait.
+// Abort ends the turns of conversation with the cause ErrAborted; false if none was running. It does not wait.
 func (r *Registry) Abort(conversation cli.Conversation) bool {
 	return len(r.end(cli.ErrAborted, func(i cli.RunInfo) bool { return i.Conversation == conversation })) > 0
 }
 
-// AbortTurn ends one turn with the cause ErrAborted; false if it does not run. It does not wait.
+// AbortTurn ends one turn with the cause ErrAborted; false if it is not running. It does not wait.
 func (r *Registry) AbortTurn(turn cli.TurnID) bool {
 	return len(r.end(cli.ErrAborted, func(i cli.RunInfo) bool { return i.Turn == turn })) > 0
 }
 
-// EndStale ends one turn with the cause ErrStale; false if it does not run. It does not wait.
+// EndStale ends one turn with the cause ErrStale; false if it is not running. It does not wait.
 func (r *Registry) EndStale(turn cli.TurnID) bool {
 	return len(r.end(cli.ErrStale, func(i cli.RunInfo) bool { return i.Turn == turn })) > 0
 }
 
-// List is every turn that runs, the oldest first.
+// List returns every running turn, the oldest first.
 func (r *Registry) List() []cli.RunInfo {
 	var list []cli.RunInfo
 	for _, run := range r.find(func(cli.RunInfo) bool { return true }) {

@@ -51,7 +51,7 @@ func TestRegistryAbortsOneTurn(t *testing.T) {
 	}
 }
 
-// What the sweep finds of a turn's age has no monotonic part, which stands still while the machine is suspended.
+// The age of a turn for the sweep has no monotonic part, which stands still while the machine is suspended.
 func TestRegistryEndsAStaleTurn(t *testing.T) {
 	now := time.Now()
 	r := NewRegistry(func() time.Time { return now })

@@ -12,23 +12,25 @@ import (
 	"ductor/lang"
 )
 
-// runEnv is a place with what the service knows of it. This host is one as well.
+// runEnv is an environment with the service's knowledge about it. This host is one too.
 type runEnv struct {
 	sandbox   cli.Sandbox
 	launchers []cli.Launcher
 	homes     Homes
 	agents    map[cli.Agent]*agentEntry
-	order     []cli.Agent // as they are listed to people
+	order     []cli.Agent // in the order of the menu
 
-	silent atomic.Int64 // when somebody waited in vain to learn which agents can be used there, in nanoseconds
+	silent atomic.Int64 // when a caller last waited in vain for the usable agents, in nanoseconds
 
-	look   chan struct{} // held by who looks at what was left
-	unseen bool          // what was left could not be looked at; guarded by look
+	look   chan struct{} // held while the runs of the previous process are being listed
+	unseen bool          // the runs of the previous process could not be listed; guarded by look
 }
 
-// newRunEnv ties providers to their place.
-func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes, providers []cli.Provider) (*runEnv, error) {
-	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{}, look: make(chan struct{}, 1)}
+// newRunEnv connects providers with their environment.
+func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes Homes,
+	providers []cli.Provider) (*runEnv, error) {
+	at := &runEnv{sandbox: sandbox, launchers: launchers, homes: homes, agents: map[cli.Agent]*agentEntry{},
+		look: make(chan struct{}, 1)}
 	for _, p := range providers {
 		agent := p.Agent()
 		if at.agents[agent] != nil {
@@ -45,7 +47,7 @@ func (s *Service) newRunEnv(sandbox cli.Sandbox, launchers []cli.Launcher, homes
 	return at, nil
 }
 
-// at gives an agent in a place. There is no other place for it when it is not there.
+// at returns an agent in an environment, or a Failure. It never returns an agent of another environment.
 func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Failure) {
 	at := s.runEnvs.get(sandbox)
 	if at == nil {
@@ -58,7 +60,7 @@ func (s *Service) at(sandbox cli.Sandbox, agent cli.Agent) (*agentEntry, *cli.Fa
 	return entry, nil
 }
 
-// lost makes a Failure of what a place answered that is none of the agent's doing.
+// lost converts an error of an environment, which is not the agent's fault, to a Failure.
 func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	var f *cli.Failure
 	if at.sandbox == "" || errors.As(err, &f) {
@@ -67,7 +69,8 @@ func (at *runEnv) lost(agent cli.Agent, err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Agent: agent, Sandbox: at.sandbox, Reason: err.Error(), Cause: err}
 }
 
-// named says of a failure where it happened. What was ended from outside in a sandbox was ended together with it.
+// named sets the environment of a failure. A program that was killed from outside in a sandbox was killed together with
+// it.
 func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	if f == nil || f.Sandbox == at.sandbox {
 		return f
@@ -80,8 +83,8 @@ func (at *runEnv) named(f *cli.Failure) *cli.Failure {
 	return &named
 }
 
-// unended makes of the Result of a turn that was cut short one that does not say that it is over, if err says that the
-// sandbox could not be reached to end it.
+// unended adapts the Result of a turn that was cut short: if err shows that the sandbox could not be reached to end the
+// turn, the Result must not claim that it is over.
 func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
 	var lost *cli.Failure
 	if !errors.As(err, &lost) || lost.Kind != cli.NoSandbox {
@@ -95,7 +98,7 @@ func (at *runEnv) unended(agent cli.Agent, r cli.Result, err error) cli.Result {
 	return r
 }
 
-// prepare makes a sandbox if it is not there.
+// prepare creates a sandbox that does not exist.
 func (at *runEnv) prepare(ctx context.Context) error {
 	for _, l := range at.launchers {
 		if p, ok := l.(cli.Preparer); ok && at.sandbox != "" {
@@ -107,17 +110,19 @@ func (at *runEnv) prepare(ctx context.Context) error {
 	return nil
 }
 
-// ready has the place of a turn ready for it: nothing that was left there is in its way, the session has its home,
-// and the files that the prompt names are there. It returns when ctx is done.
-func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request, error) {
+// ready prepares the environment for a turn: the runs of the previous process are known, the session has its home, and
+// the files of the prompt are there. It returns when ctx is done.
+func (s *Service) ready(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
+	error) {
 	if err := s.sighted(ctx, entry.runEnv); err != nil {
 		return req, err
 	}
 	return s.furnish(ctx, entry, req, emit)
 }
 
-// furnish gives the session its home and brings the files that the prompt names, and the directories it adds.
-func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request, error) {
+// furnish sets the session's home and copies the files of the prompt and the additional directories.
+func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Request, emit func(cli.Event)) (cli.Request,
+	error) {
 	at, files := entry.runEnv, append(slices.Clone(req.AddDirs), req.Files...)
 	if at.homes == nil && (at.bringer() == nil || len(files) == 0) {
 		return req, nil
@@ -144,7 +149,7 @@ func (s *Service) furnish(ctx context.Context, entry *agentEntry, req cli.Reques
 
 var errNoSession = errors.New("it belongs to no session, so it has no home")
 
-// home is that of a request's session.
+// home returns the home of a request's session.
 func (at *runEnv) home(ctx context.Context, req cli.Request) (string, error) {
 	switch {
 	case at.homes == nil:
@@ -155,7 +160,7 @@ func (at *runEnv) home(ctx context.Context, req cli.Request) (string, error) {
 	return at.homes.Home(ctx, req.Session)
 }
 
-// bringer is what brings files to a place; nil where they are seen as they are.
+// bringer returns the launcher that copies files to the environment; nil if the environment sees this host's files.
 func (at *runEnv) bringer() cli.Bringer {
 	for _, l := range at.launchers {
 		if b, ok := l.(cli.Bringer); ok && at.sandbox != "" {
@@ -173,11 +178,11 @@ func (at *runEnv) bring(ctx context.Context, files []string) error {
 	return b.Bring(ctx, files)
 }
 
-// slowPlace is how long a sandbox may take before people are told what they wait for, and then how often it is looked
-// what that is. It is shorter than the time after which a chat says that the agent is thinking.
+// slowPlace is how long a sandbox may take before users see what they wait for, and then how often that is updated. It
+// is shorter than the time after which a chat shows that the agent is thinking.
 const slowPlace = 1500 * time.Millisecond
 
-// preparing says what is waited for in a place that is not there yet.
+// preparing describes the current step of an environment's creation.
 func (at *runEnv) preparing(p lang.Printer) string {
 	for _, l := range at.launchers {
 		if doing, ok := l.(cli.Preparer); ok && doing.Doing() != "" {
@@ -187,8 +192,9 @@ func (at *runEnv) preparing(p lang.Printer) string {
 	return p.Text("wait.sandbox", at.sandbox.Name())
 }
 
-// awaitPlace waits for something that a place may be long about. False says that ctx is done.
-func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), came <-chan T) (v T, ok bool) {
+// awaitPlace waits for a slow answer of an environment. It returns false if ctx is done.
+func awaitPlace[T any](ctx context.Context, at *runEnv, p lang.Printer, emit func(cli.Event), came <-chan T) (v T,
+	ok bool) {
 	var slow <-chan time.Time
 	if at.sandbox != "" && emit != nil {
 		tick := time.NewTicker(slowPlace)

@@ -30,17 +30,17 @@ func canary(t *testing.T) *fakeProvider {
 	}
 }
 
-// fakeSandbox is a launcher of a place that must be made, and that does not see this host's files.
+// fakeSandbox is a launcher of an environment that must be created and that does not see this host's files.
 type fakeSandbox struct {
 	fakeLauncher
 	prepareErr, bringErr error
-	slow                 time.Duration // what Prepare and Bring take
-	building             time.Duration // how long of that an image is built
+	slow                 time.Duration // duration of Prepare and Bring
+	building             time.Duration // the part of it for building an image
 
 	mu       sync.Mutex
 	prepared int
 	brought  []string
-	asked    time.Time // Doing, the first time
+	asked    time.Time // the first time of Doing
 }
 
 func (l *fakeSandbox) Doing() string {
@@ -81,12 +81,12 @@ func (h fakeHomes) Home(_ context.Context, session string) (string, error) {
 	return h.root + "/" + session, h.err
 }
 
-// web is a sandbox of this name.
+// web returns a sandbox with this name.
 func web(l cli.Launcher, providers ...cli.Provider) RunEnv {
 	return RunEnv{Sandbox: "web", Launcher: l, Providers: providers}
 }
 
-// A turn runs in the place that its request names, or nowhere.
+// A turn runs in the environment that its request names, or nowhere.
 func TestATurnRunsInThePlaceItNames(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -121,7 +121,7 @@ func sentenceOf(r cli.Result) string {
 	return r.Err.Error()
 }
 
-// What a place cannot give ends the turn with why; nothing is tried on this host, and nothing again.
+// If an environment fails, the turn ends with the reason; nothing is tried on this host or repeated.
 func TestAPlaceThatCannotBeHad(t *testing.T) {
 	gone := errors.New("Docker at unix:///x cannot be reached; start it")
 	req := cli.Request{Conversation: "a", Sandbox: "web", Session: "s", Files: []string{"/uploads/x"}}
@@ -176,7 +176,7 @@ func TestAPlaceThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// A live agent that broke before it showed anything is asked once more where it is.
+// A live agent that broke before it showed anything is tried again in its environment.
 func TestALiveAgentIsAskedAgainInItsOwnPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := &fakeProvider{}
@@ -197,8 +197,8 @@ func TestALiveAgentIsAskedAgainInItsOwnPlace(t *testing.T) {
 	})
 }
 
-// A conversation whose place changes has one session at a time, and none is used in the other place. That the one of
-// the former place is slow to end keeps nobody waiting: it has another history.
+// A conversation whose environment changes has one session at a time, and never uses one of the other environment. It
+// does not wait for the slow end of the old session, which has a separate history.
 func TestASessionOfAnotherPlaceIsNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, inside := &fakeProvider{}, &fakeProvider{}
@@ -222,7 +222,7 @@ func TestASessionOfAnotherPlaceIsNotUsed(t *testing.T) {
 	})
 }
 
-// Two places may give the same number to a process; each is counted, measured and watched on its own.
+// Two environments may use the same number for a process; each is counted, measured and watched separately.
 func TestProcessesOfTwoPlacesMayHaveOneNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := newFakePlace(), newFakePlace()
@@ -249,14 +249,14 @@ func TestProcessesOfTwoPlacesMayHaveOneNumber(t *testing.T) {
 	})
 }
 
-// Each session has its own home where homes are given out, in each place from its own.
+// Each session has its own home if there are Homes, separate for each environment.
 func TestSessionsHaveHomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, inside := &fakeProvider{}, &fakeProvider{}
 		runEnv := web(&fakeSandbox{}, inside)
 		runEnv.Homes = fakeHomes{root: "/in"}
 		s := newTestService(t, Options{Homes: fakeHomes{root: "/here"}, RunEnvs: []RunEnv{runEnv}}, here)
-		s.Warm("fake", cli.Request{Conversation: "a"}) // of no session yet
+		s.Warm("fake", cli.Request{Conversation: "a"}) // without a session yet
 		synctest.Wait()
 		s.Warm("fake", cli.Request{Conversation: "a", Session: "one"})
 		synctest.Wait()
@@ -274,8 +274,8 @@ func TestSessionsHaveHomes(t *testing.T) {
 	})
 }
 
-// Files that a prompt names, and directories that it adds, are brought before it is asked, also one that is handed to a
-// turn that runs, and so are the files of a decision. This host has them.
+// Files of a prompt, and additional directories, are copied before the prompt is sent, also for a prompt that is
+// steered into a running turn, and for the files of a decision. This host has them.
 func TestFilesAreBroughtToASandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := &fakeSandbox{}
@@ -305,7 +305,7 @@ func TestFilesAreBroughtToASandbox(t *testing.T) {
 	})
 }
 
-// steering is a fakeProvider whose sessions take messages, which count as turns.
+// steering is a fakeProvider whose sessions accept messages, which count as turns.
 type steering struct{ *fakeProvider }
 
 type steeringSession struct{ *fakeSession }
@@ -325,7 +325,7 @@ func (s steeringSession) Steer(context.Context, cli.Request) error {
 	return nil
 }
 
-// steered counts the messages that arrived in the provider's only session, beside its one turn.
+// steered returns the number of messages that arrived in the provider's only session, apart from its one turn.
 func steered(p *fakeProvider) int {
 	s := p.opened()[0]
 	s.mu.Lock()
@@ -333,7 +333,7 @@ func steered(p *fakeProvider) int {
 	return s.turns - 1
 }
 
-// A person who waits for a sandbox is told so and what for, and can abort that.
+// A user who waits for a sandbox sees that and what for, and can abort it.
 func TestASlowSandboxIsToldOf(t *testing.T) {
 	for _, abort := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -356,8 +356,8 @@ func TestASlowSandboxIsToldOf(t *testing.T) {
 	}
 }
 
-// Of all who want to know whom to ask in a sandbox that is being made one waits, and not for long. When it is there
-// they learn it.
+// Of all callers that need the default agent of a slow sandbox only one waits, and not for long. Once it is ready they
+// get the answer.
 func TestOneWaitsForASlowSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := inState("one", cli.Installed), inState("two", cli.Authenticated, "m")
@@ -377,7 +377,7 @@ func TestOneWaitsForASlowSandbox(t *testing.T) {
 	})
 }
 
-// Whom to ask in a sandbox, and what the menu says of it.
+// The default agent of a sandbox, and its menu.
 func TestMenuOfASandbox(t *testing.T) {
 	gone := errors.New("Docker cannot be reached")
 	for _, tc := range []struct {
@@ -385,7 +385,7 @@ func TestMenuOfASandbox(t *testing.T) {
 		place   *fakeSandbox
 		in      cli.Sandbox
 		want    cli.Agent
-		asked   bool // the agents were
+		asked   bool // whether the agents were queried
 		trouble string
 	}{
 		{name: "as on this host", place: &fakeSandbox{}, in: "web", want: "two", asked: true},
@@ -470,7 +470,7 @@ func TestWhatCouldNotBeEndedIsNotSaidToBe(t *testing.T) {
 	}
 }
 
-// A sandbox that goes while an agent is looked for in it is lost; the agent is not said to be missing there.
+// A sandbox that disappears while an agent is searched in it is lost; the agent does not count as missing.
 func TestASandboxThatGoesWhileAnAgentIsLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := &fakeSandbox{}

@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// agentEntry is a provider in its place, with what it said lately.
+// agentEntry is a provider in its environment, with its cached answers.
 type agentEntry struct {
 	provider cli.Provider
 	runEnv   *runEnv
@@ -18,16 +18,16 @@ type agentEntry struct {
 	models   *cached[modelList]
 }
 
-// runEnvs are all environments, this host first. Those that a conversation has for itself are opened when they are first
-// asked for. Safe for concurrent use.
+// runEnvs has all environments, this host first. It opens an environment of a single conversation when it is first
+// needed. Safe for concurrent use.
 type runEnvs struct {
-	open func(cli.Sandbox) *runEnv // nil where there is to be none
+	open func(cli.Sandbox) *runEnv // returns nil if there should be none
 
 	mu  sync.Mutex
 	all []*runEnv
 }
 
-// get gives an environment; nil if there is none of that name.
+// get returns an environment by its name; nil if there is none.
 func (s *runEnvs) get(sandbox cli.Sandbox) *runEnv {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,14 +41,14 @@ func (s *runEnvs) get(sandbox cli.Sandbox) *runEnv {
 	return at
 }
 
-// list gives those that are open.
+// list returns the open environments.
 func (s *runEnvs) list() []*runEnv {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.all)
 }
 
-// enterRunEnvs makes the environments known, this host first.
+// enterRunEnvs registers the environments, this host first.
 func (s *Service) enterRunEnvs() error {
 	s.runEnvs = &runEnvs{open: s.openRunEnv}
 	host, err := s.newRunEnv("", s.opts.Launchers, s.opts.Homes, s.opts.Providers)
@@ -70,7 +70,7 @@ func (s *Service) enterRunEnvs() error {
 	return nil
 }
 
-// openRunEnv opens the environment of one conversation; nil if there is to be none.
+// openRunEnv opens the environment of one conversation; nil if there should be none.
 func (s *Service) openRunEnv(sandbox cli.Sandbox) *runEnv {
 	if sandbox.Alone() == "" || s.opts.OpenRunEnv == nil {
 		return nil
@@ -101,7 +101,7 @@ func (s *Service) sandboxRunEnv(o RunEnv) (*runEnv, error) {
 	return at, nil
 }
 
-// launchers are those of one place.
+// launchers returns the launchers of one environment.
 func (s *Service) launchers(sandbox cli.Sandbox) []cli.Launcher {
 	if at := s.runEnvs.get(sandbox); at != nil {
 		return at.launchers
@@ -109,7 +109,7 @@ func (s *Service) launchers(sandbox cli.Sandbox) []cli.Launcher {
 	return nil
 }
 
-// Launcher starts processes in an environment.
+// Launcher returns a launcher of an environment.
 func (s *Service) Launcher(in cli.Sandbox) (cli.Launcher, error) {
 	if all := s.launchers(in); len(all) > 0 {
 		return all[0], nil

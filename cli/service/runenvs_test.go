@@ -8,8 +8,8 @@ import (
 	"ductor/cli"
 )
 
-// A place that a conversation has for itself is opened when a turn names it, once, and what runs in it belongs to no other
-// conversation and to no turn that ran elsewhere.
+// The environment of a single conversation is opened once, when a turn names it. Runs in it belong to no other
+// conversation and to no turn of another environment.
 func TestAPlaceOfOneConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forged, other, own := leftRun("forged", "2"), leftRun("other"), leftRun("own", "1")
@@ -41,7 +41,7 @@ func TestAPlaceOfOneConversation(t *testing.T) {
 		if r, _ := resume(t, s, cli.Request{Turn: "1", Conversation: "a"}); r.Err != nil {
 			t.Errorf("%+v", r)
 		}
-		if opened != 2 { // of db/a it was asked too
+		if opened != 2 { // db/a was queried too
 			t.Errorf("it was opened %d times", opened)
 		}
 		closeService(t, s)

@@ -1,7 +1,7 @@
-// Package service is the one gateway to all agents: it picks the agent, keeps its session between turns, limits how many
-// processes there are, and recovers where that is safe.
+// Package service is the only gateway to all agents: it finds the agent, keeps its session between turns, limits the
+// number of processes, and recovers if that is safe.
 //
-// It knows no dialect: those come as cli.Providers. It knows nothing of chats, of queues or of SQLite, and starts no process.
+// It knows no dialect: cli.Providers contain those. It knows nothing of chats, queues or SQLite, and starts no process.
 package service
 
 import (
@@ -17,9 +17,9 @@ import (
 	"ductor/cli"
 )
 
-// Service is the one gateway to all agents: it finds the agent, keeps its session warm between turns,
-// runs the turn and recovers where that is safe. No lock is held while anything is started, asked or
-// closed, so conversations never wait for each other. Safe for concurrent use.
+// Service is the only gateway to all agents: it finds the agent, keeps its session warm between turns, runs the turn
+// and recovers if that is safe. It holds no lock while it starts, queries or closes anything, so conversations never
+// wait for each other. Safe for concurrent use.
 type Service struct {
 	*core
 	shutdown context.CancelCauseFunc
@@ -30,11 +30,11 @@ type Service struct {
 	present  *present
 
 	leftMu sync.Mutex
-	left   map[cli.TurnID]*leftTurn // turns that can be resumed
-	spared map[cli.RunID]int        // runs that somebody is about to attach to, and how many are
+	left   map[cli.TurnID]*leftTurn // resumable turns
+	spared map[cli.RunID]int        // how many callers are about to attach to each run
 }
 
-// New makes a Service. The caller must Close it.
+// New creates a Service. The caller must Close it.
 func New(opts Options) (*Service, error) {
 	if len(opts.Providers) == 0 {
 		return nil, errors.New("a service needs at least one provider")
@@ -84,22 +84,22 @@ func New(opts Options) (*Service, error) {
 	return s, nil
 }
 
-// Registry knows the turns that run, in whatever place.
+// Registry returns the registry of running turns in all environments.
 func (s *Service) Registry() *Registry { return s.registry }
 
-// Abort ends what runs for conversation, with everything it started; false if nothing ran. It returns at
-// once: Run returns when all is dead.
+// Abort ends everything that runs for conversation, including all child processes; false if nothing ran. It returns at
+// once: Run returns when all processes are dead.
 func (s *Service) Abort(conversation cli.Conversation) bool { return s.registry.Abort(conversation) }
 
-// AbortTurn ends one turn; false if it does not run. It returns at once.
+// AbortTurn ends one turn; false if it is not running. It returns at once.
 func (s *Service) AbortTurn(turn cli.TurnID) bool { return s.registry.AbortTurn(turn) }
 
-// Release closes the idle session kept for conversation, if there is one, without waiting for it. A
-// session that is busy is closed at the end of its turn.
+// Release closes the idle session of conversation, if there is one, without waiting for it. A busy session is closed at
+// the end of its turn.
 func (s *Service) Release(conversation cli.Conversation) { s.pool.release(conversation) }
 
-// Close ends every turn (their Results say that ductor stops) and every session, and waits for them
-// until ctx is done. A Run that begins later fails. Idempotent.
+// Close ends every turn (their Results say that ductor stops) and every session, and waits for them until ctx is done.
+// A later Run fails. Idempotent.
 func (s *Service) Close(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrClosing, s.pool.closeAll); err != nil {
 		return fmt.Errorf("close the agents: %w", err)
@@ -107,8 +107,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// Detach detaches from every turn and every session that works in the background: they go on, and ductor finds them after
-// its next start. The Results of the turns have Detached set. Like Close in the rest.
+// Detach detaches from every turn and every session with background work: they continue, and ductor finds them after
+// its next start. The Results of the turns have Detached set. Otherwise it works like Close.
 func (s *Service) Detach(ctx context.Context) error {
 	if err := s.finish(ctx, cli.ErrDetached, s.pool.detachAll); err != nil {
 		return fmt.Errorf("detach from the agents: %w", err)
@@ -128,19 +128,19 @@ func (s *Service) finish(ctx context.Context, cause error, sessions func()) erro
 	return nil
 }
 
-// Run runs one turn of req by agent, in the place that req names and in no other, and returns its Result, which emit got too, as the last event. emit
-// is called from one goroutine at a time and must not block for long.
+// Run runs one turn of req with agent, only in the environment that req names. It returns the Result, which is also the
+// last event. emit is called serially and must not block for long.
 //
-// A cancelled ctx, an Abort and the timeout end the turn and everything it started; what was written so
-// far is kept. The Result goes to emit as soon as the agent is silent, Run returns when all of it is dead.
+// A cancelled ctx, an Abort and the timeout end the turn and everything it started; the text so far is kept. Run emits
+// the Result as soon as the agent is silent, and returns when all processes are dead.
 //
-// A live agent that broke before it showed anything is asked once more, one-shot, and the Result is
-// marked Fallback. Nothing that may have had an effect is ever repeated.
+// If a live agent broke before it showed anything, Run tries once more with a one-shot process, and marks the Result as
+// Fallback. It never repeats anything that may have had an effect.
 func (s *Service) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	return s.serve(ctx, agent, req, emit, s.turn)
 }
 
-// serve registers a turn and has it run.
+// serve registers a turn and runs it.
 func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event),
 	run func(context.Context, *agentEntry, cli.Request, func(cli.Event)) cli.Result,
 ) cli.Result {
@@ -159,7 +159,7 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 	defer cancel(nil)
 	registered := s.registry.Register(req.Conversation, req.Turn, agent, cancel)
 	defer s.registry.Unregister(registered)
-	if s.base.Err() != nil { // Close may have ended all turns just before this one was there
+	if s.base.Err() != nil { // Close may have ended all turns just before this one was registered
 		cancel(context.Cause(s.base))
 	}
 	ctx, stop := context.WithTimeout(ctx, s.limit(req))
@@ -167,19 +167,20 @@ func (s *Service) serve(ctx context.Context, agent cli.Agent, req cli.Request, e
 	return run(ctx, entry, req, emit)
 }
 
-// refusal is the Result of a turn that comes too late.
+// refusal returns the Result of a turn that comes too late.
 func (s *Service) refusal(agent cli.Agent) cli.Result {
 	cause := context.Cause(s.base)
 	if errors.Is(cause, cli.ErrDetached) {
 		return cli.Result{Detached: true}
 	}
-	return cli.Result{Err: &cli.Failure{Kind: cli.UnknownFailure, Agent: agent, Reason: cli.ErrClosing.Error(), Cause: cli.ErrClosing}}
+	return cli.Result{Err: &cli.Failure{Kind: cli.UnknownFailure, Agent: agent, Reason: cli.ErrClosing.Error(),
+		Cause: cli.ErrClosing}}
 }
 
-// leastLimit is what a turn gets whose time was up while no ductor was there: to read what it said.
+// leastLimit is the time for a turn whose limit passed while no ductor was running, in order to read its output.
 const leastLimit = 10 * time.Second
 
-// limit is how long a turn may run from now on.
+// limit returns how long a turn may still run.
 func (s *Service) limit(req cli.Request) time.Duration {
 	limit := s.opts.Timeout
 	if req.Timeout > 0 {

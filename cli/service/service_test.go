@@ -47,7 +47,7 @@ func TestServiceKeepsTheSession(t *testing.T) {
 	})
 }
 
-// Two processes of one session would spoil its history: the next opens when the former is closed.
+// Two processes of one session would corrupt its history: the next opens when the previous one is closed.
 func TestServiceOpensAfterTheFormerClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{}
@@ -129,7 +129,7 @@ func TestServiceAbort(t *testing.T) {
 	})
 }
 
-// The session of a turn that the next message replaces goes on, unless the agent is of no further use.
+// The session of a turn that the next message replaces stays, unless the agent had to be killed.
 func TestServiceKeepsTheSessionOfAReplacedTurn(t *testing.T) {
 	for name, alive := range map[string]bool{"the agent ended the turn": true, "the agent had to be ended": false} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestServiceAbortWhileOpening(t *testing.T) {
 	}
 }
 
-// A provider that breaks its contract and ignores the cancel holds nobody up for ever.
+// A provider that ignores the cancellation, against its contract, blocks nobody forever.
 func TestServiceGivesUpADeafProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {
@@ -255,7 +255,7 @@ func TestServiceStaleTurn(t *testing.T) {
 	})
 }
 
-// A slow start in one conversation is nobody else's business.
+// A slow start in one conversation does not affect others.
 func TestServiceConversationsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{open: func(_ context.Context, s *fakeSession) error {
@@ -296,7 +296,7 @@ func TestServiceEvictsIdleSessions(t *testing.T) {
 			}
 			return names
 		}
-		for _, c := range []cli.Conversation{"a", "b", "c"} { // the cap lets the oldest go
+		for _, c := range []cli.Conversation{"a", "b", "c"} { // the limit evicts the oldest
 			run(t, s, "fake", cli.Request{Conversation: c})
 			time.Sleep(time.Minute)
 		}
@@ -322,7 +322,7 @@ func TestServiceEvictsIdleSessions(t *testing.T) {
 	})
 }
 
-// The cap refuses nobody: busy sessions are kept beyond it.
+// The limit rejects nobody: busy sessions are kept beyond it.
 func TestServiceBusySessionsAreNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeProvider{turn: func(_ context.Context, s *fakeSession, _ cli.Request, em *turn.Emitter) {

@@ -10,9 +10,9 @@ import (
 	"ductor/cli"
 )
 
-// Decide hands a person's answer to the agent of a turn that runs. It returns when the answer is on its way;
-// ErrNotAsked if nothing of this id waits in this turn, which is so when the turn does not run. An answer
-// never reaches another turn than its own. Safe for concurrent use.
+// Decide passes a user's answer to the agent of a running turn. It returns when the answer is on its way, or
+// ErrNotAsked if no request with this ID is waiting in this turn, for example because the turn is over. An answer never
+// reaches another turn than its own. Safe for concurrent use.
 func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	return s.present.with(ctx, turn, cli.ErrNotAsked, func(ctx context.Context, to *presence) error {
 		decider, ok := to.session.session.(cli.Decider)
@@ -27,7 +27,7 @@ func (s *Service) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID
 	})
 }
 
-// Bring has files of this host at the same paths in a place. It does nothing for this host. Safe for concurrent use.
+// Bring copies files of this host to the same paths in a sandbox. It does nothing for this host. Safe for concurrent use.
 func (s *Service) Bring(ctx context.Context, in cli.Sandbox, files []string) error {
 	if !s.work.enter() {
 		return cli.ErrClosing
@@ -40,25 +40,26 @@ func (s *Service) Bring(ctx context.Context, in cli.Sandbox, files []string) err
 	return at.bring(ctx, files)
 }
 
-// Steer adds req's prompt to a turn that runs. It returns when the agent has it; ErrNoTurn if the turn does
-// not run or takes nothing any more, an error that is errors.ErrUnsupported if the agent takes no message
-// while it works. After any other error it is unknown whether the agent has it. Safe for concurrent use.
+// Steer adds req's prompt to a running turn. It returns when the agent has it. It returns ErrNoTurn if the turn is not
+// running or accepts nothing any more, and an error that matches errors.ErrUnsupported if the agent accepts no messages
+// while it works. After any other error it is unknown whether the agent has the prompt. Safe for concurrent use.
 func (s *Service) Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		steerer, ok := to.session.session.(cli.Steerer)
 		if !ok {
 			return fmt.Errorf("steer %s: %w", to.session.agent, errors.ErrUnsupported)
 		}
-		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil { // its own turn will say why
+		// The message's own turn will report why
+		if err := s.runEnvs.get(to.session.sandbox).bring(ctx, req.Files); err != nil {
 			return fmt.Errorf("steer %s: %w: %w", to.session.agent, cli.ErrNoTurn, err)
 		}
 		return steerer.Steer(ctx, req)
 	})
 }
 
-// SetPermission has the agent of a turn that runs work in another permission mode from now on; ErrNoTurn if the turn does
-// not run, an error that is errors.ErrUnsupported if the agent cannot change in the middle of its work. After any other
-// error it is not known how the agent works. Safe for concurrent use.
+// SetPermission switches the agent of a running turn to another permission mode. It returns ErrNoTurn if the turn is
+// not running, and an error that matches errors.ErrUnsupported if the agent cannot change its mode while it works.
+// After any other error the agent's mode is unknown. Safe for concurrent use.
 func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error {
 	return s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error {
 		session, ok := to.session.session.(cli.PermissionSetter)
@@ -69,7 +70,7 @@ func (s *Service) SetPermission(ctx context.Context, turn cli.TurnID, mode cli.P
 	})
 }
 
-// recordStart has it stored where a turn begins; see cli.Recorder.
+// recordStart stores the start of a turn; see cli.Recorder.
 func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.Start) error {
 	if turn == cli.BackgroundMark {
 		return s.opts.Background(ctx, start)
@@ -82,8 +83,8 @@ func (s *Service) recordStart(ctx context.Context, turn cli.TurnID, start cli.St
 	})
 }
 
-// present knows the session of each turn that runs. A session serves one turn after the other, and an agent
-// may call what it asks by the same name in each, so a turn ends here only when no caller speaks to it any more.
+// present maps each running turn to its session. A session runs one turn after the other, and an agent may use the same
+// request ID in each. So a turn is only removed when no caller uses it any more.
 type present struct {
 	mu    sync.Mutex
 	turns map[cli.TurnID]*presence
@@ -98,8 +99,8 @@ type presence struct {
 
 func newPresent() *present { return &present{turns: map[cli.TurnID]*presence{}} }
 
-// enter makes a turn known until the function it returns is called. That waits for the calls under way, which
-// are cancelled, but not longer than patience; false if it was in vain.
+// enter adds a turn until leave is called. leave cancels the calls in progress and waits for them, at most for
+// patience; false if that was too short.
 func (p *present) enter(req cli.Request, session *pooled) (leave func(patience time.Duration) bool) {
 	life, end := context.WithCancelCause(context.Background())
 	turn, e := req.Turn, &presence{session: session, started: req.Started, life: life, calls: newGroup()}
@@ -120,8 +121,9 @@ func (p *present) enter(req cli.Request, session *pooled) (leave func(patience t
 	}
 }
 
-// with calls f with what is known of a turn; absent is the error when it does not run.
-func (p *present) with(ctx context.Context, turn cli.TurnID, absent error, f func(context.Context, *presence) error) error {
+// with calls f with a running turn; it returns absent if the turn is not running.
+func (p *present) with(ctx context.Context, turn cli.TurnID, absent error,
+	f func(context.Context, *presence) error) error {
 	p.mu.Lock()
 	e := p.turns[turn]
 	p.mu.Unlock()
@@ -135,12 +137,14 @@ func (p *present) with(ctx context.Context, turn cli.TurnID, absent error, f fun
 	return guard(e.session.agent, func() error { return f(ctx, e) })
 }
 
-// askLimit is how long an agent may take to say something about itself, its start included.
+// askLimit is how long an agent may take to answer a query about itself, including its start.
 const askLimit = 30 * time.Second
 
-// Fill is how full the context of a session is, and of what, as its agent says now: the session that req resumes, in which turn
-// runs, or none where that is empty. An error that is errors.ErrUnsupported if the agent does not say.
-func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (fill cli.Fill, err error) {
+// Fill returns how full the context of a session is, and with what, as its agent reports it now. The session is the one
+// that req resumes, in which turn is running, or none if turn is empty. The error matches errors.ErrUnsupported if the
+// agent does not report it.
+func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (fill cli.Fill,
+	err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
 		reporter, ok := session.(cli.FillReporter)
 		if !ok {
@@ -152,9 +156,10 @@ func (s *Service) Fill(ctx context.Context, agent cli.Agent, req cli.Request, tu
 	return fill, err
 }
 
-// Commands lists the commands and skills of an agent, for a session as Fill has it. An error that is errors.ErrUnsupported if
-// the agent has none.
-func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (list []cli.AgentCommand, err error) {
+// Commands lists the commands and skills of an agent, for a session like that of Fill. The error matches
+// errors.ErrUnsupported if the agent has none.
+func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request,
+	turn cli.TurnID) (list []cli.AgentCommand, err error) {
 	err = s.withSession(ctx, agent, req, turn, func(ctx context.Context, session cli.Session) error {
 		commander, ok := session.(cli.Commander)
 		if !ok {
@@ -166,14 +171,16 @@ func (s *Service) Commands(ctx context.Context, agent cli.Agent, req cli.Request
 	return list, err
 }
 
-// withSession calls f with the live session of a conversation: the one of a turn that runs, the one that is kept for the next
-// turn, or one that it opens for that. It begins no turn.
-func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID, f func(context.Context, cli.Session) error) error {
+// withSession calls f with a live session of a conversation: that of the running turn, the one that is kept for the
+// next turn, or one that it opens for the next turn. It starts no turn.
+func (s *Service) withSession(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID,
+	f func(context.Context, cli.Session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	if turn != "" {
-		err := s.present.with(ctx, turn, cli.ErrNoTurn, func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
-		if !errors.Is(err, cli.ErrNoTurn) { // else its session is kept by now
+		err := s.present.with(ctx, turn, cli.ErrNoTurn,
+			func(ctx context.Context, to *presence) error { return f(ctx, to.session.session) })
+		if !errors.Is(err, cli.ErrNoTurn) { // otherwise its session is already idle
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"ductor/cli/turn"
 )
 
-// askingProvider opens sessions that ask and are steered.
+// askingProvider opens sessions that ask and accept messages.
 type askingProvider struct {
 	fakeProvider
 	decide func(ctx context.Context, id cli.ApprovalID, d cli.Decision) error
@@ -34,7 +34,7 @@ func (s askingSession) Decide(ctx context.Context, id cli.ApprovalID, d cli.Deci
 
 func (s askingSession) Steer(ctx context.Context, req cli.Request) error { return s.p.steer(ctx, req) }
 
-// asking makes a service whose agent asks "1" in each turn and ends the turn as it is decided, or after a minute.
+// asking creates a service whose agent asks "1" in each turn and ends the turn at the decision, or after a minute.
 func asking(t *testing.T) (*Service, *askingProvider) {
 	t.Helper()
 	answers := make(chan cli.Decision)
@@ -95,14 +95,14 @@ func TestADecisionReachesTheTurnThatAsked(t *testing.T) {
 	})
 }
 
-// The next turn of the session asks under the same id, and must not get what was meant for the last.
+// The next turn of the session asks with the same ID, and must not get the answer for the previous one.
 func TestALateDecisionDoesNotReachTheNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := asking(t)
 		defer closeService(t, s)
 		deliver, slow := p.decide, make(chan struct{})
 		p.decide = func(ctx context.Context, id cli.ApprovalID, d cli.Decision) error {
-			<-slow // as a call that was overtaken by the end of its turn
+			<-slow // like a call that was overtaken by the end of its turn
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -127,7 +127,7 @@ func TestALateDecisionDoesNotReachTheNextTurn(t *testing.T) {
 	})
 }
 
-// A provider that does not let go of a call cannot hold the turn, but loses its session.
+// A provider whose call hangs cannot block the turn, but loses its session.
 func TestACallThatHangsEndsItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := asking(t)
@@ -187,7 +187,7 @@ func TestAnAgentWithoutTheseWaysSaysSo(t *testing.T) {
 	})
 }
 
-// An agent that broke while it asked may have been allowed something: its prompt is not asked again by itself.
+// An agent that broke while it asked may have been allowed to act: its prompt is not repeated automatically.
 func TestATurnThatAskedIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := 0

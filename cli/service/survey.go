@@ -12,13 +12,13 @@ import (
 	"ductor/lang"
 )
 
-// surveyWait is how long a sandbox may take to say what was left in it, and to have that taken up.
+// surveyWait is how long a sandbox may take to list the runs of the previous process, and to continue them.
 const surveyWait = 10 * time.Second
 
-// surveyAgain is between two looks at a sandbox that could not say.
+// surveyAgain is the pause between two tries for a sandbox that could not list them.
 const surveyAgain = 30 * time.Second
 
-// sighting is what one launcher says was left.
+// sighting is one launcher's list of runs of the previous process.
 type sighting struct {
 	runEnv *runEnv
 	from   cli.Launcher
@@ -26,19 +26,19 @@ type sighting struct {
 	err    error
 }
 
-// Survey looks at what the previous process of ductor left, and says what remains of each open turn. Sessions that work in
-// the background are taken into the pool. Other runs are ended in the background; nothing is started in their conversations
-// before they are gone. Call it once, before the first Run.
+// Survey lists the runs of the previous process of ductor, and returns the state of each open turn. It adds sessions
+// with background work to the pool. It ends other runs in the background, and their conversations start nothing before
+// that. Call it once, before the first Run.
 //
-// All places are looked at at the same time, and a sandbox has ten seconds. What one holds that cannot say is
-// ended as soon as it can; until then no turn starts in there. The error tells of this host only.
+// It queries all environments at the same time, and a sandbox has ten seconds. If a sandbox does not answer, its runs
+// are ended as soon as it does; until then no turn starts there. Errors concern only this host.
 func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error) {
 	remains := map[cli.TurnID]cli.Remains{}
 	began := time.Now()
 	var errs []error
-	rest := map[*runEnv][]leftTurn{} // what no open turn needs
+	rest := map[*runEnv][]leftTurn{} // runs that no open turn needs
 	taken := map[closeKey]bool{}
-	for _, t := range open { // which opens the places that conversations have for themselves
+	for _, t := range open { // this opens the environments of single conversations
 		s.runEnvs.get(t.Sandbox)
 	}
 	for _, sight := range s.sightings(ctx) {
@@ -50,7 +50,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 			continue
 		}
 		for _, run := range sight.runs {
-			run.Marks = nil // what is stored counts, whatever a launcher says
+			run.Marks = nil // only stored marks count, not those of a launcher
 			left := leftTurn{runEnv: sight.runEnv, from: sight.from, run: run}
 			if s.claim(&left, open, remains) {
 				taken[left.closeKey()] = true
@@ -61,7 +61,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	var working []cli.RunID // in the background, and attached to
+	var working []cli.RunID // runs with background work that this process attached to
 	for at, runs := range rest {
 		had := maps.Clone(taken)
 		all.Go(func() {
@@ -84,7 +84,7 @@ func (s *Service) Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.Turn
 	return remains, errors.Join(errs...)
 }
 
-// sightings looks at all places at the same time.
+// sightings queries all environments at the same time.
 func (s *Service) sightings(ctx context.Context) []*sighting {
 	var list []*sighting
 	var all sync.WaitGroup
@@ -99,7 +99,7 @@ func (s *Service) sightings(ctx context.Context) []*sighting {
 	return list
 }
 
-// sight asks a launcher what was left. A sandbox that does not say in time is given up.
+// sight asks a launcher for the runs of the previous process. It gives up if a sandbox does not answer in time.
 func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.LeftRun, error) {
 	if at.sandbox == "" {
 		return l.Left(ctx)
@@ -120,7 +120,7 @@ func (s *Service) sight(ctx context.Context, at *runEnv, l cli.Launcher) ([]cli.
 	return a.runs, a.err
 }
 
-// claim keeps a run for the open turns that begin in it, if any. A run has no turn that ran elsewhere.
+// claim keeps a run for the open turns that start in it, if there are any. It ignores turns of other environments.
 func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.TurnID]cli.Remains) (used bool) {
 	var goOn []cli.TurnID
 	for _, t := range open {
@@ -151,11 +151,12 @@ func (s *Service) claim(left *leftTurn, open []cli.OpenTurn, remains map[cli.Tur
 	return true
 }
 
-// takeUp takes sessions of a place that work in the background into the pool and ends the other runs. A sandbox has time
-// until then.
-func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool, until time.Time) (adopted []cli.RunID) {
+// takeUp adds an environment's sessions with background work to the pool and ends the other runs. A sandbox has time
+// until the given deadline.
+func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken map[closeKey]bool,
+	until time.Time) (adopted []cli.RunID) {
 	for _, left := range runs {
-		what := left.closeKey() // two processes of one session would spoil each other's history
+		what := left.closeKey() // two processes of one session would corrupt each other's history
 		left.at = s.pool.left(what, left.run)
 		late := at.sandbox != "" && time.Now().After(until)
 		if taken[what] || late || !s.adoptIdle(ctx, left) {
@@ -168,12 +169,13 @@ func (s *Service) takeUp(ctx context.Context, at *runEnv, runs []leftTurn, taken
 	return adopted
 }
 
-// liveEntry is the agent of a live run that can be attached to; nil if it is none, or is not run live any more.
+// liveEntry returns the agent of a live run that ductor can attach to; nil if it cannot, or if the agent no longer runs
+// live.
 func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	run := left.run
 	entry := left.runEnv.agents[run.Agent]
 	if alone := left.runEnv.sandbox.Alone(); alone != "" && run.Conversation != "" && run.Conversation != alone {
-		return nil // an agent made it, to be another conversation's
+		return nil // an agent forged it, to belong to another conversation
 	}
 	if entry == nil || s.modeSoFar(entry) != cli.Live || run.Mode != cli.Live || !run.Alive || run.Problem != "" {
 		return nil
@@ -181,8 +183,8 @@ func (s *Service) liveEntry(left leftTurn) *agentEntry {
 	return entry
 }
 
-// adoptIdle takes the session of a run that works in the background into the pool. Its agent is not asked how it is to be run: if not like
-// this any more, the next turn opens another session.
+// adoptIdle adds the session of a run with background work to the pool. It does not ask the agent for its mode: if that
+// has changed, the next turn opens another session.
 func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	run := left.run
 	entry := s.liveEntry(left)
@@ -191,7 +193,8 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	}
 	session, err := s.adopt(ctx, entry, run, cli.Request{Conversation: run.Conversation, Sandbox: left.runEnv.sandbox})
 	if err != nil {
-		s.opts.Logger.Warn("an agent that works in the background cannot be attached to; it is ended", "run", run.Run, "agent", string(run.Agent), "err", err)
+		s.opts.Logger.Warn("an agent that works in the background cannot be attached to; it is ended", "run", run.Run,
+			"agent", string(run.Agent), "err", err)
 		return false
 	}
 	if s.pool.keep(left.at, session) {
@@ -201,8 +204,8 @@ func (s *Service) adoptIdle(ctx context.Context, left leftTurn) bool {
 	return false
 }
 
-// missed is for a sandbox of which it is unknown what was left there, or in which something could not be ended:
-// whatever it was, its turns are told of as ended.
+// missed handles a sandbox whose runs of the previous process are unknown or could not be ended. Their turns already
+// count as ended, so missed retries in the background until the runs are ended.
 func (s *Service) missed(at *runEnv, err error) {
 	if at.sandbox == "" {
 		return
@@ -214,7 +217,7 @@ func (s *Service) missed(at *runEnv, err error) {
 	if was {
 		return
 	}
-	s.opts.Logger.Warn("what was left in a sandbox cannot be ended yet; it is as soon as that can be", "sandbox", string(at.sandbox), "err", err)
+	s.opts.Logger.Warn("cannot end the runs left in a sandbox, will retry", "sandbox", string(at.sandbox), "err", err)
 	s.work.spawn(func() {
 		again := time.NewTicker(surveyAgain)
 		defer again.Stop()
@@ -231,7 +234,8 @@ func (s *Service) missed(at *runEnv, err error) {
 	})
 }
 
-// sighted sees to it that what was left in a place is known. The error says that it cannot be.
+// sighted makes sure that the runs of the previous process in an environment are known. It returns an error if that is
+// impossible.
 func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 	select {
 	case at.look <- struct{}{}:
@@ -252,7 +256,8 @@ func (s *Service) sighted(ctx context.Context, at *runEnv) error {
 			if spared[run.Run] > 0 {
 				continue
 			}
-			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox), "run", run.Run, "agent", string(run.Agent))
+			s.opts.Logger.Warn("an agent was left in a sandbox; it is ended", "sandbox", string(at.sandbox),
+				"run", run.Run, "agent", string(run.Agent))
 			left := leftTurn{runEnv: at, from: l, run: run}
 			left.at = s.pool.left(left.closeKey(), run)
 			s.endUseless(left)

@@ -11,11 +11,11 @@ import (
 	"ductor/cli"
 )
 
-// awayLauncher is a sandbox whose engine does not answer for a while, in one way or the other.
+// awayLauncher is a sandbox whose engine is unavailable for a while, in one of two ways.
 type awayLauncher struct {
 	fakeSandbox
 	until time.Time
-	deaf  bool // it answers nothing, instead of saying no, and does not mind ctx
+	deaf  bool // it never answers and ignores ctx, instead of returning an error
 }
 
 func (l *awayLauncher) Left(ctx context.Context) ([]cli.LeftRun, error) {
@@ -29,8 +29,8 @@ func (l *awayLauncher) Left(ctx context.Context) ([]cli.LeftRun, error) {
 	return nil, errors.New("Docker cannot be reached")
 }
 
-// What was left is gone on with by the agents of the place that it is in, and an open turn's place alone says whether
-// nothing is left of it.
+// Runs of the previous process are continued by the agents of their environment, and only a turn's own environment
+// decides whether nothing is left of it.
 func TestSurveyOfSeveralPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		idle, busy := working("idle"), leftRun("busy", "1")
@@ -85,7 +85,7 @@ func TestSurveyOfSeveralPlaces(t *testing.T) {
 	})
 }
 
-// A sandbox that cannot say what was left in it holds up neither the start nor the turns of this host.
+// A sandbox that does not answer delays neither the start nor the turns of this host.
 func TestSurveyDoesNotWaitForASandbox(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -109,14 +109,14 @@ func TestSurveyDoesNotWaitForASandbox(t *testing.T) {
 	}
 }
 
-// What was left in a sandbox that could not say so is ended as soon as it can, and before any turn starts in there.
+// Runs in a sandbox that did not answer are ended as soon as it does, and before any turn starts there.
 func TestWhatWasMissedIsEnded(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		away time.Duration
 		ask  time.Duration // when a turn comes; 0 for none
 		want string        // its failure
-		gone time.Duration // when what was left is ended
+		gone time.Duration // when the old run is ended
 	}{
 		{name: "in time", away: 10 * time.Minute, gone: 10 * time.Minute},
 		{name: "before a turn that comes first", away: 10 * time.Minute, ask: 10*time.Minute + time.Second, gone: 10*time.Minute + time.Second},
@@ -158,7 +158,7 @@ func TestWhatWasMissedIsEnded(t *testing.T) {
 	}
 }
 
-// A service that ends does not go on looking.
+// A service that ends stops querying.
 func TestNobodyLooksAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestService(t, Options{RunEnvs: []RunEnv{web(&awayLauncher{until: time.Now().Add(time.Hour)}, &fakeProvider{})}}, canary(t))
@@ -173,7 +173,7 @@ func TestNobodyLooksAfterTheEnd(t *testing.T) {
 	})
 }
 
-// What cannot be ended at the start is ended later.
+// A run that cannot be ended at the start is ended later.
 func TestWhatCannotBeEndedIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dead := leftRun("r")
@@ -199,7 +199,8 @@ func TestWhatCannotBeEndedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// What could not be ended in a sandbox is, before a turn starts in there; what somebody is about to go on with is not.
+// A run in a sandbox that could not be ended is ended before a turn starts there, but not a run that is about to be
+// continued.
 func TestWhatIsAboutToBeGoneOnWithIsNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		place := &fakeSandbox{fakeLauncher: fakeLauncher{runs: []cli.LeftRun{leftRun("busy", "1"), leftRun("useless")}, hold: errors.New("busy")}}

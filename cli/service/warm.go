@@ -7,14 +7,13 @@ import (
 	"ductor/cli"
 )
 
-// warmLimit is how long it may take to open a session ahead. A turn that comes during it waits for it.
+// warmLimit limits the time for opening a session ahead. A turn that comes during it waits for the session.
 const warmLimit = time.Minute
 
-// Warm opens the session that req will want, ahead of its turn, and returns at once. It does so only where the
-// conversation has no turn and a process may be started without ending another one's; the conversation's own
-// session makes way if it does not fit. What was opened is used by the next Run if it fits, and closed with the
-// idle limit otherwise. A failure is not reported: the turn will meet it. A second Warm of a conversation
-// takes the place of the first.
+// Warm opens the session that req will need ahead of its turn, and returns at once. It does so only if the conversation
+// has no turn and a process may be started without ending another conversation's; a session of this conversation that
+// does not fit makes way. The next Run uses the session if it fits; otherwise it is closed after the idle limit. Warm
+// ignores failures, because the turn reports them. A second Warm of a conversation replaces the first.
 func (s *Service) Warm(agent cli.Agent, req cli.Request) {
 	entry, failure := s.at(req.Sandbox, agent)
 	if failure == nil {
@@ -46,11 +45,11 @@ func (s *Service) warm(entry *agentEntry, req cli.Request) {
 	if e == nil || err != nil {
 		return
 	}
-	session := e.session // which fits
+	session := e.session // a fitting one
 	if session == nil {
 		var late chan struct{}
 		session, late, err = s.open(w.ctx, entry, cli.Live, req, e, nil)
-		if late != nil && !s.awaitLate(late) { // else what no turn wants any more is gone before another one is opened
+		if late != nil && !s.awaitLate(late) { // otherwise an unwanted one is gone before another is opened
 			s.pool.giveUp(e)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"ductor/cli"
 )
 
-// slowToOpen is an agent that takes a second to start.
+// slowToOpen returns an agent that takes a second to start.
 func slowToOpen() *fakeProvider {
 	return &fakeProvider{open: func(ctx context.Context, _ *fakeSession) error {
 		select {
@@ -22,7 +22,7 @@ func slowToOpen() *fakeProvider {
 	}}
 }
 
-// What was opened ahead is what the turn runs in, also when the turn comes before it is open.
+// A turn runs in the session that was opened ahead, even if the turn comes before it is open.
 func TestATurnRunsInWhatWasOpenedAhead(t *testing.T) {
 	for _, later := range []time.Duration{0, 500 * time.Millisecond, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestOpeningAhead(t *testing.T) {
 		before func(*testing.T, *Service, *fakeProvider)
 		after  func(*Service)
 		opened int
-		want   string // who lives a minute later
+		want   string // conversations with a session a minute later
 	}{
 		{name: "nothing else lives", opened: 1, want: "a"},
 		{name: "nobody asks", opts: Options{IdleLimit: 30 * time.Second}, opened: 1},
@@ -110,7 +110,7 @@ func TestOpeningAhead(t *testing.T) {
 	}
 }
 
-// What was opened ahead and is not wanted any more while it opens is gone before another session is opened.
+// A session that is opened ahead and no longer wanted is gone before another session is opened.
 func TestWhatIsNotWantedAheadIsGoneBeforeTheNextOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var opening atomic.Int64
@@ -133,7 +133,7 @@ func TestWhatIsNotWantedAheadIsGoneBeforeTheNextOpens(t *testing.T) {
 	})
 }
 
-// slowFor keeps the first who asks for a home waiting.
+// slowFor delays the first caller of Home.
 type slowFor struct {
 	asked atomic.Int64
 	first chan struct{}
@@ -146,7 +146,7 @@ func (h *slowFor) Home(_ context.Context, session string) (string, error) {
 	return "/home/" + session, nil
 }
 
-// A turn that comes before anything is opened ahead opens its session itself, and nobody opens another beside it.
+// A turn that comes before anything is opened ahead opens its session itself, and no other session is opened beside it.
 func TestNothingIsOpenedAheadBesideATurnThatOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := slowToOpen()

@@ -24,7 +24,7 @@ type program struct {
 	out      *io.PipeWriter
 	done     chan struct{}
 	once     sync.Once
-	eof      bool // its end of input ends it
+	eof      bool // end of input ends the program
 
 	mu       sync.Mutex
 	detached bool
@@ -79,7 +79,7 @@ func (p *program) Stop(context.Context, time.Duration) error {
 	return nil
 }
 
-// became is what was done to the program.
+// became returns how the program was ended.
 func (p *program) became() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +97,8 @@ func (p *program) became() string {
 // launcher starts programs.
 type launcher struct {
 	cli.Launcher
-	wait chan struct{} // a start takes until it is closed; nil takes no time
-	fail error         // of each start
+	wait chan struct{} // starts wait until it is closed; nil means no wait
+	fail error         // error of every start
 	eof  bool
 
 	mu       sync.Mutex

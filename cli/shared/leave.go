@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// Leaving is how a session leaves its process.
+// Leaving is the way a session leaves its process.
 type Leaving string
 
 // The ways to leave.
 const (
 	Closed   Leaving = "closed"
-	Unused   Leaving = "unused"   // nothing is to be saved
-	Broken   Leaving = "broken"   // what it started may run: the process takes no further session
+	Unused   Leaving = "unused"   // there is nothing to save
+	Broken   Leaving = "broken"   // its child processes may still run: the process takes no further session
 	Detaches Leaving = "detaches" // its turn continues without ductor, and so does the process
 )
 
-// Leave counts a session out. The last one ends the process with all it started, or detaches from it.
+// Leave removes a session from the process. The last one ends the process with everything it started, or detaches from
+// it.
 func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	last, state := p.leave(how)
 	switch {
 	case !last:
 		return nil
-	case state == Detached && p.err == nil: // else prepare has detached from it
+	case state == Detached && p.err == nil: // otherwise prepare has detached from it
 		p.detach()
 		return nil
 	case how == Closed && (state == Ready || state == Attached || state == Draining):
@@ -31,7 +32,7 @@ func (p *Process) Leave(ctx context.Context, how Leaving) error {
 	return p.Stop(ctx, p.pool.opts.Grace)
 }
 
-// leave counts a session out. It says whether that was the last one, and which state the process was in then.
+// leave removes a session. It reports whether that was the last one, and the state of the process at that time.
 func (p *Process) leave(how Leaving) (last bool, state State) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -43,7 +44,7 @@ func (p *Process) leave(how Leaving) (last bool, state State) {
 		if p.state != Dead {
 			p.become(Detached)
 		}
-		p.sessions -= len(p.awaited) // no request resumes them in this process
+		p.sessions -= len(p.awaited) // no request can resume them in this process any more
 		clear(p.awaited)
 	}
 	last, state = p.sessions <= 0, p.state
@@ -56,7 +57,7 @@ func (p *Process) leave(how Leaving) (last bool, state State) {
 	return last, state
 }
 
-// goodbye ends the input of an idle process, and gives it a moment to end.
+// goodbye closes the input of an idle process, and gives it a moment to end.
 func (p *Process) goodbye(ctx context.Context) {
 	if p.pool.opts.Goodbye == 0 {
 		return

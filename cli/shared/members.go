@@ -6,13 +6,13 @@ import (
 	"ductor/cli"
 )
 
-// Members finds what takes the messages of an agent session, by its name. The zero value is empty. Safe for concurrent use.
+// Members maps the names of agent sessions to their receivers. The zero value is empty. Safe for concurrent use.
 type Members[M comparable] struct {
 	mu  sync.Mutex
 	all map[cli.AgentSessionID]M
 }
 
-// Add enters m; false if the session has another.
+// Add adds m. It returns false if the session already has a different one.
 func (ms *Members[M]) Add(id cli.AgentSessionID, m M) bool {
 	if _, taken := ms.Of(id); taken {
 		return false
@@ -21,7 +21,7 @@ func (ms *Members[M]) Add(id cli.AgentSessionID, m M) bool {
 	return true
 }
 
-// Set enters m in the place of whatever was there.
+// Set adds m and replaces any previous value.
 func (ms *Members[M]) Set(id cli.AgentSessionID, m M) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -31,7 +31,7 @@ func (ms *Members[M]) Set(id cli.AgentSessionID, m M) {
 	ms.all[id] = m
 }
 
-// Remove takes m out, unless the session has another by now.
+// Remove removes m, unless the session has a different one by now.
 func (ms *Members[M]) Remove(id cli.AgentSessionID, m M) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -40,7 +40,7 @@ func (ms *Members[M]) Remove(id cli.AgentSessionID, m M) {
 	}
 }
 
-// Of is what was entered for a session.
+// Of returns the value of a session.
 func (ms *Members[M]) Of(id cli.AgentSessionID) (m M, ok bool) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -48,7 +48,7 @@ func (ms *Members[M]) Of(id cli.AgentSessionID) (m M, ok bool) {
 	return m, ok
 }
 
-// All is what was entered for any session.
+// All returns the values of all sessions.
 func (ms *Members[M]) All() []M {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()

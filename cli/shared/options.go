@@ -7,16 +7,17 @@ import (
 	"ductor/cli/frames"
 )
 
-// Options say how the processes of a dialect are started, spoken with and ended.
+// Options configure the processes of a dialect.
 type Options struct {
 	cli.ProviderOptions
 	Agent      cli.Agent
 	Framing    frames.Framing
 	Version    string        // see rpc.Options
-	StartLimit time.Duration // for a process to be ready; DefaultStartLimit when 0
-	// Goodbye is how long a process that served its last session well may take to end once its input ends; 0 is no time.
+	StartLimit time.Duration // limit until a process is ready; 0 means DefaultStartLimit
+	// Goodbye is how long a process may take to end after its input is closed, if its last session ended well; 0 means
+	// it is stopped at once.
 	Goodbye time.Duration
 }
 
-// DefaultStartLimit is the default of Options.StartLimit: a small machine that is busy takes long.
+// DefaultStartLimit is the default of Options.StartLimit: a busy small machine is slow.
 const DefaultStartLimit = 2 * time.Minute

@@ -8,20 +8,21 @@ import (
 	"ductor/cli/rpc"
 )
 
-// Pool has the processes of one dialect. One lock covers all their states; none waits while it holds that. Safe for
-// concurrent use.
+// Pool has the processes of one dialect. One lock guards the states of all of them, and no method waits while it holds
+// the lock. Safe for concurrent use.
 type Pool[S Server] struct {
 	base
 	server func(*Process) S
 }
 
-// NewPool makes a Pool. server makes what the dialect knows of a process that is not started yet.
+// NewPool creates a Pool. server creates the dialect's part of a process that is not started yet.
 func NewPool[S Server](o Options, server func(*Process) S) *Pool[S] {
 	o.StartLimit = cmp.Or(o.StartLimit, DefaultStartLimit)
-	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}}, server: server}
+	return &Pool[S]{base: base{opts: o, open: map[string]*Process{}, attached: map[cli.RunID]*Process{}},
+		server: server}
 }
 
-// make makes a process for a number of sessions.
+// make creates a process with a number of sessions.
 func (p *Pool[S]) make(key string, sessions int) *Process {
 	proc := &Process{pool: &p.base, key: key, census: census{state: Starting, sessions: sessions}}
 	proc.ready, proc.gone = make(chan struct{}), make(chan struct{})
@@ -30,7 +31,7 @@ func (p *Pool[S]) make(key string, sessions int) *Process {
 	return proc
 }
 
-// Join puts one more session into the process of this key, which is started by command if there is none.
+// Join adds a session to the process with this key. If there is none, it starts one with command.
 func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S, error) {
 	for {
 		proc, mine := p.reserve(key)
@@ -41,11 +42,12 @@ func (p *Pool[S]) Join(ctx context.Context, key string, command cli.Command) (S,
 		if err != nil || mine || proc.Alive() {
 			return s, err
 		}
-		_ = proc.Leave(context.WithoutCancel(ctx), Unused) // it ended or is about to, and its end has other owners
+		// The process has ended or will soon, and other code handles its end.
+		_ = proc.Leave(context.WithoutCancel(ctx), Unused)
 	}
 }
 
-// reserve counts one more session of the process of this key, which it makes if there is none.
+// reserve adds a session to the process with this key. If there is none, it creates the process, and mine is true.
 func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +59,7 @@ func (p *Pool[S]) reserve(key string) (proc *Process, mine bool) {
 	return p.open[key], true
 }
 
-// joined waits until a process is ready for a session that is counted in it.
+// joined waits until a process is ready for a session that already counts as one of its sessions.
 func (p *Pool[S]) joined(ctx context.Context, proc *Process) (s S, err error) {
 	if err = proc.wait(ctx, proc.ready); err == nil {
 		err = proc.err
@@ -68,7 +70,7 @@ func (p *Pool[S]) joined(ctx context.Context, proc *Process) (s S, err error) {
 	return proc.server.(S), nil
 }
 
-// start starts the process and has the dialect greet it.
+// start starts the process and lets the dialect greet it.
 func (p *Process) start(command cli.Command) {
 	p.prepare(func(ctx context.Context) error {
 		prog, err := p.pool.opts.Launcher.Start(ctx, command)
@@ -81,14 +83,14 @@ func (p *Process) start(command cli.Command) {
 	})
 }
 
-// Private starts a process for one session, which no other joins.
+// Private starts a process for one session, which no other session joins.
 func (p *Pool[S]) Private(ctx context.Context, command cli.Command) (S, error) {
 	proc := p.make("", 1)
 	go proc.start(command)
 	return p.joined(ctx, proc)
 }
 
-// Running puts one more session into the process of this key, if that is ready.
+// Running adds a session to the process with this key, if that is ready.
 func (p *Pool[S]) Running(key string) (s S, ok bool) {
 	p.mu.Lock()
 	proc := p.joinable(key)
@@ -102,7 +104,8 @@ func (p *Pool[S]) Running(key string) (s S, ok bool) {
 	return proc.server.(S), true
 }
 
-// PID is the number of the process that a session of this key would join; 0 if one would be started, or is being started.
+// PID returns the PID of the process that a session with this key would join; 0 if that process must be started or is
+// starting.
 func (p *Pool[S]) PID(key string) int {
 	p.mu.Lock()
 	proc := p.open[key]

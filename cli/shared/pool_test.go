@@ -40,7 +40,7 @@ func TestTheLastSessionThatLeavesEndsTheProcess(t *testing.T) {
 	})
 }
 
-// A process that served well gets the time to end by its own; one whose start was given up does not.
+// A process that served well gets time to end by itself; a process whose start was given up does not.
 func TestAProcessEndsWithItsInput(t *testing.T) {
 	test(t, func(t *testing.T, p *Pool[*dialect], l *launcher) {
 		began := time.Now()
@@ -111,7 +111,7 @@ func TestAProcessThatCannotBeUsedIsLeftByAll(t *testing.T) {
 func TestAProcessThatDiesIsReplaced(t *testing.T) {
 	test(t, func(t *testing.T, p *Pool[*dialect], l *launcher) {
 		a := join(t, p)
-		close(l.programs[0].done) // its output goes on for a moment
+		close(l.programs[0].done) // its output continues for a moment
 		b := join(t, p)
 		if a.Alive() || a == b {
 			t.Error("a session joined a program that had ended")
@@ -143,7 +143,7 @@ func TestASessionThatDetachesHasTheProcessGoOn(t *testing.T) {
 	})
 }
 
-// What an aborted turn started is ended at once when no other turn runs, else with the last of them.
+// Child processes of an aborted turn are killed at once if no other turn is running, otherwise with the last turn.
 func TestLeftoversEndWithTheLastTurn(t *testing.T) {
 	test(t, func(t *testing.T, p *Pool[*dialect], l *launcher) {
 		d := join(t, p)

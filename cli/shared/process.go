@@ -12,74 +12,76 @@ import (
 	"ductor/cli/turn"
 )
 
-// State is what becomes of a session that wants to join a process.
+// State is the state of a process. It decides whether sessions may join.
 type State string
 
 // The states of a process.
 const (
-	Starting State = "starting" // a session waits until it is ready
+	Starting State = "starting" // sessions wait until it is ready
 	Ready    State = "ready"
-	Attached State = "attached" // it takes no session, and ends with those that resume a turn in it
-	Draining State = "draining" // it takes no session, and ends with those in it
-	Ending   State = "ending"   // it takes no session, and ends with the last turn: what an aborted one started may run
-	Detached State = "detached" // it takes no session, and continues without ductor when those in it have left
-	Dead     State = "dead"     // it did not start, or its output has ended
+	Attached State = "attached" // takes no session, and ends with those that resume a turn in it
+	Draining State = "draining" // takes no session, and ends with its last session
+	// Takes no session, and ends with its last turn, because child processes of an aborted turn may still run.
+	Ending   State = "ending"
+	Detached State = "detached" // takes no session, and continues without ductor when its sessions have left
+	Dead     State = "dead"     // failed to start, or its output has ended
 )
 
-// stopSlack is what stopping a process may take beyond its grace.
+// stopSlack is how long stopping a process may take beyond its grace.
 const stopSlack = 10 * time.Second
 
-// Server is what a dialect knows of a process; it embeds the *Process.
+// Server is the dialect's part of a process; it embeds the *Process.
 type Server interface {
-	// Notified, Requested and Changed are those of rpc.Handler. Of the end of the output turns learn from Process.Gone.
+	// Notified, Requested and Changed are the methods of rpc.Handler. Turns learn the end of the output from
+	// Process.Gone.
 	rpc.Handler
-	// Greet makes a process that was just started ready for sessions. Its error is why it cannot be used.
+	// Greet prepares a new process for sessions. Its error explains why the process cannot be used.
 	Greet(ctx context.Context) error
-	// Await prepares for a turn of the previous process of ductor that may be resumed: from now on it keeps what the agent
-	// says of it. kept is for Pool.Resume, and nil where the mark cannot be read; drop undoes it for a turn that no request
-	// resumes in time.
+	// Await prepares for a turn of the previous process of ductor that may be resumed: from now on it stores the
+	// agent's messages for that turn. kept is for Pool.Resume, and nil if the mark is invalid. drop reverts it if no
+	// request resumes the turn in time.
 	Await(m cli.Mark, left cli.LeftRun) (kept any, drop func())
 }
 
-// Process is one process of an agent and the sessions in it. Safe for concurrent use.
+// Process is one process of an agent with its sessions. Safe for concurrent use.
 type Process struct {
 	pool   *base
 	key    string
 	server Server
-	run    cli.RunID // that was attached to; empty for a process that was started here
+	run    cli.RunID // of a process that ductor attached to; empty for a process that was started here
 
 	lifetime
 	connection
 	census
 }
 
-// lifetime is what begins and ends with a process.
+// lifetime has the signals for the start and the end of a process.
 type lifetime struct {
-	ready chan struct{} // closed when it is started, or failed to
+	ready chan struct{} // closed when the process has started or failed to start
 	life  context.Context
 	end   context.CancelFunc
 	owned sync.WaitGroup // goroutines
-	gone  chan struct{}  // closed when the process has ended, or was detached from
+	gone  chan struct{}  // closed when the process has ended, or ductor detached from it
 }
 
 // connection is valid once ready is closed, and failure once gone is.
 type connection struct {
-	err     error // why there is none
+	err     error // why there is no connection
 	prog    cli.Process
 	peer    *rpc.Peer
 	failure *cli.Failure
 }
 
-// census counts what is in a process, under pool.mu.
+// census counts the users of a process, under pool.mu.
 type census struct {
 	state    State
-	givenUp  bool                   // it was draining or ending, before it died
-	sessions int                    // that joined, and turns that no request resumed yet
+	givenUp  bool                   // it was draining or ending before it died
+	sessions int                    // sessions that joined, and turns that no request has resumed yet
 	running  int                    // turns
-	awaited  map[cli.TurnID]awaited // turns that no request resumed yet
+	awaited  map[cli.TurnID]awaited // turns that no request has resumed yet
 }
 
-// awaited is what Server.Await gave.
+// awaited has the results of Server.Await.
 type awaited struct {
 	kept any
 	drop func()
@@ -90,11 +92,11 @@ type base struct {
 	opts Options
 
 	mu       sync.Mutex
-	open     map[string]*Process    // that take sessions, by key
-	attached map[cli.RunID]*Process // that have turns to be resumed
+	open     map[string]*Process    // processes that take sessions, by key
+	attached map[cli.RunID]*Process // processes with turns to resume
 }
 
-// joinable is the process of this key, if it takes sessions or is about to. mu is held.
+// joinable returns the process with this key if it takes sessions or will soon. mu is held.
 func (p *base) joinable(key string) *Process {
 	proc := p.open[key]
 	if proc != nil && proc.state == Ready && proc.exited() {
@@ -103,39 +105,39 @@ func (p *base) joinable(key string) *Process {
 	return proc
 }
 
-// Peer talks with the process.
+// Peer returns the connection to the process.
 func (p *Process) Peer() *rpc.Peer { return p.peer }
 
-// Program is the operating system's process.
+// Program returns the operating system's process.
 func (p *Process) Program() cli.Process { return p.prog }
 
-// Key is what binds the process: sessions of the same key share it.
+// Key returns the key that sessions of the process share.
 func (p *Process) Key() string { return p.key }
 
-// Life is done when the process is to end.
+// Life returns a context that is done when the process should end.
 func (p *Process) Life() context.Context { return p.life }
 
-// Gone is closed when the process has ended, or was detached from.
+// Gone is closed when the process has ended, or ductor detached from it.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
-// Failure says what the end of the process in the middle of a turn means. It waits until the process is gone.
+// Failure returns the failure of a turn during which the process ended. It waits until the process is gone.
 func (p *Process) Failure() *cli.Failure {
 	<-p.gone
 	f := *p.failure
 	return &f
 }
 
-// Go runs f on a goroutine of the process, whose end waits for it.
+// Go runs f on a goroutine that the end of the process waits for.
 func (p *Process) Go(f func()) { p.owned.Go(f) }
 
-// Alive says whether the process takes sessions and turns.
+// Alive reports whether the process takes sessions and turns.
 func (p *Process) Alive() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	return p.state == Ready && !p.exited()
 }
 
-// PID is the number of a process that was ready, while it runs; else 0.
+// PID returns the PID of a process that was ready, or 0 if it does not run.
 func (p *Process) PID() int {
 	if p.exited() {
 		return 0
@@ -143,7 +145,7 @@ func (p *Process) PID() int {
 	return p.prog.PID()
 }
 
-// exited says whether the program of a process that was ready has ended. Its output may go on for a moment.
+// exited reports whether the program of a process that was ready has ended. Its output may continue for a moment.
 func (p *Process) exited() bool {
 	select {
 	case <-p.prog.Done():
@@ -153,28 +155,29 @@ func (p *Process) exited() bool {
 	}
 }
 
-// State is the state of the process now.
+// State returns the current state of the process.
 func (p *Process) State() State {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	return p.state
 }
 
-// GivenUp says whether the process was to take no session before it ended, so that what failed in it may succeed in another.
+// GivenUp reports whether the process stopped taking sessions before it ended. A request that failed in it may succeed
+// in another process.
 func (p *Process) GivenUp() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	return p.givenUp
 }
 
-// Alone says whether one session only is in the process.
+// Alone reports whether the process has only one session.
 func (p *Process) Alone() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	return p.sessions <= 1
 }
 
-// prepare has the process started or attached to by f, beside the caller. It ends one that cannot be used.
+// prepare runs f in the background to start the process or attach to it. It ends a process that cannot be used.
 func (p *Process) prepare(f func(ctx context.Context) error) {
 	defer close(p.ready)
 	ctx, cancel := context.WithTimeout(p.life, p.pool.opts.StartLimit)
@@ -199,7 +202,7 @@ func (p *Process) prepare(f func(ctx context.Context) error) {
 	}
 }
 
-// withCause is err, and why it could not be put right.
+// withCause combines err with the error of the attempt to fix it.
 func withCause(err, more error) error {
 	if more == nil {
 		return err
@@ -207,13 +210,14 @@ func withCause(err, more error) error {
 	return errors.Join(err, more)
 }
 
-// connect makes the peer of a process. The caller has it listen.
+// connect creates the peer of a process. The caller starts its reader.
 func (p *Process) connect(prog cli.Process, o rpc.Options) {
-	o.Agent, o.Framing, o.Version, o.Handler = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Version, handler{p.server, p}
+	o.Agent, o.Framing, o.Version, o.Handler = p.pool.opts.Agent, p.pool.opts.Framing, p.pool.opts.Version,
+		handler{p.server, p}
 	p.prog, p.peer = prog, rpc.New(prog, o)
 }
 
-// handler is the Server, and has the process ended whose output is over.
+// handler is a Server that also ends a process whose output has ended.
 type handler struct {
 	Server
 	process *Process
@@ -227,7 +231,7 @@ func (h handler) Changed(c turn.Change) {
 	h.Server.Changed(c)
 }
 
-// ended sees to it that a process whose output is over is gone, and says why it is.
+// ended ends a process whose output is over, and records why it is gone.
 func (p *Process) ended() {
 	p.pool.mu.Lock()
 	detached := p.state == Detached
@@ -250,7 +254,7 @@ func (p *Process) ended() {
 	})
 }
 
-// become changes the state to one that takes no session. pool.mu is held.
+// become changes the state to one that takes no sessions. pool.mu is held.
 func (p *Process) become(s State) {
 	if p.state != Dead {
 		p.state = s
@@ -261,7 +265,7 @@ func (p *Process) become(s State) {
 	}
 }
 
-// Drain keeps further sessions and turns out. It says whether no other turn than the caller's runs.
+// Drain rejects further sessions and turns. It reports whether no turn but the caller's is running.
 func (p *Process) Drain() (alone bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -276,7 +280,7 @@ func (p *Process) drain() {
 	}
 }
 
-// Stop ends the process with all it started, and waits for its goroutines. Idempotent.
+// Stop ends the process with everything it started, and waits for its goroutines. Idempotent.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.Drain()
 	p.end()
@@ -301,7 +305,8 @@ func (p *Process) detach() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopSlack)
 	defer cancel()
 	if err := errors.Join(err, p.await(ctx)); err != nil {
-		p.pool.opts.Logger.Error("detach from an agent", "agent", string(p.pool.opts.Agent), "pid", p.prog.PID(), "err", err)
+		p.pool.opts.Logger.Error("detach from an agent", "agent", string(p.pool.opts.Agent), "pid", p.prog.PID(),
+			"err", err)
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"ductor/cli/rpc"
 )
 
-// resumeWait is how long a process that was attached to is kept for turns that no request resumes.
+// resumeWait is how long an attached process waits for requests that resume its turns.
 const resumeWait = time.Minute
 
-// Resume gives what Server.Await kept of a turn in a run that the previous process of ductor left. The run is attached to once,
-// with the first of its turns. The process serves these turns, and then it ends. Errors are *cli.Failure.
+// Resume returns the value that Server.Await kept for a turn in a run of the previous process of ductor. It attaches to
+// the run once, at the first of its turns. The process serves these turns and then ends. Errors are *cli.Failure.
 func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID) (kept any, err error) {
 	switch _, begun := left.Mark(turn); {
 	case turn == "":
@@ -23,7 +23,7 @@ func (p *Pool[S]) Resume(ctx context.Context, left cli.LeftRun, turn cli.TurnID)
 	p.mu.Lock()
 	proc := p.attached[left.Run]
 	if proc == nil {
-		proc = p.make("", 1) // attach
+		proc = p.make("", 1) // attaches
 		proc.run, proc.state = left.Run, Attached
 		p.attached[left.Run] = proc
 		go proc.attach(left)
@@ -66,7 +66,7 @@ func (p *Process) attach(left cli.LeftRun) {
 	})
 }
 
-// awaitTurns counts a session for each turn that may be resumed.
+// awaitTurns adds a session for each turn that may be resumed.
 func (p *Process) awaitTurns(left cli.LeftRun) {
 	all := map[cli.TurnID]awaited{}
 	for _, m := range left.Marks {
@@ -84,7 +84,7 @@ func (p *Process) awaitTurns(left cli.LeftRun) {
 	p.running = len(all)
 }
 
-// claim takes a turn out of those that are awaited; nil if it is not among them.
+// claim removes a turn from the awaited ones and returns its kept value; nil if the turn is not awaited.
 func (p *Process) claim(turn cli.TurnID) (kept any) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *Process) claim(turn cli.TurnID) (kept any) {
 	return kept
 }
 
-// expire gives up the turns that no request resumed in time.
+// expire gives up the turns that no request has resumed in time.
 func (p *Process) expire() {
 	p.pool.mu.Lock()
 	all := p.awaited
@@ -103,7 +103,8 @@ func (p *Process) expire() {
 		turn.drop()
 		p.TurnEnded(context.Background(), EndOver)
 		if err := p.Leave(context.Background(), Unused); err != nil {
-			p.pool.opts.Logger.Error("an agent whose turns were not resumed did not end", "agent", string(p.pool.opts.Agent),
+			p.pool.opts.Logger.Error("an agent whose turns were not resumed did not end",
+				"agent", string(p.pool.opts.Agent),
 				"pid", p.prog.PID(), "err", err)
 		}
 	}

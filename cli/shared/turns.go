@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// TurnEnd is how a turn ended, as far as its process is concerned.
+// TurnEnd is the way a turn ended, for its process.
 type TurnEnd string
 
 // The ways a turn ends.
 const (
-	EndOver      TurnEnd = "over"
-	EndLeftovers TurnEnd = "leftovers" // what its tools started may run, and cannot be told from what those of others did
-	EndDetached  TurnEnd = "detached"  // it continues without ductor, and so does the process
+	EndOver TurnEnd = "over"
+	// Child processes of its tools may still run, and cannot be told from those of other turns.
+	EndLeftovers TurnEnd = "leftovers"
+	EndDetached  TurnEnd = "detached" // the turn continues without ductor, and so does the process
 )
 
-// TurnStarted counts one more turn, before the agent is asked for it. A turn that is resumed is counted already. It says
-// false where the process ends before long: the turn is better asked for in another.
+// TurnStarted adds a turn, before the agent gets its prompt. A resumed turn already counts. It returns false if the
+// process ends soon: the caller should use another process.
 func (p *Process) TurnStarted() bool {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -24,18 +25,19 @@ func (p *Process) TurnStarted() bool {
 	return p.state == Ready
 }
 
-// TurnEnded counts a turn out. It returns when a process that ends with its last turn has ended.
+// TurnEnded removes a turn. If the process ends with its last turn, it returns after that end.
 func (p *Process) TurnEnded(ctx context.Context, end TurnEnd) {
 	p.prog.Ended(p.peer.Handled())
 	if !p.count(end) {
 		return
 	}
 	if err := p.Stop(context.WithoutCancel(ctx), p.pool.opts.Grace); err != nil {
-		p.pool.opts.Logger.Error("an agent with what an aborted turn started did not end", "agent", string(p.pool.opts.Agent), "err", err)
+		p.pool.opts.Logger.Error("an agent with child processes of an aborted turn did not end",
+			"agent", string(p.pool.opts.Agent), "err", err)
 	}
 }
 
-// count counts a turn out, and says whether the process is to be stopped now.
+// count removes a turn, and reports whether the process must be stopped now.
 func (p *Process) count(end TurnEnd) (stop bool) {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -43,14 +45,14 @@ func (p *Process) count(end TurnEnd) (stop bool) {
 	switch {
 	case end == EndDetached && p.state != Dead:
 		p.become(Detached)
-	case end == EndLeftovers && p.state != Detached: // the next process ends it with the turns that it has
+	case end == EndLeftovers && p.state != Detached: // the next process ends it together with its turns
 		p.become(Ending)
 	}
 	return p.state == Ending && p.running == 0
 }
 
-// StopAlone keeps further sessions and turns out, and stops the process unless turns of others run in it: it ends with the
-// last of them then.
+// StopAlone rejects further sessions and turns, and stops the process unless other turns run in it: then it ends with
+// the last of them.
 func (p *Process) StopAlone(ctx context.Context, grace time.Duration) error {
 	if !p.Drain() {
 		return nil

@@ -1,7 +1,8 @@
-// Package stored lists the sessions that an agent keeps in its own files, for the dialects: each says where the files are and what a
-// line of them means.
+// Package stored lists the sessions in an agent's own files, for the dialects: each dialect defines where the files are
+// and how to parse a line.
 //
-// It reads a bounded part of a bounded number of files, through ductor-runner where this host does not see them. It changes nothing.
+// It reads limited parts of a limited number of files, through ductor-runner if this host does not see them. It changes
+// nothing.
 package stored
 
 import (
@@ -17,15 +18,15 @@ import (
 	"ductor/cli/stored/files"
 )
 
-// Files says which files hold sessions; its Most is set by List.
+// Files selects the files that contain sessions; List sets its Most.
 type Files = files.Query
 
-// Line is what one line of a file says. What it does not say is empty.
+// Line is a parsed line of a file. Missing values are empty.
 type Line struct {
 	ID     cli.AgentSessionID
 	Dir    string
 	Prompt string // of the user
-	Hidden bool   // the file is no session that users resume, such as one of a sub-agent
+	Hidden bool   // the file is not a session that users resume, but for example a sub-agent's
 }
 
 const (
@@ -34,13 +35,15 @@ const (
 	wait        = 5 * time.Second
 )
 
-// idShape keeps an id from being anything else in an argument or a path.
+// idShape prevents an ID from being something else in an argument or a path.
 var idShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
-// List lists the sessions of agent in a directory, the newest first. env is the environment of the agent's processes, and launcher
-// where they start. read translates a line, which may be cut or no line of the agent's at all.
-func List(ctx context.Context, agent cli.Agent, launcher cli.Launcher, env []string, dir string, q Files, read func(line []byte) Line) ([]cli.StoredSession, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the files of %s's sessions were not read in %s", agent, wait))
+// List lists the sessions of agent in a directory, the newest first. env is the environment of the agent's processes,
+// and launcher starts them. read parses a line, which may be cut off or foreign.
+func List(ctx context.Context, agent cli.Agent, launcher cli.Launcher, env []string, dir string, q Files,
+	read func(line []byte) Line) ([]cli.StoredSession, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait,
+		fmt.Errorf("the files of %s's sessions were not read in %s", agent, wait))
 	defer cancel()
 	q.Most = filesMost
 	found, err := find(ctx, launcher, env, q)
@@ -76,7 +79,7 @@ func find(ctx context.Context, launcher cli.Launcher, env []string, q Files) ([]
 	return found, json.Unmarshal(raw, &found)
 }
 
-// merge puts into s what the lines of a file say; false for a file that is hidden.
+// merge adds the lines of a file to s; it returns false if the file is hidden.
 func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	for _, part := range [][]byte{f.Head, f.Tail} {
 		for text := range bytes.Lines(part) {
@@ -91,7 +94,7 @@ func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 				s.Dir = l.Dir
 			}
 			prompt := cli.OneLine(l.Prompt, promptBytes)
-			if prompt == "" { // or a picture alone
+			if prompt == "" { // or only a picture
 				continue
 			}
 			s.Last = prompt
@@ -103,11 +106,11 @@ func merge(s *cli.StoredSession, f files.File, read func([]byte) Line) bool {
 	return true
 }
 
-// HasDir is how JSON names dir as a working directory, for Files.Has.
+// HasDir returns the JSON text of dir as a working directory, for Files.Has.
 func HasDir(dir string) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false) // agents write < and & as they are
-	_ = e.Encode(dir)      // a text can be encoded
+	e.SetEscapeHTML(false) // agents do not escape < and &
+	_ = e.Encode(dir)      // a text can always be encoded
 	return `"cwd":` + string(bytes.TrimSpace(out.Bytes()))
 }

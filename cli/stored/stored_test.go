@@ -22,12 +22,12 @@ import (
 	"ductor/cli/stored/files"
 )
 
-// keeper is a dialect with a session that the real CLI kept, whose first prompt was "first prompt" and whose second was the last.
+// keeper is a dialect with a session file of its real CLI. The first prompt is "first prompt", the second is the last.
 type keeper struct {
 	make func(o cli.ProviderOptions) cli.SessionKeeper
 	id   cli.AgentSessionID
 	file string // below the home
-	dir  string // that the real one worked in
+	dir  string // in which the real CLI worked
 	last string
 }
 
@@ -58,14 +58,14 @@ func keepers() map[cli.Agent]keeper {
 
 const dir = "/src/my.app"
 
-// kept is the file of the real CLI, moved to another directory.
+// kept returns the file of the real CLI, moved to another directory.
 func (k keeper) kept(t *testing.T, agent cli.Agent, dir string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", string(agent)+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if agent == "gemini" { // names it by a digest
+	if agent == "gemini" { // its name contains a digest of the directory
 		sum := sha256.Sum256([]byte(dir))
 		dir = hex.EncodeToString(sum[:])
 	}
@@ -86,7 +86,8 @@ func put(t *testing.T, path string, text []byte) {
 	}
 }
 
-// Each dialect finds the session of its real CLI, with its prompts, for its own directory only; damaged files change nothing.
+// Each dialect finds the session of its real CLI, with its prompts, and only for the session's directory. Damaged files
+// change nothing.
 func TestStoredSessions(t *testing.T) {
 	for agent, k := range keepers() {
 		t.Run(string(agent), func(t *testing.T) {
@@ -97,7 +98,7 @@ func TestStoredSessions(t *testing.T) {
 			other := func(sign string) string {
 				return filepath.Join(home, strings.ReplaceAll(k.file, string(k.id), sign+string(k.id)))
 			}
-			if other("1") == filepath.Join(home, k.file) { // Gemini has a part of it
+			if other("1") == filepath.Join(home, k.file) { // Gemini's file name has a part of the ID
 				other = func(sign string) string {
 					return filepath.Join(home, strings.ReplaceAll(k.file, "b5d20239", sign+"5d20239"))
 				}
@@ -129,7 +130,7 @@ func TestStoredSessions(t *testing.T) {
 	}
 }
 
-// A prompt that is a picture alone is no last words.
+// A prompt with only a picture does not count as the last prompt.
 func TestAPictureAloneIsNoPrompt(t *testing.T) {
 	home := t.TempDir()
 	k := keepers()["claude"]
@@ -157,11 +158,11 @@ func (f *far) Help(_ context.Context, _ []string, args ...string) ([]byte, error
 	return raw, nil
 }
 
-// Where the files are elsewhere, ductor's program there reads them.
+// If the files are elsewhere, ductor's program there reads them.
 func TestStoredSessionsElsewhere(t *testing.T) {
 	k := keepers()["codex"]
 	home := t.TempDir()
-	t.Setenv("HOME", home) // of the program there
+	t.Setenv("HOME", home) // of the program in the environment
 	put(t, filepath.Join(home, k.file), k.kept(t, "codex", dir))
 	f := &far{}
 	p := k.make(cli.ProviderOptions{Launcher: f, Env: func() []string { return []string{"HOME=/of/this/host"} }})

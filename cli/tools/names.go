@@ -10,31 +10,40 @@ import (
 	"ductor/internal/nearest"
 )
 
-// others are the tools without a kind, of the versions that test/agents pins and of older ones, and the kinds of tools that the Agent Client
-// Protocol knows.
+// others lists the tools without a kind, of the versions that test/agents pins and of older ones, and the tool kinds of
+// the Agent Client Protocol.
 func others() []string {
 	return []string{
 		// Claude
-		"Agent", "Artifact", "AskUserQuestion", "CronCreate", "CronDelete", "CronList", "EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree",
-		"LSP", "ListAgents", "ListMcpResources", "ListMcpResourcesTool", "Projects", "PushNotification", "ReadMcpResource", "ReadMcpResourceTool",
-		"RemoteTrigger", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "SlashCommand", "StructuredOutput", "Task", "TaskCreate", "TaskGet",
-		"TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoRead", "TodoWrite", "ToolSearch", "WaitForMcpServers", "Workflow",
+		"Agent", "Artifact", "AskUserQuestion", "CronCreate", "CronDelete", "CronList", "EnterPlanMode",
+		"EnterWorktree", "ExitPlanMode", "ExitWorktree",
+		"LSP", "ListAgents", "ListMcpResources", "ListMcpResourcesTool", "Projects", "PushNotification",
+		"ReadMcpResource", "ReadMcpResourceTool",
+		"RemoteTrigger", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "SlashCommand",
+		"StructuredOutput", "Task", "TaskCreate", "TaskGet",
+		"TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoRead", "TodoWrite", "ToolSearch",
+		"WaitForMcpServers", "Workflow",
 		// Codex
-		"close_agent", "create_goal", "get_goal", "image_generation", "list_mcp_resource_templates", "list_mcp_resources", "permissions",
-		"read_mcp_resource", "request_permissions", "request_user_input", "resume_agent", "send_input", "spawn_agent", "tool_search", "update_goal",
+		"close_agent", "create_goal", "get_goal", "image_generation", "list_mcp_resource_templates",
+		"list_mcp_resources", "permissions",
+		"read_mcp_resource", "request_permissions", "request_user_input", "resume_agent", "send_input", "spawn_agent",
+		"tool_search", "update_goal",
 		"update_plan", "wait", "wait_agent",
 		// Gemini
-		"activate_skill", "complete_task", "enter_plan_mode", "exit_plan_mode", "get_internal_docs", "invoke_agent", "save_memory", "update_topic",
+		"activate_skill", "complete_task", "enter_plan_mode", "exit_plan_mode", "get_internal_docs", "invoke_agent",
+		"save_memory", "update_topic",
 		"write_todos",
 		// Copilot
-		"ask_user", "fetch_copilot_cli_documentation", "list_agents", "list_powershell", "memory", "read_agent", "read_powershell", "report_intent",
-		"show_file", "skill", "sql", "stop_powershell", "store_memory", "task", "task_complete", "update_todo", "write_agent", "write_powershell",
-		// the protocol
+		"ask_user", "fetch_copilot_cli_documentation", "list_agents", "list_powershell", "memory", "read_agent",
+		"read_powershell", "report_intent",
+		"show_file", "skill", "sql", "stop_powershell", "store_memory", "task", "task_complete", "update_todo",
+		"write_agent", "write_powershell",
+		// the Agent Client Protocol
 		"delete", "execute", "fetch", "move", "other", "switch_mode", "think",
 	}
 }
 
-// KindOf returns the kind of a tool, by the name that any agent or the Agent Client Protocol has for it; "" if it has none.
+// KindOf returns the kind of a tool, by its name in any agent or in the Agent Client Protocol; "" if it has none.
 func KindOf(name string) string {
 	switch name {
 	case "execute":
@@ -46,7 +55,7 @@ func KindOf(name string) string {
 	return r.kind
 }
 
-// known are all names that a list may have, without those of MCP servers.
+// known lists all names that a list may have, without those of MCP servers.
 func known() []string {
 	all := others()
 	for _, r := range table() {
@@ -58,12 +67,12 @@ func known() []string {
 	return all
 }
 
-// ofSomeServer reports whether a name can be that of an MCP server's tool, which nobody can know.
+// ofSomeServer reports whether a name could be a tool of an MCP server. Those names are unknown in advance.
 func ofSomeServer(name string) bool {
 	return strings.HasPrefix(name, "mcp_") || strings.ContainsAny(name, ".-")
 }
 
-// Check says what is wrong with a name of a list; nil if it can count for some agent.
+// Check returns the error in a name of a list, or nil if the name can apply to some agent.
 func Check(name string) error {
 	server, ofServer := cli.NamedServer(name)
 	bare, _, _ := strings.Cut(name, "(")
@@ -81,7 +90,7 @@ func Check(name string) error {
 	}
 }
 
-// meant asks whether the user means the name that is nearest, whatever its case.
+// meant returns the question whether the user means the most similar name, ignoring case.
 func meant(name string, all []string) string {
 	slices.Sort(all)
 	lower := make([]string, len(all))
@@ -110,7 +119,7 @@ func CheckList(list cli.ToolList) error {
 	return nil
 }
 
-// CheckOnly is Check for a list of the only tools, which takes whole tools.
+// CheckOnly is Check for a list of the only tools, which accepts whole tools but no rules.
 func CheckOnly(name string) error {
 	if bare, _, rule := strings.Cut(name, "("); rule && Check(name) == nil {
 		return fmt.Errorf("%q is a rule about a tool; a list of the only tools takes %q, and approvals decide on each use", name, bare)

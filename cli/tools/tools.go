@@ -1,7 +1,7 @@
-// Package tools says which tools of an agent a list of tools means: "shell" is Bash to Claude and run_shell_command to
-// Gemini. It has the one table of that, and combines the lists that count for a turn.
+// Package tools translates lists of tools into the agents' own words: "shell" is Bash for Claude and run_shell_command
+// for Gemini. It has the only table of these names, and combines the lists that apply to a turn.
 //
-// The package does NOT hold an agent to a list: that is for its dialect, and for whoever answers what it asks.
+// The package does NOT enforce a list: the dialect does, and the code that answers the agent's requests.
 package tools
 
 import (
@@ -18,8 +18,9 @@ type row struct {
 	own  map[cli.Agent][]string
 }
 
-// table is what the kinds mean. The names are those of the versions that test/agents pins, and of older ones where they differ.
-// Copilot's have the kinds of its permission rules among them (shell, write, url). Codex reads and searches with its shell.
+// table lists the agents' tools of each kind. The names are those of the versions that test/agents pins, and of older
+// ones if they differ. Copilot's include the kinds of its permission rules (shell, write, url). Codex reads and
+// searches with its shell.
 func table() []row {
 	return []row{
 		{"shell", map[cli.Agent][]string{
@@ -54,7 +55,7 @@ func table() []row {
 	}
 }
 
-// Kinds lists the generic names, without that of a server.
+// Kinds lists the generic names, except those of servers.
 func Kinds() []string {
 	var all []string
 	for _, r := range table() {
@@ -63,8 +64,9 @@ func Kinds() []string {
 	return all
 }
 
-// ReadOnly returns the list for an agent that may read its project and the web, and nothing else. It reports false for an agent that no
-// list holds. Codex cannot be told which tools there are: it loses its shell, and with it all reading of files.
+// ReadOnly returns the list for an agent that may read its project and the web, and nothing else. held is false for an
+// agent that no list can limit. Codex has no option to select its tools: it loses its shell, and with it all reading of
+// files.
 func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	switch {
 	case agent == "codex":
@@ -75,8 +77,8 @@ func ReadOnly(agent cli.Agent) (list cli.ToolList, held bool) {
 	return cli.ToolList{Only: []string{"read", "search", "web"}}, true
 }
 
-// For gives what lists mean to an agent, in its own words: a tool must be in each Only that is not empty, and in no Denied.
-// The error says what the agent cannot be held to.
+// For combines lists in an agent's own words: a tool must be in each Only that is not empty, and in no Denied. It
+// returns an error if the agent cannot be limited that way.
 func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	var all cli.ToolList
 	limited := false
@@ -106,7 +108,8 @@ func For(agent cli.Agent, lists ...cli.ToolList) (cli.ToolList, error) {
 	return all, nil
 }
 
-// Limit puts the tool lists of a request into the words of its agent. The error says why the agent cannot be held to them.
+// Limit translates the tool lists of a request into the words of its agent. It returns an error if the agent cannot be
+// limited that way.
 func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	agent := p.Agent()
 	limited := slices.ContainsFunc(req.ToolLists, func(l cli.ToolList) bool { return !l.Empty() })
@@ -120,7 +123,7 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	}
 	left := func(s cli.ToolServer) bool { return !list.Permits("mcp:" + s.Name) }
 	kept := slices.DeleteFunc(slices.Clone(req.Servers), left)
-	for _, s := range req.Servers { // what is not served need not be held
+	for _, s := range req.Servers { // a server that does not run needs no limit
 		list.Denied = slices.DeleteFunc(list.Denied, func(name string) bool { return name == "mcp:"+s.Name })
 	}
 	req.Tools, req.AllowedTools, req.Servers = list, Own(agent, req.AllowedTools), kept
@@ -133,12 +136,13 @@ func Limit(p cli.Provider, req cli.Request) (cli.Request, error) {
 	return req, nil
 }
 
-// both are the names that are in both lists.
+// both returns the names that are in both lists.
 func both(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// Own gives names in the agent's own words. A name that only other agents have is left out: what it allows is not there.
+// Own translates names into the agent's own words. It omits names that only other agents have, because the agent has
+// nothing that they could allow.
 func Own(agent cli.Agent, names []string) []string {
 	var all []string
 	for _, name := range names {
@@ -154,7 +158,7 @@ func Own(agent cli.Agent, names []string) []string {
 	return slices.Compact(all)
 }
 
-// Reading are those of names whose tools change nothing.
+// Reading returns the names whose tools change nothing.
 func Reading(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		r, _ := rowOf(name)
@@ -162,7 +166,7 @@ func Reading(names []string) []string {
 	})
 }
 
-// denied gives the tools that the agent must not use for a name: a tool that only other agents have stands for its kind.
+// denied returns the agent's tools for a denied name. A tool of another agent stands for its kind.
 func denied(agent cli.Agent, name string) ([]string, error) {
 	r, known := rowOf(name)
 	switch {
@@ -174,7 +178,7 @@ func denied(agent cli.Agent, name string) ([]string, error) {
 	return r.own[agent], nil
 }
 
-// rowOf is the row that a name belongs to: that of its kind, or that of a tool. What follows a parenthesis is a rule about the tool.
+// rowOf returns the row of a kind or a tool. It ignores a rule in parentheses after the tool.
 func rowOf(name string) (row, bool) {
 	name, _, _ = strings.Cut(name, "(")
 	for _, r := range table() {

@@ -64,7 +64,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// limited is an agent that is held to lists, unless it says why not.
+// limited is an agent that ductor can limit by lists, unless cannot is set.
 type limited struct {
 	cli.Provider
 	cannot string
@@ -73,7 +73,7 @@ type limited struct {
 func (limited) Agent() cli.Agent                    { return "claude" }
 func (l limited) CannotHold(req cli.Request) string { return l.cannot }
 
-// plain is an agent that is held to none.
+// plain is an agent that ductor cannot limit.
 type plain struct{ cli.Provider }
 
 func (plain) Agent() cli.Agent { return "goose" }

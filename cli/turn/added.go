@@ -7,29 +7,30 @@ import (
 	"ductor/cli"
 )
 
-// Added are the messages that are sent into a turn while it runs, by names of the dialect's. The zero value has none. Safe for
-// concurrent use.
+// Added holds the messages that are sent into a running turn, by the dialect's own IDs. The zero value has none. Safe
+// for concurrent use.
 type Added struct {
 	mu   sync.Mutex
 	all  []added // in order
-	over bool    // the turn takes no more
+	over bool    // the turn accepts no more messages
 }
 
 type added struct {
 	id    string
-	turn  cli.TurnID // that the message is in the queue of the user; empty if that is not known
+	turn  cli.TurnID // of the message in the user's queue; empty if unknown
 	state addedState
 }
 
 type addedState int
 
 const (
-	waits addedState = iota // the agent's model has not taken it up
+	waits addedState = iota // the agent's model has not read it yet
 	takenUp
 	givenBack
 )
 
-// Add takes a message that is about to be sent. It is not new if it was added before. A turn that is over takes none.
+// Add adds a message that is about to be sent. isNew is false if it was added before. over is true if the turn is over
+// and accepts no messages.
 func (a *Added) Add(id string, turn cli.TurnID) (isNew, over bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,12 +41,12 @@ func (a *Added) Add(id string, turn cli.TurnID) (isNew, over bool) {
 	return isNew, a.over
 }
 
-// index is that of a message, or -1. mu is held.
+// index returns the index of a message, or -1. mu is held.
 func (a *Added) index(id string) int {
 	return slices.IndexFunc(a.all, func(m added) bool { return m.id == id })
 }
 
-// Sent says which name the agent gave a message; empty if the message did not reach it.
+// Sent records the agent's name for a message; an empty name means that the message did not reach the agent.
 func (a *Added) Sent(id, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -58,10 +59,10 @@ func (a *Added) Sent(id, name string) {
 	}
 }
 
-// Taken says that the agent's model has a message.
+// Taken records that the agent's model has read a message.
 func (a *Added) Taken(id string) { a.become(id, takenUp) }
 
-// GiveBack says that the agent will not take a message up any more.
+// GiveBack records that the agent will never read a message.
 func (a *Added) GiveBack(id string) { a.become(id, givenBack) }
 
 func (a *Added) become(id string, state addedState) {
@@ -72,10 +73,10 @@ func (a *Added) become(id string, state addedState) {
 	}
 }
 
-// All are the names of all messages, in order.
+// All returns the names of all messages, in order.
 func (a *Added) All() []string { return a.names(waits, takenUp, givenBack) }
 
-// Waiting are the names of those that the agent's model has not taken up, in order.
+// Waiting returns the names of the messages that the agent's model has not read, in order.
 func (a *Added) Waiting() []string { return a.names(waits) }
 
 func (a *Added) names(states ...addedState) (names []string) {
@@ -89,7 +90,7 @@ func (a *Added) names(states ...addedState) (names []string) {
 	return names
 }
 
-// Unread are the messages that the agent gave back, for Result.Unread.
+// Unread returns the messages that the agent gave back, for Result.Unread.
 func (a *Added) Unread() (turns []cli.TurnID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +102,7 @@ func (a *Added) Unread() (turns []cli.TurnID) {
 	return turns
 }
 
-// End says whether the turn may end: no message waits. Then it takes no more.
+// End reports whether the turn may end, because no message is waiting. If so, the turn accepts no more messages.
 func (a *Added) End() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,7 +110,7 @@ func (a *Added) End() bool {
 	return a.over
 }
 
-// Close ends the turn for messages, whatever waits, and says whether any does.
+// Close ends the turn for messages, even if some are waiting, and reports whether there are.
 func (a *Added) Close() (left bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,7 +118,7 @@ func (a *Added) Close() (left bool) {
 	return a.waiting()
 }
 
-// waiting says whether a message waits. mu is held.
+// waiting reports whether a message is waiting. mu is held.
 func (a *Added) waiting() bool {
 	return slices.ContainsFunc(a.all, func(m added) bool { return m.state == waits })
 }

@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// A turn does not end before each message was taken up, given back or known not to have arrived.
+// A turn does not end before each message was read, given back or known not to have arrived.
 func TestATurnWaitsForWhatWasAddedToIt(t *testing.T) {
 	var a Added
 	add := func(id string, turn cli.TurnID, wantNew bool) {

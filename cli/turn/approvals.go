@@ -7,21 +7,21 @@ import (
 	"ductor/cli"
 )
 
-// Pending is one thing that an agent waits for the user with. About is what the dialect knows of it.
+// Pending is a request or question of an agent that waits for the user. About is the dialect's data about it.
 type Pending[A any] struct {
 	ID    cli.ApprovalID // the same after a restart
 	About A
-	// Ask gives what the user is asked: an ApprovalAsked or a QuestionAsked. Nil says that the dialect answered the agent
-	// without the user. The goroutine of the turn calls it once, when the user is to be asked.
+	// Ask returns the event for the user: an ApprovalAsked or a QuestionAsked. nil means that the dialect answered the
+	// agent without the user. The goroutine of the turn calls it once, when the user is to be asked.
 	Ask func() cli.Event
 }
 
-// maxPending is how much may be open in a turn. The rest is dropped.
+// maxPending limits the open requests of a turn. Further ones are dropped.
 const maxPending = 1 << 10
 
-// Approvals are what an agent waits for the user with in one turn. Add, Release, Withdraw and Close are for the goroutine of
-// the turn, as its Emitter is; the rest is safe for concurrent use. A nil Approvals is of a turn that no user attends: nothing
-// is ever in it.
+// Approvals holds the open requests of one turn. Only the goroutine of the turn may call Add, Release, Withdraw and
+// Close, because they use its Emitter. The other methods are safe for concurrent use. A nil Approvals is for a turn
+// that no user attends: it is always empty.
 type Approvals[A any] struct {
 	out *Emitter
 
@@ -36,23 +36,23 @@ type approvalsPhase int
 
 const (
 	taking approvalsPhase = iota
-	held                  // what comes may have been answered since: the user is asked after Release
+	held                  // requests may have been answered since: the user is asked after Release
 	closed
 )
 
-// NewApprovals makes the Approvals of a turn. What is answered already is not asked again.
+// NewApprovals creates the Approvals of a turn. Requests that were already answered are not asked again.
 func NewApprovals[A any](out *Emitter, answered []cli.ApprovalID) *Approvals[A] {
 	return &Approvals[A]{out: out, answered: slices.Clone(answered), told: map[cli.ApprovalID]bool{}}
 }
 
-// Hold keeps what is added from now on until Release: it is of the past of an adopted turn.
+// Hold delays all requests until Release: they are from the past of an adopted turn.
 func (a *Approvals[A]) Hold() {
 	if a != nil {
 		a.phase = held
 	}
 }
 
-// Release asks the user what is open still.
+// Release asks the user the requests that are still open.
 func (a *Approvals[A]) Release() {
 	if a == nil {
 		return
@@ -65,7 +65,7 @@ func (a *Approvals[A]) Release() {
 	a.tell()
 }
 
-// Add asks the user, unless that was answered or is open.
+// Add asks the user, unless the request was answered or is open.
 func (a *Approvals[A]) Add(p Pending[A]) {
 	a.mu.Lock()
 	if a.index(p.ID) < 0 && len(a.open) < maxPending && a.phase != closed && !slices.Contains(a.answered, p.ID) {
@@ -75,12 +75,12 @@ func (a *Approvals[A]) Add(p Pending[A]) {
 	a.tell()
 }
 
-// index is that of an open one, or -1. mu is held.
+// index returns the index of an open request, or -1. mu is held.
 func (a *Approvals[A]) index(id cli.ApprovalID) int {
 	return slices.IndexFunc(a.open, func(p Pending[A]) bool { return p.ID == id })
 }
 
-// tell passes on what the user was not asked yet. The answer may come before Pass returns.
+// tell passes on the requests that the user has not been asked yet. The answer may come before Pass returns.
 func (a *Approvals[A]) tell() {
 	a.mu.Lock()
 	var news []Pending[A]
@@ -105,13 +105,14 @@ func (a *Approvals[A]) tell() {
 	}
 }
 
-// Take removes what the user was asked as id, to answer it; false if the agent does not wait for it.
+// Take removes the request with this ID to answer it. It returns false if the agent does not wait for it.
 func (a *Approvals[A]) Take(id cli.ApprovalID) (about A, ok bool) {
 	about, err := a.TakeIf(id, func(A) error { return nil })
 	return about, err == nil
 }
 
-// TakeIf is Take of what can be answered: an error of check leaves it. ErrNotAsked says that the agent does not wait for it.
+// TakeIf is Take with a check: if check returns an error, the request stays. It returns ErrNotAsked if the agent does
+// not wait for the request.
 func (a *Approvals[A]) TakeIf(id cli.ApprovalID, check func(A) error) (about A, err error) {
 	if a == nil {
 		return about, cli.ErrNotAsked
@@ -131,14 +132,14 @@ func (a *Approvals[A]) TakeIf(id cli.ApprovalID, check func(A) error) (about A, 
 	return about, nil
 }
 
-// Answered lists all that were answered.
+// Answered lists all answered requests.
 func (a *Approvals[A]) Answered() []cli.ApprovalID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.answered)
 }
 
-// Withdraw takes back what the agent waits for no more, and gives that.
+// Withdraw removes the requests that the agent no longer waits for, and returns them.
 func (a *Approvals[A]) Withdraw(gone func(A) bool) []A {
 	removed, told := a.remove(gone)
 	for _, id := range told {
@@ -147,7 +148,7 @@ func (a *Approvals[A]) Withdraw(gone func(A) bool) []A {
 	return removed
 }
 
-// Close takes everything back, unless the turn goes on without ductor. Nothing is taken any more.
+// Close withdraws all requests, unless the turn continues without ductor. Afterwards Take finds none.
 func (a *Approvals[A]) Close(detached bool) []A {
 	if a == nil {
 		return nil
@@ -163,7 +164,7 @@ func (a *Approvals[A]) Close(detached bool) []A {
 	return a.Withdraw(all)
 }
 
-// remove removes what is gone; told is what of that the user was asked.
+// remove removes the requests that match gone. told lists the removed ones that the user had been asked.
 func (a *Approvals[A]) remove(gone func(A) bool) (removed []A, told []cli.ApprovalID) {
 	if a == nil {
 		return nil, nil
@@ -183,7 +184,7 @@ func (a *Approvals[A]) remove(gone func(A) bool) (removed []A, told []cli.Approv
 	return removed, told
 }
 
-// Waiting is for Loop.Waiting: whoever answers wakes the loop.
+// Waiting is the function for Loop.Waiting: the code that answers wakes the loop.
 func (a *Approvals[A]) Waiting() bool {
 	if a == nil {
 		return false

@@ -6,24 +6,24 @@ import (
 	"ductor/cli"
 )
 
-// Change is what happened to the output of an agent, between two messages of it. One field is set.
+// Change is a change of the state of an agent's output, between two messages. One field is set.
 type Change struct {
-	Lost     *cli.LostOutput // a part of it is missing
-	CaughtUp bool            // all that was printed before ductor listened was handed on; comes once
-	Ended    bool            // nothing more comes
+	Lost     *cli.LostOutput // a part of the output is missing
+	CaughtUp bool            // all output from before ductor attached has been delivered; comes once
+	Ended    bool            // the output has ended
 }
 
-// Any says whether something happened at all.
+// Any reports whether a field is set.
 func (c Change) Any() bool { return c != Change{} }
 
-// Gather does so with an output that can.
+// Gather calls cli.Gatherer.Gather if the output supports it.
 func Gather(output io.Reader) {
 	if g, ok := output.(cli.Gatherer); ok {
 		g.Gather()
 	}
 }
 
-// Hurry does so with an output that gathers.
+// Hurry calls cli.Gatherer.Hurry if the output supports it.
 func Hurry(output io.Reader) {
 	if g, ok := output.(cli.Gatherer); ok {
 		g.Hurry()

@@ -8,28 +8,27 @@ import (
 	"ductor/cli"
 )
 
-// Emitter upholds the contract of Event for a provider: it keys text by message so that a retry replaces
-// what it repeats, ends every tool, and lets one Result through. One Emitter serves one turn; it is not
-// safe for concurrent use.
+// Emitter enforces the contract of Event for a provider. It keys text by message, so that a retry replaces the text it
+// repeats, ends every tool, and passes only one Result. One Emitter serves one turn; it is not safe for concurrent use.
 type Emitter struct {
 	agent   cli.Agent
 	now     func() time.Time
 	emit    func(cli.Event)
 	started time.Time
 
-	session *cli.SessionStarted // nil until it is named
-	taken   bool                // the prompt was accepted
-	blocks  []textBlock
-	text    strings.Builder // what was passed on of the answer: the blocks, parted by blank lines
-	again   int             // the length of the answer, where what follows in text was given up; see GiveUp
-	tools   []openTool
-	done    bool
-	past    bool // what is told happened a while ago
+	session   *cli.SessionStarted // nil until the agent names it
+	taken     bool                // the prompt was accepted
+	blocks    []textBlock
+	text      strings.Builder // the emitted answer: the blocks, separated by blank lines
+	again     int             // the length of the answer up to a block that was given up; see GiveUp
+	tools     []openTool
+	done      bool
+	replaying bool // the events happened before ductor attached
 }
 
 type textBlock struct {
-	key   string // message id and index, as the provider chose
-	start int    // offset of the block in the answer, its separator included
+	key   string // message ID and index, as the provider chose
+	start int    // offset of the block in the answer, including its separator
 	sep   int    // length of that separator
 }
 
@@ -38,33 +37,33 @@ type openTool struct {
 	started time.Time
 }
 
-// NewEmitter makes an Emitter that hands events to emit. now is the clock durations are taken from.
+// NewEmitter creates an Emitter that passes events to emit. now is the clock for durations.
 func NewEmitter(agent cli.Agent, now func() time.Time, emit func(cli.Event)) *Emitter {
 	return &Emitter{agent: agent, now: now, emit: emit, started: now(), again: -1}
 }
 
-// replay says that what is told from now on happened a while ago, until CaughtUp is passed on: when said says, unless
-// that is zero. The turn is taken to have begun then.
-func (e *Emitter) replay(said func() time.Time) {
+// replay marks the following events as past, until CaughtUp. They happened at the time that timestamp returns, unless
+// that is zero. The turn's start is set to that time too.
+func (e *Emitter) replay(timestamp func() time.Time) {
 	clock := e.now
 	e.now = func() time.Time {
-		if at := said(); !at.IsZero() {
+		if at := timestamp(); !at.IsZero() {
 			return at
 		}
 		return clock()
 	}
-	e.past, e.started = true, e.now()
+	e.replaying, e.started = true, e.now()
 }
 
-// Now is the time at which what is handled was said.
+// Now returns the time of the event that is being handled.
 func (e *Emitter) Now() time.Time { return e.now() }
 
-// Session names the agent's session and model. Only the first call, and one that changes either, is passed on.
+// Session names the agent's session and model. It passes on only the first call, and calls that change either.
 func (e *Emitter) Session(id cli.AgentSessionID, model cli.ModelID) {
 	e.Started(cli.SessionStarted{AgentSessionID: id, Model: model})
 }
 
-// Started is Session for an agent of which there is more to tell.
+// Started is Session for an agent with more to report.
 func (e *Emitter) Started(next cli.SessionStarted) {
 	next.Model = named(next.Model)
 	if e.done || e.session != nil && *e.session == next {
@@ -74,7 +73,7 @@ func (e *Emitter) Started(next cli.SessionStarted) {
 	e.emit(next)
 }
 
-// named is a model by its name alone: empty if the agent chooses one itself, and without the way that leads to it, which Qwen Code
+// named returns a model's name alone: empty if the agent chooses a model itself, and without the route, which Qwen Code
 // writes as $runtime|openai|NAME(openai).
 func named(model cli.ModelID) cli.ModelID {
 	id := string(model)
@@ -87,7 +86,7 @@ func named(model cli.ModelID) cli.ModelID {
 	return cli.ModelID(id)
 }
 
-// busiest is the model that wrote most; empty for none. Gemini counts what it does not tell the model of as "auto".
+// busiest returns the model that wrote most; empty for none. Gemini counts usage of unknown models as "auto".
 func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 	for id, u := range all {
 		if named(id) == "" {
@@ -100,10 +99,10 @@ func busiest(all map[cli.ModelID]cli.Usage) (most cli.ModelID) {
 	return most
 }
 
-// Named says whether the agent's session was named.
+// Named reports whether the agent has named its session.
 func (e *Emitter) Named() bool { return e.session != nil }
 
-// Accepted says that the agent has the prompt in its session. Only the first call is passed on.
+// Accepted emits that the agent has the prompt in its session. It passes on only the first call.
 func (e *Emitter) Accepted() {
 	if e.done || e.taken {
 		return
@@ -112,9 +111,9 @@ func (e *Emitter) Accepted() {
 	e.emit(cli.PromptAccepted{})
 }
 
-// Text appends delta to the block called key, opening it at the end of the answer if it is new.
-// Deltas for a block that is no longer the last are taken as a new block. It says whether that is news, and not words that
-// were given up and are said again.
+// Text appends delta to the block called key, and opens a new block at the end of the answer if needed. A delta for a
+// block that is no longer the last opens a new block. Text reports whether the words are new, and not a repetition of
+// words that were given up.
 func (e *Emitter) Text(key, delta string) (news bool) {
 	if e.done || delta == "" {
 		return false
@@ -125,8 +124,8 @@ func (e *Emitter) Text(key, delta string) (news bool) {
 	return e.add(delta)
 }
 
-// FullText sets the whole text of the block called key, which overwrites its deltas. What differs from them is
-// retracted and sent. A block that is no longer the last is left as it was streamed.
+// FullText sets the whole text of the block called key and overwrites its deltas: it retracts and emits the difference.
+// It does not change a block that is no longer the last.
 func (e *Emitter) FullText(key, text string) {
 	if e.done {
 		return
@@ -154,9 +153,9 @@ func (e *Emitter) FullText(key, text string) {
 	e.add(text[same:])
 }
 
-// GiveUp says that the agent gave up the last block, if that is called key, and is about to say it anew. What it had said
-// stays until the new words differ, so that a stream that breaks again and again does not flicker, and for good if the turn
-// fails.
+// GiveUp records that the agent gave up the last block, if that is called key, and will write it again. The old words
+// stay until the new ones differ, so that a stream that breaks repeatedly does not flicker. If the turn fails, they
+// stay for good.
 func (e *Emitter) GiveUp(key string) {
 	last := len(e.blocks) - 1
 	if e.done || last < 0 || e.blocks[last].key != key {
@@ -174,21 +173,21 @@ func (e *Emitter) TakeBack() {
 	}
 }
 
-// Thinking passes on reasoning.
+// Thinking emits reasoning.
 func (e *Emitter) Thinking(text string) {
 	if !e.done && text != "" {
 		e.emit(cli.ThinkingDelta{Text: text})
 	}
 }
 
-// ToolStart passes on t, once per id.
+// ToolStart emits t, once for each ID.
 func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	if e.done || e.toolOpen(t.ID) >= 0 {
 		return
 	}
 	e.forget()
 	now := e.now()
-	if e.past {
+	if e.replaying {
 		t.At = now
 	}
 	if cli.OwnTool(t.Name) != "" {
@@ -198,7 +197,7 @@ func (e *Emitter) ToolStart(t cli.ToolStarted) {
 	e.emit(t)
 }
 
-// ToolEnd passes on t if the tool is open, with the time since its start where t has no duration.
+// ToolEnd emits t if the tool is open. If t has no duration, it sets the time since the tool's start.
 func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	i := e.toolOpen(t.ID)
 	if e.done || i < 0 {
@@ -211,24 +210,24 @@ func (e *Emitter) ToolEnd(t cli.ToolEnded) {
 	e.emit(t)
 }
 
-// Pass hands on an event that has no rule of its own: Status, FileChanged, CompactBoundary, RateLimited, CaughtUp
-// and what the agent asks for.
+// Pass emits an event without a rule of its own: Status, FileChanged, CompactBoundary, RateLimited, CaughtUp and the
+// agent's requests.
 func (e *Emitter) Pass(ev cli.Event) {
 	if _, ok := ev.(cli.CaughtUp); ok {
-		e.past = false
+		e.replaying = false
 	}
 	if !e.done {
 		e.emit(ev)
 	}
 }
 
-// OpenTools counts tools that have not ended.
+// OpenTools returns the number of tools that have not ended.
 func (e *Emitter) OpenTools() int { return len(e.tools) }
 
-// Answer is the answer so far, without what was given up.
+// Answer returns the answer so far, without text that was given up.
 func (e *Emitter) Answer() string { return e.text.String()[:e.length()] }
 
-// length is that of Answer.
+// length returns the length of Answer.
 func (e *Emitter) length() int {
 	if e.again >= 0 {
 		return e.again
@@ -236,18 +235,18 @@ func (e *Emitter) length() int {
 	return e.text.Len()
 }
 
-// forget takes back what was given up and not said again.
+// forget retracts the text that was given up and not repeated.
 func (e *Emitter) forget() {
 	if e.again >= 0 {
 		e.retract(0)
 	}
 }
 
-// Finished says whether the Result went out.
+// Finished reports whether the Result was emitted.
 func (e *Emitter) Finished() bool { return e.done }
 
-// Finish ends open tools and emits r, its text, session, model and duration filled in where empty. Tools of a turn that goes
-// on without ductor stay open: they run. Only the first call counts.
+// Finish ends open tools and emits r, with its empty text, session, model and duration filled in. Tools of a turn that
+// continues without ductor stay open, because they are running. Only the first call has an effect.
 func (e *Emitter) Finish(r cli.Result) {
 	if e.done {
 		return
@@ -287,12 +286,12 @@ func (e *Emitter) open(key string) {
 
 const blockSeparator = "\n\n"
 
-// MaxAnswer is how many bytes are kept of an answer. What comes after them is dropped, and the answer says so.
+// MaxAnswer limits the bytes of an answer. Text beyond it is dropped, and the answer says so.
 const MaxAnswer = 10 << 20
 
 const answerCut = "\n\n(ductor keeps 10 MB of an answer; the rest is dropped.)"
 
-// add says whether anything was passed on.
+// add reports whether it emitted anything.
 func (e *Emitter) add(s string) bool {
 	if e.again >= 0 {
 		same := commonPrefix(e.text.String()[e.again:], s)
@@ -316,7 +315,7 @@ func (e *Emitter) add(s string) bool {
 	return true
 }
 
-// retract takes n bytes off the end of the answer, and with them all that was given up.
+// retract removes n bytes from the end of the answer, and all text that was given up.
 func (e *Emitter) retract(n int) {
 	n += e.text.Len() - e.length()
 	e.again = -1
@@ -338,7 +337,7 @@ func (e *Emitter) toolOpen(id cli.ToolID) int {
 	return -1
 }
 
-// commonPrefix is the length of the longest common prefix of a and b that ends between characters.
+// commonPrefix returns the length of the longest common prefix of a and b that ends between characters.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -12,7 +12,7 @@ import (
 	"ductor/cli"
 )
 
-// recorded makes an Emitter that keeps what it emits.
+// recorded returns an Emitter and its events.
 func recorded(now func() time.Time) (*Emitter, *[]cli.Event) {
 	events := &[]cli.Event{}
 	return NewEmitter("fake", now, func(ev cli.Event) { *events = append(*events, ev) }), events
@@ -115,7 +115,7 @@ func TestEmitterSessionAndTools(t *testing.T) {
 	}
 }
 
-// Tools of a turn that goes on without ductor run: nothing says that they ended.
+// Tools of a turn that continues without ductor are running: no event ends them.
 func TestEmitterLeavesToolsOfADetachedTurnOpen(t *testing.T) {
 	e, events := recorded(time.Now)
 	e.ToolStart(cli.ToolStarted{ID: "1", Name: "Bash"})
@@ -126,8 +126,8 @@ func TestEmitterLeavesToolsOfADetachedTurnOpen(t *testing.T) {
 	}
 }
 
-// Law: under any calls in any order, what was emitted is a turn by the contract, the deltas make the
-// Result's text, and no retraction or addition cuts a character that was whole.
+// Law: after any calls in any order, the events fulfil the contract of a turn, the deltas result in the Result's text,
+// and no retraction or addition splits a character that was whole.
 func TestEmitterLaw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var answer cli.Answer
@@ -173,7 +173,8 @@ func TestEmitterLaw(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if answer.String() != e.Answer() && (e.again < 0 || !strings.HasPrefix(answer.String(), e.Answer())) { // what was given up stays for a while
+				// Text that was given up stays for a while
+				if answer.String() != e.Answer() && (e.again < 0 || !strings.HasPrefix(answer.String(), e.Answer())) {
 					t.Fatalf("deltas make %q, the answer is %q", answer.String(), e.Answer())
 				}
 			},
@@ -185,7 +186,7 @@ func TestEmitterLaw(t *testing.T) {
 	})
 }
 
-// The whole answer comes in thousands of deltas: the work must not grow with its square.
+// The whole answer comes in thousands of deltas: the work must not grow quadratically.
 func BenchmarkEmitter(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -198,7 +199,7 @@ func BenchmarkEmitter(b *testing.B) {
 	}
 }
 
-// A model has its own name in a chat; where the agent chose one, that is the one which wrote most.
+// A model appears with its own name in a chat; if the agent chose the models, it is the one that wrote most.
 func TestModelsHaveTheirNames(t *testing.T) {
 	for _, c := range []struct {
 		said cli.ModelID

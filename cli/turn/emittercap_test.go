@@ -8,11 +8,11 @@ import (
 	"ductor/cli"
 )
 
-// An answer keeps its first 10 MB and says that it is cut, also where its whole text comes after the deltas.
+// An answer is cut at 10 MB and says so, also if its whole text comes after the deltas.
 func TestAnAnswerIsBounded(t *testing.T) {
 	var answer cli.Answer
 	em := NewEmitter("fake", time.Now, answer.Add)
-	chunk := strings.Repeat("ä", 1<<19) // a character of two bytes must not be cut in two
+	chunk := strings.Repeat("ä", 1<<19) // a character of two bytes must not be split
 	for range 12 {
 		em.Text("1", "x"+chunk)
 	}

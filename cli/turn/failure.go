@@ -13,16 +13,17 @@ import (
 	"ductor/cli"
 )
 
-// Outcome is the Result of the last turn, which ended as end without a Result of the agent's own.
+// Outcome returns the Result of the last turn, which ended as end without a Result of the agent.
 func (s *Stream) Outcome(end End) cli.Result {
 	if limit := s.opts.Limits.First; end == EndStalled && limit > 0 && !s.spoke() {
 		why := cmp.Or(lastLine(strings.TrimSpace(cli.WithoutCodes(s.process.StderrTail()))), "it said nothing of why")
-		return cli.Result{Err: cli.Failf(cli.UnknownFailure, s.opts.Agent, "it did not start within %s: %s", limit, why)}
+		return cli.Result{Err: cli.Failf(cli.UnknownFailure, s.opts.Agent, "it did not start within %s: %s", limit,
+			why)}
 	}
 	return s.last.Outcome(end, s.opts.Agent, s.Failure)
 }
 
-// Failure says what an exit without the end of a turn means. Use it after Turn returned EndExit.
+// Failure returns the failure of a process that exited during a turn. Call it after Turn returned EndExit.
 func (s *Stream) Failure() *cli.Failure {
 	f := EndFailure(s.opts.Agent, s.process, cli.StopSlack, s.readErr, s.garbage)
 	if s.markErr != nil && lostPlace(s.readErr) == nil {
@@ -32,13 +33,13 @@ func (s *Stream) Failure() *cli.Failure {
 	return f
 }
 
-// Garbage is what of a program's output cannot be read.
+// Garbage collects unreadable output of a program.
 type Garbage struct {
 	count int
 	first []byte
 }
 
-// Add notes a line or a message that cannot be read, or its beginning.
+// Add records an unreadable line or message, or its beginning.
 func (g *Garbage) Add(raw []byte) {
 	g.count++
 	if g.first == nil {
@@ -53,8 +54,8 @@ func (g Garbage) many() string {
 	return fmt.Sprintf("%d lines", g.count)
 }
 
-// EndFailure says what the end of a process in the middle of a turn means: it crashed or was ended, or what it printed
-// could not be read. readErr is how reading its output ended; wait is how long the process may take to exit after that.
+// EndFailure returns the failure of a process that ended during a turn: it crashed or was killed, or its output was
+// unreadable. readErr is the error at the end of its output; wait limits the time until the process exits after that.
 func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr error, garbage Garbage) *cli.Failure {
 	if lost := lostPlace(readErr); lost != nil {
 		f := *lost
@@ -74,38 +75,39 @@ func EndFailure(agent cli.Agent, p cli.Process, wait time.Duration, readErr erro
 	case garbage.count > 0 && (exit.Code == 0 || stderr == ""):
 		f = cli.Failf(cli.BadOutput, agent, "%s", garbage.many())
 		f.Detail, f.Code, f.Cause = cli.Shorten(string(garbage.first), garbageKept), exit.Code, readErr
-	case killed(exit): // what it said before that is of something else
+	case killed(exit): // its last output is about something else
 	default:
 		f.Reason = cmp.Or(lastLine(stderr), "it said nothing of why")
 	}
 	return f
 }
 
-// lostPlace is the failure of the place that a program ran in, if reading ended with that; nil if not.
+// lostPlace returns the failure of the program's environment if reading ended with one, or nil.
 func lostPlace(readErr error) *cli.Failure {
 	var place *cli.Failure
 	errors.As(readErr, &place)
 	return place
 }
 
-// fromOutside says whether an unknown process ended the program. A program that gets a signal before its
-// runner does may end with the code that is usual then, and a machine or a sandbox that stops may kill the runner before
+// fromOutside reports whether an unknown process killed the program. A program that gets a signal before its runner
+// does may end with the usual exit code for that signal, and a machine or sandbox that stops may kill the runner before
 // it is done.
 func fromOutside(e cli.ExitStatus) bool {
 	const terminated = 15
-	return e.By == cli.EndedByTerminated || e.By == cli.EndedUnseen && !e.OOM || e.By == cli.EndedByItself && (e.Code == 128+terminated || e.Code == -terminated)
+	return e.By == cli.EndedByTerminated || e.By == cli.EndedUnseen && !e.OOM || e.By == cli.EndedByItself &&
+		(e.Code == 128+terminated || e.Code == -terminated)
 }
 
-// killed says whether a signal ended the program that it cannot have sent itself for something that failed.
+// killed reports whether a signal ended the program that it would not send itself after a failure.
 func killed(e cli.ExitStatus) bool {
 	const hangup, interrupt, kill, terminated = 1, 2, 9, 15
 	return slices.Contains([]int{-hangup, -interrupt, -kill, -terminated}, e.Code)
 }
 
-// warningLine is a line that says what is not as it should be, and no reason for an end.
+// warningLine matches a warning, which is not the reason for an end.
 var warningLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\W*(?:warn(?:ing)?\b|\S+ +warn\b)`) })
 
-// meaning is what can be said of an end that was not the program's own doing; nothing of others.
+// meaning returns the failure of an end that was not the program's own doing, and nothing for other ends.
 func meaning(e cli.ExitStatus) (cli.FailureKind, string) {
 	switch {
 	case e.By == cli.EndedByAge:
@@ -135,7 +137,7 @@ func exitOf(p cli.Process, limit time.Duration) cli.ExitStatus {
 	}
 }
 
-// lastLine is the last line that is no warning; empty if there is none.
+// lastLine returns the last line that is not a warning; empty if there is none.
 func lastLine(s string) string {
 	lines := strings.Split(s, "\n")
 	for _, line := range slices.Backward(lines) {
@@ -146,7 +148,7 @@ func lastLine(s string) string {
 	return ""
 }
 
-// lastBytes cuts s to its last limit bytes, at a character boundary.
+// lastBytes returns the last limit bytes of s, cut at a character boundary.
 func lastBytes(s string, limit int) string {
 	if len(s) <= limit {
 		return s

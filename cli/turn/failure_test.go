@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// What an agent printed long before it was killed, or in colour, or as a warning, is not why it ended.
+// Output that the agent printed long before it was killed, colours and warnings are not the reason for its end.
 func TestWhyAProgramEnded(t *testing.T) {
 	const warning = "\x1b[33mWARN\x1b[0m bubblewrap was not found"
 	for _, tc := range []struct {

@@ -11,24 +11,24 @@ import (
 	"ductor/cli"
 )
 
-// fakeProcess is a program played by a test: print writes its output, die ends it.
+// fakeProcess is a program that a test controls: print writes its output, die ends it.
 type fakeProcess struct {
 	outR *io.PipeReader
 	outW *io.PipeWriter
 	inR  *io.PipeReader
 	inW  *io.PipeWriter
 
-	past   []byte                // printed before it was attached to
-	piece  int                   // how much of that is read at once; 0 is all
-	slow   time.Duration         // how long each such read takes
-	losses []*cli.LostOutput     // what Stdout gives, one for each lose
-	when   func(int64) time.Time // nil knows nothing
-	begun  func(cli.Mark) error  // nil takes every mark
-	obeys  time.Duration         // how long it takes to die of SIGTERM; longer than the grace means it is killed
+	past   []byte                // printed before ductor attached
+	piece  int                   // bytes of past in one read; 0 is all
+	slow   time.Duration         // duration of each such read
+	losses []*cli.LostOutput     // returned by Stdout, one for each call of lose
+	when   func(int64) time.Time // nil means that times are unknown
+	begun  func(cli.Mark) error  // nil accepts every mark
+	obeys  time.Duration         // time until it dies of SIGTERM; longer than the grace means that it is killed
 	stderr string
 
 	mu    sync.Mutex
-	stops []time.Duration // the graces Stop was called with
+	stops []time.Duration // the graces of the calls of Stop
 	marks []cli.Mark
 	exit  cli.ExitStatus
 	done  chan struct{}
@@ -43,10 +43,10 @@ func newFakeProcess() *fakeProcess {
 	return p
 }
 
-// print writes lines to standard output; it returns once they are read.
+// print writes lines to standard output and returns once they are read.
 func (p *fakeProcess) print(lines ...string) {
 	for _, l := range lines {
-		_, _ = io.WriteString(p.outW, l+"\n") // fails when the process is dead: nobody hears it then
+		_, _ = io.WriteString(p.outW, l+"\n") // fails if the process is dead, and then nobody reads it
 	}
 }
 
@@ -111,7 +111,7 @@ func (p *fakeProcess) Begin(_ context.Context, m cli.Mark) error {
 	return nil
 }
 
-// Detach lets go of both pipes; the program itself lives on.
+// Detach releases both pipes; the program itself lives on.
 func (p *fakeProcess) Detach() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,7 @@ func (p *fakeProcess) isDetached() bool {
 	}
 }
 
-// fakeOutput is what a fakeProcess printed in the past, and what it prints now.
+// fakeOutput is the past and current output of a fakeProcess.
 type fakeOutput struct{ p *fakeProcess }
 
 func (o fakeOutput) Read(b []byte) (int, error) {
@@ -148,7 +148,7 @@ func (o fakeOutput) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	n, err := o.p.outR.Read(b)
-	if i := bytes.IndexByte(b[:n], 0); i >= 0 { // where something is lost; nothing follows in this read
+	if i := bytes.IndexByte(b[:n], 0); i >= 0 { // the position of a loss; this read ends there
 		lost := o.p.losses[0]
 		o.p.losses = o.p.losses[1:]
 		return i, lost
@@ -159,5 +159,5 @@ func (o fakeOutput) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// lose makes Stdout give the next of losses.
+// lose makes Stdout return the next of losses.
 func (p *fakeProcess) lose() { _, _ = p.outW.Write([]byte{0}) }

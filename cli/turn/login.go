@@ -16,15 +16,16 @@ import (
 	"ductor/lang"
 )
 
-// What a program says of a log-in from another device.
+// Patterns in the output of a log-in from another device.
 var (
 	loginURL  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https?://[^\s"'<>]+`) })
 	loginCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b[A-Z0-9]{4,5}-[A-Z0-9]{4,5}\b`) })
 )
 
-// DeviceLogin runs the program of an agent that logs it in: show gets the page and the code once the program printed both.
-// It returns when the program has ended; the error has its last words. The end of ctx ends the program.
-func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.Command, show func(cli.DeviceCode)) error {
+// DeviceLogin runs the agent's log-in program and passes the page and the code to show once the program has printed
+// both. It returns when the program has ended; the error contains its last words. The end of ctx kills the program.
+func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.Command,
+	show func(cli.DeviceCode)) error {
 	p, err := l.Start(ctx, cmd)
 	if err != nil {
 		return cli.StartFailure(agent, err)
@@ -46,7 +47,7 @@ func DeviceLogin(ctx context.Context, agent cli.Agent, l cli.Launcher, cmd cli.C
 	return stopErr
 }
 
-// readCode reads what a program prints to its end, and shows the page and the code in it. last is its last line.
+// readCode reads a program's output to its end, and passes the page and the code in it to show. last is the last line.
 func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last string, shown bool) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -69,17 +70,17 @@ func readCode(r io.Reader, d cli.DeviceCode, show func(cli.DeviceCode)) (last st
 	return last, shown
 }
 
-// Account is how a dialect finds out whether its agent can be used.
+// Account is a dialect's way to check whether its agent can be used.
 type Account struct {
 	Agent        cli.Agent
 	Env          []string // of the agent's processes
-	Install, Fix string   // what helps where the agent is not there, and where it is not logged in
-	Keys         []string // variables of Env of which any is a log-in
-	// Else says how it is logged in where none of Keys is set; empty for not at all.
+	Install, Fix string   // how to fix a missing agent, and a missing log-in
+	Keys         []string // variables of Env that count as a log-in; one is enough
+	// Else returns the method of the log-in if none of Keys is set; empty means not logged in.
 	Else func(ctx context.Context) string
 }
 
-// Auth looks whether an agent can be used.
+// Auth checks whether an agent can be used.
 func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 	path, err := o.Launcher.LookPath(o.Path)
 	if err != nil {
@@ -87,29 +88,32 @@ func (a Account) Auth(ctx context.Context, o cli.ProviderOptions) cli.Auth {
 	}
 	auth := cli.Auth{State: cli.Authenticated, Path: path}
 	if auth.Version, err = Version(ctx, o, a.Agent, a.Env); err != nil {
-		auth.Problem = &cli.Failure{Kind: cli.Crashed, Agent: a.Agent, Code: cli.CodeUnknown, Reason: cli.ShortLine(err.Error())}
+		auth.Problem = &cli.Failure{Kind: cli.Crashed, Agent: a.Agent, Code: cli.CodeUnknown,
+			Reason: cli.ShortLine(err.Error())}
 	}
 	if i := slices.IndexFunc(a.Keys, func(name string) bool { return cli.Variable(a.Env, name) != "" }); i >= 0 {
 		auth.Method = a.Keys[i]
 	} else if auth.Method = a.Else(ctx); auth.Method == "" {
 		auth.State, auth.Fix = cli.Installed, a.Fix
-		if ctx.Err() != nil { // it was still being asked
+		if ctx.Err() != nil { // the check was not finished
 			auth.Fix, auth.Problem = "", cli.Failf(cli.TimedOut, a.Agent, "it did not answer in time")
 		}
 	}
 	return auth
 }
 
-// versionWait is how long an agent may take to tell its version. It starts cold.
+// versionWait limits the time for an agent's version, because the agent starts cold.
 const versionWait = 15 * time.Second
 
 var versionText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\d+\.\d+\.\d+(?:[-+]\S*\w)?`) })
 
-// Version returns that of an agent's program, "" if the program does not say, and an error if it does not run.
+// Version returns the version of an agent's program. It returns "" if the program does not print one, and an error if
+// it does not run.
 func Version(ctx context.Context, o cli.ProviderOptions, agent cli.Agent, env []string) (string, error) {
-	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env, For: cli.Purpose{Agent: agent}}, versionWait)
+	out, err := Output(ctx, o.Launcher, cli.Command{Path: o.Path, Args: []string{"--version"}, Env: env,
+		For: cli.Purpose{Agent: agent}}, versionWait)
 	if err != nil {
-		o.Logger.Warn("an agent does not tell its version", "agent", string(agent), "err", err)
+		o.Logger.Warn("an agent does not report its version", "agent", string(agent), "err", err)
 	}
 	return versionText().FindString(out), err
 }

@@ -7,7 +7,7 @@ import (
 	"ductor/cli"
 )
 
-// What the real programs print.
+// Output of the real programs.
 const (
 	codexLogin = "\nWelcome to Codex [v\x1b[90m0.169.0\x1b[0m]\n\x1b[90mOpenAI's command-line coding agent\x1b[0m\n\n" +
 		"Follow these steps to sign in with ChatGPT using device code authorization:\n\n" +

@@ -12,17 +12,17 @@ import (
 // DefaultInterruptWait is the default of Limits.Interrupt.
 const DefaultInterruptWait = 30 * time.Millisecond
 
-// Limits say how long a turn waits for its agent. Zero values take the defaults.
+// Limits are the time limits of a turn. Zero values mean the defaults.
 type Limits struct {
-	Start     time.Duration // silence before Turn.Accepted that ends the turn; zero for an agent that does not accept turns
-	First     time.Duration // the same of a program of a Stream that has not said a word yet; zero takes Stall
-	Stall     time.Duration // silence that ends it
+	Start     time.Duration // silence before Turn.Accepted that ends the turn; zero for an agent without Accepted
+	First     time.Duration // the same for a program of a Stream without any output so far; zero means Stall
+	Stall     time.Duration // silence that ends the turn
 	ToolStall time.Duration // the same while a tool is open
-	Interrupt time.Duration // how soon an interrupt must show any reaction
-	Grace     time.Duration // from the interrupt to SIGKILL, at most
+	Interrupt time.Duration // time for any reaction to an interrupt
+	Grace     time.Duration // time from the interrupt to SIGKILL, at most
 }
 
-// LimitsOf are the limits of a dialect made with o.
+// LimitsOf returns the limits of a dialect with options o.
 func LimitsOf(o cli.ProviderOptions) Limits {
 	return Limits{Stall: o.Stall, ToolStall: o.ToolStall, Grace: o.Grace}
 }
@@ -35,125 +35,129 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// Source is what a turn hears its agent by, and how the agent is stopped. Stream.Turn makes its own.
+// Source is a turn's connection to its agent. Stream.Turn creates its own.
 type Source[T any] struct {
 	In   *Queue[T]
-	Gone <-chan struct{} // closed when the process has ended and all it said is in the queue
-	// Stop ends the process of an agent that does not end the turn. It is called on a goroutine of its own, at most once;
-	// items are handled until it returns. A process that serves others may be left to them.
+	Gone <-chan struct{} // closed when the process has ended and all its output is in the queue
+	// Stop ends the process of an agent that does not end the turn. The loop calls it at most once, on a separate
+	// goroutine, and handles items until it returns. Stop may spare a process that serves other sessions.
 	Stop   func(ctx context.Context, grace time.Duration) error
 	Limits Limits
-	// Resumed is set for a turn that the previous process of ductor began.
+	// Resumed is set for a turn that the previous process of ductor started.
 	Resumed *Resumed
-	// End is the offset in the output after an item; 0 for what is no output. Needed with Resumed only.
+	// End returns the offset in the output after an item; 0 for an item that is not output. Only needed with Resumed.
 	End func(T) int64
 }
 
-// Resumed says where a turn that the previous process of ductor began is in the output, and when that was said.
+// Resumed is the position and the start time of a turn that the previous process of ductor started.
 type Resumed struct {
-	From  int64     // items that end at or before it are of earlier turns
-	Began time.Time // zero takes When(From-1)
+	From  int64     // items that end at or before it belong to earlier turns
+	Began time.Time // zero means When(From-1)
 	When  func(offset int64) time.Time
 }
 
-// Loop is how a dialect takes part in one turn. All but Handle may be nil. The callbacks are called on the goroutine of
-// Turn.Run.
+// Loop describes how a dialect takes part in one turn. All fields but Handle may be nil. Turn.Run calls the functions
+// on its goroutine.
 type Loop[T any] struct {
 	Source Source[T]
-	// Begin asks for the turn, when items already go to it: what it sends cannot be answered before the turn listens.
+	// Begin sends the prompt. At that time the turn already receives items, so that it misses no answer.
 	Begin func()
-	// Handle takes one item and says whether it ended the turn. Items come in order. It may keep them.
+	// Handle processes one item and reports whether it ended the turn. Items come in order. Handle may keep them.
 	Handle func(T) (end bool)
-	// Interrupt asks the agent to end the turn, without waiting; an error has it stopped at once. It is called once, after
-	// Turn.Accepted where Limits.Start is set. Nil if the protocol has no such thing.
+	// Interrupt asks the agent to end the turn, without waiting; after an error the loop stops the agent at once. The
+	// loop calls it once, and after Turn.Accepted if Limits.Start is set. nil if the protocol has no interrupt.
 	Interrupt func() error
-	// Waiting says whether the agent waits for the user, who may take any time. Who answers calls Queue.Wake.
+	// Waiting reports whether the agent waits for the user, who may take any time. The code that answers calls
+	// Queue.Wake.
 	Waiting func() bool
-	// Hopeless says whether the agent goes on trying what cannot succeed: it is interrupted, and the turn ends as EndHopeless.
+	// Hopeless reports whether the agent repeats something that cannot succeed. The loop then interrupts it, and the
+	// turn ends as EndHopeless.
 	Hopeless func() bool
-	// Busy says whether a tool is open. Nil asks Out.
+	// Busy reports whether a tool is open. nil means that Out knows.
 	Busy func() bool
-	// Out gets CaughtUp and warnings about lost output. What it tells of the past has the time at which that was said.
+	// Out emits CaughtUp and warnings about lost output. While the turn is replayed, its events have the time of the
+	// replayed output.
 	Out *Emitter
-	// Mark is recorded with the process of a Stream before Begin is called; Output and Input are filled in. A Mark without
-	// a Turn is not recorded: the process was started for this turn, or the turn was adopted.
+	// Mark is stored with the process of a Stream before Begin is called; Output and Input are filled in. A Mark
+	// without a Turn is not stored: the process was started for this turn, or the turn was adopted.
 	Mark cli.Mark
 
-	record func() error // records Mark; when it fails the process is stopped, and nothing was asked
+	record func() error // stores Mark; if it fails, the process is stopped before the prompt was sent
 }
 
-// Phase is how far a turn is. The goroutine of Turn.Run owns it.
+// Phase is the phase of a turn. The goroutine of Turn.Run owns it.
 type Phase string
 
 // The phases of a turn.
 const (
-	Starting     Phase = "starting"     // the agent has not accepted it
+	Starting     Phase = "starting"     // the agent has not accepted the turn
 	Running      Phase = "running"      // silence counts
 	Waiting      Phase = "waiting"      // for the user: silence does not count
-	Interrupting Phase = "interrupting" // the agent is to end it
+	Interrupting Phase = "interrupting" // the agent was asked to end the turn
 	Killing      Phase = "killing"      // the process is being stopped
 	Done         Phase = "done"
 )
 
-// End is how a turn's loop ended.
+// End is the way a turn's loop ended.
 type End string
 
-// The ways a loop ends. One that was cut short ends as why it was, also when the agent then ended the turn by its own word.
+// The ways a loop ends. If the turn was cut short, the reason for that counts, even if the agent then ended the turn by
+// itself.
 const (
-	EndTurn      End = "turn"      // Handle said so
-	EndExit      End = "exit"      // the process ended; every item was handled
-	EndCancelled End = "cancelled" // ctx was
-	EndStalled   End = "stalled"   // too long a silence
-	EndFlooded   End = "flooded"   // more came than can be kept
-	EndHopeless  End = "hopeless"  // Loop.Hopeless said so
-	EndDetached  End = "detached"  // ctx was cancelled with ErrDetached: the agent goes on with the turn
+	EndTurn      End = "turn"      // Handle reported it
+	EndExit      End = "exit"      // the process ended, and every item was handled
+	EndCancelled End = "cancelled" // ctx was cancelled
+	EndStalled   End = "stalled"   // the agent was silent too long
+	EndFlooded   End = "flooded"   // the agent sent more than the queue can hold
+	EndHopeless  End = "hopeless"  // Loop.Hopeless reported it
+	EndDetached  End = "detached"  // ctx was cancelled with ErrDetached: the agent continues the turn
 )
 
-// Turn is one turn while it runs.
+// Turn is one running turn.
 type Turn[T any] struct {
-	loop  Loop[T]
-	ctx   context.Context
-	phase Phase
-	cut   cut
-	timer *time.Timer
-	heard time.Time // when something came last, or the user answered
+	loop         Loop[T]
+	ctx          context.Context
+	phase        Phase
+	cancellation cancellation
+	timer        *time.Timer
+	lastActivity time.Time // time of the last item or of the user's last answer
 
-	past bool  // what is handled was said before ductor listened
-	at   int64 // the offset after the item that is handled, in the past
+	replaying bool  // true while the turn handles output from before this process attached
+	at        int64 // the offset after the current item, while replaying
 
-	spoke   bool // something was handled
-	over    bool // Handle said so
-	rest    []T  // what came after that
+	spoke   bool // an item was handled
+	over    bool // Handle reported the end
+	rest    []T  // items after the end
 	stopped chan struct{}
 	stopErr error
 }
 
-// cut is why and since when a turn is to end.
-type cut struct {
-	why      End // empty while it runs
+// cancellation is the reason and time of a turn's cancellation.
+type cancellation struct {
+	why      End // empty while the turn is not cancelled
 	at, due  time.Time
-	silence  time.Duration // of EndStalled
-	deferred bool          // the agent is asked once it has accepted the turn
+	silence  time.Duration // for EndStalled
+	deferred bool          // the interrupt is sent once the agent has accepted the turn
 }
 
-// New makes a turn ready to run.
+// New returns a turn that is ready to run.
 func New[T any](loop Loop[T]) *Turn[T] {
 	loop.Source.Limits = loop.Source.Limits.orDefault()
 	t := &Turn[T]{loop: loop, phase: Starting, stopped: make(chan struct{})}
 	if r := loop.Source.Resumed; r != nil {
-		t.past, t.at = true, r.From
+		t.replaying, t.at = true, r.From
 		if loop.Out != nil {
-			loop.Out.replay(t.said)
+			loop.Out.replay(t.timestamp)
 		}
 	}
 	return t
 }
 
-// Run takes the turn to its end. A cancelled ctx or too long a silence first asks the agent to end it and goes on handling
-// items; an agent that shows no reaction, or does not end the turn in half of Grace, is stopped. When Run returns EndExit
-// the process is gone.
+// Run runs the turn to its end. If ctx is cancelled or the agent is silent too long, it first asks the agent to end the
+// turn and continues to handle items. If the agent does not react, or does not end the turn within half of Grace, Run
+// stops it. When Run returns EndExit, the process is gone.
 func (t *Turn[T]) Run(ctx context.Context) End {
-	t.ctx, t.heard = ctx, time.Now()
+	t.ctx, t.lastActivity = ctx, time.Now()
 	t.timer = time.NewTimer(t.limit())
 	defer t.timer.Stop()
 	switch {
@@ -167,8 +171,8 @@ func (t *Turn[T]) Run(ctx context.Context) End {
 	case t.detaches():
 		return t.end(EndDetached)
 	default:
-		if t.cut.at = time.Now(); ctx.Err() != nil {
-			t.cut.why = EndCancelled
+		if t.cancellation.at = time.Now(); ctx.Err() != nil {
+			t.cancellation.why = EndCancelled
 		}
 		t.kill()
 	}
@@ -178,7 +182,7 @@ func (t *Turn[T]) Run(ctx context.Context) End {
 func (t *Turn[T]) run() End {
 	cancelled, gone := t.ctx.Done(), t.loop.Source.Gone
 	for {
-		if t.take() && t.phase != Killing {
+		if t.handleWaiting() && t.phase != Killing {
 			return EndTurn
 		}
 		select {
@@ -196,36 +200,36 @@ func (t *Turn[T]) run() End {
 			if t.phase == Killing {
 				continue
 			}
-			if t.take() {
+			if t.handleWaiting() {
 				return EndTurn
 			}
 			return EndExit
 		case <-t.stopped:
-			t.take() // the last words
+			t.handleWaiting() // the last items
 			return EndExit
 		}
 	}
 }
 
-// detaches says whether ductor detaches from the turn. What asked for its end before that comes first.
+// detaches reports whether ductor detaches from the turn. An earlier reason to end it has priority.
 func (t *Turn[T]) detaches() bool {
-	return t.cut.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
+	return t.cancellation.why == "" && errors.Is(context.Cause(t.ctx), cli.ErrDetached)
 }
 
-// end is how the turn ended, seen from outside.
+// end returns how the turn ended for the caller.
 func (t *Turn[T]) end(as End) End {
 	t.phase = Done
 	if as == EndDetached {
 		return as
 	}
-	if t.past && t.loop.Out != nil { // it ended while ductor did not listen: there is nothing more to catch up with
+	if t.replaying && t.loop.Out != nil { // it ended before this process attached: there is nothing more to catch up with
 		t.loop.Out.Pass(cli.CaughtUp{})
 	}
-	return cmp.Or(t.cut.why, as)
+	return cmp.Or(t.cancellation.why, as)
 }
 
-// take handles what waits, up to what ends the turn.
-func (t *Turn[T]) take() (over bool) {
+// handleWaiting handles the waiting items, up to the one that ends the turn.
+func (t *Turn[T]) handleWaiting() (over bool) {
 	items, dropped := t.loop.Source.In.Take()
 	for _, item := range items {
 		if t.over {
@@ -241,13 +245,13 @@ func (t *Turn[T]) take() (over bool) {
 	case t.loop.Hopeless != nil && t.loop.Hopeless():
 		t.interrupt(EndHopeless)
 	default:
-		t.look()
+		t.checkWaiting()
 	}
 	return t.over
 }
 
 func (t *Turn[T]) handle(item T) {
-	if t.past && t.loop.Source.End != nil {
+	if t.replaying && t.loop.Source.End != nil {
 		if end := t.loop.Source.End(item); end > 0 {
 			if end <= t.loop.Source.Resumed.From {
 				return
@@ -255,31 +259,31 @@ func (t *Turn[T]) handle(item T) {
 			t.at = end
 		}
 	}
-	t.heard, t.spoke = time.Now(), true
-	if t.phase == Interrupting && !t.cut.deferred { // it reacts
-		t.cut.due = t.cut.at.Add(CutWait(t.ctx, t.loop.Source.Limits.Grace))
+	t.lastActivity, t.spoke = time.Now(), true
+	if t.phase == Interrupting && !t.cancellation.deferred { // the agent reacts
+		t.cancellation.due = t.cancellation.at.Add(CutWait(t.ctx, t.loop.Source.Limits.Grace))
 	}
 	t.over = t.loop.Handle(item)
 }
 
-// look sees whether the agent waits for the user.
-func (t *Turn[T]) look() {
+// checkWaiting checks whether the agent waits for the user.
+func (t *Turn[T]) checkWaiting() {
 	waits := t.loop.Waiting != nil && t.loop.Waiting()
 	switch {
 	case t.phase == Running && waits:
 		t.phase = Waiting
 	case t.phase == Waiting && !waits:
-		t.phase, t.heard = Running, time.Now()
+		t.phase, t.lastActivity = Running, time.Now()
 	}
 }
 
-// limit is how long the agent may be silent now.
+// limit returns how long the agent may be silent now.
 func (t *Turn[T]) limit() time.Duration {
 	l := t.loop.Source.Limits
 	switch {
-	case t.phase == Starting && !t.past && l.Start > 0:
+	case t.phase == Starting && !t.replaying && l.Start > 0:
 		return l.Start
-	case !t.spoke && !t.past && l.First > 0:
+	case !t.spoke && !t.replaying && l.First > 0:
 		return l.First
 	case t.loop.Busy != nil && t.loop.Busy(), t.loop.Busy == nil && t.loop.Out != nil && t.loop.Out.OpenTools() > 0:
 		return l.ToolStall
@@ -287,28 +291,28 @@ func (t *Turn[T]) limit() time.Duration {
 	return l.Stall
 }
 
-// tick does what is due and sets the timer to what is due next.
+// tick performs due actions and sets the timer to the next one.
 func (t *Turn[T]) tick() {
 	now := time.Now()
 	switch t.phase {
 	case Killing, Done:
 	case Interrupting:
 		switch {
-		case now.Before(t.cut.due):
-			t.timer.Reset(t.cut.due.Sub(now))
-		case t.cut.deferred && t.past: // what there is of the turn is not known yet
+		case now.Before(t.cancellation.due):
+			t.timer.Reset(t.cancellation.due.Sub(now))
+		case t.cancellation.deferred && t.replaying: // the replay may contain the end of the turn
 			t.timer.Reset(t.loop.Source.Limits.Grace / 2)
 		default:
 			t.kill()
 		}
 	default:
-		t.look()
-		l, limit, silence := t.loop.Source.Limits, t.limit(), now.Sub(t.heard)
+		t.checkWaiting()
+		l, limit, silence := t.loop.Source.Limits, t.limit(), now.Sub(t.lastActivity)
 		switch {
 		case t.phase == Waiting:
 			t.timer.Reset(l.Stall)
 		case silence >= limit:
-			t.cut.silence = silence
+			t.cancellation.silence = silence
 			t.interrupt(EndStalled)
 		default:
 			t.timer.Reset(min(limit-silence, l.Stall, cmp.Or(l.Start, l.Stall))) // the limit may become shorter
@@ -318,36 +322,36 @@ func (t *Turn[T]) tick() {
 
 // interrupt cuts the turn short.
 func (t *Turn[T]) interrupt(why End) {
-	if t.cut.why != "" || t.phase == Killing {
+	if t.cancellation.why != "" || t.phase == Killing {
 		return
 	}
 	now := time.Now()
-	t.cut.why, t.cut.at = why, now
-	t.cut.due = now.Add(CutWait(t.ctx, t.loop.Source.Limits.Grace))
-	t.cut.deferred = t.phase == Starting
+	t.cancellation.why, t.cancellation.at = why, now
+	t.cancellation.due = now.Add(CutWait(t.ctx, t.loop.Source.Limits.Grace))
+	t.cancellation.deferred = t.phase == Starting
 	t.phase = Interrupting
-	if t.cut.deferred {
-		t.timer.Reset(t.cut.due.Sub(now))
+	if t.cancellation.deferred {
+		t.timer.Reset(t.cancellation.due.Sub(now))
 		return
 	}
 	t.ask()
 }
 
-// ask has the agent end the turn, or stops it where that cannot be asked.
+// ask asks the agent to end the turn, or stops it if that is impossible.
 func (t *Turn[T]) ask() {
-	t.cut.deferred = false
+	t.cancellation.deferred = false
 	if t.loop.Interrupt == nil || t.loop.Interrupt() != nil {
 		t.kill()
 		return
 	}
-	t.cut.due = time.Now().Add(ReactWait(t.ctx, t.loop.Source.Limits.Interrupt, t.loop.Source.Limits.Grace))
-	t.timer.Reset(time.Until(t.cut.due))
+	t.cancellation.due = time.Now().Add(ReactWait(t.ctx, t.loop.Source.Limits.Interrupt, t.loop.Source.Limits.Grace))
+	t.timer.Reset(time.Until(t.cancellation.due))
 }
 
-// kill stops the process, while items go on to be handled.
+// kill stops the process while the loop continues to handle items.
 func (t *Turn[T]) kill() {
 	t.phase = Killing
-	grace := max(t.loop.Source.Limits.Grace-time.Since(t.cut.at), 0)
+	grace := max(t.loop.Source.Limits.Grace-time.Since(t.cancellation.at), 0)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), grace+cli.StopSlack)
 	go func() {
 		defer close(t.stopped)
@@ -356,8 +360,8 @@ func (t *Turn[T]) kill() {
 	}()
 }
 
-// CutWait is how long an agent may take to end a turn that it was asked to end, before it is killed. The kill of an
-// aborted turn's process is no loss. That of a replaced one is: the next message would wait for a new process.
+// CutWait returns how long an agent may take to end an aborted turn before it is killed. Killing the process of an
+// aborted turn costs nothing. For a replaced turn it does: the next message would wait for a new process.
 func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return 2 * grace
@@ -365,7 +369,7 @@ func CutWait(ctx context.Context, grace time.Duration) time.Duration {
 	return grace / 2
 }
 
-// ReactWait is CutWait until the agent's first reaction, which usually shows that soon.
+// ReactWait is CutWait for the agent's first reaction, which usually comes that soon.
 func ReactWait(ctx context.Context, usual, grace time.Duration) time.Duration {
 	if cli.Replaced(ctx) {
 		return CutWait(ctx, grace)

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	_ = os.Unsetenv(clitest.ProgramVar) // here runners are watched for races too
+	_ = os.Unsetenv(clitest.ProgramVar) // here runners are built with the race detector too
 	clitest.Main(m)
 }

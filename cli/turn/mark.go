@@ -7,8 +7,8 @@ import (
 	"ductor/cli"
 )
 
-// Mark records with the process that m begins after the lines that were dealt with so far; Output and Input are
-// filled in. A Mark without a Turn is not recorded. Turn does it; not for use from Idle.
+// Mark stores with the process that m starts after the lines that were handled so far; Output and Input are filled in.
+// It does not store a Mark without a Turn. Turn calls it; not for use from Idle.
 func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	if m.Turn == "" {
 		return nil
@@ -22,17 +22,17 @@ func (s *Stream) Mark(ctx context.Context, m cli.Mark) error {
 	return s.process.Begin(ctx, m)
 }
 
-// MarkIdle is Mark for use from Idle: m begins after the line that it has.
+// MarkIdle is Mark for use from Idle: m starts after the current line.
 func (s *Stream) MarkIdle(ctx context.Context, m cli.Mark) error {
 	m.Output = s.handled
 	return s.process.Begin(ctx, m)
 }
 
-// flush returns when all that was sent so far is written: it is no part of what is marked next.
+// flush returns when all input so far is written, because it is not part of the next mark.
 func (s *Stream) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	if s.in.Put(Parcel{Sent: func(error) { close(flushed) }}) != nil {
-		return nil // nothing is written any more
+		return nil // the writer has stopped
 	}
 	wait := time.NewTimer(s.opts.Stall)
 	defer wait.Stop()
@@ -46,19 +46,18 @@ func (s *Stream) flush(ctx context.Context) error {
 	}
 }
 
-// Past is what a run printed before its process was attached to, from the offset From to the offset Until: it
-// is caught up with.
+// Past is output of a run from before ductor attached, between the offsets From and Until. The Stream replays it.
 type Past struct {
 	From, Until int64
 }
 
-// CaughtUp is closed once Idle or a turn has had all that was said before ductor listened.
+// CaughtUp is closed once Idle or a turn has handled all output from before ductor attached.
 func (s *Stream) CaughtUp() <-chan struct{} { return s.caught }
 
-// awaitPast keeps a turn that is not the adopted one from taking what was said before for its own.
+// awaitPast prevents a turn that is not the adopted one from handling earlier output as its own.
 func (s *Stream) awaitPast(ctx context.Context, m cli.Mark) {
 	s.mu.Lock()
-	goesOn := s.to == noTurn // else it waits for the turn
+	goesOn := s.to == noTurn // otherwise the replay waits for the turn
 	s.mu.Unlock()
 	if m.Turn == "" || !goesOn {
 		return

@@ -10,16 +10,20 @@ import (
 	"ductor/cli"
 )
 
-// places are directories below a home in which installers put agents, and of which a service knows nothing: its PATH is short.
+// places lists directories below a home in which installers put agents. A system service does not know them, because
+// its PATH is short.
 func places() []string {
 	return []string{
-		".local/bin", "bin", ".claude/local", ".bun/bin", ".npm-global/bin", ".npm-packages/bin", ".nvm/versions/node/*/bin",
-		".local/share/fnm/node-versions/*/installation/bin", ".volta/bin", ".local/share/pnpm", ".deno/bin", ".cargo/bin", ".asdf/shims",
-		".local/share/mise/shims", "go/bin", "/usr/local/bin", "/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin", "/snap/bin",
+		".local/bin", "bin", ".claude/local", ".bun/bin", ".npm-global/bin", ".npm-packages/bin",
+		".nvm/versions/node/*/bin",
+		".local/share/fnm/node-versions/*/installation/bin", ".volta/bin", ".local/share/pnpm", ".deno/bin",
+		".cargo/bin", ".asdf/shims",
+		".local/share/mise/shims", "go/bin", "/usr/local/bin", "/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin",
+		"/snap/bin",
 	}
 }
 
-// Missing returns what helps if the program of an agent is not found: where it is instead, or how to install it.
+// Missing returns advice for an agent's program that is not found: its path elsewhere, or how to install it.
 func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	key := "agents." + string(agent) + ".path"
 	if strings.ContainsRune(o.Path, filepath.Separator) {
@@ -31,7 +35,8 @@ func Missing(o cli.ProviderOptions, agent cli.Agent, install string) string {
 	return install
 }
 
-// elsewhere finds a program where installers put it; "" if it is in no such place. Of several versions the newest is taken.
+// elsewhere finds a program in an installer's directory; "" if there is none. Of several versions it returns the
+// newest.
 func elsewhere(home, name string) string {
 	if home == "" || name == "" {
 		return ""
@@ -42,7 +47,7 @@ func elsewhere(home, name string) string {
 		}
 		found, err := filepath.Glob(filepath.Join(place, name))
 		if err != nil {
-			continue // the pattern has the home in it
+			continue // the pattern contains the home
 		}
 		for _, path := range slices.Backward(found) {
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -9,7 +9,8 @@ import (
 	"ductor/cli"
 )
 
-// A program that is not in PATH is found where installers put it, the newest of several versions, and the advice names it.
+// A program that is not in PATH is found in the installers' directories, in its newest version, and the advice names
+// it.
 func TestAProgramThatIsNotInPathIsNamed(t *testing.T) {
 	for _, place := range []string{".local/bin", ".nvm/versions/node/v22.3.0/bin", ".bun/bin", ".npm-global/bin", ".claude/local"} {
 		home := t.TempDir()

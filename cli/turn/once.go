@@ -7,34 +7,36 @@ import (
 	"ductor/cli"
 )
 
-// OneShot is how a dialect runs turns that have a process each.
+// OneShot describes how a dialect runs turns with a process for each turn.
 type OneShot struct {
 	Agent   cli.Agent
 	Options cli.ProviderOptions
-	// Input is all that the program reads of a request; left is what is known of a turn that is resumed, nil for another. An error
-	// refuses the turn.
+	// Input returns the whole input of the program for a request. left describes a resumed turn; nil for a new one. An
+	// error refuses the turn.
 	Input func(req cli.Request, left *cli.LeftRun) ([]byte, error)
-	// Start starts the process of a turn, and gives the Setting that it left with it. Errors are *cli.Failure.
+	// Start starts the process of a turn, and returns the Setting that it stored with the process. Errors are
+	// *cli.Failure.
 	Start func(ctx context.Context, req cli.Request) (p cli.Process, setting string, err error)
-	// Read says how the turn is read.
+	// Read returns how to read the turn.
 	Read func(Once) Reading
 }
 
-// Once is a turn that has a process of its own.
+// Once is a turn with its own process.
 type Once struct {
 	Stream  *Stream
 	Out     *Emitter
 	Req     cli.Request
-	Left    *cli.LeftRun // what is known of one that is resumed; nil for another
+	Left    *cli.LeftRun // describes a resumed turn; nil for a new one
 	Setting string       // see OneShot.Start
 }
 
-// Reading is how a dialect reads a turn.
+// Reading describes how a dialect reads a turn.
 type Reading struct {
 	Handle func(line []byte) (end bool)
 	Mark   cli.Mark // see Loop.Mark
 	Result func(End) cli.Result
-	// Said says that the program said its result: it may write down its session and go. Nil has it ended at once.
+	// Said reports whether the program has printed its result; it may then store its session and exit. nil means that
+	// it is stopped at once.
 	Said func() bool
 }
 
@@ -46,7 +48,7 @@ type oneShot struct {
 
 var _ cli.Session = (*oneShot)(nil)
 
-// Session makes a session that is ready for req. Nothing is started.
+// Session returns a session that is ready for req. It starts nothing.
 func (o *OneShot) Session(req cli.Request) cli.Session { return o.session(req) }
 
 func (o *OneShot) session(req cli.Request) *oneShot {
@@ -55,7 +57,7 @@ func (o *OneShot) session(req cli.Request) *oneShot {
 	return s
 }
 
-// Adopt makes a session of the run of a turn that the previous process of ductor left; see cli.Provider.
+// Adopt returns a session for the run of a turn that the previous process of ductor left; see cli.Provider.
 func (o *OneShot) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) (cli.Session, error) {
 	if req.Turn == "" {
 		return nil, cli.Failf(cli.UnknownFailure, o.Agent, "a process of one turn is of no use to another")
@@ -69,8 +71,8 @@ func (o *OneShot) Adopt(ctx context.Context, left cli.LeftRun, req cli.Request) 
 	return s, nil
 }
 
-// Turn runs one prompt in a process of its own, or resumes the turn that was adopted; see cli.Session. It returns when the
-// process is gone, which is a moment after the result.
+// Turn implements cli.Session. It runs the prompt in a new process or resumes the adopted turn, and returns when the
+// process is gone, a moment after the result.
 func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event)) {
 	out := NewEmitter(s.how.Agent, s.how.Options.Now, func(ev cli.Event) {
 		if started, ok := ev.(cli.SessionStarted); ok {
@@ -87,7 +89,7 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	read := s.how.Read(t)
 	end := t.Stream.Turn(ctx, Loop[[]byte]{
 		Begin: func() {
-			_ = t.Stream.SendOnly(input, t.Left) // what cannot be written shows as the end of the turn
+			_ = t.Stream.SendOnly(input, t.Left) // a failed write shows as the end of the turn
 		},
 		Handle: read.Handle, Interrupt: t.Stream.Process().Interrupt, Out: out, Mark: read.Mark,
 	})
@@ -100,14 +102,15 @@ func (s *oneShot) Turn(ctx context.Context, req cli.Request, emit func(cli.Event
 	}
 }
 
-// open gives the turn that was adopted, or that of a process that it starts. Without a stream there is none, and err says why
-// unless ctx does.
+// open returns the adopted turn, or a turn in a new process. Without a stream there is no turn, and err explains why,
+// unless ctx ended.
 func (s *oneShot) open(ctx context.Context, req cli.Request) (t Once, input []byte, err error) {
 	t.Req = req
 	if t.Stream, t.Left = s.GoOn(); t.Stream != nil {
 		t.Setting = t.Left.Setting
 		if input, err = s.how.Input(req, t.Left); err != nil {
-			s.how.Options.Logger.Warn("the prompt of a turn that was left cannot be read again", "agent", string(s.how.Agent), "err", err)
+			s.how.Options.Logger.Warn("cannot rebuild the prompt of a resumed turn", "agent", string(s.how.Agent),
+				"err", err)
 		}
 		return t, input, nil
 	}

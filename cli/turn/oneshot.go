@@ -8,27 +8,27 @@ import (
 	"ductor/cli"
 )
 
-// OneShotSession is which of the agent's sessions a session with a process per turn is, whose process runs, and how that is
-// ended or detached from. Safe for concurrent use.
+// OneShotSession is the state of a session with a process for each turn: the agent's session ID, and the running
+// process with its end. Safe for concurrent use.
 type OneShotSession struct {
 	agent cli.Agent
-	home  string // where the session is kept
+	home  string // where the agent stores the session
 
 	mu     sync.Mutex
 	id     cli.AgentSessionID
-	stream *Stream       // of the turn that runs, or of one to go on with; nil between turns
-	over   chan struct{} // closed when stream's turn is
-	left   *cli.LeftRun  // the turn to go on with; nil for none, and once it runs
+	stream *Stream       // of the running turn, or of an adopted one; nil between turns
+	over   chan struct{} // closed when stream's turn is over
+	left   *cli.LeftRun  // the adopted turn; nil if there is none or it is already running
 	closed bool
 }
 
-// NewOneShotSession makes a session of agent that is kept in home and was never heard of; see Named.
+// NewOneShotSession returns a new session of agent that is stored in home; see Named.
 func NewOneShotSession(agent cli.Agent, home string) *OneShotSession {
 	return &OneShotSession{agent: agent, home: home}
 }
 
-// Adopt makes it the session of a turn that the previous process of ductor left, whose process p is, attached to from its first
-// byte on.
+// Adopt makes it the session of a turn that the previous process of ductor left. p is the turn's process, attached at
+// its first byte.
 func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun) {
 	o.Past = &Past{Until: left.OutputEnd}
 	s.mu.Lock()
@@ -36,7 +36,7 @@ func (s *OneShotSession) Adopt(p cli.Process, o StreamOptions, left cli.LeftRun)
 	s.stream, s.left, s.over = NewStream(p, o), &left, make(chan struct{})
 }
 
-// GoOn gives the turn that was adopted, once; nil and nil if there is none. Who takes it calls End.
+// GoOn returns the adopted turn, once; nil and nil if there is none. The caller must call End.
 func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +48,8 @@ func (s *OneShotSession) GoOn() (*Stream, *cli.LeftRun) {
 	return s.stream, left
 }
 
-// Begin makes p the process of the turn that begins. Who calls it calls End, unless it gets an error: the session was
-// closed by then, and p is ended.
+// Begin sets p as the process of a new turn. The caller must call End, except after an error: then the session was
+// already closed, and Begin has stopped p.
 func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptions) (*Stream, error) {
 	stream := NewStream(p, o)
 	s.mu.Lock()
@@ -65,8 +65,8 @@ func (s *OneShotSession) Begin(ctx context.Context, p cli.Process, o StreamOptio
 	return stream, nil
 }
 
-// End ends the process of a turn that ended as how says, unless it was detached from. After an error it may still run:
-// Close tries again, and tells its caller.
+// End stops the process of a turn that ended as how, unless ductor detached from it. After an error the process may
+// still run: Close tries again and returns its error.
 func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error {
 	var err error
 	if how != EndDetached {
@@ -81,7 +81,7 @@ func (s *OneShotSession) End(ctx context.Context, stream *Stream, how End) error
 	return err
 }
 
-// Named remembers the agent's own name of the session; an empty one changes nothing.
+// Named stores the agent's own session ID; an empty one changes nothing.
 func (s *OneShotSession) Named(id cli.AgentSessionID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,15 +90,16 @@ func (s *OneShotSession) Named(id cli.AgentSessionID) {
 	}
 }
 
-// Fits is true as long as the session is the one req goes on with, in the same home: everything else is said anew
-// with each turn.
+// Fits reports whether req continues this session in the same home. Everything else is passed to the agent with each
+// turn.
 func (s *OneShotSession) Fits(req cli.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.closed && req.Home == s.home && (s.id == "" || req.Resume == s.id)
 }
 
-// Info names the session, and the process while a turn runs. It never has one that could take another turn.
+// Info describes the session, and the process while a turn is running. The session is never Alive, because no process
+// takes another turn.
 func (s *OneShotSession) Info() cli.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,7 @@ func (s *OneShotSession) Info() cli.SessionInfo {
 	return info
 }
 
-// Close ends the process of a turn that runs, with all it started, and waits for that turn.
+// Close stops the process of a running turn with everything it started, and waits for that turn.
 func (s *OneShotSession) Close(ctx context.Context) error {
 	stream, over := s.shut()
 	if stream == nil {
@@ -125,7 +126,7 @@ func (s *OneShotSession) Close(ctx context.Context) error {
 	}
 }
 
-// Detach detaches from a turn that was adopted and not resumed; otherwise nothing runs between turns.
+// Detach detaches from an adopted turn that was not resumed. Otherwise no process is running between turns.
 func (s *OneShotSession) Detach() {
 	stream, _ := s.shut()
 	if stream == nil {
@@ -138,7 +139,7 @@ func (s *OneShotSession) Detach() {
 	s.stream = nil
 }
 
-// shut takes no further turn, and gives what runs.
+// shut rejects further turns, and returns the running one.
 func (s *OneShotSession) shut() (*Stream, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +147,7 @@ func (s *OneShotSession) shut() (*Stream, <-chan struct{}) {
 	return s.stream, s.over
 }
 
-// forgo ends the turn that was adopted and not resumed.
+// forgo drops the adopted turn without resuming it.
 func (s *OneShotSession) forgo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

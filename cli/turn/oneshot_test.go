@@ -12,7 +12,7 @@ import (
 	"ductor/cli"
 )
 
-// stubborn is a process that cannot be ended as often as it has failures left.
+// stubborn is a process whose Stop fails as often as it has failures left.
 type stubborn struct {
 	*fakeProcess
 	failures int
@@ -26,7 +26,7 @@ func (p *stubborn) Stop(ctx context.Context, grace time.Duration) error {
 	return p.fakeProcess.Stop(ctx, grace)
 }
 
-// begun is a session of which a turn runs in p.
+// begun returns a session with a running turn in p.
 func begun(t *testing.T, p cli.Process) (*OneShotSession, *Stream) {
 	t.Helper()
 	s := NewOneShotSession("fake", "/home/7")
@@ -95,7 +95,7 @@ func TestOneShotSessionThatWaitsForItsTurnTooLong(t *testing.T) {
 	})
 }
 
-// A process that could not be ended is not said to have: closing the session tries again.
+// A process that could not be stopped does not count as ended: closing the session tries again.
 func TestOneShotSessionRemembersWhatDidNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &stubborn{newFakeProcess(), 2}
@@ -172,7 +172,7 @@ func TestOneShotSessionClosesWhatWasAdopted(t *testing.T) {
 	})
 }
 
-// A turn has the stream that was adopted, or that of a process of its own, or is told why it has none.
+// A turn gets the adopted stream, or that of its own process, or the reason why there is none.
 func TestOneShotSessionOpens(t *testing.T) {
 	gone, abort := context.WithCancelCause(t.Context())
 	abort(cli.ErrAborted)
@@ -239,7 +239,7 @@ func TestOneShotSessionFits(t *testing.T) {
 	}
 }
 
-// Of a prompt is sent what did not reach the program.
+// Only the part of a prompt is sent that has not reached the program.
 func TestStreamSendsTheRestOfItsOnlyInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		left *cli.LeftRun

@@ -11,11 +11,11 @@ import (
 	"ductor/lang"
 )
 
-// maxOutput is more than any answer of a short question, such as --version.
+// maxOutput is more than any answer to a short query such as --version.
 const maxOutput = 1 << 20
 
-// Output runs a short command to its end and returns what it printed, at most a megabyte of it. It is
-// killed with everything it started when wait is over. A non-zero exit is an error with the tail of stderr.
+// Output runs a short command to its end and returns its output, at most a megabyte. After wait it kills the command
+// with everything it started. A non-zero exit is an error with the tail of stderr.
 func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -31,13 +31,14 @@ func Output(ctx context.Context, l cli.Launcher, cmd cli.Command, wait time.Dura
 	case cmp.Or(err, stopErr) != nil:
 		return "", fmt.Errorf("run %s: %w", cmd.Path, cmp.Or(err, stopErr))
 	case code != 0:
-		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, cli.ExitText(lang.Printer{}, code), cli.Shorten(p.StderrTail(), 300))
+		return "", fmt.Errorf("run %s: %s: %s", cmd.Path, cli.ExitText(lang.Printer{}, code),
+			cli.Shorten(p.StderrTail(), 300))
 	}
 	return string(out), nil
 }
 
-// played has read take what a program prints that gets no input, and returns when it has ended with all it started. The end of
-// ctx ends it.
+// played passes the output of a program without input to read, and returns when the program has ended with everything
+// it started. The end of ctx kills it.
 func played(ctx context.Context, p cli.Process, read func(io.Reader)) error {
 	_ = p.Stdin().Close()
 	stop := context.AfterFunc(ctx, func() { _ = p.Stop(context.WithoutCancel(ctx), 0) })

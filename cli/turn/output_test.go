@@ -44,7 +44,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// shell is the command that runs a shell script.
+// shell returns the command that runs a shell script.
 func shell(script string) cli.Command {
 	return cli.Command{Path: "sh", Args: []string{"-c", script}, Dir: "/", Env: os.Environ()}
 }

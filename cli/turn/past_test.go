@@ -19,14 +19,14 @@ import (
 	"ductor/cli"
 )
 
-// adopt makes a fake process whose past is text, as a Host attaches to it at offset from.
+// adopt returns a fake process with text as its past, to which a Host attached at offset from.
 func adopt(text string, from int) (*fakeProcess, *Past) {
 	p := newFakeProcess()
 	p.past = []byte(text[from:])
 	return p, &Past{From: int64(from), Until: int64(len(text))}
 }
 
-// heard runs an adopted turn that the line "end" ends, and writes down its lines and its news in order.
+// heard runs an adopted turn that the line "end" ends, and returns its lines and changes in order.
 func heard(ctx context.Context, s *Stream, begin func()) (End, string) {
 	var told []string
 	out := NewEmitter("fake", time.Now, func(ev cli.Event) {
@@ -44,7 +44,7 @@ func heard(ctx context.Context, s *Stream, begin func()) (End, string) {
 	return end, strings.Join(told, " ")
 }
 
-// CaughtUp comes once, after the last line that had ended when the process was attached to.
+// CaughtUp comes once, after the last line that was complete when ductor attached to the process.
 func TestStreamCatchesUp(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -90,7 +90,7 @@ func closeStream(t *testing.T, s *Stream) {
 	}
 }
 
-// What is past is read as fast as it comes, however small its pieces; CaughtUp does not wait either.
+// Past output is read at full speed, however small its pieces; CaughtUp does not wait either.
 func TestStreamCatchesUpAtFullSpeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lines = 1000
@@ -111,7 +111,7 @@ func TestStreamCatchesUpAtFullSpeed(t *testing.T) {
 	})
 }
 
-// A turn that begins anew in an adopted process does not take what was said before for its own.
+// A new turn in an adopted process does not handle earlier output as its own.
 func TestStreamTurnAfterAnIdlePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, past := adopt("old\nend\n", 0)
@@ -139,7 +139,7 @@ func TestStreamTurnAfterAnIdlePast(t *testing.T) {
 	})
 }
 
-// A loss is told of, and costs the line it tore and no other.
+// A loss is reported, and only the line that it tore is lost.
 func TestStreamLostOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
@@ -163,7 +163,7 @@ func TestStreamLostOutput(t *testing.T) {
 	})
 }
 
-// A turn is marked behind what was dealt with, before anything is sent, and after all that was sent earlier.
+// A turn's mark is after all handled output, before its own input, and after all earlier input.
 func TestStreamMarksTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
@@ -204,7 +204,7 @@ func TestStreamMarksTurns(t *testing.T) {
 	})
 }
 
-// slowly reads after a second each.
+// slowly waits a second before each read.
 type slowly struct{ r io.Reader }
 
 func (s slowly) Read(p []byte) (int, error) { time.Sleep(time.Second); return s.r.Read(p) }
@@ -284,7 +284,7 @@ func TestStreamDetach(t *testing.T) {
 	})
 }
 
-// A turn that is being ended already is not let go of: what asked for its end comes first.
+// ductor does not detach from a turn that is already being ended: the earlier reason has priority.
 func TestStreamDetachAfterAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
@@ -353,8 +353,8 @@ func TestFailureSaysWhoEndedTheProgram(t *testing.T) {
 	}
 }
 
-// Law: into whatever lives of ductor a run is cut, each from the mark on, an adopted turn hears every line of
-// the run in its order, and where its past ends.
+// Law: however a run is divided among lives of ductor, each starting at the mark, an adopted turn gets every line of
+// the run in order, and the end of its past.
 func TestStreamAdoptionLaw(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var text strings.Builder
@@ -366,7 +366,8 @@ func TestStreamAdoptionLaw(t *testing.T) {
 		run := text.String()
 		points := rapid.SliceOfN(rapid.IntRange(0, len(run)), 0, 8).Draw(rt, "when ductor comes and goes")
 		slices.Sort(points)
-		if points = append(points, len(run)); len(points)%2 == 1 { // each life has two points, the last one sees the end
+		// Each life has two points; the last one sees the end
+		if points = append(points, len(run)); len(points)%2 == 1 {
 			points = append([]int{0}, points...)
 		}
 		piece := rapid.IntRange(1, 30_000).Draw(rt, "piece")
@@ -384,8 +385,8 @@ func TestStreamAdoptionLaw(t *testing.T) {
 	})
 }
 
-// playLife is one ductor that finds run up to came, and leaves when it has said all up to went. It says what
-// is wrong with what its turn heard.
+// playLife is one ductor that finds the run up to came and leaves when it has printed up to went. It returns the errors
+// in the lines of its turn.
 func playLife(t *testing.T, run string, came, went, piece int) string {
 	p, past := adopt(run[:came], 0)
 	p.piece = piece
@@ -401,7 +402,7 @@ func playLife(t *testing.T, run string, came, went, piece int) string {
 		})
 	})
 	said := strings.SplitAfter(run[:went], "\n")
-	said = said[:len(said)-1] // what is no line yet
+	said = said[:len(said)-1] // an incomplete line
 	told := slices.Insert(said, strings.Count(run[:came], "\n"), "|\n")
 	want := strings.ReplaceAll(strings.TrimSuffix(strings.Join(told, ""), "\n"), "\n", " ")
 	wantEnd := EndDetached

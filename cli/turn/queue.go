@@ -5,20 +5,20 @@ import "sync"
 // QueueLimit is the default limit of a Queue in bytes.
 const QueueLimit = 64 << 20
 
-// Queue is what waits for a turn to take it, in order, bounded by its bytes. Many put, one takes.
+// Queue holds items for a turn, in order, limited by their bytes. It has many writers and one reader.
 type Queue[T any] struct {
 	limit int
-	ready chan struct{} // a token when there is something to take, or to look at
-	room  chan struct{} // a token when there is room again
+	ready chan struct{} // holds a token if there is something to take or to check
+	room  chan struct{} // holds a token if there is room again
 
 	mu      sync.Mutex
 	items   []T
 	bytes   int
-	dropped bool // something, for want of room
-	closed  bool // nothing is put any more
+	dropped bool // an item was dropped for lack of room
+	closed  bool // Put has no effect any more
 }
 
-// NewQueue makes an empty Queue. One whose reader falls behind by limit bytes drops what comes; 0 is QueueLimit.
+// NewQueue returns an empty Queue. If its reader falls behind by limit bytes, it drops new items; 0 means QueueLimit.
 func NewQueue[T any](limit int) *Queue[T] {
 	if limit == 0 {
 		limit = QueueLimit
@@ -26,14 +26,14 @@ func NewQueue[T any](limit int) *Queue[T] {
 	return &Queue[T]{limit: limit, ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// Ready has a token when there is something to take, or Wake was called.
+// Ready has a token if there is something to take, or Wake was called.
 func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 
-// Wake has the turn look again at what it waits for, such as Loop.Waiting.
+// Wake makes the turn check its conditions again, such as Loop.Waiting.
 func (q *Queue[T]) Wake() { wake(q.ready) }
 
-// Put appends v, which holds size bytes; what holds none is never dropped. It never waits, and says false of a Queue that
-// is closed.
+// Put appends v with a size in bytes; an item of size 0 is never dropped. It never blocks, and returns false if the
+// Queue is closed.
 func (q *Queue[T]) Put(v T, size int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +62,7 @@ func (q *Queue[T]) isFull() bool {
 	return q.bytes >= q.limit && !q.closed
 }
 
-// Take removes all that waits. dropped says that something is missing since the last Take.
+// Take removes all items. dropped reports whether an item was dropped since the last Take.
 func (q *Queue[T]) Take() (all []T, dropped bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,7 +72,7 @@ func (q *Queue[T]) Take() (all []T, dropped bool) {
 	return all, dropped
 }
 
-// Close makes every further Put do nothing, and gives what no turn took.
+// Close makes further calls of Put fail, and returns the remaining items.
 func (q *Queue[T]) Close() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -82,7 +82,7 @@ func (q *Queue[T]) Close() []T {
 	return rest
 }
 
-// wake leaves a token in c unless there is one.
+// wake puts a token into c unless there is one.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

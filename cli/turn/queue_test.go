@@ -14,7 +14,7 @@ func TestAQueueDropsWhatIsTooMuch(t *testing.T) {
 	if all, full := b.Take(); !slices.Equal(all, []int{0, 1, 3}) || !full {
 		t.Errorf("%v, %v", all, full)
 	}
-	b.Put(4, 2*QueueLimit) // alone it is taken
+	b.Put(4, 2*QueueLimit) // a single item is accepted
 	<-b.Ready()
 	if all, full := b.Take(); !slices.Equal(all, []int{4}) || full {
 		t.Errorf("%v, %v", all, full)

@@ -15,86 +15,86 @@ import (
 )
 
 const (
-	queuedLines = 8 << 20 // bytes of lines that may wait for a turn to take them
+	queuedLines = 8 << 20 // bytes of lines that may wait for a turn
 	garbageKept = 1 << 10
 	stderrShown = 2 << 10
 )
 
-// StreamOptions sets up a Stream. Zero values take the defaults.
+// StreamOptions configure a Stream. Zero values mean the defaults.
 type StreamOptions struct {
 	Agent cli.Agent
-	// Idle gets the lines that come while no turn runs. It is called from one goroutine at a time, in
-	// order, and never at the same time as a Handle. Nil is for programs that take one turn: lines wait
-	// for that turn to begin, and what comes after it is thrown away.
+	// Idle receives the lines between turns. It is called serially, in order, and never at the same time as a Handle.
+	// nil is for programs with one turn: lines wait for that turn to start, and lines after it are dropped.
 	Idle func(line []byte)
 
 	Limits
 	MaxLine int // bytes
 
-	// Past is set for a process that was attached to.
+	// Past is set if ductor attached to the process.
 	Past *Past
-	// Held keeps the lines for the first turn, although there is an Idle: they are of that turn.
+	// Held keeps the lines for the first turn even if Idle is set, because they belong to that turn.
 	Held bool
 }
 
-// StreamOptionsOf are the options of a stream to agent by a dialect made with o. Idle, Past and Held are the caller's to set.
+// StreamOptionsOf returns the options of a stream to agent for a dialect with options o. The caller sets Idle, Past and
+// Held.
 func StreamOptionsOf(o cli.ProviderOptions, agent cli.Agent) StreamOptions {
 	return StreamOptions{Agent: agent, Limits: LimitsOf(o)}
 }
 
-// Stream is a program that is talked with line by line: one goroutine reads its lines, one writes to
-// it. A turn gets the lines while it runs, Idle gets the others. It knows no protocol.
+// Stream is a program with a line-based protocol: one goroutine reads its lines, one writes its input. A running turn
+// gets the lines, otherwise Idle does. It knows no specific protocol.
 //
 // Turn, Send and Failure are for one goroutine at a time; Close may be called at any time.
 type Stream struct {
 	process cli.Process
 	opts    StreamOptions
 	out     *Queue[queued] // program to turn
-	in      *Writer        // us to program
+	in      *Writer        // ductor to program
 	ends
 	dispatch
 
 	garbage Garbage
-	last    *Turn[queued] // that ran last, or runs
-	markErr error         // why it was not begun
+	last    *Turn[queued] // the last or current turn
+	markErr error         // why the turn was not started
 }
 
-// ends are how a program ends.
+// ends describes the end of a program.
 type ends struct {
-	pumped   chan struct{} // closed when it prints nothing any more
-	readErr  error         // why; valid once pumped is closed
+	pumped   chan struct{} // closed when its output has ended
+	readErr  error         // the error of that end; valid once pumped is closed
 	detached context.Context
 	detach   context.CancelFunc
-	gone     chan struct{} // closed when it has ended, or was detached from
+	gone     chan struct{} // closed when it has ended, or ductor detached from it
 }
 
-// dispatch says where lines go. Its lock is held while Idle is called, and to begin or end a turn.
+// dispatch decides where lines go. Its lock is held while Idle is called, and to start or end a turn.
 type dispatch struct {
 	mu      sync.Mutex
 	to      recipient
-	handled int64         // the offset after the last line that Idle or a turn has had
-	past    bool          // what is dealt with was said before ductor listened
-	caught  chan struct{} // closed when it is not
+	handled int64         // the offset after the last line that Idle or a turn has handled
+	past    bool          // true while handling output from before ductor attached
+	caught  chan struct{} // closed when that is over
 }
 
-// recipient is what a line is of.
+// recipient is the receiver of lines.
 type recipient string
 
 const (
-	firstTurn   recipient = "the first turn" // which has not begun
+	firstTurn   recipient = "the first turn" // which has not started yet
 	runningTurn recipient = "the turn"
 	noTurn      recipient = "no turn"
 )
 
-// queued is one line on its way, or what happened to the output between two lines.
+// queued is one line on its way, or a change of the output between two lines.
 type queued struct {
 	line  []byte
-	waste bool  // it is too long, and only its beginning was kept
+	waste bool  // too long: only its beginning was kept
 	end   int64 // the offset after it
 	Change
 }
 
-// NewStream begins to read p's lines. The caller must Close the Stream, which also stops p.
+// NewStream starts reading p's lines. The caller must Close the Stream, which also stops p.
 func NewStream(p cli.Process, opts StreamOptions) *Stream {
 	opts.Limits = opts.orDefault()
 	s := &Stream{process: p, opts: opts, out: NewQueue[queued](queuedLines), in: NewWriter(p.Stdin())}
@@ -113,13 +113,13 @@ func NewStream(p cli.Process, opts StreamOptions) *Stream {
 	return s
 }
 
-// Process is the program.
+// Process returns the program.
 func (s *Stream) Process() cli.Process { return s.process }
 
-// Ended is closed when the program will print nothing any more.
+// Ended is closed when the program's output has ended.
 func (s *Stream) Ended() <-chan struct{} { return s.pumped }
 
-// Alive says whether the program runs and may print more.
+// Alive reports whether the program is running and may print more.
 func (s *Stream) Alive() bool {
 	select {
 	case <-s.process.Done():
@@ -131,11 +131,11 @@ func (s *Stream) Alive() bool {
 	}
 }
 
-// Send queues data for the program's standard input as it is and returns at once. It fails when too
-// much waits already, or after CloseInput; that the program is dead is shown by the end of its output.
+// Send queues data for the program's standard input and returns at once. It fails if too much data is already queued,
+// or after CloseInput. If the program is dead, only the end of its output shows that.
 func (s *Stream) Send(data []byte) error { return s.SendTold(data, nil) }
 
-// SendTold is Send; sent is told how writing went, unless SendTold failed.
+// SendTold is Send with a callback: sent receives the result of the write, unless SendTold failed.
 func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	if err := s.in.Put(Parcel{Data: data, Sent: sent}); err != nil {
 		return fmt.Errorf("send to %s: %w", s.opts.Agent, err)
@@ -143,8 +143,8 @@ func (s *Stream) SendTold(data []byte, sent func(error)) error {
 	return nil
 }
 
-// SendOnly sends a program of one turn all that it is to read, and the end of it. Of one that was left in its turn
-// that is what it has not got yet; left is nil for one that was just started.
+// SendOnly sends the whole input to a program of one turn, and closes the input. If the program was left in its turn,
+// it sends only the part that is missing; left is nil for a new program.
 func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	defer s.CloseInput()
 	if left != nil && left.InputClosed {
@@ -159,17 +159,17 @@ func (s *Stream) SendOnly(input []byte, left *cli.LeftRun) error {
 	return s.Send(input)
 }
 
-// Hurry has what comes next read at once, however busy the program was: somebody waits for the answer to what
-// was just sent. Turn does so itself.
+// Hurry lets the next output be read at once, because the caller waits for the answer to its last input. Turn does so
+// itself.
 func (s *Stream) Hurry() { Hurry(s.process.Stdout()) }
 
-// Wake has the turn that runs ask Loop.Waiting again.
+// Wake makes the running turn check Loop.Waiting again.
 func (s *Stream) Wake() { s.out.Wake() }
 
-// CloseInput gives the program end of file once all that was sent is written.
+// CloseInput sends end of file to the program once all input is written.
 func (s *Stream) CloseInput() { s.in.Close() }
 
-// Garbage notes a line that cannot be read, or a part of one, for Failure.
+// Garbage records an unreadable line, or a part of one, for Failure.
 func (s *Stream) Garbage(line []byte) { s.garbage.Add(line) }
 
 func (s *Stream) pump() {
@@ -202,10 +202,10 @@ func (s *Stream) pump() {
 	}
 }
 
-// exitWait is how long a program may run on whose output ended.
+// exitWait is how long a program may run after its output ended.
 const exitWait = 500 * time.Millisecond
 
-// reap sees to it that a program whose output ended is gone.
+// reap stops a program whose output has ended.
 func (s *Stream) reap() {
 	defer close(s.gone)
 	<-s.pumped
@@ -217,11 +217,11 @@ func (s *Stream) reap() {
 	case <-wait.C:
 		ctx, cancel := context.WithTimeout(s.detached, s.opts.Grace+cli.StopSlack)
 		defer cancel()
-		_ = s.process.Stop(ctx, s.opts.Grace) // Close tries again, and tells its caller
+		_ = s.process.Stop(ctx, s.opts.Grace) // Close tries again and returns its error
 	}
 }
 
-// deliver hands q to Idle or to the turn. It blocks while the turn has too much to do already.
+// deliver passes q to Idle or to the turn. It blocks while the turn's queue is full.
 func (s *Stream) deliver(q queued) {
 	s.out.AwaitRoom()
 	s.mu.Lock()
@@ -233,7 +233,7 @@ func (s *Stream) deliver(q queued) {
 	s.out.Put(q, len(q.line))
 }
 
-// idle takes a line that belongs to no turn.
+// idle passes a line to Idle.
 func (s *Stream) idle(q queued) {
 	s.note(q)
 	if !q.waste && !q.Any() && s.opts.Idle != nil {
@@ -241,7 +241,7 @@ func (s *Stream) idle(q queued) {
 	}
 }
 
-// note remembers how far the output was dealt with. mu is held.
+// note records how much of the output was handled. mu is held.
 func (s *Stream) note(q queued) {
 	if q.CaughtUp {
 		s.past = false
@@ -251,7 +251,7 @@ func (s *Stream) note(q queued) {
 	s.handled = q.end
 }
 
-// Turn runs the loop of one turn, whose Source it makes; see Turn.Run.
+// Turn runs the loop of one turn with a Source of its own; see Turn.Run.
 func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	s.awaitPast(ctx, loop.Mark)
 	source := Source[queued]{In: s.out, Gone: s.gone, Stop: s.stop, Limits: s.opts.Limits}
@@ -261,7 +261,8 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	}
 	if past {
 		from, when := s.opts.Past.From, s.process.When
-		source.Resumed, source.End = &Resumed{From: from, Began: cmp.Or(when(from), time.Now()), When: when}, func(q queued) int64 { return q.end }
+		source.Resumed, source.End = &Resumed{From: from, Began: cmp.Or(when(from), time.Now()), When: when},
+			func(q queued) int64 { return q.end }
 	}
 	t := New(Loop[queued]{
 		Source: source,
@@ -277,7 +278,7 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	})
 	if loop.Interrupt != nil {
 		t.loop.Interrupt = func() error {
-			s.Hurry() // to see the reaction when it comes
+			s.Hurry() // to see the reaction at once
 			return loop.Interrupt()
 		}
 	}
@@ -290,7 +291,7 @@ func (s *Stream) Turn(ctx context.Context, loop Loop[[]byte]) End {
 	return end
 }
 
-// handle takes one line for the turn.
+// handle passes one line to the turn.
 func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 	s.mu.Lock()
 	s.note(q)
@@ -306,7 +307,7 @@ func (s *Stream) handle(loop Loop[[]byte], q queued) (end bool) {
 	return false
 }
 
-// begin sends lines to the turn from now on, and says whether those are of the past.
+// begin sends lines to the turn from now on, and reports whether they are from before ductor attached.
 func (s *Stream) begin() (past bool) {
 	s.Hurry()
 	s.mu.Lock()
@@ -315,14 +316,14 @@ func (s *Stream) begin() (past bool) {
 	return s.past
 }
 
-// spoke reports whether a word of the program was dealt with.
+// spoke reports whether any output of the program was handled.
 func (s *Stream) spoke() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.handled > 0
 }
 
-// finish gives what the turn left to Idle, and every later line.
+// finish passes the turn's remaining lines, and all later ones, to Idle.
 func (s *Stream) finish(rest []queued) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -334,7 +335,7 @@ func (s *Stream) finish(rest []queued) {
 	}
 }
 
-// stop ends the program, and returns when its last lines are queued, which the drain time of Process.Stdout bounds.
+// stop ends the program, and returns when its last lines are queued, within the drain time of Process.Stdout.
 func (s *Stream) stop(ctx context.Context, grace time.Duration) error {
 	err := s.process.Stop(ctx, grace)
 	wait := time.NewTimer(cli.StopSlack)
@@ -346,7 +347,7 @@ func (s *Stream) stop(ctx context.Context, grace time.Duration) error {
 	return err
 }
 
-// Linger lets a program that is about to end do so, for no longer than Grace.
+// Linger waits for a program that is about to end, but not longer than Grace.
 func (s *Stream) Linger(ctx context.Context) {
 	limit, cancel := context.WithTimeout(ctx, s.opts.Grace)
 	defer cancel()
@@ -356,8 +357,8 @@ func (s *Stream) Linger(ctx context.Context) {
 	}
 }
 
-// Detach detaches from the program and waits for the Stream's goroutines. What was sent and not written yet is
-// dropped as well. Idempotent.
+// Detach detaches from the program and waits for the Stream's goroutines. It drops input that was not written yet.
+// Idempotent.
 func (s *Stream) Detach() {
 	s.detach()
 	s.process.Detach()
@@ -367,13 +368,13 @@ func (s *Stream) Detach() {
 	<-s.in.Done()
 }
 
-// Close stops the program with all it started and waits for the Stream's goroutines. Idempotent.
+// Close stops the program with everything it started and waits for the Stream's goroutines. Idempotent.
 func (s *Stream) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Grace+cli.StopSlack)
 	defer cancel()
 	err := s.process.Stop(ctx, s.opts.Grace)
 	s.in.Close()
-	_ = s.process.Stdin().Close() // frees a writer; a second Close has no error worth telling
+	_ = s.process.Stdin().Close() // frees a blocked writer; the error of a second Close is irrelevant
 	s.out.Close()
 	for _, ended := range []<-chan struct{}{s.gone, s.in.Done()} {
 		select {

@@ -17,8 +17,8 @@ import (
 	"ductor/cli"
 )
 
-// script plays one turn on a fake process and says how it ended and what was handled, in order. Lines
-// that reach Idle are written in parentheses.
+// script runs one turn on a fake process, and records its end and the handled lines in order. Lines that reach Idle are
+// in parentheses.
 type script struct {
 	t       *testing.T
 	p       *fakeProcess
@@ -189,12 +189,12 @@ func TestOversizedLineIsGarbage(t *testing.T) {
 	})
 }
 
-// How a cancelled turn ends, and how long that takes.
+// The end of a cancelled turn, and the time until then.
 func TestStreamCancel(t *testing.T) {
 	const grace = 2 * time.Second
 	for _, tc := range []struct {
 		name      string
-		interrupt func(p *fakeProcess) error // nil for a protocol without
+		interrupt func(p *fakeProcess) error // nil for a protocol without an interrupt
 		obeys     time.Duration
 		took      time.Duration
 		stops     int
@@ -285,7 +285,7 @@ func TestStreamStallWithATool(t *testing.T) {
 	})
 }
 
-// A program that never says a word is ended sooner than one that falls silent, with its last words of complaint.
+// A program without any output is stopped sooner than one that falls silent, and the failure has its last words.
 func TestStreamThatNeverSpeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for spoke, want := range map[bool]time.Duration{false: time.Minute, true: 5 * time.Minute} {
@@ -314,7 +314,7 @@ func TestStreamThatNeverSpeaks(t *testing.T) {
 	})
 }
 
-// A program that closes its output and lives on holds nobody up.
+// A program that closes its output and continues to run delays nobody.
 func TestStreamOutputClosedButAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()
@@ -330,7 +330,7 @@ func TestStreamOutputClosedButAlive(t *testing.T) {
 	})
 }
 
-// A turn that is slow to handle holds the program up instead of filling the memory, and loses nothing.
+// A slow turn slows down the program instead of filling the memory, and loses nothing.
 func TestStreamIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newFakeProcess()

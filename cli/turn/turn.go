@@ -6,20 +6,20 @@ import (
 	"ductor/cli"
 )
 
-// Accepted says that the agent has accepted the turn: it can be interrupted from now on. Call it from Handle, where
+// Accepted records that the agent has accepted the turn, which can be interrupted from now on. Call it from Handle if
 // Limits.Start is set.
 func (t *Turn[T]) Accepted() {
 	switch {
 	case t.phase == Starting:
 		t.phase = Running
-	case t.phase == Interrupting && t.cut.deferred:
+	case t.phase == Interrupting && t.cancellation.deferred:
 		t.ask()
 	}
 }
 
-// Changed takes note of what happened to the output. Call it from Handle.
+// Changed handles a change of the output. Call it from Handle.
 func (t *Turn[T]) Changed(c Change) {
-	t.past = t.past && !c.CaughtUp
+	t.replaying = t.replaying && !c.CaughtUp
 	switch out := t.loop.Out; {
 	case out == nil:
 	case c.CaughtUp:
@@ -29,13 +29,13 @@ func (t *Turn[T]) Changed(c Change) {
 	}
 }
 
-// Past says whether what is handled was said before ductor listened.
-func (t *Turn[T]) Past() bool { return t.past }
+// Past reports whether the current item is from before ductor attached.
+func (t *Turn[T]) Past() bool { return t.replaying }
 
-// said is the time at which the item that is handled was said; zero for now, and where that is not known.
-func (t *Turn[T]) said() time.Time {
+// timestamp returns the time of the current item; zero for now, and if the time is unknown.
+func (t *Turn[T]) timestamp() time.Time {
 	switch r := t.loop.Source.Resumed; {
-	case !t.past:
+	case !t.replaying:
 		return time.Time{}
 	case t.at == r.From && !r.Began.IsZero():
 		return r.Began
@@ -44,10 +44,10 @@ func (t *Turn[T]) said() time.Time {
 	}
 }
 
-// Cut says whether the turn was cut short.
-func (t *Turn[T]) Cut() bool { return t.cut.why != "" }
+// Cut reports whether the turn was cut short.
+func (t *Turn[T]) Cut() bool { return t.cancellation.why != "" }
 
-// Killed says whether the process was to be stopped. Call it after Run.
+// Killed reports whether the loop stopped the process. Call it after Run.
 func (t *Turn[T]) Killed() bool {
 	select {
 	case <-t.stopped:
@@ -57,14 +57,14 @@ func (t *Turn[T]) Killed() bool {
 	}
 }
 
-// Rest is what came after the end of the turn.
+// Rest returns the items after the end of the turn.
 func (t *Turn[T]) Rest() []T { return t.rest }
 
-// StopErr is why the process could not be stopped. Call it after Run.
+// StopErr returns why the process could not be stopped. Call it after Run.
 func (t *Turn[T]) StopErr() error { return t.stopErr }
 
-// Outcome is the Result of a turn that ended as end without a Result of the agent's own. exited says what the end of the
-// process means.
+// Outcome returns the Result of a turn that ended as end without a Result of the agent. exited returns the failure for
+// the end of the process.
 func (t *Turn[T]) Outcome(end End, agent cli.Agent, exited func() *cli.Failure) cli.Result {
 	switch end {
 	case EndCancelled:
@@ -72,7 +72,7 @@ func (t *Turn[T]) Outcome(end End, agent cli.Agent, exited func() *cli.Failure) 
 	case EndDetached:
 		return cli.Result{Detached: true}
 	case EndStalled:
-		return cli.Stalled(agent, t.cut.silence)
+		return cli.Stalled(agent, t.cancellation.silence)
 	case EndFlooded:
 		return cli.Result{Err: cli.Failf(cli.BadOutput, agent, "it says more than can be kept up with")}
 	default:

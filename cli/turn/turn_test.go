@@ -19,7 +19,7 @@ type said struct {
 	Change
 }
 
-// sharedRig plays one turn of a shared process: items come from the test, and a kill takes a second.
+// sharedRig runs one turn of a shared process: the test sends items, and a kill takes a second.
 type sharedRig struct {
 	in    *Queue[said]
 	gone  chan struct{}
@@ -110,7 +110,7 @@ func TestATurnThatIsNotAcceptedStallsSoon(t *testing.T) {
 	})
 }
 
-// While the agent waits for the user silence does not count, and it counts anew from the answer.
+// While the agent waits for the user, silence does not count; it counts again from the answer on.
 func TestATurnWaitsForTheUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits atomic.Bool
@@ -154,7 +154,7 @@ func TestATurnGivesUpWhatCannotSucceed(t *testing.T) {
 	}
 }
 
-// A turn that is resumed passes over what is of earlier turns, and tells the time at which the rest was said.
+// A resumed turn skips the output of earlier turns, and reports the time of the rest.
 func TestAResumedTurnTellsPastTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zero := time.Now().Add(-time.Hour)
@@ -195,7 +195,8 @@ func TestAResumedTurnTellsPastTimes(t *testing.T) {
 	})
 }
 
-// A shared process that is gone ends the turn after its last item; one that is left to others does when Stop says so.
+// A shared process that is gone ends the turn after its last item. A process that is left to other sessions ends the
+// turn when Stop returns.
 func TestATurnEndsWithItsProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rig *sharedRig

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// WriterLimit is how many bytes may wait for a program to read them.
+// WriterLimit limits the bytes that wait for a program to read them.
 const WriterLimit = 256 << 20
 
 var (
-	// ErrFull says that a program does not read.
+	// ErrFull means that a program does not read its input.
 	ErrFull = errors.New("it does not read what it is sent")
-	// ErrInputClosed says that nothing is sent to a program any more.
+	// ErrInputClosed means that a program gets no more input.
 	ErrInputClosed = errors.New("its input is closed")
 )
 
-// Parcel is a message on its way to a program, or none with something to be done in its place.
+// Parcel is a message to a program, or only an action at its position.
 type Parcel struct {
 	Data []byte
-	// Before is called on the goroutine that writes, right before Data, whose size it gets. Data is not written when it
-	// fails. May be nil.
+	// Before is called on the writing goroutine right before Data, with its size. If it fails, Data is not written. May
+	// be nil.
 	Before func(size int) error
-	// Sent is told once how writing went, unless Put failed. May be nil.
+	// Sent receives the result of the write once, unless Put failed. May be nil.
 	Sent func(error)
 }
 
@@ -34,30 +34,30 @@ func (p Parcel) tell(err error) {
 	}
 }
 
-// Writer writes to a program in order, from one goroutine, so that no caller waits for a program that does not read. Safe
-// for concurrent use.
+// Writer writes to a program in order, from one goroutine, so that no caller waits for a program that does not read.
+// Safe for concurrent use.
 type Writer struct {
 	to    io.WriteCloser
-	ready chan struct{} // a token when there is something to do
-	done  chan struct{} // closed when nothing is written any more
+	ready chan struct{} // holds a token if there is something to do
+	done  chan struct{} // closed when the writer has stopped
 
 	mu      sync.Mutex
 	parcels []Parcel
 	bytes   int
-	closed  error // why nothing more is taken
+	closed  error // why nothing more is accepted
 }
 
-// NewWriter begins to write to a program. Close or Drop ends it, and the program's input.
+// NewWriter starts writing to a program. Close or Drop ends it, and the program's input.
 func NewWriter(to io.WriteCloser) *Writer {
 	w := &Writer{to: to, ready: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.run()
 	return w
 }
 
-// Done is closed when nothing is written any more.
+// Done is closed when the writer has stopped.
 func (w *Writer) Done() <-chan struct{} { return w.done }
 
-// Put fails when too much waits already, or after Close.
+// Put queues p. It fails if too much is already queued, or after Close.
 func (w *Writer) Put(p Parcel) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +73,7 @@ func (w *Writer) Put(p Parcel) error {
 	return nil
 }
 
-// Close gives the program end of file once all that waits is written.
+// Close sends end of file to the program once all queued data is written.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +83,7 @@ func (w *Writer) Close() {
 	wake(w.ready)
 }
 
-// Drop throws away what waits, for the reason why, and closes.
+// Drop drops the queued data with the error why, and closes.
 func (w *Writer) Drop(why error) {
 	w.mu.Lock()
 	parcels := w.parcels
@@ -98,11 +98,11 @@ func (w *Writer) Drop(why error) {
 	}
 }
 
-// Flush waits until what was put is written, but no longer than limit.
+// Flush waits until all queued data is written, but no longer than limit.
 func (w *Writer) Flush(limit time.Duration) {
 	written := make(chan struct{})
 	if w.Put(Parcel{Sent: func(error) { close(written) }}) != nil {
-		return // nothing is written any more
+		return // the writer has stopped
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -121,7 +121,7 @@ func (w *Writer) take() (parcels []Parcel, closed bool) {
 
 func (w *Writer) run() {
 	defer close(w.done)
-	defer w.to.Close() // of a pipe that is not written to any more
+	defer w.to.Close() // an error of a finished pipe is irrelevant
 	for {
 		parcels, closed := w.take()
 		for i, p := range parcels {
@@ -129,7 +129,7 @@ func (w *Writer) run() {
 				for _, rest := range parcels[i+1:] {
 					rest.tell(err)
 				}
-				w.Drop(err) // the program is gone: its output will say so
+				w.Drop(err) // the program is gone: the end of its output shows that
 				return
 			}
 		}
@@ -143,7 +143,7 @@ func (w *Writer) run() {
 	}
 }
 
-// write writes one parcel. Its error is that of the pipe; a parcel that must not go is only told so.
+// write writes one parcel. It returns errors of the pipe; only Sent receives the error of Before.
 func (w *Writer) write(p Parcel) error {
 	if p.Before != nil {
 		if err := p.Before(len(p.Data)); err != nil {

@@ -32,7 +32,8 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	if err := approval.WhyClosed(s.opts.Now()); err != nil {
 		return s.redeliver(ctx, approval), err
 	}
-	if r := s.of(approval.Turn); r != nil && approval.Request != nil && v.Choice != orchestrator.Deny && r.targetMoved(*approval.Request) {
+	if r := s.of(approval.Turn); r != nil && approval.Request != nil && v.Choice != orchestrator.Deny &&
+		r.targetMoved(*approval.Request) {
 		return approval, orchestrator.ErrPathMoved
 	}
 	d, err := s.decision(approval, by, v)
@@ -51,7 +52,7 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	case err != nil:
 		return approval, fmt.Errorf("decide approval: %w", err)
 	case !won && now.State == orchestrator.ApprovalOpen:
-		// its turn has ended or was aborted, which withdraws its approvals
+		// Its turn has ended or was aborted, which withdraws its approvals.
 		return now, orchestrator.ErrApprovalWithdrawn
 	case !won:
 		return now, now.WhyClosed(s.opts.Now())
@@ -155,7 +156,7 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 		r.sweep(orchestrator.RuledByMode, editsBelow)
 	}
 	if err != nil {
-		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
+		r.log.Error("deliver a decision to the agent", "approval", approval.AgentIDs, "err", err)
 		return approval, fmt.Errorf("%w: %w", orchestrator.ErrNotTold, err)
 	}
 	return approval, nil
@@ -180,13 +181,14 @@ func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest
 		if asked := approval.ApprovalRequest; !covered(asked) || !canAutoApprove(asked) || r.s.touchesOwn(asked) {
 			continue
 		}
-		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: ruled})
+		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed,
+			Ruled: ruled})
 		if err == nil && won {
 			_, err = r.deliver(approval)
 			r.show(approval)
 		}
 		if err != nil {
-			r.log.Error("let a rule decide", "err", err)
+			r.log.Error("decide an approval by rule", "err", err)
 		}
 	}
 }

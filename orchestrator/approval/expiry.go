@@ -86,7 +86,7 @@ func (r *Requests) expire(id orchestrator.ApprovalID) {
 	}
 	approval, won, err := r.close(id, orchestrator.Decision{State: orchestrator.ApprovalExpired, Reason: reason})
 	if err != nil {
-		r.log.Error("let an approval expire", "err", err)
+		r.log.Error("expire an approval", "err", err)
 		return
 	}
 	if !won {

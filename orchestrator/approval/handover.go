@@ -12,8 +12,8 @@ import (
 // acceptWait is how long an agent may take to accept a decision.
 const acceptWait = 10 * time.Second
 
-// deliver passes a decision to the agent, once for each of its waiting requests. gone reports that there were requests and
-// the agent no longer waits for any of them. mu is held.
+// deliver passes a decision to the agent, once for each of its waiting requests. gone reports that there were requests
+// and the agent no longer waits for any of them. mu is held.
 func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
@@ -45,7 +45,7 @@ func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error
 // deliverOrLog calls deliver and logs its error. mu is held.
 func (r *Requests) deliverOrLog(approval orchestrator.Approval) {
 	if _, err := r.deliver(approval); err != nil {
-		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
+		r.log.Error("deliver a decision to the agent", "approval", approval.AgentIDs, "err", err)
 	}
 }
 
@@ -63,7 +63,7 @@ func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 func (r *Requests) deny(request cli.ApprovalID, reason string) {
 	defer r.turn.Show(cli.ApprovalWithdrawn{ID: request})
 	if err := r.send(request, cli.Decision{Reason: reason}); err != nil && !errors.Is(err, cli.ErrNotAsked) {
-		r.log.Error("deny what the agent asks", "err", err)
+		r.log.Error("deny a request of the agent", "err", err)
 	}
 }
 

@@ -44,7 +44,8 @@ func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 		return ""
 	}
 	i := slices.IndexFunc(r.turn.Allowed, func(name string) bool {
-		return cli.ToolList{Only: []string{name}}.Permits(p.Tool) || strings.Contains(name, "(") && patternCovers(name, a)
+		return cli.ToolList{Only: []string{name}}.Permits(p.Tool) || strings.Contains(name, "(") &&
+			patternCovers(name, a)
 	})
 	if i < 0 {
 		return ""
@@ -61,8 +62,8 @@ func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
 	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || tools.Permits(p.Tool)
 }
 
-// canAutoApprove reports whether a rule or mode may allow this request at all. The caller checks ductor's own files separately
-// (touchesOwn).
+// canAutoApprove reports whether a rule or mode may allow this request at all. The caller checks ductor's own files
+// separately (touchesOwn).
 func canAutoApprove(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	return p != nil && !p.Widens() && p.Missing == ""
@@ -78,7 +79,8 @@ func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	changes := func(c cli.FileChanged) bool { return cli.Touches(s.opts.Protected, a.Dir, c.Path) }
 	fields := func(f cli.Field) bool { return cli.NamesOne(s.opts.Protected, a.Dir, f.Value) }
 	words := func(word string) bool { return cli.NamesOne(s.opts.Protected, a.Dir, word) }
-	return slices.ContainsFunc(p.Changes, changes) || slices.ContainsFunc(p.Fields, fields) || slices.ContainsFunc(wordsOf(*p, a.Dir), words) ||
+	return slices.ContainsFunc(p.Changes, changes) || slices.ContainsFunc(p.Fields, fields) ||
+		slices.ContainsFunc(wordsOf(*p, a.Dir), words) ||
 		cli.Names(s.opts.Protected, a.Dir, p.Input)
 }
 

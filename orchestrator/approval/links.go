@@ -51,7 +51,8 @@ const planBytes = 64 << 10
 // readPlan reads the plan from the file that a request names and adds it to the request. If it cannot read the plan, it
 // marks the request as incomplete.
 func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
-	if p.Tool != cli.PlanTool || p.Detail != "" || len(p.Input) > 0 || !filepath.IsAbs(p.Title) || filepath.Ext(p.Title) != ".md" {
+	if p.Tool != cli.PlanTool || p.Detail != "" || len(p.Input) > 0 || !filepath.IsAbs(p.Title) ||
+		filepath.Ext(p.Title) != ".md" {
 		return
 	}
 	var plan []byte
@@ -73,7 +74,8 @@ func (r *Requests) inspect(agent cli.Agent, p cli.ApprovalAsked) cli.ApprovalAsk
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
 	t := r.turn.Turn
-	p = r.s.opts.Agents.ShowSkill(ctx, agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session), Dir: r.turn.Dir}, p)
+	p = r.s.opts.Agents.ShowSkill(ctx, agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session),
+		Dir: r.turn.Dir}, p)
 	r.readPlan(ctx, &p)
 	r.findLinks(ctx, &p)
 	return p
@@ -92,7 +94,7 @@ func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 		real, err = files.RealPaths(ctx, append([]string{r.turn.Dir}, named...))
 	}
 	if err != nil {
-		r.log.Error("look where the paths of a request lead", "err", err)
+		r.log.Error("resolve the paths of a request", "err", err)
 		p.Missing = cmp.Or(p.Missing, "where its paths lead")
 		return
 	}
@@ -103,13 +105,15 @@ func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 	}
 	p.Changes = slices.Clone(p.Changes)
 	for i, c := range p.Changes {
-		if path := realOf[cli.Absolute(r.turn.Dir, c.Path)]; path != "" && c.Kind != cli.FileDeleted && onlyAdds(c.Diff) {
+		if path := realOf[cli.Absolute(r.turn.Dir, c.Path)]; path != "" && c.Kind != cli.FileDeleted &&
+			onlyAdds(c.Diff) {
 			p.Changes[i].Kind = kindOf(ctx, files, path, c.Kind)
 		}
 	}
 }
 
-// targetMoved reports whether a path of a request now has another target than the user saw, or can no longer be inspected.
+// targetMoved reports whether a path of a request now has another target than the user saw, or can no longer be
+// inspected.
 func (r *Requests) targetMoved(asked cli.ApprovalAsked) bool {
 	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
@@ -155,7 +159,8 @@ func linksOf(dir string, paths []string, realDir string, real []string) (links [
 		}
 		if real[i] != expected {
 			links = append(links, cli.Link{
-				Path: cli.Relative(dir, path), Real: cli.Relative(realDir, real[i]), Outside: !cli.Lies(real[i], realDir),
+				Path: cli.Relative(dir, path), Real: cli.Relative(realDir, real[i]),
+				Outside: !cli.Lies(real[i], realDir),
 			})
 		}
 	}

@@ -87,7 +87,8 @@ func openEnded() []string {
 		"git status", "git diff", "git log", "git show", "git blame", "git add", "git fetch", "git ls-files",
 		"go build", "go test", "go vet", "go doc", "go list",
 		"cargo build", "cargo check", "cargo test", "cargo clippy",
-		"npm run", "npm test", "pnpm run", "pnpm test", "yarn run", "yarn test", "dotnet build", "dotnet test", "mvn compile", "mvn test",
+		"npm run", "npm test", "pnpm run", "pnpm test", "yarn run", "yarn test", "dotnet build", "dotnet test",
+		"mvn compile", "mvn test",
 		"gradle build", "gradle test", "mix test", "make", "pytest", "tsc", "eslint", "mypy",
 		"ls", "wc", "cat", "head", "tail", "stat", "file", "du", "tree", "grep", "rg", "touch", "mkdir",
 	}
@@ -98,10 +99,13 @@ func openEnded() []string {
 func runners() []string {
 	return []string{
 		"sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "pwsh", "powershell", "cmd", "busybox",
-		"sudo", "doas", "su", "pkexec", "runuser", "chroot", "env", "nohup", "nice", "timeout", "time", "xargs", "parallel", "watch", "script",
+		"sudo", "doas", "su", "pkexec", "runuser", "chroot", "env", "nohup", "nice", "timeout", "time", "xargs",
+		"parallel", "watch", "script",
 		"eval", "exec", "source", ".", "command", "builtin", "trap", "alias",
-		"node", "nodejs", "deno", "bun", "bunx", "npx", "pnpx", "tsx", "uv", "uvx", "pipx", "poetry", "ruby", "bundle", "perl", "php", "lua",
-		"java", "scala", "groovy", "Rscript", "julia", "osascript", "awk", "gawk", "sed", "expect", "gdb", "vim", "vi", "ed", "emacs",
+		"node", "nodejs", "deno", "bun", "bunx", "npx", "pnpx", "tsx", "uv", "uvx", "pipx", "poetry", "ruby",
+		"bundle", "perl", "php", "lua",
+		"java", "scala", "groovy", "Rscript", "julia", "osascript", "awk", "gawk", "sed", "expect", "gdb", "vim",
+		"vi", "ed", "emacs",
 		"ssh", "docker", "podman", "kubectl", "nsenter", "at", "crontab", "systemd-run",
 	}
 }
@@ -111,5 +115,6 @@ func runners() []string {
 func lastingCommand(command string) bool {
 	first, _, _ := strings.Cut(command, " ")
 	interpreter := strings.HasPrefix(first, "python") || strings.HasPrefix(first, "pypy")
-	return plainCommand(command) && !interpreter && !strings.ContainsAny(first, "/=") && !slices.Contains(runners(), first)
+	return plainCommand(command) && !interpreter && !strings.ContainsAny(first, "/=") &&
+		!slices.Contains(runners(), first)
 }

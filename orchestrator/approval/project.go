@@ -20,7 +20,8 @@ func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID,
 	if !there {
 		return cli.EmptyProject, nil
 	}
-	approval := orchestrator.ApprovalRequest{Conversation: conv, Agent: t.Agent, Dir: dir, Sandbox: t.Sandbox, Request: &asked}
+	approval := orchestrator.ApprovalRequest{Conversation: conv, Agent: t.Agent, Dir: dir, Sandbox: t.Sandbox,
+		Request: &asked}
 	if !t.Prompt.Rights.OfChat() || asked.Missing != "" || s.touchesOwn(approval) {
 		return cli.WithoutProject, nil
 	}
@@ -51,7 +52,8 @@ func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.Approval
 		missing = "the settings"
 	}
 	fields = append(fields, cli.Field{Name: projectDigestField, Value: digest, Weight: cli.LabelField})
-	return cli.ApprovalAsked{Tool: cli.ProjectTool, Title: dir, Fields: fields, Missing: missing, Input: input, Deaf: true}, true
+	return cli.ApprovalAsked{Tool: cli.ProjectTool, Title: dir, Fields: fields, Missing: missing, Input: input,
+		Deaf: true}, true
 }
 
 const projectDigestField = "sha256"
@@ -96,7 +98,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	case err == nil && (before.State == orchestrator.ApprovalDenied || before.State == orchestrator.ApprovalExpired):
 		return cli.WithoutProject
 	case err != nil && !errors.Is(err, orchestrator.ErrNoApproval):
-		r.log.Error("look for a decision on the settings of a project", "err", err)
+		r.log.Error("load the decision on the settings of a project", "err", err)
 	}
 	show(asked)
 	select {

@@ -79,7 +79,8 @@ func (s *Service) Open(life context.Context, turn Running) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
 		events: make(chan cli.Event, mostEvents), done: make(chan struct{}),
-		delivered: map[cli.ApprovalID]bool{}, own: map[cli.ApprovalID]ownRequest{}, timers: map[orchestrator.ApprovalID]func() bool{},
+		delivered: map[cli.ApprovalID]bool{}, own: map[cli.ApprovalID]ownRequest{},
+		timers: map[orchestrator.ApprovalID]func() bool{},
 	}
 	s.mu.Lock()
 	s.turns[turn.Turn.ID] = r
@@ -203,7 +204,7 @@ func (r *Requests) asked(ev cli.Event) {
 	}
 	approval, err := r.record(ev)
 	if err != nil {
-		r.log.Error("record what the agent asks; it is denied", "err", err)
+		r.log.Error("record a request of the agent; it is denied", "err", err)
 		r.deny(request, brokenSentence)
 		return
 	}
@@ -227,7 +228,7 @@ func (r *Requests) asked(ev cli.Event) {
 func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval {
 	now, _, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalDenied, Reason: manySentence})
 	if err != nil {
-		r.log.Error("deny an approval that is one too many", "err", err)
+		r.log.Error("deny an approval beyond the limit", "err", err)
 		return approval
 	}
 	return now
@@ -271,11 +272,13 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	approval = orchestrator.Approval{
 		ID: orchestrator.ApprovalID(random(10)), Nonce: random(15),
 		ApprovalRequest: orchestrator.ApprovalRequest{
-			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation, Agent: cmp.Or(r.own[requestOf(ev)].of.Agent, turn.Agent),
+			Turn: turn.ID, Session: turn.Session, Conversation: turn.Prompt.Conversation,
+			Agent:    cmp.Or(r.own[requestOf(ev)].of.Agent, turn.Agent),
 			AgentIDs: []cli.ApprovalID{requestOf(ev)}, Dir: r.turn.Dir, Sandbox: turn.Sandbox, Asked: now,
 		},
-		ApprovalTerms: orchestrator.ApprovalTerms{Approvers: r.s.approvers(turn.Prompt), Expires: now.Add(r.s.opts.Timeout)},
-		Decision:      orchestrator.Decision{State: orchestrator.ApprovalOpen},
+		ApprovalTerms: orchestrator.ApprovalTerms{Approvers: r.s.approvers(turn.Prompt),
+			Expires: now.Add(r.s.opts.Timeout)},
+		Decision: orchestrator.Decision{State: orchestrator.ApprovalOpen},
 	}
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:

@@ -45,7 +45,8 @@ func needsMore(p cli.ApprovalAsked, fields map[string]any) bool {
 // search in a directory also reads hidden files, so it does not count.
 func copilotRead(p cli.ApprovalAsked) (path string, ok bool) {
 	fields, ok := fieldsOf(p.Input)
-	if !ok || fields["kind"] != "read" || !onlyFields(fields, "kind", "path", "intention", "canOfferSessionApproval") || needsMore(p, fields) {
+	if !ok || fields["kind"] != "read" || !onlyFields(fields, "kind", "path", "intention",
+		"canOfferSessionApproval") || needsMore(p, fields) {
 		return "", false
 	}
 	path, _ = fields["path"].(string)
@@ -56,7 +57,8 @@ func copilotRead(p cli.ApprovalAsked) (path string, ok bool) {
 // readable reports whether paths, which may be relative to dir, may be read without asking; see plainWords.
 func readable(paths []string, dir string, links []cli.Link) bool {
 	unseen := func(path string) bool {
-		return len(path) > pathBytes || strings.ContainsAny(path, "\n\x00") || !plainWord(cli.Relative(dir, path), false)
+		return len(path) > pathBytes || strings.ContainsAny(path, "\n\x00") ||
+			!plainWord(cli.Relative(dir, path), false)
 	}
 	return staysInside(links) && !slices.ContainsFunc(paths, unseen)
 }
@@ -65,8 +67,9 @@ func readable(paths []string, dir string, links []cli.Link) bool {
 // the output. None of them reads below a directory, where hidden files and links may be.
 func readers() map[string]string {
 	return map[string]string{
-		"cat": "AbEensTtuv", "head": "cnqvz0123456789", "tail": "cnqvz0123456789", "nl": "ab", "wc": "clLmw", "pwd": "LP",
-		"ls": "1AaBCFGghiklmnopQqRrSstUuvXx", "stat": "Lt", "du": "abchkmsS", "file": "b", "tree": "adfhs",
+		"cat": "AbEensTtuv", "head": "cnqvz0123456789", "tail": "cnqvz0123456789", "nl": "ab", "wc": "clLmw",
+		"pwd": "LP",
+		"ls":  "1AaBCFGghiklmnopQqRrSstUuvXx", "stat": "Lt", "du": "abchkmsS", "file": "b", "tree": "adfhs",
 		"grep": "ABCcEFGHhiLlnoPqsvwx0123456789", "sed": "n",
 	}
 }

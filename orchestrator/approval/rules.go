@@ -18,7 +18,8 @@ func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator
 	if p == nil || p.Tool == cli.PlanTool || p.Tool == "" || p.Widens() || p.Missing != "" {
 		return orchestrator.Rule{}, orchestrator.Rule{}
 	}
-	base := orchestrator.Rule{Conversation: a.Conversation, Agent: a.Agent, Tool: p.Tool, Dir: a.Dir, Sandbox: a.Sandbox}
+	base := orchestrator.Rule{Conversation: a.Conversation, Agent: a.Agent, Tool: p.Tool, Dir: a.Dir,
+		Sandbox: a.Sandbox}
 	if p.Tool == cli.ProjectTool {
 		return orchestrator.Rule{}, projectRule(base, *p)
 	}
@@ -52,7 +53,8 @@ func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator
 // kind.
 func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	p := a.Request
-	if p == nil || p.Tool == cli.PlanTool || p.Widens() || p.Missing != "" || r.Tool != p.Tool || r.Agent != a.Agent || r.Dir != a.Dir || r.Sandbox != a.Sandbox ||
+	if p == nil || p.Tool == cli.PlanTool || p.Widens() || p.Missing != "" || r.Tool != p.Tool ||
+		r.Agent != a.Agent || r.Dir != a.Dir || r.Sandbox != a.Sandbox ||
 		r.Conversation != a.Conversation || r.Session != "" && r.Session != a.Session {
 		return false
 	}

@@ -38,13 +38,15 @@ func plainRune(r rune) bool {
 // an option, a path out of the working directory, a hidden or secret file (by its name or by a link), or the name of a
 // host.
 func plainWords(head, rest string, links []cli.Link) bool {
-	// of a project, such as "test:unit"; elsewhere host:path, or one branch onto another
+	// Of a project, such as "test:unit"; elsewhere host:path, or one branch onto another.
 	scripts := strings.HasSuffix(head, " run")
-	return !slices.ContainsFunc(strings.Split(rest, " "), func(word string) bool { return !plainWord(word, scripts) }) && staysInside(links)
+	return !slices.ContainsFunc(strings.Split(rest, " "),
+		func(word string) bool { return !plainWord(word, scripts) }) && staysInside(links)
 }
 
 func plainWord(word string, script bool) bool {
-	return word != "" && !strings.ContainsAny(word[:1], "-/:@+~") && !strings.Contains(word, "=") && !strings.Contains(word, ":/") &&
+	return word != "" && !strings.ContainsAny(word[:1], "-/:@+~") && !strings.Contains(word, "=") &&
+		!strings.Contains(word, ":/") &&
 		(script || !strings.Contains(word, ":")) && !private(word)
 }
 
@@ -162,8 +164,10 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 func copilotCommand(fields map[string]any) (string, bool) {
 	command, _ := fields["fullCommandText"].(string)
 	redirects, _ := fields["hasWriteFileRedirection"].(bool)
-	return command, !redirects && strings.TrimSpace(command) != "" && onlyFields(fields, "kind", "fullCommandText", "shellType", "intention",
-		"commands", "commandSegments", "possiblePaths", "possibleUrls", "canOfferSessionApproval", "hasWriteFileRedirection")
+	return command, !redirects && strings.TrimSpace(command) != "" &&
+		onlyFields(fields, "kind", "fullCommandText", "shellType", "intention",
+			"commands", "commandSegments", "possiblePaths", "possibleUrls", "canOfferSessionApproval",
+			"hasWriteFileRedirection")
 }
 
 // digestOf returns the same digest for requests with the same effect. It ignores the fields that only identify a
@@ -187,7 +191,8 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		slices.SortStableFunc(fields, func(a, b cli.Field) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortStableFunc(leaves, func(a, b cli.Leaf) int { return strings.Compare(a.Name, b.Name) })
 		parts := []any{
-			p.Tool, p.Title, p.Detail, p.Missing, each(p.Changes, func(c cli.FileChanged) digestChange { return digestChange(c) }),
+			p.Tool, p.Title, p.Detail, p.Missing, each(p.Changes,
+				func(c cli.FileChanged) digestChange { return digestChange(c) }),
 			each(fields, func(f cli.Field) digestField { return digestField(f) }), leaves,
 		}
 		if len(p.Links) > 0 {

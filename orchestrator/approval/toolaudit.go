@@ -35,7 +35,8 @@ func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 	r.mu.Unlock()
 	t := r.turn.Turn
 	entry := orchestrator.AuditEntry{
-		At: r.s.opts.Now(), What: orchestrator.AuditRan, Conversation: t.Prompt.Conversation, Turn: t.ID, Call: ended.ID, Agent: t.Agent,
+		At: r.s.opts.Now(), What: orchestrator.AuditRan, Conversation: t.Prompt.Conversation, Turn: t.ID,
+		Call: ended.ID, Agent: t.Agent,
 		Tool: begun.Name, Title: begun.Title, Rule: string(mode),
 		Reason: cli.Shorten(r.turn.Secrets.Known().String(ended.Err), toolReasonBytes),
 	}

@@ -103,7 +103,7 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
 		}
 		all, err := r.Changes(ctx, to, from)
 		if err != nil {
-			return nil, fmt.Errorf("find what is to be restored: %w", err)
+			return nil, fmt.Errorf("plan the restore: %w", err)
 		}
 		p = append(p, planned{r, restorable(all)})
 	}
@@ -130,7 +130,8 @@ func refusal(err error) error {
 		return &orchestrator.ChangedSince{Paths: differs.Paths}
 	}
 	for _, why := range []struct{ git, domain error }{
-		{git.ErrInTheWay, orchestrator.ErrInTheWay}, {git.ErrNothing, orchestrator.ErrCommitted}, {git.ErrNoIdentity, orchestrator.ErrNoIdentity},
+		{git.ErrInTheWay, orchestrator.ErrInTheWay}, {git.ErrNothing, orchestrator.ErrCommitted},
+		{git.ErrNoIdentity, orchestrator.ErrNoIdentity},
 		{git.ErrMerging, orchestrator.ErrMerging}, {git.ErrFilter, orchestrator.ErrGitFilter},
 	} {
 		if errors.Is(err, why.git) {
@@ -200,7 +201,8 @@ func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.
 		return orchestrator.TurnChanges{}, err
 	}
 	c := orchestrator.TurnChanges{
-		ID: s.opts.NewID(), Conversation: by.Conversation, Session: st.Session.ID, Title: name, At: s.opts.Now(), Sandbox: at.In, Checkpoint: true,
+		ID: s.opts.NewID(), Conversation: by.Conversation, Session: st.Session.ID, Title: name, At: s.opts.Now(),
+		Sandbox: at.In, Checkpoint: true,
 	}
 	for i, r := range repos {
 		if err := r.Keep(ctx, beforeRef(cli.TurnID(c.ID)), trees[i].Before); err != nil {

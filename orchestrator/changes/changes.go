@@ -121,7 +121,7 @@ func (s *Service) look(ctx context.Context, at git.Place, tree func(context.Cont
 			if len(repos)+len(queue) >= mostRepos {
 				return repos, trees, git.ErrTooLarge
 			}
-			// otherwise the nested repository is not checked out
+			// It skips a nested repository that is not checked out.
 			if within, err := s.open(ctx, git.Place{In: at.In, Dir: dir}); err == nil && within.Top == dir {
 				queue = append(queue, within)
 			}
@@ -241,7 +241,7 @@ func (s *Service) lookAgain(ctx context.Context, c orchestrator.TurnChanges) {
 				err = r.Keep(ctx, beforeRef(w.turn.ID), trees[i].Before)
 			}
 			if err != nil {
-				s.opts.Log.Warn("look again at the files before a turn", "turn", w.turn.ID, "err", err)
+				s.opts.Log.Warn("repeat the snapshot before a turn", "turn", w.turn.ID, "err", err)
 				break
 			}
 		}
@@ -271,7 +271,7 @@ func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error
 					err = r.Forget(ctx, beforeRef(cli.TurnID(c.ID)), afterRef(cli.TurnID(c.ID)))
 				}
 				if err != nil && !errors.Is(err, orchestrator.ErrNoRepository) {
-					s.opts.Log.Debug("forget a snapshot", "dir", tree.Dir, "err", err) // the repository may be gone
+					s.opts.Log.Debug("delete a snapshot", "dir", tree.Dir, "err", err) // the repository may be gone
 				}
 			}
 			if err := s.opts.Store.DeleteChanges(ctx, c.ID); err != nil {

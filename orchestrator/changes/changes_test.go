@@ -23,13 +23,13 @@ import (
 
 func TestMain(m *testing.M) { clitest.Main(m) }
 
-// shelf stores changes in memory.
-type shelf struct {
+// memoryStore stores changes in memory.
+type memoryStore struct {
 	mu  sync.Mutex
 	all []orchestrator.TurnChanges
 }
 
-func (s *shelf) SaveChanges(_ context.Context, c orchestrator.TurnChanges) error {
+func (s *memoryStore) SaveChanges(_ context.Context, c orchestrator.TurnChanges) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.IndexFunc(s.all, func(o orchestrator.TurnChanges) bool { return o.ID == c.ID }); i >= 0 {
@@ -40,7 +40,7 @@ func (s *shelf) SaveChanges(_ context.Context, c orchestrator.TurnChanges) error
 	return nil
 }
 
-func (s *shelf) ChangesOf(_ context.Context, id string) (orchestrator.TurnChanges, error) {
+func (s *memoryStore) ChangesOf(_ context.Context, id string) (orchestrator.TurnChanges, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.all {
@@ -51,7 +51,7 @@ func (s *shelf) ChangesOf(_ context.Context, id string) (orchestrator.TurnChange
 	return orchestrator.TurnChanges{}, orchestrator.ErrNoChanges
 }
 
-func (s *shelf) ListChanges(_ context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
+func (s *memoryStore) ListChanges(_ context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
 	_ int) (found []orchestrator.TurnChanges, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *shelf) ListChanges(_ context.Context, in orchestrator.ConversationID, s
 	return found, nil
 }
 
-func (s *shelf) OldChanges(_ context.Context, before time.Time, _ int) (found []orchestrator.TurnChanges, _ error) {
+func (s *memoryStore) OldChanges(_ context.Context, before time.Time, _ int) (found []orchestrator.TurnChanges, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.all {
@@ -74,7 +74,7 @@ func (s *shelf) OldChanges(_ context.Context, before time.Time, _ int) (found []
 	return found, nil
 }
 
-func (s *shelf) DeleteChanges(_ context.Context, id string) error {
+func (s *memoryStore) DeleteChanges(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = slices.DeleteFunc(s.all, func(c orchestrator.TurnChanges) bool { return c.ID == id })
@@ -132,7 +132,7 @@ func (s *slow) Start(ctx context.Context, c cli.Command) (cli.Process, error) {
 type rig struct {
 	*changes.Service
 	t      *testing.T
-	store  *shelf
+	store  *memoryStore
 	engine *engine
 	slow   *slow
 	ids    int
@@ -155,7 +155,7 @@ func newRig(t *testing.T) *rig {
 	}
 	t.Setenv("HOME", base)
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-	r := &rig{t: t, store: &shelf{}, engine: &engine{root: base, dir: filepath.Join(base, "app")}, slow: &slow{}}
+	r := &rig{t: t, store: &memoryStore{}, engine: &engine{root: base, dir: filepath.Join(base, "app")}, slow: &slow{}}
 	r.sh("", `mkdir app; cd app; git init -q -b main; git config user.name Ann; git config user.email a@b; echo one > a.txt; echo '*.log' > .gitignore; git add .; git commit -qm one; echo l > x.log`)
 	r.start()
 	return r
@@ -165,7 +165,8 @@ func newRig(t *testing.T) *rig {
 func (r *rig) start() {
 	r.slow.Launcher = clitest.Host(r.t)
 	r.Service = changes.New(changes.Options{
-		Store: r.store, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) }, Now: func() time.Time { return noon.Add(r.later) },
+		Store: r.store, Hold: time.Minute, Secrets: func(string) *secrets.Set { return secrets.NewSet(token) },
+		Now:   func() time.Time { return noon.Add(r.later) },
 		NewID: func() string { r.ids++; return fmt.Sprint("point-", r.ids) }, Log: slog.New(slog.DiscardHandler),
 	})
 	r.Attach(r.engine, git.New(host{r.slow}))
@@ -192,7 +193,8 @@ func (r *rig) must(err error) {
 }
 
 func (r *rig) watch(id string, goesOn bool) orchestrator.TurnWatch {
-	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s", Prompt: orchestrator.Prompt{Conversation: chat, Text: "Fix  " + id}}, r.engine.dir, goesOn)
+	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s",
+		Prompt: orchestrator.Prompt{Conversation: chat, Text: "Fix  " + id}}, r.engine.dir, goesOn)
 }
 
 // turn runs a turn that executes a script.
@@ -215,7 +217,8 @@ func (r *rig) end(w orchestrator.TurnWatch) (c orchestrator.Changed) {
 
 // beside watches a turn of another chat.
 func (r *rig) beside(id string) orchestrator.TurnWatch {
-	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s", Prompt: orchestrator.Prompt{Conversation: otherChat}}, r.engine.dir, false)
+	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s",
+		Prompt: orchestrator.Prompt{Conversation: otherChat}}, r.engine.dir, false)
 }
 
 func (r *rig) expect(what string, err, want error) {
@@ -234,7 +237,8 @@ func TestWhatATurnChangedIsUndoneDoneAgainAndCommitted(t *testing.T) {
 		t.Fatalf("it changed %+v", got)
 	}
 	ctx := t.Context()
-	_, err := r.Undo(ctx, orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 8}, Role: orchestrator.RoleUser}, "t1")
+	_, err := r.Undo(ctx, orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 8},
+		Role: orchestrator.RoleUser}, "t1")
 	r.expect("from another chat", err, orchestrator.ErrElsewhere)
 	_, err = r.Undo(ctx, orchestrator.Press{Conversation: chat, Role: orchestrator.RoleMember}, "t1")
 	r.expect("by a member", err, orchestrator.ErrNotAllowed)
@@ -342,7 +346,7 @@ func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 	w = r.watch("t2", false)
 	w.Take(cli.ToolStarted{ID: "1", Name: "Read"})
 	w.Take(cli.ToolStarted{ID: "2", Name: "Edit"})
-	// the tool waits for the answer, and the answer waits for the snapshot
+	// The tool waits for the answer, and the answer waits for the snapshot.
 	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"})
 	open()
 	r.Hold(t.Context(), "t2", "a")
@@ -518,7 +522,8 @@ func TestCheckpointsAndDiffs(t *testing.T) {
 			t.Errorf("since the %s: %s\n%s", since, names, diff)
 		}
 	}
-	if diff, err := r.DiffSince(ctx, chat, orchestrator.SinceCommit, "b.txt"); err != nil || strings.Count(diff, "diff --git") != 1 {
+	if diff, err := r.DiffSince(ctx, chat, orchestrator.SinceCommit, "b.txt"); err != nil ||
+		strings.Count(diff, "diff --git") != 1 {
 		t.Errorf("of one path: %v\n%s", err, diff)
 	}
 	to, before, err := r.Return(ctx, by, point.ID, orchestrator.BeforeTurn)

@@ -114,7 +114,8 @@ func (s *Service) diff(ctx context.Context, c orchestrator.TurnChanges, path str
 			}
 			prefix += "/"
 		}
-		text, err := r.Diff(ctx, from, to, git.DiffOptions{Path: below, Prefix: prefix, Limit: mostDiff - int64(all.Len())})
+		text, err := r.Diff(ctx, from, to, git.DiffOptions{Path: below, Prefix: prefix,
+			Limit: mostDiff - int64(all.Len())})
 		if errors.Is(err, git.ErrTooMuch) {
 			return "", orchestrator.ErrDiffTooLong
 		}

@@ -73,7 +73,8 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, goesOn bool) orchestrat
 		return none{}
 	}
 	ctx, cancel := context.WithTimeout(s.life, lookMost)
-	w := &watch{s: s, turn: t, began: s.opts.Now(), end: cancel, at: git.Place{In: t.Sandbox, Dir: dir}, goesOn: goesOn, ready: make(chan struct{}), open: map[cli.ToolID]bool{}}
+	w := &watch{s: s, turn: t, began: s.opts.Now(), end: cancel, at: git.Place{In: t.Sandbox, Dir: dir},
+		goesOn: goesOn, ready: make(chan struct{}), open: map[cli.ToolID]bool{}}
 	w.tools, w.asks = map[cli.ToolID]bool{}, map[cli.ApprovalID]bool{}
 	w.from = s.order.Add(1)
 	s.mu.Lock()
@@ -102,7 +103,7 @@ func (w *watch) begin(ctx context.Context) {
 	case errors.Is(err, git.ErrTooLarge):
 		w.why = orchestrator.NoUndoLarge
 	case err != nil:
-		w.s.opts.Log.Warn("look at the files before a turn", "turn", w.turn.ID, "err", err)
+		w.s.opts.Log.Warn("take the snapshot before a turn", "turn", w.turn.ID, "err", err)
 		w.why = orchestrator.NoUndoFailed
 	case w.goesOn && trees[0].Before == "":
 		w.why = orchestrator.NoUndoLate
@@ -116,7 +117,7 @@ func (w *watch) begin(ctx context.Context) {
 	for i, r := range repos {
 		if keep {
 			if err := r.Keep(ctx, beforeRef(w.turn.ID), trees[i].Before); err != nil {
-				w.s.opts.Log.Warn("keep a snapshot", "turn", w.turn.ID, "err", err)
+				w.s.opts.Log.Warn("store a snapshot", "turn", w.turn.ID, "err", err)
 			}
 		}
 	}
@@ -174,7 +175,8 @@ func onlyReads(tool string) bool {
 		return own != "work_with" // work_with lets another agent write
 	}
 	switch strings.ToLower(tool) {
-	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file", "read_many_files", "list_directory",
+	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file",
+		"read_many_files", "list_directory",
 		"search_file_content", "google_web_search", "web_fetch", "web_search", "fetch", "think", "report_intent",
 		"askuserquestion", "ask_user", "exitplanmode", "exit_plan_mode":
 		return true
@@ -263,7 +265,7 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	w.end()
 	changed, err := w.compare(ctx)
 	if err != nil {
-		w.s.opts.Log.Warn("see what a turn changed", "turn", w.turn.ID, "err", err)
+		w.s.opts.Log.Warn("compute the changes of a turn", "turn", w.turn.ID, "err", err)
 		changed.NoUndo = orchestrator.NoUndoFailed
 	}
 	if changed.Files == 0 || changed.NoUndo != "" {
@@ -278,7 +280,7 @@ func (w *watch) drop() {
 	defer cancel()
 	for _, r := range w.repos {
 		if err := r.Forget(ctx, beforeRef(w.turn.ID), afterRef(w.turn.ID)); err != nil {
-			w.s.opts.Log.Warn("forget a snapshot", "turn", w.turn.ID, "err", err)
+			w.s.opts.Log.Warn("delete a snapshot", "turn", w.turn.ID, "err", err)
 		}
 	}
 }
@@ -324,8 +326,9 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	}
 	t := w.turn
 	return c, w.s.opts.Store.SaveChanges(ctx, orchestrator.TurnChanges{
-		ID: string(t.ID), Conversation: t.Prompt.Conversation, Session: t.Session, Title: cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), 200),
-		At: w.s.opts.Now(), Sandbox: t.Sandbox, Snapshot: orchestrator.Snapshot{Trees: w.trees}, Changed: c,
+		ID: string(t.ID), Conversation: t.Prompt.Conversation, Session: t.Session,
+		Title: cli.Shorten(strings.Join(strings.Fields(t.Prompt.Text), " "), 200),
+		At:    w.s.opts.Now(), Sandbox: t.Sandbox, Snapshot: orchestrator.Snapshot{Trees: w.trees}, Changed: c,
 	})
 }
 

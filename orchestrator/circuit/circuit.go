@@ -107,7 +107,8 @@ func judge(f *cli.Failure) verdict {
 			return saysNothing
 		}
 		return limited
-	case cli.Refused, cli.AnswerCut, cli.ModelRefused, cli.DeniedTools, cli.LimitOfTurn, cli.ContextFull, cli.UnknownModel:
+	case cli.Refused, cli.AnswerCut, cli.ModelRefused, cli.DeniedTools, cli.LimitOfTurn, cli.ContextFull,
+		cli.UnknownModel:
 		return works
 	}
 	return saysNothing
@@ -129,7 +130,8 @@ func (b *Breakers) open(who agent, in cli.Sandbox) *cli.Failure {
 	case s.limit != nil && s.limit.ResetAt.After(now):
 		return s.limit
 	case s.paused.After(now):
-		return &cli.Failure{Kind: cli.FailsOften, Agent: who.name, Sandbox: in, Code: s.failed, ResetAt: s.paused, Cause: s.last}
+		return &cli.Failure{Kind: cli.FailsOften, Agent: who.name, Sandbox: in, Code: s.failed, ResetAt: s.paused,
+			Cause: s.last}
 	}
 	return nil
 }

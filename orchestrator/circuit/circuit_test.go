@@ -64,11 +64,11 @@ func TestAfterThePauseOneTurnDecides(t *testing.T) {
 
 func TestWhatAFailureSaysOfItsAgent(t *testing.T) {
 	for kind, left := range map[cli.FailureKind]bool{
-		// the agent is broken
+		// The agent is broken.
 		cli.Crashed: true, cli.TimedOut: true, cli.BadOutput: true, cli.Overloaded: true, cli.APIFailed: true, cli.NetworkDown: true,
-		// the agent works
+		// The agent works.
 		cli.Refused: false, cli.AnswerCut: false, cli.ModelRefused: false, cli.DeniedTools: false, cli.LimitOfTurn: false, cli.ContextFull: false, cli.UnknownModel: false,
-		// handled separately
+		// Handled separately.
 		cli.NotInstalled: false, cli.NotLoggedIn: false, cli.ResumeFailed: false, cli.NoSandbox: false, cli.NoDirectory: false,
 	} {
 		b, _ := breakers(2)

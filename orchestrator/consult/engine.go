@@ -75,15 +75,17 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 	if e.opts.Side.Secrets != nil {
 		hide = e.opts.Side.Secrets(at.Dir).String
 	}
-	return e.inSide(ctx, at, q, approach{instructions: instructions, ask: func(ctx context.Context, at cli.Request, put side.Question) (cli.Result, error) {
-		if !side.ReadsFiles(put.Model.Agent) {
-			put.Instructions = withoutFiles
-		}
-		put.Asks, put.Watch = q.Asks, e.trail(orchestrator.AuditEntry{
-			Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()), Agent: put.Model.Agent, Rule: string(cli.Plan),
-		}, hide).take
-		return e.opts.Side.Ask(ctx, at, put)
-	}})
+	return e.inSide(ctx, at, q, approach{instructions: instructions,
+		ask: func(ctx context.Context, at cli.Request, put side.Question) (cli.Result, error) {
+			if !side.ReadsFiles(put.Model.Agent) {
+				put.Instructions = withoutFiles
+			}
+			put.Asks, put.Watch = q.Asks, e.trail(orchestrator.AuditEntry{
+				Conversation: q.Conversation, Turn: q.Asks, Call: cli.ToolID(e.opts.Side.NewID()), Agent: put.Model.Agent,
+				Rule: string(cli.Plan),
+			}, hide).take
+			return e.opts.Side.Ask(ctx, at, put)
+		}})
 }
 
 // approach is a way to ask an agent, with its system prompt.
@@ -109,7 +111,8 @@ func (e *Engine) inSide(ctx context.Context, at cli.Request, q orchestrator.Cons
 	if err != nil {
 		return orchestrator.ConsultAnswer{}, fmt.Errorf("ask %s: %w", c.Model.Agent, err)
 	}
-	a := orchestrator.ConsultAnswer{Consult: c.ID, Model: c.Model, Usage: r.Usage, CostUSD: r.CostUSD, Duration: e.opts.Now().Sub(began)}
+	a := orchestrator.ConsultAnswer{Consult: c.ID, Model: c.Model, Usage: r.Usage, CostUSD: r.CostUSD,
+		Duration: e.opts.Now().Sub(began)}
 	a.Model.Model = cmp.Or(r.Model, a.Model.Model)
 	shortened := false
 	if a.Text, shortened = e.opts.Shorten.Shorten(ctx, at, r.Text, side.MostResult); shortened {
@@ -128,7 +131,8 @@ func (e *Engine) side(ctx context.Context, at cli.Request, q orchestrator.Consul
 	cli.Request, error) {
 	if q.Follows == "" {
 		c := orchestrator.Consult{
-			ID: orchestrator.ConsultID(e.opts.Side.NewID()), Conversation: q.Conversation, Model: q.Model, Sandbox: at.Sandbox, Dir: at.Dir,
+			ID: orchestrator.ConsultID(e.opts.Side.NewID()), Conversation: q.Conversation, Model: q.Model,
+			Sandbox: at.Sandbox, Dir: at.Dir,
 		}
 		c.Home = cmp.Or(at.Session, string(c.ID))
 		at.Session = c.Home
@@ -138,7 +142,7 @@ func (e *Engine) side(ctx context.Context, at cli.Request, q orchestrator.Consul
 	switch {
 	case err != nil:
 		return c, at, err
-	// the agent does not know the conversation from another environment
+	// The agent does not know the conversation from another environment.
 	case c.Sandbox != at.Sandbox || c.Dir != at.Dir:
 		c.Own, c.Sandbox, c.Dir = "", at.Sandbox, at.Dir
 	}
@@ -175,14 +179,16 @@ const (
 // put asks the agent a question. If the agent cannot resume, put repeats the earlier conversation in the prompt.
 func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion,
 	by approach) (cli.Result, error) {
-	ask := side.Question{Model: c.Model, Prompt: q.Text, Instructions: by.instructions, Resume: c.Own, Wait: cmp.Or(q.Wait, DefaultWait)}
+	ask := side.Question{Model: c.Model, Prompt: q.Text, Instructions: by.instructions, Resume: c.Own,
+		Wait: cmp.Or(q.Wait, DefaultWait)}
 	if c.Own != "" {
 		r, err := by.ask(ctx, at, ask)
 		var failure *cli.Failure
 		if !errors.As(err, &failure) || failure.Kind != cli.ResumeFailed {
 			return r, err
 		}
-		e.opts.Logger.Warn("an agent cannot resume a side session; it is told what was said", "consult", c.ID, "agent", c.Model.Agent, "err", err)
+		e.opts.Logger.Warn("an agent cannot resume a side session; the prompt repeats the conversation",
+			"consult", c.ID, "agent", c.Model.Agent, "err", err)
 	}
 	if ask.Resume = ""; c.Said != "" {
 		ask.Prompt = "[What you were asked before, and what you answered]\n" + c.Said + "[The question now]\n" + q.Text

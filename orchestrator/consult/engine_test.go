@@ -31,7 +31,8 @@ func (a *agents) Run(ctx context.Context, agent cli.Agent, req cli.Request, emit
 	a.mu.Lock()
 	a.asked = append(a.asked, req)
 	a.mu.Unlock()
-	if req.Permission != cli.Plan || req.Attended || req.Project != cli.WithoutProject || len(req.AllowedTools) > 0 || !strings.HasPrefix(string(req.Conversation), "side/") {
+	if req.Permission != cli.Plan || req.Attended || req.Project != cli.WithoutProject || len(req.AllowedTools) > 0 ||
+		!strings.HasPrefix(string(req.Conversation), "side/") {
 		return cli.Result{Err: cli.Failf(cli.UnknownFailure, agent, "rights of %+v", req)}
 	}
 	r := a.answer(ctx, req)
@@ -71,34 +72,39 @@ func (a *agents) newID() string {
 }
 
 func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agents, *Engine) {
-	a := &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}, answer: answer, at: cli.Request{Dir: "/work", Permission: cli.Bypass, AllowedTools: []string{"Bash"}}}
+	a := &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}, answer: answer,
+		at: cli.Request{Dir: "/work", Permission: cli.Bypass, AllowedTools: []string{"Bash"}}}
 	client := side.Client{Gateway: a, NewID: a.newID}
 	return a, New(Options{
-		Side: client, Store: a, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
-		Beside: func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
+		Side: client, Store: a, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
+		Beside:  func(context.Context, orchestrator.ConversationID) (cli.Request, error) { return a.at, nil },
 	})
 }
 
 // A consulted agent has only the tools for reading, sees only the directory of the project, and its tool calls are
 // audited. For another agent, only an agent whose tools ductor can limit is asked.
 func TestAConsultedAgentReadsAndIsAudited(t *testing.T) {
-	s := &shop{run: func(_ context.Context, _ cli.Request, emit func(cli.Event)) cli.Result {
+	s := &workRig{run: func(_ context.Context, _ cli.Request, emit func(cli.Event)) cli.Result {
 		emit(cli.ToolStarted{ID: "1", Name: "Read", Title: "main.go"})
 		emit(cli.ToolEnded{ID: "1"})
 		return cli.Result{Text: "so"}
 	}}
 	e := s.open()
 	e.opts.Beside = func(context.Context, orchestrator.ConversationID) (cli.Request, error) {
-		return cli.Request{Dir: "/work", AddDirs: []string{"/uploads"}, ToolLists: []cli.ToolList{{Denied: []string{"web"}}}}, nil
+		return cli.Request{Dir: "/work", AddDirs: []string{"/uploads"},
+			ToolLists: []cli.ToolList{{Denied: []string{"web"}}}}, nil
 	}
 	for _, agent := range []cli.Agent{"claude", "codex", "gemini", "copilot"} {
-		if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: orchestrator.ModelChoice{Agent: agent}, Text: "Why?", Asks: "T"}); err != nil {
+		if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here,
+			Model: orchestrator.ModelChoice{Agent: agent}, Text: "Why?", Asks: "T"}); err != nil {
 			t.Fatal(err)
 		}
 		req := s.ran[len(s.ran)-1]
 		list, err := tools.For(agent, req.ToolLists...)
 		for _, tool := range append(tools.Own(agent, []string{"shell", "edit"}), "Skill", "Task") {
-			if list.Permits(tool) && (agent != "codex" || tool != "Skill" && tool != "Task") || err != nil || len(req.AddDirs) > 0 {
+			if list.Permits(tool) && (agent != "codex" || tool != "Skill" && tool != "Task") || err != nil ||
+				len(req.AddDirs) > 0 {
 				t.Errorf("%s has %s, or sees %v: %v", agent, tool, req.AddDirs, err)
 			}
 		}
@@ -106,10 +112,12 @@ func TestAConsultedAgentReadsAndIsAudited(t *testing.T) {
 	if len(s.audited) != 4 {
 		t.Fatalf("audited: %+v", s.audited)
 	}
-	if a := s.audited[0]; a.Turn != "T" || a.Conversation != here || a.Agent != "claude" || a.Tool != "Read" || a.Title != "main.go" || a.Rule != "plan" || a.Call == s.audited[1].Call {
+	if a := s.audited[0]; a.Turn != "T" || a.Conversation != here || a.Agent != "claude" || a.Tool != "Read" ||
+		a.Title != "main.go" || a.Rule != "plan" || a.Call == s.audited[1].Call {
 		t.Errorf("audited: %+v", a)
 	}
-	goose := orchestrator.ConsultQuestion{Conversation: here, Model: orchestrator.ModelChoice{Agent: "goose"}, Text: "Why?", Asks: "T"}
+	goose := orchestrator.ConsultQuestion{Conversation: here, Model: orchestrator.ModelChoice{Agent: "goose"},
+		Text: "Why?", Asks: "T"}
 	if _, err := e.Ask(t.Context(), goose); !errors.Is(err, side.ErrNotHeld) {
 		t.Errorf("an agent that is held to no list is asked for another one: %v", err)
 	}
@@ -128,25 +136,33 @@ var (
 
 func TestAQuestionAndItsFollowUp(t *testing.T) {
 	a, e := engine(func(_ context.Context, req cli.Request) cli.Result {
-		return cli.Result{Text: " to " + req.Prompt, AgentSessionID: "own", Model: "gpt-5", Usage: cli.Usage{Input: 7}, CostUSD: 0.5}
+		return cli.Result{Text: " to " + req.Prompt, AgentSessionID: "own", Model: "gpt-5",
+			Usage: cli.Usage{Input: 7}, CostUSD: 0.5}
 	})
 	first, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "one"})
-	if err != nil || first.Text != "to one" || first.Model.Model != "gpt-5" || first.Usage.Input != 7 || first.CostUSD != 0.5 {
+	if err != nil || first.Text != "to one" || first.Model.Model != "gpt-5" || first.Usage.Input != 7 ||
+		first.CostUSD != 0.5 {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult, Text: "two"})
-	if err != nil || second.Consult != first.Consult || second.Text != "to two" || a.asked[1].Resume != "own" || a.asked[1].Session != a.asked[0].Session {
+	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult,
+		Text: "two"})
+	if err != nil || second.Consult != first.Consult || second.Text != "to two" || a.asked[1].Resume != "own" ||
+		a.asked[1].Session != a.asked[0].Session {
 		t.Errorf("%+v, %v after %+v", second, err, a.asked[1])
 	}
-	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: orchestrator.ConversationID{Chat: 2}, Follows: first.Consult, Text: "x"}); !errors.Is(err, orchestrator.ErrElsewhere) {
+	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: orchestrator.ConversationID{Chat: 2},
+		Follows: first.Consult, Text: "x"}); !errors.Is(err, orchestrator.ErrElsewhere) {
 		t.Errorf("from another chat: %v", err)
 	}
-	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: "other", Text: "x"}); !errors.Is(err, orchestrator.ErrNoConsult) {
+	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: "other",
+		Text: "x"}); !errors.Is(err, orchestrator.ErrNoConsult) {
 		t.Errorf("of no side session: %v", err)
 	}
 	a.at.Dir = "/elsewhere" // the agent's own session is not valid there
-	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult, Text: "three"}); err != nil || a.asked[2].Resume != "" ||
-		!strings.Contains(a.asked[2].Prompt, "Question: two\nAnswer: to two") || !strings.HasSuffix(a.asked[2].Prompt, "three") {
+	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult,
+		Text: "three"}); err != nil || a.asked[2].Resume != "" ||
+		!strings.Contains(a.asked[2].Prompt, "Question: two\nAnswer: to two") ||
+		!strings.HasSuffix(a.asked[2].Prompt, "three") {
 		t.Errorf("%v: %+v", err, a.asked[2])
 	}
 }
@@ -162,7 +178,8 @@ func TestAFollowUpThatCannotBeResumed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult, Text: "two"})
+	second, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult,
+		Text: "two"})
 	if err != nil || !strings.Contains(second.Text, "Question: one\nAnswer: one") {
 		t.Errorf("%+v, %v", second, err)
 	}
@@ -177,7 +194,8 @@ func TestAQuestionThatEnds(t *testing.T) {
 		"abort":  {func(e *Engine, _ context.CancelFunc) { e.Abort(here) }, cli.ErrAborted},
 		"cancel": {func(_ *Engine, cancel context.CancelFunc) { cancel() }, context.Canceled},
 		"late":   {func(*Engine, context.CancelFunc) {}, side.ErrTooLate},
-		"close":  {func(e *Engine, _ context.CancelFunc) { _ = e.Close(context.Background()) }, orchestrator.ErrShutdown},
+		"close": {func(e *Engine, _ context.CancelFunc) { _ = e.Close(context.Background()) },
+			orchestrator.ErrShutdown},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a, e := engine(func(ctx context.Context, _ cli.Request) cli.Result { <-ctx.Done(); return cli.Cut(ctx, "codex") })
@@ -215,7 +233,8 @@ func TestTooManyQuestions(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		ask := func(in orchestrator.ConversationID, follows orchestrator.ConsultID) error {
-			_, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: in, Model: model, Follows: follows, Text: "x"})
+			_, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: in, Model: model,
+				Follows: follows, Text: "x"})
 			return err
 		}
 		all.Go(func() { _ = ask(here, first.Consult) })
@@ -255,7 +274,8 @@ func TestAQuestionCountsFromItsBegin(t *testing.T) {
 		if e.Asking(here) != 1 || e.Abort(here) != 1 {
 			t.Error("a question that was begun does not count")
 		}
-		if _, err := e.Ask(ctx, orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "x"}); !errors.Is(context.Cause(ctx), cli.ErrAborted) || !errors.Is(err, cli.ErrAborted) {
+		if _, err := e.Ask(ctx, orchestrator.ConsultQuestion{Conversation: here, Model: model,
+			Text: "x"}); !errors.Is(context.Cause(ctx), cli.ErrAborted) || !errors.Is(err, cli.ErrAborted) {
 			t.Errorf("a question that was ended is asked: %v", err)
 		}
 		end()
@@ -264,7 +284,9 @@ func TestAQuestionCountsFromItsBegin(t *testing.T) {
 		}
 		var group sync.WaitGroup
 		group.Go(func() {
-			_, err := e.Group(ctx, orchestrator.GroupQuestion{Conversation: here, Panel: []orchestrator.ModelChoice{model, model, model}, Rounds: 1, Text: "x"}, func(orchestrator.GroupStep) {})
+			_, err := e.Group(ctx, orchestrator.GroupQuestion{Conversation: here,
+				Panel: []orchestrator.ModelChoice{model, model, model}, Rounds: 1, Text: "x"},
+				func(orchestrator.GroupStep) {})
 			if !errors.Is(err, cli.ErrAborted) {
 				t.Errorf("a group that was ended: %v", err)
 			}
@@ -288,7 +310,8 @@ func TestAnEndlessAnswer(t *testing.T) {
 	endless := &endless{ended: &ended}
 	e.opts.Side.Gateway = endless
 	a, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Model: model, Text: "x"})
-	if err != nil || !ended || len(a.Whole) < side.MostResult || !strings.HasPrefix(a.Whole, "on and on") || len(a.Text) > side.MostResult+len(cutMark) {
+	if err != nil || !ended || len(a.Whole) < side.MostResult || !strings.HasPrefix(a.Whole, "on and on") ||
+		len(a.Text) > side.MostResult+len(cutMark) {
 		t.Errorf("%v, ended %v, %d bytes", err, ended, len(a.Text))
 	}
 }
@@ -322,12 +345,17 @@ func TestLongResultsAreShortened(t *testing.T) {
 		want  string
 		short bool
 	}{
-		"short":        {"all of it <SUMMARY>part</SUMMARY>", "", nil, "all of it <SUMMARY>part</SUMMARY>", false},
-		"a block":      {"<SUMMARY>first</SUMMARY>" + long + "<SUMMARY>\n the last \n</SUMMARY>", "cheap", failing, "the last", true},
-		"empty block":  {long + "<SUMMARY> </SUMMARY>end", "", nil, cutMark + long[:2*(100-len("<SUMMARY> </SUMMARY>end")-len([]rune(cutMark)))] + "<SUMMARY> </SUMMARY>end", true},
-		"a model":      {long, "cheap", func(context.Context, cli.Request) cli.Result { return cli.Result{Text: "in short"} }, "in short", true},
-		"a bad model":  {long + "the end", "cheap", failing, cutMark + long[:2*(100-len("the end")-len([]rune(cutMark)))] + "the end", true},
-		"without both": {long + "the end", "", nil, cutMark + long[:2*(100-len("the end")-len([]rune(cutMark)))] + "the end", true},
+		"short": {"all of it <SUMMARY>part</SUMMARY>", "", nil, "all of it <SUMMARY>part</SUMMARY>", false},
+		"a block": {"<SUMMARY>first</SUMMARY>" + long + "<SUMMARY>\n the last \n</SUMMARY>", "cheap", failing,
+			"the last", true},
+		"empty block": {long + "<SUMMARY> </SUMMARY>end", "", nil,
+			cutMark + long[:2*(100-len("<SUMMARY> </SUMMARY>end")-len([]rune(cutMark)))] + "<SUMMARY> </SUMMARY>end",
+			true},
+		"a model": {long, "cheap", func(context.Context, cli.Request) cli.Result { return cli.Result{Text: "in short"} }, "in short", true},
+		"a bad model": {long + "the end", "cheap", failing,
+			cutMark + long[:2*(100-len("the end")-len([]rune(cutMark)))] + "the end", true},
+		"without both": {long + "the end", "", nil,
+			cutMark + long[:2*(100-len("the end")-len([]rune(cutMark)))] + "the end", true},
 	} {
 		a, e := engine(c.reply)
 		e.opts.Shorten.Model.Agent, e.opts.Shorten.Wait = c.model, time.Minute

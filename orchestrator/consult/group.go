@@ -16,7 +16,8 @@ import (
 // Group implements orchestrator.Consults.
 func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 	step func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
-	if len(q.Panel) < orchestrator.GroupLeast || len(q.Panel) > orchestrator.GroupMost || q.Rounds < 1 || q.Rounds > orchestrator.GroupRounds {
+	if len(q.Panel) < orchestrator.GroupLeast || len(q.Panel) > orchestrator.GroupMost || q.Rounds < 1 ||
+		q.Rounds > orchestrator.GroupRounds {
 		return all, orchestrator.ErrBadChoice
 	}
 	var mu sync.Mutex
@@ -42,7 +43,8 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
 // ended returns the error that ends the whole group, or nil if it continues.
 func ended(steps ...orchestrator.GroupStep) error {
 	for _, s := range steps {
-		if errors.Is(s.Err, cli.ErrAborted) || errors.Is(s.Err, orchestrator.ErrShutdown) || errors.Is(s.Err, context.Canceled) {
+		if errors.Is(s.Err, cli.ErrAborted) || errors.Is(s.Err, orchestrator.ErrShutdown) ||
+			errors.Is(s.Err, context.Canceled) {
 			return s.Err
 		}
 	}
@@ -59,7 +61,8 @@ func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round 
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
 	var asked sync.WaitGroup
 	for i, m := range q.Panel {
-		ask := orchestrator.ConsultQuestion{Conversation: q.Conversation, Asks: q.Asks, Model: m, Text: q.Text, Wait: q.Wait}
+		ask := orchestrator.ConsultQuestion{Conversation: q.Conversation, Asks: q.Asks, Model: m, Text: q.Text,
+			Wait: q.Wait}
 		if round > 1 {
 			if before[i].Err != nil {
 				steps[i] = before[i]
@@ -89,7 +92,8 @@ func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
 	steps []orchestrator.GroupStep) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
 	s.Answer, s.Err = e.Ask(ctx, orchestrator.ConsultQuestion{
-		Conversation: q.Conversation, Asks: q.Asks, Model: s.Model, Wait: q.Wait, Text: weigh + q.Text + "\n\nThe answers:\n\n" + quoted(steps),
+		Conversation: q.Conversation, Asks: q.Asks, Model: s.Model, Wait: q.Wait,
+		Text: weigh + q.Text + "\n\nThe answers:\n\n" + quoted(steps),
 	})
 	return s
 }

@@ -30,13 +30,16 @@ func TestAGroupThinks(t *testing.T) {
 		case strings.HasPrefix(req.Prompt, reconsider):
 			return cli.Result{Text: "second thoughts", CostUSD: 1}
 		}
-		return cli.Result{Text: "first thoughts", AgentSessionID: "own", CostUSD: 1, Usage: cli.Usage{Input: 10, Output: 1}}
+		return cli.Result{Text: "first thoughts", AgentSessionID: "own", CostUSD: 1,
+			Usage: cli.Usage{Input: 10, Output: 1}}
 	})
 	steps, cost, tokens := 0, 0.0, int64(0)
-	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 2, Text: "Which?"}, func(s orchestrator.GroupStep) {
+	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 2,
+		Text: "Which?"}, func(s orchestrator.GroupStep) {
 		steps, cost, tokens = steps+1, cost+s.Answer.CostUSD, tokens+s.Answer.Usage.Input+s.Answer.Usage.Output
 	})
-	if err != nil || steps != 3+2+1 || cost != 4 || tokens != 22 || all.Conclusion.Answer.Text != "so be it" || all.Conclusion.Model.Agent != "codex" {
+	if err != nil || steps != 3+2+1 || cost != 4 || tokens != 22 || all.Conclusion.Answer.Text != "so be it" ||
+		all.Conclusion.Model.Agent != "codex" {
 		t.Fatalf("%d steps, %+v, %v", steps, all, err)
 	}
 	if all.Steps[0].Err == nil || all.Steps[1].Answer.Text != "second thoughts" || all.Steps[1].Round != 2 {
@@ -63,7 +66,8 @@ func TestAGroupThatComesToNothing(t *testing.T) {
 		return cli.Result{Err: cli.Failf(cli.NotLoggedIn, "codex", "")}
 	})
 	nothing := func(orchestrator.GroupStep) {}
-	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 1, Text: "Which?"}, nothing)
+	all, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 1,
+		Text: "Which?"}, nothing)
 	if !errors.Is(err, orchestrator.ErrNoGroup) || all.Steps[0].Answer.Text != "alone" {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -84,7 +88,8 @@ func TestAGroupIsAborted(t *testing.T) {
 	})
 	done := make(chan error)
 	go func() {
-		_, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 3, Text: "Which?"}, func(orchestrator.GroupStep) {})
+		_, err := e.Group(t.Context(), orchestrator.GroupQuestion{Conversation: here, Panel: panel, Rounds: 3,
+			Text: "Which?"}, func(orchestrator.GroupStep) {})
 		done <- err
 	}()
 	for range panel {
@@ -108,10 +113,12 @@ func TestAnEstimate(t *testing.T) {
 		{Agent: "codex", Models: []cli.Model{{ID: "gpt", Default: true, Price: cli.Price{Input: 1, Output: 10}}}},
 	}
 	one := e.Estimate(orchestrator.GroupQuestion{Panel: panel, Rounds: 1, Text: "Which?"}, known)
-	if one.Questions != 4 || one.Unpriced != 1 || one.Tokens < 4*usualStart || one.CostUSD < 2*0.15+0.015 || one.CostUSD > 0.5 {
+	if one.Questions != 4 || one.Unpriced != 1 || one.Tokens < 4*usualStart || one.CostUSD < 2*0.15+0.015 ||
+		one.CostUSD > 0.5 {
 		t.Errorf("%+v", one)
 	}
-	if two := e.Estimate(orchestrator.GroupQuestion{Panel: panel, Rounds: 2, Text: "Which?"}, known); two.Questions != 7 || two.CostUSD <= one.CostUSD {
+	if two := e.Estimate(orchestrator.GroupQuestion{Panel: panel, Rounds: 2, Text: "Which?"},
+		known); two.Questions != 7 || two.CostUSD <= one.CostUSD {
 		t.Errorf("%+v after %+v", two, one)
 	}
 }

@@ -41,9 +41,10 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	if w.Instructions != "" {
 		told = w.Instructions + "\n\n" + told
 	}
-	return e.inSide(ctx, lent(w), w.ConsultQuestion, approach{instructions: told, ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
-		return e.work(ctx, at, w.For, q)
-	}})
+	return e.inSide(ctx, lent(w), w.ConsultQuestion,
+		approach{instructions: told, ask: func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error) {
+			return e.work(ctx, at, w.For, q)
+		}})
 }
 
 // lent returns the base request for work, with the rights of its turn. It does not include a temporary bypass, because
@@ -69,7 +70,8 @@ func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.Act
 		e: e, turn: turn, work: at.Turn, who: orchestrator.Helper{Agent: q.Model.Agent, ToolLists: at.ToolLists},
 		asking: map[cli.ApprovalID]context.CancelFunc{},
 		trail: e.trail(orchestrator.AuditEntry{
-			Conversation: turn.Prompt.Conversation, Turn: turn.ID, Call: cli.ToolID(at.Turn), Agent: q.Model.Agent, Rule: string(at.Permission),
+			Conversation: turn.Prompt.Conversation, Turn: turn.ID, Call: cli.ToolID(at.Turn), Agent: q.Model.Agent,
+			Rule: string(at.Permission),
 		}, turn.Hide),
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -128,11 +130,13 @@ func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 			return // the agent no longer waits
 		}
 		if err != nil {
-			h.e.opts.Logger.Error("have a user decide for an agent that works for a turn; it is denied", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)
+			h.e.opts.Logger.Error("ask a user for a helper agent; its request is denied", "turn", h.turn.ID,
+				"agent", h.who.Agent, "err", err)
 			d = cli.Decision{Reason: undecided}
 		}
 		if err := h.e.opts.Works.Decide(ctx, h.work, id, d); err != nil && ctx.Err() == nil {
-			h.e.opts.Logger.Error("hand a decision to an agent that works for a turn", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)
+			h.e.opts.Logger.Error("deliver a decision to a helper agent", "turn", h.turn.ID, "agent", h.who.Agent,
+				"err", err)
 		}
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// shop is where agents work: run scripts the agent, and decide scripts the users.
-type shop struct {
+// workRig is where agents work: run scripts the agent, and decide scripts the users.
+type workRig struct {
 	*agents
 	run    func(ctx context.Context, req cli.Request, emit func(cli.Event)) cli.Result
 	decide func(ctx context.Context, h orchestrator.Helper, asked cli.Event) (cli.Decision, error)
@@ -27,7 +27,7 @@ type shop struct {
 	ran     []cli.Request
 }
 
-func (s *shop) Run(ctx context.Context, _ cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
+func (s *workRig) Run(ctx context.Context, _ cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	s.mu.Lock()
 	s.ran = append(s.ran, req)
 	s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *shop) Run(ctx context.Context, _ cli.Agent, req cli.Request, emit func(
 }
 
 // ask sends a request of the agent and waits for the decision.
-func (s *shop) ask(ctx context.Context, emit func(cli.Event), ev cli.ApprovalAsked) cli.Decision {
+func (s *workRig) ask(ctx context.Context, emit func(cli.Event), ev cli.ApprovalAsked) cli.Decision {
 	decided := make(chan cli.Decision, 1)
 	s.mu.Lock()
 	s.waits[ev.ID] = decided
@@ -50,11 +50,13 @@ func (s *shop) ask(ctx context.Context, emit func(cli.Event), ev cli.ApprovalAsk
 }
 
 // open creates an engine whose agents work in s.
-func (s *shop) open() *Engine {
-	s.agents, s.waits = &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}}, map[cli.ApprovalID]chan cli.Decision{}
+func (s *workRig) open() *Engine {
+	s.agents, s.waits = &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}},
+		map[cli.ApprovalID]chan cli.Decision{}
 	client := side.Client{Gateway: s, NewID: s.newID}
 	return New(Options{
-		Side: client, Store: s.agents, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
+		Side: client, Store: s.agents, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Shorten: side.Shortener{Side: client, Logger: slog.New(slog.DiscardHandler)},
 		Works: Works{
 			AskFor: func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
 				s.helped = h
@@ -92,12 +94,15 @@ func TestAnAgentWorksWithTheRightsOfATurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		has, gets cli.Request
 	}{
-		"ask":                {cli.Request{Permission: cli.Ask, Attended: true}, cli.Request{Permission: cli.Ask, Attended: true}},
-		"accept edits":       {cli.Request{Permission: cli.AcceptEdits, Attended: true}, cli.Request{Permission: cli.AcceptEdits, Attended: true}},
-		"bypass for ever":    {cli.Request{Permission: cli.Bypass}, cli.Request{Permission: cli.Bypass}},
-		"bypass for a while": {cli.Request{Permission: cli.Bypass, Attended: true}, cli.Request{Permission: cli.Ask, Attended: true}},
+		"ask": {cli.Request{Permission: cli.Ask, Attended: true},
+			cli.Request{Permission: cli.Ask, Attended: true}},
+		"accept edits": {cli.Request{Permission: cli.AcceptEdits, Attended: true},
+			cli.Request{Permission: cli.AcceptEdits, Attended: true}},
+		"bypass for ever": {cli.Request{Permission: cli.Bypass}, cli.Request{Permission: cli.Bypass}},
+		"bypass for a while": {cli.Request{Permission: cli.Bypass, Attended: true},
+			cli.Request{Permission: cli.Ask, Attended: true}},
 	} {
-		s := &shop{run: func(context.Context, cli.Request, func(cli.Event)) cli.Result {
+		s := &workRig{run: func(context.Context, cli.Request, func(cli.Event)) cli.Result {
 			return cli.Result{Text: "done", AgentSessionID: "own"}
 		}}
 		e := s.open()
@@ -108,8 +113,10 @@ func TestAnAgentWorksWithTheRightsOfATurn(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", name, first, err)
 		}
 		got := s.ran[0]
-		if got.Permission != c.gets.Permission || got.Attended != c.gets.Attended || len(got.Servers) != 0 || got.Project != cli.WithoutProject ||
-			got.Sandbox != "box" || got.Dir != "/work" || len(got.AddDirs) != 1 || len(got.AllowedTools) != 1 || len(got.ToolLists) != 2 || got.Turn == "T" {
+		if got.Permission != c.gets.Permission || got.Attended != c.gets.Attended || len(got.Servers) != 0 ||
+			got.Project != cli.WithoutProject ||
+			got.Sandbox != "box" || got.Dir != "/work" || len(got.AddDirs) != 1 || len(got.AllowedTools) != 1 ||
+			len(got.ToolLists) != 2 || got.Turn == "T" {
 			t.Errorf("%s: it runs as %+v", name, got)
 		}
 		on := task(t.Context(), c.has, "go on")
@@ -121,7 +128,7 @@ func TestAnAgentWorksWithTheRightsOfATurn(t *testing.T) {
 }
 
 func TestUsersDecideWhatAnAgentAsksThatWorksForATurn(t *testing.T) {
-	s := &shop{decide: func(_ context.Context, _ orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
+	s := &workRig{decide: func(_ context.Context, _ orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
 		return cli.Decision{Allow: asked.(cli.ApprovalAsked).Title == "touch a"}, nil
 	}}
 	var first, second cli.Decision
@@ -132,13 +139,15 @@ func TestUsersDecideWhatAnAgentAsksThatWorksForATurn(t *testing.T) {
 		second = s.ask(ctx, emit, cli.ApprovalAsked{ID: "2", Title: "rm -r /"})
 		return cli.Result{Text: "done"}
 	}
-	if _, err := s.open().Work(t.Context(), task(t.Context(), cli.Request{Permission: cli.Ask, Attended: true}, "do it")); err != nil || !first.Allow || second.Allow {
+	if _, err := s.open().Work(t.Context(), task(t.Context(), cli.Request{Permission: cli.Ask, Attended: true},
+		"do it")); err != nil || !first.Allow || second.Allow {
 		t.Errorf("%+v, %+v, %v", first, second, err)
 	}
 	if s.helped.Agent != "codex" || len(s.helped.ToolLists) != 1 {
 		t.Errorf("asked for %+v", s.helped)
 	}
-	if len(s.audited) != 1 || s.audited[0].Turn != "T" || s.audited[0].Agent != "codex" || s.audited[0].Title != "touch a" || s.audited[0].Conversation != here {
+	if len(s.audited) != 1 || s.audited[0].Turn != "T" || s.audited[0].Agent != "codex" ||
+		s.audited[0].Title != "touch a" || s.audited[0].Conversation != here {
 		t.Errorf("audited: %+v", s.audited)
 	}
 	s.decide = func(context.Context, orchestrator.Helper, cli.Event) (cli.Decision, error) {
@@ -162,7 +171,7 @@ func TestWorkThatEnds(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			withdrawn := false
-			s := &shop{decide: func(ctx context.Context, _ orchestrator.Helper, _ cli.Event) (cli.Decision, error) {
+			s := &workRig{decide: func(ctx context.Context, _ orchestrator.Helper, _ cli.Event) (cli.Decision, error) {
 				<-ctx.Done()
 				withdrawn = true
 				return cli.Decision{}, ctx.Err()

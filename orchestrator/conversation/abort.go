@@ -8,11 +8,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stop ends the running turn with everything it started and empties the queue; for a member, as far as the turns are theirs.
-// First of all it tells the running turn to end, and then calls told, with nil if nothing ran: neither waits for a
-// commit. Then answer says what is stored in the commit that records the abort. No queued turn begins before that. The card
-// says when the turn has ended. What answer gave is not stored if Stop fails.
-func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping), answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
+// Stop aborts the running turn with everything it started and empties the queue; a member stops only their own turns.
+//
+// It first aborts the running turn and calls told, with nil if nothing ran; neither waits for a commit. Then it records
+// the abort, in one commit with the updates and notices that answer returns. No queued turn starts before that commit.
+// The card shows when the turn has ended. If Stop fails, the result of answer is not stored.
+func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orchestrator.Stopping),
+	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
 		return orchestrator.AbortReport{}, err
@@ -28,7 +30,7 @@ func (e *Engine) Stop(ctx context.Context, by orchestrator.Press, told func(*orc
 	return report, err
 }
 
-// StopTurn ends one turn that runs; see bot.Desk. It tells the turn to end before it waits for anything.
+// StopTurn implements bot.Desk. It aborts the turn before it waits for anything.
 func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -36,7 +38,7 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	}
 	r := c.running.Load()
 	if !r.is(id) {
-		return e.whyNotRunning(ctx, id, by)
+		return e.notRunningError(ctx, id, by)
 	}
 	if c.end(r, by) == nil {
 		return orchestrator.ErrNotAllowed
@@ -52,7 +54,7 @@ func (e *Engine) StopTurn(ctx context.Context, id cli.TurnID, by orchestrator.Pr
 	return nil
 }
 
-// end tells a turn to end, if the user may end it. It waits for nothing.
+// end aborts a turn if the user may end it. It does not block.
 func (c *conversation) end(r *running, by orchestrator.Press) *orchestrator.Stopping {
 	if r == nil || !by.MayEnd(r.turn) {
 		return nil
@@ -66,7 +68,7 @@ func (c *conversation) stopping(r *running) *orchestrator.Stopping {
 	return &orchestrator.Stopping{Over: r.over, Alive: c.e.opts.Gateway.Outliving(r.turn.ID)}
 }
 
-// Stopping is the turn of a conversation that the previous process told to end; nil if there was none.
+// Stopping returns the conversation's turn that the previous process was aborting, or nil if there is none.
 func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopping) {
 	c, err := e.conversation(id)
 	if err != nil {
@@ -77,18 +79,20 @@ func (e *Engine) Stopping(id orchestrator.ConversationID) (s *orchestrator.Stopp
 		case r != nil && r.turn.Aborting:
 			s = c.stopping(r)
 		case c.redelivered != nil: // it ended with the previous process
-			s = &orchestrator.Stopping{Over: c.redelivered, Alive: func(context.Context) []cli.ProcessName { return nil }}
+			s = &orchestrator.Stopping{Over: c.redelivered,
+				Alive: func(context.Context) []cli.ProcessName { return nil }}
 		}
 	})
 	return s
 }
 
-// abort ends the running turn and takes turns out of the queue, in one commit with what answer gives. first is the turn that was told to
-// end before: it may have ended since.
-func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping, answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
+// abort aborts the running turn and removes turns from the queue, in one commit with the result of answer. first is the
+// turn that was aborted before; it may have ended since.
+func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *orchestrator.Stopping,
+	answer func(orchestrator.AbortReport) orchestrator.Handled) (orchestrator.AbortReport, error) {
 	var ending cli.TurnID
 	report := orchestrator.AbortReport{Stopping: first}
-	now := c.running.Load() // perhaps one that began just then
+	now := c.running.Load() // possibly a turn that has just started
 	if s := c.end(now, by); s != nil {
 		report.Stopping, ending = s, now.turn.ID
 	}
@@ -108,9 +112,9 @@ func (c *conversation) abort(ctx context.Context, by orchestrator.Press, first *
 		report.Running = c.e.opts.Gateway.Abort(c.id.Key()) || report.Running
 	}
 	handled := answer(report)
-	// What the store does not take now it must take later: the next process would run what is not recorded.
+	// If the store cannot record the abort now, it must later: otherwise the next process would run these turns.
 	_, err := c.e.record(ctx, c.e.log, func(ctx context.Context) error {
-		defer func() { handled = orchestrator.Handled{} }() // the caller knows that it was not stored
+		defer func() { handled = orchestrator.Handled{} }() // the caller knows that answer's result was not stored
 		return c.e.opts.Store.AbortTurns(ctx, ending, ids(dropped), handled)
 	})
 	for _, w := range dropped {
@@ -131,7 +135,7 @@ func ids(queue []waiting) []cli.TurnID {
 	return out
 }
 
-// Runs says whether a turn of the conversation runs. It waits for nothing.
+// Runs reports whether a turn of the conversation is running. It does not block.
 func (e *Engine) Runs(id orchestrator.ConversationID) bool {
 	c, err := e.conversation(id)
 	return err == nil && c.running.Load() != nil

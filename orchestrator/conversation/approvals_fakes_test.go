@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// board is where approvals are shown.
+// board records the approvals that are shown.
 type board struct {
 	mu    sync.Mutex
 	shown []orchestrator.Approval
@@ -24,7 +24,7 @@ func (b *board) ShowApproval(a orchestrator.Approval) {
 	b.shown = append(b.shown, a)
 }
 
-// all are the approvals as they stand, in the order they were first shown.
+// all returns the current state of the approvals, in the order they were first shown.
 func (b *board) all() []orchestrator.Approval {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,7 +40,7 @@ func (b *board) all() []orchestrator.Approval {
 	return now
 }
 
-// states are what all stands at: "title state ×n".
+// states formats the state of every approval: "title state ×n".
 func (b *board) states() []string {
 	var out []string
 	for _, a := range b.all() {
@@ -56,7 +56,7 @@ func approvalTitle(a orchestrator.Approval) string {
 	return a.Questions[0].Text
 }
 
-// awaitAsk waits until an approval of this title is open, and returns it.
+// awaitApproval waits until an approval with this title is open, and returns it.
 func (h *house) awaitApproval(t testing.TB, title string) orchestrator.Approval {
 	t.Helper()
 	var found orchestrator.Approval
@@ -81,7 +81,7 @@ func bash(id cli.ApprovalID, command string) cli.ApprovalAsked {
 	return cli.ApprovalAsked{ID: id, Tool: "Bash", Title: command, Input: input}
 }
 
-// asking has the agent ask these in every turn and say what was decided.
+// asking lets the agent ask these in every turn and answer with the decisions.
 func (h *house) asking(evs ...cli.Event) {
 	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 		text := ""
@@ -99,12 +99,12 @@ func by(p orchestrator.PersonID, in orchestrator.ConversationID) orchestrator.Pr
 	return orchestrator.Press{Conversation: in, Person: p, Role: orchestrator.RoleUser}
 }
 
-// owner is the person of the private chat here.
+// owner is the user of the private chat here.
 const owner orchestrator.PersonID = 7
 
 func allow() orchestrator.Verdict { return orchestrator.Verdict{Choice: orchestrator.AllowOnce} }
 
-// decide decides what has to be decidable.
+// decide decides an approval and fails the test if that is impossible.
 func (h *house) decide(t testing.TB, a orchestrator.Approval, v orchestrator.Verdict) orchestrator.Approval {
 	t.Helper()
 	now, err := h.Decide(t.Context(), a.ID, a.Nonce, by(owner, a.Conversation), v)

@@ -14,14 +14,15 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// dying is a house whose agent asks ev and is let go of with it open; then comes another over its store.
-type dying struct {
+// detachedHouse is a house whose agent asks ev and that is shut down while the request is open. Another house opens its store
+// later.
+type detachedHouse struct {
 	path     string
 	before   *house
 	approval orchestrator.Approval
 }
 
-func letGoOfAsking(t *testing.T, ev cli.Event) dying {
+func detachWhileAsking(t *testing.T, ev cli.Event) detachedHouse {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
 	before := openAt(t, path, nil)
@@ -38,11 +39,11 @@ func letGoOfAsking(t *testing.T, ev cli.Event) dying {
 		}
 		return a.ID != ""
 	})
-	return dying{path, before, a}
+	return detachedHouse{path, before, a}
 }
 
-// next is the house after, which finds the turn in this state. Its agent tells all it asked once more.
-func (d dying) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house {
+// next opens the next house, which finds the turn in this state. Its agent repeats all its requests.
+func (d detachedHouse) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house {
 	t.Helper()
 	d.before.Detach(t.Context())
 	h := openAt(t, d.path, nil)
@@ -70,7 +71,7 @@ func (d dying) next(t *testing.T, remains cli.Remains, evs ...cli.Event) *house 
 }
 
 func TestAnApprovalOutlivesDuctor(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
 	if open := d.before.board.all(); open[0].State != orchestrator.ApprovalOpen {
 		t.Errorf("as ductor went the board said %s", open[0].State)
@@ -93,7 +94,7 @@ func TestAnApprovalOutlivesDuctor(t *testing.T) {
 	}
 }
 
-// A decision that is stored and did not arrive is handed over when the agent asks again; nobody is asked twice.
+// A decision that is stored but did not arrive is delivered when the agent asks again; no user is asked twice.
 func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 	for name, tc := range map[string]struct {
 		decision orchestrator.Decision
@@ -104,7 +105,7 @@ func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 		"expired": {orchestrator.Decision{State: orchestrator.ApprovalExpired, Reason: "late"}, "a false late[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := letGoOfAsking(t, bash("a", "make"))
+			d := detachWhileAsking(t, bash("a", "make"))
 			tc.decision.Decided = time.Now()
 			if _, won, err := d.before.db.DecideApproval(t.Context(), orchestrator.ApprovalDecision{Approval: d.approval.ID, Decision: tc.decision}); err != nil || !won {
 				t.Fatal(won, err)
@@ -115,7 +116,8 @@ func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 			if got := h.agent.decisions(); !slices.Equal(got, []string{tc.told}) {
 				t.Errorf("the agent was told %q", got)
 			}
-			if all := h.board.all(); len(all) != 1 || all[0].State != tc.decision.State { // its message may still have buttons
+			// Its message may still have buttons.
+			if all := h.board.all(); len(all) != 1 || all[0].State != tc.decision.State {
 				t.Errorf("users are shown: %q", h.board.states())
 			}
 		})
@@ -124,7 +126,7 @@ func TestADecisionThatDuctorDiedOfArrives(t *testing.T) {
 
 func TestASecretThatDuctorDiedOfIsNotMadeUp(t *testing.T) {
 	secret := cli.QuestionAsked{ID: "a", Questions: []cli.Question{{Text: "Password?", Free: true, Secret: true}}}
-	d := letGoOfAsking(t, secret)
+	d := detachWhileAsking(t, secret)
 	if _, won, err := d.before.db.DecideApproval(t.Context(), orchestrator.ApprovalDecision{Approval: d.approval.ID, Decision: orchestrator.Decision{State: orchestrator.ApprovalAnswered, By: owner}}); err != nil || !won {
 		t.Fatal(won, err)
 	}
@@ -137,7 +139,7 @@ func TestASecretThatDuctorDiedOfIsNotMadeUp(t *testing.T) {
 }
 
 func TestAPressBeforeTheAgentAskedAgainIsHandedOverThen(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
 	begin := make(chan struct{})
 	again := h.agent.reply
@@ -160,7 +162,7 @@ func TestAPressBeforeTheAgentAskedAgainIsHandedOverThen(t *testing.T) {
 }
 
 func TestWhatExpiredWhileNobodyWasThereIsDenied(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun, bash("a", "make"))
 	h.clock.advance(conversation.DefaultApprovalTimeout)
 	h.recover(t)
@@ -175,7 +177,7 @@ func TestWhatExpiredWhileNobodyWasThereIsDenied(t *testing.T) {
 
 func TestAsksOfATurnThatEndedAreWithdrawnAtTheStart(t *testing.T) {
 	for _, remains := range []cli.Remains{cli.RemainsUnknown} {
-		d := letGoOfAsking(t, bash("a", "make"))
+		d := detachWhileAsking(t, bash("a", "make"))
 		h := d.next(t, remains, bash("a", "make"))
 		h.agent.reply = echo
 		h.recover(t)
@@ -189,9 +191,9 @@ func TestAsksOfATurnThatEndedAreWithdrawnAtTheStart(t *testing.T) {
 	}
 }
 
-// What was asked and taken back while nobody listened is not shown at all.
+// A request that the agent made and withdrew while no ductor was running is not shown at all.
 func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	h := d.next(t, cli.RemainsRun)
 	h.agent.reply = func(_ context.Context, _ cli.Agent, _ cli.Request, emit func(cli.Event)) cli.Result {
 		for _, ev := range []cli.Event{bash("a", "make"), cli.ApprovalWithdrawn{ID: "a"}, bash("b", "test"), cli.ApprovalWithdrawn{ID: "b"}, cli.CaughtUp{}} {
@@ -207,7 +209,7 @@ func TestWhatIsTakenBackBeforeItIsCaughtUpIsNotShown(t *testing.T) {
 }
 
 func TestAnApprovalOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
-	d := letGoOfAsking(t, bash("a", "make"))
+	d := detachWhileAsking(t, bash("a", "make"))
 	if err := d.before.db.AbortTurns(t.Context(), d.approval.Turn, nil, orchestrator.Handled{}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,8 +224,9 @@ func TestAnApprovalOfAnAbortedTurnIsNotAllowedAfterARestart(t *testing.T) {
 	}
 }
 
-// What an agent asks in a terminal stays open when ductor ends. The terminal asks again, and gets what was decided; else it is
-// withdrawn, and a terminal that comes after that, or after its own time, is told nothing: it asks alone.
+// The request of an agent in a terminal stays open when ductor ends. If the terminal asks again, it gets the decision.
+// Otherwise the request is withdrawn. A terminal that comes back after that, or after the request expired, gets no
+// decision and asks in the terminal itself.
 func TestAQuestionOfATerminalWaitsForIt(t *testing.T) {
 	press, late := orchestrator.Press{Conversation: here, Person: owner, Role: orchestrator.RoleOwner}, func(ctx context.Context) context.Context {
 		ctx, cancel := context.WithDeadline(ctx, time.Unix(0, 0))

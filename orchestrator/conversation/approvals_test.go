@@ -65,7 +65,7 @@ func TestADecisionReachesTheAgentAndTheAudit(t *testing.T) {
 	}
 }
 
-// group is a conversation with two people who may decide, and others.
+// group is a conversation with two users who may decide, and others.
 var group = orchestrator.ConversationID{Chat: -100, Topic: 4}
 
 func openGroup(t *testing.T) *house {
@@ -81,7 +81,7 @@ func openGroupOver(t *testing.T, over func(orchestrator.Store) orchestrator.Stor
 	})
 }
 
-// TestNoWrongPressAllows is the abuse suite: whatever is pressed, the agent is told of no allow.
+// TestNoWrongPressAllows is the abuse suite: no wrong press makes the agent receive an allow.
 func TestNoWrongPressAllows(t *testing.T) {
 	elsewhere := orchestrator.ConversationID{Chat: group.Chat, Topic: 5}
 	type press struct {
@@ -180,7 +180,7 @@ func TestNoWrongPressAllows(t *testing.T) {
 	}
 }
 
-// One approval's nonce is of no use for another, and a decision of one turn is of no use in the next.
+// An approval's nonce is not valid for another approval, and a decision of one turn is not valid in the next.
 func TestANonceIsOfOneApproval(t *testing.T) {
 	h := open(t)
 	h.asking(bash("a", "make one"), bash("b", "make two"))
@@ -202,13 +202,14 @@ func TestANonceIsOfOneApproval(t *testing.T) {
 	}
 }
 
-// meeting is a store where so many who look for an approval wait for each other, so that all find it open.
-type meeting struct {
+// barrierStore is a store in which the given number of callers of FindApproval wait for each other, so that all find the
+// approval open.
+type barrierStore struct {
 	orchestrator.Store
 	all sync.WaitGroup
 }
 
-func (m *meeting) FindApproval(ctx context.Context, id orchestrator.ApprovalID) (orchestrator.Approval, error) {
+func (m *barrierStore) FindApproval(ctx context.Context, id orchestrator.ApprovalID) (orchestrator.Approval, error) {
 	a, err := m.Store.FindApproval(ctx, id)
 	m.all.Done()
 	m.all.Wait()
@@ -218,7 +219,7 @@ func (m *meeting) FindApproval(ctx context.Context, id orchestrator.ApprovalID) 
 func TestOfTwoWhoPressAtOnceOneWins(t *testing.T) {
 	for range 5 {
 		h := openGroupOver(t, func(s orchestrator.Store) orchestrator.Store {
-			m := &meeting{Store: s}
+			m := &barrierStore{Store: s}
 			m.all.Add(4)
 			return m
 		})
@@ -279,7 +280,7 @@ func TestNobodyDecidesInTime(t *testing.T) {
 	}
 }
 
-// The time to decide goes by the clock on the wall, whatever happens to it, and never takes longer than it should.
+// The deadline for a decision follows the wall clock, however it jumps, and never takes longer than it should.
 func TestTheTimeToDecideWhenTheClockJumps(t *testing.T) {
 	for name, happens := range map[string]func(h *house, a orchestrator.Approval){
 		"the machine slept, and is left alone": func(h *house, _ orchestrator.Approval) {

@@ -11,8 +11,8 @@ import (
 	"ductor/cli"
 )
 
-// What ran without asking is in the audit, what was asked for is there as asked only, and what was running when the turn
-// was aborted is not left out.
+// The audit has tools that ran without asking. Tools that the agent asked for appear only as asked. A tool that was
+// running when the turn was aborted is not missing.
 func TestToolsThatRanUnaskedAreAudited(t *testing.T) {
 	h := open(t)
 	hangs := make(chan struct{})

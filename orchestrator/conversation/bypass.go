@@ -12,14 +12,16 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Bypass lets everything through in a conversation from the next turn on, for a while or until ductor is restarted. Then
-// the conversation is in ask. ErrBadChoice for a time that is too long or none.
-func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration, by orchestrator.PersonID) error {
+// Bypass switches a conversation to bypass from the next turn on, for the given time or until ductor restarts. After
+// that the conversation is in ask mode. It returns ErrBadChoice if the time is too long or not positive.
+func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, lasts time.Duration,
+	by orchestrator.PersonID) error {
 	if lasts <= 0 || lasts > orchestrator.MostBypass {
 		return orchestrator.ErrBadChoice
 	}
 	until := e.now().Add(lasts)
-	err := e.setMode(ctx, id, cli.Bypass, until, orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
+	err := e.setMode(ctx, id, cli.Bypass, until, orchestrator.AuditEntry{What: orchestrator.AuditMode,
+		Title: fmt.Sprint(cli.Bypass, " ", lasts), By: by})
 	if err == nil {
 		e.opts.After(lasts, func() { e.bypassOver(context.WithoutCancel(ctx), id, until) })
 		e.warm(ctx, id)
@@ -27,13 +29,14 @@ func (e *Engine) Bypass(ctx context.Context, id orchestrator.ConversationID, las
 	return err
 }
 
-// bypassed reports whether the conversation is in a bypass that was chosen in it, counts in an environment and lasts.
+// bypassed reports whether the conversation is in a bypass that a user chose in it, that applies in the given
+// environment and that has not ended.
 func (e *Engine) bypassed(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return c.Permission == cli.Bypass && c.GrantedIn == in && e.now().Before(c.BypassUntil)
 }
 
-// bypassOver is called when the bypass of a conversation that was to end at until has lasted its time, whatever the clock
-// says. Another one may have been chosen since, or none.
+// bypassOver is the timer of a bypass that ends at until, independent of changes of the wall clock. The user may have
+// chosen another bypass since, or none.
 func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID, until time.Time) {
 	c, err := e.conversation(id)
 	if err != nil || !e.open() {
@@ -42,21 +45,24 @@ func (e *Engine) bypassOver(ctx context.Context, id orchestrator.ConversationID,
 	defer e.wg.Done()
 	ended, turn, err := c.expire(ctx, until)
 	if err != nil {
-		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err) // permissionOf knows that it is over
+		// permissionOf knows that it is over
+		e.log.Error("end a bypass", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
 	if turn != "" {
 		c.leaveBypass(ctx, turn)
 	}
-	if ended { // and nothing runs in it any more
+	if ended { // and no turn runs in it any more
 		e.notice(ctx, id, "turn.bypass-over")
 	}
 }
 
-// expire ends the bypass that was to end at until, or one whose moment has passed, and names the turn that still runs in it.
+// expire ends the bypass that was set to end at until, or one that has expired, and returns the turn that still runs in
+// it.
 func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool, turn cli.TurnID, err error) {
 	c.do(func() {
 		conv, failed := c.e.opts.Store.Conversation(ctx, c.id)
-		if err = failed; err == nil && c.e.bypassed(conv, conv.GrantedIn) && conv.BypassUntil.UnixMilli() != until.UnixMilli() {
+		if err = failed; err == nil && c.e.bypassed(conv, conv.GrantedIn) &&
+			conv.BypassUntil.UnixMilli() != until.UnixMilli() {
 			return
 		}
 		if r := c.running.Load(); r != nil && r.req != nil && !r.turn.Bypass.IsZero() {
@@ -72,7 +78,7 @@ func (c *conversation) expire(ctx context.Context, until time.Time) (ended bool,
 	return ended, turn, err
 }
 
-// leaveBypass has the agent of a turn in bypass ask, or ends the turn where that cannot be.
+// leaveBypass switches the agent of a turn in bypass to ask mode, or ends the turn if the agent cannot switch.
 func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 	call, cancel := context.WithTimeout(ctx, steerWait)
 	defer cancel()
@@ -95,7 +101,7 @@ func (c *conversation) leaveBypass(ctx context.Context, id cli.TurnID) {
 	})
 }
 
-// CaughtUp implements turn.Conversation: the agent of a turn that the previous process left in bypass asks from now on.
+// CaughtUp implements turn.Conversation. If the previous process left the turn in bypass, its agent asks from now on.
 func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	if !t.Bypass.IsZero() {
 		c.e.wg.Go(func() {
@@ -105,8 +111,8 @@ func (c *conversation) CaughtUp(ctx context.Context, t orchestrator.Turn) {
 	}
 }
 
-// endBypasses ends every bypass that was chosen before a restart, and says so where no turn is left that runs in it. It
-// marks those that do.
+// endBypasses ends every bypass from before a restart. It notifies the conversations without a turn that still runs in
+// bypass, and marks the turns that do.
 func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
 	over, err := e.opts.Store.EndBypasses(ctx, e.now())
 	if err != nil {
@@ -116,7 +122,7 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 		switch {
 		case t.Bypass.IsZero():
 		case t.State == orchestrator.TurnRunning && remains[t.ID] == cli.RemainsRun:
-			turns[i].Bypass = e.now() // it is over, and the agent does not know
+			turns[i].Bypass = e.now() // it is over, and the agent does not know yet
 			over = slices.DeleteFunc(over, func(id orchestrator.ConversationID) bool { return id == t.Prompt.Conversation })
 		default:
 			turns[i].Bypass = time.Time{}
@@ -130,6 +136,6 @@ func (e *Engine) endBypasses(ctx context.Context, turns []orchestrator.Turn, rem
 
 func (e *Engine) notice(ctx context.Context, id orchestrator.ConversationID, text lang.Key) {
 	if err := e.opts.Chat.Notice(ctx, id, e.opts.Lang.Of(id.Chat).Text(text)); err != nil {
-		e.log.Error("tell a chat", "chat", id.Chat, "topic", id.Topic, "err", err)
+		e.log.Error("notify a chat", "chat", id.Chat, "topic", id.Topic, "err", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// untilAsked hangs until the turn is ended or told to ask, and says which.
+// untilAsked makes turns hang until they are ended or switched to ask mode, and reports which.
 func (h *house) untilAsked() {
 	told := make(chan struct{})
 	h.agent.setMode = func(_ cli.TurnID, mode cli.PermissionMode) error {
@@ -67,7 +67,7 @@ func TestBypassEndsForTheTurnThatRuns(t *testing.T) {
 				t.Fatalf("it runs in %s, attended %v", req.Permission, req.Attended)
 			}
 			h.clock.advance(10 * time.Minute)
-			h.bypass(t, 40*time.Minute) // prolonged
+			h.bypass(t, 40*time.Minute) // extended
 			h.clock.advance(20 * time.Minute)
 			h.clock.ring()
 			if got := h.mode(t); got != cli.Bypass || slices.Contains(h.chat.log(), want) {
@@ -94,7 +94,8 @@ func TestBypassEndsForTheTurnThatRuns(t *testing.T) {
 	}
 }
 
-// A bypass lasts no longer where the clock is set back before its end: neither for the turn that runs nor for the next.
+// If the clock is set back before the end of a bypass, the bypass lasts no longer, neither for the running turn nor for
+// the next.
 func TestAClockThatIsSetBackProlongsNoBypass(t *testing.T) {
 	h := open(t)
 	h.untilAsked()

@@ -6,15 +6,16 @@ import (
 	"ductor/orchestrator"
 )
 
-// quietChat is a Chat that hears of a turn with a silent word, or whose answer it may have already, once it ended with
-// something else.
+// quietChat is a Chat for turns that may have nothing to show: those with Wants.Silence or Wants.Known. It shows such a
+// turn only once it ended with another answer.
 type quietChat struct{ orchestrator.Chat }
 
 func isQuiet(t orchestrator.Turn) bool { return t.Wants.Silence != "" || t.Wants.Known != "" }
 
-// known says whether an outcome is not worth telling.
+// known reports whether the chat need not show an outcome.
 func known(w orchestrator.Wants, o orchestrator.Outcome) bool {
-	return o.State == orchestrator.TurnDone && (orchestrator.OnlyWord(o.Text, w.Silence) || w.Known != "" && w.Known == orchestrator.Digest(o.Text))
+	return o.State == orchestrator.TurnDone && (orchestrator.OnlyWord(o.Text, w.Silence) || w.Known != "" &&
+		w.Known == orchestrator.Digest(o.Text))
 }
 
 func (d quietChat) Queued(t orchestrator.Turn, ahead int) {

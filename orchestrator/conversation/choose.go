@@ -14,12 +14,14 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Choose does what a user chose after a turn that did not go well. Of what runs its prompt once more one is done, once: after
-// that it gives ErrRepeated. ErrElsewhere, ErrStillOpen, and ErrBadChoice for what was not offered. ActionDrop ends the
-// pause before a retry of a turn that runs, and takes back what ActionLater made.
-func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Action, by orchestrator.Press) (orchestrator.Receipt, error) {
+// Choose performs the action that a user chose after a turn that did not succeed. Of the actions that run the prompt
+// again, only one can be chosen, and only once: after that it returns ErrRepeated. It may also return ErrElsewhere,
+// ErrStillOpen, and ErrBadChoice for an action that was not offered. ActionDrop ends the pause before a retry of a
+// running turn, and deletes the job that ActionLater created.
+func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Action,
+	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if what == orchestrator.ActionDrop {
-		return e.forgo(ctx, id, by)
+		return e.cancelRetries(ctx, id, by)
 	}
 	t, err := e.ended(ctx, id, by)
 	if err != nil {
@@ -41,7 +43,8 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 		if t.Outcome.Recovery.Kind == cli.Refused {
 			t.Prompt = handoff.WithoutPictures(t.Prompt)
 		}
-		// With the turn: a second press must not take away what the turn of the first has begun.
+		// In one commit with the turn: a second press must not remove the session that the turn of the first press has
+		// started.
 		return e.repeat(ctx, t, wants, by, t.AgentEnv())
 	case orchestrator.ActionLift:
 		return e.liftBudgets(ctx, t, wants, by)
@@ -50,22 +53,25 @@ func (e *Engine) Choose(ctx context.Context, id cli.TurnID, what orchestrator.Ac
 	case orchestrator.ActionLogIn:
 		return orchestrator.Receipt{}, e.logIn(ctx, t)
 	case orchestrator.ActionHandOff:
-		return e.goOnWith(ctx, t, wants, by)
+		return e.continueWith(ctx, t, wants, by)
 	case orchestrator.ActionLater:
 		return e.runLater(ctx, t, by)
 	}
 	return orchestrator.Receipt{}, orchestrator.ErrBadChoice
 }
 
-// repeat queues the prompt of an ended turn once more, in the same session.
-func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press, forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
+// repeat queues the prompt of an ended turn again, in the same session.
+func (e *Engine) repeat(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press,
+	forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
 	p := t.Prompt
 	p.Person, p.Updates = by.Person, by.Updates
 	return e.enqueue(ctx, orchestrator.Turn{Again: t.ID, Session: t.Session, Prompt: p, Wants: wants}, forget...)
 }
 
-// goOnWith has another agent run the turn, and the conversation's next ones unless the turn had an agent of its own.
-func (e *Engine) goOnWith(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) (orchestrator.Receipt, error) {
+// continueWith lets another agent run the turn. The agent also gets the conversation's next turns, unless the turn had
+// chosen its own agent.
+func (e *Engine) continueWith(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
+	by orchestrator.Press) (orchestrator.Receipt, error) {
 	other := t.Outcome.Recovery.Other
 	if other == "" {
 		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
@@ -79,16 +85,19 @@ func (e *Engine) goOnWith(ctx context.Context, t orchestrator.Turn, wants orches
 	return receipt, e.SetModel(ctx, by.Conversation, other, "", "")
 }
 
-// waitingJob is the job that runs the prompt of a turn later; ErrNoJob if there is none.
-func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID, in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
+// waitingJob returns the job that will run the prompt of a turn, or ErrNoJob.
+func (e *Engine) waitingJob(ctx context.Context, id cli.TurnID,
+	in orchestrator.ConversationID) (orchestrator.JobStatus, error) {
 	if e.opts.Jobs == nil {
 		return orchestrator.JobStatus{}, orchestrator.ErrNoJob
 	}
 	return e.opts.Jobs.Job(ctx, orchestrator.JobID(turn.LaterJob+string(id)), in)
 }
 
-// runLater has a job run the prompt of a turn when the limit of its agent ends; at once if it has ended.
-func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn, by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
+// runLater creates a job that runs the prompt of a turn when the usage limit of its agent ends. If the limit has ended,
+// it runs the prompt at once.
+func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn,
+	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	at := t.Outcome.Recovery.At
 	switch {
 	case at.IsZero() || e.opts.Jobs == nil:
@@ -100,7 +109,7 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn, by orchestra
 	if err != nil {
 		return receipt, err
 	}
-	c.do(func() { // no other press is between the check and the job
+	c.do(func() { // so that no other press runs between the check and the job
 		if err = e.opts.Store.Unrepeated(ctx, t.ID); err == nil {
 			receipt.At, err = e.laterByPress(ctx, t, at, by)
 		}
@@ -108,9 +117,10 @@ func (e *Engine) runLater(ctx context.Context, t orchestrator.Turn, by orchestra
 	return receipt, err
 }
 
-// laterByPress is later for a user who wants it. If the turn and the user have the rights of the chat the job has them too, at most in the mode
-// that the chat has now, and in no bypass.
-func (e *Engine) laterByPress(ctx context.Context, t orchestrator.Turn, at time.Time, by orchestrator.Press) (time.Time, error) {
+// laterByPress is later for a user's press. If both the turn and the user have the rights of the chat, so has the job,
+// limited to the chat's current mode and without bypass.
+func (e *Engine) laterByPress(ctx context.Context, t orchestrator.Turn, at time.Time,
+	by orchestrator.Press) (time.Time, error) {
 	if !t.Prompt.Rights.OfChat() || !by.May(orchestrator.ActAsChat) {
 		return e.later(ctx, t, at, "")
 	}
@@ -125,9 +135,10 @@ func (e *Engine) laterByPress(ctx context.Context, t orchestrator.Turn, at time.
 	return e.later(ctx, t, at, mode)
 }
 
-// later adds the job that runs the prompt of a turn at a moment; ErrRepeated if there is one. most is the most that the mode of the chat counts
-// for; empty: the job has rights of its own.
-func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time, most cli.PermissionMode) (time.Time, error) {
+// later creates the job that runs the prompt of a turn at a time; it returns ErrRepeated if there is one. most limits
+// the mode of the chat for the job; if empty, the job has rights of its own.
+func (e *Engine) later(ctx context.Context, t orchestrator.Turn, at time.Time, most cli.PermissionMode) (time.Time,
+	error) {
 	in := t.Prompt.Conversation
 	if _, err := e.waitingJob(ctx, t.ID, in); !errors.Is(err, orchestrator.ErrNoJob) {
 		return at, cmp.Or(err, orchestrator.ErrRepeated)
@@ -162,7 +173,7 @@ func (c *conversation) RunLater(ctx context.Context, t orchestrator.Turn, at tim
 	return err
 }
 
-// forgetLater deletes the jobs of former limits, which ran.
+// forgetLater deletes the jobs of earlier limits that have run.
 func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID, person orchestrator.PersonID) error {
 	all, err := e.opts.Jobs.Jobs(ctx, in)
 	if err != nil {
@@ -170,7 +181,8 @@ func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID
 	}
 	for _, st := range all {
 		if strings.HasPrefix(string(st.Job.ID), turn.LaterJob) && st.Next.IsZero() && st.Open == 0 {
-			if err := e.opts.Jobs.DeleteJob(ctx, st.Job.ID, orchestrator.Press{Conversation: in, Person: person}); err != nil {
+			if err := e.opts.Jobs.DeleteJob(ctx, st.Job.ID,
+				orchestrator.Press{Conversation: in, Person: person}); err != nil {
 				return err
 			}
 		}
@@ -178,9 +190,10 @@ func (e *Engine) forgetLater(ctx context.Context, in orchestrator.ConversationID
 	return nil
 }
 
-// forgo does nothing more about a turn: no retry follows while it runs, and no job runs it later. The receipt names the turn where
-// its card has other buttons now, or will have them: those of its end.
-func (e *Engine) forgo(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt, error) {
+// cancelRetries cancels further attempts of a turn: retries while it runs, and the job that would run it later. The
+// receipt names the turn if its card shows other buttons now, or will at the turn's end.
+func (e *Engine) cancelRetries(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Receipt,
+	error) {
 	t, err := e.ended(ctx, id, by)
 	if errors.Is(err, orchestrator.ErrStillOpen) {
 		c, err := e.conversation(by.Conversation)
@@ -208,23 +221,23 @@ func (e *Engine) forgo(ctx context.Context, id cli.TurnID, by orchestrator.Press
 	return orchestrator.Receipt{}, e.opts.Jobs.DeleteJob(ctx, st.Job.ID, by)
 }
 
-// again is what a person wants who has a turn run once more: to see what comes.
+// again adapts the wants of a turn for a user who runs it again and wants to see the result.
 func again(w orchestrator.Wants) orchestrator.Wants {
 	w.Silence, w.Known, w.Card.Then, w.After, w.Summarize = "", "", "", "", false
 	return w
 }
 
-// ShowAgain sends the outcome of an ended turn once more, as new messages.
+// ShowAgain sends the outcome of an ended turn again, as new messages.
 func (e *Engine) ShowAgain(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	t, err := e.ended(ctx, id, by)
 	if err != nil {
 		return err
 	}
-	t.Bypass = time.Time{} // its card is no longer of a turn that runs
+	t.Bypass = time.Time{} // the card no longer belongs to a running turn
 	return e.opts.Chat.ShowAgain(ctx, t)
 }
 
-// ended loads a turn that a button names, and checks that the button's conversation may touch it.
+// ended loads the turn of a button, and checks that the button's conversation may access it.
 func (e *Engine) ended(ctx context.Context, id cli.TurnID, by orchestrator.Press) (orchestrator.Turn, error) {
 	t, err := e.opts.Store.Turn(ctx, id)
 	if err != nil {

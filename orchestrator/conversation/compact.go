@@ -9,26 +9,30 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Compact has the agent of a conversation shorten its context, in a turn of its own. hint says what to keep and may be empty. An
-// agent that does not do that gets a new session, which is told the history in short.
+// Compact lets the agent of a conversation shorten its context, in a separate turn. hint says what to keep and may be
+// empty. An agent without this feature gets a new session and a short form of the history.
 func (e *Engine) Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error) {
 	p.Text = hint
 	return e.enqueue(ctx, e.compaction(orchestrator.Turn{Prompt: p}))
 }
 
-// compaction makes a turn one that shortens a context.
+// compaction turns t into a turn that shortens the context.
 func (e *Engine) compaction(t orchestrator.Turn) orchestrator.Turn {
 	t.Wants.Task, t.Wants.Title = cli.TaskCompact, e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.compact-title")
 	return t
 }
 
-// compactFirst runs the prompt of a turn once more, after a turn that shortens the context, if that goes well.
-func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) (orchestrator.Receipt, error) {
+// compactFirst queues a turn that shortens the context, and then the prompt of t again, which runs only if the first
+// succeeds.
+func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
+	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if err := e.opts.Store.Unrepeated(ctx, t.ID); err != nil {
 		return orchestrator.Receipt{}, err
 	}
-	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Message: t.Prompt.Message, Rights: t.Prompt.Rights}
-	shorter := orchestrator.Turn{Prompt: p, Session: t.Session, Wants: orchestrator.Wants{Agent: wants.Agent, Model: wants.Model, Effort: wants.Effort}}
+	p := orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person, Message: t.Prompt.Message,
+		Rights: t.Prompt.Rights}
+	shorter := orchestrator.Turn{Prompt: p, Session: t.Session,
+		Wants: orchestrator.Wants{Agent: wants.Agent, Model: wants.Model, Effort: wants.Effort}}
 	receipt, err := e.enqueue(ctx, e.compaction(shorter))
 	if err != nil || receipt.Full {
 		return receipt, err
@@ -37,7 +41,7 @@ func (e *Engine) compactFirst(ctx context.Context, t orchestrator.Turn, wants or
 	return e.repeat(ctx, t, wants, by)
 }
 
-// afterOther returns a Failure if the turn before, which t needs, did not go well.
+// afterOther returns a Failure if t requires another turn that did not succeed.
 func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 	if t.Wants.After == "" {
 		return nil
@@ -47,14 +51,15 @@ func (e *Engine) afterOther(ctx context.Context, t orchestrator.Turn) error {
 		return fmt.Errorf("load the turn before: %w", err)
 	}
 	if before.State != orchestrator.TurnDone {
-		return &cli.Failure{Kind: cli.ContextFull, Agent: before.Agent, Reason: e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shortened")}
+		return &cli.Failure{Kind: cli.ContextFull, Agent: before.Agent,
+			Reason: e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shortened")}
 	}
 	return nil
 }
 
-// Context says how full the context of a conversation's agent is, as far as the agent says.
+// Context reports how full the context of a conversation's agent is, if the agent reports it.
 func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (orchestrator.ContextReport, error) {
-	who, req, turn, err := e.atHand(ctx, in)
+	who, req, turn, err := e.currentAgent(ctx, in)
 	if err != nil {
 		return orchestrator.ContextReport{}, err
 	}
@@ -72,9 +77,11 @@ func (e *Engine) Context(ctx context.Context, in orchestrator.ConversationID) (o
 	return r, nil
 }
 
-// AgentCommands lists the commands and skills of the agent of a conversation. errors.ErrUnsupported for one that has none.
-func (e *Engine) AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error) {
-	who, req, turn, err := e.atHand(ctx, in)
+// AgentCommands lists the commands and skills of a conversation's agent. It returns errors.ErrUnsupported if the agent
+// has none.
+func (e *Engine) AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand,
+	error) {
+	who, req, turn, err := e.currentAgent(ctx, in)
 	if err != nil {
 		return "", nil, err
 	}
@@ -85,13 +92,15 @@ func (e *Engine) AgentCommands(ctx context.Context, in orchestrator.Conversation
 	return who, list, nil
 }
 
-// RunCommand has the agent of a conversation do one of its own commands, in a turn of its own.
+// RunCommand runs one of the agent's own commands in a separate turn.
 func (e *Engine) RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error) {
-	return e.enqueue(ctx, orchestrator.Turn{Prompt: p, Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}})
+	return e.enqueue(ctx, orchestrator.Turn{Prompt: p,
+		Wants: orchestrator.Wants{Purpose: orchestrator.Purpose{Task: cli.TaskCommand}}})
 }
 
-// atHand is the agent that a conversation talks to: the one whose turn runs, or that of its next turn.
-func (e *Engine) atHand(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, cli.Request, cli.TurnID, error) {
+// currentAgent returns the agent of the running turn, or otherwise the agent of the conversation's next turn.
+func (e *Engine) currentAgent(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, cli.Request,
+	cli.TurnID, error) {
 	who, req, err := e.next(ctx, in)
 	if err != nil {
 		return "", req, "", err
@@ -102,12 +111,13 @@ func (e *Engine) atHand(ctx context.Context, in orchestrator.ConversationID) (cl
 	return who, req, "", nil
 }
 
-// spender is who a turn is counted for.
+// spender returns the user and job that a turn counts for.
 func spender(t orchestrator.Turn) spending.Spender {
 	return spending.Spender{Person: t.Prompt.Person, Job: t.Wants.Job}
 }
 
-// withinBudget is what a turn may cost, 0 where nothing limits it; a *cli.Failure if a budget is spent.
+// withinBudget returns how much a turn may cost, or 0 if there is no limit. It returns a *cli.Failure if a budget is
+// spent.
 func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64, error) {
 	if e.opts.Budgets == nil {
 		return 0, nil
@@ -115,8 +125,9 @@ func (e *Engine) withinBudget(ctx context.Context, t orchestrator.Turn) (float64
 	return e.opts.Budgets.Left(ctx, e.opts.Lang.Of(t.Prompt.Conversation.Chat), spender(t))
 }
 
-// liftBudgets has an owner lift all budgets for today, and runs the prompt of a turn once more.
-func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants, by orchestrator.Press) (orchestrator.Receipt, error) {
+// liftBudgets lifts all budgets for today on behalf of an owner, and runs the prompt of a turn again.
+func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orchestrator.Wants,
+	by orchestrator.Press) (orchestrator.Receipt, error) {
 	if e.opts.Budgets == nil {
 		return orchestrator.Receipt{}, orchestrator.ErrBadChoice
 	}
@@ -129,7 +140,7 @@ func (e *Engine) liftBudgets(ctx context.Context, t orchestrator.Turn, wants orc
 	return e.repeat(ctx, t, wants, by)
 }
 
-// warnOfBudgets tells a chat, once in each period, that most of a budget is spent.
+// warnOfBudgets warns a chat once in each period if most of a budget is spent.
 func (e *Engine) warnOfBudgets(ctx context.Context, t orchestrator.Turn) {
 	if e.opts.Budgets == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// fillingAgent answers prompts from a session of its own, of which it says how full it is, and shortens it when it is asked to
-// unless it cannot.
+// fillingAgent answers prompts in a session of its own, reports how full the session is, and compacts it when asked
+// unless cannot is set.
 func fillingAgent(cannot bool) func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result {
 	return func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 		if req.Task == cli.TaskCompact && cannot {
@@ -64,7 +64,8 @@ func TestACompactionSaysHowFullTheContextWasAndIs(t *testing.T) {
 	}
 }
 
-// An agent may count a compaction without its instructions and tools, so that a context seems to grow: then only what it is now is told.
+// An agent may count a compacted context without its instructions and tools, so that the context seems to grow. Then
+// the chat shows only the current size.
 func TestAContextIsNotSaidToGrow(t *testing.T) {
 	for want, fill := range map[string]cli.Fill{
 		"The context is shortened: 160.0k tokens (80%) now.":              {Used: 160_000, Limit: 200_000},

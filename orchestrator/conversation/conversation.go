@@ -1,7 +1,8 @@
-// Package conversation runs conversations: their queues, turns and sessions, with history, steering, delivery and recovery.
+// Package conversation runs conversations: their queues, turns and sessions, with history, steering, delivery and
+// recovery.
 //
-// It is not Telegram (package bot shows what happens here), not an agent (package cli runs the turns) and not SQLite
-// (internal/store keeps what happens here). What it needs of them is stated in package orchestrator.
+// Package bot shows conversations in Telegram, package cli runs the agents, and internal/store stores everything.
+// Package orchestrator defines the interfaces to them.
 package conversation
 
 import (
@@ -17,65 +18,67 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// conversation is one conversation's queue and the turn that runs. Its state belongs to the message that its inbox
-// handles, which makes the commits that change the queue: no lock is held during one.
+// conversation is the queue of one conversation and its running turn. Only messages in its inbox access its state. They
+// also make the commits that change the queue, so that no lock is held during a commit.
 type conversation struct {
 	inbox
 	e  *Engine
 	id orchestrator.ConversationID
 
-	// running is the turn that runs; nil while none does. Everybody may load it; only messages store, a new one for each change.
+	// running is the running turn; nil while there is none. Everyone may load it. Only messages store it, and they
+	// store a new value for each change.
 	running atomic.Pointer[running]
 
-	aborts  atomic.Int32 // that are not recorded: until then no queued turn begins
+	aborts  atomic.Int32 // aborts that are not recorded yet; until they are, no queued turn starts
 	queue   []waiting
 	start   startState
-	cleared int // how often an abort emptied the queue
-	// redelivered is closed once the outcomes are shown that the previous process left; nil if it left none.
+	cleared int // number of aborts that emptied the queue
+	// redelivered is closed once the outcomes that the previous process left are shown; nil if it left none.
 	redelivered <-chan struct{}
-	// showing has what gives up to show the outcome of a turn, for each that the chat does not show yet.
+	// showing has the cancel function for the delivery of each outcome that the chat does not show yet.
 	showing map[cli.TurnID]context.CancelCauseFunc
-	shown   <-chan struct{} // closed once the delivery of the last outcome was tried
-	last    turn.Last       // of whoever runs a turn
+	shown   <-chan struct{} // closed once the last outcome was delivered or its delivery failed
+	last    turn.Last       // used by the running turn
 }
 
-// startState says whether queued turns may start.
+// startState is whether queued turns may start.
 type startState string
 
 const (
 	startTurns startState = ""
-	startLater startState = "later" // once the outcomes are shown that the previous process left
+	startLater startState = "later" // once the outcomes that the previous process left are shown
 )
 
 type waiting struct {
 	turn  orchestrator.Turn
-	shown bool        // the chat was told that it waits
-	left  cli.Remains // of a turn that the previous process was running; empty for one that has not run
-	// inherited says that the previous process may have opened the card of the turn.
+	shown bool        // the chat shows that it waits
+	left  cli.Remains // of a turn that the previous process was running; empty for a turn that has not run
+	// inherited is set if the previous process may have opened the card of the turn.
 	inherited bool
-	after     <-chan struct{} // closed when it may run; nil: at once
+	after     <-chan struct{} // closed when the turn may run; nil: at once
 }
 
-// running is a turn that runs. It never changes.
+// running is a running turn. It is immutable.
 type running struct {
-	turn      orchestrator.Turn
-	started   time.Time
-	req       *cli.Request    // what its agent was asked; nil before
-	begun     *atomic.Bool    // the store has where it begins, right before its agent has it; nil as long as req is
-	ctx       context.Context // over when the turn is to end
+	turn    orchestrator.Turn
+	started time.Time
+	req     *cli.Request // the request to its agent; nil before
+	// The store has the turn's start, which is stored right before the agent gets the prompt; nil while req is nil.
+	begun     *atomic.Bool
+	ctx       context.Context // ends when the turn is aborted
 	cancel    context.CancelCauseFunc
-	retries   context.Context // ends when no retry is to follow: with the turn, or when a user wants none
+	retries   context.Context // ends when no retry may follow: with the turn, or when a user wants no retries
 	noRetries context.CancelFunc
 	helpers   *helpers
-	cleared   int           // of the conversation, when another message was to take its place
-	over      chan struct{} // closed once all it started is dead and the delivery of its outcome was tried
+	cleared   int           // the conversation's cleared when another message replaced this turn
+	over      chan struct{} // closed once all its processes are dead and the delivery of its outcome was tried
 }
 
-// is reports whether r is a turn that has not ended.
+// is reports whether r is the turn with this ID and has not ended.
 func (r *running) is(id cli.TurnID) bool { return r != nil && r.turn.ID == id }
 
-// do calls f when no other message of the conversation is handled, and returns when f has and the turn runs that may run then:
-// an abort finds it. Messages must not call it.
+// do runs f as a message of the conversation's inbox. It returns after f, once the turn that may run then has started,
+// so that an abort finds it. Messages must not call it.
 func (c *conversation) do(f func()) {
 	c.inbox.handle(func() {
 		f()
@@ -83,7 +86,7 @@ func (c *conversation) do(f func()) {
 	})
 }
 
-// startNext runs the first turn of the queue unless one runs.
+// startNext starts the first turn of the queue unless a turn is running.
 func (c *conversation) startNext() {
 	if c.running.Load() != nil || len(c.queue) == 0 || c.start == startLater || c.aborts.Load() > 0 || !c.e.open() {
 		return
@@ -95,7 +98,8 @@ func (c *conversation) startNext() {
 		cancel(cli.ErrAborted)
 	}
 	retries, noRetries := context.WithCancel(ctx)
-	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries, noRetries: noRetries, over: make(chan struct{}), helpers: &helpers{}})
+	c.running.Store(&running{turn: w.turn, started: c.e.now(), ctx: ctx, cancel: cancel, retries: retries,
+		noRetries: noRetries, over: make(chan struct{}), helpers: &helpers{}})
 	go func() {
 		defer c.e.wg.Done()
 		defer cancel(nil)
@@ -109,11 +113,11 @@ func (c *conversation) startNext() {
 	}()
 }
 
-// ended has the next turn run, and says that the one that ran is over once the delivery of its outcome was tried.
+// ended starts the next turn. It closes over of the ended turn once the delivery of its outcome was tried.
 func (c *conversation) ended() {
 	over, shown := c.running.Swap(nil).over, c.shown
 	c.e.wg.Go(func() {
-		<-shown // deliver ends it in any case
+		<-shown // deliver closes it in any case
 		close(over)
 	})
 }
@@ -130,7 +134,7 @@ func (c *conversation) Asked(t orchestrator.Turn, req cli.Request, begun *atomic
 	})
 }
 
-// ahead counts the turns before a new one.
+// ahead returns the number of turns before a new one.
 func (c *conversation) ahead() int {
 	n := len(c.queue)
 	if c.running.Load() != nil {
@@ -139,7 +143,7 @@ func (c *conversation) ahead() int {
 	return n
 }
 
-// find gives the place of a turn in the queue; -1 if it does not wait.
+// find returns the index of a turn in the queue, or -1.
 func (c *conversation) find(id cli.TurnID) int {
 	return slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.ID == id })
 }
@@ -150,21 +154,22 @@ func (c *conversation) remove(i int) waiting {
 	return w
 }
 
-// inbox handles messages one after the other, in the order they came. Whoever sends one waits for it, and handles it where no
-// other is before it, which saves a change of goroutines; a goroutine handles those that came while it did. So nothing outlives
-// its senders. The state that messages change belongs to the message that is being handled.
+// inbox handles messages one at a time, in order. A sender waits for its message. If no other message is being handled,
+// the sender handles its own, which saves a switch of goroutines. Messages that arrive in the meantime are handled by a
+// goroutine, so that nothing outlives its senders. Only the message that is being handled may access the state of the
+// conversation.
 type inbox struct {
-	mu       sync.Mutex // of messages alone: no message is handled under it
-	messages []message  // the first is being handled
+	mu       sync.Mutex // guards messages only; not held while a message is handled
+	messages []message  // the first one is being handled
 }
 
-// message is a function to call when it is the turn of a message.
+// message is a function to call and a channel to close afterwards.
 type message struct {
 	call    func()
 	handled chan struct{}
 }
 
-// handle calls f after the messages that came before, and returns when f has.
+// handle calls f after all earlier messages and returns when f has returned.
 func (in *inbox) handle(f func()) {
 	m := message{f, make(chan struct{})}
 	if !in.add(m) {
@@ -177,7 +182,7 @@ func (in *inbox) handle(f func()) {
 	}
 }
 
-// add says whether a message is the first.
+// add appends a message and reports whether it is the first.
 func (in *inbox) add(m message) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -192,7 +197,7 @@ func (in *inbox) serve(m message) {
 	}
 }
 
-// next gives the message after the one that was handled; false if none waits.
+// next removes the handled message and returns the next one; false if none waits.
 func (in *inbox) next() (message, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// heldAgents tell agents that they may go on once the files have been looked at, or when that takes too long. The user who
-// decides does not wait for that.
+// heldAgents delays decisions that allow an agent to continue until the snapshot of the files is complete or takes too
+// long. The deciding user does not wait for that.
 type heldAgents struct {
 	orchestrator.Gateway
 	e *Engine
 }
 
-// Decide hands over a decision, or returns nil and hands it over later. An agent that does not hear of it, because ductor or the turn
-// ended before, has no use for it or asks again.
+// Decide passes on a decision, or returns nil and passes it on later. If ductor or the turn ends before, the agent
+// either no longer needs the decision or asks again.
 func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error {
 	files := h.e.opts.Snapshots
 	if !d.Allow || files == nil {
@@ -34,11 +34,11 @@ func (h heldAgents) Decide(ctx context.Context, turn cli.TurnID, id cli.Approval
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverWait)
 		defer cancel()
 		if err := hand(ctx); err != nil {
-			h.e.log.Warn("hand a decision to the agent", "turn", turn, "approval", id, "err", err)
+			h.e.log.Warn("deliver a decision to the agent", "turn", turn, "approval", id, "err", err)
 		}
 	}()
 	return nil
 }
 
-// handOverWait is how long the look at the files and the agent may take until the agent has a decision.
+// handOverWait limits the time from a decision until the agent has it: for the snapshot and for the agent.
 const handOverWait = 15 * time.Second

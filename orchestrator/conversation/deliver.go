@@ -12,20 +12,20 @@ import (
 	"ductor/orchestrator"
 )
 
-// delivery is an outcome on its way into the chat.
+// delivery is the delivery of an outcome to the chat.
 type delivery struct {
 	turn   orchestrator.Turn
 	stored <-chan bool // see record
 	show   func(context.Context, orchestrator.Outcome) error
-	// changed compares the files of the turn after the chat shows the outcome; nil if the turn changed none. amend shows the outcome with
-	// the changed files.
+	// changed computes the turn's file changes after the chat shows the outcome; nil if there are none. amend shows the
+	// outcome with the changes.
 	changed func(context.Context) orchestrator.Changed
 	amend   func(context.Context, orchestrator.Outcome) error
 }
 
-// deliver shows an outcome, and then what the turn changed. It waits until the chat shows the outcome and the store has it, but no longer
-// than Options.DeliveryWait: a chat that cannot be reached must not keep its agent from working. The next turn then runs, and its Fanout
-// holds the events for its card. Outcomes of one conversation are shown one after another.
+// deliver shows an outcome, and then the turn's file changes. It waits until the chat shows the outcome and the store
+// has it, but at most for Options.DeliveryWait: an unreachable chat must not delay the agent. The next turn then runs,
+// and its Fanout holds the events for its card. Outcomes of one conversation are shown one after another.
 func (c *conversation) deliver(ctx context.Context, d delivery) {
 	if d.changed == nil {
 		c.deliverOutcome(ctx, d, nil)
@@ -36,7 +36,7 @@ func (c *conversation) deliver(ctx context.Context, d delivery) {
 	c.e.wg.Go(func() { rest <- c.e.amend(ctx, d, shown) })
 }
 
-// amend adds the changed files to an outcome once the chat shows it. It reports whether the chat shows all of it.
+// amend adds the file changes to an outcome that the chat shows. It reports whether the chat shows all of it.
 func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool {
 	t, changed := d.turn, d.changed(ctx)
 	if changed == (orchestrator.Changed{}) {
@@ -44,18 +44,19 @@ func (e *Engine) amend(ctx context.Context, d delivery, shown <-chan bool) bool 
 	}
 	t.Outcome.Changed = changed
 	if err := e.opts.Store.AmendOutcome(ctx, t.ID, t.Outcome); err != nil {
-		e.log.Error("store what a turn changed", "turn", t.ID, "err", err)
+		e.log.Error("store the changes of a turn", "turn", t.ID, "err", err)
 	}
 	if !<-shown {
 		return true
 	}
 	ctx, stop := e.untilClosed(ctx)
 	defer stop()
-	return e.insist(e.log.With("turn", t.ID), "changes-not-shown", func() error { return d.amend(ctx, t.Outcome) })
+	return e.retryUntilDone(e.log.With("turn", t.ID), "changes-not-shown",
+		func() error { return d.amend(ctx, t.Outcome) })
 }
 
-// deliverOutcome returns a channel that gets whether the chat shows the outcome. rest gets whether the chat shows what the outcome lacks so
-// far; it is nil for an outcome that lacks nothing.
+// deliverOutcome shows an outcome. The returned channel receives whether the chat shows it. rest receives whether the
+// chat shows the parts that are added later; it is nil if there are none.
 func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-chan bool) <-chan bool {
 	t := d.turn
 	done, shown := make(chan struct{}), make(chan bool, 1)
@@ -75,8 +76,8 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		}
 		log := e.log.With("turn", t.ID)
 		wanted := true
-		delivered := e.insist(log, "outcome-not-delivered", func() error {
-			defer tried() // an outcome that fails to be shown must not hold up those after it for ever
+		delivered := e.retryUntilDone(log, "outcome-not-delivered", func() error {
+			defer tried() // a failed delivery must not block those after it forever
 			err := d.show(ctx, t.Outcome)
 			if wanted = err == nil || context.Cause(ctx) != errNotWanted; !wanted {
 				return nil
@@ -87,7 +88,7 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		if !delivered || !<-d.stored {
 			return
 		}
-		e.opts.Gateway.Settled(t.ID) // what shows the outcome has committed it
+		e.opts.Gateway.Settled(t.ID) // the outcome was committed before it was shown
 		mark := func() {
 			if err := e.opts.Store.MarkDelivered(context.WithoutCancel(ctx), t.ID); err != nil {
 				log.Error("mark turn delivered", "err", err)
@@ -95,16 +96,16 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 		}
 		if rest == nil {
 			mark()
-		} else { // a restart before then goes on with it
+		} else { // otherwise the next process shows it
 			e.wg.Go(func() {
 				if <-rest {
 					mark()
 				}
 			})
 		}
-		_, _ = e.opts.Store.Session(ctx, t.Session) // the next prompt finds it in memory
+		_, _ = e.opts.Store.Session(ctx, t.Session) // loads the session into the store's cache for the next prompt
 	})
-	if t.Outcome.State == orchestrator.TurnAborted { // who stopped it wants what is next
+	if t.Outcome.State == orchestrator.TurnAborted { // the user who stopped it wants the next turn
 		return shown
 	}
 	wait := time.NewTimer(e.opts.DeliveryWait)
@@ -116,21 +117,22 @@ func (c *conversation) deliverOutcome(ctx context.Context, d delivery, rest <-ch
 	return shown
 }
 
-// delivering registers the delivery of an outcome as the last of its conversation. before is closed once the delivery
-// before it was tried; tried says that about this one, and may be called more than once. giveUp is called with
-// errNotWanted when the user does not want to see the outcome any more.
-func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{}, tried func()) {
+// delivering registers the delivery of an outcome as the conversation's last. before is closed once the previous
+// delivery was tried. tried closes the channel of this delivery and may be called more than once. giveUp is called with
+// errNotWanted if the user no longer wants to see the outcome.
+func (c *conversation) delivering(t orchestrator.Turn, giveUp context.CancelCauseFunc) (before <-chan struct{},
+	tried func()) {
 	shown := make(chan struct{})
 	c.do(func() {
 		before, c.shown = c.shown, shown
-		if t.Outcome.State != orchestrator.TurnAborted { // that it was aborted is said in any case
+		if t.Outcome.State != orchestrator.TurnAborted { // the chat always shows that a turn was aborted
 			c.showing[t.ID] = giveUp
 		}
 	})
 	return before, sync.OnceFunc(func() { close(shown) })
 }
 
-// lastShown is closed once the delivery of the last outcome was tried.
+// lastShown returns a channel that is closed once the delivery of the last outcome was tried.
 func (c *conversation) lastShown() (shown <-chan struct{}) {
 	c.do(func() { shown = c.shown })
 	return shown
@@ -142,7 +144,7 @@ func closedChannel() <-chan struct{} {
 	return c
 }
 
-// untilClosed gives a context that ends some time after the orchestrator was told to end.
+// untilClosed returns a context that ends some time after the engine starts to close.
 func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	e.wg.Go(func() {
@@ -162,13 +164,13 @@ func (e *Engine) untilClosed(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// lastDelivery is how long a shutdown waits for the chat to show what has ended.
+// lastDelivery is how long a shutdown waits for chats to show ended turns.
 const lastDelivery = 5 * time.Second
 
-// errNotWanted says that the user does not want to see the rest of an outcome.
+// errNotWanted is the cause if the user does not want to see the rest of an outcome.
 var errNotWanted = errors.New("the user does not want the rest of the answer")
 
-// giveUpShowing ends the deliveries of outcomes and gives the turn of one of them; empty if there is none.
+// giveUpShowing cancels the deliveries of outcomes and returns the turn of one of them, or "" if there was none.
 func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	for id, giveUp := range c.showing {
 		giveUp(errNotWanted)
@@ -177,9 +179,8 @@ func (c *conversation) giveUpShowing() (turn cli.TurnID) {
 	return turn
 }
 
-// record has the store keep what is so already: it is in the chat, or will be. Where the store fails, that is tried again
-// beside all else, until it goes well or the orchestrator ends; the channel says which. The error is that of the first
-// try.
+// record stores a fact that the chat shows or will show. If the store fails, it retries in the background until the
+// write succeeds or the engine ends; the channel receives which. It returns the error of the first try.
 func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(context.Context) error) (<-chan bool, error) {
 	done := make(chan bool, 1)
 	err := write(ctx)
@@ -189,20 +190,20 @@ func (e *Engine) record(ctx context.Context, log *slog.Logger, write func(contex
 	}
 	go func() {
 		defer e.wg.Done()
-		done <- e.insist(log, "not-recorded", func() error { return write(ctx) })
+		done <- e.retryUntilDone(log, "not-recorded", func() error { return write(ctx) })
 	}()
 	return done, err
 }
 
-// recorded is what record gives for what is kept already.
+// recorded returns the channel of record for a fact that is already stored.
 func recorded() <-chan bool {
 	done := make(chan bool, 1)
 	done <- true
 	return done
 }
 
-// insist does something again and again until it goes well; false if the orchestrator ends before.
-func (e *Engine) insist(log *slog.Logger, trouble string, f func() error) bool {
+// retryUntilDone retries f until it succeeds. It returns false if the engine ends before.
+func (e *Engine) retryUntilDone(log *slog.Logger, trouble string, f func() error) bool {
 	for pause := e.opts.DeliveryWait; ; pause = min(2*pause, longestPause) {
 		_, diskChanged := e.diskState()
 		err := f()
@@ -224,14 +225,14 @@ func (e *Engine) insist(log *slog.Logger, trouble string, f func() error) bool {
 	}
 }
 
-// longestPause is that between two tries.
+// longestPause limits the pause between two tries.
 const longestPause = 5 * time.Minute
 
-// ending stores how a turn ended. One that has ended in the store is left as it is there.
+// ending stores the end of a turn. It does not change a turn whose end is already stored.
 func (e *Engine) ending(t orchestrator.Turn, begun bool) func(context.Context) error {
 	ended, id := e.now(), t.ID
 	return func(ctx context.Context) error {
-		if !begun { // it reached no agent
+		if !begun { // no agent got it
 			if _, err := e.opts.Store.StartTurn(ctx, t, cli.Start{}); err != nil {
 				return fmt.Errorf("start turn: %w", err)
 			}
@@ -240,7 +241,8 @@ func (e *Engine) ending(t orchestrator.Turn, begun bool) func(context.Context) e
 		if err == nil {
 			return nil
 		}
-		if t, missing := e.opts.Store.Turn(ctx, id); missing == nil && t.State != orchestrator.TurnQueued && t.State != orchestrator.TurnRunning {
+		if t, missing := e.opts.Store.Turn(ctx, id); missing == nil && t.State != orchestrator.TurnQueued &&
+			t.State != orchestrator.TurnRunning {
 			e.log.Error("finish turn", "turn", id, "err", err)
 			return nil
 		}
@@ -248,7 +250,7 @@ func (e *Engine) ending(t orchestrator.Turn, begun bool) func(context.Context) e
 	}
 }
 
-// diskState is the state of the disk, and a channel that is closed once that has changed.
+// diskState returns the state of the disk, and a channel that is closed once the state has changed.
 func (e *Engine) diskState() (orchestrator.DiskState, <-chan struct{}) {
 	if e.opts.Disk == nil {
 		return orchestrator.DiskWorks, nil
@@ -257,7 +259,7 @@ func (e *Engine) diskState() (orchestrator.DiskState, <-chan struct{}) {
 	return state, changed.Done()
 }
 
-// diskFull is an error while the disk is full.
+// diskFull returns an error while the disk is full.
 func (e *Engine) diskFull() error {
 	if state, _ := e.diskState(); state == orchestrator.DiskFull {
 		return orchestrator.ErrDiskFull
@@ -268,7 +270,8 @@ func (e *Engine) diskFull() error {
 // AwaitDisk implements turn.Conversation.
 func (c *conversation) AwaitDisk(ctx context.Context) bool { return c.e.awaitDisk(ctx) }
 
-// awaitDisk waits while the disk is full. False: ctx ended before, or it is not known when there is room.
+// awaitDisk waits while the disk is full. It returns false if ctx ended before, or if the store does not report when
+// there is room.
 func (e *Engine) awaitDisk(ctx context.Context) bool {
 	state, changed := e.diskState()
 	if changed == nil || state != orchestrator.DiskFull {

@@ -23,61 +23,63 @@ import (
 type Options struct {
 	Store     orchestrator.Store
 	Gateway   orchestrator.Gateway
-	Tracer    orchestrator.Tracer // nil: nothing traces turns
+	Tracer    orchestrator.Tracer // nil: turns are not traced
 	Chat      orchestrator.Chat
-	Orders    orchestrator.OrderStore // nil: SubmitOrder takes none
-	Snapshots orchestrator.Snapshots  // nil: files are not looked at
-	Disk      orchestrator.Disk       // under Store; nil: unknown, and what it does not take is tried again after a while
-	// Sandboxes says where agents run; nil: on this host, and an order that asks for a sandbox is refused.
+	Orders    orchestrator.OrderStore // nil: SubmitOrder returns an error
+	Snapshots orchestrator.Snapshots  // nil: file changes are not recorded
+	Disk      orchestrator.Disk       // the disk under Store; nil: unknown, so failed writes are retried after a pause
+	// Sandboxes decides where agents run. nil: on this host, and orders for a sandbox are refused.
 	Sandboxes orchestrator.Sandboxes
 
-	TurnOptions                    // count unless Live says what does
-	Live        func() TurnOptions // asked each time
+	TurnOptions                    // used if Live is nil
+	Live        func() TurnOptions // called each time
 
 	Dir         string   // for conversations that chose none; absolute
-	Roots       []string // directories /cwd may enter, with all below them; absolute
+	Roots       []string // directories that /cwd may enter, and everything below them; absolute
 	AddDirs     []string // further directories that agents may use; absolute
 	Roles       Roles    // nil: there are none
-	Instruction string   // is added to the system prompt of every turn; empty for nothing
-	UploadsDir  string   // has a folder for each conversation, which its agent may read; empty for none
+	Instruction string   // appended to the system prompt of every turn; may be empty
+	UploadsDir  string   // has a folder for each conversation, which its agent may read; may be empty
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
-	// touches one of them: a user decides.
+	// touches one of them; a user must decide.
 	Protected []string
-	// Files looks at the files of a sandbox, for what approvals show.
+	// Files returns access to the files of a sandbox, for approvals.
 	Files func(in cli.Sandbox) (approval.Files, error)
-	// Servers are what an agent of a conversation gets tools from, in an environment; nil for none.
+	// Servers returns the tool servers for an agent of a conversation in an environment.
 	Servers func(in orchestrator.ConversationID, agent orchestrator.AgentEnv) []cli.ToolServer
-	// Secrets are what agents that work in a directory must not have shown or stored; nil for nothing.
+	// Secrets returns the secrets that must not be shown or stored for agents in a directory; nil for none.
 	Secrets func(dir string) *secrets.Set
 
-	QuietHour func(at time.Time) bool // then the message that a turn ends with makes no sound; nil: there are none
+	// Quiet hours, in which the message at the end of a turn makes no sound; nil: none.
+	QuietHour func(at time.Time) bool
 
-	Budgets *spending.Budgets // nil: there are none
+	Budgets *spending.Budgets // nil: none
 
-	Summarizer *handoff.Summarizer // of history that does not fit; nil: it is shortened. Without a Model only where a user wants a summary
-	Shorten    side.Shortener      // of long results of jobs
-	// DeliveryWait is how long the next turn waits for the chat to show the one before, and the first pause before
-	// an outcome that could not be shown or stored is tried again.
+	// For history that does not fit; nil: it is shortened. Without a Model it is used only if a user asks for a summary
+	Summarizer *handoff.Summarizer
+	Shorten    side.Shortener // for long results of jobs
+	// DeliveryWait is how long the next turn waits for the chat to show the previous one. It is also the first pause
+	// before a failed delivery or write is retried.
 	DeliveryWait time.Duration
 	OnFailure
 
-	// Screen shows what agents ask. Nil: no user is asked, and what they would ask for is denied.
+	// Screen shows approvals. nil: no user is asked, and their requests are denied.
 	Screen orchestrator.ApprovalScreen
-	// Approvers says who decides what the turn of a person asks for in a group. Nil: that person. In a private
-	// chat it is always the one person there.
+	// Approvers returns the users who decide requests of a user's turn in a group. nil: that user. In a private chat it
+	// is always the user of the chat.
 	Approvers       func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
-	ApprovalTimeout time.Duration // what is not decided in time is denied; DefaultApprovalTimeout when 0
+	ApprovalTimeout time.Duration // after it an undecided request is denied; 0 means DefaultApprovalTimeout
 
-	Lang *lang.Choices // of failures and notices
+	Lang *lang.Choices // for failures and notices
 
 	Now func() time.Time
-	// After calls f once, after d; the function it returns stops that. time.AfterFunc when nil.
+	// After calls f once, after d; the returned function cancels that. nil means time.AfterFunc.
 	After  func(d time.Duration, f func()) (stop func() bool)
 	NewID  func() string
 	Logger *slog.Logger
 }
 
-// TurnOptions say how turns run. They may change between two turns.
+// TurnOptions configure how turns run. They may change between two turns.
 type TurnOptions struct {
 	Permission   cli.PermissionMode // for conversations that chose none
 	AllowedTools []string
@@ -86,19 +88,19 @@ type TurnOptions struct {
 	Projects     []orchestrator.ProjectPolicy
 	DefaultRole  string
 	Settings     orchestrator.Settings // for conversations that chose none
-	LongTurn     time.Duration         // a turn that takes longer ends with a message that notifies; a minute when 0
+	LongTurn     time.Duration         // a longer turn ends with a message that notifies; 0 means a minute
 
 	QueueMax      int           // turns waiting per conversation
-	HandoffTokens int           // of history for an agent that joins a session, at most; 0 is none
-	IdleReset     time.Duration // a session unused for so long is not resumed; 0 is never
-	DailyReset    string        // "04:00": a session used before that time today is not resumed; "" is never
+	HandoffTokens int           // the most history for an agent that joins a session; 0 is none
+	IdleReset     time.Duration // a session unused for this long is not resumed; 0 is never
+	DailyReset    string        // "04:00": a session last used before this time today is not resumed; "" is never
 
 	Limits     orchestrator.LimitPolicy
 	Retries    int           // of a turn whose model is overloaded
-	RetryAfter time.Duration // the pause before the first; it doubles
+	RetryAfter time.Duration // the pause before the first retry; it doubles
 }
 
-// turns says how turns run now.
+// turns returns the current TurnOptions.
 func (e *Engine) turns() TurnOptions {
 	p := e.opts.TurnOptions
 	if e.opts.Live != nil {
@@ -107,29 +109,32 @@ func (e *Engine) turns() TurnOptions {
 	if p.LongTurn <= 0 {
 		p.LongTurn = time.Minute
 	}
-	p.Settings.Notify, p.Settings.Think = cmp.Or(p.Settings.Notify, orchestrator.NotifyLong), cmp.Or(p.Settings.Think, orchestrator.ThinkOff)
+	p.Settings.Notify, p.Settings.Think = cmp.Or(p.Settings.Notify, orchestrator.NotifyLong),
+		cmp.Or(p.Settings.Think, orchestrator.ThinkOff)
 	p.Settings.Display = cmp.Or(p.Settings.Display, orchestrator.DisplayPlain)
 	return p
 }
 
-// turnSettings returns the settings of turns that run now.
+// turnSettings returns the settings for turns that start now.
 func (e *Engine) turnSettings() turn.Settings {
 	now := e.turns()
 	return turn.Settings{
-		Agents: now.Agents, HandoffTokens: now.HandoffTokens, Limits: now.Limits, Retries: now.Retries, RetryAfter: now.RetryAfter,
+		Agents: now.Agents, HandoffTokens: now.HandoffTokens, Limits: now.Limits, Retries: now.Retries,
+		RetryAfter: now.RetryAfter,
 	}
 }
 
-// OnFailure serves what follows failures of which nothing ran.
+// OnFailure configures what ductor offers after a turn failed before the agent ran anything.
 type OnFailure struct {
-	Owner    orchestrator.PersonID // gets the codes that log agents in, in the private chat; 0: no agent is logged in from the chat
-	Jobs     orchestrator.Jobs     // of LimitWait and ActionLater; nil: neither
-	Breakers *circuit.Breakers     // of agents that fail often; nil: none is left alone
+	// Gets the codes for agent log-ins in the private chat; 0: agents cannot be logged in from the chat.
+	Owner    orchestrator.PersonID
+	Jobs     orchestrator.Jobs // for LimitWait and ActionLater; nil: neither is available
+	Breakers *circuit.Breakers // pause agents that fail often; nil: none
 }
 
-// Roles are the roles that conversations can play. They may change at any time. internal/roles implements it.
+// Roles are the configured roles. They may change at any time. internal/roles implements it.
 type Roles interface {
-	// Role finds a role by its name; false if there is none.
+	// Role returns a role by its name; false if there is none.
 	Role(name string) (orchestrator.Role, bool)
 	// Names lists the names of all roles, sorted.
 	Names() []string
@@ -140,7 +145,7 @@ const DefaultApprovalTimeout = 30 * time.Minute
 
 // Engine runs conversations. Safe for concurrent use; different conversations never wait for each other.
 type Engine struct {
-	orchestrator.Approvals // approvals, for users
+	orchestrator.Approvals // for users
 	approvals              *approval.Service
 	runner                 *turn.Runner
 	opts                   Options
@@ -157,7 +162,7 @@ type Engine struct {
 	closed        bool
 }
 
-// New makes an Engine. Recover starts what was left over from before; Close ends it.
+// New creates an Engine. The caller calls Recover to continue the work of the previous process, and Close at the end.
 func New(opts Options) *Engine {
 	if opts.ApprovalTimeout <= 0 {
 		opts.ApprovalTimeout = DefaultApprovalTimeout
@@ -173,14 +178,16 @@ func New(opts Options) *Engine {
 		conversations: make(map[orchestrator.ConversationID]*conversation),
 	}
 	e.approvals = approval.New(approval.Options{
-		Store: opts.Store, Agents: heldAgents{opts.Gateway, e}, Screen: opts.Screen, Approvers: opts.Approvers, Timeout: opts.ApprovalTimeout,
+		Store: opts.Store, Agents: heldAgents{opts.Gateway, e}, Screen: opts.Screen, Approvers: opts.Approvers,
+		Timeout:   opts.ApprovalTimeout,
 		Protected: opts.Protected, Files: opts.Files, Enter: e.enter,
 		Now: opts.Now, After: opts.After, NewID: opts.NewID, Logger: opts.Logger,
 	})
 	e.Approvals = e.approvals
 	e.runner = turn.NewRunner(turn.Options{
-		Store: opts.Store, Gateway: opts.Gateway, Tracer: opts.Tracer, Snapshots: opts.Snapshots, Approvals: e.approvals,
-		Breakers: opts.Breakers, Summarizer: opts.Summarizer, Owner: opts.Owner, Later: opts.Jobs != nil,
+		Store: opts.Store, Gateway: opts.Gateway, Tracer: opts.Tracer, Snapshots: opts.Snapshots,
+		Approvals: e.approvals,
+		Breakers:  opts.Breakers, Summarizer: opts.Summarizer, Owner: opts.Owner, Later: opts.Jobs != nil,
 		Settings: e.turnSettings, Secrets: e.secretsOf, Project: e.projectOf,
 		Life: life, Spawn: e.wg.Go, Lang: opts.Lang, Now: opts.Now, Log: opts.Logger,
 	})
@@ -189,8 +196,8 @@ func New(opts Options) *Engine {
 
 func (e *Engine) now() time.Time { return e.opts.Now() }
 
-// Close stops taking turns from the queues, gives running ones until ctx ends to finish, then interrupts
-// them and waits until their conversations were told. Queued turns stay queued in the store.
+// Close stops starting queued turns. It lets running turns finish until ctx ends, then interrupts them and waits until
+// their conversations show that. Queued turns stay queued in the store.
 func (e *Engine) Close(ctx context.Context) {
 	done := e.shut()
 	select {
@@ -202,8 +209,8 @@ func (e *Engine) Close(ctx context.Context) {
 	e.end(orchestrator.ErrShutdown)
 }
 
-// Detach is Close for a restart: it detaches what runs at once, which goes on,
-// for Recover of the next one to take up. It waits for the chat to show how far the turns are until ctx ends.
+// Detach is Close for a restart: it detaches running turns at once. They continue, and Recover of the next process
+// takes them over. Until ctx ends, it waits for the chat to show the current state of the turns.
 func (e *Engine) Detach(ctx context.Context) {
 	done := e.shut()
 	e.end(cli.ErrDetached)
@@ -213,7 +220,7 @@ func (e *Engine) Detach(ctx context.Context) {
 	}
 }
 
-// shut takes no more turns. The channel is closed when those that run are over.
+// shut stops accepting turns. The returned channel is closed when the running turns are over.
 func (e *Engine) shut() <-chan struct{} {
 	e.mu.Lock()
 	e.closed = true
@@ -223,7 +230,7 @@ func (e *Engine) shut() <-chan struct{} {
 	return done
 }
 
-// conversation gives a conversation for a user's request. It fails once the engine is closed.
+// conversation returns a conversation for a user's request. It fails once the engine is closed.
 func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -238,7 +245,7 @@ func (e *Engine) conversation(id orchestrator.ConversationID) (*conversation, er
 	return c, nil
 }
 
-// open says whether turns may still start, and counts the caller's goroutine if so.
+// open reports whether turns may still start. If so, it also adds the caller's goroutine to wg.
 func (e *Engine) open() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -249,5 +256,5 @@ func (e *Engine) open() bool {
 	return true
 }
 
-// enter is open for who is told what to call at its end.
+// enter is open for callers that need a function to call at their end.
 func (e *Engine) enter() (leave func(), ok bool) { return e.wg.Done, e.open() }

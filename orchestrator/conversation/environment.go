@@ -19,15 +19,16 @@ var (
 	errNotInside  = errors.New("this task is to run in one, and none is configured")
 )
 
-// sandboxOf says where a conversation's work in a directory runs. A task may ask for a sandbox where the policy names none, and
-// never gets out of one.
+// sandboxOf returns where a conversation's work in a directory runs. A task may require a sandbox that the policy does
+// not, but it cannot leave one that the policy requires.
 func (e *Engine) sandboxOf(conv orchestrator.ConversationID, dir, wanted string) (cli.Sandbox, error) {
 	var policy cli.Sandbox
 	if e.opts.Sandboxes != nil {
 		policy = e.opts.Sandboxes.Of(dir, conv)
 	}
 	switch {
-	case wanted == "" || wanted == orchestrator.SandboxDocker && policy != "" || wanted == orchestrator.SandboxOff && policy == "":
+	case wanted == "" || wanted == orchestrator.SandboxDocker && policy != "" || wanted == orchestrator.SandboxOff &&
+		policy == "":
 		return policy, nil
 	case wanted == orchestrator.SandboxOff:
 		return "", errNotOutside
@@ -48,8 +49,9 @@ func noSandbox(err error) *cli.Failure {
 	return &cli.Failure{Kind: cli.NoSandbox, Reason: err.Error(), Cause: err}
 }
 
-// whereabouts are the session that the conversation's next turn would run in, as sessionFor would give it, and where.
-func (e *Engine) whereabouts(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox, error) {
+// whereabouts returns the session and the environment of the conversation's next turn, like sessionFor.
+func (e *Engine) whereabouts(ctx context.Context, conv orchestrator.Conversation) (orchestrator.Session, cli.Sandbox,
+	error) {
 	session := orchestrator.Session{Dir: e.dirOf(conv)}
 	if conv.Session != "" {
 		s, err := e.opts.Store.Session(ctx, conv.Session)
@@ -64,8 +66,8 @@ func (e *Engine) whereabouts(ctx context.Context, conv orchestrator.Conversation
 	return session, in, err
 }
 
-// Beside is what a side session of a conversation is started with: where the next turn would run, with what is denied there, and without
-// any right. The error is a *cli.Failure where it cannot run there.
+// Beside returns the base request for a side session of a conversation: the environment of the next turn, its denied
+// tools, and no rights. It returns a *cli.Failure if the side session cannot run there.
 func (e *Engine) Beside(ctx context.Context, id orchestrator.ConversationID) (cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -76,15 +78,17 @@ func (e *Engine) Beside(ctx context.Context, id orchestrator.ConversationID) (cl
 		err = e.checkDir(session.Dir)
 	}
 	return cli.Request{
-		ChatID: id.Chat, Lang: e.opts.Lang.In(id.Chat), Sandbox: in, Session: string(session.ID), Dir: session.Dir, AddDirs: e.addDirs(id),
+		ChatID: id.Chat, Lang: e.opts.Lang.In(id.Chat), Sandbox: in, Session: string(session.ID), Dir: session.Dir,
+		AddDirs:   e.addDirs(id),
 		ToolLists: e.toolLists(conv, session.Dir),
 	}, err
 }
 
-// Directory says whether a job or a session may work in a directory, and gives it as an absolute path; ErrOutsideRoot, ErrNotADir.
+// Directory returns an absolute path, or ErrOutsideRoot or ErrNotADir if jobs and sessions may not work in the
+// directory.
 func (e *Engine) Directory(path string) (string, error) { return e.resolveDir(e.opts.Dir, path) }
 
-// resolveDir follows every link before it compares, so that no link leads out of the roots.
+// resolveDir resolves all links before it compares, so that no link leads out of the roots.
 func (e *Engine) resolveDir(base, path string) (string, error) {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		home, err := os.UserHomeDir()
@@ -116,8 +120,8 @@ func (e *Engine) resolveDir(base, path string) (string, error) {
 	return "", orchestrator.ErrOutsideRoot
 }
 
-// checkDir checks a session's directory again before a turn runs in it: since it was chosen, an agent may have put a link
-// in its place. The error is a *cli.Failure.
+// checkDir checks a session's directory again before a turn runs in it, because an agent may have replaced it by a
+// link. It returns a *cli.Failure.
 func (e *Engine) checkDir(dir string) error {
 	if _, err := e.resolveDir("", dir); err != nil {
 		return &cli.Failure{Kind: cli.NoDirectory, Reason: fmt.Sprintf("%s: %s", dir, err), Cause: err}
@@ -125,14 +129,15 @@ func (e *Engine) checkDir(dir string) error {
 	return nil
 }
 
-// addDirs are the directories that a conversation's agent may use besides its own: the configured ones, and the folder of what people
-// sent to the conversation, and of no other.
+// addDirs returns the additional directories that a conversation's agent may use: the configured ones, and the folder
+// with the conversation's own uploads.
 func (e *Engine) addDirs(id orchestrator.ConversationID) []string {
 	return append(slices.Clone(e.opts.AddDirs), e.uploads(id)...)
 }
 
-// uploads is the folder of what people sent to a conversation. It is made if it is missing, since agents look for it when they start. A
-// link in its place is not given to the agent: it could lead to the folder of another conversation.
+// uploads returns the folder with the uploads of a conversation. It creates a missing folder, because agents look for
+// it when they start. If there is a link in its place, it returns none: the link could lead to another conversation's
+// folder.
 func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 	if e.opts.UploadsDir == "" {
 		return nil
@@ -140,22 +145,24 @@ func (e *Engine) uploads(id orchestrator.ConversationID) []string {
 	dir := filepath.Join(e.opts.UploadsDir, id.UploadFolder())
 	err := os.Mkdir(dir, 0o700)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		e.log.Warn("the folder of a chat's files cannot be made", "dir", dir, "err", err)
+		e.log.Warn("create the upload folder of a chat", "dir", dir, "err", err)
 		return nil
 	}
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		e.log.Warn("a chat's files are kept from its agent: their folder is a link, or no directory", "dir", dir, "err", err)
+		e.log.Warn("an agent does not get the uploads of its chat: their folder is a link or no directory",
+			"dir", dir, "err", err)
 		return nil
 	}
 	return []string{dir}
 }
 
-// projectOf is the project that a directory is in, the deepest of them; zero for none. Links are followed.
+// projectOf returns the deepest project that contains a directory; zero for none. It resolves links.
 func (e *Engine) projectOf(dir string) orchestrator.ProjectPolicy {
 	var found orchestrator.ProjectPolicy
 	for _, p := range e.turns().Projects {
 		p.Dir = cli.RealPath(p.Dir)
-		if rel, err := filepath.Rel(p.Dir, cli.RealPath(dir)); err == nil && filepath.IsLocal(rel) && len(p.Dir) > len(found.Dir) {
+		if rel, err := filepath.Rel(p.Dir, cli.RealPath(dir)); err == nil && filepath.IsLocal(rel) &&
+			len(p.Dir) > len(found.Dir) {
 			found = p
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// agent is a gateway whose turns end when the test says so, or at once when it says nothing.
+// agent is a gateway whose turns end as the test defines, or at once by default.
 type agent struct {
 	fields []cli.Field // of every project
 	mu     sync.Mutex
@@ -26,25 +26,25 @@ type agent struct {
 	agents []cli.Agent
 	reply  func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 
-	stuck   bool                   // turns do not begin
-	remains map[string]cli.Remains // of open turns, by prompt; unknown when not said
+	stuck   bool                   // turns do not start
+	remains map[string]cli.Remains // of open turns, by prompt; unknown by default
 	open    func(cli.TurnID) string
-	found   []cli.OpenTurn // what Survey was asked about
+	found   []cli.OpenTurn // the argument of Survey
 	resumed []cli.Request
 	settled []cli.TurnID
 
 	waits   map[cli.ApprovalID]chan cli.Decision // asked and not decided
-	decided []string                             // what decisions arrived, in order
+	decided []string                             // the decisions that arrived, in order
 	steer   func(cli.TurnID, cli.Request) error
-	setMode func(cli.TurnID, cli.PermissionMode) error // nil: it cannot
+	setMode func(cli.TurnID, cli.PermissionMode) error // nil: the agent cannot change it
 
-	openings []opening // ahead of a turn
+	openings []opening // by Warm
 	living   cli.Living
 
 	substitute cli.Agent // for all agents; empty for none
 }
 
-// opening is what was asked of Warm.
+// opening is a call of Warm.
 type opening struct {
 	who cli.Agent
 	req cli.Request
@@ -56,7 +56,7 @@ func (a *agent) Warm(who cli.Agent, req cli.Request) {
 	a.openings = append(a.openings, opening{who, req})
 }
 
-// replies has the turns that begin from now on end otherwise.
+// replies changes how turns end that start from now on.
 func (a *agent) replies(reply func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +71,7 @@ func (a *agent) opened() []opening {
 
 func (a *agent) Live(context.Context) cli.Living { return a.living }
 
-// asks has the agent ask, all at once, and waits for the decisions; zero ones when ctx ends before.
+// request makes the agent ask all at once, and waits for the decisions; they are zero if ctx ends before.
 func (a *agent) request(ctx context.Context, emit func(cli.Event), evs ...cli.Event) []cli.Decision {
 	answers := make([]chan cli.Decision, len(evs))
 	a.mu.Lock()
@@ -97,7 +97,7 @@ func (a *agent) request(ctx context.Context, emit func(cli.Event), evs ...cli.Ev
 	return decisions
 }
 
-// giveUp has the agent wait for an answer no more.
+// giveUp makes the agent stop waiting for an answer.
 func (a *agent) giveUp(id cli.ApprovalID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -228,7 +228,7 @@ func (a *agent) Cannot(_ cli.Sandbox, _ cli.Agent, mode cli.PermissionMode) stri
 	return map[cli.PermissionMode]string{cli.Plan: "it has no plan mode"}[mode]
 }
 
-// setFields changes what projects set.
+// setFields changes the settings of projects.
 func (a *agent) setFields(fields []cli.Field) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -260,7 +260,7 @@ func (a *agent) Substitute(_ context.Context, _ cli.Sandbox, others []cli.Agent)
 	return a.substitute, true
 }
 
-// defaultIn is who answers in a place when nobody was chosen.
+// defaultIn is the agent of an environment if none was chosen.
 func defaultIn(in cli.Sandbox) cli.Agent {
 	if in == "db" {
 		return "codex"
@@ -274,7 +274,7 @@ func (a *agent) requests() []cli.Request {
 	return append([]cli.Request(nil), a.asked...)
 }
 
-// prompts are the last lines of the prompts asked so far, in order: what was told before them is left out.
+// prompts returns the last lines of the prompts so far, in order, without the history before them.
 func (a *agent) prompts() []string {
 	var out []string
 	for _, r := range a.requests() {
@@ -313,7 +313,7 @@ func untilClosed(end <-chan struct{}) func(context.Context, cli.Agent, cli.Reque
 	}
 }
 
-// chat records what the person would see.
+// chat records the messages that the user would see.
 type chat struct {
 	mu     sync.Mutex
 	seen   []string
@@ -322,7 +322,7 @@ type chat struct {
 	refuse error         // Finish fails with it when set
 }
 
-// opened are the prompts of the turns whose cards were opened, in order.
+// opened returns the prompts of the turns whose cards were opened, in order.
 func (c *chat) opened() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -335,7 +335,7 @@ func (c *chat) say(format string, args ...any) {
 	c.seen = append(c.seen, fmt.Sprintf(format, args...))
 }
 
-// takes makes Finish fail, or go well again.
+// takes makes Finish fail with err, or succeed if err is nil.
 func (c *chat) takes(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -490,7 +490,7 @@ func (c *clock) now() time.Time {
 	return c.t
 }
 
-// jump is advance while timers stand still: the machine slept, or somebody set its clock.
+// jump is advance while timers stand still, as if the machine slept or a user set its clock.
 func (c *clock) jump(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -515,7 +515,7 @@ func open(t testing.TB) *house {
 	return openAt(t, filepath.Join(t.TempDir(), "ductor.db"), nil)
 }
 
-// openAt makes a house over the store at path; change may alter its options.
+// openAt opens a house over the store at path; change may alter its options.
 func openAt(t testing.TB, path string, change func(*conversation.Options)) *house {
 	t.Helper()
 	db, err := store.Open(t.Context(), path, store.Options{})
@@ -554,7 +554,7 @@ func openAt(t testing.TB, path string, change func(*conversation.Options)) *hous
 	return h
 }
 
-// shut interrupts what runs and waits for it.
+// shut interrupts running turns and waits for their end.
 func (h *house) shut() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -579,21 +579,21 @@ func (h *house) submit(t testing.TB, id orchestrator.ConversationID, text string
 	return r
 }
 
-// storeNothing answers an abort that no update asked for.
+// storeNothing answers an abort without updates.
 func storeNothing(orchestrator.AbortReport) orchestrator.Handled { return orchestrator.Handled{} }
 
-// Abort ends what runs and waits in a conversation, for a listed user.
+// Abort ends everything that runs and waits in a conversation, for a listed user.
 func (h *house) Abort(ctx context.Context, id orchestrator.ConversationID) (orchestrator.AbortReport, error) {
 	return h.Stop(ctx, orchestrator.Press{Conversation: id, Role: orchestrator.RoleUser}, func(*orchestrator.Stopping) {}, storeNothing)
 }
 
-// await waits until the chat was told line.
+// await waits until the chat has shown line.
 func (h *house) await(t testing.TB, line string) {
 	t.Helper()
 	h.eventually(t, "the chat to say "+line, func() bool { return slices.Contains(h.chat.log(), line) })
 }
 
-// eventually looks again and again: the store writes through cgo, which no bubble of synctest can wait for.
+// eventually polls ok. The store writes through cgo, which no bubble of synctest can wait for.
 func (h *house) eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

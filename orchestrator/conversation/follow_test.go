@@ -13,8 +13,9 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// failing has turns of Claude fail, after the event if there is one; other agents answer.
-func failing(kind cli.FailureKind, after cli.Event) func(context.Context, cli.Agent, cli.Request, func(cli.Event)) cli.Result {
+// failing makes turns of Claude fail, after the event if there is one; other agents answer.
+func failing(kind cli.FailureKind, after cli.Event) func(context.Context, cli.Agent, cli.Request,
+	func(cli.Event)) cli.Result {
 	return func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 		if who != "claude" {
 			return echo(ctx, who, req, emit)
@@ -26,7 +27,7 @@ func failing(kind cli.FailureKind, after cli.Event) func(context.Context, cli.Ag
 	}
 }
 
-// openFailing is a house whose Claude fails.
+// openFailing opens a house whose Claude fails.
 func openFailing(t testing.TB, kind cli.FailureKind, after cli.Event, change func(*conversation.Options)) *house {
 
 	made := openAt(t, filepath.Join(t.TempDir(), "ductor.db"), func(o *conversation.Options) {
@@ -40,7 +41,7 @@ func openFailing(t testing.TB, kind cli.FailureKind, after cli.Event, change fun
 	return made
 }
 
-// What follows a failure without asking, by its kind: and nothing once anything of the turn ran.
+// Automatic reactions to a failure, by its kind. There is none once anything of the turn ran.
 func TestWhatFollowsAFailureWithoutAsking(t *testing.T) {
 	for kind, asked := range map[cli.FailureKind]int{
 		cli.Crashed: 2, cli.TimedOut: 2, cli.Overloaded: 3, cli.APIFailed: 3, cli.Forbidden: 1,
@@ -70,7 +71,7 @@ func TestWhatFollowsAFailureWithoutAsking(t *testing.T) {
 	}
 }
 
-// A configured substitute runs what an agent that is not there cannot: unless the message was to that agent.
+// A configured substitute runs a turn if the agent is not available, unless the user chose the agent for the message.
 func TestASubstituteRunsTheTurn(t *testing.T) {
 	for _, kind := range []cli.FailureKind{cli.NotInstalled, cli.NotLoggedIn} {
 		h := openFailing(t, kind, nil, nil)
@@ -87,7 +88,8 @@ func TestASubstituteRunsTheTurn(t *testing.T) {
 	}
 }
 
-// After turns that fail in a row the substitute answers at once. Who asks for the agent gets it, without repetitions.
+// After several failed turns in a row the substitute runs turns at once. A user who chooses the agent gets it, without
+// retries.
 func TestAnAgentThatFailsOftenIsLeftAlone(t *testing.T) {
 	h := openFailing(t, cli.Crashed, nil, func(o *conversation.Options) { o.Breakers = circuit.New(2, time.Now) })
 	first := h.submit(t, here, "one")
@@ -106,7 +108,7 @@ func TestAnAgentThatFailsOftenIsLeftAlone(t *testing.T) {
 		t.Errorf("the menu says %+v, %v", menu, err)
 	}
 
-	h.submit(t, here, "three") // there is no substitute: it is tried, once
+	h.submit(t, here, "three") // there is no substitute, so the agent is tried once
 	h.await(t, "failed three")
 	h.agent.mu.Lock()
 	h.agent.substitute = "codex"
@@ -129,7 +131,7 @@ func TestAnAgentThatFailsOftenIsLeftAlone(t *testing.T) {
 	}
 }
 
-// One that reached its limit is left alone where limits are handed over.
+// An agent at its limit gets no turns if limits are handed over.
 func TestALimitThatIsKnownIsAvoidedAsConfigured(t *testing.T) {
 	for policy, want := range map[orchestrator.LimitPolicy]string{orchestrator.LimitAsk: "claude claude", orchestrator.LimitHandOff: "claude codex codex"} {
 		h := openFailing(t, cli.LimitReached, nil, func(o *conversation.Options) {
@@ -155,10 +157,11 @@ func TestALimitThatIsKnownIsAvoidedAsConfigured(t *testing.T) {
 	}
 }
 
-// A limit and a crash redirect no chat where limits are asked about, and a user's own choice is asked in any case.
+// A limit and a crash redirect no turn if users decide about limits. The user's own choice is tried in any case.
 func TestAUsersChoicePassesTheBreaker(t *testing.T) {
 	for policy, want := range map[orchestrator.LimitPolicy]string{
-		orchestrator.LimitAsk:     "claude claude claude claude", // the crash is tried once more, then two turns without a choice and with one
+		// One retry after the crash, then two turns without a choice and one with a choice.
+		orchestrator.LimitAsk:     "claude claude claude claude",
 		orchestrator.LimitHandOff: "claude codex codex codex claude",
 	} {
 		failures := []*cli.Failure{
@@ -194,7 +197,8 @@ func TestAUsersChoicePassesTheBreaker(t *testing.T) {
 	}
 }
 
-// TestWhoEndsRetriesHearsOfTheTurn, while it waits and once it has ended: its card has the buttons of its end then, which stay.
+// TestWhoEndsRetriesHearsOfTheTurn ends retries while the turn waits and after it has ended: then its card has the
+// buttons of its end, which stay.
 func TestWhoEndsRetriesHearsOfTheTurn(t *testing.T) {
 	h := openFailing(t, cli.Overloaded, nil, func(o *conversation.Options) { o.RetryAfter = time.Hour })
 	r := h.submit(t, here, "hello")

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// in has the conversation work in a directory, and returns the mode of its next turn there.
+// in moves the conversation to a directory, and returns the mode of its next turn there.
 func (h *house) in(t *testing.T, root, dir, prompt string) cli.PermissionMode {
 	t.Helper()
 	if _, err := h.SetDir(t.Context(), here, filepath.Join(root, dir), owner); err != nil {
@@ -18,7 +18,7 @@ func (h *house) in(t *testing.T, root, dir, prompt string) cli.PermissionMode {
 	return h.ask(t, here, prompt).Permission
 }
 
-// A mode above ask counts in the environment that it was chosen for, and has ended once a turn ran in another one.
+// A mode above ask applies in the environment that it was chosen for, and ends once a turn ran in another one.
 func TestAModeEndsWhereItsEnvironmentChanges(t *testing.T) {
 	for _, mode := range []cli.PermissionMode{cli.AcceptEdits, cli.Auto, cli.Bypass} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -56,8 +56,8 @@ func TestAModeEndsWhereItsEnvironmentChanges(t *testing.T) {
 	}
 }
 
-// The environment of a directory changes with the configuration, while ductor is not there. Neither the mode nor a rule follows, and a
-// plan that begins there, or edits that are accepted, count there.
+// The configuration changes the environment of a directory while ductor is not running. Neither the mode nor a rule
+// applies there any more. A plan that starts there, or edits that are accepted there, apply there.
 func TestRightsOutliveNoChangeOfTheConfiguration(t *testing.T) {
 	path, root := filepath.Join(t.TempDir(), "db"), t.TempDir()
 	inside := policy{of: map[string]cli.Sandbox{"plain": "web"}}

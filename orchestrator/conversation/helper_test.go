@@ -9,7 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// What another agent asks that works for a turn is decided by the users of the turn and by the rules for that agent, within its lists.
+// Requests of another agent that works for a turn are decided by the users of the turn and by the rules for that agent,
+// within its tool lists.
 func TestAHelperAsksTheUsersOfItsTurn(t *testing.T) {
 	h := open(t)
 	var codex, claude, denied cli.Decision

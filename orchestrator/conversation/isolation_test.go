@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// What one conversation chooses counts in it alone, also for another topic of the same chat.
+// The choices of a conversation apply only there, not even to another topic of the same chat.
 func TestWhatOneConversationChoosesCountsInItAlone(t *testing.T) {
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "sub"), 0o755); err != nil {

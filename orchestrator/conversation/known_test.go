@@ -18,7 +18,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// fate is what becomes of a prompt.
+// fate is the outcome of a prompt.
 type fate string
 
 const (
@@ -34,27 +34,27 @@ const (
 	repeated    fate = "the agent accepts it, is overloaded, and is asked once more"
 )
 
-// readers are three agents that remember all they read, and a user who compares that with the session.
+// readers are three agents that remember everything they read. The test compares their memories with the session.
 type readers struct {
 	*house
 	t        testing.TB
 	path     string
 	budget   int
 	fate     fate
-	asked    chan struct{} // an agent has a prompt, and waits
+	asked    chan struct{} // an agent has a prompt and waits
 	known    map[cli.AgentSessionID]string
-	leftOut  map[cli.AgentSessionID]int // as the chat says
-	n        int                        // sessions of agents, prompts and answers
+	leftOut  map[cli.AgentSessionID]int // as the chat reports
+	n        int                        // counter for sessions, prompts and answers
 	last     cli.TurnID
 	shown    handed
-	accepted func()             // compares what the agent knows that accepted the last prompt
-	read     string             // by the agents of the last turn
-	lost     cli.AgentSessionID // that the next session gets
+	accepted func()             // compares the knowledge of the agent that accepted the last prompt
+	read     string             // text that the agents of the last turn read
+	lost     cli.AgentSessionID // the ID for the next session
 	before   cli.TurnID         // the last turn whose agent was overloaded
 	faults   []string
 }
 
-// handed is a chat that knows what it was said to have handed over last.
+// handed is a chat that remembers the last HandedOver event.
 type handed struct {
 	*chat
 	mu sync.Mutex
@@ -77,7 +77,7 @@ func (c handedCard) Show(ev cli.Event) {
 	c.Card.Show(ev)
 }
 
-// take returns what was handed over since the last call.
+// take returns the history that was handed over since the last call.
 func (h *handed) take() cli.HandedOver {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +86,7 @@ func (h *handed) take() cli.HandedOver {
 	return ev
 }
 
-// start opens ductor over the database of before.
+// start opens ductor over the database of the previous process.
 func (r *readers) start() {
 	r.house = openAt(r.t, r.path, func(o *conversation.Options) {
 		r.shown.chat = o.Chat.(*chat)
@@ -129,7 +129,7 @@ func (r *readers) reply(ctx context.Context, who cli.Agent, req cli.Request, emi
 	case stopped, restarted:
 		return r.wait(ctx, who)
 	}
-	if r.before != req.Turn { // else the first attempt said what it left out
+	if r.before != req.Turn { // otherwise the first attempt reported the omitted turns
 		r.shown.take()
 	}
 	emit(cli.PromptAccepted{})
@@ -160,7 +160,7 @@ func (r *readers) wait(ctx context.Context, who cli.Agent) cli.Result {
 	return cli.Cut(ctx, who)
 }
 
-// compare finds what an agent that accepted a prompt does not know of what was answered, or knows twice.
+// compare reports answers that an agent which accepted a prompt does not know, or knows twice.
 func (r *readers) compare(id cli.AgentSessionID, req cli.Request) {
 	fault := func(format string, args ...any) { r.faults = append(r.faults, fmt.Sprintf(format, args...)) }
 	turns, err := r.db.History(context.Background(), orchestrator.SessionID(req.Session), 100)
@@ -198,7 +198,7 @@ func (r *readers) compare(id cli.AgentSessionID, req cli.Request) {
 	}
 }
 
-// turn has a prompt run to its end: a new one for an agent, or that of the last turn once more if that did not go well.
+// turn runs a prompt to its end: a new one for an agent, or the last prompt again if it did not succeed.
 func (r *readers) turn(t *rapid.T, again bool, who cli.Agent) {
 	by := orchestrator.Press{Conversation: here, Person: 1, Role: orchestrator.RoleUser}
 	var receipt orchestrator.Receipt
@@ -246,8 +246,8 @@ func (r *readers) awaitDelivered(t *rapid.T) {
 	}
 }
 
-// TestEveryAgentIsToldEverythingOnce: whatever becomes of prompts to three agents of one session, an agent that accepts one knows each
-// answer of the session exactly once, or the chat has said how many were left out.
+// TestEveryAgentIsToldEverythingOnce: whatever happens to prompts to three agents of one session, an agent that accepts
+// a prompt knows each answer of the session exactly once, or the chat has shown how many were left out.
 func TestEveryAgentIsToldEverythingOnce(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("8"); err != nil {
@@ -272,8 +272,8 @@ func TestEveryAgentIsToldEverythingOnce(t *testing.T) {
 	})
 }
 
-// A session that an agent lost and began anew under the same id is continued: its agent does not hear everything once more. That it lost
-// one is said only if it had answered there.
+// If an agent lost a session and started it again under the same ID, ductor continues it and does not repeat the whole
+// history. The chat reports the lost session only if the agent had answered there.
 func TestASessionBegunAnewUnderItsIDIsContinued(t *testing.T) {
 	h := openAt(t, filepath.Join(t.TempDir(), "db"), nil)
 	var asked []cli.Request
@@ -310,7 +310,8 @@ func TestASessionBegunAnewUnderItsIDIsContinued(t *testing.T) {
 	}
 }
 
-// A job that runs a prompt when a limit ends repeats it: its agent reads the prompt once. One whose prompt a user changed repeats nothing.
+// A job that runs a prompt when a limit ends repeats it: its agent reads the prompt once. A job whose prompt a user
+// changed repeats nothing.
 func TestARunWhenTheLimitEndsRepeatsItsPrompt(t *testing.T) {
 	for prompt, want := range map[string]int{"look at the log": 1, "look at the disk": 2} {
 		h := openForOrders(t, filepath.Join(t.TempDir(), "db"), t.TempDir())

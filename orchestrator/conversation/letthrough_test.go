@@ -12,7 +12,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// In accept-edits an edit goes through without a user and is audited; what is more than an edit is asked for, and so is
+// In accept-edits an edit is allowed without a user and audited. A user decides requests that do more than edit, and
 // every request that names one of ductor's own files.
 func TestAcceptedEdits(t *testing.T) {
 	own := ""
@@ -63,7 +63,7 @@ func TestAcceptedEdits(t *testing.T) {
 	}
 }
 
-// A choice about an edit or a plan has the mode of the conversation follow, where it asked or planned.
+// After a choice about an edit or a plan, the conversation's mode changes if it was asking or planning.
 func TestTheModeFollowsAChoice(t *testing.T) {
 	edit, hidden := writeTo("", "an edit", "a.txt"), writeTo("", "a hidden file", ".env")
 	plan := cli.ApprovalAsked{Tool: cli.PlanTool, Title: "a plan", Detail: "do it"}
@@ -113,7 +113,7 @@ func TestTheModeFollowsAChoice(t *testing.T) {
 	}
 }
 
-// writeTo is a request to write a file.
+// writeTo returns a request to write a file.
 func writeTo(id cli.ApprovalID, title, path string) cli.ApprovalAsked {
 	return cli.ApprovalAsked{
 		ID: id, Tool: "Write", Title: title, Input: []byte(`{"file_path":"` + path + `","content":"x"}`),

@@ -6,7 +6,7 @@ import (
 	"ductor/cli"
 )
 
-// A person who chooses what an agent may do is told what of it the agent cannot.
+// A user who chooses a permission mode sees which part of it the agent does not support.
 func TestWhatTheAgentCannotDoIsSaid(t *testing.T) {
 	h := open(t)
 	p, err := h.Permissions(t.Context(), here)

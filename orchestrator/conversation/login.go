@@ -8,10 +8,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// loginWait is how long a code that logs an agent in is waited for; the agents' own codes expire then too.
+// loginWait limits the time for a log-in; the agents' own codes expire then too.
 const loginWait = 15 * time.Minute
 
-// logIn logs the agent of a turn in. The owner gets the code in the private chat, and how that ended.
+// logIn logs in the agent of a turn. The owner gets the code and the result in the private chat.
 func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
 	agent, in, p := t.Outcome.Recovery.Who, t.Sandbox, e.opts.Lang.Of(t.Prompt.Conversation.Chat)
 	if agent == "" || e.opts.Owner == 0 || !e.opts.Gateway.CanLogIn(in, agent) {
@@ -26,7 +26,7 @@ func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
 	owner := orchestrator.ConversationID{Chat: int64(e.opts.Owner)}
 	tell := func(text string) {
 		if err := e.opts.Chat.Notice(context.WithoutCancel(ctx), owner, text); err != nil {
-			e.log.Warn("tell the owner about a log-in", "agent", agent, "err", err)
+			e.log.Warn("notify the owner of a log-in", "agent", agent, "err", err)
 		}
 	}
 	go func() {
@@ -34,7 +34,8 @@ func (e *Engine) logIn(ctx context.Context, t orchestrator.Turn) error {
 		defer e.logins.Delete(orchestrator.AgentEnv{Agent: agent, Sandbox: in})
 		ctx, cancel := context.WithTimeout(e.life, loginWait)
 		defer cancel()
-		err := e.opts.Gateway.LogIn(ctx, in, agent, func(d cli.DeviceCode) { tell(p.Text("turn.log-in", d.Agent.Name(), d.URL, d.Code)) })
+		err := e.opts.Gateway.LogIn(ctx, in, agent,
+			func(d cli.DeviceCode) { tell(p.Text("turn.log-in", d.Agent.Name(), d.URL, d.Code)) })
 		switch {
 		case err == nil:
 			tell(p.Text("turn.logged-in", agent.Name()))

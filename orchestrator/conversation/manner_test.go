@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// ask submits a prompt, waits for its end and gives what the agent was asked.
+// ask submits a prompt, waits for its end and returns the request to the agent.
 func (h *house) ask(t *testing.T, id orchestrator.ConversationID, text string) cli.Request {
 	t.Helper()
 	h.submit(t, id, text)
@@ -109,7 +109,7 @@ func TestARoleIsPlayedFromTheNextTurnOnInTheSameSession(t *testing.T) {
 	if diff := cmp.Diff(told{"", "You review.", false}, play("reviewer", "one")); diff != "" {
 		t.Error(diff)
 	}
-	// The role's own agent joins the session; that it has none of its own yet is its first turn's matter.
+	// The role's own agent joins the session; its missing session ID is up to its first turn.
 	if diff := cmp.Diff(told{"You write.", "", false}, play("author", "two")); diff != "" {
 		t.Error(diff)
 	}

@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// A session that a user takes to another chat is resumed there; where it was, the next prompt and a repeat begin another, and what
-// runs there keeps it.
+// A session that a user moves to another chat is resumed there. In the old chat the next prompt and a repeat start
+// another session, and a running turn keeps the old one.
 func TestASessionThatMovesRunsInOneChat(t *testing.T) {
 	h := open(t)
 	r := h.submit(t, here, "old")

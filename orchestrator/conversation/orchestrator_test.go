@@ -112,7 +112,7 @@ func TestAnAbortEndsTheTurnAndTheQueue(t *testing.T) {
 	}
 }
 
-// An abort tells the turn to end before it waits for anything, and what is queued does not begin until it is taken out.
+// An abort ends the turn before it waits for anything, and queued turns do not start before they are removed.
 func TestAnAbortTellsTheTurnToEndFirst(t *testing.T) {
 	h := open(t)
 	h.agent.reply = untilAborted
@@ -141,7 +141,8 @@ func TestAnAbortTellsTheTurnToEndFirst(t *testing.T) {
 	}
 }
 
-// What the chat does not show yet of an answer is not sent after an abort or a new session, and the next turn runs.
+// After an abort or a new session, the parts of an answer that the chat does not show yet are not sent, and the next
+// turn runs.
 func TestAnAbortEndsADelivery(t *testing.T) {
 	for name, end := range map[string]func(*house) cli.TurnID{
 		"abort": func(h *house) cli.TurnID {
@@ -415,7 +416,7 @@ func TestWhatAnEarlierDuctorLeftIsTakenUp(t *testing.T) {
 	before.submit(t, here, "running")
 	before.submit(t, here, "waiting")
 	before.awaitAsked(t, 1)
-	// The process dies here: nothing is told to the store any more.
+	// The process dies here: nothing reaches the store any more.
 	after := openAt(t, path, nil)
 	if err := after.Recover(t.Context()); err != nil {
 		t.Fatal(err)
@@ -507,7 +508,7 @@ func TestAChatThatCannotBeReachedDoesNotStopTheQueue(t *testing.T) {
 	h.await(t, "done two")
 }
 
-// The parts of two answers do not mix, however long the chat takes to show the first.
+// The messages of two answers do not mix, however long the chat takes to show the first.
 func TestAnAnswerIsCompleteBeforeTheNextOneBegins(t *testing.T) {
 	h := open(t)
 	h.chat.stuck = make(chan struct{})

@@ -16,7 +16,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// openForOrders makes a house that takes orders over the store at path.
+// openForOrders opens a house that accepts orders over the store at path.
 func openForOrders(t *testing.T, path string, root string) *house {
 	t.Helper()
 	return openAt(t, path, func(o *conversation.Options) {
@@ -105,7 +105,7 @@ func TestAnOrderRunsBesideTheConversation(t *testing.T) {
 	}
 }
 
-// root is where the conversations of the house begin.
+// root returns the directory where the conversations of the house start.
 func (h *house) root(t *testing.T) string {
 	t.Helper()
 	st, err := h.Status(t.Context(), here)
@@ -187,7 +187,8 @@ func TestASilentAnswerIsShownToNobody(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatTheChatHasIsNotShownOnceMore, also after a restart; another is, and so is one that a person asks for.
+// TestAnAnswerThatTheChatHasIsNotShownOnceMore, also after a restart. A different answer is shown, and so is one that a
+// user asks for.
 func TestAnAnswerThatTheChatHasIsNotShownOnceMore(t *testing.T) {
 	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), t.TempDir())
 	known := orchestrator.Wants{Known: orchestrator.Digest(" echo:  same\n"), Title: "⏰ job", Card: orchestrator.CardStyle{Then: "nothing", Display: orchestrator.DisplayPlain}}

@@ -11,10 +11,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Clients send a comment before the messages that it is about, each by itself. Those that come while the turn of the first
-// runs or waits are parts of its prompt; see orchestrator.Prompt.PartOf.
+// Telegram clients send a comment before the messages that it is about, as separate messages. Messages that arrive
+// while the turn of the first waits or runs become parts of its prompt; see orchestrator.Prompt.PartOf.
 
-// join adds a waiting turn to the one that it is a part of, if that waits too.
+// join adds a waiting turn to the turn that it is a part of, if that turn is also waiting.
 func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bool, err error) {
 	c.do(func() {
 		of := slices.IndexFunc(c.queue, func(w waiting) bool { return w.turn.Prompt.Message == t.Prompt.PartOf })
@@ -22,7 +22,7 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 		if of < 0 || i < 0 {
 			return
 		}
-		if joined, err = c.reword(ctx, of, c.queue[of].turn.Prompt, t.Prompt); !joined {
+		if joined, err = c.mergePrompts(ctx, of, c.queue[of].turn.Prompt, t.Prompt); !joined {
 			return
 		}
 		if err = c.e.drop(ctx, c.queue[i]); err == nil {
@@ -32,13 +32,14 @@ func (c *conversation) join(ctx context.Context, t orchestrator.Turn) (joined bo
 	return joined, err
 }
 
-// reword makes the prompt of a waiting turn of two; false if it no longer waits.
-func (c *conversation) reword(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
+// mergePrompts replaces the prompt of a waiting turn by two prompts in one. It returns false if the turn no longer
+// waits.
+func (c *conversation) mergePrompts(ctx context.Context, i int, first, second orchestrator.Prompt) (bool, error) {
 	t := &c.queue[i].turn
 	text, files := first.Text+"\n"+second.Text, slices.Concat(first.Attachments, second.Attachments)
 	ok, err := c.e.opts.Store.UpdatePrompt(ctx, t.ID, text, files)
 	if err != nil {
-		return false, fmt.Errorf("join two prompts: %w", err)
+		return false, fmt.Errorf("merge two prompts: %w", err)
 	}
 	if ok {
 		t.Prompt.Text, t.Prompt.Attachments = text, files
@@ -46,7 +47,8 @@ func (c *conversation) reword(ctx context.Context, i int, first, second orchestr
 	return ok, nil
 }
 
-// Began implements turn.Conversation: it steers messages into the turn that belong to its prompt and came before it began.
+// Began implements turn.Conversation: it steers messages into the turn that belong to its prompt and arrived before it
+// started.
 func (c *conversation) Began(ctx context.Context, t orchestrator.Turn) {
 	if t.Prompt.Message == 0 || !c.e.open() {
 		return
@@ -63,15 +65,15 @@ func (c *conversation) Began(ctx context.Context, t orchestrator.Turn) {
 		})
 		for _, p := range parts {
 			by := orchestrator.Press{Conversation: c.id, Person: p.Prompt.Person, Role: orchestrator.RoleUser}
-			if err := c.e.Steer(ctx, p.ID, by); err != nil && !errors.Is(err, orchestrator.ErrCannotSteer) && !errors.Is(err, orchestrator.ErrNotWaiting) {
-				c.e.log.Warn("hand over a part of a prompt", "turn", p.ID, "err", err)
+			if err := c.e.Steer(ctx, p.ID, by); err != nil && !errors.Is(err, orchestrator.ErrCannotSteer) &&
+				!errors.Is(err, orchestrator.ErrNotWaiting) {
+				c.e.log.Warn("steer a part of a prompt", "turn", p.ID, "err", err)
 			}
 		}
 	}()
 }
 
-// StartOver ends the turn of a message, and runs its prompt and that of a waiting turn next, as one. ErrNotWaiting if the one
-// does not run or the other no longer waits.
+// StartOver implements bot.Desk.
 func (e *Engine) StartOver(ctx context.Context, message int, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -84,7 +86,7 @@ func (e *Engine) StartOver(ctx context.Context, message int, waiting cli.TurnID,
 			return
 		}
 		ok := false
-		if ok, err = c.reword(ctx, i, r.turn.Prompt, c.queue[i].turn.Prompt); !ok {
+		if ok, err = c.mergePrompts(ctx, i, r.turn.Prompt, c.queue[i].turn.Prompt); !ok {
 			err = cmp.Or(err, orchestrator.ErrNotWaiting)
 			return
 		}

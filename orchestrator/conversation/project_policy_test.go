@@ -12,7 +12,8 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// What a project sets counts for the turns in it: its files begin each session of an agent, once, and its list of tools counts.
+// The settings of a project apply to the turns in it: its files start each session of an agent, once, and its tool list
+// applies.
 func TestWhatAProjectSetsCountsInIt(t *testing.T) {
 	root := t.TempDir()
 	shop := filepath.Join(root, "shop")

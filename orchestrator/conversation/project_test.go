@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// programs are what a project sets.
+// programs returns settings of a project that start a program.
 func programs(command string) []cli.Field {
 	return []cli.Field{{Name: ".mcp.json: mcpServers.x.command", Value: command}}
 }
@@ -22,7 +22,7 @@ func inProject(t *testing.T, fields []cli.Field) *house {
 	return h
 }
 
-// project is what the agent was told last of the settings of the project.
+// project returns the project settings of the last request.
 func (h *house) project() cli.ProjectSettings { return h.last().Project }
 
 func TestAProjectWithoutSettingsIsNotAskedAbout(t *testing.T) {

@@ -10,21 +10,22 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// preparation is the request of the first attempt of a turn, with what the card shows before it.
+// preparation is the request of a turn's first attempt, and notices that the card shows before it.
 type preparation struct {
 	req       cli.Request
-	instead   *cli.Failure       // of the configured agent, in whose place another runs the turn; nil for none
-	endedMode cli.PermissionMode // a mode that the user chose for another environment and that ended with this turn; "" for none
+	instead   *cli.Failure       // why another agent than the configured one runs the turn; nil if none does
+	endedMode cli.PermissionMode // the mode for another environment that this turn ended; "" for none
 }
 
-// prepare chooses session, agent and model of the turn and makes the request. A turn that the previous process was running keeps its own.
+// prepare chooses the session, agent and model of the turn and builds the request. A turn that the previous process was
+// running keeps its own.
 func (r *runningTurn) prepare() (preparation, error) {
 	e, t := r.e, &r.turn
 	conv, err := e.opts.Store.Conversation(r.keep, t.Prompt.Conversation)
 	if err != nil {
 		return preparation{}, fmt.Errorf("load conversation: %w", err)
 	}
-	conv = wanting(conv, t.Wants)
+	conv = withWants(conv, t.Wants)
 	if r.waiting.left != "" {
 		return r.prepareLeft(conv)
 	}
@@ -49,7 +50,7 @@ func (r *runningTurn) prepare() (preparation, error) {
 	if err != nil {
 		return preparation{}, err
 	}
-	if conv.Agent == "" { // a user's own choice is asked, whatever is known of it
+	if conv.Agent == "" { // if the user chose the agent, ductor uses it even if it is known to be unavailable
 		who = e.runner.Around(r.keep, *t, who)
 	}
 	ended := e.endElsewhere(r.keep, &conv, *t)
@@ -62,12 +63,12 @@ func (r *runningTurn) prepare() (preparation, error) {
 	return preparation{req: req, instead: who.Instead, endedMode: ended}, err
 }
 
-// attemptRequest makes the request of an attempt, the first and all others alike, without a budget.
+// attemptRequest builds the request of any attempt of a turn, without a budget.
 func (e *Engine) attemptRequest(
 	ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who turn.Choice,
 ) (cli.Request, error) {
 	req, err := e.request(ctx, conv, s, t, who)
-	if !t.Bypass.IsZero() { // until it is told otherwise
+	if !t.Bypass.IsZero() { // until ductor switches it
 		req.Permission = cli.Bypass
 	}
 	return req, err
@@ -85,7 +86,8 @@ func (r *runningTurn) prepareLeft(conv orchestrator.Conversation) (p preparation
 }
 
 // PrepareAgain implements turn.Conversation.
-func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, who turn.Choice) (cli.Request, orchestrator.Session, error) {
+func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, who turn.Choice) (cli.Request,
+	orchestrator.Session, error) {
 	conv, err := c.e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
 		return cli.Request{}, orchestrator.Session{}, err
@@ -99,13 +101,14 @@ func (c *conversation) PrepareAgain(ctx context.Context, t *orchestrator.Turn, w
 		return cli.Request{}, orchestrator.Session{}, err
 	}
 	t.Agent, t.Model = who.Agent, who.Model
-	req, err := c.e.attemptRequest(ctx, wanting(conv, t.Wants), session, *t, who)
+	req, err := c.e.attemptRequest(ctx, withWants(conv, t.Wants), session, *t, who)
 	req.Budget = budget
 	return req, session, err
 }
 
-// request says what the agent is asked, without what it missed.
-func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session, t orchestrator.Turn, who turn.Choice) (cli.Request, error) {
+// request builds the request to the agent, without the history that it missed.
+func (e *Engine) request(ctx context.Context, conv orchestrator.Conversation, s orchestrator.Session,
+	t orchestrator.Turn, who turn.Choice) (cli.Request, error) {
 	role, _ := e.role(e.roleOf(conv))
 	req := cli.Request{
 		Turn: t.ID, Conversation: conv.ID.Key(), ChatID: conv.ID.Chat, Lang: e.opts.Lang.In(conv.ID.Chat),

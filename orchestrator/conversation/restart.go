@@ -11,10 +11,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Recover takes up what the previous process left: turns that ran go on in their cards, or are shown as
-// interrupted where that cannot be, and are never asked twice; outcomes the chat has not seen are shown;
-// queued turns run; what a chat shows to wait, and does not, is corrected. It returns once all of it is on its way. Call it once,
-// before the first Submit.
+// Recover continues the work of the previous process. Running turns continue in their cards, or are shown as
+// interrupted if that is impossible; their prompts never run twice. Recover shows outcomes that the chat does not show
+// yet, starts queued turns, and corrects messages that wrongly show a turn as waiting. It returns once all of that has
+// started. Call it once, before the first Submit.
 func (e *Engine) Recover(ctx context.Context) error {
 	past, err := e.opts.Store.TurnsShownWaiting(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	}
 	remains, err := e.opts.Gateway.Survey(ctx, open)
 	if err != nil {
-		e.log.Error("look for what the previous process left", "err", err)
+		e.log.Error("survey the previous process", "err", err)
 	}
 	for _, o := range open {
 		if !o.Background || remains[o.Turn] == cli.RemainsRun {
@@ -62,25 +62,25 @@ func (e *Engine) Recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.takeUp(ctx, turns)
+		c.continueTurns(ctx, turns)
 	}
 	return nil
 }
 
-// goesOn says whether the turn can run or resume.
-func (w waiting) goesOn() bool {
+// canContinue reports whether the turn can run or resume.
+func (w waiting) canContinue() bool {
 	return w.turn.State == orchestrator.TurnQueued || w.left == cli.RemainsRun
 }
 
-// takeUp continues the turn that ran, shows what ended and then runs what waits.
-func (c *conversation) takeUp(ctx context.Context, turns []waiting) {
+// continueTurns continues the turn that was running, shows ended turns and then runs waiting ones.
+func (c *conversation) continueTurns(ctx context.Context, turns []waiting) {
 	var ended []orchestrator.Turn
 	var ran, wait []waiting
 	for _, w := range turns {
 		switch {
-		case !w.goesOn():
+		case !w.canContinue():
 			ended = append(ended, w.turn)
-		case w.left != "": // before all that wait, of which one that was taken back may have a place before it
+		case w.left != "": // before all waiting turns: one that was moved back to the queue may precede it
 			ran = append(ran, w)
 		default:
 			wait = append(wait, w)
@@ -92,10 +92,10 @@ func (c *conversation) takeUp(ctx context.Context, turns []waiting) {
 	redelivered := make(chan struct{})
 	c.do(func() {
 		c.start, c.redelivered = startLater, redelivered
-		if len(ran) > 0 { // an abort must find it at once, and its card is in the chat already
+		if len(ran) > 0 { // an abort must find it at once, and its card is already in the chat
 			c.start, ran[0].after = startTurns, redelivered
 		}
-		for i := range wait { // one of them may have been about to begin
+		for i := range wait { // one of them may have been about to start
 			wait[i].inherited = len(ran) == 0
 		}
 		c.queue = slices.Concat(c.queue, ran, wait)
@@ -140,15 +140,17 @@ func (c *conversation) redeliver(ctx context.Context, t orchestrator.Turn) {
 	c.deliver(ctx, delivery{turn: t, stored: recorded(), show: show, changed: c.e.changesOf(ctx, t), amend: show})
 }
 
-// changesOf returns what compares the files of a turn that the previous process ended and did not live to compare; nil if nothing is to be
-// compared. What wrote is in the steps of the turn.
+// changesOf returns a function that computes the file changes of a turn that ended under the previous process, which
+// died before it could do so. It returns nil if there is nothing to compare. The steps of the turn show which tools
+// wrote.
 func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(context.Context) orchestrator.Changed {
-	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted || t.Outcome.Changed != (orchestrator.Changed{}) {
+	if e.opts.Snapshots == nil || t.Outcome.State == orchestrator.TurnInterrupted ||
+		t.Outcome.Changed != (orchestrator.Changed{}) {
 		return nil
 	}
 	session, err := e.opts.Store.Session(ctx, t.Session)
 	if err != nil {
-		return nil // it ended before it had one
+		return nil // it ended before it had a session
 	}
 	done, err := e.opts.Store.StepsOf(ctx, t.ID)
 	if err != nil || len(done) == 0 {
@@ -167,11 +169,12 @@ func (e *Engine) changesOf(ctx context.Context, t orchestrator.Turn) func(contex
 	return files.End()
 }
 
-// dropOutcome says that an outcome is not shown, and no longer tries to.
+// dropOutcome marks an outcome as not shown and stops trying to show it.
 func (e *Engine) dropOutcome(ctx context.Context, t orchestrator.Turn) {
 	e.log.Error("an outcome is not shown: ductor crashed over it more than once", "turn", t.ID, "crashes", t.Crashes)
-	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation, e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shown")); err != nil {
-		e.log.Error("say that an outcome is not shown", "turn", t.ID, "err", err)
+	if err := e.opts.Chat.Notice(ctx, t.Prompt.Conversation,
+		e.opts.Lang.Of(t.Prompt.Conversation.Chat).Text("turn.not-shown")); err != nil {
+		e.log.Error("report that an outcome is not shown", "turn", t.ID, "err", err)
 		return
 	}
 	if err := e.opts.Store.MarkDelivered(ctx, t.ID); err != nil {

@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// successor is a house over the store of one that was let go of while "running" ran and "waiting" waited.
-// remains says what the agents know of the turn that ran; empty for one that reached no agent.
+// successor opens a house over the store of one that was shut down while "running" ran and "waiting" waited. remains is
+// the state of the turn that ran; empty if it reached no agent.
 func successor(t *testing.T, remains cli.Remains) *house {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -36,7 +36,7 @@ func successor(t *testing.T, remains cli.Remains) *house {
 	return successorOf(t, path, map[string]cli.Remains{"running": remains})
 }
 
-// successorOf is a house over the store of an earlier one. remains says what the agents know of the turns that ran.
+// successorOf opens a house over the store of an earlier one. remains is the state of the turns that ran.
 func successorOf(t *testing.T, path string, remains map[string]cli.Remains) *house {
 	t.Helper()
 	after := openAt(t, path, nil)
@@ -102,7 +102,7 @@ func TestATurnOfWhichNobodyKnowsIsShownAsInterruptedAndNotAskedAgain(t *testing.
 	}
 }
 
-// crash counts what ductor crashed of, as often as it takes to give that up.
+// crash records crashes of ductor until it gives up the turn or outcome.
 func (h *house) crash(t *testing.T) {
 	t.Helper()
 	for range orchestrator.MostCrashes {
@@ -117,7 +117,7 @@ func TestATurnThatDuctorCrashedOverIsGivenUp(t *testing.T) {
 	h.crash(t)
 	h.recover(t)
 	h.await(t, "redelivered running: interrupted")
-	h.await(t, "done waiting") // it only waited
+	h.await(t, "done waiting") // it was only waiting
 	if diff := cmp.Diff([]string{"waiting"}, h.agent.prompts()); diff != "" || len(h.agent.resumed) > 0 {
 		t.Errorf("gone on with %+v, asked %s", h.agent.resumed, diff)
 	}
@@ -205,8 +205,7 @@ func TestDetachLeavesTheQueueAndTakesNothingMore(t *testing.T) {
 	}
 }
 
-// TestAnAbortBeforeATurnBeganOutlivesDuctor: it is settled who answers, which takes a while, and ductor is killed
-// before that is known.
+// TestAnAbortBeforeATurnBeganOutlivesDuctor: choosing the agent takes a while, and ductor is killed before it is done.
 func TestAnAbortBeforeATurnBeganOutlivesDuctor(t *testing.T) {
 	path, begin := filepath.Join(t.TempDir(), "db"), make(chan struct{})
 	before := openAt(t, path, func(o *conversation.Options) { o.Gateway = slowStart{o.Gateway.(*agent), begin} })
@@ -232,8 +231,8 @@ func TestAnAbortBeforeATurnBeganOutlivesDuctor(t *testing.T) {
 	}
 }
 
-// TestWhatRanGoesOnBeforeAPromptThatWasTakenBack: that prompt was handed to an earlier turn, and has its place before
-// the one that ran meanwhile.
+// TestWhatRanGoesOnBeforeAPromptThatWasTakenBack: that prompt was steered into an earlier turn, so its place in the
+// queue is before the turn that ran meanwhile.
 func TestWhatRanGoesOnBeforeAPromptThatWasTakenBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	before, end := openAt(t, path, nil), make(chan struct{})

@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator/approval"
 )
 
-// askedWith has the agent ask for something in a turn with rights of its own, and denies what it asks.
+// askedWith lets the agent ask for something in a turn with rights of its own, and denies the request.
 func (h *house) askedWith(t *testing.T, prompt string, r orchestrator.Rights, ev cli.ApprovalAsked) (asked bool) {
 	t.Helper()
 	h.asking(ev)
@@ -36,7 +36,7 @@ func (h *house) askedWith(t *testing.T, prompt string, r orchestrator.Rights, ev
 	return asked
 }
 
-// last is what was asked last.
+// last returns the last request to the agent.
 func (h *house) last() cli.Request {
 	all := h.agent.requests()
 	return all[len(all)-1]
@@ -75,7 +75,8 @@ func TestATurnWithRightsOfItsOwnUsesNoChoiceOfTheChat(t *testing.T) {
 	}
 }
 
-// A run that a user pressed for has the rights of the chat as they are then, at most in the mode of the press, and never a bypass.
+// A run that a user scheduled has the rights of the chat at that time, limited to the mode when the user pressed, and
+// never a bypass.
 func TestARunThatAUserPressedForKeepsItsRights(t *testing.T) {
 	h := openForOrders(t, filepath.Join(t.TempDir(), "ductor.db"), t.TempDir())
 	h.turnWith(t, here, "mine", bash("1", "git status"), orchestrator.Verdict{Choice: orchestrator.AllowPattern})

@@ -15,8 +15,9 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// turn has a turn ask for something that a rule lets through, or that is decided once when none does.
-func (h *house) turnWith(t *testing.T, in orchestrator.ConversationID, prompt string, ev cli.ApprovalAsked, v orchestrator.Verdict) (asked bool) {
+// turnWith lets a turn ask for something that a rule allows, or that v decides if no rule does.
+func (h *house) turnWith(t *testing.T, in orchestrator.ConversationID, prompt string, ev cli.ApprovalAsked,
+	v orchestrator.Verdict) (asked bool) {
 	t.Helper()
 	h.asking(ev)
 	before := len(h.board.all())
@@ -76,14 +77,15 @@ func TestARuleDecidesUntilItIsRevoked(t *testing.T) {
 	}
 }
 
-// What a list denies no user is asked for, also where a rule allows it.
+// A tool that a list denies is denied without asking a user, even if a rule allows it.
 func TestAToolThatAListDeniesIsDeniedUnasked(t *testing.T) {
 	h := open(t)
 	if !h.turnWith(t, here, "one", bash("1", "git status"), orchestrator.Verdict{Choice: orchestrator.AllowPattern}) {
 		t.Fatal("the first is not asked")
 	}
 	for i, tt := range []struct{ denied, command, told string }{
-		{"shell", "git status", "not among those that may be used"}, {"web", "git status", "true"}, // by the rule
+		// Allowed by the rule.
+		{"shell", "git status", "not among those that may be used"}, {"web", "git status", "true"},
 		{"shell", "git push", "not among those that may be used"},
 	} {
 		if err := h.SetTools(t.Context(), here, cli.ToolList{Denied: []string{tt.denied}}, owner); err != nil {
@@ -141,7 +143,7 @@ func TestANewRuleDecidesWhatWaits(t *testing.T) {
 	h.await(t, "done go")
 }
 
-// Between the card and the press a directory became a link that leads out.
+// Between the card and the press, a directory became a link that leads out.
 func TestARuleIsMadeOnlyAsItWasShown(t *testing.T) {
 	dir := t.TempDir()
 	h := openAt(t, filepath.Join(t.TempDir(), "db"), func(o *conversation.Options) { o.Dir, o.Roots = dir, []string{dir} })

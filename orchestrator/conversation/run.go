@@ -22,7 +22,7 @@ type runningTurn struct {
 	turn    orchestrator.Turn
 	session orchestrator.Session
 	running *turn.Turn // nil before the turn is prepared
-	begun   bool       // the store has where the turn begins
+	begun   bool       // the store has where the turn starts
 }
 
 func (r *runningTurn) log() *slog.Logger {
@@ -36,7 +36,8 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	p, err := r.prepareWithRetry()
 	now := c.running.Load()
 	r.running = c.e.runner.New(ctx, turn.Start{
-		Conversation: c, Turn: r.turn, Session: r.session, Resumes: w.left == cli.RemainsRun, Began: now.started, Retries: now.retries, Last: c.last,
+		Conversation: c, Turn: r.turn, Session: r.session, Resumes: w.left == cli.RemainsRun, Began: now.started,
+		Retries: now.retries, Last: c.last,
 	})
 	if err != nil {
 		r.failToStart(err)
@@ -55,7 +56,7 @@ func (c *conversation) run(ctx context.Context, w waiting) {
 	r.turn = r.running.Turn()
 	now.helpers.end()
 	if cli.Replaced(ctx) && len(result.Unread) > 0 {
-		c.do(func() { c.giveBack(r.keep, result.Unread) })
+		c.do(func() { c.requeueUnread(r.keep, result.Unread) })
 	}
 	if result.Detached {
 		r.leave()
@@ -70,12 +71,12 @@ func (r *runningTurn) finish(req cli.Request, result cli.Result) {
 	if r.turn.Wants.Purpose.Job != "" {
 		outcome.Short = r.shorten(req, outcome.Text)
 	}
-	if outcome.State == orchestrator.TurnAborted && !apart(r.turn) { // its process is gone
+	if outcome.State == orchestrator.TurnAborted && !isSeparate(r.turn) { // its process is gone
 		r.e.warm(r.keep, r.turn.Prompt.Conversation)
 	}
 	outcome.Steps = r.saveSteps()
 	changed := r.running.Events.EndFiles()
-	if changed != nil && isQuiet(r.turn) { // nobody waits for it
+	if changed != nil && isQuiet(r.turn) { // no user waits for it
 		outcome.Changed, changed = changed(r.keep), nil
 	}
 	r.turn.Outcome = outcome
@@ -92,12 +93,12 @@ func (r *runningTurn) shorten(req cli.Request, text string) string {
 	return short
 }
 
-// saveSteps stores the steps of the turn before the chat offers them, and returns how many there are.
+// saveSteps stores the steps of the turn before the chat offers them, and returns their number.
 func (r *runningTurn) saveSteps() int {
 	steps := r.running.Events.Steps()
 	if len(steps) > 0 {
 		if err := r.e.opts.Store.SaveSteps(r.keep, r.turn.ID, r.e.now(), steps); err != nil {
-			r.log().Warn("keep the steps of a turn", "err", err)
+			r.log().Warn("store the steps of a turn", "err", err)
 		}
 	}
 	return len(steps)
@@ -136,8 +137,8 @@ func (r *runningTurn) failToStart(err error) {
 	r.conclude(nil)
 }
 
-// openCard opens the card of the turn, or the card that it has, once the chat shows the outcome before it: the parts of two answers do not
-// mix. A quiet turn has no card.
+// openCard opens the card of the turn or reopens its existing card, once the chat shows the previous outcome, so that
+// the messages of two answers do not mix. A quiet turn has no card.
 func (r *runningTurn) openCard() {
 	if isQuiet(r.turn) {
 		return
@@ -167,7 +168,7 @@ func (r *runningTurn) openCard() {
 
 // leave saves the card of a turn that continues without ductor, so that the next process can continue the card.
 func (r *runningTurn) leave() {
-	r.log().Info("turn goes on without ductor", "agent", r.turn.Agent)
+	r.log().Info("turn continues without ductor", "agent", r.turn.Agent)
 	r.running.Events.LeaveFiles()
 	if isQuiet(r.turn) {
 		return
@@ -177,19 +178,19 @@ func (r *runningTurn) leave() {
 	r.running.Events.Card().Leave(ctx)
 }
 
-// conclude records the outcome of the turn and shows it, and adds the changed files, unless changed is nil.
+// conclude records the outcome of the turn and shows it. If changed is not nil, it adds the file changes.
 func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Changed) {
 	e, t, log := r.e, r.turn, r.log()
 	t.Outcome.Announce = e.announcement(r.keep, t, t.Outcome)
 	stored, err := e.record(r.keep, log, e.ending(t, r.begun))
 	if err != nil {
-		log.Error("record how a turn ended", "err", err)
+		log.Error("record the end of a turn", "err", err)
 	}
 	log.Info("turn ended", "state", t.Outcome.State, "agent", t.Outcome.Agent, "model", t.Outcome.Model,
 		"took", t.Outcome.Duration, "cost_usd", t.Outcome.CostUSD)
 	if t.Outcome.State == orchestrator.TurnAborted {
 		if err := e.opts.Chat.Withdraw(r.keep, t); err != nil {
-			log.Error("withdraw what the agent of an aborted turn said", "err", err)
+			log.Error("withdraw messages of an aborted turn", "err", err)
 		}
 	}
 	d := delivery{turn: t, stored: stored, changed: changed}
@@ -207,14 +208,15 @@ func (r *runningTurn) conclude(changed func(context.Context) orchestrator.Change
 	e.warnOfBudgets(r.keep, t)
 }
 
-// announcement says whether the end of a turn is told in a message of its own. Whoever aborted a turn knows that it ended.
-func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn, o orchestrator.Outcome) orchestrator.Announcement {
+// announcement returns how a separate message announces the end of a turn. The user who aborted a turn needs none.
+func (e *Engine) announcement(ctx context.Context, t orchestrator.Turn,
+	o orchestrator.Outcome) orchestrator.Announcement {
 	if o.State == orchestrator.TurnAborted || t.Started.IsZero() {
 		return orchestrator.NotAnnounced
 	}
 	conv, err := e.opts.Store.Conversation(ctx, t.Prompt.Conversation)
 	if err != nil {
-		e.log.Warn("look up whether the end of a turn notifies", "turn", t.ID, "err", err)
+		e.log.Warn("load the notify mode for the end of a turn", "turn", t.ID, "err", err)
 	}
 	now := e.now()
 	switch mode := e.settingsOf(conv).Notify; {

@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// policy has a sandbox for directories by the last part of their names.
+// policy maps the last part of a directory's name to its sandbox.
 type policy struct {
 	of     map[string]cli.Sandbox
 	forced cli.Sandbox
@@ -32,7 +32,7 @@ func (p policy) Forced(string, orchestrator.ConversationID) (cli.Sandbox, error)
 	return p.forced, p.err
 }
 
-// openIn makes a house with the directories "plain", "web" and "db" below its root, and begins in "plain".
+// openIn opens a house with the directories "plain", "web" and "db" below its root, and starts in "plain".
 func openIn(t *testing.T, path, root string, p orchestrator.Sandboxes) *house {
 	t.Helper()
 	for _, name := range []string{"plain", "web", "db"} {
@@ -51,7 +51,7 @@ func openIn(t *testing.T, path, root string, p orchestrator.Sandboxes) *house {
 	return h
 }
 
-// hostFiles has the sandboxes of a test work with the files of this host.
+// hostFiles lets the sandboxes of a test use the files of this host.
 type hostFiles struct{}
 
 func (hostFiles) ReadFile(_ context.Context, dir, below string, most int64) ([]byte, error) {
@@ -62,7 +62,7 @@ func (hostFiles) RealPaths(_ context.Context, paths []string) ([]string, error) 
 	return rooted.RealPaths(paths), nil
 }
 
-// placed is echo of an agent whose sessions are called after where they are.
+// placed is echo for an agent that names its sessions after its environment.
 func placed(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	emit(cli.SessionStarted{AgentSessionID: cli.AgentSessionID(string(who) + "@" + string(req.Sandbox)), Model: "m1"})
 	text := "echo: " + lastLine(req.Prompt)
@@ -71,7 +71,7 @@ func placed(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.E
 	return r
 }
 
-// inSandboxes is where the projects of the tests run.
+// inSandboxes is the policy of the tests' projects.
 func inSandboxes() policy { return policy{of: map[string]cli.Sandbox{"web": "web", "db": "db"}} }
 
 func TestAConversationRunsWhereItsProjectDoes(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAConversationRunsWhereItsProjectDoes(t *testing.T) {
 	}
 }
 
-// What a prompt names is told along, so that it can be brought where the agent is.
+// The request lists the files that a prompt names, so that they can be copied to the agent's environment.
 func TestARequestTellsItsFiles(t *testing.T) {
 	h := openIn(t, filepath.Join(t.TempDir(), "db"), t.TempDir(), inSandboxes())
 	_, err := h.Submit(t.Context(), orchestrator.Prompt{Conversation: here, Person: 1, Text: "look", Updates: []int64{1 << 40},
@@ -145,8 +145,8 @@ func TestFilesOfAnAnswerAreBroughtBeforeItIsDecided(t *testing.T) {
 	}
 }
 
-// A session goes on when its place changes: the agent there is told what was said, and the one before is gone on with
-// when the place changes back. An agent's own id is never used where it means nothing.
+// A session continues when its environment changes: the agent there gets the history. When the environment changes
+// back, the first agent session continues. An agent's own session ID is never used in another environment.
 func TestASessionOutlivesAChangeOfItsPlace(t *testing.T) {
 	path, root := filepath.Join(t.TempDir(), "db"), t.TempDir()
 	inside := policy{of: map[string]cli.Sandbox{"plain": "web"}}
@@ -155,7 +155,7 @@ func TestASessionOutlivesAChangeOfItsPlace(t *testing.T) {
 		prompt string
 		policy policy
 		resume cli.AgentSessionID
-		told   []string // of what was said before
+		told   []string // the history that the agent gets
 		not    []string
 	}{
 		{"one", policy{}, "", nil, nil},
@@ -187,7 +187,7 @@ func TestASessionOutlivesAChangeOfItsPlace(t *testing.T) {
 	}
 }
 
-// A task may ask for a sandbox where there is none by itself, and never gets out of one.
+// A task may ask for a sandbox if the policy has none, but it cannot leave one.
 func TestAnOrderMayAskForASandboxAndNeverLeavesOne(t *testing.T) {
 	web := map[string]cli.Sandbox{"plain": "web"}
 	for _, tc := range []struct {
@@ -195,7 +195,7 @@ func TestAnOrderMayAskForASandboxAndNeverLeavesOne(t *testing.T) {
 		policy orchestrator.Sandboxes
 		wants  string
 		in     cli.Sandbox
-		fails  string // the sentence; empty: it runs
+		fails  string // the failure's sentence; empty: it runs
 	}{
 		{"nothing, here", policy{}, "", "", ""},
 		{"nothing, in a sandbox", policy{of: web}, "", "web", ""},
@@ -232,7 +232,7 @@ func TestAnOrderMayAskForASandboxAndNeverLeavesOne(t *testing.T) {
 	}
 }
 
-// A turn whose sandbox cannot be had says why, and Run again asks once more in the same place.
+// A turn without its sandbox reports why, and Run again tries the same environment again.
 func TestATurnWithoutItsSandboxCanBeRunAgain(t *testing.T) {
 	h := openIn(t, filepath.Join(t.TempDir(), "db"), t.TempDir(), policy{of: map[string]cli.Sandbox{"plain": "web"}})
 	h.agent.reply = func(_ context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -260,7 +260,8 @@ func TestATurnWithoutItsSandboxCanBeRunAgain(t *testing.T) {
 	}
 }
 
-// After a restart under another policy: what runs goes on where it is, and the next prompt runs where it is to run now.
+// After a restart with another policy, a running turn continues in its environment, and the next prompt runs in the new
+// one.
 func TestAChangedPolicyFindsATurnThatWasRunning(t *testing.T) {
 	web := policy{of: map[string]cli.Sandbox{"plain": "web"}}
 	for _, tc := range []struct {

@@ -13,9 +13,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// sessionFor gives the session a turn runs in: the one that was current when it was queued, or the current
-// one, unless the reset rules have ended it; else a new one.
-func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation, t orchestrator.Turn) (orchestrator.Session, error) {
+// sessionFor returns the session for a turn: the one that was current when the turn was queued, or otherwise the
+// current one. If the reset rules have ended it, or there is none, it creates a new session.
+func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestrator.Conversation,
+	t orchestrator.Turn) (orchestrator.Session, error) {
 	id := t.Session
 	switch {
 	case id == "" && t.Wants.Own != "" && e.opts.Orders != nil:
@@ -26,7 +27,7 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	if id != "" {
 		s, err := e.opts.Store.Session(ctx, id)
 		switch {
-		case err == nil && !e.expired(s) && s.Conversation == conv.ID: // else it was taken to another
+		case err == nil && !e.expired(s) && s.Conversation == conv.ID: // otherwise it was moved to another conversation
 			return s, nil
 		case err != nil && !errors.Is(err, orchestrator.ErrNoSession):
 			return orchestrator.Session{}, fmt.Errorf("load session: %w", err)
@@ -37,7 +38,8 @@ func (e *Engine) sessionFor(ctx context.Context, c *conversation, conv orchestra
 	}
 	s := e.newSession(conv, t)
 	var err error
-	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) }) // a change of the conversation would undo it otherwise
+	// As a message, because a concurrent change of the conversation would undo it.
+	c.do(func() { err = e.opts.Store.CreateSession(ctx, s) })
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("create session: %w", err)
 	}
@@ -57,7 +59,7 @@ func (e *Engine) newSession(conv orchestrator.Conversation, t orchestrator.Turn)
 	}
 }
 
-// expired says whether the reset rules forbid to resume s.
+// expired reports whether the reset rules forbid resuming s.
 func (e *Engine) expired(s orchestrator.Session) bool {
 	now := e.now()
 	if e.turns().IdleReset > 0 && now.Sub(s.Used) >= e.turns().IdleReset {
@@ -85,8 +87,8 @@ func title(prompt string) string {
 	return cli.Shorten(words, titleLength)
 }
 
-// New leaves the current session: the next prompt begins another. What runs goes on in the old one; what the chat does
-// not show yet of an answer stays unsent.
+// New leaves the current session: the next prompt starts another. A running turn continues in the old session. Parts of
+// an answer that the chat does not show yet are not sent.
 func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error {
 	c, err := e.conversation(id)
 	if err != nil {
@@ -103,8 +105,8 @@ func (e *Engine) New(ctx context.Context, id orchestrator.ConversationID) error 
 	return err
 }
 
-// Begin stores a session and makes it the current one of its conversation. agent answers there from now on, with its default
-// model, if it is another than before.
+// Begin stores a session and makes it the current one of its conversation. From now on agent answers there; if it was
+// another agent before, it uses its default model.
 func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error {
 	c, err := e.conversation(s.Conversation)
 	if err != nil {
@@ -127,7 +129,8 @@ func (e *Engine) Begin(ctx context.Context, s orchestrator.Session, agent cli.Ag
 	return err
 }
 
-// Move takes a session to another conversation and says so where it was. ErrSessionInUse while that one has a turn.
+// Move moves a session to another conversation and notifies the old one. It returns ErrSessionInUse while the old one
+// has a turn.
 func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error {
 	from, err := e.conversation(s.Conversation)
 	if err != nil {
@@ -140,20 +143,22 @@ func (e *Engine) Move(ctx context.Context, s orchestrator.Session, to orchestrat
 			return
 		}
 		if was, err = e.opts.Store.Conversation(ctx, s.Conversation); err == nil {
-			err = e.opts.Store.MoveSession(ctx, s.ID, to) // a turn that comes later finds that the session is gone
+			err = e.opts.Store.MoveSession(ctx, s.ID, to) // a later turn finds that the session is gone
 		}
 	})
 	if err != nil || was.Session != s.ID {
 		return err
 	}
 	e.opts.Gateway.Release(s.Conversation.Key())
-	if err := e.opts.Chat.Notice(ctx, s.Conversation, e.opts.Lang.Of(s.Conversation.Chat).Text("turn.session-moved")); err != nil {
-		e.log.Warn("a chat is not told that its session continues elsewhere", "chat", s.Conversation.Chat, "err", err)
+	if err := e.opts.Chat.Notice(ctx, s.Conversation,
+		e.opts.Lang.Of(s.Conversation.Chat).Text("turn.session-moved")); err != nil {
+		e.log.Warn("notify a chat that its session moved", "chat", s.Conversation.Chat, "err", err)
 	}
 	return nil
 }
 
-// MoveChat has all of a group follow it to its new id, under which its next prompt runs. A turn that runs ends under the old one.
+// MoveChat moves everything of a group to its new chat ID, under which its next prompt runs. A running turn ends under
+// the old ID.
 func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	if err := e.opts.Store.MoveChat(ctx, from, to); err != nil {
 		return err
@@ -163,14 +168,15 @@ func (e *Engine) MoveChat(ctx context.Context, from, to int64) error {
 	e.mu.Unlock()
 	for _, id := range known {
 		if id.Chat == from {
-			e.opts.Gateway.Release(id.Key()) // the agent resumes the session in a process of the new id
+			e.opts.Gateway.Release(id.Key()) // the agent resumes the session in a process of the new ID
 		}
 	}
 	return nil
 }
 
 // Resume makes an earlier session of the conversation the current one.
-func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID, session orchestrator.SessionID) (orchestrator.Session, error) {
+func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID,
+	session orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := e.opts.Store.Session(ctx, session)
 	if err != nil {
 		return orchestrator.Session{}, err
@@ -178,7 +184,7 @@ func (e *Engine) Resume(ctx context.Context, id orchestrator.ConversationID, ses
 	if s.Conversation != id {
 		return orchestrator.Session{}, orchestrator.ErrElsewhere
 	}
-	// A session the reset rules had ended is one again: a person wants it.
+	// The user wants this session, so it counts as used even if the reset rules had ended it.
 	if err := e.opts.Store.TouchSession(ctx, s.ID, e.now()); err != nil {
 		return orchestrator.Session{}, err
 	}

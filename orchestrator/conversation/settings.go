@@ -14,24 +14,29 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// SetPermission chooses what the agent may do without asking, from the next turn to start on: waiting ones are
-// among them, one that runs is not. Bypass lasts for DefaultBypass. ErrNoPermissionMode for a mode that cli.PermissionModes does not list.
-func (e *Engine) SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, by orchestrator.PersonID) error {
+// SetPermission sets what the agent may do without asking. It applies to turns that start from now on, including queued
+// ones, but not to the running turn. Bypass lasts for DefaultBypass. It returns ErrNoPermissionMode for a mode that
+// cli.PermissionModes does not list.
+func (e *Engine) SetPermission(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
+	by orchestrator.PersonID) error {
 	if !slices.Contains(cli.PermissionModes(), mode) {
 		return orchestrator.ErrNoPermissionMode
 	}
 	if mode == cli.Bypass {
 		return e.Bypass(ctx, id, orchestrator.DefaultBypass, by)
 	}
-	err := e.setMode(ctx, id, mode, time.Time{}, orchestrator.AuditEntry{What: orchestrator.AuditMode, Title: string(mode), By: by})
+	err := e.setMode(ctx, id, mode, time.Time{}, orchestrator.AuditEntry{What: orchestrator.AuditMode,
+		Title: string(mode), By: by})
 	if err == nil {
 		e.warm(ctx, id)
 	}
 	return err
 }
 
-// setMode stores a permission mode that a user chose, for where the next turn runs. If that changes meanwhile the mode does not count.
-func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode, until time.Time, audit orchestrator.AuditEntry) error {
+// setMode stores a permission mode that a user chose, for the environment of the next turn. If that environment changes
+// meanwhile, the mode does not apply.
+func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mode cli.PermissionMode,
+	until time.Time, audit orchestrator.AuditEntry) error {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)
@@ -43,9 +48,10 @@ func (e *Engine) setMode(ctx context.Context, id orchestrator.ConversationID, mo
 	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Permission, c.GrantedIn, c.BypassUntil = mode, in, until }, audit)
 }
 
-// SetTools limits the tools of the conversation's agents from the next turn to start on, besides what the configuration says.
-// ErrBadChoice for a name that means nothing.
-func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList, by orchestrator.PersonID) error {
+// SetTools limits the tools of the conversation's agents, in addition to the configuration, for turns that start from
+// now on. It returns ErrBadChoice for an unknown name.
+func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, list cli.ToolList,
+	by orchestrator.PersonID) error {
 	if err := tools.CheckList(list); err != nil {
 		return fmt.Errorf("%w: %w", orchestrator.ErrBadChoice, err)
 	}
@@ -64,9 +70,9 @@ func (e *Engine) SetTools(ctx context.Context, id orchestrator.ConversationID, l
 	return err
 }
 
-// SetRole chooses the role the agent plays, from the next turn to start on; an empty name is none. The
-// session stays: an agent that takes a system prompt only when it starts is started anew and resumed.
-// ErrNoRole for a role that is not configured.
+// SetRole sets the agent's role for turns that start from now on; an empty name is no role. The session stays: if an
+// agent accepts a system prompt only at its start, it is restarted and resumed. It returns ErrNoRole for a role that is
+// not configured.
 func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, name string) error {
 	if name == "" {
 		name = orchestrator.NoRole
@@ -80,19 +86,20 @@ func (e *Engine) SetRole(ctx context.Context, id orchestrator.ConversationID, na
 	return err
 }
 
-// Roles lists the names of the roles, sorted. A role without a name, or called NoRole, cannot be chosen and is not among
-// them.
+// Roles lists the names of the roles, sorted. It omits roles that cannot be chosen because they have no name or are
+// called NoRole.
 func (e *Engine) Roles() []string {
 	if e.opts.Roles == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(e.opts.Roles.Names()), func(name string) bool { return name == "" || name == orchestrator.NoRole })
+	return slices.DeleteFunc(slices.Clone(e.opts.Roles.Names()),
+		func(name string) bool { return name == "" || name == orchestrator.NoRole })
 }
 
-// Role finds a role that can be chosen; false if there is none of that name.
+// Role returns a role that can be chosen; false if there is none with this name.
 func (e *Engine) Role(name string) (orchestrator.Role, bool) { return e.role(name) }
 
-// role finds a role that can be chosen.
+// role returns a role that can be chosen.
 func (e *Engine) role(name string) (orchestrator.Role, bool) {
 	if e.opts.Roles == nil || name == "" || name == orchestrator.NoRole {
 		return orchestrator.Role{}, false
@@ -100,7 +107,8 @@ func (e *Engine) role(name string) (orchestrator.Role, bool) {
 	return e.opts.Roles.Role(name)
 }
 
-// Set chooses a setting, from the next turn to start on. ErrBadChoice for what is not among its words.
+// Set changes a setting for turns that start from now on. It returns ErrBadChoice if word is not one of the setting's
+// words.
 func (e *Engine) Set(ctx context.Context, id orchestrator.ConversationID, of orchestrator.Setting, word string) error {
 	if !slices.Contains(of.Words(), word) {
 		return orchestrator.ErrBadChoice
@@ -111,16 +119,16 @@ func (e *Engine) Set(ctx context.Context, id orchestrator.ConversationID, of orc
 	return e.change(ctx, id, func(c *orchestrator.Conversation) { c.Settings.Set(of, word) })
 }
 
-// Display says what the chat of a conversation shows of rich messages.
+// Display returns the display mode of a conversation's chat.
 func (e *Engine) Display(ctx context.Context, id orchestrator.ConversationID) (orchestrator.DisplayMode, error) {
 	main, err := e.opts.Store.Conversation(ctx, orchestrator.ConversationID{Chat: id.Chat})
 	if err != nil {
-		return "", fmt.Errorf("load what a chat shows: %w", err)
+		return "", fmt.Errorf("load the display mode of a chat: %w", err)
 	}
 	return cmp.Or(main.Display, e.turns().Settings.Display), nil
 }
 
-// displayOf is Display for a conversation that was loaded.
+// displayOf is Display for a conversation that is already loaded.
 func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (orchestrator.DisplayMode, error) {
 	if c.ID.Topic != 0 {
 		return e.Display(ctx, c.ID)
@@ -128,18 +136,20 @@ func (e *Engine) displayOf(ctx context.Context, c orchestrator.Conversation) (or
 	return cmp.Or(c.Display, e.turns().Settings.Display), nil
 }
 
-// SetDisplay says what the chat of a conversation shows of rich messages, from the next turn to start on. ErrBadChoice for
-// what no user can choose, but for DisplayAsked.
+// SetDisplay sets the display mode of a conversation's chat for turns that start from now on. It returns ErrBadChoice
+// for a mode that users cannot choose, except DisplayAsked.
 func (e *Engine) SetDisplay(ctx context.Context, id orchestrator.ConversationID, mode orchestrator.DisplayMode) error {
 	if mode != orchestrator.DisplayAsked && !slices.Contains(orchestrator.SettingDisplay.Words(), string(mode)) {
 		return orchestrator.ErrBadChoice
 	}
-	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat}, func(c *orchestrator.Conversation) { c.Display = mode })
+	return e.change(ctx, orchestrator.ConversationID{Chat: id.Chat},
+		func(c *orchestrator.Conversation) { c.Display = mode })
 }
 
-// settingsOf are how a conversation has its turns.
+// settingsOf returns the settings of a conversation, with the configured defaults.
 func (e *Engine) settingsOf(c orchestrator.Conversation) orchestrator.Settings {
-	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.turns().Settings.Notify), Think: cmp.Or(c.Think, e.turns().Settings.Think)}
+	return orchestrator.Settings{Busy: e.busyOf(c), Notify: cmp.Or(c.Notify, e.turns().Settings.Notify),
+		Think: cmp.Or(c.Think, e.turns().Settings.Think)}
 }
 
 func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
@@ -149,7 +159,7 @@ func (e *Engine) busyOf(c orchestrator.Conversation) orchestrator.BusyMode {
 	return c.Busy
 }
 
-// permissionOf is the permission mode of a conversation's turns in an environment.
+// permissionOf returns the permission mode of a conversation's turns in an environment.
 func (e *Engine) permissionOf(c orchestrator.Conversation, in cli.Sandbox) cli.PermissionMode {
 	switch {
 	case c.Permission == "":
@@ -165,27 +175,31 @@ func elsewhere(c orchestrator.Conversation, in cli.Sandbox) bool {
 	return orchestrator.Grants(c.Permission) && c.GrantedIn != in
 }
 
-// endElsewhere ends a mode that was granted in another environment than the one that a turn runs in, and returns the mode; empty for none.
-func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation, t orchestrator.Turn) (ended cli.PermissionMode) {
+// endElsewhere ends a mode that was granted in another environment than the turn's, and returns the mode, or "" if
+// there was none.
+func (e *Engine) endElsewhere(ctx context.Context, conv *orchestrator.Conversation,
+	t orchestrator.Turn) (ended cli.PermissionMode) {
 	if !t.Prompt.Rights.OfChat() || !elsewhere(*conv, t.Sandbox) {
 		return ""
 	}
 	ended = conv.Permission
 	ask := func(c *orchestrator.Conversation) {
-		if elsewhere(*c, t.Sandbox) { // else a user chose another one in between
+		if elsewhere(*c, t.Sandbox) { // otherwise a user chose another one in between
 			c.Permission, c.GrantedIn, c.BypassUntil = cli.Ask, "", time.Time{}
 		}
 	}
-	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID, Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
+	err := e.change(ctx, conv.ID, ask, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: t.ID,
+		Title: string(cli.Ask), Reason: orchestrator.AuditElsewhere})
 	if err != nil {
-		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err) // permissionOf knows that it does not count
+		// permissionOf knows that it does not apply
+		e.log.Error("end a permission mode of another environment", "turn", t.ID, "err", err)
 	}
 	ask(conv)
 	return ended
 }
 
-// roleOf names the role that is played, empty for none. One that was chosen and is gone is none: the default was not asked
-// for.
+// roleOf returns the name of the current role, or "". A chosen role that no longer exists means no role, because the
+// user did not choose the default.
 func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	if c.Role == "" {
 		return e.turns().DefaultRole
@@ -196,8 +210,9 @@ func (e *Engine) roleOf(c orchestrator.Conversation) string {
 	return c.Role
 }
 
-// SetModel chooses who answers from the next turn on. Another agent joins the session with its history.
-func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID, effort cli.Effort) error {
+// SetModel sets the agent and model from the next turn on. Another agent joins the session with its history.
+func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, agent cli.Agent, model cli.ModelID,
+	effort cli.Effort) error {
 	err := e.change(ctx, id, func(c *orchestrator.Conversation) { c.Agent, c.Model, c.Effort = agent, model, effort })
 	if err == nil {
 		e.warm(ctx, id)
@@ -205,9 +220,10 @@ func (e *Engine) SetModel(ctx context.Context, id orchestrator.ConversationID, a
 	return err
 }
 
-// SetDir chooses the working directory, relative to the present one or absolute, inside the configured
-// roots, and begins a new session there. It returns the directory as it will be used.
-func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error) {
+// SetDir sets the working directory and starts a new session there. path is absolute or relative to the current
+// directory, and must be inside the configured roots. It returns the resolved directory.
+func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, path string,
+	by orchestrator.PersonID) (string, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return "", fmt.Errorf("load conversation: %w", err)
@@ -228,9 +244,10 @@ func (e *Engine) SetDir(ctx context.Context, id orchestrator.ConversationID, pat
 	return dir, err
 }
 
-// change loads a conversation, changes it and saves it, on its goroutine so that no change is lost. The audit entries
-// are recorded with the change; their time and conversation are filled in.
-func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation), audit ...orchestrator.AuditEntry) error {
+// change loads a conversation, changes it and saves it, as a message so that no change is lost. The audit entries are
+// stored with the change; change fills in their time and conversation.
+func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
+	audit ...orchestrator.AuditEntry) error {
 	c, err := e.conversation(id)
 	if err != nil {
 		return err
@@ -239,8 +256,9 @@ func (e *Engine) change(ctx context.Context, id orchestrator.ConversationID, f f
 	return err
 }
 
-// save is change for a message of the conversation's goroutine.
-func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation), audit ...orchestrator.AuditEntry) error {
+// save is change for a caller that is itself a message of the conversation.
+func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f func(*orchestrator.Conversation),
+	audit ...orchestrator.AuditEntry) error {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)
@@ -255,8 +273,8 @@ func (e *Engine) save(ctx context.Context, id orchestrator.ConversationID, f fun
 	return nil
 }
 
-// choice settles who answers in a place: what the conversation chose, else its role, else the configured default. A
-// model chosen for one agent is never handed to another.
+// choice returns the agent and model for an environment: the conversation's choice, otherwise its role's, otherwise the
+// configured default. A model chosen for one agent is never used with another.
 func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in cli.Sandbox) (turn.Choice, error) {
 	role, _ := e.role(e.roleOf(conv))
 	who := turn.Choice{Agent: conv.Agent, Model: conv.Model, Effort: conv.Effort}
@@ -275,7 +293,7 @@ func (e *Engine) choice(ctx context.Context, conv orchestrator.Conversation, in 
 	return who, nil
 }
 
-// modeFor is the permission mode of a turn.
+// modeFor returns the permission mode of a turn.
 func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, in cli.Sandbox) cli.PermissionMode {
 	if r.OfChat() {
 		return orchestrator.AtMost(e.permissionOf(conv, in), r.Mode)
@@ -283,30 +301,33 @@ func (e *Engine) modeFor(conv orchestrator.Conversation, r orchestrator.Rights, 
 	return cmp.Or(r.Mode, orchestrator.AtMostAsk(e.turns().Permission))
 }
 
-// toolLists are the lists of tools that count for all turns of a conversation in a directory.
+// toolLists returns the tool lists that apply to all turns of a conversation in a directory.
 func (e *Engine) toolLists(conv orchestrator.Conversation, dir string) []cli.ToolList {
 	role, _ := e.role(e.roleOf(conv))
 	return []cli.ToolList{{Denied: e.turns().DeniedTools}, e.projectOf(dir).Tools, role.Tools, conv.Tools}
 }
 
-// grant puts into a request which tools a turn may use, and what it may do without asking. What the configuration allows every chat is no grant to a turn
-// with rights of its own; what it denies is denied to all.
+// grant adds to a request the tools that a turn may use, and what it may do without asking. Tools that the
+// configuration allows to every chat are not allowed to a turn with rights of its own. Tools that it denies are denied
+// to all.
 func (e *Engine) grant(req *cli.Request, conv orchestrator.Conversation, r orchestrator.Rights) {
 	req.Permission = e.modeFor(conv, r, req.Sandbox)
 	req.ToolLists = append(e.toolLists(conv, req.Dir), r.Tools)
 	if r.OfChat() {
 		req.AllowedTools = e.turns().AllowedTools
 	}
-	if req.Permission == cli.Plan { // which changes nothing
+	if req.Permission == cli.Plan { // plan mode changes nothing
 		req.AllowedTools = tools.Reading(req.AllowedTools)
 	}
-	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox)) // else it asks once the bypass is over
+	// A bypass that can end leaves the turn attended, because its agent asks once the bypass is over.
+	forever := req.Permission == cli.Bypass && !(r.OfChat() && e.bypassed(conv, req.Sandbox))
 	req.Attended = e.opts.Screen != nil && !forever
 }
 
-// Decide decides an approval, once; see orchestrator.Approvals. Where a choice is about more than one request the mode of the
-// conversation follows: edits go through from now on, or a plan begins.
-func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error) {
+// Decide implements orchestrator.Approvals. After a choice that concerns more than one request, it changes the mode of
+// the conversation: AllowEdits switches to accept-edits, and allowing a plan ends plan mode.
+func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press,
+	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	a, err := e.approvals.Decide(ctx, id, nonce, by, v)
 	if err != nil || !a.Edits {
 		return a, err
@@ -320,12 +341,13 @@ func (e *Engine) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce s
 		return a, nil
 	}
 	err = e.change(ctx, a.Conversation, func(c *orchestrator.Conversation) {
-		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) { // else a user chose another one in between
+		// If the modes differ, a user chose another one in between.
+		if e.permissionOf(*c, a.Sandbox) == e.permissionOf(conv, a.Sandbox) {
 			c.Permission, c.GrantedIn, c.BypassUntil = mode, a.Sandbox, time.Time{}
 		}
 	}, orchestrator.AuditEntry{What: orchestrator.AuditMode, Turn: a.Turn, Title: string(mode), By: by.Person})
 	if err != nil {
-		return a, fmt.Errorf("have the mode of the conversation follow: %w", err)
+		return a, fmt.Errorf("change the mode of the conversation: %w", err)
 	}
 	return a, nil
 }

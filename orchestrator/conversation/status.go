@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// Status says what the conversation is set to and busy with.
+// Status returns the choices and the work of a conversation.
 func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -23,7 +23,8 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 	if err != nil {
 		return orchestrator.Status{}, err
 	}
-	// Without any agent that can be used the rest is still worth showing. It waits for none to say whether it can be.
+	// Even without a usable agent, the rest is worth showing. This does not wait for agents that are still being
+	// checked.
 	who, _ := e.choice(cli.AtOnce(ctx), conv, in)
 	st := orchestrator.Status{
 		Conversation: id, Agent: who.Agent, Model: who.Model, Effort: who.Effort,
@@ -42,21 +43,23 @@ func (e *Engine) Status(ctx context.Context, id orchestrator.ConversationID) (or
 			return orchestrator.Status{}, fmt.Errorf("load session: %w", err)
 		}
 	}
-	if err := e.busyWith(ctx, id, &st); err != nil {
+	if err := e.addActivity(ctx, id, &st); err != nil {
 		return orchestrator.Status{}, err
 	}
 	return st, nil
 }
 
-// busyWith says what runs and waits.
-func (e *Engine) busyWith(ctx context.Context, id orchestrator.ConversationID, st *orchestrator.Status) error {
+// addActivity adds the running and waiting turns to st.
+func (e *Engine) addActivity(ctx context.Context, id orchestrator.ConversationID, st *orchestrator.Status) error {
 	c, err := e.conversation(id)
 	if err != nil {
 		return err
 	}
 	c.do(func() { st.Queue = len(c.queue) })
 	if r := c.running.Load(); r != nil {
-		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text), Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: r.started, Rights: r.turn.Prompt.Rights}
+		st.Running = &orchestrator.RunningTurn{Turn: r.turn.ID, Title: title(r.turn.Prompt.Text),
+			Prompt: r.turn.Prompt.Text, Message: r.turn.Prompt.Message, Started: r.started,
+			Rights: r.turn.Prompt.Rights}
 	}
 	if st.Running == nil {
 		return nil
@@ -73,7 +76,7 @@ func (e *Engine) busyWith(ctx context.Context, id orchestrator.ConversationID, s
 	return nil
 }
 
-// Permissions says what the agents of a conversation may do without asking; see orchestrator.Approvals.
+// Permissions returns what the agents of a conversation may do without asking.
 func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Permissions, error) {
 	conv, err := e.opts.Store.Conversation(ctx, in)
 	if err != nil {
@@ -86,22 +89,24 @@ func (e *Engine) Permissions(ctx context.Context, in orchestrator.ConversationID
 	rules = slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Session != conv.Session })
 	session, at, err := e.whereabouts(ctx, conv)
 	if err != nil {
-		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil // which turns will say
+		// Turns will report why.
+		return orchestrator.Permissions{Mode: e.permissionOf(conv, conv.GrantedIn), Rules: rules}, nil
 	}
-	p := orchestrator.Permissions{Mode: e.permissionOf(conv, at), Rules: slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Sandbox != at })}
+	p := orchestrator.Permissions{Mode: e.permissionOf(conv, at),
+		Rules: slices.DeleteFunc(rules, func(r orchestrator.Rule) bool { return r.Session != "" && r.Sandbox != at })}
 	if e.bypassed(conv, at) {
 		p.BypassUntil = conv.BypassUntil
 	}
 	lists := e.toolLists(conv, session.Dir)
 	p.Tools, p.OtherTools = conv.Tools, lists[:len(lists)-1]
-	if who, err := e.choice(ctx, conv, at); err == nil { // else none can be used, likewise
+	if who, err := e.choice(ctx, conv, at); err == nil { // otherwise no agent is usable, and turns will report why
 		p.Agent, p.Cannot = who.Agent, e.limits(at, who.Agent)
 		p.Unheld = e.opts.Gateway.CannotHold(who.Agent, cli.Request{Sandbox: at, Permission: p.Mode, ToolLists: lists})
 	}
 	return p, nil
 }
 
-// limits says of each permission mode what an agent does not do; modes it does all of are not in it.
+// limits maps each permission mode to the part that an agent does not support; fully supported modes are missing.
 func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]string {
 	limits := map[cli.PermissionMode]string{}
 	for _, mode := range cli.PermissionModes() {
@@ -112,18 +117,20 @@ func (e *Engine) limits(in cli.Sandbox, agent cli.Agent) map[cli.PermissionMode]
 	return limits
 }
 
-// MenuNow is Menu without waiting for an agent: the Err of one that is still being asked is cli.ErrLoading.
+// MenuNow is Menu without waiting for agents: the Err of an agent that is still loading is cli.ErrLoading.
 func (e *Engine) MenuNow(ctx context.Context, id orchestrator.ConversationID) ([]cli.MenuEntry, error) {
 	return e.menu(ctx, id, cli.AtOnce(ctx))
 }
 
-// Menu lists agents and their models, where the conversation's next turn runs. It waits only for the agents in only, if there are some.
+// Menu lists the agents and their models in the environment of the conversation's next turn. If only is not empty, it
+// waits only for those agents.
 func (e *Engine) Menu(ctx context.Context, id orchestrator.ConversationID, only ...cli.Agent) ([]cli.MenuEntry, error) {
 	return e.menu(ctx, id, ctx, only...)
 }
 
-// menu has the agents asked until asking ends.
-func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context, only ...cli.Agent) ([]cli.MenuEntry, error) {
+// menu queries the agents until asking ends.
+func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, asking context.Context,
+	only ...cli.Agent) ([]cli.MenuEntry, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("load conversation: %w", err)
@@ -141,7 +148,7 @@ func (e *Engine) menu(ctx context.Context, id orchestrator.ConversationID, askin
 
 var _ orchestrator.ActiveTurns = (*Engine)(nil)
 
-// ActiveTurn is the turn that an agent runs in a conversation; ErrNoTurn if it runs none there, or was not asked yet.
+// ActiveTurn implements orchestrator.ActiveTurns. It also returns ErrNoTurn if the agent has not got its prompt yet.
 func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (orchestrator.ActiveTurn, error) {
 	e.mu.Lock()
 	c := e.conversations[in]
@@ -153,30 +160,36 @@ func (e *Engine) ActiveTurn(in orchestrator.ConversationID, agent cli.Agent) (or
 	if now == nil || now.req == nil || now.turn.Agent != agent || now.ctx.Err() != nil {
 		return orchestrator.ActiveTurn{}, orchestrator.ErrNoTurn
 	}
-	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx, Hide: e.secretsOf(*now.req).String, Help: now.helpers.join}, nil
+	return orchestrator.ActiveTurn{Turn: now.turn, Request: *now.req, Life: now.ctx,
+		Hide: e.secretsOf(*now.req).String, Help: now.helpers.join}, nil
 }
 
-// AskUser has a user decide or answer for a running turn; see orchestrator.ActiveTurns.
+// AskUser implements orchestrator.ActiveTurns.
 func (e *Engine) AskUser(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
 	return e.approvals.Ask(ctx, turn, asked)
 }
 
-// AskFor has a user decide or answer for another agent that works for a running turn; see orchestrator.ActiveTurns.
-func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error) {
+// AskFor implements orchestrator.ActiveTurns.
+func (e *Engine) AskFor(ctx context.Context, id cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision,
+	error) {
 	tools := turn.ToolsOf(h.Agent, cli.Request{ToolLists: h.ToolLists})
 	return e.approvals.AskFor(ctx, id, approval.Helper{Agent: h.Agent, Tools: tools}, asked)
 }
 
-// AskTerminal has the user of a private chat decide what an agent asks in a terminal, in a directory. It waits until ctx ends. id is the
-// same if a terminal asks again after a restart; see approval.Service.
-func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string, asked cli.Event) (cli.Decision, error) {
+// AskTerminal asks the user of a private chat to decide a request of an agent in a terminal, in a directory. It waits
+// until ctx ends. A terminal that asks again after a restart uses the same id; see approval.Service.
+func (e *Engine) AskTerminal(ctx context.Context, by orchestrator.Press, agent cli.Agent, dir, id string,
+	asked cli.Event) (cli.Decision, error) {
 	return e.approvals.AskOutside(ctx, approval.Running{
-		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent, Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
-		Dir:  dir, Mode: cli.Ask, Secrets: turn.NewRedactor(e.wg.Go, func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) }),
+		Turn: orchestrator.Turn{ID: cli.TurnID(id), Agent: agent,
+			Prompt: orchestrator.Prompt{Conversation: by.Conversation, Person: by.Person}},
+		Dir: dir, Mode: cli.Ask, Secrets: turn.NewRedactor(e.wg.Go,
+			func() *secrets.Set { return e.secretsOf(cli.Request{Dir: dir}) }),
 	}, asked)
 }
 
-// helpers are the other agents that work for a running turn. The turn is not over before they are. The zero value is ready.
+// helpers are the other agents that work for a running turn. The turn waits for them before it ends. The zero value is
+// ready.
 type helpers struct {
 	mu   sync.Mutex
 	over bool
@@ -184,7 +197,7 @@ type helpers struct {
 	wg   sync.WaitGroup
 }
 
-// join counts another agent; see orchestrator.ActiveTurn.
+// join registers another agent; see orchestrator.ActiveTurn.
 func (h *helpers) join(ctx context.Context) (_ context.Context, leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,7 +219,7 @@ func (h *helpers) join(ctx context.Context) (_ context.Context, leave func(), er
 	}, nil
 }
 
-// end ends the other agents, and waits until they are dead.
+// end stops the other agents and waits until they are dead.
 func (h *helpers) end() {
 	h.mu.Lock()
 	h.over = true

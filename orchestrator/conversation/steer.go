@@ -12,13 +12,13 @@ import (
 	"ductor/orchestrator/turn"
 )
 
-// steerWait is how long an agent may take to accept a message.
+// steerWait limits how long an agent may take to accept a message.
 const steerWait = 15 * time.Second
 
-// Steer hands a waiting prompt to the turn that runs; see orchestrator.Approvals.
+// Steer adds a waiting prompt to the running turn.
 //
-// It is recorded before it is handed over, and as delivered after, so that a ductor that dies in between
-// neither loses it nor asks it twice: the next one shows that its fate is unknown.
+// It is recorded before the agent gets it, and as delivered after that. If ductor dies in between, the prompt is
+// neither lost nor asked twice: the next process shows that it is unknown whether the agent got it.
 func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -37,11 +37,11 @@ func (e *Engine) Steer(ctx context.Context, waiting cli.TurnID, by orchestrator.
 	case err == nil:
 		return e.steered(ctx, h)
 	case errors.Is(err, cli.ErrNoTurn) || errors.Is(err, errors.ErrUnsupported):
-		c.do(func() { err = c.backToQueue(ctx, h) })
+		c.do(func() { err = c.requeue(ctx, h) })
 		return err
 	}
 	e.log.Warn("it is unknown whether a message reached the agent", "turn", waiting, "err", err)
-	if e.open() { // else the next process shows it
+	if e.open() { // otherwise the next process shows it
 		defer e.wg.Done()
 		c.redeliver(ctx, h.waiting.turn)
 	}
@@ -53,7 +53,7 @@ type handover struct {
 	waiting waiting
 	into    cli.TurnID
 	req     cli.Request
-	cleared int // of the conversation, when it began
+	cleared int // the conversation's cleared at the start
 }
 
 func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, error) {
@@ -61,7 +61,7 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if r == nil {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	if r.req == nil || !r.begun.Load() || apart(r.turn) { // its agent is not asked yet, or in another matter
+	if r.req == nil || !r.begun.Load() || isSeparate(r.turn) { // its agent has no prompt yet, or works on another matter
 		if err := c.promote(ctx, id); err != nil {
 			return handover{}, err
 		}
@@ -71,7 +71,9 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	if i < 0 {
 		return handover{}, orchestrator.ErrNotWaiting
 	}
-	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" && t.Prompt.PartOf != r.turn.Prompt.Message { // rights or an agent of its own
+	// It has its own rights or its own agent.
+	if t := c.queue[i].turn; !t.Prompt.Rights.OfChat() || t.Wants.Agent != "" &&
+		t.Prompt.PartOf != r.turn.Prompt.Message {
 		return handover{}, orchestrator.ErrCannotSteer
 	}
 	h := handover{into: r.turn.ID, req: *r.req, cleared: c.cleared}
@@ -84,14 +86,15 @@ func (c *conversation) handOver(ctx context.Context, id cli.TurnID) (handover, e
 	}
 	h.waiting = c.remove(i)
 	t := &h.waiting.turn
-	t.State, t.Into, t.Agent, t.Model, t.Sandbox, t.Session = orchestrator.TurnSteered, h.into, r.turn.Agent, r.turn.Model, r.turn.Sandbox, r.turn.Session
+	t.State, t.Into, t.Agent, t.Model, t.Sandbox, t.Session = orchestrator.TurnSteered, h.into, r.turn.Agent,
+		r.turn.Model, r.turn.Sandbox, r.turn.Session
 	h.req.Turn = id
 	h.req.Prompt, h.req.Images = turn.Wording(t.Prompt)
 	h.req.Files = orchestrator.Paths(t.Prompt.Attachments)
 	return h, nil
 }
 
-// steered records that the agent has it.
+// steered records that the agent has the prompt.
 func (e *Engine) steered(ctx context.Context, h handover) error {
 	err := e.opts.Store.MarkDelivered(ctx, h.waiting.turn.ID)
 	e.unqueued(h.waiting)
@@ -101,10 +104,10 @@ func (e *Engine) steered(ctx context.Context, h handover) error {
 	return nil
 }
 
-// backToQueue has a turn wait again, as the first, unless an abort emptied the queue.
-func (c *conversation) backToQueue(ctx context.Context, h handover) error {
+// requeue moves a turn back to the front of the queue, unless an abort has emptied the queue.
+func (c *conversation) requeue(ctx context.Context, h handover) error {
 	w := h.waiting
-	if c.cleared != h.cleared { // it must not be queued for a moment: the next process would run it
+	if c.cleared != h.cleared { // it must not be queued even for a moment: the next process would run it
 		if err := c.e.drop(ctx, w); err != nil {
 			return err
 		}
@@ -119,7 +122,7 @@ func (c *conversation) backToQueue(ctx context.Context, h handover) error {
 	return orchestrator.ErrCannotSteer
 }
 
-// Interrupt ends the turn that runs and runs the waiting one next; see orchestrator.Approvals.
+// Interrupt implements bot.Desk.
 func (e *Engine) Interrupt(ctx context.Context, waiting cli.TurnID, by orchestrator.Press) error {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -133,7 +136,7 @@ func (e *Engine) Interrupt(ctx context.Context, waiting cli.TurnID, by orchestra
 	return err
 }
 
-// promote makes a turn the first of those that wait; ErrNotWaiting if it is not among them.
+// promote moves a turn to the front of the queue, or returns ErrNotWaiting.
 func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 	i := c.find(id)
 	if i < 0 {
@@ -150,7 +153,7 @@ func (c *conversation) promote(ctx context.Context, id cli.TurnID) error {
 	return nil
 }
 
-// replaceRunning ends the turn that runs, and nothing else: another takes its place.
+// replaceRunning aborts only the running turn, because another turn takes its place.
 func (c *conversation) replaceRunning(ctx context.Context) error {
 	r := c.running.Load()
 	if r == nil {
@@ -166,9 +169,9 @@ func (c *conversation) replaceRunning(ctx context.Context) error {
 	return nil
 }
 
-// giveBack has messages wait again that were handed to a turn and that its agent did not read, since another message took its
-// place: they come after that one.
-func (c *conversation) giveBack(ctx context.Context, unread []cli.TurnID) {
+// requeueUnread moves messages back to the queue that were added to a turn but not read by its agent, because another
+// message replaced the turn. They come after that message.
+func (c *conversation) requeueUnread(ctx context.Context, unread []cli.TurnID) {
 	if c.running.Load().cleared != c.cleared {
 		return
 	}
@@ -182,7 +185,7 @@ func (c *conversation) giveBack(ctx context.Context, unread []cli.TurnID) {
 			t, err = c.e.opts.Store.Turn(ctx, id)
 		}
 		if err != nil {
-			c.e.log.Error("have a message wait again", "turn", id, "err", err)
+			c.e.log.Error("requeue a message", "turn", id, "err", err)
 			continue
 		}
 		c.queue = slices.Insert(c.queue, min(1+i, len(c.queue)), waiting{turn: t, shown: true})
@@ -190,8 +193,9 @@ func (c *conversation) giveBack(ctx context.Context, unread []cli.TurnID) {
 	}
 }
 
-// Restart ends a turn that runs and runs its prompt with another text next; see orchestrator.Approvals.
-func (e *Engine) Restart(ctx context.Context, id cli.TurnID, text string, by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
+// Restart implements bot.Desk.
+func (e *Engine) Restart(ctx context.Context, id cli.TurnID, text string,
+	by orchestrator.Press) (receipt orchestrator.Receipt, err error) {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
 		return orchestrator.Receipt{}, err
@@ -200,13 +204,15 @@ func (e *Engine) Restart(ctx context.Context, id cli.TurnID, text string, by orc
 	return receipt, err
 }
 
-func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string, by orchestrator.Press) (orchestrator.Receipt, error) {
+func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string,
+	by orchestrator.Press) (orchestrator.Receipt, error) {
 	e, r := c.e, c.running.Load()
 	if !r.is(id) {
-		return orchestrator.Receipt{}, e.whyNotRunning(ctx, id, by)
+		return orchestrator.Receipt{}, e.notRunningError(ctx, id, by)
 	}
 	t := orchestrator.Turn{
-		ID: cli.TurnID(e.opts.NewID()), Again: id, Session: r.turn.Session, State: orchestrator.TurnQueued, Queued: e.now(),
+		ID: cli.TurnID(e.opts.NewID()), Again: id, Session: r.turn.Session, State: orchestrator.TurnQueued,
+		Queued: e.now(),
 		Prompt: r.turn.Prompt, Wants: r.turn.Wants,
 	}
 	t.Prompt.Text, t.Prompt.Person, t.Prompt.Updates = text, by.Person, by.Updates
@@ -220,8 +226,8 @@ func (c *conversation) restart(ctx context.Context, id cli.TurnID, text string, 
 	return orchestrator.Receipt{Turn: t.ID, Ahead: 1, Did: orchestrator.BusyInterrupt}, c.replaceRunning(ctx)
 }
 
-// whyNotRunning says what became of a turn that somebody takes for a running one of the conversation.
-func (e *Engine) whyNotRunning(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
+// notRunningError returns the error for a turn that a user expects to be running in the conversation.
+func (e *Engine) notRunningError(ctx context.Context, id cli.TurnID, by orchestrator.Press) error {
 	t, err := e.opts.Store.Turn(ctx, id)
 	switch {
 	case err != nil:

@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// busy is a house whose agent works on "running" until end is closed, while "a", "b" and "c" wait.
+// busy opens a house whose agent works on "running" until end is closed, while "a", "b" and "c" wait.
 func busy(t *testing.T) (h *house, end chan struct{}, waiting map[string]orchestrator.Receipt) {
 	t.Helper()
 	h, end, waiting = open(t), make(chan struct{}), map[string]orchestrator.Receipt{}
@@ -240,7 +240,7 @@ func TestAConversationSaysWhatBecomesOfAPromptWhileATurnRuns(t *testing.T) {
 	}
 }
 
-// slowStart is an agent of which it takes until go to know whether it can be used.
+// slowStart is an agent whose check for availability takes until go is closed.
 type slowStart struct {
 	*agent
 	begin chan struct{}

@@ -9,14 +9,15 @@ import (
 	"ductor/orchestrator"
 )
 
-// Subject says what a message shows that a user replies to: one of a turn.
-func (e *Engine) Subject(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (s orchestrator.Subject, err error) {
+// Subject describes a turn's message that a user replies to.
+func (e *Engine) Subject(ctx context.Context, in orchestrator.ConversationID, id cli.TurnID) (s orchestrator.Subject,
+	err error) {
 	t, err := e.opts.Store.Turn(ctx, id)
 	if errors.Is(err, orchestrator.ErrNoTurn) {
 		return s, nil
 	}
 	if err != nil {
-		return s, fmt.Errorf("load what a message replies to: %w", err)
+		return s, fmt.Errorf("load the turn of a replied message: %w", err)
 	}
 	s = orchestrator.Subject{Said: true, Text: t.Outcome.Text, Job: t.Wants.Job, Title: t.Wants.Title}
 	conv, err := e.opts.Store.Conversation(ctx, in)

@@ -12,11 +12,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// Submit puts a prompt at the end of its conversation's queue and starts it if nothing runs there. Its
-// updates are marked handled in the same transaction. A full queue stores nothing and marks nothing.
+// Submit appends a prompt to its conversation's queue and starts it if no turn is running. It marks the prompt's
+// updates handled in the same transaction. If the queue is full, it stores nothing and marks nothing.
 //
-// The turn runs as the conversation chose, but for what w wants otherwise. When a turn runs, the conversation's BusyMode says what becomes of it; Receipt.Did says what became.
-func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt, error) {
+// The turn uses the conversation's choices, except for those that w overrides. If a turn is running, the conversation's
+// BusyMode decides what happens to the prompt, and Receipt.Did reports it.
+func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrator.Wants) (orchestrator.Receipt,
+	error) {
 	c, err := e.conversation(p.Conversation)
 	if err != nil {
 		return orchestrator.Receipt{}, err
@@ -25,14 +27,15 @@ func (e *Engine) Submit(ctx context.Context, p orchestrator.Prompt, w orchestrat
 	if err != nil || receipt.Ahead == 0 || receipt.Full {
 		return receipt, err
 	}
-	receipt.Did = c.pressOn(context.WithoutCancel(ctx), t)
+	receipt.Did = c.applyBusyMode(context.WithoutCancel(ctx), t)
 	if receipt.Did == orchestrator.BusyQueue {
 		c.showQueued(t, receipt.Ahead)
 	}
 	return receipt, nil
 }
 
-// showQueued shows that a turn waits, if it still does: what shows that it runs must not come before.
+// showQueued shows that a turn waits, if it still does. As a message it cannot come after the card that shows the turn
+// running.
 func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	c.do(func() {
 		if i := c.find(t.ID); i >= 0 {
@@ -42,14 +45,14 @@ func (c *conversation) showQueued(t orchestrator.Turn, ahead int) {
 	})
 }
 
-// pressOn does with a prompt that waits what its conversation wants, and says what it did. What cannot be done
-// leaves it waiting, which is no error.
-func (c *conversation) pressOn(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
+// applyBusyMode applies the conversation's BusyMode to a waiting prompt, and returns the mode that took effect. If a
+// mode is impossible, the prompt keeps waiting, which is not an error.
+func (c *conversation) applyBusyMode(ctx context.Context, t orchestrator.Turn) orchestrator.BusyMode {
 	e := c.e
 	if t.Prompt.PartOf != 0 {
 		joined, err := c.join(ctx, t)
 		if err != nil {
-			e.log.Error("add a message to a prompt that waits", "turn", t.ID, "err", err)
+			e.log.Error("merge a message into a waiting prompt", "turn", t.ID, "err", err)
 		}
 		if joined {
 			return orchestrator.BusySteer
@@ -63,7 +66,8 @@ func (c *conversation) pressOn(ctx context.Context, t orchestrator.Turn) orchest
 	if r := c.running.Load(); r != nil && r.turn.Prompt.Message == t.Prompt.PartOf && t.Prompt.PartOf != 0 {
 		mode = orchestrator.BusySteer
 	}
-	if !t.Prompt.Rights.OfChat() { // the chat's choice is not theirs: it could end or change a turn of another user
+	// Members must not apply the chat's choice: it could abort or change a turn of another user.
+	if !t.Prompt.Rights.OfChat() {
 		mode = orchestrator.BusyQueue
 	}
 	by := orchestrator.Press{Conversation: t.Prompt.Conversation, Person: t.Prompt.Person, Role: orchestrator.RoleUser}
@@ -79,12 +83,13 @@ func (c *conversation) pressOn(ctx context.Context, t orchestrator.Turn) orchest
 	case errors.Is(err, orchestrator.ErrSteerUnknown):
 		return orchestrator.BusySteer
 	case !errors.Is(err, orchestrator.ErrCannotSteer) && !errors.Is(err, orchestrator.ErrNotWaiting):
-		e.log.Error("have a prompt taken while a turn runs", "turn", t.ID, "mode", mode, "err", err)
+		e.log.Error("apply the busy mode to a prompt", "turn", t.ID, "mode", mode, "err", err)
 	}
 	return orchestrator.BusyQueue
 }
 
-func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
+func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn,
+	forget ...orchestrator.AgentEnv) (orchestrator.Receipt, error) {
 	c, err := e.conversation(t.Prompt.Conversation)
 	if err != nil {
 		return orchestrator.Receipt{}, err
@@ -96,8 +101,9 @@ func (e *Engine) enqueue(ctx context.Context, t orchestrator.Turn, forget ...orc
 	return receipt, err
 }
 
-// append stores a turn at the end of the queue, and returns it as it is stored.
-func (c *conversation) append(ctx context.Context, t orchestrator.Turn, forget ...orchestrator.AgentEnv) (_ orchestrator.Turn, receipt orchestrator.Receipt, err error) {
+// append stores a turn at the end of the queue and returns the stored turn.
+func (c *conversation) append(ctx context.Context, t orchestrator.Turn,
+	forget ...orchestrator.AgentEnv) (_ orchestrator.Turn, receipt orchestrator.Receipt, err error) {
 	c.do(func() {
 		receipt.Ahead = c.ahead()
 		if receipt.Full = len(c.queue) >= c.e.turns().QueueMax; receipt.Full {
@@ -123,7 +129,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	if err != nil {
 		return fmt.Errorf("load conversation: %w", err)
 	}
-	if conv.Session == "" { // its first turn, perhaps: some file systems take a millisecond to make the folder that it needs
+	if conv.Session == "" { // possibly its first turn: on some file systems creating its folder takes a millisecond
 		if leave, ok := e.enter(); ok {
 			go func() {
 				defer leave()
@@ -151,8 +157,7 @@ func (e *Engine) store(ctx context.Context, t *orchestrator.Turn, forget ...orch
 	return nil
 }
 
-// CancelQueued takes a turn out of the queue; false if it no longer waits. ErrNotAllowed for a member and a turn of
-// another user.
+// CancelQueued implements bot.Desk.
 func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrator.Press) (cancelled bool, err error) {
 	c, err := e.conversation(by.Conversation)
 	if err != nil {
@@ -167,7 +172,7 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 			err = orchestrator.ErrNotAllowed
 			return
 		}
-		if err = e.drop(ctx, c.queue[i]); err == nil { // else it waits on
+		if err = e.drop(ctx, c.queue[i]); err == nil { // otherwise it keeps waiting
 			c.remove(i)
 			cancelled = true
 		}
@@ -175,8 +180,9 @@ func (e *Engine) CancelQueued(ctx context.Context, id cli.TurnID, by orchestrato
 	return cancelled, err
 }
 
-// EditQueued changes the prompt of a queued turn that was made of message; false if none waits, or if that is its text.
-func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID, message int, text string) (edited bool, err error) {
+// EditQueued implements bot.Desk.
+func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID, message int,
+	text string) (edited bool, err error) {
 	c, err := e.conversation(id)
 	if err != nil {
 		return false, err
@@ -197,7 +203,7 @@ func (e *Engine) EditQueued(ctx context.Context, id orchestrator.ConversationID,
 	return edited, err
 }
 
-// drop records that w will not run and takes its card out of the queue.
+// drop records that w will not run and removes its card.
 func (e *Engine) drop(ctx context.Context, w waiting) error {
 	if _, err := e.opts.Store.CancelTurn(ctx, w.turn.ID); err != nil {
 		return fmt.Errorf("cancel turn: %w", err)
@@ -214,10 +220,12 @@ func (e *Engine) unqueued(w waiting) {
 	}
 }
 
-// SubmitOrder puts a turn at the end of its conversation's queue, and never does anything to a turn that runs. It is
-// durable when it returns. An order whose turn is there already, in whatever state, changes nothing and is no error.
-// ErrQueueFull, and nothing stored, for a full queue; ErrOutsideRoot and ErrNotADir for a directory that cannot be,
-// ErrBadChoice for no word of Wants.Sandbox. Whether there is a sandbox shows when the turn runs.
+// SubmitOrder appends a turn to its conversation's queue and never affects a running turn. The turn is durable when
+// SubmitOrder returns. If the order's turn already exists, in whatever state, it changes nothing and returns nil.
+//
+// It returns ErrQueueFull, and stores nothing, if the queue is full; ErrOutsideRoot or ErrNotADir for an invalid
+// directory; and ErrBadChoice for an unknown Wants.Sandbox. It does not check whether the sandbox is available; the
+// turn does when it runs.
 func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) error {
 	if e.opts.Orders == nil {
 		return orchestrator.ErrNoOrders
@@ -245,8 +253,8 @@ func (e *Engine) SubmitOrder(ctx context.Context, order orchestrator.Order) erro
 	return err
 }
 
-// wanting is what a conversation chose, with what a turn wants otherwise.
-func wanting(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Conversation {
+// withWants returns the conversation's choices with the overrides of a turn.
+func withWants(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Conversation {
 	if w.Agent != "" {
 		c.Agent, c.Model, c.Effort = w.Agent, w.Model, w.Effort
 	}
@@ -256,15 +264,16 @@ func wanting(c orchestrator.Conversation, w orchestrator.Wants) orchestrator.Con
 	return c
 }
 
-// apart says whether a turn is none of what people talk about in its conversation, or has rights of its own: what they
-// write before is not for its agent.
-func apart(t orchestrator.Turn) bool {
+// isSeparate reports whether a turn is separate from the talk in its conversation: it has a session of its own, is
+// quiet, or has rights of its own. Messages that users write meanwhile are not for its agent.
+func isSeparate(t orchestrator.Turn) bool {
 	return t.Wants.Own != "" || isQuiet(t) || !t.Prompt.Rights.OfChat()
 }
 
-// ownSession gives the session of a name, or begins it anew: the reset rules hold for it too, and a session has
-// one directory.
-func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation, t orchestrator.Turn) (orchestrator.Session, error) {
+// ownSession returns the session with the name in Wants.Own. It creates a new one if there is none, if the reset rules
+// have ended it, or if the turn needs another directory.
+func (e *Engine) ownSession(ctx context.Context, conv orchestrator.Conversation,
+	t orchestrator.Turn) (orchestrator.Session, error) {
 	id, err := e.opts.Orders.OwnSession(ctx, conv.ID, t.Wants.Own)
 	if err != nil {
 		return orchestrator.Session{}, fmt.Errorf("find session: %w", err)

@@ -15,7 +15,7 @@ import (
 	"ductor/orchestrator/conversation"
 )
 
-// slowLoad is a store whose answers to Conversation are held back: the n-th is given when hold(n) returns.
+// slowLoad is a store that delays the answers of Conversation: the n-th is returned when hold(n) returns.
 type slowLoad struct {
 	*store.DB
 	mu      sync.Mutex
@@ -24,7 +24,8 @@ type slowLoad struct {
 	created chan struct{}
 }
 
-func (s *slowLoad) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation, error) {
+func (s *slowLoad) Conversation(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Conversation,
+	error) {
 	c, err := s.DB.Conversation(ctx, id)
 	s.mu.Lock()
 	s.loads++
@@ -39,14 +40,14 @@ func (s *slowLoad) CreateSession(ctx context.Context, session orchestrator.Sessi
 	return s.DB.CreateSession(ctx, session)
 }
 
-// TestAChangeWhileATurnBeginsItsSessionLosesNeither: the change has loaded what the chat chose as the turn makes its
+// TestAChangeWhileATurnBeginsItsSessionLosesNeither: the change has loaded the conversation when the turn makes its
 // session the current one.
 func TestAChangeWhileATurnBeginsItsSessionLosesNeither(t *testing.T) {
 	s := &slowLoad{created: make(chan struct{})}
 	changes := make(chan struct{})
 	s.hold = func(n int) {
 		switch n {
-		case 2: // of the turn that runs; the first was as it was queued
+		case 2: // of the running turn; the first was for queueing it
 			<-changes
 		case 3: // of the change
 			close(changes)
@@ -76,11 +77,11 @@ func TestAChangeWhileATurnBeginsItsSessionLosesNeither(t *testing.T) {
 	}
 }
 
-// faulty is a store that fails at what a test says.
+// faulty is a store that fails in the methods that a test selects.
 type faulty struct {
 	*store.DB
 	mu   sync.Mutex
-	fail map[string]int // how often each method is yet to fail
+	fail map[string]int // how often each method will still fail
 }
 
 var errFull = errors.New("the disk is full")
@@ -116,7 +117,8 @@ func (f *faulty) CancelTurn(ctx context.Context, id cli.TurnID) (bool, error) {
 	return f.DB.CancelTurn(ctx, id)
 }
 
-func (f *faulty) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled orchestrator.Handled) error {
+func (f *faulty) AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID,
+	handled orchestrator.Handled) error {
 	if err := f.err("AbortTurns"); err != nil {
 		return err
 	}
@@ -137,7 +139,7 @@ func (f *faulty) StartTurn(ctx context.Context, t orchestrator.Turn, at cli.Star
 	return f.DB.StartTurn(ctx, t, at)
 }
 
-// waitingHouse is a faulty house whose agent works on "running" until it is aborted, while "waiting" waits.
+// waitingHouse opens a faulty house whose agent works on "running" until it is aborted, while "waiting" waits.
 func waitingHouse(t *testing.T, path string) (*house, *faulty, orchestrator.Receipt) {
 	h, f := faultyHouse(t, path)
 	h.agent.reply = func(ctx context.Context, who cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
@@ -166,7 +168,8 @@ func TestACancelThatCouldNotBeRecordedCanBePressedAgain(t *testing.T) {
 	}
 }
 
-// TestAnAbortWhileItSteersOutlivesDuctor, which dies before it records what becomes of the prompt that comes back.
+// TestAnAbortWhileItSteersOutlivesDuctor: ductor dies before it records the end of the prompt that returned to the
+// queue.
 func TestAnAbortWhileItSteersOutlivesDuctor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	before, f, waiting := waitingHouse(t, path)
@@ -192,7 +195,7 @@ func TestAnAbortWhileItSteersOutlivesDuctor(t *testing.T) {
 	}
 }
 
-// TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater, while ductor lives: until then its buttons do nothing, and a job
+// TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater, while ductor runs. Until then its buttons do nothing, and a job
 // waits for its end.
 func TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	h, f := faultyHouse(t, filepath.Join(t.TempDir(), "db"))
@@ -210,7 +213,7 @@ func TestAnOutcomeThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	}
 }
 
-// TestATurnThatCouldNotBeStartedIsNotStartedLater: the chat was told that it failed.
+// TestATurnThatCouldNotBeStartedIsNotStartedLater: the chat has already shown it as failed.
 func TestATurnThatCouldNotBeStartedIsNotStartedLater(t *testing.T) {
 	h, f := faultyHouse(t, filepath.Join(t.TempDir(), "db"))
 	f.set("StartTurn", 2)
@@ -222,7 +225,7 @@ func TestATurnThatCouldNotBeStartedIsNotStartedLater(t *testing.T) {
 	})
 }
 
-// TestAnAbortThatCouldNotBeRecordedIsRecordedLater: what the chat was told will not run does not run after a restart.
+// TestAnAbortThatCouldNotBeRecordedIsRecordedLater: turns that the chat showed as dropped do not run after a restart.
 func TestAnAbortThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
 	f.set("AbortTurns", 2)
@@ -238,8 +241,8 @@ func TestAnAbortThatCouldNotBeRecordedIsRecordedLater(t *testing.T) {
 	})
 }
 
-// An abort and its answer are stored together or not at all. What came before the abort, and is stored while it is told,
-// does not run.
+// An abort and its answer are stored together or not at all. A prompt that was submitted before the abort and is stored
+// during it does not run.
 func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 	h, f, waiting := waitingHouse(t, filepath.Join(t.TempDir(), "db"))
 	if _, err := h.db.AppendUpdates(t.Context(), []orchestrator.Update{{ID: 77, Raw: []byte("/abort")}}); err != nil {
@@ -286,7 +289,7 @@ func TestAnAbortIsStoredWithItsAnswer(t *testing.T) {
 	}
 }
 
-// TestASecondPressOfStartFreshTakesNothingAway: the turn of the first one has begun a session of its agent's own.
+// TestASecondPressOfStartFreshTakesNothingAway: the turn of the first press has started a new session of its agent.
 func TestASecondPressOfStartFreshTakesNothingAway(t *testing.T) {
 	h := open(t)
 	first := h.submit(t, here, "first")

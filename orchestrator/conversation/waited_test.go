@@ -8,7 +8,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// The time of an outcome is what the user waited: from the message's arrival, through the queue and a restart.
+// The duration of an outcome is the time that the user waited: from the message's arrival, through the queue and a
+// restart.
 func TestTheTimeOfATurnIsTheTimeTheUserWaited(t *testing.T) {
 	t.Run("in the queue", func(t *testing.T) {
 		h := open(t)

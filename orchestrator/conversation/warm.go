@@ -11,11 +11,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// warmLimit is how long it may take to settle whom a conversation would ask.
+// warmLimit limits the time for choosing the agent to warm up.
 const warmLimit = 15 * time.Second
 
-// warm has the agent opened that the conversation's next prompt will go to, and does not wait for it: what a
-// person does before a prompt is time in which an agent can start. A failure shows itself in the turn.
+// warm opens the agent of the conversation's next prompt in the background, so that it can start while the user is
+// still typing. It ignores failures, because the turn shows them.
 func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) {
 	if !e.open() {
 		return
@@ -34,7 +34,7 @@ func (e *Engine) warm(ctx context.Context, id orchestrator.ConversationID) {
 	}()
 }
 
-// next is what the conversation's next turn would ask, without a prompt.
+// next returns the agent and the request of the conversation's next turn, without a prompt.
 func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.Agent, cli.Request, error) {
 	conv, err := e.opts.Store.Conversation(ctx, id)
 	if err != nil {
@@ -52,11 +52,12 @@ func (e *Engine) next(ctx context.Context, id orchestrator.ConversationID) (cli.
 	return who.Agent, req, err
 }
 
-// Background shows what an agent said between two turns of ours, such as when a background command ended.
+// Background shows text that an agent wrote between two turns, for example when a background command ended.
 func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 	id, err := orchestrator.ParseKey(key)
 	if err == nil && e.opts.Budgets != nil && (r.CostUSD > 0 || r.Usage != cli.Usage{}) {
-		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude", Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
+		e.opts.Budgets.Count(e.life, orchestrator.Spent{ID: e.opts.NewID(), Conversation: id, Agent: "claude",
+			Model: r.Model, Usage: r.Usage, CostUSD: r.CostUSD})
 	}
 	if err != nil || r.Text == "" && r.Task == "" || !e.open() {
 		return
@@ -72,15 +73,16 @@ func (e *Engine) Background(key cli.Conversation, r cli.BackgroundResult) {
 			return
 		}
 		if err := e.opts.Chat.Notice(e.life, id, text); err != nil {
-			e.log.Error("show what the agent said in the background", "chat", id.Chat, "err", err)
+			e.log.Error("show background output of the agent", "chat", id.Chat, "err", err)
 		}
 	}()
 }
 
-// lateWait is how long what the chat shows of a turn is waited for, to add more of its answer.
+// lateWait limits how long a late part of an answer waits for the chat to show the turn.
 const lateWait = 10 * time.Second
 
-// extend adds a text to the answer of a turn that has ended, and to its card. It returns false if the card cannot show it.
+// extend appends text to the answer of a turn that has ended, and to its card. It returns false if the card cannot show
+// it.
 func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text string) bool {
 	ctx, cancel := context.WithTimeout(e.life, lateWait)
 	defer cancel()
@@ -99,12 +101,12 @@ func (e *Engine) extend(in orchestrator.ConversationID, turn cli.TurnID, text st
 		err = e.opts.Chat.Extend(ctx, t)
 	}
 	if err != nil && !errors.Is(err, orchestrator.ErrCannotAmend) {
-		e.log.Error("add to the answer of a turn", "turn", turn, "err", err)
+		e.log.Error("extend the answer of a turn", "turn", turn, "err", err)
 	}
 	return err == nil && t.Outcome.Short == ""
 }
 
-// withoutSecrets takes the secrets of the project that a conversation works in out of a text.
+// withoutSecrets removes the secrets of a conversation's project from a text.
 func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) string {
 	var dir string
 	conv, err := e.opts.Store.Conversation(e.life, id)
@@ -114,7 +116,7 @@ func (e *Engine) withoutSecrets(id orchestrator.ConversationID, text string) str
 		dir = session.Dir
 	}
 	if err != nil {
-		e.log.Error("look for the secrets of a project", "chat", id.Chat, "err", err)
+		e.log.Error("load the secrets of a project", "chat", id.Chat, "err", err)
 	}
 	return e.secretsOf(cli.Request{Dir: dir}).String(text)
 }

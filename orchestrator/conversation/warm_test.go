@@ -9,7 +9,7 @@ import (
 	"ductor/cli"
 )
 
-// What is opened ahead is what the next turn asks for: it differs in nothing but the turn and its prompt.
+// The request that warms an agent equals the next turn's request, except for the turn and its prompt.
 func TestAnAgentIsOpenedAheadAsTheNextTurnWillWantIt(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -77,7 +77,7 @@ func TestAnAgentIsOpenedAheadAsTheNextTurnWillWantIt(t *testing.T) {
 			h.await(t, "done go")
 			want := opening{who: h.agent.agents[len(h.agent.agents)-1], req: h.agent.requests()[len(h.agent.agents)-1]}
 			want.req.Turn, want.req.Prompt, want.req.Started = "", "", nil
-			if ahead.req.Session == "" { // it began with the turn
+			if ahead.req.Session == "" { // it started with the turn
 				want.req.Session = ""
 			}
 			if diff := cmp.Diff(want, ahead, cmp.AllowUnexported(opening{})); diff != "" {

@@ -34,9 +34,9 @@ type Options struct {
 	Roots     []string                      // absolute
 	Protected []string                      // ductor's own files and directories, absolute, also with links resolved
 	Secrets   func(dir string) *secrets.Set // secrets that must not be shown from a directory
-	// the session of a turn, for its directory
+	// The session of a turn, for its directory.
 	Session func(context.Context, orchestrator.SessionID) (orchestrator.Session, error)
-	// the directory of a chat's next turn
+	// The directory of a chat's next turn.
 	Dir         func(context.Context, orchestrator.ConversationID) (string, error)
 	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox // the sandbox of agents in a directory
 	Environment func(cli.Sandbox) (Environment, error)

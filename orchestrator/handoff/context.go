@@ -56,7 +56,8 @@ func plain(err error) error {
 	case rooted.Link:
 		return errors.New("it is a link")
 	case rooted.TooLarge:
-		return fmt.Errorf("it is longer than %d KB, or all of them are longer than %d KB", mostOfFile>>10, mostOfFiles>>10)
+		return fmt.Errorf("it is longer than %d KB, or all of them are longer than %d KB", mostOfFile>>10,
+			mostOfFiles>>10)
 	case rooted.Special, rooted.Directory:
 		return errors.New("it is no file")
 	case rooted.Empty:

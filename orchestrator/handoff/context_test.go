@@ -10,8 +10,10 @@ import (
 func TestASessionBeginsWithFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"docs/rules.md": "Be brief.\n", "b.md": "Two.", "long.md": strings.Repeat("x", mostOfFile+1), "binary.md": "a\xff",
-		"1.md": strings.Repeat("1", mostOfFile), "2.md": strings.Repeat("2", mostOfFile), "3.md": strings.Repeat("3", mostOfFile),
+		"docs/rules.md": "Be brief.\n", "b.md": "Two.", "long.md": strings.Repeat("x", mostOfFile+1),
+		"binary.md": "a\xff",
+		"1.md":      strings.Repeat("1", mostOfFile), "2.md": strings.Repeat("2", mostOfFile),
+		"3.md": strings.Repeat("3", mostOfFile),
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -29,7 +31,8 @@ func TestASessionBeginsWithFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	text, left := Context(dir, []string{"docs/rules.md", "missing.md", "long.md", "binary.md", "link.md", "../secret.md", outside, "b.md"})
+	text, left := Context(dir, []string{"docs/rules.md", "missing.md", "long.md", "binary.md", "link.md",
+		"../secret.md", outside, "b.md"})
 	want := "<project-files>\nEvery session in this project begins with these files of it.\n" +
 		"<file path=\"docs/rules.md\">\nBe brief.\n</file>\n<file path=\"b.md\">\nTwo.\n</file>\n</project-files>\n\n"
 	if text != want || len(left) != 6 {

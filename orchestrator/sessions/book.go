@@ -189,7 +189,8 @@ func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cl
 	}
 	now := b.opts.Now()
 	fork := orchestrator.Session{
-		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: in, Person: from.Person, Title: cli.Shorten("⑂ "+from.Title, titleMax), Dir: from.Dir,
+		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: in, Person: from.Person,
+		Title: cli.Shorten("⑂ "+from.Title, titleMax), Dir: from.Dir,
 		Created: now, Used: now, AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{},
 	}
 	if err := b.opts.Store.ForkSession(ctx, fork, turn); err != nil {
@@ -220,7 +221,8 @@ func exportMarkdown(s orchestrator.Session, turns []orchestrator.Turn) string {
 			fmt.Fprintf(&b, "\n- %s (%s)\n", a.Name, a.MIME)
 		}
 		if t.Outcome.Text != "" {
-			fmt.Fprintf(&b, "\n### %s\n\n%s\n", strings.TrimSpace(string(t.Agent)+" "+string(t.Outcome.Model)), t.Outcome.Text)
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n", strings.TrimSpace(string(t.Agent)+" "+string(t.Outcome.Model)),
+				t.Outcome.Text)
 		}
 	}
 	return b.String()

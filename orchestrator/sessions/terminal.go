@@ -96,9 +96,11 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 	}
 	now := b.opts.Now()
 	s := orchestrator.Session{
-		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: by.Conversation, Person: by.Person, Title: cli.Shorten(all[i].First, titleMax), Dir: all[i].Dir,
+		ID: orchestrator.SessionID(b.opts.NewID()), Conversation: by.Conversation, Person: by.Person,
+		Title: cli.Shorten(all[i].First, titleMax), Dir: all[i].Dir,
 		Created: now, Used: now,
-		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{{Agent: agent, Sandbox: st.Sandbox}: {ID: id, Terminal: true}},
+		AgentSessions: map[orchestrator.AgentEnv]orchestrator.AgentSession{{Agent: agent,
+			Sandbox: st.Sandbox}: {ID: id, Terminal: true}},
 	}
 	return s, b.engine.Begin(ctx, s, agent)
 }

@@ -113,8 +113,10 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	})
 	a.Gateway.Settled(at.Turn) // no start of ductor resumes it
 	if a.Budgets != nil {
-		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn), Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
-			Agent: q.Model.Agent, Model: cmp.Or(result.Model, q.Model.Model), Usage: result.Usage, CostUSD: result.CostUSD, Took: result.Duration})
+		a.Budgets.Count(ctx, orchestrator.Spent{ID: string(at.Turn),
+			Conversation: orchestrator.ConversationID{Chat: at.ChatID}, Person: who.Person,
+			Agent: q.Model.Agent, Model: cmp.Or(result.Model, q.Model.Model), Usage: result.Usage,
+			CostUSD: result.CostUSD, Took: result.Duration})
 	}
 	if a.Secrets != nil {
 		result, _ = secrets.Clean(a.Secrets(at.Dir), result)
@@ -153,7 +155,8 @@ func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit 
 func asked(at cli.Request, q Question) cli.Request {
 	at.Model, at.Effort, at.Resume, at.Prompt = q.Model.Model, q.Model.Effort, q.Resume, q.Prompt
 	at.Project, at.Task = cli.WithoutProject, cli.TaskPrompt
-	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs, at.Servers = "", q.Instructions, nil, nil, nil, nil
+	at.SystemPrompt, at.AppendPrompt, at.Images, at.Files, at.ExtraArgs, at.Servers = "", q.Instructions, nil, nil,
+		nil, nil
 	at.Timeout, at.Started = q.Wait, func(context.Context, cli.Start) error { return nil }
 	return at
 }

@@ -142,7 +142,7 @@ func (b *Budgets) Warnings(ctx context.Context, p lang.Printer, who Spender) (li
 	for _, a := range b.accounts(who) {
 		text, err := b.warning(ctx, p, a)
 		if err != nil {
-			b.opts.Logger.Error("look how much of a budget is spent", "scope", string(a.scope()), "err", err)
+			b.opts.Logger.Error("load the spending of a budget", "scope", string(a.scope()), "err", err)
 		}
 		if text != "" {
 			list = append(list, text)
@@ -175,6 +175,6 @@ func (b *Budgets) Count(ctx context.Context, s orchestrator.Spent) {
 	}
 	s.At = b.opts.Now()
 	if err := b.opts.Store.CountSpent(context.WithoutCancel(ctx), s); err != nil {
-		b.opts.Logger.Error("count what was used", "id", s.ID, "err", err)
+		b.opts.Logger.Error("count usage", "id", s.ID, "err", err)
 	}
 }

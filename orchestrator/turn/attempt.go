@@ -23,8 +23,8 @@ type attempt struct {
 	requests *approval.Requests
 }
 
-// Run runs the turn until an attempt has a result that no other attempt follows. first is the request of the first attempt. begun
-// reports whether the store has where an attempt begins.
+// Run runs attempts of the turn until no other attempt follows, and returns the last result. first is the request of
+// the first attempt. begun reports whether the store has the start of an attempt.
 func (t *Turn) Run(first cli.Request) (result cli.Result, begun bool) {
 	a := &attempt{Turn: t, req: first, resumes: t.start.Resumes}
 	var followed followUps
@@ -75,13 +75,13 @@ func (a *attempt) run() cli.Result {
 	}
 	a.requests.Close()
 	if err := a.known.Wait(); err != nil {
-		a.log().Error("store what an agent knows of a session", "err", err)
+		a.log().Error("store an agent's knowledge of a session", "err", err)
 	}
 	return redactor.Result(result)
 }
 
-// recordStart returns a callback that records where the attempt begins and that the turn runs. It retries while the disk is full, until
-// the turn is cancelled.
+// recordStart returns a callback that records where the attempt begins and that the turn runs. It retries while the
+// disk is full, until the turn is cancelled.
 func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Context, cli.Start) error {
 	return func(ctx context.Context, at cli.Start) error {
 		for {
@@ -102,7 +102,7 @@ func (a *attempt) recordStart(t orchestrator.Turn, dir string) func(context.Cont
 	}
 }
 
-// watchFiles starts to watch files when the prompt leaves, so that the first words do not wait for that.
+// watchFiles starts to watch files when the prompt is sent, so that the first words do not wait for that.
 func (a *attempt) watchFiles(t orchestrator.Turn, dir string) {
 	if files := a.runner.opts.Snapshots; files != nil {
 		a.Events.WatchFiles(func() orchestrator.TurnWatch { return files.Watch(t, dir, a.resumes) })
@@ -124,7 +124,7 @@ func (a *attempt) event(ev cli.Event) {
 	a.requests.Take(ev) // after the card, which so shows a question before its answer
 }
 
-// ask has the agent answer, and once more in a new session if the agent no longer has the one to resume.
+// ask asks the agent, and once more in a new session if the agent no longer has the one to resume.
 func (a *attempt) ask() cli.Result {
 	gateway := a.runner.opts.Gateway
 	run := gateway.Run
@@ -171,7 +171,8 @@ func (a *attempt) call(run gatewayRun, emit func(cli.Event)) cli.Result {
 	return result
 }
 
-// prepareHistory puts the history that the agent missed before the prompt. If the result has an error or a text, the attempt ends with it.
+// prepareHistory puts the history that the agent missed before the prompt. If the result has an error or a text, the
+// attempt ends with it.
 func (a *attempt) prepareHistory() (result cli.Result) {
 	switch {
 	case a.resumes: // the prompt has it
@@ -200,7 +201,8 @@ func (a *attempt) beginSession() (err error) {
 	return a.handOff()
 }
 
-// ToolsOf returns the tools that an agent may use for a request, in its own words. Lists that it cannot be held to leave it none.
+// ToolsOf returns the tools that an agent may use for a request, in its own words. If ductor cannot enforce the lists
+// for the agent, it returns none.
 func ToolsOf(agent cli.Agent, req cli.Request) cli.ToolList {
 	list, err := tools.For(agent, req.ToolLists...)
 	if err != nil {

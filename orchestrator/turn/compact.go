@@ -12,8 +12,9 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// compact runs a turn that shortens the context. The text of its result compares the context before and after. Both are the
-// numbers of /context: the numbers that an agent has for a compaction may lack its instructions and tools.
+// compact runs a turn that shortens the context. The text of its result compares the context before and after. It uses
+// the numbers of /context, because the numbers that an agent reports for a compaction may not include its instructions
+// and tools.
 func (a *attempt) compact(run gatewayRun) cli.Result {
 	r := a.runner
 	var before cli.Fill
@@ -45,7 +46,8 @@ func (a *attempt) compact(run gatewayRun) cli.Result {
 	return result
 }
 
-// shorter compares a context before and after a compaction. If it seems to have grown, an agent counts the two in different ways.
+// shorter compares a context before and after a compaction. If the context seems to have grown, the agent counts the
+// two in different ways.
 func shorter(p lang.Printer, before, after cli.Fill) string {
 	now := p.Tokens(after.Used)
 	if percent, known := after.Percent(); known && percent > 0 {
@@ -60,8 +62,8 @@ func shorter(p lang.Printer, before, after cli.Fill) string {
 	return p.Text("turn.compacted", p.Tokens(before.Used), now)
 }
 
-// summarizer returns a Summarizer of its own for the turn: by the configured model, or else by the agent of the turn. It is nil if none is
-// configured.
+// summarizer returns a new Summarizer for the turn, with the configured model, or otherwise with the agent of the turn.
+// It is nil if none is configured.
 func (a *attempt) summarizer() *handoff.Summarizer {
 	configured := a.runner.opts.Summarizer
 	if configured == nil {
@@ -74,7 +76,7 @@ func (a *attempt) summarizer() *handoff.Summarizer {
 	return &own
 }
 
-// compactAfresh forgets the agent's session: the next prompt begins a new one, which gets the history in short.
+// compactAfresh removes the agent's session: the next prompt starts a new one, which gets a short form of the history.
 func (a *attempt) compactAfresh() cli.Result {
 	o, p := &a.runner.opts, a.printer()
 	turns, err := o.Store.History(a.keep, a.start.Session.ID, mostMissed)
@@ -101,14 +103,14 @@ func (a *attempt) compactAfresh() cli.Result {
 	return cli.Result{Text: text}
 }
 
-// filledLately is how many turns back lastFill looks for the size of a context.
+// filledLately limits how many turns lastFill searches for the size of a context.
 const filledLately = 20
 
-// lastFill returns the last size of its context that an agent reported after a turn in a session.
+// lastFill returns the last context size that an agent reported after a turn in a session.
 func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who orchestrator.AgentEnv) cli.Fill {
 	turns, err := r.opts.Store.History(ctx, id, filledLately)
 	if err != nil {
-		r.opts.Log.Warn("look up how full a context was", "session", id, "err", err)
+		r.opts.Log.Warn("load the last size of a context", "session", id, "err", err)
 	}
 	for _, t := range slices.Backward(turns) {
 		if t.AgentEnv() == who && t.Outcome.Fill.Used > 0 {
@@ -118,15 +120,15 @@ func (r *Runner) lastFill(ctx context.Context, id orchestrator.SessionID, who or
 	return cli.Fill{}
 }
 
-// Fill returns how full the context of an agent in the session of a request is: as the agent reports now, or as
-// it reported after a turn. turn is the running turn; empty for none.
+// Fill returns how full the context of an agent is in the session of a request: as the agent reports it now, or as it
+// reported it after a turn. turn is the running turn; empty for none.
 func (r *Runner) Fill(ctx context.Context, who cli.Agent, req cli.Request, turn cli.TurnID) cli.Fill {
 	now, err := r.opts.Gateway.Fill(ctx, who, req, turn)
 	if err == nil && now.Used > 0 {
 		return now
 	}
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		r.opts.Log.Info("an agent does not say what fills its context", "agent", who, "err", err)
+		r.opts.Log.Info("an agent does not report its context", "agent", who, "err", err)
 	}
 	return r.lastFill(ctx, orchestrator.SessionID(req.Session), orchestrator.AgentEnv{Agent: who, Sandbox: req.Sandbox})
 }

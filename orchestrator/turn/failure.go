@@ -16,8 +16,8 @@ type followUps struct {
 	retries     int  // by the same agent after pauses
 }
 
-// followUp reports whether another attempt follows from the failure of a turn, and returns who makes it. Nothing of the turn ran then. It
-// waits for the moment of a retry.
+// followUp reports whether another attempt follows the failure of a turn in which nothing ran, and returns its agent.
+// It waits for the time of a retry.
 func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (who Choice, ok bool) {
 	breakers, in, f := t.runner.opts.Breakers, t.turn.Sandbox, result.Err
 	ran, _ := t.Events.Ran()
@@ -51,8 +51,9 @@ func (t *Turn) followUp(result *cli.Result, so *followUps, effort cli.Effort) (w
 	return Choice{}, false
 }
 
-// Around returns the configured substitute of an agent that ductor leaves alone for a while, if the turn may go to it: the turn did not
-// name that agent. An agent that only reached its limit has a substitute if the configuration hands limits over.
+// Around returns the configured substitute of an agent that gets no turns for a while, if the turn may go to it: the
+// turn did not name that agent. An agent that only reached its limit has a substitute if the configuration hands limits
+// over.
 func (r *Runner) Around(ctx context.Context, t orchestrator.Turn, who Choice) Choice {
 	resting := r.opts.Breakers.Open(t.Sandbox, who.Agent)
 	limited := resting != nil && resting.Kind == cli.LimitReached
@@ -77,8 +78,8 @@ func (r *Runner) substitute(ctx context.Context, t orchestrator.Turn, others []c
 	return Choice{Agent: other, Model: own.Model, Effort: own.Effort}, true
 }
 
-// exhausted lists the agents that do not get the turn: agents that failed in this turn or in the turns that it repeats, and
-// agents that ductor leaves alone for a while.
+// exhausted lists the agents that must not get the turn: agents that failed in this turn or in the turns that it
+// repeats, and agents that get no turns for a while.
 func (t *Turn) exhausted(ctx context.Context, agent cli.Agent) []cli.Agent {
 	return t.runner.exhausted(ctx, t.turn, append([]cli.Agent{agent}, t.Events.Replaced()...))
 }
@@ -112,8 +113,8 @@ func (r *Runner) automatic(kind cli.FailureKind) orchestrator.Automatic {
 // pauseStep is how often a card shows how long a pause still lasts.
 const pauseStep = 5 * time.Second
 
-// pause waits before a retry, and shows for how long. It returns false if the turn ends instead: a user aborted it, and the result becomes
-// an abort, or a user wants no more retries.
+// pause waits before a retry, and shows the remaining time. It returns false if the turn ends instead: a user aborted
+// it, and the result becomes an abort, or a user wants no more retries.
 func (t *Turn) pause(result *cli.Result, retry int) bool {
 	p, now, set := t.printer(), t.runner.opts.Now, t.runner.opts.Settings
 	end := now().Add(set().RetryAfter << (retry - 1))
@@ -163,7 +164,7 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 		return out
 	}
 	if err := t.start.Conversation.RunLater(t.keep, t.turn, out.Recovery.At); err != nil {
-		t.log().Error("have a turn run when the limit of its agent ends", "err", err)
+		t.log().Error("schedule a turn for the end of a usage limit", "err", err)
 		return out
 	}
 	out.Failure += " " + p.Text("turn.runs-at", p.Clock(out.Recovery.At.Local(), t.runner.opts.Now()))
@@ -171,7 +172,8 @@ func (t *Turn) Failed(f *cli.Failure) orchestrator.Outcome {
 	return out
 }
 
-// recovery returns the actions that a user can choose after a failure of the turn. Not every turn allows all actions of its kind.
+// recovery returns the actions that a user can choose after a failure of the turn. Not every turn allows all actions of
+// its kind.
 func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	o := &t.runner.opts
 	out := orchestrator.Recovery{Kind: f.Kind}
@@ -211,15 +213,15 @@ func (t *Turn) recovery(f *cli.Failure) orchestrator.Recovery {
 	return out
 }
 
-// refusedBefore reports whether the same agent refused the turn before in this session: something in the session, such as a picture that the
-// model's API cannot read, may make it refuse every prompt.
+// refusedBefore reports whether the same agent refused the previous turn in this session. Something in the session may
+// make it refuse every prompt, such as a picture that the model's API cannot read.
 func (t *Turn) refusedBefore() bool {
 	if t.turn.Session == "" {
 		return false
 	}
 	last, err := t.runner.opts.Store.History(t.keep, t.turn.Session, 1)
 	if err != nil {
-		t.log().Warn("look up whether the turn before was refused", "err", err)
+		t.log().Warn("check whether the previous turn was refused", "err", err)
 	}
 	return len(last) > 0 && last[0].AgentEnv() == t.turn.AgentEnv() && last[0].Outcome.Recovery.Kind == cli.Refused
 }

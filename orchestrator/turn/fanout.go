@@ -49,7 +49,8 @@ func (f *Fanout) Event(ev cli.Event) {
 	f.redactor.pass(known, ev, f)
 }
 
-// Show passes on an event of ductor itself, which contains no secrets. The agent did nothing, so the file watch and the trace do not get it.
+// Show passes on an event of ductor itself, which contains no secrets. The agent did nothing, so the file watch and the
+// trace do not get it.
 func (f *Fanout) Show(ev cli.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +128,8 @@ func (f *Fanout) WatchFiles(start func() orchestrator.TurnWatch) {
 	}
 }
 
-// EndFiles ends the watch of files. The function that it returns compares the files; it is nil if the turn changed none.
+// EndFiles ends the watch of files. It returns a function that computes the changes, or nil if the turn changed no
+// files.
 func (f *Fanout) EndFiles() func(context.Context) orchestrator.Changed {
 	if w := f.fileWatch(); w != nil {
 		return w.End()

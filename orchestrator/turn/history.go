@@ -23,8 +23,8 @@ func Wording(p orchestrator.Prompt) (string, []cli.Image) {
 	return text, images
 }
 
-// handOff puts before the prompt the history of the session that the agent missed. If the history does not fit, the configured model
-// summarizes it; without one, or if that fails, ductor shortens it.
+// handOff adds the missed history of the session before the prompt. If the history does not fit, the configured model
+// summarizes it. Without a model, or if that fails, ductor shortens it.
 func (a *attempt) handOff() error {
 	o := &a.runner.opts
 	turns, err := a.missed()
@@ -52,7 +52,8 @@ func (a *attempt) handOff() error {
 	return nil
 }
 
-// summarize has a model summarize history, and shows meanwhile that the turn waits for it. It returns otherwise if that fails.
+// summarize lets a model summarize history, and shows meanwhile that the turn waits for it. It returns otherwise if
+// that fails.
 func (a *attempt) summarize(
 	s *handoff.Summarizer, turns []orchestrator.Turn, otherwise handoff.Told, waits cli.Status,
 ) handoff.Told {
@@ -66,7 +67,8 @@ func (a *attempt) summarize(
 	return summarized
 }
 
-// warnOfTerminals names the agents that know a conversation in a terminal, to a user whose next agent does not know it.
+// warnOfTerminals warns a user whose next agent does not know a conversation in a terminal. It names the agents that
+// do.
 func (a *attempt) warnOfTerminals() {
 	who := a.turn.AgentEnv()
 	for of, has := range a.start.Session.AgentSessions {
@@ -77,7 +79,7 @@ func (a *attempt) warnOfTerminals() {
 	}
 }
 
-// addContext puts before the first prompt of an agent in a session the files that its project names.
+// addContext adds the context files of the project before the first prompt of an agent in a session.
 func (a *attempt) addContext() {
 	project := a.runner.opts.Project(a.req.Dir)
 	text, left := handoff.Context(project.Dir, project.Context)
@@ -88,15 +90,16 @@ func (a *attempt) addContext() {
 	a.req.Prompt = text + a.req.Prompt
 }
 
-// mostMissed limits the turns that ductor reads for an agent that joins a session. A budget of tokens rarely has room for more.
+// mostMissed limits the turns that ductor reads for an agent that joins a session. A budget of tokens rarely has room
+// for more.
 const mostMissed = 1000
 
-// missed lists the turns of the session that the agent does not know, for its next prompt. The turns that this one repeats have the same
-// prompt, so the list has only their answers.
+// missed lists the turns of the session that the agent does not know. Turns that this one repeats have the same prompt,
+// so the list has only their answers.
 func (a *attempt) missed() ([]orchestrator.Turn, error) {
 	store, s, who := a.runner.opts.Store, a.start.Session, a.turn.AgentEnv()
 	told := s.AgentSessions[who].Told
-	if s.Messages == 0 || told == a.turn.ID { // an attempt before told it
+	if s.Messages == 0 || told == a.turn.ID { // an earlier attempt included it
 		return nil, nil
 	}
 	if told != "" && a.start.Last == (Last{s.ID, s.Messages, told}) {
@@ -116,17 +119,18 @@ func (a *attempt) missed() ([]orchestrator.Turn, error) {
 		return nil, fmt.Errorf("load history: %w", err)
 	}
 	turns = turns[slices.IndexFunc(turns, func(h orchestrator.Turn) bool { return h.ID == told })+1:]
-	if told != "" { // else a session that was forgotten had them
+	if told != "" { // otherwise a forgotten session had them
 		turns = slices.DeleteFunc(turns, func(h orchestrator.Turn) bool { return h.AgentEnv() == who && asked(h) })
 	}
 	return withoutRepeats(slices.DeleteFunc(turns, isCompaction), repeats(turns, a.turn)), nil
 }
 
-// LaterJob is the prefix of the IDs of jobs that run a turn's prompt again when a usage limit ends. The ID of the turn follows it.
+// LaterJob is the prefix of the IDs of jobs that run a turn's prompt again when a usage limit ends. The ID of the turn
+// follows it.
 const LaterJob = "later-"
 
-// repeats returns the turn whose prompt t asks once more, or "" if there is none. A LaterJob repeats its turn, unless a user changed
-// the prompt.
+// repeats returns the turn whose prompt t repeats, or "" if there is none. A LaterJob repeats its turn, unless a user
+// changed the prompt.
 func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	id, later := strings.CutPrefix(string(t.Wants.Job), LaterJob)
 	if later && slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
@@ -137,15 +141,15 @@ func repeats(turns []orchestrator.Turn, t orchestrator.Turn) cli.TurnID {
 	return t.Again
 }
 
-// isCompaction reports whether a turn only shortened a context: nothing was said in it.
+// isCompaction reports whether a turn only shortened a context, without any conversation.
 func isCompaction(t orchestrator.Turn) bool { return t.Wants.Task == cli.TaskCompact }
 
-// hasAnswered reports whether the agent has said anything in the session, or knows it from a terminal: that is lost if it no longer has its
-// own session.
+// hasAnswered reports whether the agent has answered in the session, or knows it from a terminal. That knowledge is
+// lost if the agent no longer has its own session.
 func (a *attempt) hasAnswered() bool {
 	turns, err := a.runner.opts.Store.History(a.keep, a.start.Session.ID, mostMissed)
 	if err != nil {
-		a.log().Warn("look up whether an agent has answered", "session", a.start.Session.ID, "err", err)
+		a.log().Warn("check whether an agent has answered", "session", a.start.Session.ID, "err", err)
 	}
 	who := a.turn.AgentEnv()
 	return a.start.Session.AgentSessions[who].Terminal || slices.ContainsFunc(turns, func(h orchestrator.Turn) bool {
@@ -153,14 +157,14 @@ func (a *attempt) hasAnswered() bool {
 	})
 }
 
-// asked reports whether the agent of a turn that ended knows it, although no prompt with its history was accepted: a command of its own,
-// or a message that was added to a turn.
+// asked reports whether the agent of an ended turn knows it although it accepted no prompt with its history: the turn
+// was one of the agent's own commands, or a message that was steered into another turn.
 func asked(t orchestrator.Turn) bool {
 	return t.Wants.Task != cli.TaskPrompt || t.State == orchestrator.TurnSteered
 }
 
-// withoutRepeats takes out of turns, which are in order, those to which again leads back: their prompt is about to be asked once more.
-// What they answered before they failed stays.
+// withoutRepeats removes the prompts of the turns that again repeats, directly or over other turns, because the prompt
+// is about to be asked again. Their answers before the failure stay. turns are in order.
 func withoutRepeats(turns []orchestrator.Turn, again cli.TurnID) []orchestrator.Turn {
 	for i := len(turns) - 1; i >= 0 && again != ""; i-- {
 		if turns[i].ID != again {

@@ -10,12 +10,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// firstWords is how long Knowledge waits before it stores that the agent accepted the prompt: the first words come at the same time and
-// have priority. After a crash in between, the next process reads the events of the turn again.
+// firstWords delays storing that the agent accepted the prompt, because the first words come at the same time and have
+// priority. After a crash in between, the next process reads the events of the turn again.
 const firstWords = 50 * time.Millisecond
 
-// Knowledge records the knowledge of an agent about the session: its own id of the session and, after it accepted the prompt, all
-// turns up to this one. It stores that beside the stream, so that the first words do not wait for the disk. One goroutine calls Learn.
+// Knowledge records an agent's knowledge about the session: its own ID of the session and, after it accepted the
+// prompt, all turns up to this one. It stores that in the background, so that the first words do not wait for the disk.
+// One goroutine calls Learn.
 type Knowledge struct {
 	store  orchestrator.Store
 	turn   orchestrator.Turn
@@ -72,14 +73,14 @@ func (k *Knowledge) Learn(ctx context.Context, ev cli.Event) {
 	}
 }
 
-// Hand records the history that the agent gets. An attempt that gets none does not change the record of an earlier attempt.
+// Hand records the history for the agent. An attempt without history does not change the record of an earlier attempt.
 func (k *Knowledge) Hand(over cli.HandedOver) {
 	if over.Turns+over.LeftOut > 0 {
 		*k.handed = over
 	}
 }
 
-// Ended shows which history was left out for an agent that accepted the prompt, even if it did nothing with it.
+// Ended shows the omitted history for an agent that accepted the prompt, even if it did nothing with it.
 func (k *Knowledge) Ended() {
 	if k.accepted && (k.handed.LeftOut > 0 || k.handed.Shortened) {
 		k.showHanded()

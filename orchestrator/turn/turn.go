@@ -1,4 +1,5 @@
-// Package turn runs the agent of one turn and passes its events to the observers: secrets, files, steps, traces and the card.
+// Package turn runs the agent of one turn and passes its events to the observers: secrets, files, steps, traces and the
+// card.
 //
 // Package conversation prepares a turn and records its outcome.
 package turn
@@ -60,19 +61,21 @@ type Runner struct{ opts Options }
 // NewRunner creates a Runner.
 func NewRunner(o Options) *Runner { return &Runner{o} }
 
-// Conversation is the conversation of a turn that runs.
+// Conversation is the conversation of a running turn.
 type Conversation interface {
-	// PrepareAgain makes the request of another attempt, by who, and sets agent and model of the turn. It returns the session as it is now.
+	// PrepareAgain builds the request of another attempt, by who, and sets agent and model of the turn. It returns the
+	// current session.
 	PrepareAgain(ctx context.Context, t *orchestrator.Turn, who Choice) (cli.Request, orchestrator.Session, error)
-	// Asked takes the request of an attempt. begun becomes true once the agent gets the prompt.
+	// Asked records the request of an attempt. begun becomes true once the agent gets the prompt.
 	Asked(t orchestrator.Turn, req cli.Request, begun *atomic.Bool)
 	// Began is called once the agent gets the prompt.
 	Began(ctx context.Context, t orchestrator.Turn)
-	// CaughtUp is called when all is read that the agent wrote before this process attached.
+	// CaughtUp is called when all earlier output of the agent has been read.
 	CaughtUp(ctx context.Context, t orchestrator.Turn)
-	// RunLater makes a job that runs the turn at a time.
+	// RunLater creates a job that runs the turn at a time.
 	RunLater(ctx context.Context, t orchestrator.Turn, at time.Time) error
-	// AwaitDisk waits while the disk is full. It returns false if ctx ended, or if it is unknown when the disk has room.
+	// AwaitDisk waits while the disk is full. It returns false if ctx ended, or if the store does not report when there
+	// is room.
 	AwaitDisk(ctx context.Context) bool
 }
 
@@ -81,20 +84,20 @@ type Choice struct {
 	Agent  cli.Agent
 	Model  cli.ModelID
 	Effort cli.Effort
-	// Instead is the failure of the configured agent, if another runs the turn in its place; nil if it is the configured
-	// agent, or if the user chose it.
+	// Instead is the failure of the configured agent if another agent runs the turn in its place; nil if it is the
+	// configured agent, or if the user chose it.
 	Instead *cli.Failure
 }
 
-// Last is the turn that ended last in a session. Messages counts the turns of the session then: any other number means that
-// this process did not see all turns.
+// Last is the last ended turn of a session. Messages counts the turns of the session at that time: any other number
+// means that this process did not see all turns.
 type Last struct {
 	Session  orchestrator.SessionID
 	Messages int
 	Turn     cli.TurnID
 }
 
-// Start is a turn that is about to run.
+// Start describes a turn that is about to run.
 type Start struct {
 	Conversation Conversation
 	Turn         orchestrator.Turn
@@ -110,8 +113,8 @@ type Turn struct {
 	Events *Fanout
 
 	runner *Runner
-	// ctx ends with the turn. An abort cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with cli.ErrDetached if the
-	// turn continues without ductor.
+	// ctx ends with the turn. An abort cancels it with cli.ErrAborted, the end of ductor with ErrShutdown, or with
+	// cli.ErrDetached if the turn continues without ductor.
 	ctx  context.Context
 	keep context.Context // never ends: ductor records what happened even if the turn was aborted
 
@@ -138,7 +141,7 @@ func (t *Turn) log() *slog.Logger {
 	return t.runner.opts.Log.With("turn", t.turn.ID, "chat", in.Chat, "topic", in.Topic)
 }
 
-// Outcome makes the outcome of the turn out of the result of its last attempt.
+// Outcome builds the outcome of the turn from the result of its last attempt.
 func (t *Turn) Outcome(result cli.Result) orchestrator.Outcome {
 	p, now, cause := t.printer(), t.runner.opts.Now(), context.Cause(t.ctx)
 	out := orchestrator.Outcome{

@@ -72,7 +72,7 @@ func (d *Directory) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	defer d.known.Unlock()
 	switch {
 	case err != nil:
-		d.opts.Log.Error("look up a user; what was known last counts", "user", user, "err", err)
+		d.opts.Log.Error("look up a user; the last known role counts", "user", user, "err", err)
 	case there:
 		d.known.roles[user] = u.Role
 	default:
@@ -87,7 +87,7 @@ func (d *Directory) Having(do orchestrator.Right) []orchestrator.PersonID {
 	defer cancel()
 	all, err := d.List(ctx)
 	if err != nil {
-		d.opts.Log.Error("list the users; those of the configuration count", "err", err)
+		d.opts.Log.Error("list the users; only the configuration counts", "err", err)
 		return d.opts.Configured().Having(do)
 	}
 	roles := orchestrator.Roster{}
@@ -160,5 +160,6 @@ func found(there bool, err error) error {
 func idText(id orchestrator.PersonID) string { return strconv.FormatInt(int64(id), 10) }
 
 func (d *Directory) entry(by orchestrator.Press, what string, of ...string) orchestrator.AuditEntry {
-	return orchestrator.AuditEntry{At: d.opts.Now(), What: orchestrator.AuditUser, Conversation: by.Conversation, By: by.Person, Tool: what, Title: strings.Join(of, ", ")}
+	return orchestrator.AuditEntry{At: d.opts.Now(), What: orchestrator.AuditUser, Conversation: by.Conversation,
+		By: by.Person, Tool: what, Title: strings.Join(of, ", ")}
 }

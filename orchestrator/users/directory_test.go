@@ -134,7 +134,7 @@ func TestTooManyWrongCodesCloseAllInvitations(t *testing.T) {
 	r := newRig(t)
 	code := r.invite(orchestrator.RoleUser)
 	for range paircode.MostWrong {
-		// does not have the shape of a code, so it does not count as a try
+		// Does not have the shape of a code, so it does not count as a try.
 		r.Join(t.Context(), bob, "Bob", "hello, you")
 	}
 	for range paircode.MostWrong {

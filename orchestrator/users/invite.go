@@ -62,10 +62,11 @@ func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, co
 		return false
 	}
 	u := orchestrator.JoinedUser{ID: id, Name: name, Role: i.Role, By: i.By, Joined: d.opts.Now()}
-	joined, err := d.opts.Store.Join(ctx, i.Hash, u, d.entry(orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(id)}, Person: id},
-		"join", idText(id), string(i.Role), name))
+	joined, err := d.opts.Store.Join(ctx, i.Hash, u,
+		d.entry(orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: int64(id)}, Person: id},
+			"join", idText(id), string(i.Role), name))
 	if err != nil {
-		d.opts.Log.Error("take an invitation", "user", id, "err", err)
+		d.opts.Log.Error("accept an invitation", "user", id, "err", err)
 		return false
 	}
 	d.open.Lock()
@@ -96,7 +97,7 @@ func (d *Directory) match(ctx context.Context, code string) (found orchestrator.
 	if d.open.wrong++; d.open.wrong >= paircode.MostWrong {
 		d.open.all = nil
 		err := d.opts.Store.CloseInvitations(ctx)
-		d.opts.Log.Warn("too many wrong codes were sent; no invitation is open any more", "err", err)
+		d.opts.Log.Warn("too many wrong codes; all invitations are closed", "err", err)
 	}
 	return found, false
 }
