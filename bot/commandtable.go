@@ -5,8 +5,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// commandTable returns all commands in the order of the menu. It is the only list of them: their rights, the menu, /help and how
-// a message is read follow from it.
+// commandTable returns all commands in the order of the menu. It is their only list: their rights, the menu, /help and
+// the parsing of messages follow from it.
 func commandTable(c *commands) []updates.CommandSpec {
 	const (
 		read     = orchestrator.Read
@@ -51,8 +51,8 @@ func commandTable(c *commands) []updates.CommandSpec {
 		{Name: "project", Help: "bot.menu-project", Right: settings, Do: c.page(c.projects.Command)},
 		{Name: "newtopic", Help: "bot.menu-newtopic", Right: settings, Do: c.newTopic},
 		{Name: "cwd", Help: "bot.menu-cwd", Right: settings, Do: c.cwd},
-		{Name: "consult", Help: "bot.menu-consult", Right: settings, Takes: prompt, Absent: noModels, Do: c.ask(c.consults.Consult)},
-		{Name: "group", Help: "bot.menu-group", Right: settings, Takes: prompt, Absent: noModels, Do: c.ask(c.consults.Group)},
+		{Name: "consult", Help: "bot.menu-consult", Right: settings, Takes: prompt, Absent: noModels, Do: c.consultHandler(c.consults.Consult)},
+		{Name: "group", Help: "bot.menu-group", Right: settings, Takes: prompt, Absent: noModels, Do: c.consultHandler(c.consults.Group)},
 		{Name: "pair", Help: "bot.menu-pair", Right: users, Absent: noUsers, Do: c.page(c.users.Pair)},
 		{Name: "users", Help: "bot.menu-users", Right: users, Absent: noUsers, Do: c.page(c.users.Users)},
 		{Name: "doctor", Help: "bot.menu-doctor", Right: manage, Absent: !c.checks.Offered(), Do: c.doctor},
