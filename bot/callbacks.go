@@ -21,7 +21,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Actions of buttons. The data of all but those of menus name their object, so they work after a restart too; the
+// Actions of buttons. The data of each names its object, except for menus, so they work after a restart too; the
 // domain decides whether the action is still possible. Those of menus carry a nonce.
 const (
 	actShow      = "v"

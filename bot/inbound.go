@@ -33,7 +33,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// parts are the dependencies of the handlers, besides those that they share with the router.
+// parts are the dependencies of the handlers, besides the ones shared with the router.
 type parts struct {
 	Options
 	desk   Desk
@@ -262,8 +262,8 @@ func (h *handlers) handleDecision(ctx context.Context, in *updates.Message) bool
 	return true
 }
 
-// offerPrompt finishes updates, and says that a message became the answer to a question, with a button that makes it a
-// prompt.
+// offerPrompt finishes updates with a notice that a message became the answer to a question. A button on the notice makes
+// the message a prompt.
 func (h *handlers) offerPrompt(ctx context.Context, in *updates.Message, finish []int64) {
 	m, err := h.heard.Answered(ctx, orchestrator.Prompt{
 		Conversation: in.Conversation, Person: in.User, Text: in.Context + in.Text, Message: in.ID, Rights: orchestrator.Rights{Of: in.Role.OfTurns()}, Arrived: in.Arrived(),

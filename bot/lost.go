@@ -27,7 +27,7 @@ type lostAnswers struct {
 	owner    orchestrator.PersonID
 	lang     *lang.Choices
 	log      *slog.Logger
-	back     chan int64 // chats that accept messages again; one that does not fit is handled at the next start
+	back     chan int64 // chats that accept messages again; if the channel is full, the next start handles the chat
 
 	mu sync.Mutex // held while a list is changed
 }

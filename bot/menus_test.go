@@ -76,7 +76,9 @@ func (r *inboundRig) pressIn(chat, person int64, data string) map[string]any {
 func TestAMemberMayNotLoosenPermissions(t *testing.T) {
 	const member = 8
 	inbound(t, func(t *testing.T, r *inboundRig) {
-		r.configure(func(o *updates.RouterOptions) { setPolicy(o, func(p *updates.Policy) { p.Members = updates.AllMembers }) })
+		r.configure(func(o *updates.RouterOptions) {
+			setPolicy(o, func(p *updates.Policy) { p.Members = updates.AllMembers })
+		})
 		from := map[string]any{"from": map[string]any{"id": member, "first_name": "Bob"}}
 		for _, command := range []string{"/permissions", "/permissions auto", "/permissions bypass"} {
 			r.send(r.text(command, inGroup(), from))

@@ -35,7 +35,7 @@ const (
 	NoReceipts       Receipts = "none"
 )
 
-// Users knows the roles of users. Safe for concurrent use.
+// Users returns the roles of users. Safe for concurrent use.
 type Users interface {
 	// RoleOf returns the role of a user, or RoleNone for a user who is not listed.
 	RoleOf(user orchestrator.PersonID) orchestrator.UserRole

@@ -66,7 +66,7 @@ func contextOf(m *wireMessage, me Identity) string {
 	return b.String()
 }
 
-// memberLine says that a member of the group wrote a message.
+// memberLine marks a message as written by a member of the group.
 func memberLine(m *wireMessage) string {
 	return "[From " + fencedName(m.From.name()) + ", a member of the group who is not listed]\n"
 }

@@ -9,7 +9,7 @@ import (
 	"ductor/bot/render"
 )
 
-// addressed reports whether a group message is meant for the bot: it mentions the bot or replies to one of its
+// addressed reports whether a group message is meant for the bot: it mentions the bot or replies to its
 // messages.
 func addressed(m *wireMessage, me Identity) bool {
 	if r := m.ReplyTo; r != nil && me.wrote(r) && !isTopicStart(m, r) {

@@ -85,8 +85,8 @@ func (r *Router) Stop(ctx context.Context) { r.queues.stop(ctx) }
 // Beside runs f on a goroutine of its own, so that no handler waits for it. Its ctx ends when Stop is called.
 func (r *Router) Beside(f func(ctx context.Context)) { r.queues.beside(f) }
 
-// Dispatch handles stored updates in order, and immediately finishes those that need no action. Only one goroutine may
-// call it.
+// Dispatch handles stored updates in order, and immediately finishes updates that need no action. Only one goroutine
+// may call it.
 func (r *Router) Dispatch(ctx context.Context, updates []orchestrator.Update) {
 	r.follower.read(updates, r.me)
 	var ignored []int64
@@ -118,7 +118,7 @@ func (r *Router) route(ctx context.Context, u orchestrator.Update) (f fate) {
 	}()
 	w, ok := r.gate.read(u)
 	if !ok || !r.gate.admits(&w) {
-		return ignore // also one that was stored under another allowlist
+		return ignore // even if it was stored under another allowlist
 	}
 	if u.Crashes >= orchestrator.MostCrashes {
 		return r.giveUp(ctx, u, &w)

@@ -30,7 +30,7 @@ func (u *wireUpdate) message() *wireMessage {
 }
 
 // wireStopped is a press of Telegram's own Stop button below a draft. Drafts exist only in private chats. It names only
-// the chat, which is that of its user.
+// the chat, whose user pressed it.
 type wireStopped struct {
 	Chat   wireChat `json:"chat"`
 	Thread int      `json:"message_thread_id"`

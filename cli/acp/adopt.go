@@ -101,7 +101,7 @@ type note struct {
 	Model    string   `json:"m,omitempty"`
 	Length   int      `json:"n"`           // bytes of the line with the prompt
 	Answered []string `json:"a,omitempty"` // permission requests that a user answered
-	Denied   []string `json:"d,omitempty"` // those of them that were denied
+	Denied   []string `json:"d,omitempty"` // the denied ones among them
 	// Sent reports that the prompt was sent for certain: the mark was written again since.
 	Sent bool `json:"t,omitempty"`
 	// Name is the agent's own name, and Totals is the session's usage before the turn.

@@ -166,7 +166,7 @@ func (s *session) Decide(ctx context.Context, id cli.ApprovalID, d cli.Decision)
 	if d.Allow && a.plans {
 		s.mu.Lock()
 		s.permit(cli.Ask)
-		s.offers.mode = "" // the agent leaves the mode itself, for one of its own choice
+		s.offers.mode = "" // the agent leaves the mode itself, and chooses another
 		s.mu.Unlock()
 	}
 	written := make(chan error, 1)

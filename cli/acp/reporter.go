@@ -102,7 +102,7 @@ func (r *repeats) fresh(text string, now time.Time) string {
 	return text
 }
 
-// begins reports whether one of two texts starts with the other.
+// begins reports whether a starts with b, or b with a.
 func begins(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
 
 // emitHeldRepeat emits the held text, because the message ended before it was repeated.

@@ -125,7 +125,7 @@ func (s *live) send(run *liveRun, line []byte) {
 	}
 }
 
-// ready returns the process for this turn: the current one, or a new one that continues the session.
+// ready returns the process for this turn: the current one, or a new process that continues the session.
 func (s *live) ready(ctx context.Context, req cli.Request) (*liveRun, error) {
 	s.mu.Lock()
 	run, id := s.run, s.id

@@ -32,7 +32,7 @@ type parser struct {
 // listener has the parser's callbacks. Each field may be empty.
 type listener struct {
 	// echo is the id of the prompt. Claude repeats it after it has accepted the prompt, but not before the first whole
-	// block of its answer. Until then the turn may be one that Claude started itself.
+	// block of its answer. Until then Claude may have started the turn itself.
 	echo    string
 	onTaken func() // called when Claude has accepted the prompt
 	onFreed func() // called when a turn of Claude's own ended before this one
@@ -140,7 +140,7 @@ func (p *parser) name(l *line) {
 	p.em.Session(cli.AgentSessionID(l.SessionID), model)
 }
 
-// lineModel returns the model of a line: that of its message, or the one that a result used most.
+// lineModel returns the model of a line: its message's, or the model that a result used most.
 func lineModel(l *line) cli.ModelID {
 	if l.Message != nil && l.Message.Model != synthetic {
 		return modelNamed(l.Message.Model)

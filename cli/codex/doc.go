@@ -4,7 +4,7 @@
 // same environment and arguments; a server is such a process, a live is one thread in it. The process starts with the
 // first session and ends with the last. Text streams word by word, Codex can ask users, and a turn can be steered and
 // interrupted. An interrupted turn leaves its commands running. A marker in the environment of the thread's tools
-// identifies their processes, so that ductor can end them without touching those of other threads.
+// identifies their processes, so that ductor can end them without touching other threads' processes.
 //
 // In one-shot mode each turn is a process of `codex exec --json`, and a session is a thread id that the next process
 // resumes. It streams no partial text and asks for no approval; an action that its sandbox rejects is a Denial. ductor

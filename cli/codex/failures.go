@@ -8,7 +8,7 @@ import (
 	"ductor/cli"
 )
 
-// kindOf classifies Codex's error texts, because exec has no error codes. The texts are those of version 0.169.
+// kindOf classifies Codex's error texts, because exec has no error codes. The texts are from version 0.169.
 func kindOf(message string) cli.FailureKind { return kindOfError(cli.APIError{Text: message}) }
 
 func kindOfError(e cli.APIError) cli.FailureKind {

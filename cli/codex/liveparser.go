@@ -169,8 +169,8 @@ func (p *liveParser) itemStarted(it *liveItem) {
 	}
 }
 
-// subAgentItem handles an item of a sub-agent. Its tools count as those of the tool that started it last. Its text is
-// not part of the answer.
+// subAgentItem handles an item of a sub-agent. Its tools count as children of the tool that started it last. Its text
+// is not part of the answer.
 func (p *liveParser) subAgentItem(method string, it *liveItem) {
 	t, ok := started(it, p.dir)
 	if !ok || it.Type == itemCollab {

@@ -87,7 +87,7 @@ func (h *server) exit() *cli.Failure {
 	return f
 }
 
-// broken returns the Failure for a failed call: that of the process if it is gone.
+// broken returns the Failure for a failed call: the process's if it is gone.
 func (h *server) broken(err error) *cli.Failure {
 	gone := errors.Is(err, rpc.ErrEnded)
 	select {
@@ -255,7 +255,7 @@ func (h *server) decline(a *inquiry) {
 	_ = h.Peer().Reply(a.m.ID, a.answer(cli.Decision{Reason: "No user can be asked now. Decide yourself."}), nil)
 }
 
-// asking returns the turn in which a thread asks: its own, or that of the thread that started it.
+// asking returns the turn in which a thread asks: its own, or its parent thread's.
 func (h *server) asking(thread cli.AgentSessionID) *inbox {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -25,7 +25,7 @@ func (p *Provider) settingOf(req cli.Request) (setting string, command cli.Comma
 	return setting, command
 }
 
-// inquire calls f with an app server: a running one, or a new one that is ended afterwards. ctx bounds everything.
+// inquire calls f with an app server: a running one, or a new server that it ends afterwards. ctx bounds everything.
 func (p *Provider) inquire(ctx context.Context, f func(*rpc.Peer) error) error {
 	setting, command := p.settingOf(cli.Request{})
 	h, ok := p.pool.Running(setting)
