@@ -8,10 +8,10 @@ import (
 	"ductor/cli"
 )
 
-// ApprovalID is ours: random, and known only to those who see the approval.
+// ApprovalID is random. Only users who see the approval know it.
 type ApprovalID string
 
-// ApprovalState is where an approval stands. Only an open one changes, and once.
+// ApprovalState is the state of an approval. Only an open approval changes, and only once.
 type ApprovalState string
 
 // The states of an approval.
@@ -24,70 +24,72 @@ const (
 	ApprovalExpired   ApprovalState = "expired"   // no user answered in time, which denied it
 )
 
-// Approval is one thing that an agent waits for users to decide: a request of a tool, or questions.
+// Approval is a decision that an agent waits for: a tool request or questions.
 //
-// Identical requests of one turn that are open at the same time are one approval, whose decision answers them all.
+// Identical requests that are open in one turn at the same time share one approval. Its decision answers all of them.
 type Approval struct {
 	ID    ApprovalID
-	Nonce string // random; a decision must bring it along
+	Nonce string // random; a decision must include it
 	ApprovalRequest
 	ApprovalTerms
 	Decision
 
-	// Message is the chat's message that shows the approval, and Sent what is known of it. They are what
-	// Approvals.ApprovalShown recorded, Pending and 0 before.
+	// Message is the chat message that shows the approval, and Sent is its send state, as Approvals.ApprovalShown
+	// recorded them. Before that they are 0 and Pending.
 	Message int
 	Sent    SendState
 }
 
-// ApprovalRequest is what an agent asked. Request or Questions is set, never both.
+// ApprovalRequest is the agent's request. Either Request or Questions is set, never both.
 type ApprovalRequest struct {
 	Turn         cli.TurnID
 	Session      SessionID
 	Conversation ConversationID
 	Agent        cli.Agent
-	AgentIDs     []cli.ApprovalID // the agent's own ids of it, in the order they came
+	AgentIDs     []cli.ApprovalID // the agent's own IDs for it, in order of arrival
 	Dir          string           // the working directory of the turn
-	Sandbox      cli.Sandbox      // where it runs; empty is this host
+	Sandbox      cli.Sandbox      // where the turn runs; empty is this host
 	Asked        time.Time
 
 	Request   *cli.ApprovalAsked
 	Questions []cli.Question
 }
 
-// ApprovalTerms say who may decide, until when, and which rules they may make.
+// ApprovalTerms hold who may decide, the deadline, and the rules that the users can create.
 type ApprovalTerms struct {
 	Approvers []PersonID // the only users who may decide
 	Expires   time.Time
 
-	// SessionRule and Rule are the exact rules that AllowSession and AllowPattern would make, as users read
-	// them; empty where there is none to offer.
+	// SessionRule and Rule are the exact rules that AllowSession and AllowPattern would create, as users read them.
+	// They are empty if ductor offers none.
 	SessionRule string
 	Rule        string
-	// Edits says that AllowEdits can be chosen.
+	// Edits reports whether AllowEdits can be chosen.
 	Edits bool
 }
 
-// Decision is where an approval stands. Only an open one changes, and once.
+// Decision is the state of an approval and how it was reached. Only an open approval changes, and only once.
 type Decision struct {
-	State   ApprovalState
-	By      PersonID   // the user who decided; 0 where none did, also where a rule decided
-	Ruled   string     // the rule that decided, or that the decision made; may be empty
-	Reason  string     // one sentence; may be empty
-	Answers [][]string // chosen labels or own words, for each question; not kept for a question that has a Secret
-	Decided time.Time  // zero while open
+	State  ApprovalState
+	By     PersonID // the user who decided; 0 if none did, for example if a rule decided
+	Ruled  string   // the rule that decided, or that the decision created; may be empty
+	Reason string   // one sentence; may be empty
+	// chosen labels or the user's own words, for each question; not stored if a question has a Secret
+	Answers [][]string
+	Decided time.Time // zero while open
 }
 
-// TerminalTurn begins the turn of what an agent in a terminal asks, which ductor does not run: the store has no such turn.
+// TerminalTurn is the prefix of turn IDs for requests of an agent in a terminal. ductor does not run that agent, so the
+// store has no such turn.
 const TerminalTurn = "terminal-"
 
-// OfTerminal says that an agent in a terminal asks.
+// OfTerminal reports whether an agent in a terminal asks.
 func (a ApprovalRequest) OfTerminal() bool { return strings.HasPrefix(string(a.Turn), TerminalTurn) }
 
-// Same is how many identical requests an approval stands for.
+// Same returns the number of identical requests that the approval stands for.
 func (a ApprovalRequest) Same() int { return len(a.AgentIDs) }
 
-// WhyClosed says why an approval cannot be decided any more; nil if it can.
+// WhyClosed returns the error that explains why an approval cannot be decided any more, or nil if it can.
 func (a Approval) WhyClosed(now time.Time) error {
 	switch {
 	case a.State == ApprovalWithdrawn:
@@ -100,53 +102,56 @@ func (a Approval) WhyClosed(now time.Time) error {
 	return nil
 }
 
-// RuledByMode stands in Approval.Ruled where no rule but the permission mode let an edit through.
+// RuledByMode is the value of Approval.Ruled if the permission mode, not a rule, allowed an edit.
 const RuledByMode = string(cli.AcceptEdits)
 
-// RuledByTools stands in Approval.Ruled where a list of tools denied a request.
+// RuledByTools is the value of Approval.Ruled if a tool list denied a request.
 const RuledByTools = "tools"
 
-// Choice is what a person does with an approval.
+// Choice is a user's decision on an approval.
 type Choice string
 
-// The choices. Every approval can be denied; a request can be allowed, and questions can be answered.
+// The choices. Every approval can be denied, requests can be allowed, and questions can be answered.
 const (
 	AllowOnce    Choice = "once"
-	AllowSession Choice = "session" // and what SessionRule says, as long as the session is used
-	AllowPattern Choice = "pattern" // and what Rule says, in this conversation until it is revoked
-	AllowEdits   Choice = "edits"   // and edits in the working directory from now on: the conversation works in accept-edits
-	Deny         Choice = "deny"    // with a Reason, if there is one
-	Answer       Choice = "answer"  // with Answers
+	AllowSession Choice = "session" // and create SessionRule, for as long as the session is used
+	AllowPattern Choice = "pattern" // and create Rule, for this conversation until a user revokes it
+	// and switch the conversation to accept-edits, which allows edits in the working directory
+	AllowEdits Choice = "edits"
+	Deny       Choice = "deny"   // with a Reason, if there is one
+	Answer     Choice = "answer" // with Answers
 )
 
-// Verdict is a user's choice, and what goes with it.
+// Verdict is a user's choice with its reason or answers.
 type Verdict struct {
 	Choice  Choice
 	Reason  string
 	Answers [][]string
 }
 
-// ApprovalScreen shows users what agents ask. Package bot implements it.
+// ApprovalScreen shows approvals to users. Package bot implements it.
 type ApprovalScreen interface {
-	// ShowApproval shows an approval, or how it stands now: it is called when the approval is new, when more identical
-	// requests joined it, when it is open again after a restart, and once more when it is decided. It does not
-	// wait for the network. Calls for one approval come one after the other. What is shown goes to its Conversation.
+	// ShowApproval shows the current state of an approval in its Conversation. The caller calls it if the approval is
+	// new, if more identical requests joined it, if it is open again after a restart, and once more after the decision.
+	// It does not wait for the network. Calls for one approval are serial.
 	ShowApproval(approval Approval)
 }
 
-// Approvals is what users do with approvals and rules. *approval.Service implements it.
+// Approvals lets users decide approvals and revoke rules. *approval.Service implements it.
 type Approvals interface {
-	// Decide decides an approval, once. nonce is Approval.Nonce. The approval that is returned is as it stands now; it is
-	// zero for ErrNoApproval, ErrElsewhere and ErrNotApprover. Errors, in the order they are looked for: ErrNoApproval
-	// (unknown or forged), ErrElsewhere, ErrNotApprover, ErrApprovalDecided, ErrApprovalExpired, ErrApprovalWithdrawn, and
-	// ErrBadChoice for a choice that this approval does not have or answers that do not fit.
-	// by.Updates are marked handled with the decision, and only then.
+	// Decide decides an approval, once. nonce is Approval.Nonce. It returns the approval's current state, or a zero
+	// approval with ErrNoApproval, ErrElsewhere and ErrNotApprover. It checks for errors in this order: ErrNoApproval
+	// (unknown or forged), ErrElsewhere, ErrNotApprover, ErrApprovalDecided, ErrApprovalExpired, ErrApprovalWithdrawn,
+	// and ErrBadChoice if the approval does not offer the choice or the answers do not fit. by.Updates are marked
+	// handled with the decision, and only then.
 	Decide(ctx context.Context, id ApprovalID, nonce string, by Press, v Verdict) (Approval, error)
-	// Approval loads an approval of the conversation. ErrNoApproval; ErrElsewhere with the approval of another one.
+	// Approval loads an approval of the conversation. It returns ErrNoApproval for an unknown ID, and ErrElsewhere
+	// together with the approval if it belongs to another conversation.
 	Approval(ctx context.Context, id ApprovalID, in ConversationID) (Approval, error)
 
-	// Revoke takes a rule back. What it let through stays. ErrNoRule if the conversation has no such rule.
+	// Revoke deletes a rule. Requests that it already allowed stay allowed. It returns ErrNoRule if the conversation
+	// has no such rule.
 	Revoke(ctx context.Context, id RuleID, by Press) error
-	// Audit lists what happened since a moment, newest first.
+	// Audit lists the audit entries since a time, newest first.
 	Audit(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 }

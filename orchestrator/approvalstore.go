@@ -7,65 +7,67 @@ import (
 	"ductor/cli"
 )
 
-// ApprovalStore keeps what agents asked and what was decided. It is a part of Store, under the same rules.
+// ApprovalStore stores approvals, decisions, rules and the audit. It is a part of Store, under the same rules.
 type ApprovalStore interface {
-	// OpenApproval stores an approval with one native id, and returns the one that now stands for that id. When the id
-	// is known in the turn, that is the approval it was stored with, as it stands: nothing else is stored. When the
-	// turn has an open approval of the same digest, the id joins it, unless a is decided. An approval that is stored
-	// decided is audited as AuditRuled, or AuditAccepted if RuledByMode decided, and outlives a power failure; an open one may
-	// be lost by it, with the agent that waits.
+	// OpenApproval stores an approval with one native ID, and returns the approval that now stands for that ID. If the
+	// turn already knows the ID, it stores nothing and returns the existing approval. If the turn has an open approval
+	// with the same digest and a is not decided, the ID joins that approval.
+	//
+	// An approval that is already decided is audited as AuditRuled, or as AuditAccepted if RuledByMode decided, and
+	// survives a power failure. A power failure may lose an open approval, because the agent that waits for it dies
+	// too.
 	OpenApproval(ctx context.Context, a Approval, digest string) (Approval, error)
-	// FindApproval returns ErrNoApproval for an id that is not there.
+	// FindApproval returns ErrNoApproval for an unknown ID.
 	FindApproval(ctx context.Context, id ApprovalID) (Approval, error)
-	// FindSameApproval finds the newest approval of a session with a digest; ErrNoApproval for none.
+	// FindSameApproval returns the newest approval of a session with a digest, or ErrNoApproval.
 	FindSameApproval(ctx context.Context, session SessionID, digest string) (Approval, error)
 	// OpenApprovals lists the open approvals of all turns, oldest first.
 	OpenApprovals(ctx context.Context) ([]Approval, error)
-	// ApprovalsShownOpen lists approvals that are over, and of which a chat still shows that they are open, oldest first.
+	// ApprovalsShownOpen lists closed approvals that a chat still shows as open, oldest first.
 	ApprovalsShownOpen(ctx context.Context) ([]Approval, error)
-	// DecideApproval closes an open approval and audits it, stores its rule and marks its updates handled, all or none;
-	// false, and nothing stored, if it is not open, or if it would be allowed or answered and its turn does
-	// not run or was aborted. One of a terminal has no turn. The approval is as it stands after. Of d.Secret nothing is left in any file of the store.
+	// DecideApproval closes an open approval, audits it, stores its rule and marks its updates handled, all or none. It
+	// returns the approval's state afterwards. It returns false and stores nothing if the approval is not open. It does
+	// the same for an allowing or answering choice if the approval's turn is not running or was aborted; approvals of a
+	// terminal have no turn and skip this check. If d.Secret is set, no file of the store keeps the answer.
 	DecideApproval(ctx context.Context, d ApprovalDecision) (Approval, bool, error)
-	// WithdrawRequest takes one request out of an open approval, and closes it when that was the last; false if that
-	// changed nothing.
+	// WithdrawRequest removes one request from an open approval, and closes the approval if that was the last one. It
+	// returns false if nothing changed.
 	WithdrawRequest(ctx context.Context, turn cli.TurnID, request cli.ApprovalID, at time.Time) (Approval, bool, error)
-	// WithdrawApproval closes an approval that its agent no longer waits for, also one that was decided and not delivered.
+	// WithdrawApproval closes an approval that its agent no longer waits for, even if it was decided but not delivered.
 	WithdrawApproval(ctx context.Context, id ApprovalID, at time.Time) (Approval, error)
 	// WithdrawTurn closes the open approvals of a turn and returns them.
 	WithdrawTurn(ctx context.Context, turn cli.TurnID, at time.Time) ([]Approval, error)
 
-	// RulesOf lists a conversation's rules, those of all its sessions too, oldest first.
+	// RulesOf lists the rules of a conversation and of all its sessions, oldest first.
 	RulesOf(ctx context.Context, in ConversationID) ([]Rule, error)
-	// RevokeRule deletes a rule of a conversation and audits that; false if there is no such rule.
+	// RevokeRule deletes a rule of a conversation and audits that. It returns false if there is no such rule.
 	RevokeRule(ctx context.Context, id RuleID, in ConversationID, by PersonID, at time.Time) (bool, error)
-	// RecordAudit records what happened. An entry with a Call is passed over if the turn
-	// has one of that call, or asked for it.
-	// A killed process loses none of it; a power failure may, until the next method that changes something returns.
+	// RecordAudit stores entries. It skips an entry with a Call if the turn already has an entry or an approval request for
+	// that call. A killed process loses no entry. A power failure may lose one until the next changing method returns.
 	RecordAudit(ctx context.Context, entries ...AuditEntry) error
-	// AuditSince lists what happened since a moment, newest first.
+	// AuditSince lists the entries since a time, newest first.
 	AuditSince(ctx context.Context, since time.Time, limit int) ([]AuditEntry, error)
 }
 
-// ApprovalDecision is how an open approval ends, and what is stored with that.
+// ApprovalDecision closes an open approval. It holds the decision and the rule and updates to store with it.
 type ApprovalDecision struct {
 	Approval ApprovalID
 	Decision
 	Choice  Choice
-	Rule    *Rule // to make
+	Rule    *Rule // to create; nil for none
 	Updates []int64
-	Secret  bool // the updates hold an answer that is not to be kept anywhere
+	Secret  bool // the updates hold an answer that must not be stored anywhere
 }
 
-// QueueStore changes the order of queues and merges turns. It is a part of Store, under the same rules.
+// QueueStore reorders queues and merges turns. It is a part of Store, under the same rules.
 type QueueStore interface {
-	// PromoteTurn makes a queued turn the first of those that wait in its conversation; false if it is no
+	// PromoteTurn moves a queued turn to the front of its conversation's queue. It returns false if the turn is no
 	// longer queued.
 	PromoteTurn(ctx context.Context, id cli.TurnID) (bool, error)
-	// SteerTurn moves a queued turn to steered into a running one, not delivered: until MarkDelivered it is
-	// among OpenTurns. It takes over session, agent and model of that. False if it is no longer queued or the
-	// other does not run.
+	// SteerTurn marks a queued turn as steered into a running one. The steered turn takes over the session, agent and
+	// model of the running one, and stays in OpenTurns until MarkDelivered. It returns false if the turn is no longer
+	// queued or the other turn is not running.
 	SteerTurn(ctx context.Context, id, into cli.TurnID, at time.Time) (bool, error)
-	// UnsteerTurn moves a steered turn back to queued, as the first that waits; false if it is not that.
+	// UnsteerTurn moves a steered turn back to the front of the queue. It returns false if the turn is not steered.
 	UnsteerTurn(ctx context.Context, id cli.TurnID) (bool, error)
 }

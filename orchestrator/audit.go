@@ -7,53 +7,54 @@ import (
 	"ductor/cli"
 )
 
-// AuditKind is what happened.
+// AuditKind is the type of an audited event.
 type AuditKind string
 
-// What is audited.
+// The audited events.
 const (
 	AuditAllowed   AuditKind = "allowed"
 	AuditDenied    AuditKind = "denied"
 	AuditAnswered  AuditKind = "answered"
 	AuditExpired   AuditKind = "expired"
 	AuditWithdrawn AuditKind = "withdrawn"
-	AuditRuled     AuditKind = "ruled"     // a rule allowed it, no user was asked
-	AuditAccepted  AuditKind = "accepted"  // the permission mode allowed an edit, no user was asked
-	AuditRan       AuditKind = "ran"       // a tool ran that its agent did not ask for
-	AuditCalled    AuditKind = "called"    // an agent called a tool of ductor
-	AuditRule      AuditKind = "rule"      // a user made a rule
-	AuditRevoked   AuditKind = "revoked"   // a user took a rule back
+	AuditRuled     AuditKind = "ruled"     // a rule allowed it without asking a user
+	AuditAccepted  AuditKind = "accepted"  // the permission mode allowed an edit without asking a user
+	AuditRan       AuditKind = "ran"       // a tool ran without its agent asking for it
+	AuditCalled    AuditKind = "called"    // an agent called one of ductor's tools
+	AuditRule      AuditKind = "rule"      // a user created a rule
+	AuditRevoked   AuditKind = "revoked"   // a user revoked a rule
 	AuditMode      AuditKind = "mode"      // the permission mode of a conversation changed
 	AuditDirectory AuditKind = "directory" // a user chose the working directory of a conversation
 	AuditJob       AuditKind = "job"       // a user added, changed, paused, resumed, ran or deleted a job
 	AuditUser      AuditKind = "user"      // an owner invited, changed or removed a user, or a user joined
 )
 
-// AuditElsewhere is the reason of an AuditMode if the mode was granted in another environment than the one that a turn ran in.
+// AuditElsewhere is the reason of an AuditMode if the mode was granted in another environment than the turn's.
 const AuditElsewhere = "elsewhere"
 
-// AuditEntry is one thing that happened: who, when, what. Fields that say nothing of it are empty.
+// AuditEntry is one audited event. Fields that do not apply are empty.
 type AuditEntry struct {
-	ID           int64 // in the order things happened
+	ID           int64 // ascending in the order of events
 	At           time.Time
 	What         AuditKind
 	Conversation ConversationID
 	Turn         cli.TurnID
 	Approval     ApprovalID
-	Call         cli.ToolID // of AuditRan; stored once a turn
+	Call         cli.ToolID // of AuditRan; stored once for each turn
 	Agent        cli.Agent
 	Tool         string // empty for questions
 	Title        string // one line: the command, the path, the first question, the mode, the directory, the job
-	Choice       Choice // what a user chose
+	Choice       Choice // the user's choice
 	By           PersonID
-	Rule         string // that decided, was made or was revoked; the permission mode of AuditAccepted and AuditRan
-	Reason       string
-	Same         int // identical requests that it decided
+	// the rule that decided, was created or was revoked; the permission mode of AuditAccepted and AuditRan
+	Rule   string
+	Reason string
+	Same   int // number of identical requests that the decision answered
 }
 
-// Spent is what one turn, or one question beside the turns, used.
+// Spent is the usage of one turn, or of one question beside the turns.
 type Spent struct {
-	ID           string // of the turn or the question: it is counted once
+	ID           string // of the turn or the question; each ID is counted once
 	At           time.Time
 	Conversation ConversationID
 	Person       PersonID // 0 for none
@@ -65,7 +66,7 @@ type Spent struct {
 	Took         time.Duration
 }
 
-// UsageGroup is by what usage is summed up.
+// UsageGroup is the criterion by which usage is grouped.
 type UsageGroup string
 
 // The groups.
@@ -82,37 +83,37 @@ func UsageGroups() []UsageGroup {
 	return []UsageGroup{UsageByDay, UsageByAgent, UsageByModel, UsageByConversation, UsageByPerson}
 }
 
-// UsageRow is a line of a summary.
+// UsageRow is a line of a usage summary.
 type UsageRow struct {
-	Name    string // of what it sums up: a day as 2006-01-02, an agent, a model, the key of a conversation, a user's number
+	Name    string // of the group: a day as 2006-01-02, an agent, a model, a conversation's key, a user's number
 	Turns   int
 	Tokens  int64
 	CostUSD float64
 	Took    time.Duration
 }
 
-// UsageQuery asks for a summary.
+// UsageQuery requests a usage summary.
 type UsageQuery struct {
 	Since time.Time
 	By    UsageGroup
-	In    ConversationID // zero: of all conversations
+	In    ConversationID // zero for all conversations
 }
 
-// BudgetScope is what a budget is of: everything, "user 7" or "job backup".
+// BudgetScope names the scope of a budget: everything, "user 7" or "job backup".
 type BudgetScope string
 
-// SpendingStore keeps what turns used. internal/store implements it. Store.FinishTurn counts a turn in its own transaction.
+// SpendingStore stores usage. internal/store implements it. Store.FinishTurn counts a turn in its own transaction.
 type SpendingStore interface {
-	// CountSpent counts what was used beside turns; a second time of the same id changes nothing.
+	// CountSpent counts usage beside turns. A second call with the same ID changes nothing.
 	CountSpent(ctx context.Context, s Spent) error
-	// CostSince is what was spent since a moment, in US dollars: of all, of a user or of a job.
+	// CostSince returns the cost since a time, in US dollars: of everything, of a user or of a job.
 	CostSince(ctx context.Context, since time.Time, person PersonID, job JobID) (float64, error)
-	// Usage sums up what was used. Days come in order, other groups by their cost and tokens, the highest first.
+	// Usage sums up usage. Days are in order. Other groups are sorted by cost and tokens, highest first.
 	Usage(ctx context.Context, q UsageQuery) ([]UsageRow, error)
-	// WarnBudget records that a budget was warned of in a period; false if it was before.
+	// WarnBudget records that ductor warned of a budget in a period. It returns false if that was recorded before.
 	WarnBudget(ctx context.Context, period string, of BudgetScope) (bool, error)
-	// LiftBudgets lifts all budgets for a day, which is written as 2006-01-02.
+	// LiftBudgets lifts all budgets for a day, formatted as 2006-01-02.
 	LiftBudgets(ctx context.Context, day string, by PersonID, at time.Time) error
-	// BudgetsLifted says whether they are lifted for a day.
+	// BudgetsLifted reports whether the budgets are lifted for a day.
 	BudgetsLifted(ctx context.Context, day string) (bool, error)
 }

@@ -9,59 +9,62 @@ import (
 	"ductor/cli"
 )
 
-// Changed is what a turn changed in the files of its repository. The zero value: nothing, or nothing that is known.
+// Changed summarizes the changes of a turn to the files of its repository. The zero value means no known changes.
 type Changed struct {
 	Files   int    `json:"files"`
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	NoUndo  NoUndo `json:"no_undo,omitempty"` // why it cannot be undone; empty if it can
-	Ignored bool   `json:"ignored,omitempty"` // there are ignored files, which an undo leaves as they are
-	// With is the conversation of the turn that wrote at the same time, of NoUndoShared.
+	Ignored bool   `json:"ignored,omitempty"` // the repository has ignored files, which an undo does not touch
+	// With is the conversation whose turn wrote at the same time; set for NoUndoShared.
 	With ConversationID `json:"with,omitzero"`
 }
 
-// NoUndo says why what a turn changed cannot be undone.
+// NoUndo is the reason why the changes of a turn cannot be undone.
 type NoUndo string
 
-// Why it cannot.
+// The reasons.
 const (
-	NoUndoLate   NoUndo = "late"   // the snapshot took longer than the agent needed to its first write
+	NoUndoLate   NoUndo = "late"   // the snapshot was not ready before the agent's first write
 	NoUndoShared NoUndo = "shared" // another turn wrote in the same repository at the same time
-	NoUndoLarge  NoUndo = "large"  // what is in no commit is too large
-	NoUndoFailed NoUndo = "failed" // the snapshot could not be made
+	NoUndoLarge  NoUndo = "large"  // the uncommitted files are too large
+	NoUndoFailed NoUndo = "failed" // the snapshot failed
 )
 
-// Snapshots has the files of turns looked at before agents change them. Package orchestrator/changes implements it.
+// Snapshots takes a snapshot of a turn's files before the agent changes them. Package orchestrator/changes implements
+// it.
 type Snapshots interface {
-	// Watch begins to look at the files of a turn whose agent is about to get its prompt, beside it. For a turn that goes on it looks for
-	// what the previous process saw. End or Leave ends it.
+	// Watch starts the snapshot of a turn whose agent is about to get its prompt, in the background. For a turn that
+	// continues after a restart, it loads the snapshot of the previous process. The caller ends it with End or Leave.
 	Watch(t Turn, dir string, goesOn bool) TurnWatch
-	// Hold waits until the files of a turn have been looked at, for as long as a write may wait for that. What was asked is allowed then.
+	// Hold waits until the snapshot of a turn is complete, but at most for as long as a write may be delayed. The
+	// caller then allows the request.
 	Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID)
 	// Looked reports whether Hold need not wait.
 	Looked(turn cli.TurnID) bool
 }
 
-// TurnWatch sees what one turn changes.
+// TurnWatch observes the file changes of one turn.
 type TurnWatch interface {
-	// Take gets every event of the turn. It waits for nothing.
+	// Take receives every event of the turn. It does not block.
 	Take(ev cli.Event)
-	// End says that the turn has ended with all it started. The function that it returns says what the turn changed; nil if the turn
-	// did nothing that could change a file.
+	// End reports that the turn and everything it started have ended. It returns a function that computes the turn's
+	// changes, or nil if the turn did nothing that could change a file.
 	End() func(ctx context.Context) Changed
-	// Leave is End for a turn that goes on without ductor.
+	// Leave replaces End for a turn that continues without ductor.
 	Leave()
 }
 
-// Snapshot is one of the files of repositories: the one that a directory is in, and those within.
+// Snapshot holds the states of the repository that contains a directory, and of the repositories inside it.
 type Snapshot struct {
 	Trees []SnapshotTree
 }
 
-// SnapshotTree is a repository as it was before and after.
+// SnapshotTree is a repository before and after a turn.
 type SnapshotTree struct{ Dir, Before, After string }
 
-// TurnChanges is what is kept of a turn that changed files, or of a checkpoint, of which Before and After are the same.
+// TurnChanges is the stored record of a turn that changed files, or of a checkpoint. Before and After of a checkpoint
+// are equal.
 type TurnChanges struct {
 	ID           string // of the turn or the checkpoint
 	Conversation ConversationID
@@ -71,25 +74,25 @@ type TurnChanges struct {
 	Sandbox      cli.Sandbox
 	Checkpoint   bool
 	Undone       bool
-	Commit       string // that has the changes; empty for none
+	Commit       string // that contains the changes; empty for none
 	Snapshot
 	Changed
 }
 
-// ChangeStore keeps what turns changed. internal/store implements it.
+// ChangeStore stores the changes of turns. internal/store implements it.
 type ChangeStore interface {
-	// SaveChanges stores c in place of what has its id.
+	// SaveChanges stores c and replaces the record with the same ID.
 	SaveChanges(ctx context.Context, c TurnChanges) error
-	// ChangesOf gives what a turn changed, or a checkpoint; ErrNoChanges.
+	// ChangesOf returns the changes of a turn or a checkpoint, or ErrNoChanges.
 	ChangesOf(ctx context.Context, id string) (TurnChanges, error)
-	// ListChanges lists what is kept of a session and the checkpoints of its conversation, newest first.
+	// ListChanges lists the changes of a session and the checkpoints of its conversation, newest first.
 	ListChanges(ctx context.Context, in ConversationID, session SessionID, limit int) ([]TurnChanges, error)
-	// OldChanges lists what was stored before a moment, oldest first.
+	// OldChanges lists records stored before a time, oldest first.
 	OldChanges(ctx context.Context, before time.Time, limit int) ([]TurnChanges, error)
 	DeleteChanges(ctx context.Context, id string) error
 }
 
-// Errors of what users do with changes.
+// Errors of FileChanges.
 var (
 	ErrNoChanges   = errors.New("nothing is kept of these changes")
 	ErrUndone      = errors.New("this was undone before")
@@ -103,30 +106,30 @@ var (
 	ErrDiffTooLong = errors.New("the diff is too long")
 )
 
-// TurnWrites says in which conversation a turn runs that changes files.
+// TurnWrites is the error that a turn is changing files; In is the turn's conversation.
 type TurnWrites struct{ In ConversationID }
 
 func (e *TurnWrites) Error() string { return ErrTurnRuns.Error() }
 func (e *TurnWrites) Unwrap() error { return ErrTurnRuns }
 
-// ChangedSince says that files are neither as a turn found them nor as it left them.
+// ChangedSince is the error that files differ both from the state before a turn and from the state after it.
 type ChangedSince struct{ Paths []string }
 
 func (e *ChangedSince) Error() string {
 	return fmt.Errorf("%d files changed since", len(e.Paths)).Error()
 }
 
-// DiffSince says which state ductor compares files with.
+// DiffSince is the state that ductor compares files with.
 type DiffSince string
 
 // The states.
 const (
-	SinceTurn    DiffSince = "turn" // as the last turn of the conversation that changed files found them
+	SinceTurn    DiffSince = "turn" // before the conversation's last turn that changed files
 	SinceSession DiffSince = "session"
 	SinceCommit  DiffSince = "commit"
 )
 
-// ReturnTo says to which side of a turn files return. Those of a checkpoint are the same on both.
+// ReturnTo selects the state before or after a turn. For a checkpoint both are the same.
 type ReturnTo string
 
 // The sides.
@@ -135,27 +138,32 @@ const (
 	AfterTurn  ReturnTo = "after"
 )
 
-// FileChanges is what users do with what turns changed. Package orchestrator/changes implements it. Changes of another conversation give
-// ErrElsewhere, ErrNotAllowed for a member who would change files.
+// FileChanges lets users inspect, undo and commit the changes of turns. Package orchestrator/changes implements it. Its
+// methods return ErrElsewhere for changes of another conversation, and ErrNotAllowed if a member tries to change files.
 type FileChanges interface {
-	// Undo has the files that a turn changed be as it found them. ErrUndone, ErrTurnRuns, ErrInTheWay, *ChangedSince.
+	// Undo restores the files that a turn changed to the state before it. It may return ErrUndone, ErrTurnRuns,
+	// ErrInTheWay or *ChangedSince.
 	Undo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)
-	// Redo has them be as the turn left them. ErrNotUndone, and the errors of Undo.
+	// Redo restores the state after the turn. It may return ErrNotUndone and the errors of Undo.
 	Redo(ctx context.Context, by Press, turn cli.TurnID) (TurnChanges, error)
-	// Commit commits what a turn changed and nothing else. ErrCommitted, ErrUndone, ErrNoIdentity, ErrMerging, ErrGitFilter, and the errors of Undo.
+	// Commit commits the changes of a turn and nothing else. It may return ErrCommitted, ErrUndone, ErrNoIdentity,
+	// ErrMerging, ErrGitFilter and the errors of Undo.
 	Commit(ctx context.Context, by Press, turn cli.TurnID, message string) (TurnChanges, error)
-	// Changes gives what a turn changed, or a checkpoint.
+	// Changes returns the changes of a turn or a checkpoint.
 	Changes(ctx context.Context, in ConversationID, id string) (TurnChanges, error)
-	// Diff is what a turn changed, in unified form. ErrDiffTooLong.
+	// Diff returns the changes of a turn as a unified diff, or ErrDiffTooLong.
 	Diff(ctx context.Context, in ConversationID, turn cli.TurnID) (string, error)
-	// DiffSince is what differs now in the directory of a conversation, in a path of it or in all. ErrNoRepository, ErrNoChanges, ErrDiffTooLong.
+	// DiffSince returns the current differences in the directory of a conversation, or only below path if it is not
+	// empty. It may return ErrNoRepository, ErrNoChanges or ErrDiffTooLong.
 	DiffSince(ctx context.Context, in ConversationID, since DiffSince, path string) (string, error)
-	// Checkpoint remembers all files as they are. ErrNoRepository.
+	// Checkpoint stores the state of all files, or returns ErrNoRepository.
 	Checkpoint(ctx context.Context, by Press, name string) (TurnChanges, error)
 	// Checkpoints lists the checkpoints of a conversation and the turns of its session that changed files, newest first.
 	Checkpoints(ctx context.Context, in ConversationID) ([]TurnChanges, error)
-	// SessionChanges lists what is kept of one session of a conversation, its turns and the checkpoints made in it, newest first.
+	// SessionChanges lists the changes of one session of a conversation, its turns and the checkpoints made in it,
+	// newest first.
 	SessionChanges(ctx context.Context, in ConversationID, session SessionID) ([]TurnChanges, error)
-	// Return has all files be as a turn found or left them, or as they were at a checkpoint, and remembers how they were before that in a checkpoint.
+	// Return restores all files to the state before or after a turn, or to a checkpoint. It stores the state before
+	// that as another checkpoint.
 	Return(ctx context.Context, by Press, id string, side ReturnTo) (to, before TurnChanges, err error)
 }

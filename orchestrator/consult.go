@@ -9,74 +9,75 @@ import (
 	"ductor/cli"
 )
 
-// ModelChoice is a model that answers. An empty model or effort is the agent's own default.
+// ModelChoice selects a model. An empty model or effort means the agent's default.
 type ModelChoice struct {
 	Agent  cli.Agent
 	Model  cli.ModelID
 	Effort cli.Effort
 }
 
-// String is the model as /model takes it.
+// String returns the model in the notation of /model.
 func (m ModelChoice) String() string { return strings.Trim(string(m.Agent)+"/"+string(m.Model), "/") }
 
 // ConsultID names a side session.
 type ConsultID string
 
-// Consult is a side session: what a model is asked beside the turns of a conversation. Its agent only reads, but for what is Work.
+// Consult is a side session: questions to a model beside the turns of a conversation. Its agent may only read, unless
+// it does Work.
 type Consult struct {
 	ID           ConsultID
 	Conversation ConversationID
 	Model        ModelChoice
 	Sandbox      cli.Sandbox
 	Dir          string
-	Home         string             // the session whose home its agent has, where sessions have homes
-	Own          cli.AgentSessionID // empty where the agent named none
+	Home         string             // the session whose home directory the agent uses, if sessions have homes
+	Own          cli.AgentSessionID // empty if the agent named none
 	Said         string             // the newest questions and answers, for an agent that cannot resume
 	Used         time.Time
 }
 
-// ConsultQuestion is what a model is asked in a side session.
+// ConsultQuestion is a question to a model in a side session.
 type ConsultQuestion struct {
 	Conversation ConversationID
-	Asks         cli.TurnID  // the turn whose agent asks; empty: a user asks
-	Follows      ConsultID   // the side session to continue; empty begins one
-	Model        ModelChoice // of a side session that begins
+	Asks         cli.TurnID  // the turn whose agent asks; empty if a user asks
+	Follows      ConsultID   // the side session to continue; empty starts a new one
+	Model        ModelChoice // of a new side session
 	Text         string
-	Wait         time.Duration // after which it is given up; 0 is a limit of the engine
+	Wait         time.Duration // the time limit; 0 is the engine's limit
 }
 
-// ConsultAnswer is what a model answered in a side session.
+// ConsultAnswer is a model's answer in a side session.
 type ConsultAnswer struct {
-	Consult  ConsultID   // to ask on
-	Model    ModelChoice // the model as the agent named it, where it did
-	Text     string      // in short where it was long
-	Whole    string      // all of it; empty where Text is
+	Consult  ConsultID   // for follow-up questions
+	Model    ModelChoice // the model as the agent named it, if it did
+	Text     string      // shortened if the answer was long
+	Whole    string      // the whole answer; empty if Text is whole
 	Usage    cli.Usage
-	CostUSD  float64 // 0 where the agent does not say
+	CostUSD  float64 // 0 if the agent does not report it
 	Duration time.Duration
 }
 
-// All is all that the model answered.
+// All returns the whole answer.
 func (a ConsultAnswer) All() string { return cmp.Or(a.Whole, a.Text) }
 
-// GroupQuestion is what several models are asked. In each round after the first they see what the others answered in the round
-// before; then the first of them concludes.
+// GroupQuestion is a question to several models. In each round after the first, they see the answers of the round
+// before. At the end the first of them writes the conclusion.
 type GroupQuestion struct {
 	Conversation ConversationID
-	Asks         cli.TurnID    // the turn whose agent asks; empty: a user asks
+	Asks         cli.TurnID    // the turn whose agent asks; empty if a user asks
 	Panel        []ModelChoice // GroupLeast to GroupMost
 	Rounds       int           // 1 to GroupRounds
 	Text         string
-	Wait         time.Duration // of each question; 0 is a limit of the engine
+	Wait         time.Duration // the time limit of each question; 0 is the engine's limit
 }
 
-// Work is a task that an agent has another one do in a side session.
+// Work is a task that one agent delegates to another in a side session.
 type Work struct {
 	ConsultQuestion // Conversation is that of For
-	// For is the turn that it is done for: with its rights, where it works, and as long as it runs.
+	// For is the turn that needs the work. The work has the turn's rights and directory, and ends with it.
 	For          ActiveTurn
-	Instructions string         // for the system prompt: a role
-	Tools        []cli.ToolList // count besides those of the turn
+	Instructions string         // for the system prompt, such as a role
+	Tools        []cli.ToolList // apply in addition to those of the turn
 }
 
 // Limits of a group.
@@ -86,7 +87,7 @@ const (
 	GroupRounds = 3
 )
 
-// GroupStep is what a model of a group answered, or why it did not.
+// GroupStep is the answer of one model of a group, or its error.
 type GroupStep struct {
 	Round  int // from 1
 	Model  ModelChoice
@@ -94,46 +95,48 @@ type GroupStep struct {
 	Err    error
 }
 
-// GroupAnswer is what came of a group: the last that each model answered, and the conclusion of the first that did.
+// GroupAnswer is the result of a group: the last answer of each model, and the conclusion of the first model that wrote
+// one.
 type GroupAnswer struct {
 	Steps      []GroupStep // in the order of the panel
 	Conclusion GroupStep
 }
 
-// Estimate is what questions will take, before they are asked.
+// Estimate predicts the cost of questions before they are asked.
 type Estimate struct {
 	Questions int
 	Tokens    int64
 	CostUSD   float64
-	Unpriced  int // questions to models whose price is not known
+	Unpriced  int // questions to models without a known price
 }
 
-// Consults asks models beside the turns of conversations; package orchestrator/consult implements it.
+// Consults asks models beside the turns of conversations. Package orchestrator/consult implements it.
 type Consults interface {
-	// Begin counts a question of a conversation from now on, before it is asked, and until end is called: Abort ends the context,
-	// with which the methods below are then called, and so does end, which may be called twice. A question that is asked with another
-	// context counts while it is asked.
+	// Begin registers a question of a conversation before it is asked. The question counts until the caller calls end,
+	// which it may do twice. Abort and end both cancel the returned context; the caller passes that context to the
+	// methods below. A question asked with any other context counts only while it is being asked.
 	Begin(ctx context.Context, in ConversationID) (_ context.Context, end func())
 	// Ask asks a model and waits for its answer; see consult.Engine.
 	Ask(ctx context.Context, q ConsultQuestion) (ConsultAnswer, error)
-	// Group asks several models side by side, round by round, and has the first conclude. It calls step, one at a time, as they
-	// answer. ErrNoGroup if fewer than two models answered in a round; what they answered is in the GroupAnswer then.
+	// Group asks several models in parallel, round by round, and lets the first one conclude. It calls step serially as
+	// answers arrive. It returns ErrNoGroup if fewer than two models answered in a round; the GroupAnswer then holds
+	// their answers.
 	Group(ctx context.Context, q GroupQuestion, step func(GroupStep)) (GroupAnswer, error)
-	// Estimate says what a group will take, by what the models cost as far as that is known.
+	// Estimate predicts the cost of a group from the known prices of its models.
 	Estimate(q GroupQuestion, models []cli.MenuEntry) Estimate
-	// Last is the side session of a conversation that was used last. ErrNoConsult if there is none.
+	// Last returns the most recently used side session of a conversation, or ErrNoConsult.
 	Last(ctx context.Context, in ConversationID) (Consult, error)
-	// Asking counts the questions of a conversation that are not answered yet. It waits for nothing.
+	// Asking returns the number of unanswered questions of a conversation. It does not block.
 	Asking(in ConversationID) int
-	// Abort ends the questions of a conversation and returns how many there were. It waits for nothing.
+	// Abort cancels the questions of a conversation and returns their number. It does not block.
 	Abort(in ConversationID) int
 }
 
-// ConsultStore keeps side sessions. internal/store implements it.
+// ConsultStore stores side sessions. internal/store implements it.
 type ConsultStore interface {
-	// Consult returns ErrNoConsult for an id that is not there.
+	// Consult returns ErrNoConsult for an unknown ID.
 	Consult(ctx context.Context, id ConsultID) (Consult, error)
-	// LastConsult is the side session of a conversation that was used last; ErrNoConsult if there is none.
+	// LastConsult returns the most recently used side session of a conversation, or ErrNoConsult.
 	LastConsult(ctx context.Context, in ConversationID) (Consult, error)
 	SaveConsult(ctx context.Context, c Consult) error
 }

@@ -9,18 +9,18 @@ import (
 	"ductor/cli"
 )
 
-// ConversationID is a chat and a topic in it: the place where one turn runs at a time.
+// ConversationID is a chat and a topic in it. A conversation runs one turn at a time.
 type ConversationID struct {
 	Chat  int64
 	Topic int // message thread id; 0 outside topics
 }
 
-// Key is the conversation as the cli package knows it.
+// Key returns the conversation's key in package cli.
 func (id ConversationID) Key() cli.Conversation {
 	return cli.Conversation(strconv.FormatInt(id.Chat, 10) + "/" + strconv.Itoa(id.Topic))
 }
 
-// Group says whether others than one user read it: Telegram gives groups numbers below zero.
+// Group reports whether the chat is a group, which other users can read. Telegram gives groups negative numbers.
 func (id ConversationID) Group() bool { return id.Chat < 0 }
 
 // ParseKey is the inverse of ConversationID.Key.
@@ -32,7 +32,8 @@ func ParseKey(key cli.Conversation) (ConversationID, error) {
 	return id, nil
 }
 
-// UploadFolder is the name of the folder, in the uploads directory, that holds the files people sent to it.
+// UploadFolder returns the name of the conversation's folder in the uploads directory. It holds the files that users
+// sent.
 func (id ConversationID) UploadFolder() string {
 	return strconv.FormatInt(id.Chat, 10) + "_" + strconv.Itoa(id.Topic)
 }
@@ -40,7 +41,7 @@ func (id ConversationID) UploadFolder() string {
 // PersonID is a Telegram user.
 type PersonID int64
 
-// Conversation is what one chat chose. Nothing in it applies to any other chat.
+// Conversation holds the choices of one conversation. They apply to no other one.
 type Conversation struct {
 	ID         ConversationID
 	Session    SessionID // the current one; empty before the first turn
@@ -48,7 +49,8 @@ type Conversation struct {
 	Model      cli.ModelID
 	Effort     cli.Effort
 	Permission cli.PermissionMode // empty means the configured default
-	// GrantedIn is where a user chose a Permission above ask: it counts nowhere else. Empty is this host.
+	// GrantedIn is the environment in which a user chose a Permission above ask. The mode applies only there. Empty is
+	// this host.
 	GrantedIn cli.Sandbox
 	// BypassUntil is when a Permission of cli.Bypass ends.
 	BypassUntil time.Time
@@ -58,12 +60,12 @@ type Conversation struct {
 	Settings
 }
 
-// Settings are how a chat wants its turns. Empty values mean the configured defaults.
+// Settings are a chat's preferences for its turns. Empty values mean the configured defaults.
 type Settings struct {
-	Busy   BusyMode // what becomes of a prompt that comes while a turn runs; empty means BusyQueue
+	Busy   BusyMode // how to handle a prompt while a turn runs; empty means BusyQueue
 	Notify NotifyMode
 	Think  ThinkMode
-	// Display counts for all topics of a chat. That of the chat's main topic is kept.
+	// Display applies to all topics of a chat. Only the value of the chat's main topic is used.
 	Display DisplayMode
 }
 
@@ -78,7 +80,7 @@ const (
 	SettingDisplay Setting = "display"
 )
 
-// Words lists what users can choose.
+// Words lists the values that users can choose.
 func (s Setting) Words() []string {
 	switch s {
 	case SettingBusy:
@@ -93,7 +95,7 @@ func (s Setting) Words() []string {
 	return nil
 }
 
-// Word is what a setting is, as one of its Words.
+// Word returns the value of a setting as one of its Words.
 func (s Settings) Word(of Setting) string {
 	switch {
 	case of == SettingBusy:
@@ -108,7 +110,7 @@ func (s Settings) Word(of Setting) string {
 	return string(DisplayPlain)
 }
 
-// Set chooses one of the Words of a setting.
+// Set sets a setting to one of its Words.
 func (s *Settings) Set(of Setting, word string) {
 	switch of {
 	case SettingBusy:
@@ -122,17 +124,17 @@ func (s *Settings) Set(of Setting, word string) {
 	}
 }
 
-// NotifyMode says which turns end with a message that notifies.
+// NotifyMode selects the turns that end with a notification.
 type NotifyMode string
 
 // The notify modes.
 const (
 	NotifyAlways NotifyMode = "always"
-	NotifyLong   NotifyMode = "long" // those that took long
+	NotifyLong   NotifyMode = "long" // only turns that took long
 	NotifyNever  NotifyMode = "never"
 )
 
-// ThinkMode says whether reasoning is shown.
+// ThinkMode selects whether cards show reasoning.
 type ThinkMode string
 
 // The think modes.
@@ -141,70 +143,70 @@ const (
 	ThinkOff ThinkMode = "off"
 )
 
-// DisplayMode says what a chat shows of rich messages, of which Telegram does not say who sees them.
+// DisplayMode selects whether a chat gets rich messages. Telegram does not report who can see them.
 type DisplayMode string
 
 // The display modes.
 const (
 	DisplayRich  DisplayMode = "rich"  // the chat shows them
-	DisplayPlain DisplayMode = "plain" // it does not, or does not want them
-	DisplayAsk   DisplayMode = "ask"   // no user was asked yet
-	DisplayAsked DisplayMode = "asked" // no user has answered yet: like DisplayPlain
+	DisplayPlain DisplayMode = "plain" // the chat does not show them, or the user does not want them
+	DisplayAsk   DisplayMode = "ask"   // ductor has not asked a user yet
+	DisplayAsked DisplayMode = "asked" // ductor asked, and no user has answered yet: like DisplayPlain
 )
 
-// NoRole stands in Conversation.Role for a conversation that is to play none, whatever the configured default.
+// NoRole is the value of Conversation.Role for a conversation without a role, whatever the configured default.
 const NoRole = "(none)"
 
-// How long a bypass lasts that was chosen in a chat.
+// The duration of a bypass that a user chose in a chat.
 const (
 	DefaultBypass = time.Hour
 	MostBypass    = 24 * time.Hour
 )
 
-// BusyMode is what becomes of a prompt that comes while a turn runs.
+// BusyMode selects how a prompt is handled while a turn runs.
 type BusyMode string
 
-// The busy modes. Queue is the default, and what the others fall back to.
+// The busy modes. Queue is the default and the fallback of the others.
 const (
 	BusyQueue     BusyMode = "queue"     // it waits
-	BusySteer     BusyMode = "steer"     // it is handed to the turn that runs
-	BusyInterrupt BusyMode = "interrupt" // the turn that runs is ended for it
+	BusySteer     BusyMode = "steer"     // it is added to the running turn
+	BusyInterrupt BusyMode = "interrupt" // it aborts the running turn
 )
 
-// Project is a directory that agents work in, by a name that users know.
+// Project is a directory that agents work in, with a name that users know.
 type Project struct{ Name, Dir string }
 
-// Worktree is a directory in which a branch of a project is checked out.
+// Worktree is a checkout of a branch of a project.
 type Worktree struct {
 	Dir    string
 	Branch string // empty for none
-	Main   bool   // the project's first, which is not removed
-	Merged bool   // the branch holds nothing that the first one's does not
-	Gone   bool   // the directory is not there any more
+	Main   bool   // the project's first worktree, which ductor never removes
+	Merged bool   // all commits of the branch are in the branch of the main worktree
+	Gone   bool   // the directory no longer exists
 }
 
-// Projects is what users do with projects; package orchestrator/projects implements it. Directories are given where they are inside the
-// configured roots.
+// Projects lets users open projects and worktrees. Package orchestrator/projects implements it. It returns only
+// directories inside the configured roots.
 type Projects interface {
 	// Projects lists the configured projects and the repositories inside the roots, by name.
 	Projects(ctx context.Context) ([]Project, error)
-	// OpenProject has a conversation work in a project, or where a branch of it is checked out, which is done at need. ErrNoProject,
-	// ErrBadBranch, ErrNoRepository.
+	// OpenProject moves a conversation to a project, or to a worktree with one of its branches, which it creates if
+	// needed. It may return ErrNoProject, ErrBadBranch or ErrNoRepository.
 	OpenProject(ctx context.Context, by Press, name, branch string) (dir string, err error)
-	// Worktrees lists those of the repository that a conversation works in. ErrNoRepository.
+	// Worktrees lists the worktrees of the conversation's repository, or returns ErrNoRepository.
 	Worktrees(ctx context.Context, in ConversationID) ([]Worktree, error)
-	// OpenWorktree has a conversation work in one of Worktrees. ErrNoProject.
+	// OpenWorktree moves a conversation to one of Worktrees, or returns ErrNoProject.
 	OpenWorktree(ctx context.Context, by Press, dir string) error
-	// RemoveWorktree removes one of Worktrees and keeps its branch; ErrDirtyWorktree if it holds what no commit does and the user did
-	// not say that this is to be lost. A conversation that works there works in the first one from then on. ErrNoProject, ErrStillOpen
-	// while a turn of the conversation runs there.
+	// RemoveWorktree removes one of Worktrees and keeps its branch. It returns ErrDirtyWorktree if the worktree has
+	// uncommitted changes and the user did not choose to lose them, ErrStillOpen while a turn of the conversation runs
+	// there, and ErrNoProject. A conversation that works there moves to the main worktree.
 	RemoveWorktree(ctx context.Context, by Press, dir string, changes Changes) error
 }
 
-// Changes says what becomes of what no commit holds.
+// Changes is how to handle uncommitted changes.
 type Changes string
 
-// What can become of them.
+// The ways to handle them.
 const (
 	KeepChanges Changes = ""
 	DropChanges Changes = "drop"

@@ -1,5 +1,6 @@
-// Package orchestrator is the nouns of the domain, such as Conversation, Session, Turn, Outcome, Approval, Rule and Job,
-// and the ports that its engines and adapters meet at: Store, Chat, Gateway, Journal.
+// Package orchestrator defines the nouns of the domain, such as Conversation, Session, Turn, Outcome, Approval, Rule
+// and Job, and the ports between its engines and adapters: Store, Chat, Gateway, Journal.
 //
-// It is no engine: orchestrator/conversation runs turns, orchestrator/approval decides what agents ask.
+// It is not an engine itself: orchestrator/conversation runs turns, and orchestrator/approval decides requests of
+// agents.
 package orchestrator

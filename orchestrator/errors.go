@@ -2,7 +2,7 @@ package orchestrator
 
 import "errors"
 
-// Errors the domain's callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrNoSession         = errors.New("no such session")
 	ErrSessionInUse      = errors.New("this session is in use")
@@ -42,8 +42,8 @@ var (
 	ErrShutdown          = errors.New("ductor is shutting down")
 )
 
-// ForeignRepository says that Git does not work in a repository because it belongs to another user of the machine. It is an
-// ErrNoRepository too: ductor cannot use it.
+// ForeignRepository is the error that Git refuses to work in a repository because it belongs to another user of the
+// machine. It matches ErrNoRepository, because ductor cannot use the repository.
 type ForeignRepository struct{ Dir string }
 
 func (e *ForeignRepository) Error() string { return ErrNoRepository.Error() + ": " + e.Dir }

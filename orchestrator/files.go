@@ -9,21 +9,21 @@ import (
 	"ductor/lang"
 )
 
-// FilePlace says where paths are looked for: the environment, the directory that relative ones begin in, and those that all
-// must be inside of.
+// FilePlace is where paths are resolved: the environment, the base of relative paths, and the roots that all paths must
+// be inside of.
 type FilePlace struct {
 	Sandbox cli.Sandbox
 	Dir     string
 	Roots   []string
 }
 
-// OutFile is a file that is to be sent into a chat.
+// OutFile is a file to send to a chat.
 type OutFile struct {
 	Path    string
-	Caption string // below it, in plain text; empty for none
+	Caption string // plain text below it; empty for none
 }
 
-// ProjectFile is a file of a project as it may be shown in a chat: a text is without the secrets that are known.
+// ProjectFile is a file of a project, ready for a chat: known secrets are removed from text.
 type ProjectFile struct {
 	Name    string
 	Content []byte
@@ -37,39 +37,39 @@ type FileEntry struct {
 	Size int64
 }
 
-// Bounds of what goes out; of bytes they are Telegram's.
+// Limits of outgoing files. The byte limits are Telegram's.
 const (
 	MostFileBytes    = 50 << 20
 	MostPictureBytes = 10 << 20
-	MostFiles        = 20 // that one answer or one call of SendFiles brings
+	MostFiles        = 20 // in one answer or one call of SendFiles
 )
 
-// Files gives access to the files of projects: below the roots of a place, as its environment sees them. It follows no
-// link, and refuses what is no regular file, hidden, a file of secrets or ductor's own. Errors about a file are a
-// *FileError. Safe for concurrent use.
+// Files reads and writes files of projects, below the roots of a place, as its environment sees them. It follows no links.
+// It refuses everything but regular files, and hidden files, files with secrets and ductor's own files. Errors about a
+// file are a *FileError. Safe for concurrent use.
 type Files interface {
-	// OfTurn is the place of an agent's files: the roots of projects for a turn with the rights of its chat, else the
-	// directory it works in.
+	// OfTurn returns the place for an agent's files: the roots of projects for a turn with the rights of its chat,
+	// otherwise the turn's working directory.
 	OfTurn(ctx context.Context, t Turn) (FilePlace, error)
-	// OfChat is the place of a user's files: the directory in which the next turn of a chat would work, the roots, and the
+	// OfChat returns the place for a user's files: the working directory of the chat's next turn, the roots, and the
 	// environment that the path belongs to.
 	OfChat(ctx context.Context, id ConversationID, path string) (FilePlace, error)
-	// Read reads a file once. One that holds secrets and is no text is refused.
+	// Read reads a file once. It refuses a binary file that contains secrets.
 	Read(ctx context.Context, at FilePlace, path string) (ProjectFile, error)
 	// List lists a directory, directories first.
 	List(ctx context.Context, at FilePlace, dir string) ([]FileEntry, error)
-	// Write makes a file and gives its absolute path. For a path that is a directory, or empty, its name is that which is
-	// given. A file that is there stays.
+	// Write creates a file and returns its absolute path. If path is empty or a directory, the file gets the given
+	// name. It does not overwrite an existing file.
 	Write(ctx context.Context, at FilePlace, path, name string, content []byte) (string, error)
 }
 
-// FileRefusal says why a file is neither sent nor made.
+// FileRefusal is the reason why ductor neither sends nor writes a file.
 type FileRefusal string
 
 // The refusals.
 const (
 	FileNotThere    FileRefusal = "not-there"
-	FileOutside     FileRefusal = "outside" // of the roots
+	FileOutside     FileRefusal = "outside" // the roots
 	FileHidden      FileRefusal = "hidden"
 	FileLink        FileRefusal = "link"
 	FileHardLink    FileRefusal = "hard-link"
@@ -80,17 +80,17 @@ const (
 	FileTooLarge    FileRefusal = "too-large"
 	FileExists      FileRefusal = "exists"
 	FileSecret      FileRefusal = "secret"      // its name says that it holds secrets, or it is ductor's own
-	FileHasSecret   FileRefusal = "has-secret"  // it holds one that is known
-	FileUnreachable FileRefusal = "unreachable" // its environment gives nothing; Err says why
-	FileTooMany     FileRefusal = "too-many"    // more than one answer may bring
+	FileHasSecret   FileRefusal = "has-secret"  // it contains a known secret
+	FileUnreachable FileRefusal = "unreachable" // its environment cannot be reached; Err is the cause
+	FileTooMany     FileRefusal = "too-many"    // more than one answer may contain
 )
 
-// FileError says why a file is neither sent nor made.
+// FileError reports why ductor neither sends nor writes a file.
 type FileError struct {
 	Path string
 	Why  FileRefusal
-	Size int64 // of a file that is too large, in bytes
-	Err  error // of FileUnreachable
+	Size int64 // for FileTooLarge, in bytes
+	Err  error // for FileUnreachable
 }
 
 func (e *FileError) Error() string {
@@ -100,7 +100,7 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Path, e.Why)
 }
 
-// Sentence says it to a user, or to an agent.
+// Sentence explains the error to a user or an agent.
 func (e *FileError) Sentence(p lang.Printer) string {
 	path := cli.Shorten(strings.Join(strings.Fields(e.Path), " "), 200)
 	switch e.Why {
@@ -122,8 +122,9 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // FileSender sends files of projects into chats. Package bot implements it.
 type FileSender interface {
-	// SendFiles reads files of a place, each once, and stores what it read to be sent: pictures as pictures, several in a row
-	// as an album. It does not wait for Telegram. A crash neither loses nor doubles what it stored. It gives what it
-	// refused; key names the request, and one with a key that was stored before does nothing.
-	SendFiles(ctx context.Context, to ConversationID, at FilePlace, key string, files []OutFile) (refused []*FileError, err error)
+	// SendFiles reads each file of a place once and stores the content for sending: images as pictures, several in a
+	// row as an album. It does not wait for Telegram. A crash neither loses nor duplicates stored files. It returns the
+	// refused files. key names the request: a second call with the same key does nothing.
+	SendFiles(ctx context.Context, to ConversationID, at FilePlace, key string,
+		files []OutFile) (refused []*FileError, err error)
 }

@@ -10,20 +10,20 @@ import (
 	"ductor/cli"
 )
 
-// JobID names a job for good. A job of the configuration keeps its id over restarts; see ConfiguredJob.
+// JobID names a job forever. A job of the configuration keeps its ID over restarts; see ConfiguredJob.
 type JobID string
 
-// JobKind is what starts a job.
+// JobKind is the trigger of a job.
 type JobKind string
 
 // The kinds of job. Their values are stored.
 const (
 	JobScheduled JobKind = "schedule" // its schedule
-	JobHeartbeat JobKind = "pulse"    // its schedule, as the proactive prompt: never while a turn uses its session
+	JobHeartbeat JobKind = "pulse"    // its schedule, with the proactive prompt: never while a turn uses its session
 	JobHook      JobKind = "hook"     // a webhook; it has no schedule
 )
 
-// ConfiguredJob is the id of a job of the configuration.
+// ConfiguredJob returns the ID of a job of the configuration.
 func ConfiguredJob(kind JobKind, name string) JobID {
 	if kind == JobHook || kind == JobHeartbeat {
 		return JobID(string(kind) + "/" + name)
@@ -37,21 +37,21 @@ const (
 	SharedSession = "shared" // the current session of the conversation
 )
 
-// Values of Job.Missed, which says what happens to runs that were due while ductor did not run. MissedOnce is the default.
+// Values of Job.Missed: how to handle runs that were due while ductor was not running. MissedOnce is the default.
 const (
 	MissedSkip = "skip" // nothing
 	MissedOnce = "once" // one run stands for all of them
 	MissedAll  = "all"  // each runs, one after the other
 )
 
-// Values of Job.Overlap, which says what happens to a run that is due while an earlier run of its job is open.
-// OverlapSkip is the default.
+// Values of Job.Overlap: how to handle a run that is due while an earlier run of its job is open. OverlapSkip is the
+// default.
 const (
 	OverlapSkip  = "skip"
 	OverlapQueue = "queue" // it waits; beyond MostQueuedRuns the newest are skipped
 )
 
-// Values of Job.QuietPolicy, which says what happens to a run that is due in quiet hours. QuietHold is the default.
+// Values of Job.QuietPolicy: how to handle a run that is due in quiet hours. QuietHold is the default.
 const (
 	QuietHold = "hold" // it runs when the quiet hours end
 	QuietSkip = "skip"
@@ -60,14 +60,14 @@ const (
 // MostQueuedRuns limits the runs of a job that wait for each other.
 const MostQueuedRuns = 20
 
-// Job is a prompt that runs by a schedule or a webhook.
+// Job is a prompt that runs on a schedule or by a webhook.
 type Job struct {
 	ID           JobID
 	Kind         JobKind
-	Configured   bool // the configuration defines it; only there it can be edited or deleted
+	Configured   bool // defined in the configuration, which is the only place to edit or delete it
 	Paused       bool
 	Conversation ConversationID // where it runs and where its results are shown
-	Person       PersonID       // the user who made it
+	Person       PersonID       // the user who created it
 	Name         string
 	Prompt       string
 	Created      time.Time
@@ -75,11 +75,11 @@ type Job struct {
 	JobTurn
 }
 
-// JobTiming says when a job runs.
+// JobTiming is the schedule of a job and its policies.
 type JobTiming struct {
-	Schedule    string // as heartbeat/schedule reads it
+	Schedule    string // in the syntax of heartbeat/schedule
 	Zone        string // IANA name; empty: the machine's
-	When        string // both in words; not stored, Jobs fills it in
+	When        string // Schedule and Zone in words; not stored, Jobs fills it in
 	QuietFrom   string // "22:00"; quiet hours, in which the job runs only when a user starts it
 	QuietTo     string // "07:00"; earlier than QuietFrom: on the next day
 	QuietPolicy string
@@ -87,62 +87,62 @@ type JobTiming struct {
 	Overlap     string
 }
 
-// Quiet says whether a job has quiet hours.
+// Quiet reports whether a job has quiet hours.
 func (t JobTiming) Quiet() bool { return t.QuietFrom != "" || t.QuietTo != "" }
 
-// JobTurn says how the turns of a job run. What is empty is as the conversation chose.
+// JobTurn configures the turns of a job. Empty fields use the conversation's choices.
 type JobTurn struct {
 	Session string
 	Agent   cli.Agent
-	Model   cli.ModelID // only with Agent, as Effort
+	Model   cli.ModelID // only with Agent, like Effort
 	Effort  cli.Effort
 	Dir     string        // absolute
 	Sandbox string        // SandboxOff or SandboxDocker; empty: the policy of the project
-	Timeout time.Duration // 0: the agent's
+	Timeout time.Duration // 0: the agent's default
 	Rights  Rights        // of RightsOfJob or RightsOfPress
-	Retries int           // how often a failed run is tried again
+	Retries int           // how often a failed run is retried
 	Backoff time.Duration // before the first retry; it doubles
-	OKWord  string        // an answer that is only this word is not shown
+	OKWord  string        // an answer that consists only of this word is not shown
 }
 
 // JobStatus is a job with its next run and its results.
 type JobStatus struct {
 	Job     Job
 	Next    time.Time // zero for none
-	Planned time.Time // the time of the clock when Next was computed
+	Planned time.Time // the clock's time when Next was computed
 	JobResult
 	Runs    int     // runs that ended, without skipped ones
 	CostUSD float64 // of all runs
 	Last    *JobRun // the last run that ended or was skipped; nil for none
-	Open    int     // runs that wait or run
+	Open    int     // number of waiting and running runs
 }
 
-// JobResult is the result that the chat shows. It is zero when the chat shows none or a failure.
+// JobResult is the result that the chat shows. It is zero if the chat shows no result or a failure.
 type JobResult struct {
 	Digest string     // Digest of the answer
 	Shown  cli.TurnID // the turn whose card shows it
-	Same   int        // how often the answer was the same since
+	Same   int        // how often the answer has repeated since
 }
 
-// JobRunID names one run of a job. It is made of the cause of the run, so that the same cause has the same id before and
-// after a crash.
+// JobRunID names one run of a job. It is derived from the cause of the run, so that the same cause has the same ID
+// before and after a crash.
 type JobRunID string
 
-// DueRun is the id of the run of a moment.
+// DueRun returns the ID of the run that is due at a time.
 func DueRun(job JobID, due time.Time) JobRunID {
 	return JobRunID(fmt.Sprintf("%s@%s", job, due.UTC().Format(time.RFC3339)))
 }
 
-// KeyedRun is the id of a run that a user or a delivery starts; key names that request.
+// KeyedRun returns the ID of a run that a user or a webhook delivery starts; key names that request.
 func KeyedRun(job JobID, key string) JobRunID { return JobRunID(fmt.Sprintf("%s!%s", job, key)) }
 
-// JobCause is what started a run.
+// JobCause is the trigger of a run.
 type JobCause string
 
 // The causes of a run.
 const (
 	CauseSchedule JobCause = "schedule"
-	CauseMissed   JobCause = "missed" // it stands for runs that were due while ductor did not run
+	CauseMissed   JobCause = "missed" // stands for runs that were due while ductor was not running
 	CauseManual   JobCause = "hand"   // a user pressed Run now
 	CauseHook     JobCause = "hook"
 )
@@ -157,10 +157,10 @@ const (
 	RunDone    JobRunState = "done"
 	RunFailed  JobRunState = "failed"
 	RunAborted JobRunState = "aborted" // a user ended it, or took it out of the queue
-	RunSkipped JobRunState = "skipped" // by a policy; Reason says which
+	RunSkipped JobRunState = "skipped" // by a policy; Reason explains
 )
 
-// Open says whether a run has not ended.
+// Open reports whether a run has not ended.
 func (s JobRunState) Open() bool { return s == RunWaiting || s == RunAsked }
 
 // JobRun is one run of a job.
@@ -169,8 +169,8 @@ type JobRun struct {
 	Job       JobID
 	Cause     JobCause
 	Due       time.Time
-	StandsFor int    // how many moments it stands for; 1 unless some were missed
-	Prompt    string // fixed when the run is recorded
+	StandsFor int    // number of due times that it covers; 1 unless some were missed
+	Prompt    string // fixed when the run is stored
 	Attempt   int    // from 1
 	NotBefore time.Time
 	State     JobRunState
@@ -179,23 +179,23 @@ type JobRun struct {
 	JobRunResult
 }
 
-// JobRunResult is what a run came to.
+// JobRunResult is the result of a run.
 type JobRunResult struct {
 	Text     string  // the answer as the chat shows it
-	Reason   string  // a sentence: why the run failed or was skipped
+	Reason   string  // a sentence that explains why the run failed or was skipped
 	Changed  bool    // the answer differs from the one before
-	Notified bool    // the chat shows the result, or needs none
+	Notified bool    // the chat shows the result, or does not need to
 	CostUSD  float64 // of all attempts
 }
 
-// jobTurn begins the id of every turn of a job.
+// jobTurn is the prefix of the IDs of job turns.
 const jobTurn = "job-"
 
-// Turn is the id of the turn of the current attempt.
+// Turn returns the turn ID of the current attempt.
 func (r JobRun) Turn() cli.TurnID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", r.ID, r.Attempt))
 	return cli.TurnID(jobTurn + hex.EncodeToString(sum[:12]))
 }
 
-// IsJobTurn says whether a turn is one of a job.
+// IsJobTurn reports whether a turn belongs to a job.
 func IsJobTurn(id cli.TurnID) bool { return strings.HasPrefix(string(id), jobTurn) }

@@ -8,29 +8,27 @@ import (
 	"ductor/cli"
 )
 
-// Update is one inbound Telegram update as it came; opaque here.
+// Update is one incoming Telegram update in raw form; this package does not interpret it.
 type Update struct {
 	ID  int64
-	Raw []byte // nil for one of which only the id is kept: there is nothing to do about it
-	// Received is when it was stored first, to the millisecond; zero for one that is not stored.
+	Raw []byte // nil if only the ID is stored, because the update needs no handling
+	// Received is when the update was first stored, to the millisecond; zero if it is not stored.
 	Received time.Time
-	// Crashes is how often ductor crashed while it was not handled.
+	// Crashes is how often ductor crashed before the update was handled.
 	Crashes int
 }
 
-// MostCrashes is how often ductor crashes while it deals with an update or a turn before it gives that up.
+// MostCrashes is the number of crashes during an update or a turn after which ductor gives it up.
 const MostCrashes = 2
 
-// Handled is what is stored of updates together with what they caused: that they are handled, and the notices that answer
-// them.
+// Handled is stored together with the effect of updates: it marks them handled and queues the notices that answer them.
 type Handled struct {
 	Updates []int64
 	Notices []Message
 }
 
-// Journal is the durable edge of the house: what came in and is not handled, what is to go out and is not
-// sent. internal/store implements it, package bot uses it. Durable when a method returns, unless it says
-// otherwise.
+// Journal stores incoming updates until they are handled, and outgoing messages until they are sent. internal/store
+// implements it, package bot uses it. Data is durable when a method returns, unless the method says otherwise.
 type Journal interface {
 	Inbox
 	CardStore
@@ -39,48 +37,48 @@ type Journal interface {
 	TopicStore
 }
 
-// Inbox keeps what came in until it is handled.
+// Inbox stores updates until they are handled.
 type Inbox interface {
 	Disk
 
-	// AppendUpdates stores updates before they are acknowledged, and returns those that have something in them
-	// and are new: an id that is known is passed over, unless so much time has passed that Telegram has begun to
-	// count anew. A killed process loses none of them; a power failure may until Flush has returned.
+	// AppendUpdates stores updates before they are acknowledged, and returns the new ones that need handling. It skips
+	// known IDs, unless so much time has passed that Telegram may have restarted its numbering. A killed process loses
+	// no updates; a power failure may until Flush has returned.
 	AppendUpdates(ctx context.Context, updates []Update) (fresh []Update, err error)
-	// Flush returns when all that was stored before it outlives a power failure.
+	// Flush returns once everything that was stored before it survives a power failure.
 	Flush(ctx context.Context) error
-	// PendingUpdates lists updates with an id above after that are not handled, in order of id.
+	// PendingUpdates lists unhandled updates with IDs above after, in order of ID.
 	PendingUpdates(ctx context.Context, after int64, limit int) ([]Update, error)
-	// FinishUpdates marks updates handled and queues the notices they caused, both or neither.
+	// FinishUpdates marks updates handled and queues their notices, both or neither.
 	FinishUpdates(ctx context.Context, ids []int64, notices ...Message) error
-	// ForgetUpdates is FinishUpdates for updates that hold a secret: nothing of their text is left in any file.
+	// ForgetUpdates is FinishUpdates for updates that contain a secret: no file keeps their text.
 	ForgetUpdates(ctx context.Context, ids []int64, notices ...Message) error
 }
 
-// CardStore keeps the contents of cards by their turns, and what screens remember by keys that are no turn's.
+// CardStore stores the contents of cards by their turns, and the state of screens by keys that are not turn IDs.
 type CardStore interface {
-	// SaveCard stores the content of a turn's card, as the chat is finally to show it.
+	// SaveCard stores the content of a turn's card in its final form.
 	SaveCard(ctx context.Context, turn string, content []byte) error
-	// LoadCard returns what SaveCard stored; nil for what it never stored.
+	// LoadCard returns the content that SaveCard stored, or nil if there is none.
 	LoadCard(ctx context.Context, turn string) (content []byte, err error)
 }
 
-// MessageStore has the states of messages.
+// MessageStore stores the states of messages.
 type MessageStore interface {
-	// SaveMessage stores a message in place of the one with its key. A killed process loses none of it; a power failure may
-	// lose that one is Sending, unless it has Content.
+	// SaveMessage stores a message and replaces the one with its key. A killed process loses no message. A power
+	// failure may lose the fact that one is Sending, unless the message has Content.
 	SaveMessage(ctx context.Context, m Message) error
-	// FindMessage finds a message by its key; one without a State if there is none.
+	// FindMessage returns the message with a key; its State is empty if there is none.
 	FindMessage(ctx context.Context, key string) (Message, error)
-	// MessageAt finds the message with a number in a conversation; one without a State if there is none.
+	// MessageAt returns the message with a number in a conversation; its State is empty if there is none.
 	MessageAt(ctx context.Context, in ConversationID, id int) (Message, error)
-	// MessagesOf lists the messages of a turn, in the order in which they were stored first.
+	// MessagesOf lists the messages of a turn, in the order in which they were first stored.
 	MessagesOf(ctx context.Context, turn cli.TurnID) ([]Message, error)
-	// OwedMessages lists the messages with Content, in the order in which they were stored first.
+	// OwedMessages lists the messages with Content, in the order in which they were first stored.
 	OwedMessages(ctx context.Context) ([]Message, error)
 }
 
-// RateStore keeps what is known of the limits of chats.
+// RateStore stores the observed rate limits of chats.
 type RateStore interface {
 	// SendRates lists the rate last saved for each chat.
 	SendRates(ctx context.Context) ([]SendRate, error)
@@ -89,75 +87,76 @@ type RateStore interface {
 
 // TopicStore keeps the topics that ductor opened.
 type TopicStore interface {
-	// Topics are the topics that ductor opened, and what the icon of each shows.
+	// Topics returns the topics that ductor opened, with the text that each icon stands for.
 	Topics(ctx context.Context) (map[ConversationID]string, error)
-	// SaveTopic stores what the icon of a topic shows; nothing forgets the topic.
+	// SaveTopic stores the text that a topic's icon stands for. The store never forgets a topic.
 	SaveTopic(ctx context.Context, in ConversationID, shows string) error
 }
 
-// SendRate is how often Telegram lets ductor call for a chat, as its refusals taught. Chat 0 is the whole bot.
+// SendRate is how often ductor may call Telegram for a chat, learned from Telegram's refusals. Chat 0 is the whole bot.
 type SendRate struct {
 	Chat  int64
-	Every time.Duration // between two calls in the long run
+	Every time.Duration // between two calls, on average
 	Burst int           // calls at once
-	Until time.Time     // Telegram wants no call before it
-	Told  time.Time     // when that was so
+	Until time.Time     // Telegram accepts no call before it
+	Told  time.Time     // when Telegram set Until
 }
 
-// SendState is what is known about a message on its way out.
+// SendState is the state of an outgoing message.
 type SendState string
 
-// The states of an outgoing message. Unknown is never sent again blindly.
+// The states of an outgoing message. An Unknown message is never sent again without a check.
 const (
 	Pending SendState = "pending" // not tried
 	Sending SendState = "sending" // may or may not have left
 	Sent    SendState = "sent"
-	Unknown SendState = "unknown" // left, and no answer came
+	Unknown SendState = "unknown" // sent, but no answer arrived
 	Failed  SendState = "failed"  // refused for good
 	Removed SendState = "removed" // no longer in the chat
 )
 
-// EndShown is the Mark of a message that says no longer that something waits.
+// EndShown is the Mark of a message that no longer shows something as waiting.
 const EndShown = -1
 
-// Message is what is known about a message of the bot.
+// Message is the stored state of one of the bot's messages.
 type Message struct {
-	Key          string     // names it
-	Turn         cli.TurnID // that it shows something of; empty for none
+	Key          string     // unique name
+	Turn         cli.TurnID // the turn that the message belongs to; empty for none
 	Conversation ConversationID
 	State        SendState
-	ID           int    // Telegram's number; 0 before it is known
-	Mark         int64  // what its sender notes with it; EndShown once the chat shows what it says in the end
-	Content      []byte // what it must end up showing, as package bot encodes it; nil once it does, or if its sender knows
+	ID           int   // Telegram's number; 0 before it is known
+	Mark         int64 // a note of its sender; EndShown once the chat shows the message's final text
+	// the final content, as package bot encodes it; nil once the chat shows it, or if its sender can restore it
+	Content []byte
 }
 
-// DiskState says whether what is stored reaches the disk and can be read.
+// DiskState is the state of the disk under the store.
 type DiskState string
 
-// The states of a disk. While it is full nothing is stored; RetryDisk finds out whether it still is. Of one that
-// failed only a restart tells what is on it, so nothing is stored any more.
+// The states of a disk. While the disk is full nothing is stored; RetryDisk checks whether that has changed. After a
+// disk failure only a restart can tell what was written, so nothing is stored any more.
 const (
 	DiskWorks  DiskState = "works"
 	DiskFull   DiskState = "full"
 	DiskFailed DiskState = "failed"
-	// DiskDamaged: the database on it cannot be read. The next start moves it aside.
+	// DiskDamaged means that the database cannot be read. The next start moves it aside.
 	DiskDamaged DiskState = "damaged"
 )
 
-// What a write says while the disk does not take it. Each text says what to do.
+// Errors of writes that the disk does not accept. Each text says how to fix it.
 var (
 	ErrDiskFull   = errors.New("the disk is full: free some space; nothing of this step was stored")
 	ErrDiskFailed = errors.New("the disk under the database reports an error")
 	ErrDamaged    = errors.New("the database is damaged")
 )
 
-// Disk watches the disk under a Journal.
+// Disk monitors the disk under a Journal.
 type Disk interface {
-	// Disk returns the state of the disk, and a context that is done once that has changed.
+	// Disk returns the state of the disk, and a context that is done once the state has changed.
 	Disk() (DiskState, context.Context)
-	// RetryDisk looks whether a disk that was full takes something again, and brings to it what did not get
-	// there. The error says what is in the way.
+	// RetryDisk checks whether a full disk has space again, and writes the data that is still missing there. It returns
+	// an error if it cannot.
 	RetryDisk(ctx context.Context) error
-	// WaitingConversations lists the conversations in which a turn waits, runs, or ended and is not shown.
+	// WaitingConversations lists the conversations with a turn that waits, runs, or has ended without being shown.
 	WaitingConversations(ctx context.Context) ([]ConversationID, error)
 }

@@ -11,35 +11,36 @@ import (
 	"ductor/cli"
 )
 
-// Errors of SubmitOrder that its callers tell apart.
+// Errors of SubmitOrder that callers distinguish.
 var (
 	ErrQueueFull = errors.New("the conversation's queue is full")
 	ErrNoOrders  = errors.New("orders are not kept here")
 )
 
-// Order is a turn that no message asked for: a schedule did, or a program outside.
+// Order is a turn without a chat message: a schedule or an external program requested it.
 type Order struct {
-	Turn   cli.TurnID // chosen by the caller, so that an order which is given twice runs once
+	Turn   cli.TurnID // chosen by the caller, so that submitting the same order twice runs it once
 	Prompt Prompt     // Message and Updates are empty
 	Wants  Wants
 }
 
-// Wants is what an order wants otherwise than its conversation chose. What is empty is as the conversation chose.
+// Wants overrides choices of the conversation for an order. Empty fields use the conversation's choices.
 type Wants struct {
-	Own    string      `json:"own,omitempty"` // runs in the session of this name, which goes on beside the conversation's current one
+	// the name of its own session, which is independent of the conversation's current session
+	Own    string      `json:"own,omitempty"`
 	Agent  cli.Agent   `json:"agent,omitempty"`
-	Model  cli.ModelID `json:"model,omitempty"` // only with Agent, as Effort
+	Model  cli.ModelID `json:"model,omitempty"` // only with Agent, like Effort
 	Effort cli.Effort  `json:"effort,omitempty"`
-	Dir    string      `json:"dir,omitempty"` // absolute, inside the roots; only with Own, for a session has one directory
-	// Sandbox is SandboxDocker for a turn that must run in a sandbox whatever its project's policy, SandboxOff for one
-	// that is refused if that policy is another; empty is the policy.
+	Dir    string      `json:"dir,omitempty"` // absolute, inside the roots; only with Own: a session has one directory
+	// Sandbox is SandboxDocker if the turn must run in a sandbox even without a policy of its project. With SandboxOff
+	// ductor refuses the turn if the project's policy requires a sandbox. Empty means the policy.
 	Sandbox string        `json:"sandbox,omitempty"`
-	Timeout time.Duration `json:"timeout_ns,omitempty"` // 0: that of the agents
-	// Silence is the answer that no user sees; see OnlyWord. Until another answer is there, the chat is not
-	// told of the turn either.
+	Timeout time.Duration `json:"timeout_ns,omitempty"` // 0: the agent's default
+	// Silence is an answer that users do not see; see OnlyWord. The chat shows nothing of the turn until the agent
+	// answers something else.
 	Silence string `json:"silence,omitempty"`
-	// Known is the Digest of an answer that the chat has: it is not shown once more. Until another answer is there,
-	// the chat is not told of the turn either.
+	// Known is the Digest of an answer that the chat already shows. It is not shown again. The chat shows nothing of
+	// the turn until the agent answers something else.
 	Known string    `json:"known,omitempty"`
 	Title string    `json:"title,omitempty"` // the first line of its card; empty for none
 	Card  CardStyle `json:"-"`
@@ -48,51 +49,54 @@ type Wants struct {
 
 // Purpose is what a turn is for.
 type Purpose struct {
-	Task cli.Task `json:"task,omitempty"` // what the prompt is to the agent
-	Job  JobID    `json:"job,omitempty"`  // that it is a run of; empty for none
+	Task cli.Task `json:"task,omitempty"` // the kind of prompt, for the agent
+	Job  JobID    `json:"job,omitempty"`  // the job that the turn is a run of; empty for none
 
-	After     cli.TurnID `json:"after,omitempty"`     // that must have gone well before, or this turn fails; empty for none
-	Summarize bool       `json:"summarize,omitempty"` // the agent itself summarizes what it is told and does not fit, if no model is configured for that
+	// a turn that must have succeeded first, or this turn fails; empty for none
+	After cli.TurnID `json:"after,omitempty"`
+	// if no model is configured for it, the agent itself summarizes history that does not fit
+	Summarize bool `json:"summarize,omitempty"`
 }
 
-// CardStyle is how the card of a turn looks.
+// CardStyle configures the card of a turn.
 type CardStyle struct {
-	Quote bool      `json:"quote,omitempty"` // it replies to the prompt, since other prompts waited with it
-	Then  string    `json:"then,omitempty"`  // is said below a failure: what comes of it; empty for nothing
+	Quote bool      `json:"quote,omitempty"` // the card replies to the prompt, because other prompts waited with it
+	Then  string    `json:"then,omitempty"`  // a sentence below a failure about the consequence; empty for none
 	Think ThinkMode `json:"think,omitempty"` // whether it shows reasoning; empty means the configured default
 
 	Display DisplayMode `json:"display,omitempty"` // whether it is a rich message
 }
 
-// OrderStore keeps the sessions of orders. internal/store implements it; Store.EnqueueTurn keeps Turn.Wants.
+// OrderStore stores the sessions of orders. internal/store implements it; Store.EnqueueTurn stores Turn.Wants.
 type OrderStore interface {
-	// OwnSession is the session of a name in a conversation; empty for none.
+	// OwnSession returns the session with a name in a conversation, or "" if there is none.
 	OwnSession(ctx context.Context, in ConversationID, name string) (SessionID, error)
-	// CreateOwnSession stores s as the one of its name, and leaves the conversation's current session alone.
+	// CreateOwnSession stores s under a name and does not change the conversation's current session.
 	CreateOwnSession(ctx context.Context, name string, s Session) error
 }
 
-// Digest tells answers apart; white space does not.
+// Digest returns a hash of an answer. Answers that differ only in white space have the same hash.
 func Digest(answer string) string {
 	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(answer), " ")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// OnlyWord says whether an answer is only a word, however it is written. No word is never said.
+// OnlyWord reports whether an answer consists only of a word, in whatever case and punctuation. It returns false for an
+// empty word.
 func OnlyWord(answer, word string) bool {
 	const around = " \t\r\n.!*_`'\"()"
 	return word != "" && strings.EqualFold(strings.Trim(answer, around), strings.Trim(word, around))
 }
 
-// Sandboxes is the policy of where agents run. It makes no request and does not wait. Safe for concurrent use.
+// Sandboxes decides where agents run. It makes no request and does not block. Safe for concurrent use.
 type Sandboxes interface {
-	// Of is the sandbox of the project that dir is in, or the conversation's own part of it; empty for this host.
+	// Of returns the sandbox of dir's project, or the conversation's own part of it; empty for this host.
 	Of(dir string, conv ConversationID) cli.Sandbox
-	// Forced is the sandbox for work in dir that is to run in one although its project has none.
+	// Forced returns the sandbox for work in dir that must be sandboxed even though its project has no sandbox.
 	Forced(dir string, conv ConversationID) (cli.Sandbox, error)
 }
 
-// The words of Wants.Sandbox. Empty is as the project of the directory has it.
+// Values of Wants.Sandbox. Empty means the policy of the directory's project.
 const (
 	SandboxDocker = "docker"
 	SandboxOff    = "off"

@@ -7,75 +7,78 @@ import (
 	"ductor/cli"
 )
 
-// Store keeps what must survive. internal/store implements it over SQLite.
+// Store persists the state of the domain. internal/store implements it with SQLite.
 //
-// Every method is one transaction and durable when it returns. Errors are wrapped and final: the caller
-// does not retry. Safe for concurrent use.
+// Every method is one transaction and durable when it returns. Errors are wrapped and final: the caller does not retry.
+// Safe for concurrent use.
 type Store interface {
 	ApprovalStore
 	QueueStore
 	StepStore
 
-	// Conversation returns what a chat chose; a chat that chose nothing gives a zero Conversation with its ID.
+	// Conversation returns the choices of a conversation; if it has none, a zero Conversation with its ID.
 	Conversation(ctx context.Context, id ConversationID) (Conversation, error)
-	// SaveConversation stores all of c, and audits the change, both or neither.
+	// SaveConversation stores all of c and audits the change, both or neither.
 	SaveConversation(ctx context.Context, c Conversation, audit ...AuditEntry) error
 
-	// MoveChat has what is stored of a group follow it to its new id: sessions, choices, rules, schedules, history. What was chosen
-	// under the new id before stays.
+	// MoveChat moves all data of a group to its new chat ID: sessions, choices, rules, schedules, history. Choices that
+	// already exist under the new ID stay.
 	MoveChat(ctx context.Context, from, to int64) error
 
-	// EndBypasses has every conversation in bypass ask again, audits that and returns them.
+	// EndBypasses ends the bypass of every conversation that has one, so that its agents ask again. It audits that and
+	// returns the conversations.
 	EndBypasses(ctx context.Context, at time.Time) ([]ConversationID, error)
 
 	// CreateSession stores s and makes it the current one of its conversation.
 	CreateSession(ctx context.Context, s Session) error
-	// Session returns ErrNoSession for an id that is not there.
+	// Session returns ErrNoSession for an unknown ID.
 	Session(ctx context.Context, id SessionID) (Session, error)
 	// MoveSession moves a session to another conversation; see SessionStore.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// TouchSession records that a session was used; ErrNoSession for one that is not there.
+	// TouchSession records that a session was used, or returns ErrNoSession.
 	TouchSession(ctx context.Context, id SessionID, at time.Time) error
-	// SetAgentSession records the own id of an agent in an environment for a session; an empty id forgets it.
+	// SetAgentSession stores an agent's own session ID in an environment for a session; an empty ID removes it.
 	SetAgentSession(ctx context.Context, id SessionID, of AgentEnv, own cli.AgentSessionID) error
-	// SetTold records the last turn of a session that an agent knows; see AgentSession. An agent without an own id there knows none.
+	// SetTold stores the last turn of a session that an agent knows; see AgentSession. It has no effect on an agent
+	// without a session ID of its own in that environment.
 	SetTold(ctx context.Context, id SessionID, of AgentEnv, turn cli.TurnID) error
 
-	// EnqueueTurn stores a queued turn and marks its prompt's updates handled, both or neither, and with them forgets
-	// the own ids of some agents for its session. ErrRepeated when it repeats a turn that was repeated before: nothing is
-	// stored then.
+	// EnqueueTurn stores a queued turn, marks its prompt's updates handled and removes the given agents' own session
+	// IDs from its session, all or none. If the turn repeats a turn that was already repeated, it returns ErrRepeated
+	// and stores nothing.
 	EnqueueTurn(ctx context.Context, t Turn, forget ...AgentEnv) error
-	// Unrepeated gives ErrRepeated if a turn repeats this one.
+	// Unrepeated returns ErrRepeated if another turn repeats this one.
 	Unrepeated(ctx context.Context, id cli.TurnID) error
-	// UpdatePrompt changes the prompt of a queued turn; false if it is no longer queued.
+	// UpdatePrompt changes the prompt of a queued turn. It returns false if the turn is no longer queued.
 	UpdatePrompt(ctx context.Context, id cli.TurnID, text string, files []Attachment) (bool, error)
-	// StartTurn moves a queued turn to running and stores where it begins, or again where a running one does; false for any
-	// other. It need not outlive a power failure.
+	// StartTurn moves a queued turn to running and stores its starting point. For a running turn it stores the starting
+	// point again; for all others it returns false. The change need not survive a power failure.
 	StartTurn(ctx context.Context, t Turn, at cli.Start) (bool, error)
-	// FinishTurn records the outcome of a running turn, or of one that was steered and is not delivered, and adds its cost, tokens and message to its session.
+	// FinishTurn stores the outcome of a running turn, or of a steered turn that is not delivered, and adds its cost,
+	// tokens and message to its session.
 	FinishTurn(ctx context.Context, id cli.TurnID, ended time.Time, o Outcome) error
-	// AbortTurns records that a running turn is to end, so that the next process ends it should this one die
-	// before, and moves queued ones to cancelled, all or none. Those that are no longer so are passed over;
-	// running may be empty, or one that StartTurn is yet to come for. What is running need not outlive a power failure.
-	// The updates of the abort are handled with it.
+	// AbortTurns marks a running turn as aborting, so that the next process ends it if this one dies first. It also
+	// moves queued turns to cancelled and marks the updates of the abort handled, all or none. It skips turns that are
+	// no longer running or queued. running may be empty, or a turn that StartTurn has not stored yet. The mark of the
+	// running turn need not survive a power failure.
 	AbortTurns(ctx context.Context, running cli.TurnID, queued []cli.TurnID, handled Handled) error
-	// CancelTurn moves a queued turn to cancelled, or one that was steered and is not delivered; false if it is neither.
+	// CancelTurn moves a turn to cancelled if it is queued, or steered and not delivered. Otherwise it returns false.
 	CancelTurn(ctx context.Context, id cli.TurnID) (bool, error)
-	// ExtendAnswer adds a text to the end of the answer of a turn that has ended, and returns the turn.
+	// ExtendAnswer appends text to the answer of an ended turn and returns the turn.
 	ExtendAnswer(ctx context.Context, id cli.TurnID, text string) (Turn, error)
-	// AmendOutcome stores an outcome that differs in what the turn changed from that of FinishTurn.
+	// AmendOutcome replaces the outcome that FinishTurn stored; only the turn's file changes may differ.
 	AmendOutcome(ctx context.Context, id cli.TurnID, o Outcome) error
 	// MarkDelivered records that the chat shows the outcome.
 	MarkDelivered(ctx context.Context, id cli.TurnID) error
-	// Turn returns ErrNoTurn for an id that is not there.
+	// Turn returns ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
 	// OpenTurns lists turns that are queued, running, or ended but not delivered, oldest first.
 	OpenTurns(ctx context.Context) ([]Turn, error)
-	// TurnsShownWaiting lists turns that no longer wait, and of which a chat still shows that they do.
+	// TurnsShownWaiting lists turns that no longer wait but that a chat still shows as waiting.
 	TurnsShownWaiting(ctx context.Context) ([]Turn, error)
-	// RunningTurns lists the turns that run, and those after which an agent worked in the background.
+	// RunningTurns lists running turns, and turns whose agent still works in the background.
 	RunningTurns(ctx context.Context) ([]cli.OpenTurn, error)
-	// EndBackground forgets that an agent works in the background of a run, which is gone.
+	// EndBackground records that the background work of a run is over because the run is gone.
 	EndBackground(ctx context.Context, run cli.RunID) error
 	// History lists the last ended turns of a session, oldest first.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
@@ -83,95 +86,103 @@ type Store interface {
 
 // Gateway runs turns. *service.Service implements it.
 type Gateway interface {
-	// Run runs one turn of req by agent; see service.Service.
+	// Run runs one turn of req with agent; see service.Service.
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
-	// Survey says what is left of turns that the previous process was running; see service.Service.
+	// Survey reports which turns of the previous process are still running, have finished, or are lost; see
+	// service.Service.
 	Survey(ctx context.Context, open []cli.OpenTurn) (map[cli.TurnID]cli.Remains, error)
-	// Resume continues a turn that Survey found a run of; see service.Service.
+	// Resume continues a turn whose run Survey found; see service.Service.
 	Resume(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
-	// Settled says that the outcome of a turn is recorded.
+	// Settled reports to the gateway that the outcome of a turn is stored.
 	Settled(turn cli.TurnID)
-	// Decide hands a decision to the agent of a turn that runs; cli.ErrNotAsked if nothing of this id waits.
+	// Decide passes a decision to the agent of a running turn. It returns cli.ErrNotAsked if no request with this ID is
+	// waiting.
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
-	// Steer adds req's prompt to a turn that runs; cli.ErrNoTurn if none takes it, errors.ErrUnsupported if
-	// the agent never does. After any other error it is unknown whether it arrived.
+	// Steer adds req's prompt to a running turn. It returns cli.ErrNoTurn if no turn accepts it, and
+	// errors.ErrUnsupported if the agent never does. After any other error it is unknown whether the prompt arrived.
 	Steer(ctx context.Context, turn cli.TurnID, req cli.Request) error
-	// SetPermission has the agent of a turn that runs work in another mode from now on; see service.Service.
+	// SetPermission changes the mode of a running turn; see service.Service.
 	SetPermission(ctx context.Context, turn cli.TurnID, mode cli.PermissionMode) error
-	// Abort ends what runs for a conversation, with everything it started; false if nothing ran.
+	// Abort ends everything that runs for a conversation, including all child processes. It returns false if nothing
+	// ran.
 	Abort(conversation cli.Conversation) bool
-	// Outliving gives what names the processes of a turn that runs, and those that outlive it; see service.Service.
+	// Outliving returns a function that names the processes of a running turn and those that outlive it; see
+	// service.Service.
 	Outliving(turn cli.TurnID) func(ctx context.Context) []cli.ProcessName
-	// Release closes the idle session kept for a conversation, if there is one, without waiting for it.
+	// Release closes the idle session of a conversation, if there is one, without waiting for it.
 	Release(conversation cli.Conversation)
-	// Warm opens the session that req will want ahead of its turn, if there is room, and returns at once.
+	// Warm opens the session that req will need ahead of its turn, if there is room, and returns at once.
 	Warm(agent cli.Agent, req cli.Request)
-	// Live says which agents run, and what they hold.
+	// Live returns the running agents and the resources that they hold.
 	Live(ctx context.Context) cli.Living
-	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
+	// ProjectFields lists the settings that a directory's project makes for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
-	// ShowSkill adds to a request for a skill what that does; see service.Service.
+	// ShowSkill adds a skill's contents to a request for the skill; see service.Service.
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
-	// Cannot says in one sentence what of a permission mode an agent does not do in a place; empty if nothing is known.
+	// Cannot explains in one sentence which part of a permission mode an agent does not support in an environment. It
+	// returns "" if there is no known limit.
 	Cannot(in cli.Sandbox, agent cli.Agent, mode cli.PermissionMode) string
-	// CannotHold says why an agent cannot be held to the tool lists of a request; empty if it can.
+	// CannotHold explains why ductor cannot enforce the tool lists of a request for an agent, or returns "" if it can.
 	CannotHold(agent cli.Agent, req cli.Request) string
-	// Fill is how full the context of a session is, and of what; see service.Service.
+	// Fill reports how full the context of a session is, and with what; see service.Service.
 	Fill(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) (cli.Fill, error)
 	// Commands lists the commands and skills of an agent; see service.Service.
 	Commands(ctx context.Context, agent cli.Agent, req cli.Request, turn cli.TurnID) ([]cli.AgentCommand, error)
-	// Menu says for each agent of a place whether it can be used, and which models it has.
+	// Menu reports for each agent of an environment whether it is usable, and its models.
 	Menu(ctx context.Context, in cli.Sandbox, only ...cli.Agent) []cli.MenuEntry
-	// Default is the agent to use in a place when a conversation chose none: the configured one if it can be used. Otherwise
-	// instead says why it cannot.
+	// Default returns the agent for conversations of an environment that chose none. It is the configured one if that
+	// is usable. Otherwise instead explains why it is not.
 	Default(ctx context.Context, in cli.Sandbox) (agent cli.Agent, instead *cli.Failure, err error)
-	// CanLogIn says whether an agent of a place can be logged in from another device.
+	// CanLogIn reports whether a user can log in an agent of an environment from another device.
 	CanLogIn(in cli.Sandbox, agent cli.Agent) bool
-	// LogIn logs it in: show gets where the user enters which code. It returns once the agent is logged in, or with why it is not.
+	// LogIn logs in an agent. It passes the address and code for the user to show. It returns once the agent is logged
+	// in or the login failed.
 	LogIn(ctx context.Context, in cli.Sandbox, agent cli.Agent, show func(cli.DeviceCode)) error
-	// Substitute returns an agent of a place that can be used and is none of others. It returns "" if there is none. configured
+	// Substitute returns a usable agent of an environment that is not among others, or "" if there is none. configured
 	// reports whether the configuration names it as a substitute.
 	Substitute(ctx context.Context, in cli.Sandbox, others []cli.Agent) (agent cli.Agent, configured bool)
 }
 
-// Tracer follows the turns of agents for monitors. internal/trace implements it.
+// Tracer records turns for monitoring. internal/trace implements it.
 type Tracer interface {
-	// Begin follows a turn from now on.
+	// Begin starts the trace of a turn.
 	Begin(agent cli.Agent, req cli.Request) TurnTrace
 }
 
-// TurnTrace follows one turn of an agent. Its caller serializes the calls.
+// TurnTrace records one turn of an agent. Its caller serializes the calls.
 type TurnTrace interface {
-	// Take takes an event of the turn.
+	// Take records an event of the turn.
 	Take(ev cli.Event)
-	// End takes the result of the turn.
+	// End records the result of the turn.
 	End(r cli.Result)
 }
 
-// Chat shows turns to people. Package bot implements it.
+// Chat shows turns to users. Package bot implements it.
 type Chat interface {
-	// Card opens the message that grows for a turn. It sends nothing yet, and does not block.
+	// Card creates the growing message of a turn. It sends nothing yet and does not block.
 	Card(t Turn) Card
-	// Reopen is Card for a turn that the previous process was showing: the card goes on in the messages it has.
-	// What happened so far is told again by Show, from the turn's beginning up to cli.CaughtUp; it is shown
-	// in one go then.
+	// Reopen is Card for a turn that the previous process was showing: the card continues in its existing messages. The
+	// caller repeats the turn's events to Show, from the beginning up to cli.CaughtUp, and the card then shows them in
+	// one update.
 	Reopen(ctx context.Context, t Turn) Card
-	// Queued shows that a turn waits, and how many are ahead of it. It does not wait for the network, and is
-	// called before Unqueued.
+	// Queued shows that a turn waits, and how many turns are ahead of it. It does not wait for the network. The caller
+	// calls it before Unqueued.
 	Queued(t Turn, ahead int)
-	// Unqueued removes what Queued showed: the turn runs now, or was cancelled.
+	// Unqueued removes the message of Queued, because the turn now runs or was cancelled.
 	Unqueued(t Turn)
-	// Redeliver shows the outcome of a turn that ended before the chat showed it whole, or that was
-	// interrupted. It returns when the chat shows it or was told that it may not; after an error it may be called again.
+	// Redeliver shows the outcome of a turn that ended before the chat showed it completely, or that was interrupted.
+	// It returns when the chat shows it or was told that it may be missing. After an error the caller may call it
+	// again.
 	Redeliver(ctx context.Context, t Turn) error
-	// ShowAgain sends the outcome of an ended turn as new messages: a person asked for it.
+	// ShowAgain sends the outcome of an ended turn as new messages, at a user's request.
 	ShowAgain(ctx context.Context, t Turn) error
-	// Extend has the card of a turn that ended a moment ago show an answer that became longer, by one edit. It returns ErrCannotAmend if
-	// the card has no room for it, is gone, or ended too long ago.
+	// Extend updates the card of a turn that ended a moment ago and whose answer became longer, with one edit. It
+	// returns ErrCannotAmend if the card has no room for it, is gone, or ended too long ago.
 	Extend(ctx context.Context, t Turn) error
-	// Withdraw has what the agent of a turn said through tools not be sent any more, as far as it has not left.
+	// Withdraw cancels messages that the turn's agent sent through tools and that have not been sent yet.
 	Withdraw(ctx context.Context, t Turn) error
-	// Notice says one thing in a conversation outside any turn. It is queued durably and delivered later.
+	// Notice sends a message to a conversation outside of any turn. It stores the message durably and delivers it
+	// later.
 	Notice(ctx context.Context, id ConversationID, text string) error
 }
 
@@ -179,14 +190,14 @@ type Chat interface {
 type Card interface {
 	// Show adds an event. It never waits for the network. Its caller serializes the calls.
 	Show(ev cli.Event)
-	// Finish shows the outcome and returns when all of it is delivered, or when delivery is known to be
-	// impossible or unknown and the chat was told where that could be done. An error means that the
-	// outcome is not delivered: Finish is to be called again with it, or Redeliver after the next start.
+	// Finish shows the outcome. It returns when all of it is delivered, or when delivery is impossible or its success
+	// unknown and the chat was told so, if possible. An error means that the outcome is not delivered: the caller calls
+	// Finish again, or Redeliver after the next start.
 	Finish(ctx context.Context, o Outcome) error
-	// Amend has the chat show an outcome that differs from the one of Finish, which returned without an error, in what the turn changed.
-	// After an error it may be called again.
+	// Amend shows an outcome that differs from the outcome of a successful Finish only in the turn's file changes.
+	// After an error the caller may call it again.
 	Amend(ctx context.Context, o Outcome) error
-	// Leave ends the card where it is, for the next process to Reopen: what was told is shown as far as that
-	// takes one call, and nothing is said about an end. It returns then, or when ctx is done.
+	// Leave ends the card without an end of the turn, so that the next process can Reopen it. It shows the received
+	// events as far as one call can, and returns after that or when ctx is done.
 	Leave(ctx context.Context)
 }

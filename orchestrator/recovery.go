@@ -7,49 +7,50 @@ import (
 	"ductor/cli"
 )
 
-// Action is what a user can choose after a turn that did not go well. All but ActionLogIn and ActionDrop run its prompt once more; of those
-// one is taken, once. The values are stored.
+// Action is what a user can choose after a turn that did not succeed. All actions but ActionLogIn and ActionDrop run
+// the prompt again; only one of them can be chosen, and only once. The values are stored.
 type Action string
 
 // The actions.
 const (
 	ActionAgain   Action = "again"   // in the same session
-	ActionFresh   Action = "fresh"   // in a new session of the agent, which is told the history
-	ActionSummary Action = "summary" // as ActionFresh, where a model summarizes the history
+	ActionFresh   Action = "fresh"   // in a new session of the agent, which gets the history
+	ActionSummary Action = "summary" // like ActionFresh, with a history that a model summarized
 	ActionCompact Action = "compact" // in the same session, after the agent shortened its context
-	ActionLater   Action = "later"   // at Recovery.At, as a job that runs once
-	ActionHandOff Action = "handoff" // by Recovery.Other, which goes on in the session
-	ActionLogIn   Action = "log-in"  // nothing: Recovery.Who is logged in, by a code that the owner gets
+	ActionLater   Action = "later"   // at Recovery.At, as a one-time job
+	ActionHandOff Action = "handoff" // by Recovery.Other, which continues the session
+	ActionLogIn   Action = "log-in"  // does not run it: logs in Recovery.Who with a code that the owner gets
 	ActionLift    Action = "lift"    // in the same session, after the owner lifted all budgets for today
-	ActionDrop    Action = "drop"    // nothing: the buttons disappear
+	ActionDrop    Action = "drop"    // does not run it: removes the buttons
 )
 
-// Recovery is what follows a turn that did not go well.
+// Recovery describes the user's options after a turn that did not succeed.
 type Recovery struct {
-	Kind  cli.FailureKind `json:"kind,omitempty"`   // empty where the turn was interrupted
+	Kind  cli.FailureKind `json:"kind,omitempty"`   // empty if the turn was interrupted
 	Offer []Action        `json:"offers,omitempty"` // in the order of the buttons
 	At    time.Time       `json:"-"`                // of ActionLater
 	Other cli.Agent       `json:"other,omitempty"`  // of ActionHandOff
 	Who   cli.Agent       `json:"who,omitempty"`    // of ActionLogIn
-	Raw   string          `json:"raw,omitempty"`    // what an agent printed that ductor cannot read, shortened
+	Raw   string          `json:"raw,omitempty"`    // shortened output of an agent that ductor could not parse
 }
 
-// Repeatable is the recovery of a turn that may run once more, and of which nothing else is known.
+// Repeatable returns the recovery of a turn that may run again and about which nothing else is known.
 func Repeatable() Recovery { return Recovery{Offer: []Action{ActionAgain}} }
 
-// Automatic says what follows a failure of a turn of which nothing ran, without asking.
+// Automatic is what ductor does without asking after a turn failed before anything ran.
 type Automatic string
 
-// What follows without asking.
+// The automatic actions.
 const (
-	AutomaticNothing    Automatic = ""
-	AutomaticOnce       Automatic = "once"       // the turn runs once more
-	AutomaticRetries    Automatic = "retries"    // a few times, each after a pause that the user can end
-	AutomaticSubstitute Automatic = "substitute" // a configured agent runs it
-	AutomaticConfigured Automatic = "configured" // as LimitPolicy says
+	AutomaticNothing Automatic = ""
+	AutomaticOnce    Automatic = "once" // runs the turn once more
+	// runs it a few more times, each after a pause that the user can cut short
+	AutomaticRetries    Automatic = "retries"
+	AutomaticSubstitute Automatic = "substitute" // runs it with a configured agent
+	AutomaticConfigured Automatic = "configured" // follows LimitPolicy
 )
 
-// LimitPolicy says what follows when an agent has reached its usage limit and nothing of the turn ran.
+// LimitPolicy selects what ductor does if an agent has reached its usage limit and nothing of the turn ran.
 type LimitPolicy string
 
 // The policies. LimitAsk is the default.
@@ -59,13 +60,13 @@ const (
 	LimitHandOff LimitPolicy = "handoff" // a configured agent runs it
 )
 
-// Remedy is one row of the table of what follows a failure.
+// Remedy is the reaction to one kind of failure.
 type Remedy struct {
 	Automatic Automatic
-	Offer     []Action // those that can be done of the turn are offered
+	Offer     []Action // ductor offers those that are possible for the turn
 }
 
-// RemedyOf is the row of a kind of failure.
+// RemedyOf returns the remedy for a kind of failure.
 func RemedyOf(kind cli.FailureKind) Remedy {
 	switch kind {
 	case cli.LimitReached:
@@ -92,5 +93,5 @@ func RemedyOf(kind cli.FailureKind) Remedy {
 	return Remedy{AutomaticNothing, []Action{ActionAgain}}
 }
 
-// Offers says whether a user can choose an action.
+// Offers reports whether a user can choose an action.
 func (r Recovery) Offers(a Action) bool { return slices.Contains(r.Offer, a) }

@@ -6,47 +6,49 @@ import (
 	"ductor/cli"
 )
 
-// RuleID is ours.
+// RuleID names a rule.
 type RuleID string
 
-// RuleKind says how a Rule compares.
+// RuleKind selects how a Rule compares requests.
 type RuleKind string
 
 // The kinds of rule, from narrow to wide.
 const (
 	RuleSame    RuleKind = "same"    // Value is the digest of the whole input
 	RuleCommand RuleKind = "command" // Value is the whole command
-	RulePrefix  RuleKind = "prefix"  // Value is the first words of a command: further words may follow that are plain, see plainWord
-	RuleEdits   RuleKind = "edits"   // Value is a directory: files below it, but no hidden ones
+	RulePrefix  RuleKind = "prefix"  // Value is the first words of a command; plain words may follow, see plainWord
+	RuleEdits   RuleKind = "edits"   // Value is a directory: matches files below it, but no hidden ones
 )
 
-// Rule lets through what a person allowed before. It counts for one tool of one agent in one conversation.
+// Rule allows requests that a user allowed before. It applies to one tool of one agent in one conversation.
 type Rule struct {
 	ID           RuleID
 	Conversation ConversationID
-	Session      SessionID // counts in it alone; empty for a rule that lasts until it is revoked
-	Agent        cli.Agent
-	Tool         string
-	Dir          string      // counts in this working directory only
-	Sandbox      cli.Sandbox // counts there only; empty is this host
-	Kind         RuleKind
-	Value        string
-	Text         string // exactly what it allows, as people read it, such as "Bash(git status *)"
-	By           PersonID
-	Created      time.Time
+	// the only session that the rule applies in; empty for a rule that lasts until a user revokes it
+	Session SessionID
+	Agent   cli.Agent
+	Tool    string
+	Dir     string      // the only working directory that the rule applies in
+	Sandbox cli.Sandbox // the only environment that the rule applies in; empty is this host
+	Kind    RuleKind
+	Value   string
+	Text    string // exactly what it allows, in the form that users read, such as "Bash(git status *)"
+	By      PersonID
+	Created time.Time
 }
 
-// Permissions is what the agents of a conversation may do without asking.
+// Permissions describes what the agents of a conversation may do without asking.
 type Permissions struct {
 	Mode cli.PermissionMode
-	// BypassUntil is when a bypass ends that was chosen here; zero for none.
+	// BypassUntil is when a bypass that a user chose here ends; zero for none.
 	BypassUntil time.Time
-	Rules       []Rule // that count now: lasting ones, and those of the current session; oldest first
-	// Agent is who answers in the conversation, empty if no agent can; Cannot says of each mode what it does not do.
+	Rules       []Rule // current rules: lasting ones, and those of the current session; oldest first
+	// Agent answers in the conversation; empty if no agent can. Cannot explains for each mode which part Agent does not
+	// support.
 	Agent  cli.Agent
 	Cannot map[cli.PermissionMode]string
-	// Tools are the list of the conversation, and OtherTools those of the configuration that count here too. Unheld says why
-	// Agent cannot be held to them; empty if it can.
+	// Tools is the tool list of the conversation, and OtherTools are the lists of the configuration that also apply
+	// here. Unheld explains why ductor cannot enforce them for Agent; empty if it can.
 	Tools      cli.ToolList
 	OtherTools []cli.ToolList
 	Unheld     string

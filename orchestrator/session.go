@@ -7,108 +7,111 @@ import (
 	"ductor/cli"
 )
 
-// SessionID is ours: one line of work, whichever agents took part in it.
+// SessionID names one line of work, whichever agents took part in it.
 type SessionID string
 
 // Session is a line of work with a history.
 type Session struct {
 	ID           SessionID
-	Conversation ConversationID // that it runs in, one at a time
-	Person       PersonID       // the user it belongs to, who may take it to another conversation; 0 for none
+	Conversation ConversationID // the conversation that it runs in; a session runs in one at a time
+	Person       PersonID       // the owning user, who may move it to another conversation; 0 for none
 	Title        string         // first words of the first prompt, until the user renames it
-	Dir          string         // where it was begun: agents key their sessions by it
+	Dir          string         // where it was started: agents key their sessions by it
 	Created      time.Time
 	Used         time.Time // end of the last turn
 	Totals
 	Pinned   bool // listed before others
-	Archived bool // listed only where the user asks for it
-	// AgentSessions has the session of each agent for it in each environment: it means nothing in another one.
+	Archived bool // listed only if the user asks for it
+	// AgentSessions holds the session of each agent in each environment: an ID is valid only in its own environment.
 	AgentSessions map[AgentEnv]AgentSession
 }
 
-// AgentSession is what an agent has of a session.
+// AgentSession is an agent's own part of a session.
 type AgentSession struct {
 	ID cli.AgentSessionID // the agent's own
-	// Told is the last turn that the agent knows. It was told all before that turn, and accepted its prompt. Empty if it knows none.
+	// Told is the last turn that the agent knows. It knows all turns before that one, and accepted its prompt. Empty if
+	// it knows none.
 	Told cli.TurnID
-	// Terminal is set if it began in a terminal: what was said there before is known to this agent alone.
+	// Terminal is set if the session began in a terminal: only this agent knows the conversation before.
 	Terminal bool
 }
 
-// Totals are what the turns of a session sum up to.
+// Totals are sums over the turns of a session.
 type Totals struct {
 	Messages int
 	CostUSD  float64
 	Tokens   int64
 }
 
-// AgentEnv is an agent in the environment of its runs.
+// AgentEnv is an agent in one environment.
 type AgentEnv struct {
 	Agent   cli.Agent
 	Sandbox cli.Sandbox // empty is this host
 }
 
-// AgentEnv is the agent of a turn and the environment it runs in.
+// AgentEnv returns the turn's agent and environment.
 func (t Turn) AgentEnv() AgentEnv { return AgentEnv{t.Agent, t.Sandbox} }
 
-// ContextReport says how full the context of an agent is.
+// ContextReport reports how full the context of an agent is.
 type ContextReport struct {
 	Agent   cli.Agent
 	Model   cli.ModelID
 	Session Session  // zero before the first turn
-	Fill    cli.Fill // zero where the agent has not said
+	Fill    cli.Fill // zero if the agent has not reported it
 }
 
-// FoundSession is a session in which words were found, with the newest turn that has them.
+// FoundSession is a search result: a session and its newest turn with the search words.
 type FoundSession struct {
 	Session
-	Turn    cli.TurnID // empty where only the title has them
-	Excerpt string     // of what was said there, in one line
+	Turn    cli.TurnID // empty if only the title has the words
+	Excerpt string     // one line of the match
 }
 
-// SessionQuery asks for sessions of a conversation.
+// SessionQuery searches for sessions of a conversation.
 type SessionQuery struct {
 	Conversation  ConversationID
-	Elsewhere     PersonID // asks for those of this user in all other conversations instead; 0 for none
-	Words         string   // that the title has, or that were said in it; empty for all sessions
+	Elsewhere     PersonID // search this user's sessions in all other conversations instead; 0 for none
+	Words         string   // words in the title or the text; empty for all sessions
 	Archived      bool     // the archived ones, instead of the others
 	Offset, Limit int
 }
 
-// SessionStore keeps what users do with sessions. internal/store implements it.
+// SessionStore stores sessions for users. internal/store implements it.
 type SessionStore interface {
-	// Session returns ErrNoSession for an id that is not there.
+	// Session returns ErrNoSession for an unknown ID.
 	Session(ctx context.Context, id SessionID) (Session, error)
-	// FindSessions lists sessions, pinned ones first, then last used first. more says that there are others behind the limit.
+	// FindSessions lists sessions: pinned ones first, then the most recently used. more reports whether there are more
+	// than the limit.
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
-	// SaveSession stores the title of a session and whether it is pinned or archived. ErrNoSession.
+	// SaveSession stores the title of a session and whether it is pinned or archived, or returns ErrNoSession.
 	SaveSession(ctx context.Context, s Session) error
-	// DeleteSession deletes a session with all that was said in it. ErrSessionInUse for one that is the current session of a
-	// conversation, of a job, has turns that are not delivered, or was forked; ErrNoSession.
+	// DeleteSession deletes a session with all its turns. It returns ErrSessionInUse if the session is current in a
+	// conversation, belongs to a job, has undelivered turns, or was forked. It returns ErrNoSession if there is none.
 	DeleteSession(ctx context.Context, id SessionID) error
-	// Knows reports whether an agent's own id is that of a session that ductor ever began, or continues.
+	// Knows reports whether an agent's own session ID belongs to a session that ductor started or continues.
 	Knows(ctx context.Context, own cli.AgentSessionID) (bool, error)
-	// ForkSession stores s as a session that has what was said in another one up to a turn of it. ErrNoTurn for a turn that has not
-	// ended or has no session.
+	// ForkSession stores s as a session with the history of another one up to a given turn. It returns ErrNoTurn if
+	// that turn has not ended or has no session.
 	ForkSession(ctx context.Context, s Session, turn cli.TurnID) error
-	// MoveSession moves a session to another conversation; the one that it was current in has none then. ErrSessionInUse for a
-	// session of a job, or with turns that are not delivered; ErrNoSession.
+	// MoveSession moves a session to another conversation. The conversation where it was current has no current session
+	// then. It returns ErrSessionInUse if the session belongs to a job or has undelivered turns, and ErrNoSession.
 	MoveSession(ctx context.Context, id SessionID, to ConversationID) error
-	// History lists the last ended turns of a session, oldest first, those that it was forked with included.
+	// History lists the last ended turns of a session, oldest first, including those that the session was forked with.
 	History(ctx context.Context, id SessionID, limit int) ([]Turn, error)
-	// Turn returns ErrNoTurn for an id that is not there.
+	// Turn returns ErrNoTurn for an unknown ID.
 	Turn(ctx context.Context, id cli.TurnID) (Turn, error)
 }
 
-// Summary tells what was said in a session up to a turn, in short.
+// Summary is a summary of a session up to a turn.
 type Summary struct {
 	Session SessionID
-	Until   cli.TurnID // the last turn that it tells of
+	Until   cli.TurnID // the last turn that it covers
 	Text    string
 }
 
-// Sessions is what users do with sessions besides running turns in them; package orchestrator/sessions implements it. Sessions of
-// another conversation give ErrElsewhere. What changes or deletes one is ErrNotAllowed for a member.
+// Sessions lets users manage sessions, apart from running turns. Package orchestrator/sessions implements it. Its
+// methods return ErrElsewhere for sessions of another conversation, and ErrNotAllowed if a member tries to change or
+// delete one.
 type Sessions interface {
 	FindSessions(ctx context.Context, q SessionQuery) (found []FoundSession, more bool, err error)
 	Session(ctx context.Context, in ConversationID, id SessionID) (Session, error)
@@ -116,30 +119,33 @@ type Sessions interface {
 	Turns(ctx context.Context, in ConversationID, id SessionID, limit int) ([]Turn, error)
 	// Resume makes a session the current one.
 	Resume(ctx context.Context, in ConversationID, id SessionID) (Session, error)
-	// Own finds a session of a user, in whatever conversation. ErrNoSession, ErrElsewhere for one of another user.
+	// Own returns a session of a user, in any conversation. It returns ErrNoSession, or ErrElsewhere for a session of
+	// another user.
 	Own(ctx context.Context, by Press, id SessionID) (Session, error)
-	// TakeOver makes a session of a user the current one, and ends that where it was. ErrSessionInUse while it runs there, or for one
-	// of a job; ErrNoSession, ErrElsewhere for one of another user.
+	// TakeOver makes a session of a user the current one here, and no longer the current one of its previous
+	// conversation. It returns ErrSessionInUse while the session runs there or if it belongs to a job, ErrNoSession,
+	// and ErrElsewhere for a session of another user.
 	TakeOver(ctx context.Context, by Press, id SessionID) (Session, error)
-	// Rename gives a session another title; ErrBadChoice for an empty one.
+	// Rename changes the title of a session, or returns ErrBadChoice for an empty one.
 	Rename(ctx context.Context, by Press, id SessionID, title string) (Session, error)
-	// Pin has a session listed before others, or no longer so where it was.
+	// Pin pins a session, so that it is listed before others, or unpins it.
 	Pin(ctx context.Context, by Press, id SessionID) (Session, error)
 	// Archive archives a session, or restores it.
 	Archive(ctx context.Context, by Press, id SessionID) (Session, error)
-	// Delete deletes a session with all that was said in it. ErrSessionInUse.
+	// Delete deletes a session with all its turns, or returns ErrSessionInUse.
 	Delete(ctx context.Context, by Press, id SessionID) error
-	// Fork begins a session that has what was said up to a turn, and makes it the current one. ErrNoTurn.
+	// Fork creates a session with the history up to a turn and makes it the current one, or returns ErrNoTurn.
 	Fork(ctx context.Context, in ConversationID, turn cli.TurnID) (Session, error)
-	// Stored lists the sessions that agents keep in their own files for the directory of a conversation and that are not ductor's,
-	// the newest first. errors.ErrUnsupported where sessions have homes of their own.
+	// Stored lists sessions in the agents' own files that belong to the conversation's directory and are unknown to
+	// ductor, the newest first. It returns errors.ErrUnsupported if sessions have homes of their own.
 	Stored(ctx context.Context, in ConversationID) ([]cli.StoredSession, error)
-	// ResumeStored begins a session that continues one of those, with its agent, and makes it the current one. ErrNoSession if it is
-	// there no longer.
+	// ResumeStored creates a session that continues one of the Stored ones with its agent, and makes it the current
+	// one. It returns ErrNoSession if the stored session no longer exists.
 	ResumeStored(ctx context.Context, by Press, agent cli.Agent, id cli.AgentSessionID) (Session, error)
-	// Terminal gives the line of a shell that resumes the current session in a terminal, with the agent that it runs. What the agent
-	// keeps open for the conversation is closed, so that the next prompt here knows what was said there. ErrNoSession before an agent
-	// has begun one; errors.ErrUnsupported for an agent that resumes nothing in a terminal.
+	// Terminal returns the shell command that resumes the current session in a terminal, and the agent that it runs. It
+	// closes the agent's open session of the conversation, so that the next prompt here sees what was said in the
+	// terminal. It returns ErrNoSession before an agent has started one, and errors.ErrUnsupported for an agent that
+	// cannot resume in a terminal.
 	Terminal(ctx context.Context, by Press) (agent cli.Agent, line string, err error)
 	// Export returns the prompts and answers of a session as Markdown.
 	Export(ctx context.Context, in ConversationID, id SessionID) (string, error)

@@ -162,6 +162,7 @@ func (s *Screen) missing(ctx context.Context, e *entry) (message.Content, error)
 	return message.Content{
 		Text:     render.Plain(p.Text("approval.may-be-missing", render.AgentName(p, a.Agent))),
 		Keyboard: s.view(a).keyboard([]button{{"approval.show", opShow}}),
+		Life:     message.Repeats,
 	}, nil
 }
 

@@ -465,6 +465,24 @@ func TestCardFormattingRefusedGoesOutPlain(t *testing.T) {
 	})
 }
 
+// The notice that a part may be missing is sent again if it may be missing itself, and not for ever.
+func TestTheNoticeOfALossArrives(t *testing.T) {
+	const notice = "⚠️ The connection broke while a message of this answer was on its way, so a part of it may be missing.\n[Show again]"
+	for lost, want := range map[int]string{2: notice, 4: notice, 20: ""} {
+		withRig(t, func(s *rig) {
+			calls := 0
+			s.chat.Mishaps = func(string) bottest.Mishap {
+				if calls++; calls <= lost {
+					return bottest.LostBefore
+				}
+				return bottest.GoesWell
+			}
+			s.finish(s.cards.Open(s.turn), orchestrator.Outcome{Text: "The answer."})
+			s.wantText(want)
+		})
+	}
+}
+
 func TestCardASendWithUnknownOutcomeIsNotRepeated(t *testing.T) {
 	for _, f := range []bottest.Mishap{bottest.LostBefore, bottest.LostAfter} {
 		t.Run(string(f), func(t *testing.T) {

@@ -205,14 +205,14 @@ func (c *Cards) postDelivery(
 
 func cardKey(turn cli.TurnID) string { return "card/" + string(turn) }
 
-// sendLossNotice sends the notice that a message may be missing, once.
+// sendLossNotice sends the notice that a message may be missing, unless the chat shows it.
 func (c *Cards) sendLossNotice(ctx context.Context, s *messages) error {
 	p := c.opts.Lang.Of(s.where().Chat)
 	unknown, refused := s.missing()
 	if !unknown && !refused {
 		return nil
 	}
-	n := message.Content{ReplyTo: s.replyTo}
+	n := message.Content{ReplyTo: s.replyTo, Life: message.Repeats}
 	if unknown {
 		n.Text = render.Plain(p.Text("card.part-unknown"))
 		n.Keyboard = tgapi.Keyboard{{c.opts.Buttons(p).ShowAgain(s.turn)}}

@@ -267,7 +267,7 @@ func (s *messages) where() orchestrator.ConversationID {
 func (s *messages) missing() (unknown, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost != tellLoss || s.notice.State() != orchestrator.Pending {
+	if state := s.notice.State(); s.lost != tellLoss || state != orchestrator.Pending && state != orchestrator.Unknown {
 		return false, false
 	}
 	unknown, refused = s.file.State() == orchestrator.Unknown, s.file.State() == orchestrator.Failed

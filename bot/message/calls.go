@@ -50,6 +50,9 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		m.all.arrived(m.spec.Key, id)
 		return m.save(keep, orchestrator.Sent, id)
 	case tgapi.UnknownFault:
+		if m.repeats(want) {
+			return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
+		}
 		m.log.Warn("a message may or may not have arrived; it is not sent again", "err", err)
 		m.settle(want)
 		return m.save(keep, orchestrator.Unknown, 0)
@@ -67,6 +70,20 @@ func (m *Message) send(ctx context.Context, want Content) error {
 		return m.save(keep, orchestrator.Failed, 0)
 	}
 	return errors.Join(err, m.save(keep, orchestrator.Pending, 0))
+}
+
+// maxRepeats limits the copies of a message whose outcome stays unknown.
+const maxRepeats = 6
+
+// repeats reports whether to send want again although it may have arrived, and counts that.
+func (m *Message) repeats(want Content) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if want.Life != Repeats || m.trouble.repeats >= maxRepeats {
+		return false
+	}
+	m.trouble.repeats++
+	return true
 }
 
 func (m *Message) call(ctx context.Context, want Content) (int, error) {

@@ -43,6 +43,7 @@ const (
 	Returns        // sent again, once, if a user deletes it
 	Changes        // more changes will follow: the stored content stays owed
 	Goes           // deleted when done; if Telegram does not delete it, it shows the text
+	Repeats        // sent again if it is unknown whether it arrived: the chat may show it twice
 	OnlyEdits      // the last edit of a message; dropped if the message is not in the chat
 )
 

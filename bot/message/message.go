@@ -38,6 +38,7 @@ type trouble struct {
 	refusal tgapi.FaultKind // why Telegram rejected the last content
 	said    string          // text that replaces files that Telegram rejected
 	lost    []byte          // content that may have arrived before ductor stopped
+	repeats int             // how often it was sent again, see Repeats
 }
 
 // storage is the relation of the stored row to the message.
@@ -221,6 +222,8 @@ func (m *Message) nextLocked(want Content) Step {
 	switch {
 	case m.row.State == orchestrator.Pending && m.storage == putting:
 	case m.row.State == orchestrator.Pending && want.Life != Goes && want.Life != OnlyEdits:
+		return Send
+	case m.row.State == orchestrator.Unknown && want.Life == Repeats && m.trouble.repeats == 0: // ductor ended while it was sent
 		return Send
 	case m.row.State == orchestrator.Sent && goes:
 		return Delete

@@ -25,6 +25,10 @@ func TestJobsInTheChat(t *testing.T) {
 
 	restart()
 	town.press("✏️ Change")
+	if m := town.await("Schedule: every weekday"); strings.Contains(m.Text, "Sandbox") {
+		t.Errorf("the form begins with %q", m.Text)
+	}
+	town.press("⚙️ More")
 	town.press("Name")
 	m := town.await("Reply to this message with its new name.")
 	restart()

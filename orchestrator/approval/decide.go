@@ -11,11 +11,12 @@ import (
 	"ductor/orchestrator"
 )
 
-// reasonBytes is how much of a user's reason reaches the agent.
+// reasonBytes limits how much of a user's reason the agent gets.
 const reasonBytes = 4000
 
-// Decide decides an approval, once; see orchestrator.Approvals.
-func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.Approval, error) {
+// Decide implements orchestrator.Approvals.
+func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce string, by orchestrator.Press,
+	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	approval, err := s.opts.Store.FindApproval(ctx, id)
 	if err != nil {
 		return orchestrator.Approval{}, notFound(err)
@@ -29,9 +30,9 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 		return orchestrator.Approval{}, orchestrator.ErrNotApprover
 	}
 	if err := approval.WhyClosed(s.opts.Now()); err != nil {
-		return s.tellAgain(ctx, approval), err
+		return s.redeliver(ctx, approval), err
 	}
-	if r := s.of(approval.Turn); r != nil && approval.Request != nil && v.Choice != orchestrator.Deny && r.moved(*approval.Request) {
+	if r := s.of(approval.Turn); r != nil && approval.Request != nil && v.Choice != orchestrator.Deny && r.targetMoved(*approval.Request) {
 		return approval, orchestrator.ErrPathMoved
 	}
 	d, err := s.decision(approval, by, v)
@@ -43,26 +44,28 @@ func (s *Service) Decide(ctx context.Context, id orchestrator.ApprovalID, nonce 
 	case err != nil:
 		return approval, fmt.Errorf("decide approval: %w", err)
 	case !won && now.State == orchestrator.ApprovalOpen:
-		return now, orchestrator.ErrApprovalWithdrawn // its turn is over or aborted, and takes its approvals along
+		// its turn has ended or was aborted, which withdraws its approvals
+		return now, orchestrator.ErrApprovalWithdrawn
 	case !won:
 		return now, now.WhyClosed(s.opts.Now())
 	}
 	return s.decided(context.WithoutCancel(ctx), now, d, v)
 }
 
-// close decides an approval without a user: false if it is no longer open.
+// close decides an approval without a user. It returns false if the approval is no longer open.
 func (r *Requests) close(id orchestrator.ApprovalID, d orchestrator.Decision) (orchestrator.Approval, bool, error) {
 	d.Decided = r.s.opts.Now()
 	return r.s.opts.Store.DecideApproval(r.keep(), orchestrator.ApprovalDecision{Approval: id, Decision: d})
 }
 
-// decision is what a verdict makes of an approval; ErrBadChoice when it does not fit.
-func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press, v orchestrator.Verdict) (orchestrator.ApprovalDecision, error) {
+// decision converts a verdict into the decision to store. It returns ErrBadChoice if the verdict does not fit.
+func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press,
+	v orchestrator.Verdict) (orchestrator.ApprovalDecision, error) {
 	d := orchestrator.ApprovalDecision{
 		Approval: approval.ID, Decision: orchestrator.Decision{By: by.Person, Decided: s.opts.Now()},
 		Choice: v.Choice, Updates: by.Updates, Secret: isSecret(approval.ApprovalRequest),
 	}
-	session, lasting := offer(approval.ApprovalRequest)
+	session, lasting := offeredRules(approval.ApprovalRequest)
 	switch {
 	case v.Choice == orchestrator.Deny:
 		d.State, d.Reason = orchestrator.ApprovalDenied, cli.Shorten(strings.TrimSpace(v.Reason), reasonBytes)
@@ -75,7 +78,7 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 		d.State = orchestrator.ApprovalAllowed
 	case v.Choice == orchestrator.AllowEdits && approval.Edits && approval.Request.Allowable():
 		d.State, d.Ruled = orchestrator.ApprovalAllowed, orchestrator.RuledByMode
-	// A rule is made only as it was shown: what a path leads to may have changed since.
+	// The rule must be the one that the user saw: the target of a path may have changed since.
 	case v.Choice == orchestrator.AllowSession && session.Kind != "" && session.Text == approval.SessionRule:
 		d.State, d.Rule = orchestrator.ApprovalAllowed, &session
 	case v.Choice == orchestrator.AllowPattern && lasting.Kind != "" && lasting.Text == approval.Rule:
@@ -90,7 +93,7 @@ func (s *Service) decision(approval orchestrator.Approval, by orchestrator.Press
 	return d, nil
 }
 
-// answers says whether there is an answer to each question, of those that it has.
+// answers reports whether every question has an answer that it allows.
 func answers(questions []cli.Question, given [][]string) bool {
 	if len(questions) == 0 || len(given) != len(questions) {
 		return false
@@ -109,9 +112,10 @@ func answers(questions []cli.Question, given [][]string) bool {
 	return true
 }
 
-// decided hands a decision that is stored to the agent, and shows it. Where the agent has not asked again
-// since a restart, it is handed over when it does.
-func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision, v orchestrator.Verdict) (orchestrator.Approval, error) {
+// decided passes a stored decision to the agent and shows it. If the agent has not asked again since a restart, it gets
+// the decision when it does.
+func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d orchestrator.ApprovalDecision,
+	v orchestrator.Verdict) (orchestrator.Approval, error) {
 	r := s.of(approval.Turn)
 	if r == nil {
 		s.show(approval)
@@ -121,13 +125,13 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	defer r.mu.Unlock()
 	told := approval
 	if approval.State == orchestrator.ApprovalAnswered {
-		told.Answers = v.Answers // also those that are not kept
+		told.Answers = v.Answers // including those that are not stored
 		r.turn.Secrets.Learn(approval.Questions, v.Answers)
 	}
-	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // before the agent goes on
+	if mode := ModeAfter(approval, v.Choice, r.turn.Mode); mode != "" { // before the agent continues
 		r.turn.Mode = mode
 	}
-	gone, err := r.tell(told)
+	gone, err := r.deliver(told)
 	if gone {
 		withdrawn, err := s.opts.Store.WithdrawApproval(ctx, approval.ID, s.opts.Now())
 		if err != nil {
@@ -149,8 +153,8 @@ func (s *Service) decided(ctx context.Context, approval orchestrator.Approval, d
 	return approval, nil
 }
 
-// ModeAfter is the permission mode that a conversation and its turn work in after a choice, of the mode before; empty if it
-// stays. A plan that begins ends the mode in which nothing but plans is made.
+// ModeAfter returns the permission mode that the conversation and its turn switch to after a choice, or "" if the mode
+// stays. before is their mode until then. Allowing a plan ends plan mode.
 func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.PermissionMode) cli.PermissionMode {
 	switch {
 	case a.State != orchestrator.ApprovalAllowed || a.Request == nil:
@@ -162,15 +166,15 @@ func ModeAfter(a orchestrator.Approval, choice orchestrator.Choice, before cli.P
 	return ""
 }
 
-// sweep lets a new rule or mode decide what else is open. mu is held.
+// sweep applies a new rule or mode to the other open approvals. mu is held.
 func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest) bool) {
 	for _, approval := range r.open() {
-		if asked := approval.ApprovalRequest; !covered(asked) || !mayPass(asked) || r.s.touchesOwn(asked) {
+		if asked := approval.ApprovalRequest; !covered(asked) || !canAutoApprove(asked) || r.s.touchesOwn(asked) {
 			continue
 		}
 		approval, won, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: ruled})
 		if err == nil && won {
-			_, err = r.tell(approval)
+			_, err = r.deliver(approval)
 			r.show(approval)
 		}
 		if err != nil {
@@ -179,9 +183,9 @@ func (r *Requests) sweep(ruled string, covered func(orchestrator.ApprovalRequest
 	}
 }
 
-// tellAgain hands over a decision once more that did not reach the agent. An approval whose time is over is denied where that
-// was not noticed yet. It gives the approval as it is then.
-func (s *Service) tellAgain(ctx context.Context, approval orchestrator.Approval) orchestrator.Approval {
+// redeliver delivers a decision again that did not reach the agent. If the approval has expired unnoticed, it denies
+// it. It returns the approval's new state.
+func (s *Service) redeliver(ctx context.Context, approval orchestrator.Approval) orchestrator.Approval {
 	r := s.of(approval.Turn)
 	switch {
 	case r == nil:
@@ -193,7 +197,7 @@ func (s *Service) tellAgain(ctx context.Context, approval orchestrator.Approval)
 	default:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.tellOrLog(approval)
+		r.deliverOrLog(approval)
 	}
 	return approval
 }

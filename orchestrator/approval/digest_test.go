@@ -7,8 +7,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// TestDigestsOutliveAnUpgrade: rules and open requests are stored by their digests, so these depend on no name under which
-// anything else is stored.
+// TestDigestsOutliveAnUpgrade: rules and open requests are stored by their digests, so renaming fields or types must
+// not change a digest.
 func TestDigestsOutliveAnUpgrade(t *testing.T) {
 	request := orchestrator.ApprovalRequest{Agent: "claude", Dir: "/srv", Request: &cli.ApprovalAsked{
 		ID: "1", Tool: "Edit", Title: "a.txt", Detail: "all", Input: []byte(`{"path":"a.txt","n":1}`), Missing: "the diff",

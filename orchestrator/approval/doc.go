@@ -1,5 +1,5 @@
-// Package approval decides what agents ask: it says who may decide, when a request expires and which rules apply, and
-// tells the agent.
+// Package approval decides requests of agents. It determines who may decide, when a request expires and which rules
+// apply, and delivers the decision to the agent.
 //
-// It is not what users see of a request (package bot shows it), and no queue or turn (orchestrator/conversation runs them).
+// Package bot shows the requests to users, and orchestrator/conversation runs the turns.
 package approval

@@ -7,7 +7,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// show is called with mu held, so that an approval is shown as it changes.
+// show shows an approval. mu is held, so that users see its states in order.
 func (r *Requests) show(approval orchestrator.Approval) {
 	if approval.State != orchestrator.ApprovalOpen {
 		if stop := r.timers[approval.ID]; stop != nil {
@@ -28,7 +28,7 @@ func (r *Requests) rearm() {
 	}
 }
 
-// open are the open approvals of the turn.
+// open returns the open approvals of the turn.
 func (r *Requests) open() []orchestrator.Approval {
 	all, err := r.s.opts.Store.OpenApprovals(r.keep())
 	if err != nil {
@@ -44,17 +44,17 @@ func (r *Requests) arm(approval orchestrator.Approval) {
 	}
 }
 
-// expiryStep is how often the wall clock is looked at: timers stand still while the machine sleeps.
+// expiryStep is how often the wall clock is checked, because timers stop while the machine sleeps.
 const expiryStep = time.Minute
 
-// wait expires an approval after left, or as soon as it is seen that its time is over: also where the clock is set back
-// it takes no longer. mu is held.
+// wait expires an approval after left, or as soon as the wall clock shows that its deadline has passed. If the clock is
+// set back, left is still the limit. mu is held.
 func (r *Requests) wait(approval orchestrator.Approval, left time.Duration) {
 	step := min(left, expiryStep, max(approval.Expires.Sub(r.s.opts.Now()), 0))
 	r.timers[approval.ID] = r.s.opts.After(step, func() {
 		leave, ok := r.s.opts.Enter()
 		if !ok {
-			return // it is denied after the next start
+			return // the next process denies it after its start
 		}
 		defer leave()
 		if left > step && r.s.opts.Now().Before(approval.Expires) {
@@ -92,6 +92,6 @@ func (r *Requests) expire(id orchestrator.ApprovalID) {
 	if !won {
 		return
 	}
-	r.tellOrLog(approval)
+	r.deliverOrLog(approval)
 	r.show(approval)
 }

@@ -9,65 +9,66 @@ import (
 	"ductor/orchestrator"
 )
 
-// tellWait is how long an agent may take to accept a decision.
-const tellWait = 10 * time.Second
+// acceptWait is how long an agent may take to accept a decision.
+const acceptWait = 10 * time.Second
 
-// tell hands a decision to the agent, once for each request that waits for it here. gone says that there were
-// such, and that the agent no longer waits for any. mu is held.
-func (r *Requests) tell(approval orchestrator.Approval) (gone bool, err error) {
+// deliver passes a decision to the agent, once for each of its waiting requests. gone reports that there were requests and
+// the agent no longer waits for any of them. mu is held.
+func (r *Requests) deliver(approval orchestrator.Approval) (gone bool, err error) {
 	var errs []error
 	tried, missed := 0, 0
 	for _, request := range approval.AgentIDs {
-		if told, here := r.told[request]; told || !here {
+		if told, here := r.delivered[request]; told || !here {
 			continue
 		}
 		tried++
 		d := decisionOf(approval)
-		err := r.hand(request, d)
+		err := r.send(request, d)
 		switch {
 		case errors.Is(err, cli.ErrNotAsked):
 			missed++
-			r.told[request] = true
-		case errors.Is(err, cli.ErrNoTurn): // it ended as it heard it
-			r.told[request] = true
+			r.delivered[request] = true
+		case errors.Is(err, cli.ErrNoTurn): // the turn ended while the decision was on its way
+			r.delivered[request] = true
 		case err != nil:
 			errs = append(errs, err)
 		default:
-			r.told[request] = true
+			r.delivered[request] = true
 		}
-		if r.told[request] {
+		if r.delivered[request] {
 			r.turn.Show(cli.ApprovalWithdrawn{ID: request, Allowed: d.Allow && err == nil, Pressed: approval.By != 0})
 		}
 	}
 	return tried > 0 && missed == tried, errors.Join(errs...)
 }
 
-// tellOrLog is tell that logs what goes wrong. mu is held.
-func (r *Requests) tellOrLog(approval orchestrator.Approval) {
-	if _, err := r.tell(approval); err != nil {
+// deliverOrLog calls deliver and logs its error. mu is held.
+func (r *Requests) deliverOrLog(approval orchestrator.Approval) {
+	if _, err := r.deliver(approval); err != nil {
 		r.log.Error("hand a decision to the agent", "approval", approval.AgentIDs, "err", err)
 	}
 }
 
-func (r *Requests) hand(request cli.ApprovalID, d cli.Decision) error {
+func (r *Requests) send(request cli.ApprovalID, d cli.Decision) error {
 	if own, is := r.own[request]; is {
-		own.decided <- d // it has room for the one decision
+		own.decided <- d // it has room for the only decision
 		delete(r.own, request)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.keep(), tellWait)
+	ctx, cancel := context.WithTimeout(r.keep(), acceptWait)
 	defer cancel()
 	return r.s.opts.Agents.Decide(ctx, r.turn.Turn.ID, request, d)
 }
 
 func (r *Requests) deny(request cli.ApprovalID, reason string) {
 	defer r.turn.Show(cli.ApprovalWithdrawn{ID: request})
-	if err := r.hand(request, cli.Decision{Reason: reason}); err != nil && !errors.Is(err, cli.ErrNotAsked) {
+	if err := r.send(request, cli.Decision{Reason: reason}); err != nil && !errors.Is(err, cli.ErrNotAsked) {
 		r.log.Error("deny what the agent asks", "err", err)
 	}
 }
 
-// decisionOf is an approval's end as the agent is told it. What is not clearly allowed is denied.
+// decisionOf converts the end of an approval into a decision for the agent. Anything that is not clearly allowed is
+// denied.
 func decisionOf(approval orchestrator.Approval) cli.Decision {
 	switch {
 	case approval.State == orchestrator.ApprovalAllowed:

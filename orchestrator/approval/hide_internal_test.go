@@ -9,8 +9,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// An agent may write the files that secrets of a project are read from. It must not hide from whoever decides what it
-// asks for.
+// An agent may write the files that ductor reads a project's secrets from. It must not use that to hide parts of its
+// requests from the user who decides.
 func TestNobodyAllowsACommandThatIsHiddenAsASecret(t *testing.T) {
 	for _, c := range []struct {
 		secret  string

@@ -9,11 +9,11 @@ import (
 	"ductor/orchestrator"
 )
 
-// letsThrough finds what lets an approval of the turn through without a user: a rule, the permission mode, or an allowed tool of the
-// configuration. It returns it as users read it, empty for nothing. Nothing lets a request through that asks for more than usual or leaves out what it is about, nor, which
-// the caller looks for, one that touches ductor's own files.
-func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, error) {
-	if !mayPass(approval) {
+// autoApproval returns the rule, permission mode or allowed tool of the configuration that allows the approval without
+// asking the user, as users read it, or "" if there is none. It returns "" for a request for wider rights and for an
+// incomplete request. The caller checks ductor's own files separately (touchesOwn).
+func (r *Requests) autoApproval(approval orchestrator.ApprovalRequest) (string, error) {
+	if !canAutoApprove(approval) {
 		return "", nil
 	}
 	rule, err := r.ruleFor(approval)
@@ -26,8 +26,8 @@ func (r *Requests) letsThrough(approval orchestrator.ApprovalRequest) (string, e
 	return rule, err
 }
 
-// modeCovers reports whether the permission mode of the turn lets an approval through: every mode lets agents read. What a terminal
-// asks, its own agent's mode has decided on.
+// modeCovers reports whether the permission mode of the turn allows the request. Every mode allows agents to read. It
+// returns false for requests of a terminal, because the agent's own mode has already decided there.
 func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	if r.turn.Turn.Prompt.Rights.Of == orchestrator.RightsOfTerminal {
 		return false
@@ -35,8 +35,9 @@ func (r *Requests) modeCovers(a orchestrator.ApprovalRequest) bool {
 	return readsBelow(a) || r.turn.Mode == cli.AcceptEdits && editsBelow(a)
 }
 
-// allowedTool returns the allowed tool of the configuration that an approval is of, empty for none. One in parentheses allows what a pattern
-// allows; the name alone allows each use, of files those that accept-edits accepts. Agents that know such a list do not ask; others do.
+// allowedTool returns the allowed tool of the configuration that matches the request, or "" if none does. An entry with
+// parentheses allows the requests that match its pattern. A plain name allows every use of the tool; for file changes,
+// only those that accept-edits allows. Agents that support such a list do not ask; this function serves the others.
 func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	p := a.Request
 	if p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || len(p.Changes) > 0 && !editsBelow(a) {
@@ -51,7 +52,7 @@ func (r *Requests) allowedTool(a orchestrator.ApprovalRequest) string {
 	return r.turn.Allowed[i]
 }
 
-// permits says whether the lists of tools of the turn leave a request open. A plan, and the settings of a project, are no tools.
+// permits reports whether the turn's tool lists permit the tool of a request. Plans and project settings are not tools.
 func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
 	p, tools := a.Request, r.turn.Tools
 	if of := r.own[a.AgentIDs[0]].of; of.Agent != "" {
@@ -60,14 +61,15 @@ func (r *Requests) permits(a orchestrator.ApprovalRequest) bool {
 	return p == nil || p.Tool == cli.PlanTool || p.Tool == cli.ProjectTool || tools.Permits(p.Tool)
 }
 
-// mayPass says whether a rule or a mode may let a request through that does not touch ductor's own files; see touchesOwn.
-func mayPass(a orchestrator.ApprovalRequest) bool {
+// canAutoApprove reports whether a rule or mode may allow this request at all. The caller checks ductor's own files separately
+// (touchesOwn).
+func canAutoApprove(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	return p != nil && !p.Widens() && p.Missing == ""
 }
 
-// touchesOwn reports whether a request names one of ductor's own files: as a file that it changes, as a text of its input, or as a word of
-// its command.
+// touchesOwn reports whether a request names one of ductor's own files: as a file to change, as a text in its input, or
+// as a word of its command.
 func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil {
@@ -80,8 +82,8 @@ func (s *Service) touchesOwn(a orchestrator.ApprovalRequest) bool {
 		cli.Names(s.opts.Protected, a.Dir, p.Input)
 }
 
-// ruleFor finds what lets an approval of the turn through: a rule of the conversation, or a pattern of its job. It returns
-// the rule as users read it, empty for none.
+// ruleFor returns the conversation's rule or the job's pattern that allows an approval, as users read it, or "" if
+// there is none.
 func (r *Requests) ruleFor(approval orchestrator.ApprovalRequest) (string, error) {
 	if rights := r.turn.Turn.Prompt.Rights; !rights.OfChat() {
 		i := slices.IndexFunc(rights.Rules, func(text string) bool { return patternCovers(text, approval) })
@@ -93,7 +95,7 @@ func (r *Requests) ruleFor(approval orchestrator.ApprovalRequest) (string, error
 	return r.s.chatRule(r.keep(), approval)
 }
 
-// chatRule finds a rule of the conversation that lets an approval through.
+// chatRule returns the conversation's rule that allows an approval.
 func (s *Service) chatRule(ctx context.Context, a orchestrator.ApprovalRequest) (string, error) {
 	if a.Request == nil {
 		return "", nil

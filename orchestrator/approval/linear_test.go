@@ -6,12 +6,12 @@ import (
 	"ductor/internal/sim/hostile"
 )
 
-// The work over a command is in proportion to its length.
+// The work for a command grows linearly with its length.
 func TestTheWorkOverACommandIsLinear(t *testing.T) {
 	hostile.Linear(t, hostile.Printed, func(text string) {
 		for _, command := range []string{text, "bash -lc 'git status " + text + "'"} {
 			a := commandApproval(command)
-			session, lasting := offer(a)
+			session, lasting := offeredRules(a)
 			covers(session, a)
 			covers(lasting, a)
 			readWords(command)

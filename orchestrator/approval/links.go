@@ -13,20 +13,20 @@ import (
 	"ductor/internal/rooted"
 )
 
-// lookWait is how long a look at files of an environment may take.
-const lookWait = 20 * time.Second
+// inspectWait limits the time for inspecting files of an environment.
+const inspectWait = 20 * time.Second
 
-// pathBytes is how long a text may be that could be a path.
+// pathBytes limits the length of a text that could be a path.
 const pathBytes = 4096
 
-// Files looks at the files of the place where an agent works.
+// Files reads files in the environment of an agent.
 type Files interface {
-	// ReadFile and RealPaths are those of package rooted.
+	// ReadFile and RealPaths work like those of package rooted.
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
-// machine is Files of this machine.
+// machine implements Files for this machine.
 type machine struct{}
 
 func (machine) ReadFile(_ context.Context, dir, below string, most int64) ([]byte, error) {
@@ -37,7 +37,7 @@ func (machine) RealPaths(_ context.Context, paths []string) ([]string, error) {
 	return rooted.RealPaths(paths), nil
 }
 
-// files returns the files where the agent of the turn works.
+// files returns the files of the turn's environment.
 func (r *Requests) files() (Files, error) {
 	if in := r.turn.Turn.Sandbox; in != "" {
 		return r.s.opts.Files(in)
@@ -45,10 +45,11 @@ func (r *Requests) files() (Files, error) {
 	return machine{}, nil
 }
 
-// planBytes is how long a plan may be: a chat shows no longer one.
+// planBytes limits the length of a plan: a chat does not show longer ones.
 const planBytes = 64 << 10
 
-// readPlan adds to a request the plan in the file that it names. A request whose plan cannot be read is not complete.
+// readPlan reads the plan from the file that a request names and adds it to the request. If it cannot read the plan, it
+// marks the request as incomplete.
 func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	if p.Tool != cli.PlanTool || p.Detail != "" || len(p.Input) > 0 || !filepath.IsAbs(p.Title) || filepath.Ext(p.Title) != ".md" {
 		return
@@ -66,9 +67,10 @@ func (r *Requests) readPlan(ctx context.Context, p *cli.ApprovalAsked) {
 	}
 }
 
-// look adds to a request what is to be seen of it in the environment of the turn: the files of a skill, a plan, and where its paths lead.
-func (r *Requests) look(agent cli.Agent, p cli.ApprovalAsked) cli.ApprovalAsked {
-	ctx, cancel := context.WithTimeout(r.life, lookWait)
+// inspect adds details from the turn's environment to a request: the files of a skill, a plan, and the targets of its
+// paths.
+func (r *Requests) inspect(agent cli.Agent, p cli.ApprovalAsked) cli.ApprovalAsked {
+	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
 	t := r.turn.Turn
 	p = r.s.opts.Agents.ShowSkill(ctx, agent, cli.Request{Sandbox: t.Sandbox, Session: string(t.Session), Dir: r.turn.Dir}, p)
@@ -77,7 +79,8 @@ func (r *Requests) look(agent cli.Agent, p cli.ApprovalAsked) cli.ApprovalAsked 
 	return p
 }
 
-// findLinks adds to a request where its paths lead. A request whose paths cannot be looked at is not complete.
+// findLinks adds the targets of a request's paths to the request. If it cannot inspect the paths, it marks the request
+// as incomplete.
 func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 	named := pathsOf(*p, r.turn.Dir)
 	if len(named) == 0 || !filepath.IsAbs(r.turn.Dir) {
@@ -106,16 +109,16 @@ func (r *Requests) findLinks(ctx context.Context, p *cli.ApprovalAsked) {
 	}
 }
 
-// moved reports whether a path of a request leads elsewhere than it did when the user was asked, or cannot be looked at any more.
-func (r *Requests) moved(asked cli.ApprovalAsked) bool {
-	ctx, cancel := context.WithTimeout(r.life, lookWait)
+// targetMoved reports whether a path of a request now has another target than the user saw, or can no longer be inspected.
+func (r *Requests) targetMoved(asked cli.ApprovalAsked) bool {
+	ctx, cancel := context.WithTimeout(r.life, inspectWait)
 	defer cancel()
 	now := asked
 	r.findLinks(ctx, &now)
 	return now.Missing != asked.Missing || !slices.Equal(now.Links, asked.Links)
 }
 
-// onlyAdds reports whether a diff could be of a file that is not there yet.
+// onlyAdds reports whether a diff could create a new file.
 func onlyAdds(diff string) bool {
 	for line := range strings.Lines(diff) {
 		if !strings.ContainsAny(line[:1], `@+\`) {
@@ -125,8 +128,8 @@ func onlyAdds(diff string) bool {
 	return true
 }
 
-// kindOf returns FileAdded if no file is there and FileUpdated if one is, since many agents do not say which. If the file cannot be looked
-// at, it returns what the agent said.
+// kindOf returns FileUpdated if the file exists and FileAdded if not, because many agents do not report which. If it
+// cannot read the file, it returns the agent's own value.
 func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) cli.ChangeKind {
 	_, err := files.ReadFile(ctx, "/", strings.TrimPrefix(path, "/"), 0)
 	var refused *rooted.Error
@@ -142,7 +145,8 @@ func kindOf(ctx context.Context, files Files, path string, said cli.ChangeKind) 
 	return said
 }
 
-// linksOf are those of paths that lead elsewhere. real are the paths with links resolved, and realDir is dir.
+// linksOf returns the paths that lead elsewhere. real are the paths with links resolved, and realDir is dir with links
+// resolved.
 func linksOf(dir string, paths []string, realDir string, real []string) (links []cli.Link) {
 	for i, path := range paths {
 		expected := path
@@ -158,7 +162,8 @@ func linksOf(dir string, paths []string, realDir string, real []string) (links [
 	return links
 }
 
-// pathsOf are the texts of a request that can be paths, absolute: those of its changes, its title, its fields, and wordsOf.
+// pathsOf returns the texts of a request that could be paths, as absolute paths: from its changes, its title, its
+// fields, and wordsOf.
 func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
 	seen := map[string]bool{}
 	add := func(text string) {
@@ -188,7 +193,7 @@ func pathsOf(p cli.ApprovalAsked, dir string) (paths []string) {
 	return paths
 }
 
-// wordsOf are the words of a plain command, its name included, or the file that a tool would read.
+// wordsOf returns the words of a plain command, including its name, or the file that a tool would read.
 func wordsOf(p cli.ApprovalAsked, dir string) []string {
 	if command, ok := commandOf(p, dir); ok && plainCommand(command) {
 		return strings.Split(command, " ")

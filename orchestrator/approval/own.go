@@ -12,21 +12,21 @@ import (
 	"ductor/orchestrator"
 )
 
-// Ask has users decide what a tool of ductor wants to do for the agent of a running turn, or answer what it asks. It waits for the
-// decision, for its expiry or for the end of ctx, which withdraws the request. asked is a cli.ApprovalAsked or a cli.QuestionAsked;
-// its id is chosen here. ErrNoTurn if the turn does not run.
+// Ask asks a user to decide a request or answer a question of one of ductor's tools, on behalf of a running turn's
+// agent. It waits for the decision, for its expiry or for the end of ctx, which withdraws the request. asked is a
+// cli.ApprovalAsked or a cli.QuestionAsked; Ask chooses its ID. It returns ErrNoTurn if the turn is not running.
 func (s *Service) Ask(ctx context.Context, turn cli.TurnID, asked cli.Event) (cli.Decision, error) {
 	return s.AskFor(ctx, turn, Helper{}, asked)
 }
 
-// Helper is another agent that works for a running turn, and the tools it may use, in its own words. The zero value is the agent
-// of the turn.
+// Helper is another agent that works for a running turn, with the tools it may use, in its own words. The zero value is
+// the turn's own agent.
 type Helper struct {
 	Agent cli.Agent
 	Tools cli.ToolList
 }
 
-// AskFor is Ask for what a helper of the turn asks: the rules that count are those for the helper's agent, and its lists of tools hold.
+// AskFor is Ask for a helper of the turn: the rules for the helper's agent and its tool lists apply.
 func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked cli.Event) (cli.Decision, error) {
 	r := s.of(turn)
 	if r == nil {
@@ -35,7 +35,7 @@ func (s *Service) AskFor(ctx context.Context, turn cli.TurnID, h Helper, asked c
 	return r.ask(ctx, cli.ApprovalID("tool-"+random(5)), h, asked)
 }
 
-// ask is AskFor under an id of its caller.
+// ask is AskFor with an ID that the caller chose.
 func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked cli.Event) (cli.Decision, error) {
 	decided, err := r.expect(id, h)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	case <-ctx.Done():
 	case <-r.life.Done():
 	}
-	if !errors.Is(context.Cause(ctx), cli.ErrDetached) { // else it is asked again
+	if !errors.Is(context.Cause(ctx), cli.ErrDetached) { // otherwise the next process asks again
 		r.takeOwn(cli.ApprovalWithdrawn{ID: id}, cli.ApprovalWithdrawn{ID: id})
 	}
 	if r.life.Err() != nil {
@@ -71,7 +71,7 @@ func (r *Requests) ask(ctx context.Context, id cli.ApprovalID, h Helper, asked c
 	return cli.Decision{}, context.Cause(ctx)
 }
 
-// expect returns the channel for the decision about something that ductor asks in the agent's place. The caller calls giveUp.
+// expect returns the channel for the decision on a request that ductor makes for the agent. The caller calls giveUp.
 func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, error) {
 	decided := make(chan cli.Decision, 1)
 	r.mu.Lock()
@@ -83,7 +83,7 @@ func (r *Requests) expect(id cli.ApprovalID, of Helper) (<-chan cli.Decision, er
 	return decided, nil
 }
 
-// ownRequest is something that ductor asks in an agent's place.
+// ownRequest is a request that ductor makes for an agent.
 type ownRequest struct {
 	decided chan<- cli.Decision
 	of      Helper
@@ -95,7 +95,7 @@ func (r *Requests) giveUp(id cli.ApprovalID) {
 	delete(r.own, id)
 }
 
-// takeOwn shows and handles an event of ductor's own; false once the agent has ended the turn.
+// takeOwn shows and handles one of ductor's own events. It returns false if the agent has already ended the turn.
 func (r *Requests) takeOwn(ev, shown cli.Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,10 +107,10 @@ func (r *Requests) takeOwn(ev, shown cli.Event) bool {
 	return true
 }
 
-// AskOutside has a user decide what an agent asks that ductor does not run, such as one in a terminal. of names it. No rule
-// decides, and none is made. It waits for the decision, for its expiry or for the end of ctx, which withdraws the request. If the cause of
-// that is cli.ErrDetached, the request stays open: the next process is asked the same under the same id of the turn, and gets
-// what was decided meanwhile.
+// AskOutside asks a user to decide a request of an agent that ductor does not run, such as one in a terminal. of names
+// the agent. Rules do not apply, and no rule is created. It waits for the decision, for its expiry or for the end of
+// ctx, which withdraws the request. If the cause of that end is cli.ErrDetached, the request stays open: the agent asks
+// the next process again under the same turn ID, and gets a decision that was made in between.
 func (s *Service) AskOutside(ctx context.Context, of Running, asked cli.Event) (cli.Decision, error) {
 	of.Turn.ID = orchestrator.TerminalTurn + cmp.Or(of.Turn.ID, cli.TurnID(s.opts.NewID()))
 	of.Turn.Prompt.Rights = orchestrator.Rights{Of: orchestrator.RightsOfTerminal}
@@ -121,23 +121,23 @@ func (s *Service) AskOutside(ctx context.Context, of Running, asked cli.Event) (
 			s.WithdrawTurn(life, of.Turn.ID)
 		}
 	}()
-	if ctx.Err() != nil { // its time passed while no ductor was there
+	if ctx.Err() != nil { // it expired while ductor was not running
 		return cli.Decision{}, context.Cause(ctx)
 	}
 	r := s.Open(life, of)
 	defer r.Close()
 	defer r.Drain()
 	d, err := r.ask(ctx, "terminal", Helper{}, asked)
-	if d.Reason == goneSentence { // before it was asked again
+	if d.Reason == goneSentence { // decided as withdrawn before the agent asked again
 		return cli.Decision{}, orchestrator.ErrApprovalWithdrawn
 	}
 	return d, err
 }
 
-// askAgainWait is how long after a start a request of a terminal stays open that is not asked again.
+// askAgainWait is how long after a start a request of a terminal stays open without being asked again.
 const askAgainWait = time.Minute
 
-// awaitOutside withdraws the request of a terminal unless that asks again.
+// awaitOutside withdraws the request of a terminal unless the terminal asks again.
 func (s *Service) awaitOutside(turn cli.TurnID) {
 	s.opts.After(askAgainWait, func() {
 		leave, ok := s.opts.Enter()

@@ -9,14 +9,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// pattern is a rule that the configuration of a job writes: "Tool", "Tool(command)" or "Tool(first words *)".
+// pattern is a rule in the configuration of a job: "Tool", "Tool(command)" or "Tool(first words *)".
 type pattern struct {
 	tool    string
-	command string // with open, the first words of one; empty: what harmlessUse lets through
+	command string // with open, the first words of a command; if empty, the pattern allows the requests of harmlessUse
 	open    bool   // further plain words may follow
 }
 
-// CheckRights says what is wrong with the rights of a job, in words for whoever wrote them.
+// CheckRights validates the rights of a job. Its error is written for the author of the job.
 func CheckRights(r orchestrator.Rights) error {
 	if r.Mode != "" && !slices.Contains(cli.PermissionModes(), r.Mode) {
 		return fmt.Errorf("there is no permission mode %q", r.Mode)
@@ -48,7 +48,7 @@ func parsePattern(text string) (pattern, error) {
 	return p, nil
 }
 
-// patternCovers says whether a pattern lets an approval through. One that does not parse lets nothing through.
+// patternCovers reports whether a pattern allows an approval. An invalid pattern allows nothing.
 func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	p, err := parsePattern(text)
 	if err != nil || a.Request == nil || a.Request.Tool != p.tool {
@@ -65,8 +65,9 @@ func patternCovers(text string, a orchestrator.ApprovalRequest) bool {
 	return ok && plainCommand(command) && plainWords(p.command, rest, a.Request.Links)
 }
 
-// harmlessUse says whether a pattern without a command lets a use of its tool through: no command, which is to be written
-// out, no wider rights, and no file but those that an edit may write.
+// harmlessUse reports whether a pattern without a command allows this use of its tool. Commands must be written out in
+// the pattern, so it returns false for them. It also returns false for wider rights, and for files that accept-edits
+// would not allow to change.
 func harmlessUse(a orchestrator.ApprovalRequest) bool {
 	fields, ok := fieldsOf(a.Request.Input)
 	if editsBelow(a) {
@@ -79,8 +80,8 @@ func harmlessUse(a orchestrator.ApprovalRequest) bool {
 	}, more)
 }
 
-// openEnded are the commands of which a rule lets through more than what was seen: with further plain words. They build,
-// test, run what a project's file names, look at files or make them. Options are not plain words.
+// openEnded lists the commands that a rule may allow with further plain words, beyond the exact command that the user
+// saw. They build, test, run targets of a project's file, or read or create files. Options are not plain words.
 func openEnded() []string {
 	return []string{
 		"git status", "git diff", "git log", "git show", "git blame", "git add", "git fetch", "git ls-files",
@@ -92,7 +93,8 @@ func openEnded() []string {
 	}
 }
 
-// runners begin commands that run another one, or a program that is read from somewhere else. No lasting rule is made of them.
+// runners lists commands that run another command, or a program from another source. ductor creates no lasting rule for
+// them.
 func runners() []string {
 	return []string{
 		"sh", "bash", "zsh", "dash", "ksh", "fish", "csh", "tcsh", "pwsh", "powershell", "cmd", "busybox",
@@ -104,8 +106,8 @@ func runners() []string {
 	}
 }
 
-// lastingCommand says whether a rule for good may allow exactly this command: a plain one that does not begin with a runner. A
-// program that is named by its path may be anything tomorrow.
+// lastingCommand reports whether a lasting rule may allow exactly this command. It must be plain and not begin with a
+// runner. A path as the program is rejected, because a different program may be there tomorrow.
 func lastingCommand(command string) bool {
 	first, _, _ := strings.Cut(command, " ")
 	interpreter := strings.HasPrefix(first, "python") || strings.HasPrefix(first, "pypy")

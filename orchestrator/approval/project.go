@@ -12,9 +12,10 @@ import (
 	"ductor/orchestrator"
 )
 
-// Project says whether a turn of the conversation may use the settings of the project it works in: a rule of the chat allows them
-// as they are.
-func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn, dir string) (cli.ProjectSettings, error) {
+// Project reports whether a turn of the conversation may use the settings of its project: a rule of the chat must allow
+// exactly these settings.
+func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID, t orchestrator.Turn,
+	dir string) (cli.ProjectSettings, error) {
 	asked, there := s.projectApproval(t, dir)
 	if !there {
 		return cli.EmptyProject, nil
@@ -33,7 +34,8 @@ func (s *Service) Project(ctx context.Context, conv orchestrator.ConversationID,
 	return cli.WithProject, nil
 }
 
-// projectApproval is the question whether the agent of a turn may use the settings of the project in dir; false if there are none.
+// projectApproval returns the request to use the project settings in dir for the agent of a turn. It returns false if
+// there are none.
 func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.ApprovalAsked, bool) {
 	fields, missing := s.opts.Agents.ProjectFields(t.Sandbox, t.Agent, dir)
 	if len(fields) == 0 && missing == "" {
@@ -54,23 +56,23 @@ func (s *Service) projectApproval(t orchestrator.Turn, dir string) (cli.Approval
 
 const projectDigestField = "sha256"
 
-// projectRule is the rule that allows the settings that p lists as they are.
+// projectRule returns the rule that allows exactly the settings in p.
 func projectRule(base orchestrator.Rule, p cli.ApprovalAsked) orchestrator.Rule {
 	base.Kind, base.Value = orchestrator.RuleSame, projectDigest(p)
 	base.Text = fmt.Sprintf("%s(of %s, as listed, %s)", p.Tool, base.Dir, base.Value[:min(len(base.Value), 12)])
 	return base
 }
 
-// projectDigest is equal for equal settings; it is computed before secrets are taken out of them.
+// projectDigest returns the same digest for the same settings. The caller computes it before secrets are removed.
 func projectDigest(p cli.ApprovalAsked) string {
 	fields, _ := fieldsOf(p.Input)
 	digest, _ := fields[projectDigestField].(string)
 	return digest
 }
 
-// AskForProject has users decide about the settings of a project that the turn would start without, and says whether
-// they allow them. It passes the question to show, and waits for the decision, for its expiry or for the end of ctx. Only
-// a turn with the rights of the chat asks, and a session only once about the same settings.
+// AskForProject asks users whether the turn may use project settings that it would otherwise start without, and reports
+// whether they allow it. It passes the question to show, and waits for the decision, for its expiry or for the end of
+// ctx. Only a turn with the rights of the chat asks, and a session asks only once about the same settings.
 func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.ProjectSettings {
 	t, opts := r.turn.Turn, r.s.opts
 	asked, there := r.s.projectApproval(t, r.turn.Dir)
@@ -99,7 +101,7 @@ func (r *Requests) AskForProject(ctx context.Context, show func(cli.Event)) cli.
 	show(asked)
 	select {
 	case d := <-decided:
-		// What changed while the question was open is what no user saw.
+		// No user saw settings that changed while the question was open, so those are not allowed.
 		if now, _ := r.s.projectApproval(t, r.turn.Dir); d.Allow && projectDigest(now) == projectDigest(asked) {
 			return cli.WithProject
 		}

@@ -13,7 +13,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// readsDir is a directory with files and links, of which some lead to what is not read unseen.
+// readsDir creates a directory with files and links. Some of the links lead to files that may not be read without
+// asking.
 func readsDir(t *testing.T) string {
 	root := t.TempDir()
 	dir := filepath.Join(root, "src")
@@ -32,22 +33,23 @@ func readsDir(t *testing.T) string {
 	return dir
 }
 
-// seen is an approval as the service completes it.
+// seen completes an approval like the service does.
 func seen(a orchestrator.ApprovalRequest) orchestrator.ApprovalRequest {
 	named := pathsOf(*a.Request, a.Dir)
 	a.Request.Links = linksOf(a.Dir, named, rooted.RealPaths([]string{a.Dir})[0], rooted.RealPaths(named))
 	return a
 }
 
-// Every mode lets commands through that only read. What leads to a hidden file, to one of secrets or out of the directory, by its name or
-// by a link, is more, and so is a command that does more than print what it names.
+// Every mode allows commands that only read. A command that reaches a hidden file, a secret file or a path outside of
+// the directory, by name or by a link, is not only reading. Neither is a command that does more than print the files it
+// names.
 func TestWhatReads(t *testing.T) {
 	dir := readsDir(t)
 	reads := func(command string) bool {
 		a := commandApproval(command)
 		a.Dir = dir
 		a = seen(a)
-		return mayPass(a) && readsBelow(a)
+		return canAutoApprove(a) && readsBelow(a)
 	}
 	for _, command := range []string{
 		"cat a.txt", "cat ./a.txt sub/b.txt", "cat -n alias", "cat " + dir + "/sub/b.txt", "head -n 20 a.txt", "head -20 a.txt", "tail -c 9 a.txt", "wc -l a.txt",
@@ -77,7 +79,7 @@ func TestWhatReads(t *testing.T) {
 	}
 }
 
-// What an agent says besides the command, or of a tool that reads, can make it more than reading.
+// Other fields beside the command, or beside the path of a reading tool, can make a request more than reading.
 func TestWhatIsMoreThanReading(t *testing.T) {
 	dir := readsDir(t)
 	for input, want := range map[string]bool{
@@ -114,7 +116,7 @@ func TestWhatIsMoreThanReading(t *testing.T) {
 		}
 		p := cli.ApprovalAsked{Tool: name, Reason: "Search in file: x", Input: []byte(strings.Replace(string(input), "{", "{"+more, 1))}
 		a := seen(orchestrator.ApprovalRequest{Dir: dir, Request: &p})
-		return mayPass(a) && readsBelow(a)
+		return canAutoApprove(a) && readsBelow(a)
 	}
 	for path, want := range map[string]bool{
 		"a.txt": true, dir + "/sub/b b.txt": true, dir: true, "alias": true,
@@ -139,7 +141,7 @@ func TestWhatIsMoreThanReading(t *testing.T) {
 	}
 }
 
-// No rule and no mode lets a command through that names one of ductor's own files.
+// No rule and no mode allows a command that names one of ductor's own files.
 func TestACommandNamesOurFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := New(Options{Protected: []string{filepath.Join(dir, "state")}})
@@ -152,7 +154,8 @@ func TestACommandNamesOurFiles(t *testing.T) {
 	}
 }
 
-// A plan that an agent names by its file is read out of it. One that cannot be read, or is too long, cannot be allowed.
+// If an agent names a plan by its file, ductor reads the plan from there. A plan that cannot be read, or is too long,
+// cannot be allowed.
 func TestThePlanOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"plan.md": "1. do it\n", "long.md": strings.Repeat("x", planBytes+1), "blank.md": " \n"} {

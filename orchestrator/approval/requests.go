@@ -10,13 +10,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// Bounds of the requests of a turn.
+// Limits on the requests of a turn.
 const (
-	mostOpen   = 32 // requests of one turn that are open at a time
-	mostEvents = 64 // events that wait to be recorded; then the agent's stream waits
+	mostOpen   = 32 // open requests of one turn
+	mostEvents = 64 // events that wait to be recorded; when full, the agent's stream waits
 )
 
-// Sentences that agents are told, and users.
+// Sentences for agents and users.
 const (
 	expiredSentence    = "No user decided in time, so it was denied."
 	unansweredSentence = "No user answered in time. Decide yourself, or say what you need to know and end your turn."
@@ -28,29 +28,29 @@ const (
 	secretSentence     = "ductor was restarted before the answer arrived, and does not keep such answers. Ask again."
 )
 
-// Running is a turn whose requests are handled.
+// Running is a running turn whose requests the service handles.
 type Running struct {
 	Turn    orchestrator.Turn
 	Dir     string
 	Mode    cli.PermissionMode
-	Tools   cli.ToolList // that the turn may use, in the agent's words
+	Tools   cli.ToolList // tools that the turn may use, in the agent's words
 	Allowed []string     // the configuration's allowed tools, in the agent's words
-	Resumed bool         // its events up to cli.CaughtUp happened before this process
+	Resumed bool         // events up to cli.CaughtUp happened before this process
 	Secrets Secrets
-	// Show is called with cli.ApprovalWithdrawn for what the agent no longer waits for.
+	// Show receives cli.ApprovalWithdrawn for requests that the agent no longer waits for.
 	Show func(cli.Event)
 }
 
-// Secrets are what must not be shown or stored of what the agent of a turn says. Safe for concurrent use.
+// Secrets knows the secrets that must not be shown or stored of an agent's output. Safe for concurrent use.
 type Secrets interface {
 	Known() *secrets.Set
-	// Learn adds the answers that are secret: the agent may say them.
+	// Learn adds secret answers, because the agent may repeat them.
 	Learn(questions []cli.Question, answers [][]string)
 }
 
-// Requests are what the agent of one running turn asks. Its users and rules decide, and the agent is told. Events wait
-// in a queue for a goroutine of their own: the agent's stream does not wait for the disk, and no decision is handed over from
-// within the stream.
+// Requests handles the requests of one running turn: users and rules decide, and the agent gets the decision. Events
+// wait in a queue for a separate goroutine, so that the agent's stream does not wait for the disk and no decision is
+// delivered from within the stream.
 type Requests struct {
 	s      *Service
 	turn   Running
@@ -59,26 +59,27 @@ type Requests struct {
 	events chan cli.Event
 	done   chan struct{}
 
-	mu     lock                                    // held for one event or decision
-	told   map[cli.ApprovalID]bool                 // requests of this process; whether the agent has the decision
-	timers map[orchestrator.ApprovalID]func() bool // nil once the requests are closed
-	held   []cli.Event                             // asked before CaughtUp: perhaps withdrawn since
-	own    map[cli.ApprovalID]ownRequest           // what ductor asks in the agent's place; nil once drained
+	mu        lock                                    // held for one event or decision
+	delivered map[cli.ApprovalID]bool                 // requests of this process; true once the agent has the decision
+	timers    map[orchestrator.ApprovalID]func() bool // nil once the requests are closed
+	held      []cli.Event                             // asked before CaughtUp; the agent may have withdrawn them since
+	own       map[cli.ApprovalID]ownRequest           // requests that ductor makes for the agent; nil once drained
 }
 
-// lock is a mutex that is held while the disk or an agent is waited for. It is not one of package sync, so that a test's clock goes on
-// while others wait for it.
+// lock is a mutex that is held while waiting for the disk or an agent. It is not a sync.Mutex, because in a synctest
+// bubble the clock advances only while all goroutines wait durably, and waiting on a sync.Mutex does not count.
 type lock chan struct{}
 
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
-// Open begins to handle the requests of a turn. Drain and Close end it. life is that of the turn.
+// Open starts handling the requests of a turn. The caller ends it with Drain and Close. life is the context of the
+// turn.
 func (s *Service) Open(life context.Context, turn Running) *Requests {
 	r := &Requests{
 		s: s, turn: turn, life: life, mu: make(lock, 1), log: s.log.With("turn", turn.Turn.ID),
 		events: make(chan cli.Event, mostEvents), done: make(chan struct{}),
-		told: map[cli.ApprovalID]bool{}, own: map[cli.ApprovalID]ownRequest{}, timers: map[orchestrator.ApprovalID]func() bool{},
+		delivered: map[cli.ApprovalID]bool{}, own: map[cli.ApprovalID]ownRequest{}, timers: map[orchestrator.ApprovalID]func() bool{},
 	}
 	s.mu.Lock()
 	s.turns[turn.Turn.ID] = r
@@ -90,13 +91,13 @@ func (s *Service) Open(life context.Context, turn Running) *Requests {
 	return r
 }
 
-// keep is a context that ends with nothing: what is recorded must be.
+// keep returns a context that never ends, because events must be recorded.
 func (r *Requests) keep() context.Context { return context.WithoutCancel(r.life) }
 
-// Take handles an event of the turn. It is called from the agent's stream.
+// Take handles an event of the turn. The agent's stream calls it.
 func (r *Requests) Take(ev cli.Event) {
 	switch ev.(type) {
-	case cli.ToolStarted, cli.ToolEnded: // the audit misses none
+	case cli.ToolStarted, cli.ToolEnded: // the audit must be complete
 		r.events <- ev
 		return
 	case cli.ApprovalAsked, cli.QuestionAsked, cli.ApprovalWithdrawn, cli.CaughtUp:
@@ -105,11 +106,12 @@ func (r *Requests) Take(ev cli.Event) {
 	}
 	select {
 	case r.events <- ev:
-	case <-r.life.Done(): // the agent is being ended, or detached and asks again
+	case <-r.life.Done(): // the agent is being killed, or was detached and will ask again
 	}
 }
 
-// Drain returns when all that was asked is recorded. No event comes any more, and ductor asks nothing in the agent's place.
+// Drain returns once all requests are recorded. The caller sends no more events, and ductor makes no more requests for
+// the agent.
 func (r *Requests) Drain() {
 	close(r.events)
 	<-r.done
@@ -118,7 +120,7 @@ func (r *Requests) Drain() {
 	r.own = nil
 }
 
-// Close ends the requests. Until then a decision that came too late for the agent is found to be late.
+// Close ends the requests. Until then a decision that comes too late for the agent is recognized as late.
 func (r *Requests) Close() {
 	r.s.mu.Lock()
 	delete(r.s.turns, r.turn.Turn.ID)
@@ -192,7 +194,7 @@ func requestOf(ev cli.Event) cli.ApprovalID {
 	return ""
 }
 
-// asked has a rule or a user decide, or hands over what was decided before.
+// asked lets a rule or a user decide, or delivers an earlier decision.
 func (r *Requests) asked(ev cli.Event) {
 	request := requestOf(ev)
 	if r.s.opts.Screen == nil {
@@ -205,7 +207,7 @@ func (r *Requests) asked(ev cli.Event) {
 		r.deny(request, brokenSentence)
 		return
 	}
-	r.told[request] = false
+	r.delivered[request] = false
 	before := approval.Ruled == "" || approval.By != 0 // the previous process may have shown it
 	if approval.State == orchestrator.ApprovalOpen && r.timers[approval.ID] == nil && len(r.timers) >= mostOpen {
 		approval, before = r.refuse(approval), false
@@ -215,13 +217,13 @@ func (r *Requests) asked(ev cli.Event) {
 		r.show(approval)
 		return
 	}
-	r.tellOrLog(approval)
+	r.deliverOrLog(approval)
 	if before { // and may have died before it showed the decision
 		r.show(approval)
 	}
 }
 
-// refuse denies an approval that is one too many; it was not shown.
+// refuse denies an approval beyond the limit, which was not shown.
 func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval {
 	now, _, err := r.close(approval.ID, orchestrator.Decision{State: orchestrator.ApprovalDenied, Reason: manySentence})
 	if err != nil {
@@ -231,13 +233,13 @@ func (r *Requests) refuse(approval orchestrator.Approval) orchestrator.Approval 
 	return now
 }
 
-// record stores what is asked and returns the approval that stands for it.
+// record stores a request and returns the approval that stands for it.
 func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	approval, ofOwn := r.compose(ev)
 	var rule string
 	var err error
 	if !ofOwn {
-		rule, err = r.letsThrough(approval.ApprovalRequest)
+		rule, err = r.autoApproval(approval.ApprovalRequest)
 	}
 	if err != nil {
 		return orchestrator.Approval{}, err
@@ -255,7 +257,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	if err != nil || rule == "" || now.State != orchestrator.ApprovalOpen {
 		return now, err
 	}
-	// It was open before the rule was made.
+	// The approval was opened before the rule was created.
 	now, _, err = r.close(now.ID, orchestrator.Decision{State: orchestrator.ApprovalAllowed, Ruled: rule})
 	if err == nil {
 		r.show(now)
@@ -263,7 +265,7 @@ func (r *Requests) record(ev cli.Event) (orchestrator.Approval, error) {
 	return now, err
 }
 
-// compose makes the approval for what is asked, and says whether that touches one of ductor's own files.
+// compose creates the approval for a request and reports whether the request touches one of ductor's own files.
 func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn bool) {
 	now, turn := r.s.opts.Now(), r.turn.Turn
 	approval = orchestrator.Approval{
@@ -278,15 +280,15 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
 		if ev.Tool != cli.ProjectTool {
-			ev = r.look(approval.Agent, ev)
+			ev = r.inspect(approval.Agent, ev)
 		}
 		approval.Request = &ev
 	case cli.QuestionAsked:
 		approval.Questions = ev.Questions
 	}
 	ofOwn = r.s.touchesOwn(approval.ApprovalRequest)
-	if turn.Prompt.Rights.OfChat() && !ofOwn { // a rule is of the chat, and counts for no other turn
-		session, lasting := offer(approval.ApprovalRequest)
+	if turn.Prompt.Rights.OfChat() && !ofOwn { // a rule belongs to the chat and applies to no other turn
+		session, lasting := offeredRules(approval.ApprovalRequest)
 		approval.SessionRule, approval.Rule = session.Text, lasting.Text
 		plan := approval.Request != nil && approval.Request.Tool == cli.PlanTool
 		careful := r.turn.Mode == cli.Plan || r.turn.Mode == cli.Ask || r.turn.Mode == ""
@@ -295,11 +297,12 @@ func (r *Requests) compose(ev cli.Event) (approval orchestrator.Approval, ofOwn 
 	return approval, ofOwn
 }
 
-// hiddenPart completes a sentence that says what an agent did not say.
+// hiddenPart is the part of a sentence about text that ductor removed as a secret.
 const hiddenPart = "it without a text that ductor takes for a secret"
 
-// hide is an approval as it is stored and shown, without secrets. A rule is made of what was shown, so one with a secret in it makes none; and
-// what hides more than a word, such as a command, cannot be allowed.
+// hide removes secrets from an approval before it is stored and shown. A rule is created from the visible text, so an
+// approval with a secret in that text offers no rule. If hide removes more than a word, such as a command, the approval
+// cannot be allowed.
 func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 	a.Questions, _ = secrets.Clean(set, a.Questions)
 	if a.Request == nil {
@@ -313,7 +316,7 @@ func hide(set *secrets.Set, a orchestrator.Approval) orchestrator.Approval {
 		p.Missing = hiddenPart
 	}
 	a.Request, a.SessionRule = &p, ""
-	if p.Tool != cli.ProjectTool { // whose rule goes by a digest of all values
+	if p.Tool != cli.ProjectTool { // a rule for project settings compares a digest of all values
 		a.Rule = ""
 	}
 	return a

@@ -7,8 +7,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// editsBelow says whether all that an approval does is to write files below its directory that are not hidden. Rules and the
-// permission mode go by it alike.
+// editsBelow reports whether an approval does nothing but write files below its directory that are not hidden. Rules
+// and the permission mode both use it.
 func editsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	return p != nil && p.OnlyEdits() && !slices.ContainsFunc(p.Changes, func(c cli.FileChanged) bool {

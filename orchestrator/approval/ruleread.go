@@ -11,8 +11,9 @@ import (
 	"ductor/orchestrator"
 )
 
-// readsBelow reports whether all that an approval does is to read or list files below its directory. None of them is hidden or a file
-// of secrets, by its name or by a link. A request with a reason is more than that.
+// readsBelow reports whether an approval does nothing but read or list files below its directory. None of the files may
+// be hidden or contain secrets, judged by its name and by the target of a link. It returns false for a request with a
+// reason.
 func readsBelow(a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || len(p.Changes) > 0 || !filepath.IsAbs(a.Dir) {
@@ -30,18 +31,18 @@ func readsBelow(a orchestrator.ApprovalRequest) bool {
 	return ok && readable(words, a.Dir, p.Links)
 }
 
-// shells are the names of the agents' own tools that run commands. To the tool of another server, a command may mean anything.
+// shells lists the agents' own tools that run commands. Tools of other servers may interpret a command differently.
 func shells() []string { return []string{"Bash", "bash", "shell", "run_shell_command", "execute"} }
 
-// needsMore reports whether the agent gives a reason to ask: it needs more rights, or takes a file for a sensitive one. What Copilot
-// intends with each tool is no such reason.
+// needsMore reports whether the agent gives a reason for asking: it needs more rights, or considers a file sensitive.
+// Copilot's intention, which it adds to every tool, is not such a reason.
 func needsMore(p cli.ApprovalAsked, fields map[string]any) bool {
 	intention, _ := fields["intention"].(string)
 	return p.Reason != "" && strings.Join(strings.Fields(p.Reason), " ") != strings.Join(strings.Fields(intention), " ")
 }
 
-// copilotRead is the file or directory that one of Copilot's tools would read or list, if it does nothing else. A search in a directory
-// reads hidden files too.
+// copilotRead returns the file or directory that one of Copilot's tools reads or lists, if it does nothing else. A
+// search in a directory also reads hidden files, so it does not count.
 func copilotRead(p cli.ApprovalAsked) (path string, ok bool) {
 	fields, ok := fieldsOf(p.Input)
 	if !ok || fields["kind"] != "read" || !onlyFields(fields, "kind", "path", "intention", "canOfferSessionApproval") || needsMore(p, fields) {
@@ -52,7 +53,7 @@ func copilotRead(p cli.ApprovalAsked) (path string, ok bool) {
 	return path, path != "" && (p.Tool == "view" || p.Tool == "glob" || inFile)
 }
 
-// readable reports whether paths, which may be relative to dir, can be read unseen; see plainWords.
+// readable reports whether paths, which may be relative to dir, may be read without asking; see plainWords.
 func readable(paths []string, dir string, links []cli.Link) bool {
 	unseen := func(path string) bool {
 		return len(path) > pathBytes || strings.ContainsAny(path, "\n\x00") || !plainWord(cli.Relative(dir, path), false)
@@ -60,8 +61,8 @@ func readable(paths []string, dir string, links []cli.Link) bool {
 	return staysInside(links) && !slices.ContainsFunc(paths, unseen)
 }
 
-// readers are the commands that do nothing but print what they are named, or its name and size, and their options that only change how.
-// None reads what is below a directory, where hidden files and links lie.
+// readers maps commands that only print the files they name, or their names and sizes, to the options that only change
+// the output. None of them reads below a directory, where hidden files and links may be.
 func readers() map[string]string {
 	return map[string]string{
 		"cat": "AbEensTtuv", "head": "cnqvz0123456789", "tail": "cnqvz0123456789", "nl": "ab", "wc": "clLmw", "pwd": "LP",
@@ -70,10 +71,11 @@ func readers() map[string]string {
 	}
 }
 
-// sedLines is a script of sed that prints lines by their numbers.
+// sedLines matches a sed script that prints lines by number.
 var sedLines = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(,\d+)?p$`) })
 
-// readWords returns the words of a plain command that can name files. It returns false if the command may do more than read these.
+// readWords returns the words of a plain command that can name files. It returns false if the command may do more than
+// read those files.
 func readWords(command string) ([]string, bool) {
 	words := strings.Split(command, " ")
 	options, known := readers()[words[0]]

@@ -7,13 +7,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// sameInputBytes is how long an input may be for a rule that lets it through again: longer ones hardly come
-// twice, and no user reads them to the end.
+// sameInputBytes limits the length of an input that a rule may allow again: longer inputs rarely repeat, and no user
+// reads them to the end.
 const sameInputBytes = 2000
 
-// offer says what an approval could be let through by from now on: session is a rule for the session, lasting one
-// for the conversation. Kind is empty where there is none. Both cover the approval itself.
-func offer(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) {
+// offeredRules returns the rules that a user can create from an approval: session for the session, lasting for the
+// conversation. Kind is empty if there is none. Both rules cover the approval itself.
+func offeredRules(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || p.Tool == "" || p.Widens() || p.Missing != "" {
 		return orchestrator.Rule{}, orchestrator.Rule{}
@@ -48,8 +48,8 @@ func offer(a orchestrator.ApprovalRequest) (session, lasting orchestrator.Rule) 
 	return session, lasting
 }
 
-// covers says whether r lets a through. What is stored is not believed: a rule counts only as far as its kind
-// may go.
+// covers reports whether r allows a. It does not trust the stored rule: a rule applies only within the limits of its
+// kind.
 func covers(r orchestrator.Rule, a orchestrator.ApprovalRequest) bool {
 	p := a.Request
 	if p == nil || p.Tool == cli.PlanTool || p.Widens() || p.Missing != "" || r.Tool != p.Tool || r.Agent != a.Agent || r.Dir != a.Dir || r.Sandbox != a.Sandbox ||

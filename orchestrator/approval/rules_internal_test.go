@@ -21,10 +21,11 @@ func commandApproval(command string) orchestrator.ApprovalRequest {
 
 func TestWhatIsOffered(t *testing.T) {
 	for command, want := range map[string][2]string{
-		"git status":                    {"Bash(git status)", "Bash(git status *)"},
-		"git status src":                {"Bash(git status src)", "Bash(git status *)"},
-		"go test ./...":                 {"Bash(go test ./...)", "Bash(go test *)"},
-		"go test ../x":                  {"Bash(go test ../x)", "Bash(go test ../x)"}, // ".." is a way out
+		"git status":     {"Bash(git status)", "Bash(git status *)"},
+		"git status src": {"Bash(git status src)", "Bash(git status *)"},
+		"go test ./...":  {"Bash(go test ./...)", "Bash(go test *)"},
+		// ".." leads out of the directory
+		"go test ../x":                  {"Bash(go test ../x)", "Bash(go test ../x)"},
 		"npm run build":                 {"Bash(npm run build)", "Bash(npm run *)"},
 		"npm run test:unit":             {"Bash(npm run test:unit)", "Bash(npm run *)"},
 		"git add .":                     {"Bash(git add .)", "Bash(git add *)"},
@@ -68,7 +69,7 @@ func TestWhatIsOffered(t *testing.T) {
 		"/bin/bash -lc 'git status'":    {"Bash(git status)", "Bash(git status *)"},
 		"/bin/bash -lc 'git status;id'": {"Bash(git status;id)", ""},
 	} {
-		session, lasting := offer(commandApproval(command))
+		session, lasting := offeredRules(commandApproval(command))
 		if session.Text != want[0] || lasting.Text != want[1] {
 			t.Errorf("%q offers %q and %q", command, session.Text, lasting.Text)
 		}
@@ -81,8 +82,8 @@ func TestWhatIsOffered(t *testing.T) {
 }
 
 func TestWhatARuleLetsThrough(t *testing.T) {
-	_, status := offer(commandApproval("git status"))
-	exact, _ := offer(commandApproval("rm -rf build; make"))
+	_, status := offeredRules(commandApproval("git status"))
+	exact, _ := offeredRules(commandApproval("rm -rf build; make"))
 	for _, tc := range []struct {
 		rule   orchestrator.Rule
 		change func(*orchestrator.ApprovalRequest)
@@ -124,7 +125,7 @@ func TestWhatARuleLetsThrough(t *testing.T) {
 		{exact, command("rm -rf build; make"), true},
 		{exact, command("rm -rf build; make "), false},
 		{exact, func(a *orchestrator.ApprovalRequest) { command("rm -rf build; make")(a); a.Session = "later" }, false},
-		// What the database says is not believed.
+		// Rules in the database are not trusted.
 		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix, Value: "git"}, func(*orchestrator.ApprovalRequest) {}, false},
 		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RulePrefix}, func(*orchestrator.ApprovalRequest) {}, false},
 		{orchestrator.Rule{Agent: "claude", Tool: "Bash", Dir: "/src", Kind: orchestrator.RuleCommand, Value: "a;b"}, command("a;b"), false},
@@ -166,7 +167,7 @@ func TestARuleForEdits(t *testing.T) {
 			Tool: "Edit", Input: input, Changes: []cli.FileChanged{{Path: path, Kind: cli.FileUpdated}},
 		}}
 	}
-	rule, lasting := offer(edit(filepath.Join(dir, "main.go")))
+	rule, lasting := offeredRules(edit(filepath.Join(dir, "main.go")))
 	if rule.Kind != orchestrator.RuleEdits || rule.Text != "Edit(any file below "+dir+" that is not hidden)" || lasting.Kind != "" {
 		t.Fatalf("offered %+v, %+v", rule, lasting)
 	}
@@ -204,7 +205,7 @@ func TestARuleForExactlyThis(t *testing.T) {
 		fields := cli.Reading{Labels: []string{"tool_use_id"}}.Fields([]byte(input))
 		return orchestrator.ApprovalRequest{Agent: "claude", Session: "s", Dir: "/src", Request: &cli.ApprovalAsked{Tool: "WebFetch", Input: []byte(input), Fields: fields}}
 	}
-	rule, lasting := offer(fetch(`{"url":"https://a","tool_use_id":"1"}`))
+	rule, lasting := offeredRules(fetch(`{"url":"https://a","tool_use_id":"1"}`))
 	if rule.Kind != orchestrator.RuleSame || lasting.Kind != "" {
 		t.Fatalf("offered %+v, %+v", rule, lasting)
 	}
@@ -212,24 +213,24 @@ func TestARuleForExactlyThis(t *testing.T) {
 		t.Error("it does not cover exactly this")
 	}
 	for _, wider := range []string{`{"url":"https://a","dangerouslyDisableSandbox":true}`, `{"url":"https://a","cwd":"/etc"}`} {
-		if none, _ := offer(fetch(wider)); none.Kind != "" || covers(rule, fetch(wider)) {
+		if none, _ := offeredRules(fetch(wider)); none.Kind != "" || covers(rule, fetch(wider)) {
 			t.Errorf("%s is offered %+v", wider, none)
 		}
 	}
 	if other := fetch(`{"url":"https://a","requestId":"2"}`); covers(rule, other) || digestOf(other) == digestOf(fetch(`{"url":"https://a"}`)) {
 		t.Error("a field that one agent uses as an id counts for nothing with another")
 	}
-	if none, _ := offer(fetch("")); none.Kind != "" {
+	if none, _ := offeredRules(fetch("")); none.Kind != "" {
 		t.Errorf("for an input nobody knows %+v is offered", none)
 	}
 	plan := fetch(`{"plan":"x"}`)
 	plan.Request.Tool = cli.PlanTool
-	if none, _ := offer(plan); none.Kind != "" {
+	if none, _ := offeredRules(plan); none.Kind != "" {
 		t.Errorf("for a plan %+v is offered", none)
 	}
 }
 
-// FuzzRule holds that no rule lets through a command that a shell could take for more than it says.
+// FuzzRule checks that no rule allows a command that a shell could read as more than its plain words.
 func FuzzRule(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"git status", "git status; id"}, {"git status a", "git status $(id)"}, {"go test ./x", "go test ./x\nid"},
@@ -238,7 +239,7 @@ func FuzzRule(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, seen, command string) {
-		session, lasting := offer(commandApproval(seen))
+		session, lasting := offeredRules(commandApproval(seen))
 		a := commandApproval(command)
 		effective, ok := commandOf(*a.Request, a.Dir)
 		if session.Kind == orchestrator.RuleCommand && covers(session, a) && effective != session.Value {

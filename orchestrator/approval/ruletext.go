@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// plainCommand says whether a shell would read s as one command of plain words, whatever the shell: no quotes,
-// no variables, no patterns, no redirection, no second command.
+// plainCommand reports whether every shell would parse s as one command of plain words: no quotes, variables, patterns,
+// redirections or second command.
 func plainCommand(s string) bool {
 	if s == "" {
 		return false
@@ -34,10 +34,12 @@ func plainRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@+,", r)
 }
 
-// plainWords reports whether the words that follow the head of a plain command can be let through unseen: none is an option, a
-// path that leads out of the working directory, a hidden file or one of secrets, by its name or by a link, and none names a host.
+// plainWords reports whether the words after the head of a plain command may be allowed without asking. No word may be
+// an option, a path out of the working directory, a hidden or secret file (by its name or by a link), or the name of a
+// host.
 func plainWords(head, rest string, links []cli.Link) bool {
-	scripts := strings.HasSuffix(head, " run") // of a project, such as "test:unit"; elsewhere host:path, or one branch onto another
+	// of a project, such as "test:unit"; elsewhere host:path, or one branch onto another
+	scripts := strings.HasSuffix(head, " run")
 	return !slices.ContainsFunc(strings.Split(rest, " "), func(word string) bool { return !plainWord(word, scripts) }) && staysInside(links)
 }
 
@@ -46,19 +48,20 @@ func plainWord(word string, script bool) bool {
 		(script || !strings.Contains(word, ":")) && !private(word)
 }
 
-// staysInside reports whether no link leads out of the working directory, to a hidden file or to one of secrets.
+// staysInside reports whether no link leads out of the working directory, or to a hidden or secret file.
 func staysInside(links []cli.Link) bool {
 	return !slices.ContainsFunc(links, func(l cli.Link) bool { return l.Outside || private(l.Real) })
 }
 
-// private reports whether a path leads up, is hidden or below what is, or has the name of a file of secrets.
+// private reports whether a path leads up, is hidden or below a hidden directory, or has the name of a file with
+// secrets.
 func private(path string) bool {
 	parts := strings.Split(path, "/")
 	hidden := func(part string) bool { return strings.HasPrefix(part, ".") && part != "." && part != "..." } // go test ./...
 	return slices.ContainsFunc(parts, hidden) || secrets.IsFile(parts[len(parts)-1])
 }
 
-// matchPrefix says whether a command is prefix and then plain words.
+// matchPrefix reports whether a command consists of prefix and plain words.
 func matchPrefix(prefix, command string, links []cli.Link) bool {
 	if !slices.Contains(openEnded(), prefix) || !plainCommand(command) {
 		return false
@@ -71,7 +74,7 @@ func matchPrefix(prefix, command string, links []cli.Link) bool {
 	return ok && plainWords(prefix, rest, links)
 }
 
-// volatile are the fields of inputs that name one request and say nothing of what it does.
+// volatile lists the input fields that identify one request and do not affect its action.
 func volatile() []string {
 	return []string{
 		"toolCallId", "tool_call_id", "tool_use_id", "toolUseId", "callId", "call_id", "itemId", "threadId", "turnId",
@@ -79,7 +82,8 @@ func volatile() []string {
 	}
 }
 
-// fieldsOf are the fields of an input that say what it does; false if it is no object, or says a field twice.
+// fieldsOf returns the fields of an input that affect its action. It returns false if the input is not an object or
+// repeats a field.
 func fieldsOf(input json.RawMessage) (map[string]any, bool) {
 	said := map[string]bool{}
 	for _, l := range cli.Leaves(input) {
@@ -102,7 +106,7 @@ func fieldsOf(input json.RawMessage) (map[string]any, bool) {
 	return fields, true
 }
 
-// onlyFields says whether there is nothing but these, so that nothing unknown changes what they mean.
+// onlyFields reports whether there are no other fields than these, so that no unknown field changes their meaning.
 func onlyFields(fields map[string]any, names ...string) bool {
 	for name := range fields {
 		if !slices.Contains(names, name) {
@@ -112,12 +116,12 @@ func onlyFields(fields map[string]any, names ...string) bool {
 	return true
 }
 
-// wrapped finds the command in what some agents start a shell with.
+// wrapped matches the shell command line that some agents wrap a command in.
 var wrapped = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z)?sh -l?c (?:'([^']*)'|([A-Za-z0-9_./-]+))$`)
 })
 
-// commandOf is the command that an approval is about, if it is about nothing else.
+// commandOf returns the command of an approval if the approval is about nothing else.
 func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 	fields, ok := fieldsOf(p.Input)
 	if !ok || len(p.Changes) > 0 || p.Tool == cli.PlanTool {
@@ -126,13 +130,14 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 	if fields["kind"] == "shell" {
 		return copilotCommand(fields)
 	}
-	if fields["environmentId"] == "local" { // where Codex runs everything
+	if fields["environmentId"] == "local" { // Codex runs everything there
 		delete(fields, "environmentId")
 	}
-	if fields["is_background"] == false { // as Qwen Code says of each command
+	if fields["is_background"] == false { // Qwen Code adds it to every command
 		delete(fields, "is_background")
 	}
-	if list, ok := fields["commands"].([]any); ok && len(list) == 1 && list[0] == fields["command"] { // as Copilot repeats it by ACP
+	// Copilot repeats the command in ACP
+	if list, ok := fields["commands"].([]any); ok && len(list) == 1 && list[0] == fields["command"] {
 		delete(fields, "commands")
 	}
 	if !onlyFields(fields, "command", "description", "timeout", "reason", "kind", "cwd", "workdir") {
@@ -153,7 +158,7 @@ func commandOf(p cli.ApprovalAsked, dir string) (string, bool) {
 	return command, true
 }
 
-// copilotCommand is the command of a request of Copilot, which says beside it what it found in it.
+// copilotCommand returns the command of a Copilot request, which also contains Copilot's own analysis of the command.
 func copilotCommand(fields map[string]any) (string, bool) {
 	command, _ := fields["fullCommandText"].(string)
 	redirects, _ := fields["hasWriteFileRedirection"].(bool)
@@ -161,7 +166,8 @@ func copilotCommand(fields map[string]any) (string, bool) {
 		"commands", "commandSegments", "possiblePaths", "possibleUrls", "canOfferSessionApproval", "hasWriteFileRedirection")
 }
 
-// digestOf is equal for requests that would do the same: all but what only names them is the same.
+// digestOf returns the same digest for requests with the same effect. It ignores the fields that only identify a
+// request.
 func digestOf(a orchestrator.ApprovalRequest) string {
 	var same any = each(a.Questions, func(q cli.Question) digestQuestion {
 		options := each(q.Options, func(o cli.Option) digestOption { return digestOption(o) })
@@ -169,7 +175,7 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 	})
 	if p := a.Request; p != nil {
 		weights := map[string]cli.Weight{}
-		for _, f := range p.Fields { // a repeated key is no label
+		for _, f := range p.Fields { // a repeated key is not a label
 			if _, again := weights[f.Name]; again {
 				f.Weight = cli.PlainField
 			}
@@ -190,15 +196,14 @@ func digestOf(a orchestrator.ApprovalRequest) string {
 		same = parts
 	}
 	text, err := json.Marshal([]any{a.Agent, a.Dir, same})
-	if err != nil { // what cannot be compared is like nothing else
+	if err != nil { // an input that cannot be compared equals no other
 		text = fmt.Appendf(nil, "%s %q", a.Turn, a.AgentIDs)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// What a digest is made of has types of its own: digests are stored, so they must not change with the names under which rows
-// store the same values.
+// The digest has its own types. Digests are stored, so renaming the fields of other types must not change them.
 type (
 	digestField struct {
 		Name, Value string
@@ -221,7 +226,7 @@ type (
 	digestOption struct{ Label, Description string }
 )
 
-// each gives all in another form; nil for nil, which a digest tells from none.
+// each applies f to all elements. It returns nil for nil, which a digest distinguishes from an empty slice.
 func each[A, B any](all []A, f func(A) B) []B {
 	if all == nil {
 		return nil

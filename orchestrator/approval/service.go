@@ -19,18 +19,19 @@ import (
 type Options struct {
 	Store  orchestrator.ApprovalStore
 	Agents Agents
-	Screen orchestrator.ApprovalScreen // shows what agents ask; nil: no user is asked, and what they would ask for is denied
-	// Approvers says who decides what the turn of a user asks for in a group. Nil: that user. In a private chat it is
-	// always the one user there.
+	Screen orchestrator.ApprovalScreen // shows approvals; if nil, no user is asked and their requests are denied
+	// Approvers returns the users who decide requests of a user's turn in a group. If nil, that user decides. In a
+	// private chat it is always the user of the chat.
 	Approvers func(in orchestrator.ConversationID, approvals orchestrator.PersonID) []orchestrator.PersonID
-	Timeout   time.Duration // what is not decided in time is denied
+	Timeout   time.Duration // for a decision; after it the request is denied
 	// Protected are ductor's own files and directories, absolute and with links resolved. No rule allows a request that
-	// touches one of them: a user decides.
+	// touches one of them; a user must decide.
 	Protected []string
-	// Files looks at the files of a sandbox.
+	// Files returns access to the files of a sandbox.
 	Files func(in cli.Sandbox) (Files, error)
 
-	// Enter reports whether ductor still runs; then the caller calls leave when it is done, and ductor ends after that.
+	// Enter reports whether ductor is still running. If so, the caller calls leave when it is done, and ductor waits
+	// for that before it ends.
 	Enter  func() (leave func(), ok bool)
 	Now    func() time.Time
 	After  func(d time.Duration, f func()) (stop func() bool)
@@ -38,26 +39,27 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Agents is what a Service needs of the agents. *service.Service implements it.
+// Agents is the part of the gateway that a Service needs. *service.Service implements it.
 type Agents interface {
-	// Decide hands a decision to the agent of a turn that runs; cli.ErrNotAsked if nothing of this id waits.
+	// Decide passes a decision to the agent of a running turn. It returns cli.ErrNotAsked if no request with this ID is
+	// waiting.
 	Decide(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
-	// ProjectFields says what the project in a directory sets for an agent; see service.Service.
+	// ProjectFields lists the settings that a directory's project makes for an agent; see service.Service.
 	ProjectFields(in cli.Sandbox, agent cli.Agent, dir string) (fields []cli.Field, missing string)
-	// ShowSkill adds to a request for a skill what that does; see service.Service.
+	// ShowSkill adds a skill's contents to a request for the skill; see service.Service.
 	ShowSkill(ctx context.Context, agent cli.Agent, req cli.Request, asked cli.ApprovalAsked) cli.ApprovalAsked
 }
 
-// Service has users and rules decide what agents ask. Safe for concurrent use.
+// Service lets users and rules decide the requests of agents. Safe for concurrent use.
 type Service struct {
 	opts Options
 	log  *slog.Logger
 
 	mu    sync.Mutex
-	turns map[cli.TurnID]*Requests // of the turns that run
+	turns map[cli.TurnID]*Requests // of running turns
 }
 
-// New makes a Service.
+// New creates a Service.
 func New(opts Options) *Service {
 	return &Service{opts: opts, log: opts.Logger, turns: map[cli.TurnID]*Requests{}}
 }
@@ -68,7 +70,7 @@ func (s *Service) of(turn cli.TurnID) *Requests {
 	return s.turns[turn]
 }
 
-// SetMode says in which mode the agent of a running turn works from now on.
+// SetMode records the new mode of a running turn's agent.
 func (s *Service) SetMode(turn cli.TurnID, mode cli.PermissionMode) {
 	if r := s.of(turn); r != nil {
 		r.mu.Lock()
@@ -77,8 +79,9 @@ func (s *Service) SetMode(turn cli.TurnID, mode cli.PermissionMode) {
 	}
 }
 
-// Approval loads an approval of the conversation; see orchestrator.Approvals.
-func (s *Service) Approval(ctx context.Context, id orchestrator.ApprovalID, in orchestrator.ConversationID) (orchestrator.Approval, error) {
+// Approval implements orchestrator.Approvals.
+func (s *Service) Approval(ctx context.Context, id orchestrator.ApprovalID,
+	in orchestrator.ConversationID) (orchestrator.Approval, error) {
 	approval, err := s.opts.Store.FindApproval(ctx, id)
 	if err != nil {
 		return orchestrator.Approval{}, notFound(err)
@@ -96,7 +99,7 @@ func notFound(err error) error {
 	return fmt.Errorf("load approval: %w", err)
 }
 
-// Revoke takes a rule back; see orchestrator.Approvals.
+// Revoke implements orchestrator.Approvals.
 func (s *Service) Revoke(ctx context.Context, id orchestrator.RuleID, by orchestrator.Press) error {
 	ok, err := s.opts.Store.RevokeRule(ctx, id, by.Conversation, by.Person, s.opts.Now())
 	if err != nil {
@@ -108,7 +111,7 @@ func (s *Service) Revoke(ctx context.Context, id orchestrator.RuleID, by orchest
 	return nil
 }
 
-// Audit lists what happened since a moment, newest first.
+// Audit implements orchestrator.Approvals.
 func (s *Service) Audit(ctx context.Context, since time.Time, limit int) ([]orchestrator.AuditEntry, error) {
 	return s.opts.Store.AuditSince(ctx, since, limit)
 }
@@ -124,9 +127,11 @@ func (s *Service) WithdrawTurn(ctx context.Context, turn cli.TurnID) {
 	}
 }
 
-// WithdrawEnded closes, after a restart, the approvals of turns that do not go on. Those of the others stay open: their agents
-// ask again, and so do terminals, which may need a moment for it. It shows the end of those that a chat shows open.
-func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn, remains map[cli.TurnID]cli.Remains) error {
+// WithdrawEnded closes, after a restart, the approvals of turns that do not continue, and updates the chats that still
+// show them as open. Approvals of continuing turns stay open, because their agents ask again. So do those of terminals,
+// which may need a moment to ask again.
+func (s *Service) WithdrawEnded(ctx context.Context, turns []orchestrator.Turn,
+	remains map[cli.TurnID]cli.Remains) error {
 	open, err := s.opts.Store.OpenApprovals(ctx)
 	if err != nil {
 		return fmt.Errorf("load open approvals: %w", err)
@@ -163,17 +168,17 @@ func (s *Service) show(approval orchestrator.Approval) {
 	s.opts.Screen.ShowApproval(approval)
 }
 
-// isSecret says whether an answer to an approval is not to be kept.
+// isSecret reports whether an answer to an approval must not be stored.
 func isSecret(a orchestrator.ApprovalRequest) bool {
 	return slices.ContainsFunc(a.Questions, func(q cli.Question) bool { return q.Secret })
 }
 
-// mayDecide says whether a user is among the approvers.
+// mayDecide reports whether a user is one of the approvers.
 func mayDecide(a orchestrator.Approval, user orchestrator.PersonID) bool {
 	return user != 0 && slices.Contains(a.Approvers, user)
 }
 
-// approvers says who decides. The id of a private chat is that of the user in it.
+// approvers returns the users who may decide. The ID of a private chat is the ID of its user.
 func (s *Service) approvers(p orchestrator.Prompt) []orchestrator.PersonID {
 	switch {
 	case p.Conversation.Chat > 0:
@@ -184,7 +189,7 @@ func (s *Service) approvers(p orchestrator.Prompt) []orchestrator.PersonID {
 	return []orchestrator.PersonID{p.Person}
 }
 
-// random is a word that cannot be guessed, of n random bytes.
+// random returns an unguessable word made of n random bytes.
 func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails

@@ -5,14 +5,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// toolAudit audits the tools that the agent of a turn runs. The goroutine of the turn's requests uses it.
+// toolAudit audits the tools that the agent of a turn runs. Only the goroutine of the turn's requests uses it.
 type toolAudit struct {
 	r     *Requests
-	tools map[cli.ToolID]cli.ToolStarted // that run
+	tools map[cli.ToolID]cli.ToolStarted // running tools
 }
 
-// take audits a tool when it has ended: until then the agent may still ask for it. The store passes over what was asked
-// for, and what is told once more after a restart. False for an event that is not of a tool.
+// take audits a tool once it has ended, because until then the agent may still ask for it. The store skips tools that
+// the agent asked for, and tools repeated after a restart. take returns false for an event that is not about a tool.
 func (a toolAudit) take(ev cli.Event) bool {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:
@@ -39,10 +39,10 @@ func (r *Requests) auditTool(begun cli.ToolStarted, ended cli.ToolEnded) {
 		Tool: begun.Name, Title: begun.Title, Rule: string(mode),
 		Reason: cli.Shorten(r.turn.Secrets.Known().String(ended.Err), toolReasonBytes),
 	}
-	if err := r.s.opts.Store.RecordAudit(r.keep(), entry); err != nil { // it has happened already
+	if err := r.s.opts.Store.RecordAudit(r.keep(), entry); err != nil { // the tool has already run
 		r.log.Error("record the audit", "what", entry.What, "err", err)
 	}
 }
 
-// toolReasonBytes is how much the audit keeps of why a tool failed.
+// toolReasonBytes limits the error text of a failed tool in the audit.
 const toolReasonBytes = 200

@@ -12,7 +12,8 @@ import (
 	"ductor/orchestrator"
 )
 
-func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
+func (s *Service) Changes(ctx context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges,
+	error) {
 	c, err := s.opts.Store.ChangesOf(ctx, id)
 	if err == nil && c.Conversation != in {
 		err = orchestrator.ErrElsewhere
@@ -32,8 +33,9 @@ func (s *Service) toChange(ctx context.Context, by orchestrator.Press, id string
 	return c, err
 }
 
-// turnToChange is toChange for what concerns a turn and no checkpoint.
-func (s *Service) turnToChange(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+// turnToChange is toChange for a turn; it rejects checkpoints.
+func (s *Service) turnToChange(ctx context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges,
+	error) {
 	c, err := s.toChange(ctx, by, string(turn))
 	if err == nil && c.Checkpoint {
 		err = orchestrator.ErrNoChanges
@@ -49,7 +51,8 @@ func (s *Service) Redo(ctx context.Context, by orchestrator.Press, turn cli.Turn
 	return s.turnBack(ctx, by, turn, false)
 }
 
-func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.TurnID, undone bool) (orchestrator.TurnChanges, error) {
+func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.TurnID,
+	undone bool) (orchestrator.TurnChanges, error) {
 	s.work.Lock()
 	defer s.work.Unlock()
 	c, err := s.turnToChange(ctx, by, turn)
@@ -78,7 +81,7 @@ func (s *Service) turnBack(ctx context.Context, by orchestrator.Press, turn cli.
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
 
-// plan is what is to be restored, repository by repository.
+// plan lists the repositories to restore, with the files of each.
 type plan []planned
 
 type planned struct {
@@ -86,8 +89,9 @@ type planned struct {
 	changes []git.Change
 }
 
-// plan makes a plan that leads from one tree of each repository to another.
-func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges, trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
+// plan creates a plan that restores one tree of each repository over another.
+func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges,
+	trees func(*git.Repo, orchestrator.SnapshotTree) (to, from string, err error)) (p plan, err error) {
 	for _, t := range c.Trees {
 		r, err := s.open(ctx, git.Place{In: c.Sandbox, Dir: t.Dir})
 		if err != nil {
@@ -106,7 +110,7 @@ func (s *Service) plan(ctx context.Context, c orchestrator.TurnChanges, trees fu
 	return p, nil
 }
 
-// carryOut restores all, or nothing if something is in the way.
+// carryOut restores all repositories, or none if a file is in the way.
 func (p plan) carryOut(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, act := range []func(*git.Repo, context.Context, []git.Change) error{(*git.Repo).Check, (*git.Repo).Restore} {
@@ -119,7 +123,7 @@ func (p plan) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// refusal is an error of git in words of the domain.
+// refusal converts an error of package git to an error of package orchestrator.
 func refusal(err error) error {
 	var differs *git.Differs
 	if errors.As(err, &differs) {
@@ -136,7 +140,8 @@ func refusal(err error) error {
 	return err
 }
 
-func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, side orchestrator.ReturnTo) (to, before orchestrator.TurnChanges, err error) {
+func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, side orchestrator.ReturnTo) (to,
+	before orchestrator.TurnChanges, err error) {
 	s.work.Lock()
 	defer s.work.Unlock()
 	if to, err = s.toChange(ctx, by, id); err != nil {
@@ -170,7 +175,8 @@ func (s *Service) Return(ctx context.Context, by orchestrator.Press, id string, 
 	return to, now, err
 }
 
-func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
+func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges,
+	error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
 	}
@@ -181,8 +187,9 @@ func (s *Service) Checkpoint(ctx context.Context, by orchestrator.Press, name st
 	return s.checkpoint(ctx, by, at, cli.Shorten(strings.Join(strings.Fields(name), " "), 100))
 }
 
-// checkpoint remembers the files of a repository.
-func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.Place, name string) (orchestrator.TurnChanges, error) {
+// checkpoint stores the state of a repository's files.
+func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.Place,
+	name string) (orchestrator.TurnChanges, error) {
 	ctx = context.WithoutCancel(ctx)
 	repos, trees, err := s.look(ctx, at, func(ctx context.Context, r *git.Repo) (string, error) { return r.Snapshot(ctx, git.AfterTurn) })
 	if err != nil {
@@ -205,7 +212,7 @@ func (s *Service) checkpoint(ctx context.Context, by orchestrator.Press, at git.
 	return c, s.opts.Store.SaveChanges(ctx, c)
 }
 
-// mostListed bounds the list of checkpoints.
+// mostListed limits the list of checkpoints.
 const mostListed = 60
 
 func (s *Service) Checkpoints(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.TurnChanges, error) {
@@ -216,12 +223,13 @@ func (s *Service) Checkpoints(ctx context.Context, in orchestrator.ConversationI
 	return s.opts.Store.ListChanges(ctx, in, st.Session.ID, mostListed)
 }
 
-func (s *Service) SessionChanges(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID) ([]orchestrator.TurnChanges, error) {
+func (s *Service) SessionChanges(ctx context.Context, in orchestrator.ConversationID,
+	session orchestrator.SessionID) ([]orchestrator.TurnChanges, error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, mostListed)
 	return slices.DeleteFunc(all, func(c orchestrator.TurnChanges) bool { return c.Session != session }), err
 }
 
-// placeOf is where a conversation works.
+// placeOf returns the working directory and environment of a conversation.
 func (s *Service) placeOf(ctx context.Context, in orchestrator.ConversationID) (git.Place, error) {
 	st, err := s.engine.Status(ctx, in)
 	if err != nil {
@@ -234,7 +242,8 @@ func (s *Service) placeOf(ctx context.Context, in orchestrator.ConversationID) (
 	return at, nil
 }
 
-func (s *Service) Commit(ctx context.Context, by orchestrator.Press, turn cli.TurnID, message string) (orchestrator.TurnChanges, error) {
+func (s *Service) Commit(ctx context.Context, by orchestrator.Press, turn cli.TurnID,
+	message string) (orchestrator.TurnChanges, error) {
 	s.work.Lock()
 	defer s.work.Unlock()
 	c, err := s.turnToChange(ctx, by, turn)

@@ -21,32 +21,32 @@ import (
 // Engine runs the turns of conversations. *conversation.Engine implements it.
 type Engine interface {
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// Directory says whether conversations may work in a directory, and gives it with its links followed.
+	// Directory returns a directory with links resolved, or an error if conversations may not work in it.
 	Directory(path string) (string, error)
 }
 
-// Options are what a Service is made of. Sandboxes may be nil, all others are required.
+// Options configure a Service. Sandboxes may be nil, all others are required.
 type Options struct {
 	Store     orchestrator.ChangeStore
 	Sandboxes orchestrator.Sandboxes
-	Secrets   func(dir string) *secrets.Set // that must not be shown of a directory
-	Hold      time.Duration                 // that a write waits for the look at the files before it; 2 s when 0
+	Secrets   func(dir string) *secrets.Set // secrets to hide in the diffs of a directory
+	Hold      time.Duration                 // limits how long a write waits for the snapshot before it; 0 means 2 s
 	Now       func() time.Time
 	NewID     func() string
 	Log       *slog.Logger
 }
 
-// Service looks at the files of turns. Safe for concurrent use after Attach.
+// Service takes snapshots of turns' files. Safe for concurrent use after Attach.
 type Service struct {
 	opts   Options
 	engine Engine
 	git    *git.Git
-	life   context.Context // of what goes on beside turns
+	life   context.Context // of background work
 	end    context.CancelFunc
 	wg     sync.WaitGroup
-	work   sync.Mutex // one user's change of files at a time
+	work   sync.Mutex // held while a user's command changes files
 
-	order   atomic.Int64 // counts the beginnings and ends of turns
+	order   atomic.Int64 // counts starts and ends of turns
 	mu      sync.Mutex
 	watches map[cli.TurnID]*watch
 }
@@ -56,17 +56,17 @@ var (
 	_ orchestrator.FileChanges = (*Service)(nil)
 )
 
-// New makes a Service, which is of use after Attach.
+// New creates a Service. The caller must call Attach before using it.
 func New(o Options) *Service {
 	o.Hold = cmp.Or(o.Hold, holdMost)
 	life, end := context.WithCancel(context.Background())
 	return &Service{opts: o, watches: map[cli.TurnID]*watch{}, life: life, end: end}
 }
 
-// Attach connects what is constructed after a Service.
+// Attach connects components that are constructed after the Service.
 func (s *Service) Attach(engine Engine, git *git.Git) { s.engine, s.git = engine, git }
 
-// Close waits for what goes on beside turns, which have ended. What has not ended with ctx is ended.
+// Close waits for background work; all turns must have ended. It cancels work that has not ended when ctx ends.
 func (s *Service) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { s.wg.Wait(); close(done) }()
@@ -79,7 +79,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return nil
 }
 
-// inRepository says whether a directory of this host is below one that has a repository: what is in none costs no process.
+// inRepository reports whether a directory of this host is inside a repository. Directories outside of one then cost no
+// process.
 func inRepository(dir string) bool {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -91,10 +92,10 @@ func inRepository(dir string) bool {
 	}
 }
 
-// mostRepos bounds the repositories within one that are looked at.
+// mostRepos limits the nested repositories in a snapshot.
 const mostRepos = 20
 
-// look gives the tree of the repository of a directory, and those of the repositories within.
+// look returns the tree of a directory's repository and the trees of the repositories nested in it.
 func (s *Service) look(ctx context.Context, at git.Place, tree func(context.Context, *git.Repo) (string, error)) (repos []*git.Repo, trees []orchestrator.SnapshotTree, err error) {
 	first, err := s.open(ctx, at)
 	if err != nil {
@@ -120,7 +121,8 @@ func (s *Service) look(ctx context.Context, at git.Place, tree func(context.Cont
 			if len(repos)+len(queue) >= mostRepos {
 				return repos, trees, git.ErrTooLarge
 			}
-			if within, err := s.open(ctx, git.Place{In: at.In, Dir: dir}); err == nil && within.Top == dir { // else it is not checked out
+			// otherwise the nested repository is not checked out
+			if within, err := s.open(ctx, git.Place{In: at.In, Dir: dir}); err == nil && within.Top == dir {
 				queue = append(queue, within)
 			}
 		}
@@ -128,7 +130,7 @@ func (s *Service) look(ctx context.Context, at git.Place, tree func(context.Cont
 	return repos, trees, nil
 }
 
-// open opens a repository that conversations may work in.
+// open opens a repository if conversations may work in it.
 func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	r, err := s.git.Open(ctx, at)
 	if err != nil {
@@ -140,7 +142,7 @@ func (s *Service) open(ctx context.Context, at git.Place) (*git.Repo, error) {
 	return r, nil
 }
 
-// mix marks a turn that another one wrote beside: what each of them changed is not to be told apart.
+// mix marks turns that wrote in the same repository at the same time, because their changes cannot be told apart.
 func (s *Service) mix(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +155,7 @@ func (s *Service) mix(w *watch) {
 	}
 }
 
-// markBeside marks w if the other turn may have written since w began.
+// markBeside marks w if the other turn may have written since w started.
 func (w *watch) markBeside(other *watch) {
 	other.mu.Lock()
 	wrote := other.begun() && (other.to == 0 || w.from < other.to)
@@ -163,7 +165,7 @@ func (w *watch) markBeside(other *watch) {
 	}
 }
 
-// share records that someone wrote beside the turn, in a conversation.
+// share records the conversation of another writer during the turn.
 func (w *watch) share(in orchestrator.ConversationID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +181,8 @@ func overlap(a, b *watch) bool {
 	return in(a, b) || in(b, a)
 }
 
-// worksIn reports whether the turn works in a repository, or may do so, as long as its own are not known.
+// worksIn reports whether the turn works in a repository. While the turn's repositories are unknown, it reports whether
+// the turn might.
 func (w *watch) worksIn(top string, in cli.Sandbox) bool {
 	w.mu.Lock()
 	looked := w.looked
@@ -202,7 +205,7 @@ func (s *Service) forget(w *watch) {
 	delete(s.watches, w.turn.ID)
 }
 
-// in lists the turns that work in one of the repositories of a snapshot.
+// in lists the turns that work in one of a snapshot's repositories.
 func (s *Service) in(c orchestrator.TurnChanges) (found []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +217,7 @@ func (s *Service) in(c orchestrator.TurnChanges) (found []*watch) {
 	return found
 }
 
-// busy returns a TurnWrites if a turn that works in one of the repositories of a snapshot may have written something.
+// busy returns a TurnWrites if a turn that works in one of a snapshot's repositories may have written something.
 func (s *Service) busy(c orchestrator.TurnChanges) error {
 	for _, w := range s.in(c) {
 		w.mu.Lock()
@@ -227,7 +230,7 @@ func (s *Service) busy(c orchestrator.TurnChanges) error {
 	return nil
 }
 
-// lookAgain has the turns that run, and have written nothing, begin with the files as a user just made them.
+// lookAgain takes a new snapshot for running turns that have written nothing, after a user changed their files.
 func (s *Service) lookAgain(ctx context.Context, c orchestrator.TurnChanges) {
 	for _, w := range s.in(c) {
 		w.mu.Lock()
@@ -254,7 +257,7 @@ func (s *Service) lookAgain(ctx context.Context, c orchestrator.TurnChanges) {
 	}
 }
 
-// Prune forgets what is older than a moment, snapshots included.
+// Prune deletes records older than before, including their snapshots.
 func (s *Service) Prune(ctx context.Context, before time.Time) (n int, err error) {
 	for {
 		old, err := s.opts.Store.OldChanges(ctx, before, 100)

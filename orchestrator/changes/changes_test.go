@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { clitest.Main(m) }
 
-// shelf keeps changes in memory.
+// shelf stores changes in memory.
 type shelf struct {
 	mu  sync.Mutex
 	all []orchestrator.TurnChanges
@@ -51,7 +51,8 @@ func (s *shelf) ChangesOf(_ context.Context, id string) (orchestrator.TurnChange
 	return orchestrator.TurnChanges{}, orchestrator.ErrNoChanges
 }
 
-func (s *shelf) ListChanges(_ context.Context, in orchestrator.ConversationID, session orchestrator.SessionID, _ int) (found []orchestrator.TurnChanges, _ error) {
+func (s *shelf) ListChanges(_ context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
+	_ int) (found []orchestrator.TurnChanges, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range slices.Backward(s.all) {
@@ -99,11 +100,11 @@ type host struct{ launcher cli.Launcher }
 
 func (h host) Launcher(cli.Sandbox) (cli.Launcher, error) { return h.launcher, nil }
 
-// slow is a host on which git takes its time before it looks at files.
+// slow is a host on which git waits before it reads files.
 type slow struct {
 	cli.Launcher
 	mu   sync.Mutex
-	gate chan struct{} // closed to let it
+	gate chan struct{} // closed to let git continue
 }
 
 func (s *slow) shut() (open func()) {
@@ -135,7 +136,7 @@ type rig struct {
 	engine *engine
 	slow   *slow
 	ids    int
-	later  time.Duration // that has passed since noon
+	later  time.Duration // time since noon
 }
 
 var (
@@ -160,7 +161,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// start makes a Service, as a new process of ductor does.
+// start creates a Service, like a new process of ductor.
 func (r *rig) start() {
 	r.slow.Launcher = clitest.Host(r.t)
 	r.Service = changes.New(changes.Options{
@@ -194,7 +195,7 @@ func (r *rig) watch(id string, goesOn bool) orchestrator.TurnWatch {
 	return r.Watch(orchestrator.Turn{ID: cli.TurnID(id), Session: "s", Prompt: orchestrator.Prompt{Conversation: chat, Text: "Fix  " + id}}, r.engine.dir, goesOn)
 }
 
-// turn runs a turn that does what a script does.
+// turn runs a turn that executes a script.
 func (r *rig) turn(id, script string) orchestrator.Changed {
 	r.t.Helper()
 	w := r.watch(id, false)
@@ -204,7 +205,7 @@ func (r *rig) turn(id, script string) orchestrator.Changed {
 	return r.end(w)
 }
 
-// end says what a turn changed that has ended.
+// end ends a turn and returns its changes.
 func (r *rig) end(w orchestrator.TurnWatch) (c orchestrator.Changed) {
 	if changed := w.End(); changed != nil {
 		c = changed(r.t.Context())
@@ -224,7 +225,8 @@ func (r *rig) expect(what string, err, want error) {
 	}
 }
 
-// A turn is undone once, done again once and committed once, by a user of its conversation who may, also after a restart.
+// A user of the conversation with the right to do so can undo a turn once, redo it once and commit it once, also after
+// a restart.
 func TestWhatATurnChangedIsUndoneDoneAgainAndCommitted(t *testing.T) {
 	r := newRig(t)
 	got := r.turn("t1", `echo two >> a.txt; echo n > new.txt; echo ignored > x.log`)
@@ -272,7 +274,7 @@ func TestWhatATurnChangedIsUndoneDoneAgainAndCommitted(t *testing.T) {
 	}
 }
 
-// What agents do in submodules and other repositories within is undone with the rest; HEAD of each stays.
+// Changes in submodules and other nested repositories are undone with the rest; the HEAD of each stays.
 func TestRepositoriesWithinAreUndoneToo(t *testing.T) {
 	r := newRig(t)
 	r.sh("app", `for d in lib sub/deep; do git init -q -b main $d; (cd $d; git config user.name A; git config user.email a@b; echo l > l; git add l; git commit -qm l); done; git add lib 2>/dev/null; git commit -qm lib`)
@@ -291,7 +293,7 @@ func TestRepositoriesWithinAreUndoneToo(t *testing.T) {
 	}
 }
 
-// A turn can take far longer than a write waits for the look at the files before it. It has its undo all the same.
+// A turn may take far longer than a write waits for the snapshot before it. It can still be undone.
 func TestALongTurnHasItsUndo(t *testing.T) {
 	r := newRig(t)
 	for i := range 10 {
@@ -307,7 +309,7 @@ func TestALongTurnHasItsUndo(t *testing.T) {
 	}
 }
 
-// A tool that began before the look was over, and asks before it writes, has waited for the look.
+// A tool that started before the snapshot was ready, and asks before it writes, has waited for the snapshot.
 func TestAToolThatAsksHasItsUndo(t *testing.T) {
 	r := newRig(t)
 	open := r.slow.shut()
@@ -322,8 +324,8 @@ func TestAToolThatAsksHasItsUndo(t *testing.T) {
 	}
 }
 
-// A turn that writes before its files were looked at has no undo, and says so. One that only reads, or that changes nothing, says
-// nothing, and neither does one that works in no repository.
+// A turn that writes before its snapshot is ready cannot be undone, and reports that. A turn that only reads, changes
+// nothing or works in no repository reports nothing.
 func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 	r := newRig(t)
 	open := r.slow.shut()
@@ -340,7 +342,8 @@ func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 	w = r.watch("t2", false)
 	w.Take(cli.ToolStarted{ID: "1", Name: "Read"})
 	w.Take(cli.ToolStarted{ID: "2", Name: "Edit"})
-	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"}) // it waits for the answer, which waits
+	// the tool waits for the answer, and the answer waits for the snapshot
+	w.Take(cli.ApprovalAsked{ID: "a", Started: "2"})
 	open()
 	r.Hold(t.Context(), "t2", "a")
 	r.sh("app", "echo held > a.txt")
@@ -360,7 +363,8 @@ func TestATurnThatWritesTooEarlyHasNoUndo(t *testing.T) {
 	}
 }
 
-// Turns that work in the same files at the same time are not told apart, so neither can be undone; and nothing is undone while one runs.
+// The changes of turns that work in the same files at the same time cannot be told apart, so neither turn can be
+// undone. Nothing can be undone while one of them runs.
 func TestTurnsAtTheSameTime(t *testing.T) {
 	r := newRig(t)
 	r.turn("t0", "echo zero > a.txt")
@@ -379,7 +383,8 @@ func TestTurnsAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A turn that waits for its user, or only reads, has written nothing: it takes the undo of no other. Once it writes, its chat is named.
+// A turn that waits for its user or only reads has written nothing, so it does not prevent the undo of other turns.
+// Once it writes, the error names its chat.
 func TestATurnThatWritesNothingLeavesOthersTheirUndo(t *testing.T) {
 	r := newRig(t)
 	r.turn("t0", "echo zero > zero.txt")
@@ -414,7 +419,7 @@ func TestATurnThatWritesNothingLeavesOthersTheirUndo(t *testing.T) {
 	}
 }
 
-// What a user undoes while a turn waits is none of the changes of that turn.
+// An undo while a turn waits does not count as a change of that turn.
 func TestAnUndoIsNoChangeOfATurnThatWaits(t *testing.T) {
 	r := newRig(t)
 	r.turn("t0", "echo zero > a.txt")
@@ -431,7 +436,8 @@ func TestAnUndoIsNoChangeOfATurnThatWaits(t *testing.T) {
 	}
 }
 
-// A turn whose tools only looked says nothing of an undo, however long the look took. One that wrote says it, also if it only deleted.
+// A turn whose tools only read reports no missing undo, however long the snapshot took. A turn that wrote does, even if
+// it only deleted files.
 func TestATurnThatChangedNothingSaysNothing(t *testing.T) {
 	r := newRig(t)
 	r.sh("app", "echo gone > gone.txt; git add .; git commit -qm two; find . -exec touch -h -d '1 hour ago' {} +")
@@ -461,7 +467,8 @@ func TestATurnThatChangedNothingSaysNothing(t *testing.T) {
 	}
 }
 
-// A turn that goes on after a restart is undone to what was there before the restart; what is old is forgotten with its snapshots.
+// Undoing a turn that continued after a restart restores the files from before the restart. Pruning deletes old records
+// with their snapshots.
 func TestATurnThatGoesOnAndWhatIsForgotten(t *testing.T) {
 	r := newRig(t)
 	w := r.watch("t1", false)
@@ -490,7 +497,7 @@ func TestATurnThatGoesOnAndWhatIsForgotten(t *testing.T) {
 	}
 }
 
-// Checkpoints, and turns, can be returned to, and back; diffs are without secrets.
+// A user can return to checkpoints and turns, and back again; diffs contain no secrets.
 func TestCheckpointsAndDiffs(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()

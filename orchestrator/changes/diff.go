@@ -11,7 +11,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostDiff bounds a diff.
+// mostDiff limits the size of a diff.
 const mostDiff = 8 << 20
 
 func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
@@ -22,7 +22,8 @@ func (s *Service) Diff(ctx context.Context, in orchestrator.ConversationID, turn
 	return s.diff(ctx, c, "", func(_ *git.Repo, t orchestrator.SnapshotTree) (string, string, error) { return t.Before, t.After, nil })
 }
 
-func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince, path string) (string, error) {
+func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince,
+	path string) (string, error) {
 	at, err := s.placeOf(ctx, in)
 	if err != nil {
 		return "", err
@@ -47,8 +48,9 @@ func (s *Service) DiffSince(ctx context.Context, in orchestrator.ConversationID,
 	})
 }
 
-// beginning is the turn that files are compared since.
-func (s *Service) beginning(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID, since orchestrator.DiffSince) (from orchestrator.TurnChanges, err error) {
+// beginning returns the record of the state that files are compared with.
+func (s *Service) beginning(ctx context.Context, in orchestrator.ConversationID, session orchestrator.SessionID,
+	since orchestrator.DiffSince) (from orchestrator.TurnChanges, err error) {
 	all, err := s.opts.Store.ListChanges(ctx, in, session, 10_000)
 	if err != nil {
 		return from, err
@@ -84,8 +86,9 @@ func (s *Service) sinceCommit(ctx context.Context, at git.Place, path string) (s
 	})
 }
 
-// diff joins the diffs of repositories, without secrets.
-func (s *Service) diff(ctx context.Context, c orchestrator.TurnChanges, path string, trees func(*git.Repo, orchestrator.SnapshotTree) (from, to string, err error)) (string, error) {
+// diff joins the diffs of repositories and removes secrets.
+func (s *Service) diff(ctx context.Context, c orchestrator.TurnChanges, path string,
+	trees func(*git.Repo, orchestrator.SnapshotTree) (from, to string, err error)) (string, error) {
 	var all strings.Builder
 	for i, t := range c.Trees {
 		below := ""

@@ -1,3 +1,5 @@
-// Package changes looks at the files of a project before and after each turn, says what a turn changed, and undoes, does again and commits
-// it. It knows no chat messages; package git does what is done in repositories.
+// Package changes takes snapshots of a project's files before and after each turn. It shows the changes of a turn, and
+// undoes, redoes and commits them.
+//
+// Package git works on the repositories, and package bot shows the results.
 package changes

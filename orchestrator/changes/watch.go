@@ -14,39 +14,39 @@ import (
 	"ductor/orchestrator"
 )
 
-// How long is waited.
+// Time limits.
 const (
-	holdMost  = 2 * time.Second  // that a write waits for the look at the files before it, if Options say nothing else
-	lookMost  = 2 * time.Minute  // for that look: one that is late makes the next one faster
-	afterMost = 20 * time.Second // for the look at the files after a turn
+	holdMost  = 2 * time.Second  // default for how long a write waits for the snapshot before it
+	lookMost  = 2 * time.Minute  // for that snapshot; even a late one makes the next one faster
+	afterMost = 20 * time.Second // for the snapshot after a turn
 )
 
-// watch sees what one turn changes.
+// watch observes the file changes of one turn.
 type watch struct {
 	s     *Service
 	turn  orchestrator.Turn
 	began time.Time
 	end   context.CancelFunc
-	ready chan struct{} // closed once the files have been looked at, or could not be
+	ready chan struct{} // closed once the snapshot is complete or has failed
 
-	at     git.Place // where it works
-	goesOn bool      // the previous process began it
+	at     git.Place // the turn's directory and environment
+	goesOn bool      // the previous process started the turn
 
 	mu     sync.Mutex
-	open   map[cli.ToolID]bool // tools that may write, began before that, and did not ask first
+	open   map[cli.ToolID]bool // tools that may write and started before the snapshot was ready, without asking first
 	looked bool
 	writing
 	seen
 }
 
-// writing is what a turn may have written so far.
+// writing records the turn's possible writes so far.
 type writing struct {
 	wrote  bool
-	tools  map[cli.ToolID]bool          // that may write and have not ended; false for one that waits for an answer
-	asks   map[cli.ApprovalID]bool      // of tools; true for one that may write
-	from   int64                        // when the turn began, as Service.order counts
-	to     int64                        // when it ended; 0 while it runs
-	shared *orchestrator.ConversationID // whose turn wrote beside it; nil for none
+	tools  map[cli.ToolID]bool          // unfinished tools that may write; false while waiting for an answer
+	asks   map[cli.ApprovalID]bool      // requests of tools; true if the tool may write
+	from   int64                        // the start of the turn, in Service.order
+	to     int64                        // its end; 0 while it runs
+	shared *orchestrator.ConversationID // the conversation whose turn wrote at the same time; nil for none
 }
 
 // begun reports whether the turn may have written anything.
@@ -54,14 +54,14 @@ func (w *writing) begun() bool {
 	return w.wrote || slices.Contains(slices.Collect(maps.Values(w.tools)), true)
 }
 
-// seen is what a watch knows of the files before the turn.
+// seen is the state of the files before the turn.
 type seen struct {
 	repos []*git.Repo
 	trees []orchestrator.SnapshotTree
-	why   orchestrator.NoUndo // there is no undo
+	why   orchestrator.NoUndo // why there is no undo; empty if there is
 }
 
-// none is the watch of a turn that works in no repository.
+// none is the TurnWatch of a turn outside of any repository.
 type none struct{}
 
 func (none) Take(cli.Event)                                  {}
@@ -86,7 +86,7 @@ func (s *Service) Watch(t orchestrator.Turn, dir string, goesOn bool) orchestrat
 	return w
 }
 
-// begin looks at the files, or for what the previous process saw.
+// begin takes the snapshot before the turn, or loads the previous process's snapshot.
 func (w *watch) begin(ctx context.Context) {
 	repos, trees, err := w.s.look(ctx, w.at, func(ctx context.Context, r *git.Repo) (string, error) {
 		if w.goesOn {
@@ -107,7 +107,7 @@ func (w *watch) begin(ctx context.Context) {
 	case w.goesOn && trees[0].Before == "":
 		w.why = orchestrator.NoUndoLate
 	}
-	if w.goesOn { // the previous process looked before them
+	if w.goesOn { // the previous process took its snapshot before them
 		clear(w.open)
 	}
 	w.repos, w.trees = repos, trees
@@ -128,7 +128,7 @@ func afterRef(id cli.TurnID) string  { return "turns/" + string(id) + "/after" }
 func (w *watch) Take(ev cli.Event) {
 	switch ev.(type) {
 	case cli.ToolStarted, cli.ToolEnded, cli.FileChanged, cli.ApprovalAsked:
-	default: // most events: they need no lock
+	default: // most events need no lock
 		return
 	}
 	w.mu.Lock()
@@ -154,7 +154,7 @@ func (w *watch) Take(ev cli.Event) {
 		if w.wrote = true; !w.looked {
 			w.open["\x00"] = true
 		}
-	case cli.ApprovalAsked: // the tool waits for the answer, and that for the look at the files
+	case cli.ApprovalAsked: // the tool waits for the answer, and the answer waits for the snapshot
 		w.asks[ev.ID] = !onlyReads(ev.Tool)
 		started := ev.Started
 		if started == "" && len(w.tools) == 1 {
@@ -168,10 +168,10 @@ func (w *watch) Take(ev cli.Event) {
 	}
 }
 
-// onlyReads reports whether a tool is known to change no file.
+// onlyReads reports whether a tool is known not to change files.
 func onlyReads(tool string) bool {
 	if own := cli.OwnTool(tool); own != "" {
-		return own != "work_with" // which has another agent write
+		return own != "work_with" // work_with lets another agent write
 	}
 	switch strings.ToLower(tool) {
 	case "read", "grep", "glob", "ls", "view", "search", "websearch", "webfetch", "todowrite", "read_file", "read_many_files", "list_directory",
@@ -199,7 +199,7 @@ func (s *Service) Hold(ctx context.Context, turn cli.TurnID, id cli.ApprovalID) 
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !w.looked {
-			w.open["\x00"] = true // the answer goes out now
+			w.open["\x00"] = true // the answer is sent now
 		}
 	}
 }
@@ -249,14 +249,14 @@ func (w *watch) End() func(context.Context) orchestrator.Changed {
 	return w.changed
 }
 
-// changed returns what the turn changed. The turn has ended.
+// changed returns the changes of the turn, which has ended.
 func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	defer w.s.forget(w)
 	ctx, cancel := context.WithTimeout(ctx, afterMost)
 	defer cancel()
 	select {
 	case <-w.ready:
-	case <-ctx.Done(): // it goes on, so that the next one is faster
+	case <-ctx.Done(): // it continues, so that the next snapshot is faster
 		w.s.wg.Go(func() { <-w.ready; w.end(); w.drop() })
 		return orchestrator.Changed{NoUndo: orchestrator.NoUndoLate}
 	}
@@ -272,7 +272,7 @@ func (w *watch) changed(ctx context.Context) orchestrator.Changed {
 	return changed
 }
 
-// drop forgets what was seen before the turn.
+// drop deletes the snapshot before the turn.
 func (w *watch) drop() {
 	ctx, cancel := context.WithTimeout(w.s.life, afterMost)
 	defer cancel()
@@ -283,7 +283,7 @@ func (w *watch) drop() {
 	}
 }
 
-// compare looks at the files after the turn, and stores what changed.
+// compare takes the snapshot after the turn and stores the changes.
 func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error) {
 	if why := w.reason(); len(w.repos) == 0 || why != "" {
 		if !w.touched(ctx) {
@@ -329,7 +329,7 @@ func (w *watch) compare(ctx context.Context) (c orchestrator.Changed, err error)
 	})
 }
 
-// reason returns why the files before the turn are not known; "" if they are.
+// reason returns why the snapshot before the turn is missing, or "" if it is there.
 func (w *watch) reason() orchestrator.NoUndo {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -339,10 +339,10 @@ func (w *watch) reason() orchestrator.NoUndo {
 	return w.why
 }
 
-// clockSlack is more than the clock of a file system lags behind.
+// clockSlack is more than the delay of a file system's clock.
 const clockSlack = 50 * time.Millisecond
 
-// touched reports whether anything may have been written since the turn began.
+// touched reports whether any file may have been written since the turn started.
 func (w *watch) touched(ctx context.Context) bool {
 	since := w.began
 	if w.goesOn {
@@ -356,7 +356,7 @@ func (w *watch) touched(ctx context.Context) bool {
 	return len(w.repos) == 0
 }
 
-// restorable are the changes but those of repositories within, which have trees of their own.
+// restorable returns the changes without those in nested repositories, which have trees of their own.
 func restorable(all []git.Change) (some []git.Change) {
 	for _, c := range all {
 		if !c.Old.Repository() && !c.New.Repository() {

@@ -1,5 +1,5 @@
-// Package circuit is the circuit breaker of agents: one that failed several turns in a row, or has reached its usage limit, is
-// left alone for a while
+// Package circuit is the circuit breaker of agents: after several failed turns in a row, or at its usage limit, an
+// agent gets no turns for a while.
 package circuit
 
 import (
@@ -12,15 +12,16 @@ import (
 	"ductor/cli"
 )
 
-// How long an agent is left alone that failed too often: at first, and at most. It doubles with each further failure.
+// The pause of an agent that failed too often: at first, and at most. It doubles with each further failure.
 const (
 	firstPause = time.Minute
 	mostPause  = 30 * time.Minute
 )
 
-// Breakers know of each agent of each place how its last turns ended. Safe for concurrent use. A nil one never opens.
+// Breakers record how the last turns of each agent in each environment ended. Safe for concurrent use. A nil one never
+// opens.
 type Breakers struct {
-	failures int // in a row, that open a breaker
+	failures int // number of failures in a row that open a breaker
 	now      func() time.Time
 
 	mu     sync.Mutex
@@ -32,21 +33,23 @@ type agent struct {
 	name cli.Agent
 }
 
-// state has two facts of an agent that do not depend on each other.
+// state holds two independent facts about an agent: its limit and its failures.
 type state struct {
-	limit *cli.Failure // the usage limit that it reached last; nil for none
+	limit *cli.Failure // its current usage limit; nil for none
 
-	failed int          // turns in a row
-	last   *cli.Failure // of them
-	paused time.Time    // when it is asked again
+	failed int          // failed turns in a row
+	last   *cli.Failure // the last failure
+	paused time.Time    // when the pause ends
 }
 
-// New makes breakers that open after so many failures in a row; 0 opens none but those of agents that reached a limit.
+// New creates breakers that open after the given number of failures in a row. With 0 they open only for agents at their
+// usage limit.
 func New(failures int, now func() time.Time) *Breakers {
 	return &Breakers{failures: failures, now: now, states: map[agent]state{}}
 }
 
-// Ended records how a turn of an agent ended; nil for well. The end of a stale turn says nothing of the agent.
+// Ended records the end of a turn; f is nil for success. It ignores stale turns, because they are not the agent's
+// fault.
 func (b *Breakers) Ended(in cli.Sandbox, name cli.Agent, f *cli.Failure) {
 	if b == nil || f != nil && errors.Is(f, cli.ErrStale) {
 		return
@@ -82,7 +85,7 @@ func pauseAfter(further int) time.Duration {
 	return pause
 }
 
-// verdict is what the end of a turn says of its agent.
+// verdict is the meaning of a turn's end for the health of its agent.
 type verdict int
 
 const (
@@ -110,7 +113,7 @@ func judge(f *cli.Failure) verdict {
 	return saysNothing
 }
 
-// Open says why an agent is left alone now; nil if it is not.
+// Open returns why an agent gets no turns now, or nil if it does.
 func (b *Breakers) Open(in cli.Sandbox, name cli.Agent) *cli.Failure {
 	if b == nil {
 		return nil
@@ -131,8 +134,8 @@ func (b *Breakers) open(who agent, in cli.Sandbox) *cli.Failure {
 	return nil
 }
 
-// MayRepeat says whether a turn that an agent failed may be tried again without being asked for: not if it failed too
-// often, until it runs one well.
+// MayRepeat reports whether ductor may repeat a failed turn of an agent without asking. It returns false if the agent
+// failed too often, until a turn of it succeeds.
 func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent) bool {
 	if b == nil || b.failures == 0 {
 		return true
@@ -142,7 +145,7 @@ func (b *Breakers) MayRepeat(in cli.Sandbox, name cli.Agent) bool {
 	return b.states[agent{in.Name(), name}].failed < b.failures
 }
 
-// All says for each agent of a place that is left alone why, in the order of their names.
+// All returns the reasons of all agents in an environment that get no turns now, sorted by agent.
 func (b *Breakers) All(in cli.Sandbox) (all []*cli.Failure) {
 	if b == nil {
 		return nil

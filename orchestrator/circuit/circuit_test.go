@@ -40,7 +40,8 @@ func TestAnAgentThatFailsInARowIsLeftAlone(t *testing.T) {
 	}
 }
 
-// After the pause it is asked again: once, for nothing repeats that. A failure makes the next pause longer, a success ends it all.
+// After the pause the agent gets one turn, which nothing repeats. A failure makes the next pause longer, a success
+// resets it.
 func TestAfterThePauseOneTurnDecides(t *testing.T) {
 	b, c := breakers(1)
 	var last time.Duration
@@ -63,9 +64,12 @@ func TestAfterThePauseOneTurnDecides(t *testing.T) {
 
 func TestWhatAFailureSaysOfItsAgent(t *testing.T) {
 	for kind, left := range map[cli.FailureKind]bool{
-		cli.Crashed: true, cli.TimedOut: true, cli.BadOutput: true, cli.Overloaded: true, cli.APIFailed: true, cli.NetworkDown: true, // it is broken
-		cli.Refused: false, cli.AnswerCut: false, cli.ModelRefused: false, cli.DeniedTools: false, cli.LimitOfTurn: false, cli.ContextFull: false, cli.UnknownModel: false, // it works
-		cli.NotInstalled: false, cli.NotLoggedIn: false, cli.ResumeFailed: false, cli.NoSandbox: false, cli.NoDirectory: false, // has its own words
+		// the agent is broken
+		cli.Crashed: true, cli.TimedOut: true, cli.BadOutput: true, cli.Overloaded: true, cli.APIFailed: true, cli.NetworkDown: true,
+		// the agent works
+		cli.Refused: false, cli.AnswerCut: false, cli.ModelRefused: false, cli.DeniedTools: false, cli.LimitOfTurn: false, cli.ContextFull: false, cli.UnknownModel: false,
+		// handled separately
+		cli.NotInstalled: false, cli.NotLoggedIn: false, cli.ResumeFailed: false, cli.NoSandbox: false, cli.NoDirectory: false,
 	} {
 		b, _ := breakers(2)
 		b.Ended("", "claude", crash())
@@ -81,7 +85,7 @@ func TestWhatAFailureSaysOfItsAgent(t *testing.T) {
 	}
 }
 
-// A crash after a limit is one crash, and the limit stays a limit.
+// A crash after a limit counts as one crash, and the limit stays in place.
 func TestALimitAndACrashAreTwoFacts(t *testing.T) {
 	for _, failures := range []int{0, 2} {
 		b, c := breakers(failures)
@@ -102,7 +106,7 @@ func TestALimitAndACrashAreTwoFacts(t *testing.T) {
 	}
 }
 
-// A usage limit is known until it ends, whichever conversation reached it.
+// A usage limit applies until it ends, in all conversations.
 func TestALimitLastsUntilItEnds(t *testing.T) {
 	b, c := breakers(0)
 	f := &cli.Failure{Kind: cli.LimitReached, Agent: "claude", ResetAt: c.at.Add(time.Hour)}

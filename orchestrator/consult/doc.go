@@ -1,5 +1,6 @@
-// Package consult asks models beside the turns of conversations: each in a side session of its own that can be continued, for
-// reading only. There it also has agents work for a turn, with the rights of that turn. It limits how many questions a conversation asks at once, how long each may take and how long an answer may be.
+// Package consult asks models beside the turns of conversations. Each model answers in a side session that can be
+// continued, and may only read. For a running turn, agents can also do work there with the rights of that turn. The
+// package limits the number of simultaneous questions of a conversation, the time for each, and the length of answers.
 //
 // The package does NOT show anything in a chat and does not find models by their names.
 package consult

@@ -19,7 +19,8 @@ import (
 type Options struct {
 	Side  side.Client
 	Store orchestrator.ConsultStore
-	// Beside is where side sessions of a conversation run: where its next turn would.
+	// Beside returns the base request for side sessions of a conversation: the environment and directory of the
+	// conversation's next turn.
 	Beside  func(ctx context.Context, in orchestrator.ConversationID) (cli.Request, error)
 	Shorten side.Shortener
 	Works   Works
@@ -30,8 +31,8 @@ type Options struct {
 // Limits of questions.
 const (
 	DefaultWait = 10 * time.Minute
-	mostAtOnce  = 8      // questions of one conversation
-	mostSaid    = 20_000 // bytes of earlier questions and answers that are kept for an agent that cannot resume
+	mostAtOnce  = 8      // simultaneous questions of one conversation
+	mostSaid    = 20_000 // bytes of earlier questions and answers that are stored for an agent that cannot resume
 )
 
 // Engine asks models. Safe for concurrent use.
@@ -44,26 +45,27 @@ type Engine struct {
 	wg     sync.WaitGroup
 }
 
-// asked is a question that is not answered yet, with the side sessions that are asked for it now: several for a group, none before the
-// first and between two.
+// asked is an unanswered question with its active side sessions: several for a group, and none before the first or
+// between two of them.
 type asked struct {
 	consults map[orchestrator.ConsultID]bool
 	cancel   context.CancelCauseFunc
 }
 
-// askedKey is where the context of a question has its *asked.
+// askedKey is the context key of a question's *asked.
 type askedKey struct{}
 
 var _ orchestrator.Consults = (*Engine)(nil)
 
-// New makes an Engine. Close ends it.
+// New creates an Engine. Close ends it.
 func New(o Options) *Engine {
 	return &Engine{opts: o, asking: map[orchestrator.ConversationID]map[*asked]bool{}}
 }
 
-// Ask asks a model and waits for its answer: it ends with ctx, with Abort and with Close. The error is ErrNoConsult or ErrElsewhere
-// for a side session that is not there, ErrConsultBusy or ErrTooManyConsults where too much is asked at once, side.ErrTooLate, a
-// *cli.Failure, cli.ErrAborted, or ErrShutdown. What was asked so far of a side session that failed stays as it was.
+// Ask asks a model and waits for its answer. It ends with ctx, with Abort and with Close. It returns ErrNoConsult or
+// ErrElsewhere for an unknown side session, ErrConsultBusy or ErrTooManyConsults if there are too many simultaneous
+// questions, side.ErrTooLate, a *cli.Failure, cli.ErrAborted, or ErrShutdown. If a question fails, the stored side
+// session stays unchanged.
 func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orchestrator.ConsultAnswer, error) {
 	at, err := e.opts.Beside(ctx, q.Conversation)
 	if err != nil {
@@ -81,14 +83,15 @@ func (e *Engine) Ask(ctx context.Context, q orchestrator.ConsultQuestion) (orche
 	}})
 }
 
-// approach is how an agent is asked, and what it is told first.
+// approach is a way to ask an agent, with its system prompt.
 type approach struct {
 	ask          func(ctx context.Context, at cli.Request, q side.Question) (cli.Result, error)
 	instructions string
 }
 
-// inSide has an agent asked in the side session of a question.
-func (e *Engine) inSide(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion, by approach) (orchestrator.ConsultAnswer, error) {
+// inSide asks an agent in the side session of a question.
+func (e *Engine) inSide(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion,
+	by approach) (orchestrator.ConsultAnswer, error) {
 	began := e.opts.Now()
 	c, at, err := e.side(ctx, at, q)
 	if err != nil {
@@ -117,8 +120,9 @@ func (e *Engine) inSide(ctx context.Context, at cli.Request, q orchestrator.Cons
 	return a, nil
 }
 
-// side is the side session of a question, and what its agent is started with.
-func (e *Engine) side(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion) (orchestrator.Consult, cli.Request, error) {
+// side returns the side session of a question and the request that starts its agent.
+func (e *Engine) side(ctx context.Context, at cli.Request, q orchestrator.ConsultQuestion) (orchestrator.Consult,
+	cli.Request, error) {
 	if q.Follows == "" {
 		c := orchestrator.Consult{
 			ID: orchestrator.ConsultID(e.opts.Side.NewID()), Conversation: q.Conversation, Model: q.Model, Sandbox: at.Sandbox, Dir: at.Dir,
@@ -131,15 +135,17 @@ func (e *Engine) side(ctx context.Context, at cli.Request, q orchestrator.Consul
 	switch {
 	case err != nil:
 		return c, at, err
-	case c.Sandbox != at.Sandbox || c.Dir != at.Dir: // its agent knows nothing of what it said elsewhere
+	// the agent does not know the conversation from another environment
+	case c.Sandbox != at.Sandbox || c.Dir != at.Dir:
 		c.Own, c.Sandbox, c.Dir = "", at.Sandbox, at.Dir
 	}
 	at.Session = c.Home
 	return c, at, nil
 }
 
-// Find loads a side session of a conversation; ErrNoConsult, ErrElsewhere.
-func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID, id orchestrator.ConsultID) (orchestrator.Consult, error) {
+// Find returns a side session of a conversation. It returns ErrNoConsult or ErrElsewhere if there is none.
+func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.ConsultID) (orchestrator.Consult, error) {
 	c, err := e.opts.Store.Consult(ctx, id)
 	if err != nil {
 		return c, fmt.Errorf("load a side session: %w", err)
@@ -150,12 +156,13 @@ func (e *Engine) Find(ctx context.Context, in orchestrator.ConversationID, id or
 	return c, nil
 }
 
-// instructions tell an agent what is wanted of it, whatever its mode for reading says about plans.
+// instructions are the system prompt of a consulted agent. They override what its read-only mode says about plans.
 const instructions = "You are consulted: another conversation asks you one question and gets your answer. Answer it directly. You have no shell. With " +
 	"the tools that you have you may read the files of the project, and you change nothing. Write no plan, and ask nothing back. If your answer has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
-// put puts a question to the agent, with what was said before where it cannot resume that.
-func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion, by approach) (cli.Result, error) {
+// put asks the agent a question. If the agent cannot resume, put repeats the earlier conversation in the prompt.
+func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult, q orchestrator.ConsultQuestion,
+	by approach) (cli.Result, error) {
 	ask := side.Question{Model: c.Model, Prompt: q.Text, Instructions: by.instructions, Resume: c.Own, Wait: cmp.Or(q.Wait, DefaultWait)}
 	if c.Own != "" {
 		r, err := by.ask(ctx, at, ask)
@@ -171,7 +178,7 @@ func (e *Engine) put(ctx context.Context, at cli.Request, c orchestrator.Consult
 	return by.ask(ctx, at, ask)
 }
 
-// newest keeps the last bytes of a text, from the beginning of a line on where it can.
+// newest returns the last bytes of a text, from the start of a line if possible.
 func newest(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -183,13 +190,14 @@ func newest(text string, most int) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// Begin counts a question from now on, until end is called; see orchestrator.Consults.
+// Begin implements orchestrator.Consults.
 func (e *Engine) Begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, end func()) {
 	ctx, _, end = e.begin(ctx, in)
 	return ctx, end
 }
 
-func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, one *asked, end func()) {
+func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ context.Context, one *asked,
+	end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	one = &asked{consults: map[orchestrator.ConsultID]bool{}, cancel: cancel}
 	e.mu.Lock()
@@ -208,7 +216,7 @@ func (e *Engine) begin(ctx context.Context, in orchestrator.ConversationID) (_ c
 	}
 }
 
-// enter takes a side session for a question, until leave is called. It begins the question where ctx is of none.
+// enter marks a side session as in use until leave is called. If ctx belongs to no question, it begins one.
 func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.Context, leave func(), err error) {
 	end := func() {}
 	one, begun := ctx.Value(askedKey{}).(*asked)
@@ -232,7 +240,7 @@ func (e *Engine) enter(ctx context.Context, c orchestrator.Consult) (_ context.C
 	}, nil
 }
 
-// take notes that a side session is asked, unless it is already, or too many are.
+// take registers a side session as in use. It fails if the session is already in use or there are too many.
 func (e *Engine) take(one *asked, c orchestrator.Consult) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -254,20 +262,19 @@ func (e *Engine) take(one *asked, c orchestrator.Consult) error {
 	return nil
 }
 
-// Last is the side session of a conversation that was used last. ErrNoConsult if there is none.
+// Last implements orchestrator.Consults.
 func (e *Engine) Last(ctx context.Context, in orchestrator.ConversationID) (orchestrator.Consult, error) {
 	return e.opts.Store.LastConsult(ctx, in)
 }
 
-// Asking counts the questions of a conversation that are not answered yet.
+// Asking implements orchestrator.Consults.
 func (e *Engine) Asking(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.asking[in])
 }
 
-// Abort ends the questions of a conversation and returns how many there were. It waits for nothing: Ask returns when all that an
-// agent started is dead.
+// Abort implements orchestrator.Consults. Ask returns later, when all processes of its agent are dead.
 func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -277,7 +284,7 @@ func (e *Engine) Abort(in orchestrator.ConversationID) int {
 	return len(e.asking[in])
 }
 
-// Close ends all questions, takes no more, and waits for their ends until ctx is done.
+// Close cancels all questions, rejects new ones, and waits for their ends until ctx is done.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true

@@ -17,7 +17,7 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// agents keeps side sessions, and runs agents that answer as a test says.
+// agents stores side sessions, and runs agents that answer as a test defines.
 type agents struct {
 	mu       sync.Mutex
 	ids      int
@@ -79,8 +79,8 @@ func engine(answer func(ctx context.Context, req cli.Request) cli.Result) (*agen
 	})
 }
 
-// A consulted agent has the tools for reading alone, in no directory but that of the project, and the audit has what it ran. For another
-// agent only one is asked that is held to its tools.
+// A consulted agent has only the tools for reading, sees only the directory of the project, and its tool calls are
+// audited. For another agent, only an agent whose tools ductor can limit is asked.
 func TestAConsultedAgentReadsAndIsAudited(t *testing.T) {
 	s := &shop{run: func(_ context.Context, _ cli.Request, emit func(cli.Event)) cli.Result {
 		emit(cli.ToolStarted{ID: "1", Name: "Read", Title: "main.go"})
@@ -144,7 +144,7 @@ func TestAQuestionAndItsFollowUp(t *testing.T) {
 	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: "other", Text: "x"}); !errors.Is(err, orchestrator.ErrNoConsult) {
 		t.Errorf("of no side session: %v", err)
 	}
-	a.at.Dir = "/elsewhere" // the agent's own session means nothing there
+	a.at.Dir = "/elsewhere" // the agent's own session is not valid there
 	if _, err := e.Ask(t.Context(), orchestrator.ConsultQuestion{Conversation: here, Follows: first.Consult, Text: "three"}); err != nil || a.asked[2].Resume != "" ||
 		!strings.Contains(a.asked[2].Prompt, "Question: two\nAnswer: to two") || !strings.HasSuffix(a.asked[2].Prompt, "three") {
 		t.Errorf("%v: %+v", err, a.asked[2])
@@ -168,7 +168,7 @@ func TestAFollowUpThatCannotBeResumed(t *testing.T) {
 	}
 }
 
-// A question ends with its context, an abort, its time and the engine, and says which.
+// A question ends with its context, an abort, its time limit and the engine, and returns the matching error.
 func TestAQuestionThatEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(e *Engine, cancel context.CancelFunc)
@@ -244,7 +244,7 @@ func TestTooManyQuestions(t *testing.T) {
 	})
 }
 
-// A question counts, and can be ended, before a model is asked, and once however many are.
+// A question counts and can be aborted before a model is asked. It counts once, however many models are asked.
 func TestAQuestionCountsFromItsBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := engine(func(ctx context.Context, req cli.Request) cli.Result {
@@ -281,7 +281,7 @@ func TestAQuestionCountsFromItsBegin(t *testing.T) {
 	})
 }
 
-// An agent that does not come to an end is ended, and what it said is shortened.
+// An agent that never stops writing is killed, and its answer is shortened.
 func TestAnEndlessAnswer(t *testing.T) {
 	ended := false
 	_, e := engine(nil)

@@ -13,8 +13,9 @@ import (
 	"ductor/orchestrator/handoff"
 )
 
-// Group asks the models of a panel side by side; see orchestrator.Consults.
-func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion, step func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
+// Group implements orchestrator.Consults.
+func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion,
+	step func(orchestrator.GroupStep)) (all orchestrator.GroupAnswer, err error) {
 	if len(q.Panel) < orchestrator.GroupLeast || len(q.Panel) > orchestrator.GroupMost || q.Rounds < 1 || q.Rounds > orchestrator.GroupRounds {
 		return all, orchestrator.ErrBadChoice
 	}
@@ -38,7 +39,7 @@ func (e *Engine) Group(ctx context.Context, q orchestrator.GroupQuestion, step f
 	return all, ended(all.Conclusion)
 }
 
-// ended says why no question is asked any more; nil if they are.
+// ended returns the error that ends the whole group, or nil if it continues.
 func ended(steps ...orchestrator.GroupStep) error {
 	for _, s := range steps {
 		if errors.Is(s.Err, cli.ErrAborted) || errors.Is(s.Err, orchestrator.ErrShutdown) || errors.Is(s.Err, context.Canceled) {
@@ -52,8 +53,9 @@ func answered(steps []orchestrator.GroupStep) []orchestrator.GroupStep {
 	return slices.DeleteFunc(slices.Clone(steps), func(s orchestrator.GroupStep) bool { return s.Err != nil })
 }
 
-// round asks each model of the panel that answered in the round before, with what the others answered there.
-func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep, told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
+// round asks each model of the panel that answered in the previous round, and shows it the other models' answers.
+func (e *Engine) round(ctx context.Context, q orchestrator.GroupQuestion, round int, before []orchestrator.GroupStep,
+	told func(orchestrator.GroupStep)) []orchestrator.GroupStep {
 	steps := make([]orchestrator.GroupStep, len(q.Panel))
 	var asked sync.WaitGroup
 	for i, m := range q.Panel {
@@ -81,8 +83,10 @@ const (
 	weigh      = "Several models answered a question. Weigh their answers, say where they disagree, and conclude.\n\nThe question:\n"
 )
 
-// conclude has the first model that answered conclude, in a side session of its own: it is to weigh its own answer as any other.
-func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion, steps []orchestrator.GroupStep) orchestrator.GroupStep {
+// conclude asks the first model with an answer for a conclusion. It uses a new side session, so that the model does not
+// prefer its own answer.
+func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion,
+	steps []orchestrator.GroupStep) orchestrator.GroupStep {
 	s := orchestrator.GroupStep{Round: q.Rounds + 1, Model: answered(steps)[0].Model}
 	s.Answer, s.Err = e.Ask(ctx, orchestrator.ConsultQuestion{
 		Conversation: q.Conversation, Asks: q.Asks, Model: s.Model, Wait: q.Wait, Text: weigh + q.Text + "\n\nThe answers:\n\n" + quoted(steps),
@@ -90,7 +94,7 @@ func (e *Engine) conclude(ctx context.Context, q orchestrator.GroupQuestion, ste
 	return s
 }
 
-// quoted writes what models answered, for another model.
+// quoted formats the answers of models for another model.
 func quoted(steps []orchestrator.GroupStep) string {
 	var b strings.Builder
 	for _, s := range answered(steps) {
@@ -99,14 +103,14 @@ func quoted(steps []orchestrator.GroupStep) string {
 	return b.String()
 }
 
-// What a question is taken to cost besides its text, in tokens: what an agent tells its model first, and the length of an answer. Both are
-// assumptions: agents differ, and none says so before it is asked.
+// Assumed cost of a question besides its text, in tokens: the agent's system prompt and the length of an answer. Agents
+// differ, and none reports its numbers in advance.
 const (
 	usualStart  = 15_000
 	usualAnswer = 800
 )
 
-// Estimate says what a group will take; see orchestrator.Consults.
+// Estimate implements orchestrator.Consults.
 func (e *Engine) Estimate(q orchestrator.GroupQuestion, models []cli.MenuEntry) (sum orchestrator.Estimate) {
 	if len(q.Panel) == 0 {
 		return sum
@@ -124,14 +128,15 @@ func (e *Engine) Estimate(q orchestrator.GroupQuestion, models []cli.MenuEntry) 
 	}
 	for round := range q.Rounds {
 		for _, m := range q.Panel {
-			add(m, usualStart+question+int64(round)*(answers+question)) // a follow-up reads all that was said once more
+			// a follow-up reads the whole conversation again
+			add(m, usualStart+question+int64(round)*(answers+question))
 		}
 	}
 	add(q.Panel[0], usualStart+question+answers)
 	return sum
 }
 
-// priceOf is what a model costs; zero where that is not known.
+// priceOf returns the price of a model, or zero if it is unknown.
 func priceOf(m orchestrator.ModelChoice, entries []cli.MenuEntry) cli.Price {
 	for _, e := range entries {
 		for _, known := range e.Models {

@@ -13,7 +13,8 @@ import (
 
 var panel = []orchestrator.ModelChoice{{Agent: "claude", Model: "opus"}, {Agent: "codex"}, {Agent: "gemini"}}
 
-// Each model answers, then answers again with what the others said in a session that it remembers, and the first that answered concludes.
+// Each model answers, then answers again in the same session after seeing the other answers. Then the first model
+// concludes.
 func TestAGroupThinks(t *testing.T) {
 	var mu sync.Mutex
 	var prompts []string
@@ -73,7 +74,7 @@ func TestAGroupThatComesToNothing(t *testing.T) {
 	}
 }
 
-// An abort ends all models of a group, and nothing is asked after it.
+// An abort cancels all models of a group, and no further model is asked.
 func TestAGroupIsAborted(t *testing.T) {
 	asked := make(chan bool, 10)
 	_, e := engine(func(ctx context.Context, _ cli.Request) cli.Result {

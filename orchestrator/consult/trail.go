@@ -7,13 +7,13 @@ import (
 	"ductor/orchestrator"
 )
 
-// trail audits the tools that an agent runs beside those of a conversation's own agent. The agent's stream alone uses it.
+// trail audits the tools of an agent other than the conversation's own. Only the agent's stream uses it.
 type trail struct {
 	e    *Engine
-	of   orchestrator.AuditEntry // has what all entries share; Call is the turn that the agent runs
+	of   orchestrator.AuditEntry // the fields that all entries share; Call is the agent's turn
 	hide func(text string) string
 
-	tools map[cli.ToolID]cli.ToolStarted // that run
+	tools map[cli.ToolID]cli.ToolStarted // running tools
 }
 
 func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *trail {
@@ -21,13 +21,13 @@ func (e *Engine) trail(of orchestrator.AuditEntry, hide func(string) string) *tr
 	return &trail{e: e, of: of, hide: hide, tools: map[cli.ToolID]cli.ToolStarted{}}
 }
 
-// call names a tool apart from those of the conversation's own agent.
+// call returns an ID for a tool call that cannot collide with those of the conversation's own agent.
 func (t *trail) call(id cli.ToolID) cli.ToolID { return t.of.Call + "/" + id }
 
-// mostReason is how much the audit keeps of why a tool failed, in bytes.
+// mostReason limits the error text of a failed tool in the audit, in bytes.
 const mostReason = 200
 
-// take records a tool when it has ended. The store passes over what was asked for.
+// take records a tool once it has ended. The store skips tools that the agent asked for.
 func (t *trail) take(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ToolStarted:
@@ -41,7 +41,7 @@ func (t *trail) take(ev cli.Event) {
 		entry := t.of
 		entry.At, entry.Call, entry.Tool, entry.Title = t.e.opts.Now(), t.call(ev.ID), began.Name, t.hide(began.Title)
 		entry.Reason = cli.Shorten(t.hide(ev.Err), mostReason)
-		if err := t.e.opts.Works.Audit(context.Background(), entry); err != nil { // it has happened already
+		if err := t.e.opts.Works.Audit(context.Background(), entry); err != nil { // the tool has already run
 			t.e.opts.Logger.Error("record the audit", "what", entry.What, "err", err)
 		}
 	}

@@ -9,13 +9,14 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// Works is what an Engine needs for agents that work for a turn. All fields are required.
+// Works connects an Engine to the turns that agents work for. All fields are required.
 type Works struct {
-	// AskFor has the users of a running turn decide what another agent asks that works for it; see orchestrator.ActiveTurns.
+	// AskFor asks the users of a running turn to decide a request of another agent that works for it; see
+	// orchestrator.ActiveTurns.
 	AskFor func(ctx context.Context, turn cli.TurnID, h orchestrator.Helper, asked cli.Event) (cli.Decision, error)
-	// Decide hands a decision to the agent of a turn; see orchestrator.Gateway.
+	// Decide passes a decision to the agent of a turn; see orchestrator.Gateway.
 	Decide func(ctx context.Context, turn cli.TurnID, id cli.ApprovalID, d cli.Decision) error
-	// Audit records what agents did.
+	// Audit records actions of agents.
 	Audit func(ctx context.Context, entries ...orchestrator.AuditEntry) error
 }
 
@@ -23,9 +24,9 @@ const workInstructions = "Another agent has you work on a task for its user, and
 	"agent anything. End with a short report: what you did, which files you changed, how you checked it, and what is open. If the " +
 	"report has more than a few pages, end it with a summary in <SUMMARY></SUMMARY>."
 
-// Work has an agent do something for a turn, with the rights of that turn and where it works, and waits for its report. Its users and
-// the rules of its conversation decide what the agent asks. It ends with ctx, with the turn, with Abort and with Close. The errors are
-// those of Ask.
+// Work lets an agent work for a turn, with the turn's rights and directory, and waits for its report. The turn's users
+// and the rules of its conversation decide the agent's requests. Work ends with ctx, with the turn, with Abort and with
+// Close. It returns the same errors as Ask.
 func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.ConsultAnswer, error) {
 	ctx, leave, err := w.For.Help(ctx)
 	if err != nil {
@@ -45,8 +46,8 @@ func (e *Engine) Work(ctx context.Context, w orchestrator.Work) (orchestrator.Co
 	}})
 }
 
-// lent is where the agent of a task works, with the rights of the turn that it is for. A bypass for a while is not lent: it could end
-// while the agent works. Users decide instead.
+// lent returns the base request for work, with the rights of its turn. It does not include a temporary bypass, because
+// that could end while the agent works: users decide instead.
 func lent(w orchestrator.Work) cli.Request {
 	of := w.For.Request
 	at := cli.Request{
@@ -61,7 +62,8 @@ func lent(w orchestrator.Work) cli.Request {
 }
 
 // work runs the agent of a task once.
-func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result, error) {
+func (e *Engine) work(ctx context.Context, at cli.Request, turn orchestrator.ActiveTurn, q side.Question) (cli.Result,
+	error) {
 	at.Turn, q.Person = cli.TurnID(e.opts.Side.NewID()), turn.Prompt.Person
 	h := &helper{
 		e: e, turn: turn, work: at.Turn, who: orchestrator.Helper{Agent: q.Model.Agent, ToolLists: at.ToolLists},
@@ -86,8 +88,8 @@ type helper struct {
 	who  orchestrator.Helper
 	life context.Context
 
-	wg     sync.WaitGroup                        // of what waits for a decision
-	asking map[cli.ApprovalID]context.CancelFunc // of the agent's stream alone
+	wg     sync.WaitGroup                        // of goroutines that wait for a decision
+	asking map[cli.ApprovalID]context.CancelFunc // used only by the agent's stream
 	trail  *trail
 }
 
@@ -112,10 +114,10 @@ func (h *helper) take(ev cli.Event) {
 	}
 }
 
-// undecided is what the agent is told when no user could decide.
+// undecided is the agent's answer if no user could decide.
 const undecided = "No user can be asked any more, so it was denied."
 
-// ask has the users of the turn decide. The agent's stream does not wait for that.
+// ask asks the users of the turn to decide. The agent's stream does not wait for that.
 func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 	ctx, giveUp := context.WithCancel(h.life)
 	h.asking[id] = giveUp
@@ -123,7 +125,7 @@ func (h *helper) ask(id cli.ApprovalID, asked cli.Event) {
 		defer giveUp()
 		d, err := h.e.opts.Works.AskFor(ctx, h.turn.ID, h.who, asked)
 		if ctx.Err() != nil {
-			return // the agent waits no more
+			return // the agent no longer waits
 		}
 		if err != nil {
 			h.e.opts.Logger.Error("have a user decide for an agent that works for a turn; it is denied", "turn", h.turn.ID, "agent", h.who.Agent, "err", err)

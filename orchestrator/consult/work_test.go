@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// shop is where agents work: run is what an agent does, and users decide as decide says.
+// shop is where agents work: run scripts the agent, and decide scripts the users.
 type shop struct {
 	*agents
 	run    func(ctx context.Context, req cli.Request, emit func(cli.Event)) cli.Result
@@ -34,7 +34,7 @@ func (s *shop) Run(ctx context.Context, _ cli.Agent, req cli.Request, emit func(
 	return s.run(ctx, req, emit)
 }
 
-// ask has the agent ask, and waits for the decision.
+// ask sends a request of the agent and waits for the decision.
 func (s *shop) ask(ctx context.Context, emit func(cli.Event), ev cli.ApprovalAsked) cli.Decision {
 	decided := make(chan cli.Decision, 1)
 	s.mu.Lock()
@@ -49,7 +49,7 @@ func (s *shop) ask(ctx context.Context, emit func(cli.Event), ev cli.ApprovalAsk
 	}
 }
 
-// open makes an engine whose agents work in s.
+// open creates an engine whose agents work in s.
 func (s *shop) open() *Engine {
 	s.agents, s.waits = &agents{consults: map[orchestrator.ConsultID]orchestrator.Consult{}}, map[cli.ApprovalID]chan cli.Decision{}
 	client := side.Client{Gateway: s, NewID: s.newID}
@@ -76,7 +76,7 @@ func (s *shop) open() *Engine {
 	})
 }
 
-// task is work for a turn with the rights of of.
+// task returns work for a turn with the rights of the request of.
 func task(life context.Context, of cli.Request, text string) orchestrator.Work {
 	turn := orchestrator.Turn{ID: "T", Agent: "claude", Prompt: orchestrator.Prompt{Conversation: here, Person: 7}}
 	return orchestrator.Work{
@@ -149,7 +149,7 @@ func TestUsersDecideWhatAnAgentAsksThatWorksForATurn(t *testing.T) {
 	}
 }
 
-// Work ends with its call, its turn, an abort and its time. What its agent asks then is withdrawn.
+// Work ends with its call, its turn, an abort and its time limit. Requests that its agent makes then are withdrawn.
 func TestWorkThatEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(e *Engine, call, turn context.CancelFunc)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // what Telegram shows as a picture
+	_ "image/jpeg" // Telegram shows it as a picture
 	_ "image/png"
 	"os"
 	"path/filepath"
@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Environment reads and writes files where agents run. Errors about a file are a *rooted.Error.
+// Environment reads and writes files in an agent's environment. Errors about a file are a *rooted.Error.
 type Environment interface {
 	ReadFile(ctx context.Context, dir, below string, most int64) ([]byte, error)
 	ListFiles(ctx context.Context, dir, below string) ([]rooted.Entry, error)
@@ -29,14 +29,16 @@ type Environment interface {
 	RealPaths(ctx context.Context, paths []string) ([]string, error)
 }
 
-// Options are what a Service is made of. All are required.
+// Options configure a Service. All are required.
 type Options struct {
-	Roots       []string                                                                    // absolute
-	Protected   []string                                                                    // ductor's own files and directories, absolute, with links resolved too
-	Secrets     func(dir string) *secrets.Set                                               // that must not be shown of a directory
-	Session     func(context.Context, orchestrator.SessionID) (orchestrator.Session, error) // where a turn ran
-	Dir         func(context.Context, orchestrator.ConversationID) (string, error)          // where the next turn of a chat would run
-	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox                // where the agents of a directory run
+	Roots     []string                      // absolute
+	Protected []string                      // ductor's own files and directories, absolute, also with links resolved
+	Secrets   func(dir string) *secrets.Set // secrets that must not be shown from a directory
+	// the session of a turn, for its directory
+	Session func(context.Context, orchestrator.SessionID) (orchestrator.Session, error)
+	// the directory of a chat's next turn
+	Dir         func(context.Context, orchestrator.ConversationID) (string, error)
+	Sandbox     func(dir string, of orchestrator.ConversationID) cli.Sandbox // the sandbox of agents in a directory
 	Environment func(cli.Sandbox) (Environment, error)
 }
 
@@ -45,7 +47,7 @@ type Service struct{ opts Options }
 
 var _ orchestrator.Files = (*Service)(nil)
 
-// New makes a Service.
+// New creates a Service.
 func New(o Options) *Service { return &Service{o} }
 
 // OfTurn implements orchestrator.Files.
@@ -62,7 +64,8 @@ func (s *Service) OfTurn(ctx context.Context, t orchestrator.Turn) (orchestrator
 }
 
 // OfChat implements orchestrator.Files.
-func (s *Service) OfChat(ctx context.Context, id orchestrator.ConversationID, path string) (orchestrator.FilePlace, error) {
+func (s *Service) OfChat(ctx context.Context, id orchestrator.ConversationID, path string) (orchestrator.FilePlace,
+	error) {
 	dir, err := s.opts.Dir(ctx, id)
 	if err != nil {
 		return orchestrator.FilePlace{}, fmt.Errorf("find where a chat works: %w", err)
@@ -70,7 +73,7 @@ func (s *Service) OfChat(ctx context.Context, id orchestrator.ConversationID, pa
 	return orchestrator.FilePlace{Sandbox: s.opts.Sandbox(full(dir, path), id), Dir: dir, Roots: s.opts.Roots}, nil
 }
 
-// full is a path as an absolute one.
+// full returns a path as an absolute one.
 func full(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/') {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -105,7 +108,7 @@ func (s *Service) Read(ctx context.Context, at orchestrator.FilePlace, path stri
 	return orchestrator.ProjectFile{Name: filepath.Base(full), Content: content, Picture: isPicture(content)}, nil
 }
 
-// clean takes the secrets that are known for a directory out of a text. It refuses other files that hold one.
+// clean removes the known secrets of a directory from text. It refuses other files that contain one.
 func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
 	set := s.opts.Secrets(dir)
 	has := secrets.InText(content)
@@ -121,14 +124,14 @@ func (s *Service) clean(path, dir string, content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// Bounds of what Telegram takes as a picture.
+// Telegram's limits of pictures.
 const (
 	mostSides = 10_000 // pixels of width and height together
-	mostRatio = 20     // of width to height, or height to width
+	mostRatio = 20     // width to height, or height to width
 )
 
-// isPicture says whether Telegram shows a file as a picture. It looks at the head alone: whatever unpacks to more is a
-// document.
+// isPicture reports whether Telegram shows a file as a picture. It reads only the header, so a file that unpacks to a
+// huge picture is treated as a document.
 func isPicture(content []byte) bool {
 	c, _, err := image.DecodeConfig(bytes.NewReader(content))
 	return err == nil && len(content) <= orchestrator.MostPictureBytes && c.Width > 0 && c.Height > 0 &&
@@ -159,7 +162,8 @@ func (s *Service) List(ctx context.Context, at orchestrator.FilePlace, dir strin
 }
 
 // Write implements orchestrator.Files.
-func (s *Service) Write(ctx context.Context, at orchestrator.FilePlace, path, name string, content []byte) (string, error) {
+func (s *Service) Write(ctx context.Context, at orchestrator.FilePlace, path, name string, content []byte) (string,
+	error) {
 	env, err := s.opts.Environment(at.Sandbox)
 	if err != nil {
 		return "", refused(path, err)
@@ -185,7 +189,7 @@ func (s *Service) Write(ctx context.Context, at orchestrator.FilePlace, path, na
 	return "", &orchestrator.FileError{Path: path, Why: orchestrator.FileDirectory}
 }
 
-// find gives the root that a path is in, and the path below it.
+// find returns the root that contains a path, and the path below it.
 func (s *Service) find(at orchestrator.FilePlace, path string) (root, below string, err error) {
 	full := full(at.Dir, path)
 	for _, named := range at.Roots {
@@ -204,7 +208,7 @@ func (s *Service) find(at orchestrator.FilePlace, path string) (root, below stri
 	return root, below, nil
 }
 
-// isSecret says whether a path is one of a file of secrets, by its name, or ductor's own.
+// isSecret reports whether a path has the name of a file with secrets, or belongs to ductor.
 func (s *Service) isSecret(full string) bool {
 	for _, own := range s.opts.Protected {
 		if cli.Lies(full, own) {
@@ -214,7 +218,7 @@ func (s *Service) isSecret(full string) bool {
 	return secrets.IsFile(filepath.Base(full))
 }
 
-// refused translates an error of an environment.
+// refused converts an error of an environment.
 func refused(path string, err error) error {
 	var own *rooted.Error
 	if !errors.As(err, &own) || own.Refusal == rooted.Failed {

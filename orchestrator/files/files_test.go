@@ -20,7 +20,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// service serves a directory with files, by their names below it.
+// service returns a Service for a directory with the given files.
 func service(t *testing.T, files map[string]string) (*Service, orchestrator.FilePlace) {
 	t.Helper()
 	dir := t.TempDir()
@@ -113,7 +113,7 @@ func TestARootThatIsALink(t *testing.T) {
 	}
 }
 
-// pngOf makes the beginning of a PNG file that says that it has these sides.
+// pngOf returns the header of a PNG file with the given sides.
 func pngOf(width, height uint32) string {
 	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("IHDR"), width), height)
 	head = append(head, 8, 6, 0, 0, 0)
@@ -169,7 +169,7 @@ func TestListAndWrite(t *testing.T) {
 	}
 }
 
-// An agent whose turn has not the rights of its chat sends files of the directory it works in, and no other.
+// An agent whose turn does not have the rights of its chat can only send files from its working directory.
 func TestWhereAgentsSendFilesFrom(t *testing.T) {
 	s, _ := service(t, map[string]string{"work/a.txt": "a", "b.txt": "b"})
 	for of, want := range map[orchestrator.RightsOf]orchestrator.FileRefusal{

@@ -9,20 +9,20 @@ import (
 	"ductor/internal/rooted"
 )
 
-// Limits of the files that a session begins with, in bytes.
+// Limits on the context files of a session, in bytes.
 const (
 	mostOfFile  = 32 << 10
 	mostOfFiles = 96 << 10
 )
 
-// LeftOut is a file that a session does not begin with, and why.
+// LeftOut is a context file that was not included, with the reason.
 type LeftOut struct {
 	File string
 	Err  error
 }
 
-// Context writes the files below a directory that a session begins with, for the beginning of its first prompt; empty for none.
-// A file that cannot be read or is too long is left out.
+// Context formats the context files of a directory for the start of a session's first prompt; it returns "" if there
+// are none. It leaves out files that cannot be read or are too long.
 func Context(dir string, files []string) (text string, left []LeftOut) {
 	var b strings.Builder
 	for _, name := range files {
@@ -42,7 +42,7 @@ func Context(dir string, files []string) (text string, left []LeftOut) {
 	return "<project-files>\nEvery session in this project begins with these files of it.\n" + b.String() + "</project-files>\n\n", left
 }
 
-// plain says in words why a file is refused.
+// plain returns an error with a plain-language reason for a refused file.
 func plain(err error) error {
 	var refused *rooted.Error
 	if !errors.As(err, &refused) {

@@ -1,5 +1,6 @@
-// Package handoff writes the history that an agent gets when it joins a session or returns to it: the turns of other agents,
-// whole if they fit a budget of tokens, otherwise the newest of them, with both ends of a turn that is too long.
+// Package handoff formats the history for an agent that joins a session or returns to it. It includes the turns of
+// other agents completely if they fit a budget of tokens. Otherwise it includes the newest turns, and both ends of a
+// turn that is too long.
 //
 // The package does NOT decide who joins a session, reads no store and calls no model.
 package handoff

@@ -13,7 +13,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// The counts are those of gpt-tokenizer (npm) for the vocabularies o200k_base and cl100k_base.
+// The expected counts come from gpt-tokenizer (npm) for the vocabularies o200k_base and cl100k_base.
 func TestTokensComeCloseToVocabularies(t *testing.T) {
 	for _, tc := range []struct {
 		file          string
@@ -112,7 +112,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// What is told never exceeds the budget, is text, and has both ends of the newest answer where there is room for them.
+// The history never exceeds the budget, is valid text, and has both ends of the newest answer if there is room for
+// them.
 func TestWriteStaysWithinItsBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var turns []orchestrator.Turn

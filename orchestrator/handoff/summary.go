@@ -12,21 +12,21 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// Store keeps summaries.
+// Store stores summaries.
 type Store interface {
-	// Summary is the newest summary of a session; zero for none.
+	// Summary returns the newest summary of a session; zero for none.
 	Summary(ctx context.Context, id orchestrator.SessionID) (orchestrator.Summary, error)
 	SaveSummary(ctx context.Context, s orchestrator.Summary) error
 }
 
-// Summarizer has a model summarize what does not fit a budget. A summary is stored with its session and extended later: no turn
-// is summarized twice. All fields but Keep are required.
+// Summarizer lets a model summarize history that does not fit a budget. It stores a summary with its session and
+// extends it later, so that no turn is summarized twice. All fields but Keep are required.
 type Summarizer struct {
 	Store Store
 	Side  side.Client
 	Model orchestrator.ModelChoice
-	Wait  time.Duration // after which the summary is given up
-	Keep  string        // what a user wants to find in the summary; may be empty
+	Wait  time.Duration // the time limit of a summary
+	Keep  string        // a user's wish for the contents of the summary; may be empty
 }
 
 // Has reports whether a session has a summary.
@@ -37,13 +37,14 @@ func (s *Summarizer) Has(ctx context.Context, id orchestrator.SessionID) bool {
 
 // Sizes of a summary, in tokens.
 const (
-	mostSummarized = 60_000 // of turns at a time
-	summaryShare   = 4      // a summary may take one part in so many of the budget
+	mostSummarized = 60_000 // of turns in one request
+	summaryShare   = 4      // the divisor of the budget that limits a summary
 )
 
-// Write is the function Write for turns that do not fit: the newest stand as they are, and those before are summarized. The
-// agent that summarizes runs where at says, without rights.
-func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.SessionID, turns []orchestrator.Turn, budget int) (Told, error) {
+// Write works like the function Write, but for turns that do not fit: it includes the newest turns unchanged and
+// summarizes the earlier ones. The agent that summarizes runs in the environment of at, without rights.
+func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.SessionID, turns []orchestrator.Turn,
+	budget int) (Told, error) {
 	former, err := s.Store.Summary(ctx, id)
 	if err != nil {
 		return Told{}, fmt.Errorf("load the summary of a session: %w", err)
@@ -65,7 +66,7 @@ func (s *Summarizer) Write(ctx context.Context, at cli.Request, id orchestrator.
 	return told, nil
 }
 
-// newest counts the newest turns that fit a budget, and at least one.
+// newest returns the number of newest turns that fit a budget, and at least one.
 func newest(turns []orchestrator.Turn, budget int) (n int) {
 	for _, t := range slices.Backward(turns) {
 		if budget -= Tokens(tell(t)) + 1; budget < 0 && n > 0 {
@@ -77,7 +78,8 @@ func newest(turns []orchestrator.Turn, budget int) (n int) {
 }
 
 // summarize asks the model.
-func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former string, turns []orchestrator.Turn, budget int) (string, error) {
+func (s *Summarizer) summarize(ctx context.Context, at cli.Request, former string, turns []orchestrator.Turn,
+	budget int) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Summarize this part of a conversation between a user and coding agents, for an agent that joins it. Keep what the user wants, "+
 		"what was decided and why, names of files and commands, what works, what failed and what is open. Write at most %d words, in the language "+

@@ -14,12 +14,12 @@ import (
 	"ductor/orchestrator/side"
 )
 
-// shelf keeps summaries, and runs an agent that answers with how often it was asked.
+// shelf stores summaries, and runs an agent that answers with the number of its calls.
 type shelf struct {
 	summary  orchestrator.Summary
 	asked    []string
 	released int
-	settled  int // turns of which nothing is kept any more
+	settled  int // turns that ductor settled
 	answer   func(ctx context.Context) cli.Result
 }
 
@@ -52,7 +52,7 @@ func (s *shelf) summarizer() *Summarizer {
 	}
 }
 
-// said are turns that fit no budget of this test together; the newest do.
+// said returns turns that together exceed the budgets of this test, while the newest alone fit.
 func said(n int) (turns []orchestrator.Turn) {
 	for i := range n {
 		t := turn(fmt.Sprintf("question %d", i), strings.Repeat(fmt.Sprintf("answer %d. ", i), 100))

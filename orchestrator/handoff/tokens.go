@@ -2,9 +2,10 @@ package handoff
 
 import "unicode"
 
-// Tokens estimates how many tokens a model counts in a text. No vocabulary is the right one for models of five vendors, and
-// one takes megabytes of memory, so this counts as the vocabularies split: words, digits in threes, runs of signs. It stays
-// within 15 % of what o200k_base or cl100k_base of OpenAI count, for prose, code and logs; see TestTokensComeCloseToVocabularies.
+// Tokens estimates the number of tokens that a model counts in a text. No single vocabulary is right for the models of
+// five vendors, and each takes megabytes of memory. So Tokens counts the units that vocabularies split text into:
+// words, digits in threes, runs of signs. It stays within 15 % of OpenAI's o200k_base and cl100k_base for prose, code
+// and logs; see TestTokensComeCloseToVocabularies.
 func Tokens(s string) int {
 	var c counter
 	for _, r := range s {
@@ -30,7 +31,7 @@ const (
 	lower
 	upper
 	digits
-	syllables // of scripts that write a word or syllable as one character
+	syllables // of scripts with one character for each word or syllable
 	alphabet  // of scripts other than Latin
 	signs
 )
@@ -61,7 +62,7 @@ func (c *counter) add(r rune) {
 	next := classOf(r)
 	switch {
 	case next == c.class:
-	case c.class == upper && next == lower && c.length > 0: // the capital begins this word
+	case c.class == upper && next == lower && c.length > 0: // the capital starts this word
 		c.length--
 		c.end()
 		c.length = 1
@@ -73,12 +74,12 @@ func (c *counter) add(r rune) {
 	c.accent = c.accent || next == lower && r > unicode.MaxASCII
 }
 
-// end counts the run. The factors are fitted to the texts of the test.
+// end adds the current run to the sum. The factors are fitted to the texts of the test.
 func (c *counter) end() {
 	n := float64(c.length)
 	switch {
 	case c.length == 0:
-	case c.class == spaces: // one belongs to the word behind it
+	case c.class == spaces: // one space belongs to the next word
 		if n > 1 {
 			c.sum++
 		}

@@ -9,7 +9,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// The frame around what is told: an agent must not take it for a request.
+// The frame around the history, so that an agent does not take it for a request.
 const (
 	head = "[What was said in this session that you do not know yet. It is background, not a request.]\n"
 	tail = "[End of what was said before. The request:]\n\n"
@@ -17,24 +17,24 @@ const (
 	leftOut = "[%d turns before are left out.]\n"
 )
 
-// worthTelling is how many tokens must be left for a turn that does not fit whole. Less says nothing of it.
+// worthTelling is the minimum of tokens for a turn that is included only in part. A smaller part would be useless.
 const worthTelling = 200
 
-// Repeated stands for the prompt of a turn whose prompt is asked once more.
+// Repeated replaces the prompt of a turn whose prompt is about to be asked again.
 const Repeated = "[the request below]"
 
-// Told is what an agent is told.
+// Told is the history for an agent.
 type Told struct {
-	Text    string // ends where the prompt begins; empty if there is nothing to tell
-	Turns   int    // how many turns it tells, shortened ones included
-	LeftOut int    // how many turns, or parts of them, did not fit
-	// Shortened is set if one of Turns is told in part.
+	Text    string // ends where the prompt begins; empty if there is no history
+	Turns   int    // number of included turns, shortened ones included
+	LeftOut int    // number of turns, or parts of turns, that did not fit
+	// Shortened is set if one of Turns is included only in part.
 	Shortened bool
-	Tokens    int // of Text, as Tokens counts them
+	Tokens    int // Tokens of Text
 }
 
-// Write tells turns, which are in order, in at most budget tokens: the newest first in line for the room, and both ends of one
-// that does not fit. summary tells what was before turns; empty for nothing.
+// Write formats turns, which are in order, in at most budget tokens. The newest turns have priority. If a turn does not
+// fit, Write includes both of its ends. summary covers the time before turns; it may be empty.
 func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	turns = slices.DeleteFunc(slices.Clone(turns), func(t orchestrator.Turn) bool { return t.Prompt.Text == "" && t.Outcome.Text == "" })
 	if len(turns) == 0 && summary == "" || budget <= 0 {
@@ -80,7 +80,7 @@ func Write(turns []orchestrator.Turn, summary string, budget int) Told {
 	return told
 }
 
-// Whole is how many turns were left out whole.
+// Whole returns the number of turns that were left out completely.
 func (t Told) Whole() int {
 	if t.Shortened {
 		return t.LeftOut - 1
@@ -88,10 +88,11 @@ func (t Told) Whole() int {
 	return t.LeftOut
 }
 
-// tell writes a turn whole. Attachments are named: the agent may read them where they lie.
+// tell formats a whole turn. It names attachments, because the agent may read the files.
 func tell(t orchestrator.Turn) string { return turnText(t, question(t), t.Outcome.Text) }
 
-// shorten writes a turn with the middle of its answer left out, and that of its prompt if that takes more than half.
+// shorten formats a turn without the middle of its answer. If the prompt takes more than half of the budget, it
+// shortens the prompt too.
 func shorten(t orchestrator.Turn, budget int) string {
 	if text := tell(t); Tokens(text) <= budget {
 		return text
@@ -115,8 +116,8 @@ func turnText(t orchestrator.Turn, asked, answered string) string {
 	return text
 }
 
-// question is what the user wrote, with the names of the files that came along, but for pictures of a turn that was refused: an agent that
-// reads one of them may be refused as well.
+// question returns the user's text with the names of the attached files. For a refused turn it omits pictures: an agent
+// that reads the refused picture may be refused again.
 func question(t orchestrator.Turn) string {
 	p := t.Prompt
 	if t.Outcome.Recovery.Kind == cli.Refused {
@@ -129,7 +130,7 @@ func question(t orchestrator.Turn) string {
 	return text
 }
 
-// WithoutPictures is a prompt with a note in place of its pictures.
+// WithoutPictures returns a prompt with a note in place of its pictures.
 func WithoutPictures(p orchestrator.Prompt) orchestrator.Prompt {
 	rest := slices.DeleteFunc(slices.Clone(p.Attachments), func(a orchestrator.Attachment) bool { return a.Image })
 	if len(rest) < len(p.Attachments) {
@@ -139,12 +140,13 @@ func WithoutPictures(p orchestrator.Prompt) orchestrator.Prompt {
 	return p
 }
 
-// Attached names a file as agents read it.
+// Attached returns the reference to a file in a prompt.
 func Attached(a orchestrator.Attachment) string {
 	return "\n" + a.String()
 }
 
-// Middle keeps both ends of a text that has more than budget tokens, and says between them how much is left out.
+// Middle returns both ends of a text that has more than budget tokens, with a note between them about the omitted
+// length.
 func Middle(s string, budget int) string {
 	all := Tokens(s)
 	if all <= budget {

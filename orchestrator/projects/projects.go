@@ -1,7 +1,7 @@
-// Package projects is what users do with projects: find the configured ones and the repositories inside the roots, have a conversation
-// work in one or in a worktree of a branch of it, and remove worktrees.
+// Package projects lets users manage projects: find the configured ones and the repositories inside the roots, move a
+// conversation to a project or to a worktree of one of its branches, and remove worktrees.
 //
-// git runs in the environment of the project. The package runs no turn and knows no chat messages.
+// Git runs in the environment of the project. The package runs no turn and knows no chat messages.
 package projects
 
 import (
@@ -26,20 +26,20 @@ import (
 // Engine runs the turns of conversations. *conversation.Engine implements it.
 type Engine interface {
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// SetDir chooses the working directory of a conversation.
+	// SetDir sets the working directory of a conversation.
 	SetDir(ctx context.Context, id orchestrator.ConversationID, path string, by orchestrator.PersonID) (string, error)
-	// Directory says whether conversations may work in a directory, and gives it with its links followed.
+	// Directory returns a directory with links resolved, or an error if conversations may not work in it.
 	Directory(path string) (string, error)
 }
 
-// Options are what a Book is made of.
+// Options configure a Book.
 type Options struct {
-	Named     func() map[string]string // configured projects now, from a name to a directory
-	Roots     []string                 // whose repositories are found
+	Named     func() map[string]string // the configured projects: directories by name
+	Roots     []string                 // directories to search for repositories
 	Sandboxes orchestrator.Sandboxes
 }
 
-// Book is all projects. Safe for concurrent use after Attach.
+// Book implements orchestrator.Projects. Safe for concurrent use after Attach.
 type Book struct {
 	opts   Options
 	engine Engine
@@ -48,13 +48,13 @@ type Book struct {
 
 var _ orchestrator.Projects = (*Book)(nil)
 
-// New makes a Book, which is of use after Attach.
+// New creates a Book. The caller must call Attach before using it.
 func New(o Options) *Book { return &Book{opts: o} }
 
-// Attach connects what is constructed after a Book.
+// Attach connects components that are constructed after the Book.
 func (b *Book) Attach(engine Engine, git *git.Git) { b.engine, b.git = engine, git }
 
-// Projects lists the configured projects and the repositories inside the roots, by name. A name that several have is a path.
+// Projects implements orchestrator.Projects. If several projects have the same name, it uses their paths as names.
 func (b *Book) Projects(ctx context.Context) ([]orchestrator.Project, error) {
 	byName, dirs := map[string]string{}, map[string]bool{}
 	add := func(name, dir string) {
@@ -84,15 +84,15 @@ func (b *Book) Projects(ctx context.Context) ([]orchestrator.Project, error) {
 	return all, context.Cause(ctx)
 }
 
-// Bounds of the search for repositories.
+// Limits of the search for repositories.
 const (
 	depthMost   = 3 // below a root
 	entriesMost = 5000
 	foundMost   = 200
 )
 
-// repositories finds Git repositories at and below a root, the highest first. It follows no link and looks into no hidden directory,
-// and into no repository.
+// repositories finds Git repositories at and below a root, the highest first. It does not follow links, and does not
+// search hidden directories or the insides of repositories.
 func repositories(ctx context.Context, dir string) (found []string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -114,7 +114,7 @@ func repositories(ctx context.Context, dir string) (found []string) {
 			if err != nil {
 				continue
 			}
-			entries, _ := d.ReadDir(max(left, 1)) // what cannot be read has none
+			entries, _ := d.ReadDir(max(left, 1)) // an unreadable directory has no entries
 			_ = d.Close()                         // nothing was written
 			left -= len(entries)
 			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
@@ -129,7 +129,7 @@ func repositories(ctx context.Context, dir string) (found []string) {
 	return found
 }
 
-// OpenProject has a conversation work in a project, or where a branch of it is checked out.
+// OpenProject implements orchestrator.Projects.
 func (b *Book) OpenProject(ctx context.Context, by orchestrator.Press, name, branch string) (string, error) {
 	all, err := b.Projects(ctx)
 	if err != nil {
@@ -148,10 +148,11 @@ func (b *Book) OpenProject(ctx context.Context, by orchestrator.Press, name, bra
 	return b.engine.SetDir(ctx, by.Conversation, dir, by.Person)
 }
 
-// treesDir holds the worktrees of a repository: inside of it, so that they are in its roots and in its sandbox.
+// treesDir is the directory for the worktrees of a repository. It lies inside the repository, so that the worktrees are
+// in the same root and sandbox.
 const treesDir = ".worktrees"
 
-// checkout gives the directory where a branch is checked out, and checks it out if it is nowhere.
+// checkout returns the worktree of a branch and creates it if there is none.
 func (b *Book) checkout(ctx context.Context, in orchestrator.ConversationID, dir, branch string) (string, error) {
 	at, all, err := b.worktrees(ctx, in, dir)
 	if err != nil {
@@ -169,7 +170,7 @@ func (b *Book) checkout(ctx context.Context, in orchestrator.ConversationID, dir
 	return tree, b.git.AddWorktree(ctx, at, branch, tree)
 }
 
-// makeTreesDir makes the directory for the worktrees of a repository, which git does not see.
+// makeTreesDir creates the directory for the worktrees of a repository and excludes it from git.
 func (b *Book) makeTreesDir(main string) error {
 	repo, err := os.OpenRoot(main)
 	if err != nil {
@@ -196,7 +197,7 @@ func (b *Book) makeTreesDir(main string) error {
 
 var unplain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9._-]+`) })
 
-// folderOf names the folder of a branch; two branches never have one.
+// folderOf returns a unique folder name for a branch.
 func folderOf(branch string) string {
 	plain := strings.Trim(unplain().ReplaceAllString(branch, "-"), ".-")
 	if plain == branch {
@@ -206,8 +207,9 @@ func folderOf(branch string) string {
 	return plain + "-" + hex.EncodeToString(sum[:3])
 }
 
-// worktrees lists those of the repository that dir is in, as far as conversations may work there, and where git runs for it.
-func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, dir string) (git.Place, []orchestrator.Worktree, error) {
+// worktrees lists the worktrees of dir's repository that conversations may work in, and returns where git runs for it.
+func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, dir string) (git.Place,
+	[]orchestrator.Worktree, error) {
 	at := git.Place{Dir: dir}
 	if b.opts.Sandboxes != nil {
 		at.In = b.opts.Sandboxes.Of(dir, in)
@@ -228,7 +230,7 @@ func (b *Book) worktrees(ctx context.Context, in orchestrator.ConversationID, di
 	return at, all, nil
 }
 
-// Worktrees lists those of the repository that a conversation works in.
+// Worktrees implements orchestrator.Projects.
 func (b *Book) Worktrees(ctx context.Context, in orchestrator.ConversationID) ([]orchestrator.Worktree, error) {
 	st, err := b.engine.Status(ctx, in)
 	if err != nil {
@@ -238,7 +240,7 @@ func (b *Book) Worktrees(ctx context.Context, in orchestrator.ConversationID) ([
 	return all, err
 }
 
-// OpenWorktree has a conversation work in one of Worktrees.
+// OpenWorktree implements orchestrator.Projects.
 func (b *Book) OpenWorktree(ctx context.Context, by orchestrator.Press, dir string) error {
 	all, err := b.Worktrees(ctx, by.Conversation)
 	if err != nil {
@@ -251,8 +253,9 @@ func (b *Book) OpenWorktree(ctx context.Context, by orchestrator.Press, dir stri
 	return err
 }
 
-// RemoveWorktree removes one of Worktrees and keeps its branch.
-func (b *Book) RemoveWorktree(ctx context.Context, by orchestrator.Press, dir string, changes orchestrator.Changes) error {
+// RemoveWorktree implements orchestrator.Projects.
+func (b *Book) RemoveWorktree(ctx context.Context, by orchestrator.Press, dir string,
+	changes orchestrator.Changes) error {
 	st, err := b.engine.Status(ctx, by.Conversation)
 	if err != nil {
 		return err

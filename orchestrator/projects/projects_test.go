@@ -34,7 +34,8 @@ func (e *engine) Status(context.Context, orchestrator.ConversationID) (orchestra
 	return orchestrator.Status{Dir: e.dir, Running: e.running}, nil
 }
 
-func (e *engine) SetDir(_ context.Context, _ orchestrator.ConversationID, path string, _ orchestrator.PersonID) (string, error) {
+func (e *engine) SetDir(_ context.Context, _ orchestrator.ConversationID, path string,
+	_ orchestrator.PersonID) (string, error) {
 	dir, err := e.Directory(path)
 	if err == nil {
 		e.dir = dir
@@ -101,7 +102,8 @@ func (r *rig) must(err error) {
 
 var by = orchestrator.Press{Conversation: orchestrator.ConversationID{Chat: 7}, Person: 1, Role: orchestrator.RoleUser}
 
-// Configured projects and the repositories inside the roots are found: none outside, by a link or hidden, and none too deep.
+// Projects lists configured projects and the repositories inside the roots. It finds none outside of a root, behind a
+// link, in a hidden directory or too deep.
 func TestProjects(t *testing.T) {
 	r := newRig(t)
 	all, err := r.Projects(t.Context())
@@ -124,8 +126,8 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// A branch is checked out once, in a directory of its own that git does not see; a merged one is removed, a dirty one only where the
-// user says so, and none while a turn runs there.
+// A branch is checked out once, in a separate directory that git ignores. A merged worktree can be removed, a dirty one
+// only if the user confirms it, and none while a turn runs there.
 func TestABranchHasAWorktree(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
@@ -176,7 +178,7 @@ func TestABranchHasAWorktree(t *testing.T) {
 	}
 }
 
-// A link in the place of the worktrees leads nowhere.
+// A link in place of the worktrees' directory is refused.
 func TestWorktreesStayInsideTheRepository(t *testing.T) {
 	r := newRig(t)
 	r.sh("ln -s ../../away src/web/.worktrees")

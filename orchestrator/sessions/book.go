@@ -1,5 +1,5 @@
-// Package sessions is what users do with sessions besides running turns in them: find, rename, pin, archive, fork, export
-// and delete them, and move them from and to a terminal.
+// Package sessions lets users manage sessions, apart from running turns: find, rename, pin, archive, fork, export and
+// delete them, and move them from and to a terminal.
 //
 // The package does NOT run turns, and knows no chat messages.
 package sessions
@@ -18,12 +18,12 @@ import (
 type Engine interface {
 	// Resume makes a session the current one of its conversation.
 	Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error)
-	// Begin stores a session and makes it the current one of its conversation, which agent answers from now on.
+	// Begin stores a session and makes it the current one of its conversation, which agent answers from then on.
 	Begin(ctx context.Context, s orchestrator.Session, agent cli.Agent) error
-	// Move takes a session to another conversation, where nothing of it runs. ErrSessionInUse.
+	// Move moves a session to another conversation. It returns ErrSessionInUse while any part of the session runs.
 	Move(ctx context.Context, s orchestrator.Session, to orchestrator.ConversationID) error
 	Status(ctx context.Context, id orchestrator.ConversationID) (orchestrator.Status, error)
-	// Directory says whether sessions may work in a directory, and gives it as an absolute path.
+	// Directory returns an absolute path, or an error if sessions may not work in the directory.
 	Directory(path string) (string, error)
 }
 
@@ -34,26 +34,26 @@ type Agents interface {
 	Release(conversation cli.Conversation)
 }
 
-// Options are what a Book is made of. All but Seen are required.
+// Options configure a Book. All but Seen are required.
 type Options struct {
 	Store orchestrator.SessionStore
 	Now   func() time.Time
 	NewID func() string
-	// Seen gives the directory of a session that a terminal told of; empty for any other. Nil: none does.
+	// Seen returns the directory of a session that a terminal announced, or "" for any other. It may be nil.
 	Seen func(ctx context.Context, agent cli.Agent, id cli.AgentSessionID) (string, error)
 }
 
-// Book is all sessions. Safe for concurrent use after Attach.
+// Book implements orchestrator.Sessions. Safe for concurrent use after Attach.
 type Book struct {
 	opts   Options
 	engine Engine
 	agents Agents
 }
 
-// New makes a Book, which is of use after Attach.
+// New creates a Book. The caller must call Attach before using it.
 func New(o Options) *Book { return &Book{opts: o} }
 
-// Attach connects what is constructed after a Book.
+// Attach connects components that are constructed after the Book.
 func (b *Book) Attach(engine Engine, agents Agents) { b.engine, b.agents = engine, agents }
 
 var _ orchestrator.Sessions = (*Book)(nil)
@@ -61,16 +61,18 @@ var _ orchestrator.Sessions = (*Book)(nil)
 // titleMax limits a title, in bytes.
 const titleMax = 200
 
-// exportedTurns limits the turns of an export. They are the newest.
+// exportedTurns limits the turns of an export to the newest ones.
 const exportedTurns = 10_000
 
-// FindSessions lists sessions of a conversation; more says that there are others behind them.
-func (b *Book) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (found []orchestrator.FoundSession, more bool, err error) {
+// FindSessions implements orchestrator.Sessions.
+func (b *Book) FindSessions(ctx context.Context, q orchestrator.SessionQuery) (found []orchestrator.FoundSession,
+	more bool, err error) {
 	return b.opts.Store.FindSessions(ctx, q)
 }
 
-// Session finds a session of a conversation. ErrNoSession, ErrElsewhere.
-func (b *Book) Session(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
+// Session returns a session of a conversation. It may return ErrNoSession or ErrElsewhere.
+func (b *Book) Session(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := b.opts.Store.Session(ctx, id)
 	if err == nil && s.Conversation != in {
 		err = orchestrator.ErrElsewhere
@@ -78,16 +80,18 @@ func (b *Book) Session(ctx context.Context, in orchestrator.ConversationID, id o
 	return s, err
 }
 
-// Turns lists the last turns of a session of a conversation, oldest first.
-func (b *Book) Turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID, limit int) ([]orchestrator.Turn, error) {
+// Turns implements orchestrator.Sessions.
+func (b *Book) Turns(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID,
+	limit int) ([]orchestrator.Turn, error) {
 	if _, err := b.Session(ctx, in, id); err != nil {
 		return nil, err
 	}
 	return b.opts.Store.History(ctx, id, limit)
 }
 
-// Resume makes a session the current one of its conversation. An archived one is restored.
-func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID, id orchestrator.SessionID) (orchestrator.Session, error) {
+// Resume implements orchestrator.Sessions. It restores an archived session.
+func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID,
+	id orchestrator.SessionID) (orchestrator.Session, error) {
 	s, err := b.Session(ctx, in, id)
 	if err != nil {
 		return s, err
@@ -101,8 +105,9 @@ func (b *Book) Resume(ctx context.Context, in orchestrator.ConversationID, id or
 	return b.engine.Resume(ctx, in, id)
 }
 
-// Own finds a session of a user, in whatever conversation.
-func (b *Book) Own(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
+// Own implements orchestrator.Sessions.
+func (b *Book) Own(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session,
+	error) {
 	s, err := b.opts.Store.Session(ctx, id)
 	if err == nil && (s.Person == 0 || s.Person != by.Person || !by.May(orchestrator.ChangeSessions)) {
 		err = orchestrator.ErrElsewhere
@@ -110,8 +115,9 @@ func (b *Book) Own(ctx context.Context, by orchestrator.Press, id orchestrator.S
 	return s, err
 }
 
-// TakeOver makes a session of a user the current one, and ends that where it was.
-func (b *Book) TakeOver(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
+// TakeOver implements orchestrator.Sessions.
+func (b *Book) TakeOver(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session,
+	error) {
 	s, err := b.Own(ctx, by, id)
 	if err != nil {
 		return s, err
@@ -124,8 +130,9 @@ func (b *Book) TakeOver(ctx context.Context, by orchestrator.Press, id orchestra
 	return b.Resume(ctx, by.Conversation, id)
 }
 
-// Rename gives a session another title. ErrBadChoice for an empty one.
-func (b *Book) Rename(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID, title string) (orchestrator.Session, error) {
+// Rename implements orchestrator.Sessions.
+func (b *Book) Rename(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID,
+	title string) (orchestrator.Session, error) {
 	title = cli.Shorten(strings.Join(strings.Fields(title), " "), titleMax)
 	if title == "" {
 		return orchestrator.Session{}, orchestrator.ErrBadChoice
@@ -133,17 +140,20 @@ func (b *Book) Rename(ctx context.Context, by orchestrator.Press, id orchestrato
 	return b.change(ctx, by, id, func(s *orchestrator.Session) { s.Title = title })
 }
 
-// Pin has a session listed before others, or no longer so where it was.
-func (b *Book) Pin(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
+// Pin implements orchestrator.Sessions.
+func (b *Book) Pin(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session,
+	error) {
 	return b.change(ctx, by, id, func(s *orchestrator.Session) { s.Pinned = !s.Pinned })
 }
 
-// Archive archives a session, or restores it.
-func (b *Book) Archive(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session, error) {
+// Archive implements orchestrator.Sessions.
+func (b *Book) Archive(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) (orchestrator.Session,
+	error) {
 	return b.change(ctx, by, id, func(s *orchestrator.Session) { s.Archived = !s.Archived })
 }
 
-func (b *Book) change(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID, f func(*orchestrator.Session)) (orchestrator.Session, error) {
+func (b *Book) change(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID,
+	f func(*orchestrator.Session)) (orchestrator.Session, error) {
 	if !by.May(orchestrator.ChangeSessions) {
 		return orchestrator.Session{}, orchestrator.ErrNotAllowed
 	}
@@ -155,7 +165,7 @@ func (b *Book) change(ctx context.Context, by orchestrator.Press, id orchestrato
 	return s, b.opts.Store.SaveSession(ctx, s)
 }
 
-// Delete deletes a session with all that was said in it. ErrSessionInUse, ErrNotAllowed, ErrNoSession, ErrElsewhere.
+// Delete implements orchestrator.Sessions.
 func (b *Book) Delete(ctx context.Context, by orchestrator.Press, id orchestrator.SessionID) error {
 	if !by.May(orchestrator.ChangeSessions) {
 		return orchestrator.ErrNotAllowed
@@ -166,9 +176,9 @@ func (b *Book) Delete(ctx context.Context, by orchestrator.Press, id orchestrato
 	return b.opts.Store.DeleteSession(ctx, id)
 }
 
-// Fork begins a session that has what was said up to a turn, and makes it the current one. Its agents are told that as
-// history. ErrNoTurn, ErrElsewhere.
-func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Session, error) {
+// Fork implements orchestrator.Sessions. The agents of the new session get the earlier turns as history.
+func (b *Book) Fork(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (orchestrator.Session,
+	error) {
 	t, err := b.opts.Store.Turn(ctx, turn)
 	if err != nil {
 		return orchestrator.Session{}, err

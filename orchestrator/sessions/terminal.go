@@ -10,13 +10,14 @@ import (
 	"ductor/orchestrator"
 )
 
-// Stored lists the sessions that agents keep in their own files for the directory of a conversation and that are not ductor's.
+// Stored implements orchestrator.Sessions.
 func (b *Book) Stored(ctx context.Context, in orchestrator.ConversationID) ([]cli.StoredSession, error) {
 	_, all, err := b.stored(ctx, in)
 	return all, err
 }
 
-func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st orchestrator.Status, foreign []cli.StoredSession, err error) {
+func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st orchestrator.Status,
+	foreign []cli.StoredSession, err error) {
 	if st, err = b.engine.Status(ctx, in); err != nil {
 		return st, nil, err
 	}
@@ -24,8 +25,10 @@ func (b *Book) stored(ctx context.Context, in orchestrator.ConversationID) (st o
 	return st, foreign, err
 }
 
-// resumable lists what a session is among: those of the directory that a terminal told of with it, if one did.
-func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent, id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
+// resumable lists the stored sessions that may include the given one. They are those of the session's own directory if
+// a terminal announced it, otherwise those of the conversation's directory.
+func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, agent cli.Agent,
+	id cli.AgentSessionID) (st orchestrator.Status, all []cli.StoredSession, err error) {
 	dir := ""
 	if b.opts.Seen != nil {
 		if dir, err = b.opts.Seen(ctx, agent, id); err != nil {
@@ -45,8 +48,9 @@ func (b *Book) resumable(ctx context.Context, in orchestrator.ConversationID, ag
 	return st, all, err
 }
 
-// foreign lists the sessions of agents in a directory that are not ductor's.
-func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) (foreign []cli.StoredSession, err error) {
+// foreign lists the agents' sessions in a directory that ductor did not create.
+func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) (foreign []cli.StoredSession,
+	err error) {
 	all, err := b.agents.StoredSessions(ctx, st.Sandbox, dir)
 	if err != nil {
 		return nil, err
@@ -63,8 +67,8 @@ func (b *Book) foreign(ctx context.Context, st orchestrator.Status, dir string) 
 	return foreign, nil
 }
 
-// writtenByDuctor reports whether a first prompt is one that ductor writes: before it kept the ids of all sessions it forgot some, and
-// another ductor of this user has ids of its own.
+// writtenByDuctor reports whether a first prompt is one of ductor's own. The store alone is not enough: earlier
+// versions did not store all session IDs, and another ductor of this user has its own store.
 func writtenByDuctor(first string) bool {
 	return slices.ContainsFunc([]string{
 		"<instructions> The user reads your answers in a chat.",
@@ -76,8 +80,9 @@ func writtenByDuctor(first string) bool {
 	}, func(opening string) bool { return strings.HasPrefix(first, opening) })
 }
 
-// ResumeStored begins a session that continues one of Stored, and makes it the current one.
-func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cli.Agent, id cli.AgentSessionID) (orchestrator.Session, error) {
+// ResumeStored implements orchestrator.Sessions.
+func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cli.Agent,
+	id cli.AgentSessionID) (orchestrator.Session, error) {
 	if !by.May(orchestrator.ChangeSessions) {
 		return orchestrator.Session{}, orchestrator.ErrNotAllowed
 	}
@@ -98,8 +103,8 @@ func (b *Book) ResumeStored(ctx context.Context, by orchestrator.Press, agent cl
 	return s, b.engine.Begin(ctx, s, agent)
 }
 
-// Terminal gives the line of a shell that resumes the current session in a terminal, with the agent that it runs: the one that
-// answers here if it has the session, else another that has.
+// Terminal implements orchestrator.Sessions. It prefers the agent that answers in the conversation if that agent has
+// the session, and otherwise picks another agent that has it.
 func (b *Book) Terminal(ctx context.Context, by orchestrator.Press) (cli.Agent, string, error) {
 	if !by.May(orchestrator.ChangeSessions) {
 		return "", "", orchestrator.ErrNotAllowed

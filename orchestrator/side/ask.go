@@ -16,39 +16,39 @@ import (
 	"ductor/orchestrator/spending"
 )
 
-// Gateway runs turns of agents. orchestrator.Gateway has more of it.
+// Gateway runs turns of agents. It is a part of orchestrator.Gateway.
 type Gateway interface {
 	Run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result
 	Settled(turn cli.TurnID)
 	Release(conversation cli.Conversation)
 }
 
-// Client asks agents. All fields but Tracer and Secrets are required.
+// Client asks agents. All fields but Tracer, Budgets and Secrets are required.
 type Client struct {
 	Gateway Gateway
-	Tracer  orchestrator.Tracer // nil: nothing traces the questions
+	Tracer  orchestrator.Tracer // nil: the questions are not traced
 	NewID   func() string
-	// Budgets are those that the questions count in, which are not put once one is spent; nil for none.
+	// Budgets limits the cost of questions: once a budget is spent, no question is asked. nil means no limit.
 	Budgets *spending.Budgets
-	Secrets func(dir string) *secrets.Set // what agents that work in a directory must not have shown or stored; nil for nothing
+	Secrets func(dir string) *secrets.Set // secrets of a directory that must not be shown or stored; nil for none
 }
 
-// Question is what an agent is asked.
+// Question is a question to an agent.
 type Question struct {
 	Model        orchestrator.ModelChoice
 	Prompt       string
 	Instructions string                // for the system prompt
-	Resume       cli.AgentSessionID    // the session to continue; empty begins one
-	Wait         time.Duration         // after which it is given up
-	Person       orchestrator.PersonID // whose budget it counts in; 0: that of the user of a private chat
-	Asks         cli.TurnID            // the turn whose agent asks; empty: a user asks, or ductor itself
-	Watch        func(cli.Event)       // gets what happens, as Gateway.Run says it; nil for no one
+	Resume       cli.AgentSessionID    // the session to continue; empty starts a new one
+	Wait         time.Duration         // the time limit
+	Person       orchestrator.PersonID // the user whose budget it counts in; 0: the user of the private chat
+	Asks         cli.TurnID            // the turn whose agent asks; empty if a user or ductor itself asks
+	Watch        func(cli.Event)       // receives the events of Gateway.Run; nil for none
 }
 
-// mostAnswer ends an agent that does not come to an end, in bytes of its answer.
+// mostAnswer limits the answer of an agent that never stops writing, in bytes.
 const mostAnswer = 1 << 20
 
-// Why a question has no answer, or no whole one.
+// Reasons why a question has no answer, or only a part of one.
 var (
 	ErrTooLate = errors.New("it took too long")
 	ErrNoText  = errors.New("the model said nothing")
@@ -56,10 +56,12 @@ var (
 	errTooLong = errors.New("its answer is too long")
 )
 
-// Ask asks an agent where at says and returns its answer. at gives no rights: the agent gets the mode for reading, no user answers
-// what it asks for, and the settings of the project do not count. It has no shell and sees the project alone; an agent that cannot be
-// held to that is not asked for another agent. The error says why there is no answer; it is the cause of ctx where that ended. The
-// Result has what the question cost in either case. An answer beyond a megabyte is cut there.
+// Ask asks an agent in the environment of at and returns its answer. It ignores the rights in at: the agent runs in the
+// read-only mode, no user answers its requests, and the settings of the project do not apply. The agent has no shell
+// and sees only the project. If another agent asks, Ask refuses agents whose tools ductor cannot limit.
+//
+// The error explains why there is no answer; if ctx ended, it is the cause of ctx. The Result contains the cost of the
+// question in either case. Ask cuts an answer at one megabyte.
 func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	list, held := tools.ReadOnly(q.Model.Agent)
 	if !held && q.Asks != "" {
@@ -71,15 +73,15 @@ func (a Client) Ask(ctx context.Context, at cli.Request, q Question) (cli.Result
 	return a.Work(ctx, at, q)
 }
 
-// Work has an agent do something, as the turn that at names and with the rights that it gives. The settings of the project do not
-// count, and the agent has no tool servers. All else is as with Ask.
+// Work runs an agent as the turn in at and with the rights in at. The settings of the project do not apply, and the
+// agent has no tool servers. Everything else is like Ask.
 func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limited, stop := context.WithTimeoutCause(ctx, q.Wait, ErrTooLate)
 	defer stop()
 	who := spending.Spender{Person: q.Person}
-	if who.Person == 0 && at.ChatID > 0 { // a private chat has the number of its user
+	if who.Person == 0 && at.ChatID > 0 { // the ID of a private chat is the ID of its user
 		who.Person = orchestrator.PersonID(at.ChatID)
 	}
 	if a.Budgets != nil {
@@ -126,7 +128,7 @@ func (a Client) Work(ctx context.Context, at cli.Request, q Question) (cli.Resul
 	return result, nil
 }
 
-// run runs an agent and traces that.
+// run runs an agent and traces it.
 func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit func(cli.Event)) cli.Result {
 	if a.Tracer == nil {
 		return a.Gateway.Run(ctx, agent, req, emit)
@@ -140,7 +142,7 @@ func (a Client) run(ctx context.Context, agent cli.Agent, req cli.Request, emit 
 	return result
 }
 
-// asked is a request with a question in it.
+// asked adds a question to a request.
 func asked(at cli.Request, q Question) cli.Request {
 	at.Model, at.Effort, at.Resume, at.Prompt = q.Model.Model, q.Model.Effort, q.Resume, q.Prompt
 	at.Project, at.Task = cli.WithoutProject, cli.TaskPrompt
@@ -149,7 +151,7 @@ func asked(at cli.Request, q Question) cli.Request {
 	return at
 }
 
-// prefix keeps at most n bytes of s, and no half of a character.
+// prefix returns at most n bytes of s and does not split a character.
 func prefix(s string, n int) string {
 	if len(s) <= n {
 		return s

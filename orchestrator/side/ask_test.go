@@ -29,7 +29,7 @@ func (t *tracer) Begin(cli.Agent, cli.Request) orchestrator.TurnTrace {
 func (t *tracer) Take(cli.Event) { t.events++ }
 func (t *tracer) End(cli.Result) { t.results++ }
 
-// A question to a model beside turns is traced like a turn.
+// Questions to models beside turns are traced like turns.
 func TestQuestionsAreTraced(t *testing.T) {
 	traced := &tracer{}
 	client := Client{Gateway: agent{}, Tracer: traced, NewID: func() string { return "id" }}

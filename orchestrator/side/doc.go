@@ -1,6 +1,6 @@
-// Package side asks an agent one question beside conversations, in a session of its own and without rights: the agent reads, and
-// changes nothing. It also has an agent do a task there, with the rights that its caller gives.
+// Package side asks an agent a question beside conversations, in a separate session and without rights: the agent may
+// only read. It also lets an agent work on a task there, with the rights that the caller passes.
 //
-// The package stores nothing and shows nothing. orchestrator/consult keeps side sessions, and orchestrator/handoff has history
-// summarized in them.
+// The package stores nothing and shows nothing. orchestrator/consult stores side sessions, and orchestrator/handoff
+// uses side sessions to summarize history.
 package side

@@ -13,21 +13,23 @@ import (
 	"ductor/orchestrator"
 )
 
-// MostResult is how many characters of a result are delivered elsewhere than where it was asked for; a longer one is shortened.
+// MostResult limits the characters of a result that is delivered in another chat than the request's; a longer result is
+// shortened.
 const MostResult = 20_000
 
-// Shortener shortens results that are delivered elsewhere than where they were asked for.
+// Shortener shortens results that are delivered in another chat than the request's.
 type Shortener struct {
 	Side   Client
-	Model  orchestrator.ModelChoice // that summarizes; the zero value is none
-	Wait   time.Duration            // after which a summary is given up
+	Model  orchestrator.ModelChoice // writes the summaries; the zero value is none
+	Wait   time.Duration            // the time limit of a summary
 	Logger *slog.Logger
 }
 
 var summaryBlock = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<SUMMARY>(.*?)</SUMMARY>`) })
 
-// Shorten gives a text of more than most characters in short, and says whether it did: its last <SUMMARY> block if it has one, else what
-// the model makes of it where at says, else its end.
+// Shorten shortens a text of more than most characters, and reports whether it did. It uses the text's last <SUMMARY>
+// block if it has one, otherwise a summary by the model, run in the environment of at, and otherwise the end of the
+// text.
 func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, most int) (string, bool) {
 	if utf8.RuneCountInString(text) <= most {
 		return text, false
@@ -51,7 +53,7 @@ func (s Shortener) Shorten(ctx context.Context, at cli.Request, text string, mos
 	return end(at, text, most), true
 }
 
-// end keeps the end of a text that has more than most characters.
+// end returns the end of a text that has more than most characters.
 func end(at cli.Request, text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {

@@ -1,4 +1,5 @@
-// Package spending holds what turns cost within budgets: it warns once when most of one is spent, and refuses turns when all of it is.
+// Package spending keeps the cost of turns within budgets: it warns once when most of a budget is spent, and refuses
+// turns when all of it is spent.
 package spending
 
 import (
@@ -12,33 +13,33 @@ import (
 	"ductor/orchestrator"
 )
 
-// Limits are what may be spent in a day and a month, in US dollars; 0 is no limit.
+// Limits are the limits of spending in a day and a month, in US dollars; 0 is no limit.
 type Limits struct{ Day, Month float64 }
 
 // Options configure Budgets. All are required.
 type Options struct {
 	Store  orchestrator.SpendingStore
-	Limits func() Budget // now
+	Limits func() Budget // the current budget
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Budget is what may be spent.
+// Budget is the configured budget.
 type Budget struct {
 	All       Limits
 	User, Job Limits // of each user, and of each job
 }
 
-// Budgets checks what is spent against what may be. Safe for concurrent use.
+// Budgets compares spending with the configured budget. Safe for concurrent use.
 type Budgets struct{ opts Options }
 
-// New makes Budgets.
+// New creates Budgets.
 func New(o Options) *Budgets { return &Budgets{o} }
 
-// WarnAt is how much of a budget is spent when users, or the owner, are warned, in percent.
+// WarnAt is the percentage of a budget at which ductor warns users or the owner.
 const WarnAt = 80
 
-// Spender is who a turn is for.
+// Spender identifies the user and the job that a turn runs for.
 type Spender struct {
 	Person orchestrator.PersonID // 0 for none
 	Job    orchestrator.JobID    // empty for none
@@ -46,13 +47,13 @@ type Spender struct {
 
 // account is one budget in one period.
 type account struct {
-	of     Spender // what counts; zero for all
+	of     Spender // the spender whose turns count; zero for all
 	period string  // 2006-01-02 or 2006-01
 	since  time.Time
 	limit  float64
 }
 
-// daily says whether the period is a day.
+// daily reports whether the period is a day.
 func (a account) daily() bool { return len(a.period) == len(time.DateOnly) }
 
 func (a account) scope() orchestrator.BudgetScope {
@@ -65,7 +66,7 @@ func (a account) scope() orchestrator.BudgetScope {
 	return "all"
 }
 
-// accounts are the budgets that a spender's turn counts in.
+// accounts returns the budgets that a spender's turn counts in.
 func (b *Budgets) accounts(who Spender) (list []account) {
 	now := b.opts.Now().Local()
 	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
@@ -89,10 +90,11 @@ func (b *Budgets) accounts(who Spender) (list []account) {
 	return list
 }
 
-// today is the day that budgets are lifted for.
+// today returns the key of the day for lifted budgets.
 func (b *Budgets) today() string { return b.opts.Now().Local().Format(time.DateOnly) }
 
-// Left is what a turn may cost; 0 where nothing limits it. The error is a *cli.Failure of the kind cli.OverBudget if it may not run.
+// Left returns how much a turn may cost; 0 means no limit. It returns a *cli.Failure of the kind cli.OverBudget if the
+// turn may not run.
 func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left float64, err error) {
 	accounts := b.accounts(who)
 	if len(accounts) == 0 {
@@ -117,7 +119,7 @@ func (b *Budgets) Left(ctx context.Context, p lang.Printer, who Spender) (left f
 	return left, nil
 }
 
-// describe says what a budget is of, and how much of it is spent.
+// describe formats the name of a budget and how much of it is spent.
 func describe(p lang.Printer, a account, spent float64) string {
 	cost, limit := p.Cost(spent), p.Cost(a.limit)
 	switch {
@@ -135,7 +137,7 @@ func describe(p lang.Printer, a account, spent float64) string {
 	return p.Text("usage.spent-month", cost, limit)
 }
 
-// Warnings gives a sentence on each budget that is nearly spent, once in a period.
+// Warnings returns a sentence for each budget that is nearly spent, once in a period.
 func (b *Budgets) Warnings(ctx context.Context, p lang.Printer, who Spender) (list []string) {
 	for _, a := range b.accounts(who) {
 		text, err := b.warning(ctx, p, a)
@@ -166,7 +168,7 @@ func (b *Budgets) Lift(ctx context.Context, by orchestrator.PersonID) error {
 	return b.opts.Store.LiftBudgets(ctx, b.today(), by, b.opts.Now())
 }
 
-// Count counts what was used beside turns.
+// Count records usage beside turns.
 func (b *Budgets) Count(ctx context.Context, s orchestrator.Spent) {
 	if s.Usage == (cli.Usage{}) && s.CostUSD == 0 {
 		return

@@ -17,7 +17,7 @@ import (
 
 const owner, user = orchestrator.PersonID(1), orchestrator.PersonID(2)
 
-// account is budgets over a store that outlives them.
+// account combines budgets with a store that outlives them.
 type account struct {
 	*spending.Budgets
 	t   *testing.T
@@ -42,7 +42,7 @@ func (a *account) spend(id string, who spending.Spender, usd float64) {
 	a.Count(context.Background(), orchestrator.Spent{ID: id, Person: who.Person, Job: who.Job, Agent: "claude", CostUSD: usd})
 }
 
-// refused is why a turn is refused; empty if it may run.
+// refused returns why a turn is refused; empty if it may run.
 func (a *account) refused(who spending.Spender) string {
 	a.t.Helper()
 	_, err := a.Left(a.t.Context(), lang.Printer{}, who)

@@ -1,5 +1,5 @@
-// Package steps records what agents do in turns: each tool with its output and each changed file with its diff, and finds it for
-// users of the conversation.
+// Package steps records the actions of agents in turns: each tool call with its output and each changed file with its
+// diff. Users of the conversation can list them.
 package steps
 
 import (
@@ -13,27 +13,27 @@ import (
 	"ductor/orchestrator"
 )
 
-// Bounds of what is kept of one turn, in bytes where they count no steps.
+// Limits on the stored steps of one turn, in bytes unless they count steps.
 const (
 	mostSteps  = 900
-	mostOutput = 256 << 10 // of one step, the end of it
+	mostOutput = 256 << 10 // of one step; the end of its output is stored
 	mostOfTurn = 4 << 20
 	mostTitle  = 16 << 10
 )
 
-// Recorder collects the steps of one turn, in memory. Its caller serializes the calls.
+// Recorder collects the steps of one turn in memory. Its caller serializes the calls.
 type Recorder struct {
 	Now func() time.Time
 
-	asks  map[cli.ApprovalID]cli.ToolID // that tools wait for
-	since map[cli.ToolID]time.Time      // when tools that waited began to run; zero while they wait
+	asks  map[cli.ApprovalID]cli.ToolID // requests that tools wait for
+	since map[cli.ToolID]time.Time      // when tools that waited started to run; zero while they wait
 	steps []orchestrator.Step
-	open  map[cli.ToolID]int // places of tools in steps
+	open  map[cli.ToolID]int // indexes of tools in steps
 	size  int
-	first int // the first step of which the output may still be kept
+	first int // the first step whose output may still be stored
 }
 
-// Take records an event, out of which secrets were taken.
+// Take records an event without secrets.
 func (r *Recorder) Take(ev cli.Event) {
 	switch ev := ev.(type) {
 	case cli.ApprovalAsked:
@@ -64,7 +64,7 @@ func (r *Recorder) Take(ev cli.Event) {
 		s := &r.steps[i]
 		if since, waited := r.since[ev.ID]; waited && since.IsZero() {
 			ev.Duration = 0
-		} else if waited { // the wait for a user is no time that it took
+		} else if waited { // the time of waiting for a user does not count
 			ev.Duration = min(ev.Duration, max(r.Now().Sub(since), 0))
 		}
 		s.Duration, s.ExitCode, s.Err = ev.Duration, ev.ExitCode, ev.Err
@@ -86,7 +86,7 @@ func (r *Recorder) add(s orchestrator.Step) int {
 	return len(r.steps) - 1
 }
 
-// keep records the end of an output. The oldest outputs go where those of the turn are too much.
+// keep stores the end of an output. If the outputs of the turn exceed their limit, it drops the oldest ones.
 func (r *Recorder) keep(s *orchestrator.Step, output string) {
 	from := max(len(output)-mostOutput, 0)
 	for from > 0 && from < len(output) && !utf8.RuneStart(output[from]) {
@@ -102,12 +102,12 @@ func (r *Recorder) keep(s *orchestrator.Step, output string) {
 	}
 }
 
-// Steps are the steps so far.
+// Steps returns the steps so far.
 func (r *Recorder) Steps() []orchestrator.Step {
 	return r.steps
 }
 
-// whole is the whole command of a tool, or its path.
+// whole returns the whole command of a tool, or its path.
 func whole(ev cli.ToolStarted) string {
 	var in struct {
 		Command json.RawMessage `json:"command"`
@@ -136,33 +136,35 @@ func cut(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// Store is what a Reader reads.
+// Store is the part of the store that a Reader needs.
 type Store interface {
 	Turn(ctx context.Context, id cli.TurnID) (orchestrator.Turn, error)
 	StepsOf(ctx context.Context, turn cli.TurnID) ([]orchestrator.Step, error)
 	Step(ctx context.Context, turn cli.TurnID, number int) (orchestrator.Step, error)
 }
 
-// Reader finds steps for users; see orchestrator.Steps.
+// Reader implements orchestrator.Steps.
 type Reader struct{ Store Store }
 
-// StepsOf lists the steps of a turn of a conversation, without their outputs.
-func (r Reader) StepsOf(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) ([]orchestrator.Step, error) {
+// StepsOf implements orchestrator.Steps.
+func (r Reader) StepsOf(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) ([]orchestrator.Step,
+	error) {
 	if err := r.check(ctx, in, turn); err != nil {
 		return nil, err
 	}
 	return r.Store.StepsOf(ctx, turn)
 }
 
-// Step is a step of a turn of a conversation, with its output.
-func (r Reader) Step(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID, number int) (orchestrator.Step, error) {
+// Step implements orchestrator.Steps.
+func (r Reader) Step(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID,
+	number int) (orchestrator.Step, error) {
 	if err := r.check(ctx, in, turn); err != nil {
 		return orchestrator.Step{}, err
 	}
 	return r.Store.Step(ctx, turn, number)
 }
 
-// AnswerOf gives what the agent said in a turn of a conversation.
+// AnswerOf implements orchestrator.Steps.
 func (r Reader) AnswerOf(ctx context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
 	t, err := r.turn(ctx, in, turn)
 	return t.Outcome.Text, err

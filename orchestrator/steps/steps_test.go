@@ -11,7 +11,7 @@ import (
 	"ductor/cli"
 )
 
-// A Recorder keeps whole commands, the ends of outputs, and of too many the newest.
+// A Recorder stores whole commands and the ends of outputs. If there are too many, it keeps the newest.
 func TestARecorderKeepsWhatThereIsRoomFor(t *testing.T) {
 	r := &Recorder{}
 	use := func(id string, command, output string) {
@@ -44,7 +44,7 @@ func TestARecorderKeepsWhatThereIsRoomFor(t *testing.T) {
 	}
 }
 
-// The wait for a user is no time that a step took; one that was denied took none.
+// The duration of a step excludes the wait for a user; a denied step took no time.
 func TestAStepDoesNotCountTheWaitForItsUser(t *testing.T) {
 	now := time.Unix(0, 0)
 	r := &Recorder{Now: func() time.Time { return now }}

@@ -14,7 +14,7 @@ import (
 	"ductor/orchestrator/circuit"
 )
 
-// conversation notes the turns that run later.
+// conversation records the turns that run later.
 type conversation struct{ later []time.Time }
 
 func (*conversation) PrepareAgain(

@@ -15,30 +15,30 @@ import (
 	"ductor/orchestrator"
 )
 
-// Options are what a Directory is made of. All but Random and Log are required; only Invite needs Random.
+// Options configure a Directory. All but Random and Log are required; only Invite needs Random.
 type Options struct {
 	Store      orchestrator.UserStore
-	Configured func() orchestrator.Roster // now
+	Configured func() orchestrator.Roster // the current configuration
 	Now        func() time.Time
 	Random     io.Reader
 	Log        *slog.Logger
 }
 
-// Directory is all users. It asks the store each time, so that what another process changes counts at once. Safe for
-// concurrent use.
+// Directory knows all users. It reads the store for each question, so that changes by another process apply at once.
+// Safe for concurrent use.
 type Directory struct {
 	opts  Options
 	known cache
 	open  invitations
 }
 
-// cache is what the store said last, for the moments in which it says nothing.
+// cache holds the store's last answer, for the times when the store does not answer.
 type cache struct {
 	sync.Mutex
 	roles orchestrator.Roster
 }
 
-// Open makes a Directory with the invitations that are open.
+// Open creates a Directory and loads the open invitations.
 func Open(ctx context.Context, o Options) (*Directory, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -57,10 +57,10 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 	return d, nil
 }
 
-// lookPatience bounds a look into the store.
+// lookPatience limits the time for reading the store.
 const lookPatience = 5 * time.Second
 
-// RoleOf gives the role of a user; RoleNone for one that is not known. The configuration counts before the store.
+// RoleOf returns the role of a user, or RoleNone for an unknown user. The configuration has priority over the store.
 func (d *Directory) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	if role, ok := d.opts.Configured()[user]; ok {
 		return role
@@ -81,7 +81,7 @@ func (d *Directory) RoleOf(user orchestrator.PersonID) orchestrator.UserRole {
 	return d.known.roles.RoleOf(user)
 }
 
-// Having lists the users who have a right, by id.
+// Having lists the users with a right, by ID.
 func (d *Directory) Having(do orchestrator.Right) []orchestrator.PersonID {
 	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
 	defer cancel()
@@ -97,13 +97,13 @@ func (d *Directory) Having(do orchestrator.Right) []orchestrator.PersonID {
 	return roles.Having(do)
 }
 
-// Known is a user with where it is known from.
+// Known is a user and the source that defines the user.
 type Known struct {
 	orchestrator.JoinedUser
-	Configured bool // in the configuration, which alone changes it
+	Configured bool // only the configuration can change the user
 }
 
-// List lists the users of the configuration by id, then those who joined.
+// List lists the users of the configuration by ID, then the users who joined.
 func (d *Directory) List(ctx context.Context) ([]Known, error) {
 	configured := d.opts.Configured()
 	var all []Known
@@ -122,7 +122,7 @@ func (d *Directory) List(ctx context.Context) ([]Known, error) {
 	return all, nil
 }
 
-// change refuses what by may not do, and users of the configuration.
+// change returns an error if by may not change users, or if the configuration defines the user.
 func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) error {
 	if !by.May(orchestrator.ManageUsers) {
 		return orchestrator.ErrNotAllowed
@@ -133,15 +133,16 @@ func (d *Directory) change(by orchestrator.Press, id orchestrator.PersonID) erro
 	return nil
 }
 
-// SetRole gives a user who joined another role. ErrNotAllowed, ErrConfigured, ErrNoUser.
-func (d *Directory) SetRole(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID, role orchestrator.UserRole) error {
+// SetRole changes the role of a user who joined. It may return ErrNotAllowed, ErrConfigured or ErrNoUser.
+func (d *Directory) SetRole(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID,
+	role orchestrator.UserRole) error {
 	if err := d.change(by, id); err != nil {
 		return err
 	}
 	return found(d.opts.Store.SetUserRole(ctx, id, role, d.entry(by, "role", idText(id), string(role))))
 }
 
-// Remove forgets a user who joined. ErrNotAllowed, ErrConfigured, ErrNoUser.
+// Remove deletes a user who joined. It may return ErrNotAllowed, ErrConfigured or ErrNoUser.
 func (d *Directory) Remove(ctx context.Context, by orchestrator.Press, id orchestrator.PersonID) error {
 	if err := d.change(by, id); err != nil {
 		return err

@@ -41,7 +41,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// restart is a new process over the same database.
+// restart creates a new Directory over the same database.
 func (r *rig) restart() {
 	r.t.Helper()
 	d, err := users.Open(r.t.Context(), users.Options{
@@ -104,7 +104,7 @@ func TestAnInvitationIsOfOneUse(t *testing.T) {
 func TestAnInvitationExpires(t *testing.T) {
 	r := newRig(t)
 	code := r.invite(orchestrator.RoleUser)
-	r.restart() // it outlives the process
+	r.restart() // it survives the process
 	r.now = r.now.Add(paircode.Life)
 	if r.Join(t.Context(), ann, "Ann", code) {
 		t.Error("it was taken after its time")
@@ -134,7 +134,8 @@ func TestTooManyWrongCodesCloseAllInvitations(t *testing.T) {
 	r := newRig(t)
 	code := r.invite(orchestrator.RoleUser)
 	for range paircode.MostWrong {
-		r.Join(t.Context(), bob, "Bob", "hello, you") // has not the shape, so it is no try
+		// does not have the shape of a code, so it does not count as a try
+		r.Join(t.Context(), bob, "Bob", "hello, you")
 	}
 	for range paircode.MostWrong {
 		r.Join(t.Context(), bob, "Bob", strings.Repeat("B", 12))
@@ -188,7 +189,8 @@ func TestOnlyOwnersManageUsers(t *testing.T) {
 	r.has(ann, orchestrator.RoleNone)
 }
 
-// What another process changes in the database counts at once, and what is known counts while the store does not answer.
+// Changes by another process in the database apply at once. While the store does not answer, the last known state
+// applies.
 func TestTheStoreCountsAtOnce(t *testing.T) {
 	r := newRig(t)
 	r.Join(t.Context(), ann, "Ann", r.invite(orchestrator.RoleUser))

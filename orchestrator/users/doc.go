@@ -1,5 +1,5 @@
-// Package users knows who may use ductor: the users of the configuration, and those who took an invitation of an owner. It
-// makes the invitations and takes them.
+// Package users knows who may use ductor: the users of the configuration, and those who accepted an owner's invitation.
+// It creates the invitations and accepts their codes.
 //
-// It does NOT say what a role may do, which is orchestrator.UserRole, and knows no messages of Telegram.
+// It does NOT define the rights of roles (orchestrator.UserRole does), and it knows no messages of Telegram.
 package users

@@ -10,18 +10,19 @@ import (
 	"ductor/orchestrator"
 )
 
-// mostOpen is how many invitations are open at once.
+// mostOpen limits the open invitations.
 const mostOpen = 5
 
-// invitations are those that are open. Only this process opens any.
+// invitations holds the open invitations. Only this process creates any.
 type invitations struct {
 	sync.Mutex
 	all   []orchestrator.Invitation
-	wrong int // codes since none was open
+	wrong int // wrong codes since no invitation was open
 }
 
-// Invite makes an invitation for one user, and gives its code, which is stored nowhere. ErrNotAllowed.
-func (d *Directory) Invite(ctx context.Context, by orchestrator.Press, role orchestrator.UserRole) (code string, err error) {
+// Invite creates an invitation for one user and returns its code, which is stored nowhere. It may return ErrNotAllowed.
+func (d *Directory) Invite(ctx context.Context, by orchestrator.Press, role orchestrator.UserRole) (code string,
+	err error) {
 	if !by.May(orchestrator.ManageUsers) {
 		return "", orchestrator.ErrNotAllowed
 	}
@@ -39,18 +40,19 @@ func (d *Directory) Invite(ctx context.Context, by orchestrator.Press, role orch
 		d.open.wrong = 0
 	}
 	d.open.all = append(d.open.all, i)
-	d.open.all = d.open.all[max(len(d.open.all)-mostOpen, 0):] // the oldest gives way
+	d.open.all = d.open.all[max(len(d.open.all)-mostOpen, 0):] // drop the oldest
 	return code, nil
 }
 
-// expire forgets invitations whose time is over; the caller holds the lock.
+// expire removes expired invitations. The caller holds the lock.
 func (d *Directory) expire() {
 	now := d.opts.Now()
 	d.open.all = slices.DeleteFunc(d.open.all, func(i orchestrator.Invitation) bool { return !now.Before(i.Expires) })
 }
 
-// Join takes an invitation for a user who is not known; false if the code opens none. It looks at nothing unless an
-// invitation is open and the text has the shape of a code, and closes all invitations after paircode.MostWrong codes that open none.
+// Join accepts an invitation for an unknown user. It returns false if no invitation has this code. It does nothing
+// unless an invitation is open and the text has the shape of a code. After paircode.MostWrong wrong codes it closes all
+// invitations.
 func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, code string) bool {
 	if !paircode.Shaped(code) {
 		return false
@@ -75,7 +77,7 @@ func (d *Directory) Join(ctx context.Context, id orchestrator.PersonID, name, co
 	return joined
 }
 
-// match finds the invitation of a code. It compares with every one that is open.
+// match returns the invitation with a code. It compares the code with every open invitation.
 func (d *Directory) match(ctx context.Context, code string) (found orchestrator.Invitation, ok bool) {
 	d.open.Lock()
 	defer d.open.Unlock()
@@ -99,13 +101,13 @@ func (d *Directory) match(ctx context.Context, code string) (found orchestrator.
 	return found, false
 }
 
-// Greet gives a user who joined and was not greeted yet; false for any other.
+// Greet returns a user who joined and has not been greeted; false for any other.
 func (d *Directory) Greet(ctx context.Context, id orchestrator.PersonID) (orchestrator.JoinedUser, bool, error) {
 	u, there, err := d.opts.Store.JoinedUser(ctx, id)
 	return u, there && !u.Greeted, err
 }
 
-// Greeted records that a user was greeted.
+// Greeted records that a user has been greeted.
 func (d *Directory) Greeted(ctx context.Context, id orchestrator.PersonID) error {
 	return d.opts.Store.UserGreeted(ctx, id)
 }
