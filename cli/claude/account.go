@@ -136,7 +136,7 @@ func (p *Provider) initialize(ctx context.Context) (initReply, error) {
 	var reply *initReply
 	var d decoder
 	end := stream.Turn(ctx, turn.Loop[[]byte]{
-		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) }, // if it fails, the process ends
+		Begin: func() { _ = stream.Send(controlLine(initRequest, subtype("initialize"))) }, // on an error the process ends
 		Handle: func(raw []byte) bool {
 			if l, err := d.decode(raw); err == nil {
 				reply = l.initReply()
@@ -264,7 +264,7 @@ func (s *live) Fill(ctx context.Context) (cli.Fill, error) {
 	}
 	f := cli.Fill{Used: answer.Used, Limit: answer.Limit}
 	for _, p := range answer.Parts {
-		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // these do not fill the context
+		if p.Tokens > 0 && p.Name != "Free space" && !strings.Contains(p.Name, "buffer") { // not filled
 			f.Parts = append(f.Parts, cli.FillPart(p))
 		}
 	}

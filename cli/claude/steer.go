@@ -55,7 +55,8 @@ func (s *live) Steer(ctx context.Context, req cli.Request) error {
 		return f
 	}
 	id := uuid.NewString()
-	if req.Turn != "" { // Claude accepts a message that it gave back only under another id, so the id depends on both turns
+	// Claude accepts a message that it gave back only under another id, so the id depends on both turns.
+	if req.Turn != "" {
 		id = t.note.steerOf(t.req.Turn, req.Turn)
 	}
 	line, err := userLine(req, id)
@@ -154,7 +155,8 @@ func (t *liveTurn) replied(r *controlReply) {
 	var answer struct {
 		Cancelled bool `json:"cancelled"`
 	}
-	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled { // stop a Claude that does not support the request
+	// A Claude that does not support the request is stopped.
+	if json.Unmarshal(r.Response, &answer) == nil && answer.Cancelled {
 		t.p.steers.GiveBack(id)
 	}
 }
