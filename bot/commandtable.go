@@ -5,8 +5,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// commandTable returns all commands in the order of the menu. It is the only list of them: their rights, the menu, /help
-// and how a message is read follow from it.
+// commandTable returns all commands in the order of the menu. It is their only list: their rights, the menu, /help and
+// the parsing of messages follow from it.
 func commandTable(c *commands) []updates.CommandSpec {
 	const (
 		read     = orchestrator.Read
@@ -21,7 +21,7 @@ func commandTable(c *commands) []updates.CommandSpec {
 	model := modelCommand{c.menus, c.messages, c.closer, c.reply}.do
 	language := c.page(language{c.lang}.command)
 	setting := func(s orchestrator.Setting) updates.CommandFunc { return c.page(c.menus.Setting(s)) }
-	consult, group := c.ask(c.consults.Consult), c.ask(c.consults.Group)
+	consult, group := c.consultHandler(c.consults.Consult), c.consultHandler(c.consults.Group)
 	noFiles, noModels, noUsers := c.files == nil, !c.consults.Offered(), c.users.Directory == nil
 	return []updates.CommandSpec{
 		{Name: "new", Help: "bot.menu-new", Right: sessions, Do: c.fresh},

@@ -29,7 +29,7 @@ type Service interface {
 	Compact(ctx context.Context, hint string, p orchestrator.Prompt) (orchestrator.Receipt, error)
 	// AgentCommands lists the agent's commands and skills. It returns errors.ErrUnsupported if the agent has none.
 	AgentCommands(ctx context.Context, in orchestrator.ConversationID) (cli.Agent, []cli.AgentCommand, error)
-	// RunCommand runs one of them in a turn of its own.
+	// RunCommand runs a command or skill in a turn of its own.
 	RunCommand(ctx context.Context, p orchestrator.Prompt) (orchestrator.Receipt, error)
 }
 

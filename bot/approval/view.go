@@ -71,7 +71,7 @@ func (a view) drawApproval() (render.Text, tgapi.Keyboard) {
 	return joinLines(lines), a.approvalButtons(s)
 }
 
-// drawExpiry says what happens if no user decides.
+// drawExpiry explains the result if no user decides.
 func (a view) drawExpiry() string {
 	if a.OfTerminal() {
 		return a.lang.Text("approval.terminal-at", clock(a.Expires))
@@ -131,10 +131,10 @@ func (a view) drawReason(d draft) (render.Text, tgapi.Keyboard) {
 // mustReply reports whether a user's words count only as a reply: in a group not every message is meant for the bot.
 func (a view) mustReply() bool { return outbox.ChatOf(a.Conversation.Chat).Group }
 
-// clock is a time of day.
+// clock formats a time of day.
 func clock(t time.Time) string { return t.Local().Format("15:04") }
 
-// drawDecision says how an approval ended, and which user decided.
+// drawDecision describes how an approval ended, and which user decided.
 func (a view) drawDecision(user string) render.Text {
 	user = short(user, render.NameLimit)
 	by := func(without, with string) string {

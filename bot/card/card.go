@@ -68,7 +68,7 @@ type Look struct {
 	Pacing      Pacing
 }
 
-// Cards opens cards, and continues those of the previous process. Safe for concurrent use.
+// Cards opens cards, and continues the previous process's cards. Safe for concurrent use.
 type Cards struct {
 	opts Options
 

@@ -17,7 +17,7 @@ type document struct {
 	segments []*segment
 	answer   int // bytes of answer text in the segments
 	tools    map[cli.ToolID]toolRef
-	running  int // tools that have not ended, without those of sub-agents
+	running  int // tools that have not ended, sub-agents' tools excluded
 	wait     waitLine
 	now      time.Time // the time of the next event, unless it has its own
 	limited  bool      // the card has mentioned the rate limit

@@ -17,8 +17,8 @@ type cutDocument struct {
 	parts  []render.Text
 }
 
-// slices renders the document in messages that start at starts; the last starts at newest. The first start is that of
-// the document. Joined, the messages are the document up to the last start and from newest on, except for whitespace at
+// slices renders the document in messages that start at starts; the last starts at newest. The first start is the
+// document's. Joined, the messages are the document up to the last start and from newest on, except for whitespace at
 // the seams. slices reuses messages of the previous call whose content has not changed since.
 func (d *document) slices(starts []position, newest position) []render.Text {
 	for _, s := range d.segments {

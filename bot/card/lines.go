@@ -253,7 +253,7 @@ func footerLine(p lang.Printer, o orchestrator.Outcome, fields []FooterField, wh
 // nearlyFull is how full a context must be before the footer mentions it, in percent.
 const nearlyFull = 60
 
-// withReceipt returns fields with those of the receipt of changed files added.
+// withReceipt returns fields and adds the fields for the receipt of changed files.
 func withReceipt(fields []FooterField) []FooterField {
 	fields = slices.Clone(fields)
 	for _, f := range []FooterField{FooterTime, FooterCost} {
@@ -273,7 +273,7 @@ func noUndo(why orchestrator.NoUndo) (key lang.Key, ok bool) {
 	return key, ok
 }
 
-// bypassLine says that the turn runs in bypass, and for how long.
+// bypassLine describes the turn's bypass and its remaining time.
 func (d *document) bypassLine(now time.Time) string {
 	return render.BypassLeft(d.lang, d.turn.bypass, now)
 }

@@ -209,8 +209,8 @@ func (s *messages) gone() bool {
 	return len(s.parts) == 0 || s.parts[len(s.parts)-1].State() != orchestrator.Sent
 }
 
-// shows reports whether the chat shows the final content from part first on. A message that is on its way has no next
-// call, so whether there is one is looked at first: it may arrive in between.
+// shows reports whether the chat shows the final content from part first on. A message in flight has no next call,
+// so check that first: the message may arrive in between.
 func (s *messages) shows(first int, wants []message.Content) bool {
 	s.mu.Lock()
 	flying := slices.ContainsFunc(s.parts, func(p *part) bool { return p.State() == orchestrator.Sending })

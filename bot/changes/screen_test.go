@@ -16,8 +16,8 @@ import (
 	"ductor/orchestrator"
 )
 
-// fakeChanges has two turns and a checkpoint in two chats, and counts the changes of files.
-type fakeChanges struct {
+// fake implements the changes with two turns and a checkpoint in two chats, and counts the changes of files.
+type fake struct {
 	state map[string]*orchestrator.TurnChanges
 	done  []string
 	diff  string
@@ -25,8 +25,8 @@ type fakeChanges struct {
 	err   error
 }
 
-func newBooks() *fakeChanges {
-	b := &fakeChanges{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}}
+func newFake() *fake {
+	b := &fake{state: map[string]*orchestrator.TurnChanges{}, diff: "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n", store: map[int]orchestrator.Message{}}
 	for chat := range 2 {
 		in := orchestrator.ConversationID{Chat: int64(chat + 1)}
 		turn, point := fmt.Sprintf("turn-%d", chat+1), fmt.Sprintf("point-%d", chat+1)
@@ -36,7 +36,7 @@ func newBooks() *fakeChanges {
 	return b
 }
 
-func (b *fakeChanges) find(in orchestrator.ConversationID, id string) (*orchestrator.TurnChanges, error) {
+func (b *fake) find(in orchestrator.ConversationID, id string) (*orchestrator.TurnChanges, error) {
 	c := b.state[id]
 	switch {
 	case b.err != nil:
@@ -50,7 +50,7 @@ func (b *fakeChanges) find(in orchestrator.ConversationID, id string) (*orchestr
 }
 
 // change applies the change of a press, once.
-func (b *fakeChanges) change(by orchestrator.Press, id, what string, do func(c *orchestrator.TurnChanges) error) (orchestrator.TurnChanges, error) {
+func (b *fake) change(by orchestrator.Press, id, what string, do func(c *orchestrator.TurnChanges) error) (orchestrator.TurnChanges, error) {
 	if !by.May(orchestrator.ReachFiles) {
 		return orchestrator.TurnChanges{}, orchestrator.ErrNotAllowed
 	}
@@ -65,7 +65,7 @@ func (b *fakeChanges) change(by orchestrator.Press, id, what string, do func(c *
 	return *c, nil
 }
 
-func (b *fakeChanges) Undo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+func (b *fake) Undo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
 	return b.change(by, string(turn), "undo", func(c *orchestrator.TurnChanges) error {
 		if c.Undone {
 			return orchestrator.ErrUndone
@@ -75,7 +75,7 @@ func (b *fakeChanges) Undo(_ context.Context, by orchestrator.Press, turn cli.Tu
 	})
 }
 
-func (b *fakeChanges) Redo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
+func (b *fake) Redo(_ context.Context, by orchestrator.Press, turn cli.TurnID) (orchestrator.TurnChanges, error) {
 	return b.change(by, string(turn), "redo", func(c *orchestrator.TurnChanges) error {
 		if !c.Undone {
 			return orchestrator.ErrNotUndone
@@ -85,7 +85,7 @@ func (b *fakeChanges) Redo(_ context.Context, by orchestrator.Press, turn cli.Tu
 	})
 }
 
-func (b *fakeChanges) Commit(_ context.Context, by orchestrator.Press, turn cli.TurnID, text string) (orchestrator.TurnChanges, error) {
+func (b *fake) Commit(_ context.Context, by orchestrator.Press, turn cli.TurnID, text string) (orchestrator.TurnChanges, error) {
 	return b.change(by, string(turn), "commit "+text, func(c *orchestrator.TurnChanges) error {
 		switch {
 		case text == "":
@@ -98,7 +98,7 @@ func (b *fakeChanges) Commit(_ context.Context, by orchestrator.Press, turn cli.
 	})
 }
 
-func (b *fakeChanges) Changes(_ context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
+func (b *fake) Changes(_ context.Context, in orchestrator.ConversationID, id string) (orchestrator.TurnChanges, error) {
 	c, err := b.find(in, id)
 	if err != nil {
 		return orchestrator.TurnChanges{}, err
@@ -106,23 +106,23 @@ func (b *fakeChanges) Changes(_ context.Context, in orchestrator.ConversationID,
 	return *c, nil
 }
 
-func (b *fakeChanges) Diff(_ context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
+func (b *fake) Diff(_ context.Context, in orchestrator.ConversationID, turn cli.TurnID) (string, error) {
 	_, err := b.find(in, string(turn))
 	return b.diff, err
 }
 
-func (b *fakeChanges) DiffSince(_ context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince, path string) (string, error) {
+func (b *fake) DiffSince(_ context.Context, in orchestrator.ConversationID, since orchestrator.DiffSince, path string) (string, error) {
 	if since == orchestrator.SinceTurn {
 		return "", orchestrator.ErrNoChanges
 	}
 	return strings.ReplaceAll(b.diff, "two", fmt.Sprint(since, path, in.Chat)), b.err
 }
 
-func (b *fakeChanges) Checkpoint(_ context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
+func (b *fake) Checkpoint(_ context.Context, by orchestrator.Press, name string) (orchestrator.TurnChanges, error) {
 	return orchestrator.TurnChanges{ID: "new", Conversation: by.Conversation, Title: name, Checkpoint: true}, b.err
 }
 
-func (b *fakeChanges) Checkpoints(_ context.Context, in orchestrator.ConversationID) (all []orchestrator.TurnChanges, err error) {
+func (b *fake) Checkpoints(_ context.Context, in orchestrator.ConversationID) (all []orchestrator.TurnChanges, err error) {
 	for _, id := range []string{"turn-1", "turn-2", "point-1", "point-2"} {
 		if c := b.state[id]; c.Conversation == in {
 			all = append(all, *c)
@@ -131,23 +131,23 @@ func (b *fakeChanges) Checkpoints(_ context.Context, in orchestrator.Conversatio
 	return all, b.err
 }
 
-func (b *fakeChanges) SessionChanges(ctx context.Context, in orchestrator.ConversationID, _ orchestrator.SessionID) ([]orchestrator.TurnChanges, error) {
+func (b *fake) SessionChanges(ctx context.Context, in orchestrator.ConversationID, _ orchestrator.SessionID) ([]orchestrator.TurnChanges, error) {
 	return b.Checkpoints(ctx, in)
 }
 
-func (b *fakeChanges) Return(_ context.Context, by orchestrator.Press, id string, _ orchestrator.ReturnTo) (to, before orchestrator.TurnChanges, err error) {
+func (b *fake) Return(_ context.Context, by orchestrator.Press, id string, _ orchestrator.ReturnTo) (to, before orchestrator.TurnChanges, err error) {
 	to, err = b.change(by, id, "return", func(*orchestrator.TurnChanges) error { return nil })
 	return to, orchestrator.TurnChanges{ID: "before", Changed: orchestrator.Changed{Files: 3}}, err
 }
 
-func (b *fakeChanges) FindMessage(context.Context, string) (m orchestrator.Message, err error) {
+func (b *fake) FindMessage(context.Context, string) (m orchestrator.Message, err error) {
 	return m, nil
 }
-func (b *fakeChanges) MessageAt(_ context.Context, _ orchestrator.ConversationID, id int) (orchestrator.Message, error) {
+func (b *fake) MessageAt(_ context.Context, _ orchestrator.ConversationID, id int) (orchestrator.Message, error) {
 	return b.store[id], nil
 }
 
-func (b *fakeChanges) screen() *Screen {
+func (b *fake) screen() *Screen {
 	return New(Options{Changes: b, Store: b, Names: &tgapi.ChatNames{}})
 }
 
@@ -168,7 +168,7 @@ func shown(a tgapi.Answer) string {
 // row, nothing of another chat is shown or changed, and a member changes nothing.
 func TestAnySequenceOfPresses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := newBooks()
+		b := newFake()
 		for range rapid.IntRange(1, 15).Draw(t, "presses") {
 			who := by(rapid.Int64Range(1, 2).Draw(t, "chat"))
 			if rapid.Bool().Draw(t, "member") {
@@ -214,7 +214,7 @@ func TestAnySequenceOfPresses(t *testing.T) {
 
 // The user accepts the proposed message of a commit, or replies with another one.
 func TestACommitAsksForItsMessage(t *testing.T) {
-	b := newBooks()
+	b := newFake()
 	a, err := b.screen().Press(t.Context(), by(1), 9, "c:turn-1")
 	if err != nil || !strings.Contains(shown(a), "Commit 2 files with this message?") || !strings.Contains(shown(a), "of turn-1") {
 		t.Fatalf("it asks %s, %v", shown(a), err)
@@ -234,7 +234,7 @@ func TestACommitAsksForItsMessage(t *testing.T) {
 
 // A short diff is a picture in light or dark. A diff that is long, or that the font cannot show, is a file.
 func TestADiffIsAPictureOrAFile(t *testing.T) {
-	b := newBooks()
+	b := newFake()
 	spool, err := message.OpenSpool(t.Context(), t.TempDir(), noMessages{})
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 		{&orchestrator.TurnWrites{In: orchestrator.ConversationID{Chat: -5}}, "A turn in another group is changing these files now"}, {orchestrator.ErrNoIdentity, "user.name"}, {orchestrator.ErrMerging, "under way"},
 		{orchestrator.ErrNoRepository, "no Git repository"}, {orchestrator.ErrDiffTooLong, "/diff PATH"},
 	} {
-		b := newBooks()
+		b := newFake()
 		b.err = c.err
 		a, err := b.screen().Press(t.Context(), by(1), 9, "u:turn-1")
 		if err != nil || !strings.Contains(a.Text, c.want) {

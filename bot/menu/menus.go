@@ -15,8 +15,8 @@ import (
 // Options configures Menus. All fields are required.
 type Options struct {
 	Service Service
-	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits a message of the bot; does not wait
-	Beside  func(func(ctx context.Context))                                    // runs a function that no command waits for
+	Edit    func(in orchestrator.ConversationID, message int, page tgapi.Page) // edits the bot's message; does not wait
+	Beside  func(func(ctx context.Context))                                    // runs work that no command waits for
 	Now     func() time.Time
 	Lang    *lang.Choices
 	Aliases func() map[string]string // aliases of models, now; see naming.Names

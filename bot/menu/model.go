@@ -158,7 +158,7 @@ func (k *Menus) Effort(ctx context.Context, by orchestrator.Press, args string) 
 	return tgapi.Page{Text: chosenText(p, c)}, k.service.SetModel(ctx, by.Conversation, c.Agent, c.Model, c.Effort)
 }
 
-// efforts is what is known about the efforts of a model.
+// efforts is the knowledge about a model's efforts.
 type efforts int
 
 const (

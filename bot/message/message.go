@@ -10,7 +10,7 @@ import (
 	"ductor/orchestrator"
 )
 
-// Message is one message of a chat. Its state is one of: waiting (Pending), being sent (Sending), in the chat (Sent),
+// Message is one message of a chat. Its state is: waiting (Pending), being sent (Sending), in the chat (Sent),
 // possibly in the chat (Unknown), rejected for good (Failed), gone (Removed). The state is stored before each call that
 // sends and after every call, so that the next process continues with the existing message. A message whose sending has
 // an unknown outcome is not sent again; an edit is repeated.

@@ -176,7 +176,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Run sends owed messages until ctx is done: first those of the previous process, then new ones. At the end, the
+// Run sends owed messages until ctx is done: first the previous process's, then new ones. At the end, the
 // outbox's Drain sends the messages that are in the outbox; the others stay in the store.
 func (s *Messages) Run(ctx context.Context) {
 	retry := time.NewTimer(0)

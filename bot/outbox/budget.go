@@ -15,7 +15,7 @@ type Budget struct {
 	Silence time.Duration // time until the next call
 }
 
-// Budgets returns the budget of the whole bot, and those of the chats that calls were made to.
+// Budgets returns the budgets of the whole bot and of the chats that calls were made to.
 func (o *Outbox) Budgets() []Budget {
 	now := time.Now()
 	o.mu.Lock()

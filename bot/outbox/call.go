@@ -30,7 +30,7 @@ const (
 	Optional
 )
 
-// Priority orders the calls of one chat. All calls of a priority are made before those of a later one.
+// Priority orders the calls of one chat. All calls of a priority are made before the calls of a later one.
 type Priority int
 
 // Priorities, the most urgent first.
@@ -55,12 +55,12 @@ const (
 	Sign
 )
 
-// Call is one outgoing call.
+// Call is an outgoing call.
 type Call struct {
 	Chat     Chat
 	Delivery Delivery
 	Priority Priority
-	// Key orders Ensured calls: one in trouble delays only those of its own key. A Newest call replaces a waiting one
+	// Key orders Ensured calls: a call in trouble delays only calls with its key. A Newest call replaces a waiting one
 	// with the same key.
 	Key string
 	// Idempotent calls may be made again if it is unknown whether they happened.

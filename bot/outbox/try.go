@@ -167,7 +167,7 @@ func (o *Outbox) learn(q *queue, t Trouble, now time.Time) (learned []orchestrat
 // botBusy is the number of calls in about a second from which on a refusal probably concerns the whole bot.
 const botBusy = 10
 
-// concernsBot reports whether to treat the refusal of a chat's call as one of the whole bot: the bot made many calls,
+// concernsBot reports whether the refusal of a chat's call probably concerns the whole bot: the bot made many calls,
 // and the chat hardly any.
 func (o *Outbox) concernsBot(q *queue, now time.Time) bool {
 	return o.usage.at(now) >= botBusy && float64(q.pace.bucket.rate.Burst)-q.pace.bucket.have(now) < 2.5

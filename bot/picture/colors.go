@@ -7,7 +7,7 @@ import (
 // Color is the purpose of a colour. The theme defines the colour itself.
 type Color uint8
 
-// Colours. The marks are those of data series in plots, in order.
+// Colours. The marks are for data series in plots, in order.
 const (
 	Back Color = iota
 	Ink
@@ -52,7 +52,7 @@ func hex(rgb uint32) color.NRGBA {
 // shades is the number of antialiasing steps at the edge of a character.
 const shades = 7
 
-// paints are the colours of a picture: those of its theme, and blends at the edges of characters, which are added on
+// paints are the colours of a picture: its theme's, and blends at the edges of characters, which are added on
 // demand.
 type paints struct {
 	list  []color.NRGBA

@@ -196,7 +196,7 @@ func (s *Screen) open(ctx context.Context, by orchestrator.Press, key string) (t
 // treesShown limits the worktrees of a page.
 const treesShown = 30
 
-// trees lists the worktrees of the conversation's repository, with buttons to remove those that are merged or gone.
+// trees lists the worktrees of the conversation's repository, with buttons to remove the merged and missing ones.
 func (s *Screen) trees(ctx context.Context, by orchestrator.Press) (tgapi.Page, error) {
 	all, err := s.o.Projects.Worktrees(ctx, by.Conversation)
 	if err != nil {

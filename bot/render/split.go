@@ -36,7 +36,7 @@ func Split(t Text, limit int) (parts []Part) {
 	return parts
 }
 
-// splitter moves through a text. entities are those that end after the cursor.
+// splitter moves through a text. entities contains only entities that end after the cursor.
 type splitter struct {
 	cursor
 	entities []Entity

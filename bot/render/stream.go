@@ -212,7 +212,7 @@ func (s *Stream) keep(r *renderer) {
 	s.units += len(gap) + r.out.units
 }
 
-// gap returns the separator between the final blocks and those of r.
+// gap returns the separator between the final blocks and r's blocks.
 func (s *Stream) gap(r *renderer) string {
 	switch {
 	case len(s.done) == 0:

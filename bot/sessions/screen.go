@@ -43,7 +43,7 @@ type Screen struct{ o Options }
 // New returns a Screen.
 func New(o Options) *Screen { return &Screen{o} }
 
-// Command answers "/sessions". It lists the sessions, or the archived ones for "archived", or those that contain the
+// Command answers "/sessions". It lists the sessions, or the archived ones for "archived", or the sessions with the
 // given words.
 func (s *Screen) Command(ctx context.Context, by orchestrator.Press, args string) (tgapi.Page, error) {
 	l := listed{words: strings.TrimSpace(args)}

@@ -89,7 +89,7 @@ func TestAReportStaysAboveItsSession(t *testing.T) {
 }
 
 // In a group the user is asked before everyone can read the prompts. If homes are separate or nothing is stored, the
-// page says so.
+// page explains that.
 func TestFromTheTerminalSaysWhatIsNotThere(t *testing.T) {
 	r := newRig(t)
 	r.command("")

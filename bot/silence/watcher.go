@@ -112,7 +112,7 @@ type Turn struct {
 
 	start        time.Time
 	lastActivity atomic.Int64 // time.Duration since start
-	// needsLock is true if the next event changes more than lastActivity: the notice is shown, the turn is paused or
+	// needsLock reports whether the next event changes more than lastActivity: the notice is shown, the turn is paused or
 	// the timer does not run.
 	needsLock atomic.Bool
 

@@ -24,7 +24,7 @@ const (
 	TopicGone    FaultKind = "topic-gone"
 	NoTopics     FaultKind = "no-topics" // the chat has no topics
 	NoTopicRight FaultKind = "no-topic-right"
-	ChatGone     FaultKind = "chat-gone"  // blocked, kicked, deleted, or no right to write: the bot cannot reach this chat
+	ChatGone     FaultKind = "chat-gone"  // blocked, kicked, deleted, or no right to write
 	ChatMoved    FaultKind = "chat-moved" // a group became the supergroup Fault.MovedTo
 	TooLong      FaultKind = "too-long"
 	BadRequest   FaultKind = "bad-request" // rejected for good

@@ -37,7 +37,7 @@ type File struct {
 // slowest is the lowest supported upload speed, in bytes a second.
 const slowest = 64 << 10
 
-// SendFiles sends f and returns the id of the new message, or of the first one of an album. It is not idempotent.
+// SendFiles sends f and returns the id of the new message, or of an album's first message. It is not idempotent.
 func (c *Client) SendFiles(ctx context.Context, f Files) (int, error) {
 	var size int64
 	for i := range f.Files {
