@@ -34,7 +34,8 @@ func TestTokensComeCloseToVocabularies(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := Tokens(string(text))
-		if low, high := 0.85*float64(min(tc.o200k, tc.cl100k)), 1.15*float64(max(tc.o200k, tc.cl100k)); float64(got) < low || float64(got) > high {
+		if low, high := 0.85*float64(min(tc.o200k, tc.cl100k)),
+			1.15*float64(max(tc.o200k, tc.cl100k)); float64(got) < low || float64(got) > high {
 			t.Errorf("%s: %d tokens, the vocabularies count %d and %d", tc.file, got, tc.o200k, tc.cl100k)
 		}
 	}
@@ -54,21 +55,18 @@ func TestWrite(t *testing.T) {
 	withFile := turn("look at this", "a cat")
 	withFile.Prompt.Attachments = []orchestrator.Attachment{{Path: "/up/cat.png", Name: "cat.png", MIME: "image/png"}}
 	for _, tc := range []struct {
-		name    string
-		turns   []orchestrator.Turn
-		summary string
-		budget  int
-		has     []string
-		hasNot  []string
-		told    int
-		leftOut int
+		name, summary         string
+		turns                 []orchestrator.Turn
+		has, hasNot           []string
+		budget, told, leftOut int
 	}{
 		{name: "nothing", budget: 8000},
 		{
 			name: "all of it", budget: 8000, told: 3,
 			turns: []orchestrator.Turn{turn("first?", "one"), withFile, aborted},
 			has: []string{
-				head + "User: first?\nAssistant (claude): one\nUser: look at this\n[Attached file \"cat.png\" (image/png): /up/cat.png]\nAssistant (claude): a cat\n",
+				head + "User: first?\nAssistant (claude): one\nUser: look at this\n" +
+					"[Attached file \"cat.png\" (image/png): /up/cat.png]\nAssistant (claude): a cat\n",
 				"Assistant (claude): I be\n[The user stopped this turn before its end.]\n" + tail,
 			},
 		},
@@ -84,8 +82,10 @@ func TestWrite(t *testing.T) {
 		},
 		{
 			name: "the newest before older ones", budget: 1000, told: 2, leftOut: 3,
-			turns: []orchestrator.Turn{turn("oldest", "zero"), turn("old", "one"), turn("long", long), turn("new", "two")},
-			has:   []string{"[2 turns before are left out.]\nUser: long\n", "THE END", "User: new\nAssistant (claude): two\n"}, hasNot: []string{"oldest"},
+			turns: []orchestrator.Turn{turn("oldest", "zero"), turn("old", "one"), turn("long", long),
+				turn("new", "two")},
+			has: []string{"[2 turns before are left out.]\nUser: long\n", "THE END",
+				"User: new\nAssistant (claude): two\n"}, hasNot: []string{"oldest"},
 		},
 		{
 			name: "a summary", budget: 1000, told: 1, summary: "They built a bot.",
@@ -118,8 +118,10 @@ func TestWriteStaysWithinItsBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var turns []orchestrator.Turn
 		for i := range rapid.IntRange(1, 12).Draw(t, "turns") {
-			words := rapid.SampledFrom([]string{"word ", "Ünïcödé ", "文字", "{\"a\": 1},\n", "0123456789"}).Draw(t, "words")
-			turns = append(turns, turn(fmt.Sprintf("q%d %s", i, strings.Repeat(words, rapid.IntRange(0, 800).Draw(t, "asked"))),
+			words := rapid.SampledFrom([]string{"word ", "Ünïcödé ", "文字", "{\"a\": 1},\n", "0123456789"}).Draw(t,
+				"words")
+			turns = append(turns, turn(fmt.Sprintf("q%d %s", i,
+				strings.Repeat(words, rapid.IntRange(0, 800).Draw(t, "asked"))),
 				fmt.Sprintf("first%d %s last%d", i, strings.Repeat(words, rapid.IntRange(0, 3000).Draw(t, "said")), i)))
 		}
 		budget := rapid.IntRange(200, 9000).Draw(t, "budget")
@@ -132,7 +134,8 @@ func TestWriteStaysWithinItsBudget(t *testing.T) {
 			t.Error("it is no text")
 		case told.Turns+told.LeftOut < len(turns):
 			t.Errorf("%d told and %d left out of %d", told.Turns, told.LeftOut, len(turns))
-		case !strings.Contains(told.Text, fmt.Sprintf(": first%d ", newest)) || !strings.Contains(told.Text, fmt.Sprintf(" last%d\n", newest)):
+		case !strings.Contains(told.Text, fmt.Sprintf(": first%d ", newest)) ||
+			!strings.Contains(told.Text, fmt.Sprintf(" last%d\n", newest)):
 			t.Errorf("the newest answer lost an end:\n%s", told.Text)
 		}
 	})
